@@ -1,4 +1,4 @@
-//! Settings of a network namespace that a priority codec needs.
+//! Settings of a network namespace that a priority codec requires.
 
 use catnip_cli::failure::{Failure, failed};
 use catnip_linux::namespace::set;
@@ -6,7 +6,7 @@ use catnip_wire::PriorityCodec;
 use std::fs;
 use std::path::Path;
 
-/// The historical flag bit is CWR today, so that it says nothing where ECN is used (RFC 3168).
+/// Checks that ECN is off if the codec needs the historical flag bit, which is CWR today and has no meaning where ECN is used (RFC 3168).
 pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
     let key = Path::new("/proc/sys/net/ipv4/tcp_ecn");
     let off = || fs::read_to_string(key).is_ok_and(|value| value.trim() == "0");
@@ -17,7 +17,7 @@ pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
     Err(Failure::new("--codec", what))
 }
 
-/// In a namespace that is ours.
+/// Switches ECN off, in a namespace of this program, if the codec requires it.
 pub(crate) fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
     match codec {
         PriorityCodec::FlagBit => {

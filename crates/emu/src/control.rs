@@ -1,4 +1,4 @@
-//! Changes of a link while it runs: at times that were said before, or when somebody asks for them.
+//! Changes of a running link: scheduled ones, and those requested by a user.
 
 use catnip_linux::clock::Clock;
 
@@ -21,47 +21,47 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::thread;
 use std::time::Duration;
 
-/// Under this and its process number a link listens in the caller's network namespace.
+/// Prefix of the socket name of a link in the caller's network namespace. The process number follows.
 const NAME: &str = "catnip-emu link ";
 const DONE: &str = "done";
-/// How long somebody has to say what he wants.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest line.
+/// Longest request, bytes.
 const LONGEST: usize = 1 << 16;
 
-/// Knows what a link is asked to be, and what becomes of that by what is said.
+/// Link specification to which changes are applied as text.
 pub trait Adjust: Debug {
-    /// What the link is from now on, up and down, or why it cannot be that.
+    /// Applies a change and returns the new wires, up and down, or the reason for which the change is not possible.
     fn adjust(&mut self, said: &str) -> Result<[WireSpec; 2], Failure>;
 }
 
-/// A change that was made.
+/// Completed change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
-    /// When, on the clock of the run.
+    /// Time of the change on the clock of the run.
     pub at: Time,
-    /// How it was said.
+    /// Text of the change.
     pub said: String,
-    /// What the link was from then on, up and down.
+    /// Wires after the change, up and down.
     pub wires: [WireSpec; 2],
 }
 
-/// What will change, and what has changed.
+/// Scheduled and completed changes of a link.
 #[derive(Debug)]
 pub struct Control {
     adjust: Box<dyn Adjust>,
     seed: u64,
     wires: [WireSpec; 2],
-    /// In order of time.
+    /// Scheduled changes in order of time.
     schedule: VecDeque<(Time, String)>,
     listener: Option<UnixListener>,
-    /// Here the thread that listens hands over what is asked for, and hears what becomes of it.
+    /// Socket on which the listening thread sends requests and receives the results.
     asks: Option<UnixStream>,
     changed: Vec<Changed>,
 }
 
 impl Control {
-    /// For a link that is like this, with changes at these times.
+    /// Creates the control of a link with these wires and scheduled changes.
     pub fn new(
         adjust: Box<dyn Adjust>,
         wires: [WireSpec; 2],
@@ -73,15 +73,15 @@ impl Control {
         Self { adjust, seed, wires, schedule, listener: None, asks: None, changed: Vec::new() }
     }
 
-    /// Can be found in the network namespace of this thread from now on.
+    /// Makes the link available to requests in the network namespace of this thread.
     pub(crate) fn bind(&mut self) {
         let name = format!("{NAME}{}", std::process::id());
         let address = SocketAddr::from_abstract_name(name);
-        // A link that nobody can change is still a link.
+        // A link that cannot be changed is still usable.
         self.listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
     }
 
-    /// Listens, in a thread of its own: whoever is slow to ask must not make packets late.
+    /// Starts a thread that listens for requests, so that a slow client does not delay packets.
     pub(crate) fn listen(&mut self) -> Result<(), Failure> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         let cannot = failed("link set", "listen for it");
@@ -93,12 +93,12 @@ impl Control {
         Ok(())
     }
 
-    /// Can be read when somebody asks.
+    /// Returns the descriptor that is readable when a request is pending.
     pub(crate) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         self.asks.as_ref().map(AsFd::as_fd)
     }
 
-    /// When the next change is due.
+    /// Returns the time of the next scheduled change.
     pub(crate) fn next_at(&self) -> Time {
         self.schedule.front().map_or(Time::NEVER, |(at, _)| *at)
     }
@@ -112,12 +112,12 @@ impl Control {
         let now = emulator.clock().now();
         while self.next_at() <= now {
             let Some((at, said)) = self.schedule.pop_front() else { return };
-            // What was asked for by hand meanwhile may exclude it.
+            // A change requested meanwhile may rule out the scheduled one.
             let _ = self.change(at, &said, ports, emulator);
         }
     }
 
-    /// Makes the change that somebody has asked for.
+    /// Makes a requested change and returns the result to the listening thread.
     pub(crate) fn change_asked<I: PacketIo, F: Foreign, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
@@ -125,7 +125,7 @@ impl Control {
     ) {
         let Some(asks) = self.asks.as_ref().and_then(|asks| asks.try_clone().ok()) else { return };
         let mut said = String::new();
-        // Whole lines are written there at once.
+        // The listening thread writes whole lines.
         if BufReader::new(&asks).read_line(&mut said).is_err() {
             return;
         }
@@ -136,7 +136,7 @@ impl Control {
         let _ = writeln!(&asks, "{answer}");
     }
 
-    /// What has changed so far.
+    /// Returns the changes so far.
     pub(crate) fn changed(&self) -> Vec<Changed> {
         self.changed.clone()
     }
@@ -149,7 +149,7 @@ impl Control {
         emulator: &mut Emulator<C, I, F, W>,
     ) -> Result<(), Failure> {
         let wires = self.adjust.adjust(said)?;
-        // Nothing that begins anew repeats what has been.
+        // A new seed keeps restarted random streams from repeating earlier values.
         let seed = self.seed.wrapping_add(1 + self.changed.len() as u64);
         for ((port, from), to) in ports.into_iter().zip(&self.wires).zip(&wires) {
             emulator.world.change(at, port, from, to, seed);
@@ -160,7 +160,7 @@ impl Control {
     }
 }
 
-/// Asks the link of this process, or the only one there is, to change.
+/// Requests a change from the link of this process; from the only link if `None`.
 pub fn ask(process: Option<u32>, said: &str) -> Result<(), Failure> {
     let process = process.map_or_else(only_one, Ok)?;
     let gone =
@@ -178,7 +178,7 @@ pub fn ask(process: Option<u32>, said: &str) -> Result<(), Failure> {
     }
 }
 
-/// The process of the only link in this network namespace.
+/// Returns the process of the only link in this network namespace.
 fn only_one() -> Result<u32, Failure> {
     let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let name = |line: &str| line.split_once(&format!("@{NAME}"))?.1.trim().parse().ok();
@@ -192,7 +192,8 @@ fn only_one() -> Result<u32, Failure> {
     }
 }
 
-/// Hands one request to the emulator, if the asker may, and its answer back. An error if the emulator is gone.
+/// Passes one request to the emulator, if the client is permitted, and returns the result to the client. An error means that the emulator
+/// is gone.
 fn pass_on(asker: &UnixStream, emulator: &UnixStream) -> io::Result<()> {
     let Some(said) = request(asker) else { return Ok(()) };
     let mut answer = String::new();
@@ -202,7 +203,7 @@ fn pass_on(asker: &UnixStream, emulator: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// What somebody asks for who may: whoever has started the link, or root.
+/// Reads a request. Returns `None` unless the client belongs to the user of the link or to root.
 fn request(asker: &UnixStream) -> Option<String> {
     let user = socket_peercred(asker).ok()?.uid;
     asker.set_read_timeout(Some(PATIENCE)).ok()?;

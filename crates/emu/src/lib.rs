@@ -1,5 +1,4 @@
-//! The network emulator: the data path of the simulator, driven by the wall clock, with devices of the kernel at its
-//! edges.
+//! Network emulator: the data path of the simulator, driven by the wall clock, with devices of the kernel at its edges.
 
 #![forbid(unsafe_code)]
 

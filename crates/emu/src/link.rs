@@ -1,4 +1,4 @@
-//! One emulated link between the caller's network namespace and a new one in which a command runs.
+//! Emulated link between the caller's network namespace and a new one in which a command runs.
 
 use crate::codec::{switch_ecn_off_for, without_ecn};
 use crate::control::{Changed, Control};
@@ -30,39 +30,39 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 
-/// With the header that comes first.
+/// Length of the largest super-packet with its header, bytes.
 const LARGEST_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
-/// The device in the command's namespace.
+/// Name of the device in the command's namespace.
 const INSIDE_DEVICE: &str = "catnip0";
-/// Packets the kernel keeps for us while we are busy. More are lost before the link sees them, and counted.
+/// Queue length of the devices, packets. Packets beyond it are dropped before the link receives them, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
-/// Where commands find the address of the outermost outside end.
+/// Environment variable with the address of the outermost outside end.
 const BASE: &str = "CATNIP_BASE";
-/// How long a command has to end after SIGTERM, and what is under way after that.
+/// Time limit for a command to end after SIGTERM, and for packets in transit after the end of the command.
 const GRACE: Span = Span::from_secs(5);
-/// Behind the descriptors of signals and of both devices comes the one by which changes are asked for.
+/// Index of the descriptor for change requests, behind those of signals and of both devices.
 pub(crate) const CONTROL: usize = 3;
-/// In this time a kernel answers a packet.
+/// Upper bound on the time in which a kernel answers a packet.
 const AT_ONCE: Span = Span::from_millis(10);
 
-/// What captures and certificates call the directions, by where packets come in: inside, outside.
+/// Names of the directions in captures and certificates, by the edge of entry: inside, outside.
 pub const EDGES: [&str; 2] = ["up", "down"];
 
-/// A link, and who is at its ends.
+/// Link and its two hosts.
 #[derive(Debug)]
 pub struct LinkTopology {
-    /// The network.
+    /// Network of the link.
     pub topology: Topology,
-    /// The host that stands for the command's namespace.
+    /// Host that stands for the command's namespace.
     pub inside: NodeId,
-    /// The host that stands for the caller's.
+    /// Host that stands for the caller's namespace.
     pub outside: NodeId,
-    /// From inside to outside, and back.
+    /// Ports from inside to outside, and back.
     pub ports: [PortId; 2],
 }
 
 impl LinkTopology {
-    /// A link of these two directions.
+    /// Creates a link with these two directions.
     pub fn new(up: &WireSpec, down: &WireSpec) -> Self {
         let mut topology = Topology::default();
         let (inside, outside) = (topology.host("inside"), topology.host("outside"));
@@ -70,7 +70,7 @@ impl LinkTopology {
         Self { topology, inside, outside, ports: [link.forward(), link.back()] }
     }
 
-    /// Watches the two directions, up first.
+    /// Returns a monitor of the two directions, up first.
     pub fn monitor(&self) -> Monitor {
         let watched = self.ports.map(|port| {
             let delay = self.topology.ports()[port.0 as usize].wire.delay;
@@ -79,7 +79,7 @@ impl LinkTopology {
         Monitor::new(watched)
     }
 
-    /// The link at work between these devices, with packets of up to `longest` bytes.
+    /// Creates the emulator of the link between these devices, for packets of up to `longest` bytes.
     pub(crate) fn emulator<I: PacketIo, W: Watch>(
         &self,
         spec: &LinkSpec,
@@ -96,7 +96,7 @@ impl LinkTopology {
         Emulator::new(world)
     }
 
-    /// What the run has been like until now. What the devices know is left out.
+    /// Returns the outcome of the run so far, without the counters of the devices.
     pub(crate) fn outcome<I: PacketIo, W: Watch>(
         &self,
         emulator: &Emulator<WallClock, I, (), W>,
@@ -120,77 +120,77 @@ impl LinkTopology {
     }
 }
 
-/// What a link is while it runs.
+/// Emulator of a link to a command.
 pub type RunningLink<W> = Emulator<WallClock, Tun, (), W>;
 
-/// What a link is asked to be, whoever is at its ends.
+/// Specification of a link, whatever its ends are.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {
-    /// From inside to outside, and back.
+    /// Wires from inside to outside, and back.
     pub wires: [WireSpec; 2],
-    /// How packets say their loss priority.
+    /// Encoding of loss priorities in packets.
     pub codec: PriorityCodec,
-    /// How TCP packets are marked as they enter.
+    /// Marking of TCP packets at entry.
     pub marking: Marking,
-    /// Of the random choices of queues and losses.
+    /// Seed of the random choices of queues and losses.
     pub seed: u64,
-    /// How punctual to be.
+    /// Requested timing precision.
     pub timing: TimingSpec,
 }
 
-/// What a link to a command needs.
+/// Configuration of a link to a command.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The link; up is from the command outwards.
+    /// Link; up is from the command outwards.
     pub link: LinkSpec,
-    /// Longest packet, bytes.
+    /// MTU, bytes.
     pub mtu: u32,
-    /// Initial congestion window of TCP connections through the link, segments; by default that of the machine.
+    /// Initial congestion window of TCP connections through the link, segments; that of the machine by default.
     pub initial_window: Option<u32>,
-    /// Take super-packets from the kernel.
+    /// True if super-packets from the kernel are accepted.
     pub offload: bool,
     /// Name of the device in the caller's namespace; `%d` becomes a free number.
     pub device: String,
-    /// What the command prints goes to standard error.
+    /// True if the output of the command goes to standard error.
     pub keeps_stdout: bool,
-    /// The command reaches all that the caller reaches, by names, too.
+    /// True if the command reaches all networks of the caller, DNS included (NAT).
     pub way_out: bool,
-    /// Who tells the command the addresses of names; by default whoever tells the caller.
+    /// DNS server for the command; the caller's by default.
     pub resolver: Option<IpAddr>,
-    /// Whom the command belongs to; by default the caller.
+    /// User of the command; the caller by default.
     pub user: Option<User>,
 }
 
-/// What a run was like, beside what was watched.
+/// Outcome of a run, apart from the data of its watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How the command ended, as a shell says it: 128 and the signal's number if it was killed.
+    /// Exit code of the command, as in a shell: 128 plus the number of the signal if it was killed.
     pub code: u8,
-    /// How long it took.
+    /// Duration of the run.
     pub duration: Span,
     /// CPU time of the emulator.
     pub cpu: Span,
-    /// How punctual it tried to be.
+    /// Timing precision that was permitted.
     pub manner: Manner,
-    /// How much later than it should have it was woken.
+    /// Wake-up latency of the emulator.
     pub woken_late: Histogram,
     /// Packets that the kernel dropped before the emulator could read them: inside, outside.
     pub missed: [u64; 2],
-    /// Frames that no wire could have carried: inside, outside.
+    /// Malformed frames that no wire could have carried: inside, outside.
     pub broken: [u64; 2],
     /// Packets inside the network at the end, by port: up, down.
     pub held: [u64; 2],
-    /// Packets inside the network at the end, counted by their memory.
+    /// Packets inside the network at the end, counted by their buffers.
     pub buffers_in_use: u64,
-    /// The end of the run on its clock.
+    /// End of the run on its clock.
     pub ended: Time,
-    /// Why it ended before its time, if it did.
+    /// Reason for an early end, if any.
     pub cut: Option<Failure>,
-    /// What was changed meanwhile.
+    /// Changes during the run.
     pub changed: Vec<Changed>,
 }
 
-/// Two namespaces with a device each, and nothing between them yet.
+/// Two namespaces with a device each, not yet connected.
 #[derive(Debug)]
 struct Ends {
     inside: Tun,
@@ -202,8 +202,8 @@ struct Ends {
     _claim: catnip_linux::address::Claim,
 }
 
-/// Runs `command` behind the link. The watch, made once the process has its namespaces and may start threads,
-/// hears of every packet.
+/// Runs `command` behind the link. `watch` is called once the process has its namespaces and may start threads; the watch receives every
+/// packet.
 pub fn run<W: Watch>(
     setup: &Setup,
     command: &[String],
@@ -226,7 +226,7 @@ pub fn run<W: Watch>(
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
     let watch = watch(&link, stopwatch)?;
-    // Before there are processes to come: an ordinary user cannot have both those and new threads from then on.
+    // The thread is started before the PID namespace for children, after which an ordinary user cannot start threads.
     control.listen()?;
     let mut command = Command::new(program);
     command.args(arguments);
@@ -237,7 +237,7 @@ pub fn run<W: Watch>(
         command.env("CATNIP_OUTSIDE6", outside[1].addr().to_string());
         command.env("CATNIP_INSIDE6", inside[1].addr().to_string());
     }
-    // That of the outermost link, which is reached through all others.
+    // The outside end of the outermost link is reachable through all others.
     let base = base.filter(|_| ends.block.is_nested());
     command.env(BASE, base.unwrap_or_else(|| outside[0].addr().to_string().into()));
     if setup.keeps_stdout {
@@ -252,10 +252,10 @@ pub fn run<W: Watch>(
     if let Some(user) = &setup.user {
         user.takes(&mut command);
     }
-    // Last, because it ends with any change of rights.
+    // This setting is last, because any change of privileges clears it.
     sys::tie_to_parent(&mut command);
     let child = command.spawn();
-    // The command has its file, and nothing stays if this process is killed.
+    // The command has mounted its file by now. Removing it here leaves no file behind if this process is killed.
     drop(resolver);
     processes.leave();
     let mut child = child.map_err(|error| match error.kind() {
@@ -268,7 +268,7 @@ pub fn run<W: Watch>(
     sys::enter_network(home.as_fd())
         .map_err(failed("network namespace", "return to the caller's"))
         .inspect_err(|_| {
-            // The namespace of processes lasts until then.
+            // The PID namespace lasts until the child has been waited for.
             let _ = child.kill().and_then(|()| child.wait());
         })?;
 
@@ -296,7 +296,7 @@ pub fn run<W: Watch>(
     if code.is_err() {
         let _ = child.kill().and_then(|()| child.wait());
     }
-    // What the command has left behind ends, and whoever it talked to hears of that.
+    // Processes left behind by the command end, and their peers receive the end of their connections.
     processes.end();
     let ended = code.and_then(|code| {
         drain(&mut emulator, &signals, round_trip(&setup.link.wires))?;
@@ -304,14 +304,14 @@ pub fn run<W: Watch>(
         Ok(code)
     });
     let missed = ends.missed.map(|mut drops| drops.count());
-    // What was measured until then is told in any case.
+    // Measurements up to a failure are reported in any case.
     let (code, cut) = ended.map_or_else(|why| (why.code, Some(why)), |code| (code, None));
     let changed = control.changed();
     let outcome = Outcome { code, missed, cut, changed, ..link.outcome(&emulator, manner) };
     Ok((outcome, emulator))
 }
 
-/// Moves packets until the command has ended; gives its exit code.
+/// Moves packets until the command has ended, and returns its exit code.
 fn emulate_until_exit<W: Watch>(
     emulator: &mut RunningLink<W>,
     signals: &Signals,
@@ -327,7 +327,7 @@ fn emulate_until_exit<W: Watch>(
             control.change_asked(ports, emulator);
         }
         if emulator.clock().now() >= kill_at {
-            // It may have ended by itself in the meantime.
+            // The command may have ended by itself in the meantime.
             let _ = child.kill();
             kill_at = Time::NEVER;
         }
@@ -342,7 +342,7 @@ fn emulate_until_exit<W: Watch>(
                         return Ok(code.unwrap_or(1) as u8);
                     }
                 }
-                // The terminal has told the command, too.
+                // The command has received the signal from the terminal, too.
                 libc::SIGINT | libc::SIGQUIT if !signal.from_process => {}
                 number => {
                     let _ = sys::kill(child.id(), number);
@@ -355,7 +355,7 @@ fn emulate_until_exit<W: Watch>(
     }
 }
 
-/// Goes on until nothing is on its way and nothing has come for so long, or a signal says that this is long enough.
+/// Continues until the link is empty and no packet has entered for `quiet`, at most for `GRACE`, or until a signal.
 fn drain<W: Watch>(emulator: &mut RunningLink<W>, signals: &Signals, quiet: Span) -> Result<(), Failure> {
     let began = emulator.clock().now();
     let (mut entered, mut since) = (0, began);
@@ -382,16 +382,16 @@ fn drain<W: Watch>(emulator: &mut RunningLink<W>, signals: &Signals, quiet: Span
     }
 }
 
-/// How long an answer to what has left the link takes to come back to it, at most, if whoever answers does so at once.
+/// Returns an upper bound on the time until the answer to a packet that has left the link returns to it, if the receiver answers at once.
 fn round_trip(wires: &[WireSpec; 2]) -> Span {
     wires.iter().map(|wire| wire.delay).fold(AT_ONCE, |sum, delay| sum + delay)
 }
 
-/// The device in the caller's namespace; if that may not have one, or has no way out for it, in a new namespace of our own, and then
-/// the way out of that.
+/// Opens the device in the caller's namespace, or in a new one if the caller's permits no device or offers no NAT for it. Also returns the
+/// NAT of a new namespace, if requested.
 fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<WayOut>), Failure> {
     let name = setup.device.as_str();
-    // It must begin in the namespaces that it leads to.
+    // A carrier must start in the namespaces to which it leads.
     let mut carrier = None;
     if !setup.way_out || WayOut::can_masquerade() {
         match sys::open_tun(name, setup.offload) {
@@ -403,7 +403,7 @@ fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<WayOut>), Fa
     if setup.way_out {
         carrier = Some(Carrier::find()?);
     }
-    // Who may make devices has come here for the carrier only.
+    // A process that may create devices gets here only because of the carrier.
     if carrier.is_none() || sys::enter_new_network().is_err() {
         enter_network_as_user("network devices")?;
     }
@@ -444,12 +444,12 @@ fn connect(
         set_up(&mut inner, &inside_name, setup, block.inside()).map_err(&cannot)?;
     let window = setup.initial_window;
     inner.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;
-    // There is no way out by IPv6, and without a route programs need not wait to learn that.
+    // NAT has no IPv6, and without a route programs do not wait for a timeout.
     let with_v6 = v6_outside
         && v6_inside
         && (setup.way_out || inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok());
     switch_ecn_off_for(setup.link.codec)?;
-    // So that links inside this one reach what is outside it; without, they reach this namespace only.
+    // Forwarding lets links inside this one reach networks outside of it. Without it they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
     let _ = set("net/ipv6/conf/all/forwarding", "1");
     let tun = |device| {
@@ -467,13 +467,13 @@ fn connect(
     })
 }
 
-/// Brings a device up with its addresses. False if the machine has no IPv6.
+/// Brings a device up with its addresses. Returns its index, and false if it has no IPv6.
 fn set_up(netlink: &mut Netlink, name: &str, setup: &Setup, [v4, v6]: [IpNet; 2]) -> io::Result<(u32, bool)> {
     let index = netlink.index_of(name)?;
-    // No link-local address: it would send router solicitations through the link.
+    // A link-local address would send router solicitations through the link.
     let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
     netlink.bring_up(index, Some(setup.mtu), Some(DEVICE_QUEUE))?;
-    // The route that the kernel makes for an address knows no window.
+    // The route that the kernel adds for an address has no initial window.
     let window = setup.initial_window;
     let mut add = |network| {
         if window.is_none() {

@@ -36,7 +36,7 @@ const PROGRAM: Program = Program { alone: "catnip-emu", whole: "catnip" };
 fn main() -> ExitCode {
     let mut command = PROGRAM.styled(Cli::command());
     let mut words: Vec<_> = std::env::args_os().collect();
-    // `link set` is a command of its own: no program has this name that could be behind a link.
+    // `link set` is a command of its own, since no program that could run behind a link has this name.
     if words.get(1).is_some_and(|word| word == "link") && words.get(2).is_some_and(|word| word == SET) {
         words.remove(1);
     }

@@ -1,4 +1,4 @@
-//! One emulated link between two existing Ethernet interfaces, until it is told to stop.
+//! Emulated link between two existing Ethernet interfaces, until a signal ends it.
 
 use crate::codec::without_ecn;
 use crate::control::Control;
@@ -16,27 +16,27 @@ use catnip_sim::Watch;
 use std::io;
 use std::os::fd::AsFd;
 
-/// What a router needs to know.
+/// Configuration of a router.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Name of the interface from which `up` leads.
+    /// Name of the interface at which `up` begins.
     pub inside: String,
-    /// Name of the interface to which `up` leads.
+    /// Name of the interface at which `up` ends.
     pub outside: String,
-    /// The link.
+    /// Link between the interfaces.
     pub link: LinkSpec,
-    /// How often to tell what has happened so far.
+    /// Interval of reports, if any.
     pub report: Option<Span>,
 }
 
-/// A router at work.
+/// Emulator of a router.
 pub type RunningRouter<W> = Emulator<WallClock, Ethernet, (), W>;
 
-/// How often to see whether the interfaces are still there.
+/// Interval of checks that the interfaces still exist.
 const CHECK: Span = Span::from_secs(1);
 
-/// Runs until SIGINT, SIGTERM or SIGHUP. The watch, made once those are blocked and threads may be started, hears
-/// of every packet. `report` hears now and then what has happened so far; it must not take long.
+/// Runs until SIGINT, SIGTERM or SIGHUP. `watch` is called once these signals are blocked and threads may be started; the watch receives
+/// every packet. `report` receives the outcome so far at the configured interval and must not take long.
 pub fn run<W: Watch>(
     setup: &Setup,
     control: &mut Control,
@@ -102,7 +102,7 @@ pub fn run<W: Watch>(
         }
         let now = emulator.clock().now();
         if now >= report_at {
-            // One that was missed is left out.
+            // Missed reports are left out.
             while report_at <= now {
                 report_at += setup.report.unwrap_or(CHECK);
             }

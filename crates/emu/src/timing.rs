@@ -1,4 +1,4 @@
-//! How punctual a thread can be, and the clock that follows from it.
+//! Timing precision of a thread, and the clock that results from it.
 
 use catnip_base::Span;
 use catnip_linux::clock::{Stopwatch, WallClock};
@@ -7,45 +7,45 @@ use rustix::thread::set_current_timer_slack;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 
-/// Spin margin under SCHED_FIFO: a little more than it takes to wake up, most of the time. More costs CPU time and
-/// makes no packet less late where it counts (benches/emulator.md).
+/// Spin margin under SCHED_FIFO: a little more than most wake-ups take. A larger margin costs CPU time and does not reduce lateness where
+/// it matters (benches/emulator.md).
 const DEFAULT_SPIN: Span = Span::from_micros(60);
-/// A real-time thread that computes for so long without waiting has a bug.
+/// Run time without waiting that indicates a bug of a real-time thread.
 const LONGEST_RUN: Span = Span::from_secs(2);
 
-/// How punctual to be, as it was asked.
+/// Requested timing precision.
 #[derive(Clone, Copy, Debug)]
 pub struct TimingSpec {
-    /// Ask for SCHED_FIFO.
+    /// True if SCHED_FIFO is requested.
     pub real_time: bool,
-    /// How long before a deadline to spin; by default not at all without SCHED_FIFO, and with it for 1 % of the time
-    /// at most.
+    /// Time to spin before a deadline. By default there is no spinning without SCHED_FIFO, and spinning for at most 1 % of the time with
+    /// it.
     pub spin: Option<Span>,
-    /// How exactly to know when packets come.
+    /// Accuracy of arrival times.
     pub exactness: Span,
 }
 
-/// How punctual it tries to be, as it was permitted.
+/// Timing precision that was permitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Manner {
-    /// Under SCHED_FIFO.
+    /// True under SCHED_FIFO.
     pub real_time: bool,
-    /// How long before a deadline it spins.
+    /// Time to spin before a deadline.
     pub spin: Span,
 }
 
-/// The clock of a run, and how it is read.
+/// Clock of a run with its timing precision.
 #[derive(Debug)]
 pub struct Timing {
-    /// The clock.
+    /// Clock of the run.
     pub clock: WallClock,
-    /// What was permitted.
+    /// Timing precision that was permitted.
     pub manner: Manner,
 }
 
 impl Timing {
-    /// Prepares this thread for emulation: as punctual as it is permitted to be. The clock watches these descriptors,
-    /// which must stay open.
+    /// Prepares this thread for emulation with the best timing precision that is permitted. The clock watches these descriptors, which must
+    /// stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
         TimingSpec { real_time, spin, exactness }: TimingSpec,
@@ -53,7 +53,7 @@ impl Timing {
     ) -> Self {
         let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
         let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
-        // Without it, timers fire up to 50 us late; nothing else depends on it.
+        // With the default slack, timers fire up to 50 us late. Nothing else depends on this setting.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut clock = WallClock::new(stopwatch, margin, watched);
         clock.know_arrivals_to(exactness);

@@ -1,4 +1,4 @@
-//! Scheduling, in a process of its own: its limit of CPU time would be that of other tests too.
+//! Scheduling, in a process of its own, since a limit of CPU time applies to the whole process.
 
 mod skip;
 

@@ -1,4 +1,4 @@
-//! An emulator in steady state allocates nothing: a counting allocator proves it.
+//! Absence of allocations in an emulator in steady state, shown by a counting allocator.
 
 #[path = "../../net/tests/counting/mod.rs"]
 mod counting;
@@ -14,7 +14,7 @@ use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
 use fakes::{LateClock, Script, emulator, packet};
 
-/// The packet as one of TCP, with new data, on one of more connections than the marker can watch.
+/// Makes a packet a TCP segment with new data, on one of more connections than the marker tracks.
 fn tcp(mut packet: Vec<u8>, number: u16) -> Vec<u8> {
     packet[9] = 6;
     packet[20..22].copy_from_slice(&(number % 9000).to_be_bytes());
@@ -43,7 +43,7 @@ fn an_emulator_does_not_allocate_per_packet() {
         let mut at = Time::ZERO;
         let mut incoming = |to| {
             let mut one = |number: u16| {
-                // Faster than the wire, so that the queue overflows again and again.
+                // The arrival rate exceeds the rate of the wire, so that the queue overflows repeatedly.
                 at += Span::from_micros(if number % 100 < 50 { 1_000 } else { 5_000 });
                 let bytes = packet(to, number, 512, if number.is_multiple_of(3) { 10 } else { 14 });
                 (at, if number.is_multiple_of(2) { tcp(bytes, number) } else { bytes })
@@ -68,7 +68,7 @@ fn an_emulator_does_not_allocate_per_packet() {
         turns(&mut emulator, 18_000);
         let before = counting::allocations();
         turns(&mut emulator, 0);
-        // Freeing the packets of the fake devices is not allocating.
+        // The packets of the fake devices are freed, which does not count as an allocation.
         assert_eq!(counting::allocations() - before, 0, "{:?}", wire.queue);
         assert!(emulator.world.watch().directions[0].dropped.iter().sum::<u64>() > 100);
     }

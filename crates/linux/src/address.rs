@@ -1,6 +1,6 @@
-//! Which addresses a link uses. They come from 100.64.0.0/10 (RFC 6598), which no public host has, in blocks that
-//! nest as links do: a link inside a link takes a part of the outer one's block, so that one route per link reaches
-//! everything behind it and nothing is translated.
+//! Addresses of emulated links. They come from 100.64.0.0/10 (RFC 6598), which no public host uses, in blocks that nest like links: a link
+//! inside another link takes a part of the outer link's block. One route per link therefore reaches all links inside it, without address
+//! translation.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::io;
@@ -10,37 +10,37 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 const SPACE: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 const SPACE_PREFIX: u8 = 10;
-/// Prefix lengths of blocks, the outermost first.
+/// Prefix lengths of blocks, outermost first.
 const PREFIXES: [u8; 5] = [18, 21, 24, 27, 30];
-/// IPv6 addresses are the IPv4 ones behind this (a random prefix of RFC 4193).
+/// Prefix of the IPv6 addresses, which end with the IPv4 address (a random prefix of RFC 4193).
 const SPACE_V6: u128 = 0xfdca_7217_0e3c_0000 << 64;
-/// The two ends of a link, counted from the start of its block.
+/// Offsets of the two ends of a link from the start of its block.
 const OUTSIDE: u32 = 1;
 const INSIDE: u32 = 2;
 
-/// The addresses of one link and of all links inside it.
+/// Addresses of one link and of all links inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     base: u32,
     prefix: u8,
 }
 
-/// Keeps a block from other links of the same network namespace as long as it lives.
+/// Reservation of a block against other links of the same network namespace, until dropped.
 #[derive(Debug)]
 pub struct Claim(#[expect(dead_code, reason = "closed when dropped")] UnixListener);
 
 impl Block {
-    /// The networks of the block as the outside end has them: IPv4, IPv6.
+    /// Returns the addresses of the outside end with the prefix of the block: IPv4, IPv6.
     pub fn outside(&self) -> [IpNet; 2] {
         self.networks(OUTSIDE)
     }
 
-    /// The networks of the block as the inside end has them: IPv4, IPv6.
+    /// Returns the addresses of the inside end with the prefix of the block: IPv4, IPv6.
     pub fn inside(&self) -> [IpNet; 2] {
         self.networks(INSIDE)
     }
 
-    /// The link is inside another one.
+    /// Returns true if the link is inside another link.
     pub fn is_nested(&self) -> bool {
         self.prefix > PREFIXES[0]
     }
@@ -55,7 +55,7 @@ impl Block {
         Ipv4Net::new_assert(Ipv4Addr::from_bits(self.base), self.prefix)
     }
 
-    /// The block to which an address of a device belongs, if it is the inside end of a link.
+    /// Returns the block of a device's address if the address is the inside end of a link.
     fn enclosing(network: &IpNet) -> Option<Self> {
         let IpNet::V4(network) = network else { return None };
         let (address, base, prefix) = (network.addr(), network.network().to_bits(), network.prefix_len());
@@ -64,8 +64,8 @@ impl Block {
         ours.then_some(Self { base, prefix })
     }
 
-    /// The blocks that a link in a namespace with these addresses may use, and whether it is inside another link;
-    /// nothing if links are nested too deep.
+    /// Returns the block of the enclosing link, if any, and the blocks that a link in a namespace with these addresses may use. Returns
+    /// `None` if links are nested too deeply.
     fn candidates(addresses: &[IpNet]) -> Option<(Option<Self>, Vec<Self>)> {
         let enclosing = addresses.iter().filter_map(Self::enclosing).max_by_key(|block| block.prefix);
         let (base, from, first) = match enclosing {
@@ -78,8 +78,7 @@ impl Block {
         Some((enclosing, blocks.collect()))
     }
 
-    /// Takes the first block that neither an address nor a route of this namespace touches and that no other link
-    /// has claimed.
+    /// Claims the first block that overlaps neither an address nor a route of this namespace and that no other link has claimed.
     pub fn claim(addresses: &[IpNet], routes: &[IpNet]) -> Result<(Self, Claim), &'static str> {
         let (enclosing, blocks) = Self::candidates(addresses).ok_or("links nest 5 deep at most")?;
         let around = |network: &IpNet| enclosing.is_some_and(|block| network.prefix_len() <= block.prefix);
@@ -98,7 +97,7 @@ impl Block {
     }
 }
 
-/// Abstract sockets belong to one network namespace and vanish with their process, so they make perfect locks.
+/// Locks a block with an abstract socket, which belongs to one network namespace and vanishes with its process.
 fn claim(block: Block) -> io::Result<Claim> {
     let name = format!("catnip-emu {}", Ipv4Addr::from_bits(block.base));
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?).map(Claim)

@@ -1,4 +1,4 @@
-//! Clocks of real time, and waiting on them.
+//! Real-time clocks, and waiting on them.
 
 use crate::sys::{self, Readable};
 use catnip_base::{Histogram, Span, Time};
@@ -9,55 +9,55 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-/// What time it is on the clock of a run, and how to wait.
+/// Clock of a run.
 pub trait Clock: Debug {
-    /// Time since the run began; never goes back.
+    /// Returns the time since the run began, which never decreases.
     fn now(&self) -> Time;
-    /// Waits until `deadline`, or less long if something has come that the host should look at.
+    /// Waits until `deadline` or until input for the host arrives, whichever is first.
     fn sleep_until(&self, deadline: Time);
-    /// Could the device of this edge be read when the last wait ended? Asking the kernel again would cost a system call
-    /// per device and wake-up.
+    /// Returns true if the device of this edge was readable when the last wait ended. A query to the kernel would cost a system call per
+    /// device and wake-up.
     fn has_come(&self, _edge: usize) -> bool {
         true
     }
-    /// The latest time at which waiting has shown that there was nothing to read from the device of this edge. What is read
-    /// from it next has come since then.
+    /// Returns the latest time at which a wait found the device of this edge empty. The next packet read from the device has arrived after
+    /// that time.
     fn empty_at(&self, _edge: usize) -> Time {
         Time::ZERO
     }
-    /// When, or a little before, something came that ended the last wait. It says nothing of a device that was not read to its
-    /// end before.
+    /// Returns the arrival time of the input that ended the last wait, or a time shortly before it; zero if unknown. The result does not
+    /// apply to a device that still had unread packets before the wait.
     fn ended_by_arrival_at(&self) -> Time {
         Time::ZERO
     }
 }
 
-/// The monotonic clock, counted from when it was made.
+/// Monotonic clock that starts at zero when created.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     began: Instant,
-    /// CPU time of this process until then. It may have been another program's, which has executed this one.
+    /// CPU time of this process before the start, possibly of another program that has executed this one.
     cpu_before: Span,
 }
 
 impl Stopwatch {
-    /// Time zero is now.
+    /// Starts a stopwatch at time zero.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn start() -> Self {
         Self { began: Instant::now(), cpu_before: sys::cpu_time() }
     }
 
-    /// CPU time of this process since it was made.
+    /// Returns the CPU time of this process since the start.
     pub fn cpu(&self) -> Span {
         sys::cpu_time().saturating_sub(self.cpu_before)
     }
 
-    /// From 1970 to time zero.
+    /// Returns the time from 1970 to time zero.
     pub fn since_1970(&self) -> Span {
         since_1970().saturating_sub(self.now().since(Time::ZERO))
     }
 
-    /// Time since it was made.
+    /// Returns the time since the start.
     #[inline]
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn now(&self) -> Time {
@@ -66,19 +66,19 @@ impl Stopwatch {
     }
 }
 
-/// Time since 1970 by the clock of the machine.
+/// Returns the time since 1970 by the clock of the machine.
 #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
 pub fn since_1970() -> Span {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Span::from_nanos(now.as_nanos() as u64)
 }
 
-/// The wall clock. It sleeps in `ppoll(2)`, which returns as soon as one of the descriptors can be read.
+/// Wall clock. It sleeps in `ppoll(2)`, which returns as soon as one of the descriptors is readable.
 ///
-/// A sleeping thread is woken 40 to 100 us late, so the last `margin` before a deadline can be spent looking at the
-/// clock instead. That is of use only to a thread that nobody pushes aside: with other work on the same CPU, spinning
-/// makes it late by whole time slices. Spinning threads push each other aside, too, and cost CPU time, so a budget can
-/// be set: a clock that has used it up sleeps to the end, and then sleeps no shorter than `REST` either.
+/// A sleeping thread is woken 40 to 100 us late, so the clock can spin during the last `margin` before a deadline instead. Spinning helps
+/// only a thread that is not preempted: with other work on the same CPU, a spinning thread is late by whole time slices. Spinning threads
+/// also preempt each other and cost CPU time, so a budget can be set: a clock without budget left sleeps until the deadline, and then
+/// sleeps no shorter than `REST` either.
 #[derive(Debug)]
 pub struct WallClock {
     stopwatch: Stopwatch,
@@ -89,18 +89,18 @@ pub struct WallClock {
 #[derive(Debug)]
 struct Waiting {
     fds: Vec<Readable>,
-    /// Of each, when it was seen that there is nothing to read.
+    /// Time at which each descriptor was last found empty.
     empty: Vec<Time>,
-    /// No sleep is longer.
+    /// Longest sleep.
     beat: Span,
-    /// How long this thread has waited for a CPU, if the kernel counts that, and what it was before.
+    /// Counter of the time that this thread has waited for a CPU, if the kernel has one, and its last value.
     delays: Option<RunDelays>,
     delayed: Span,
-    /// How long it takes to wake this thread if there is a CPU for it: about the most that was seen lately.
+    /// Recent maximum of the time that waking this thread takes while a CPU is available.
     to_wake: Span,
-    /// See [`Clock::ended_by_arrival_at`].
+    /// Result of [`Clock::ended_by_arrival_at`].
     ended_at: Time,
-    /// How much later than it should have this thread was woken.
+    /// Wake-up latency of this thread.
     woken_late: Histogram,
     longest_run: Option<Span>,
     slept_at: Time,
@@ -108,10 +108,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Waits at `now` until something can be read or for `sleep`. True if something can be read.
+    /// Waits from `now` for `sleep` or until a descriptor is readable. Returns true if a descriptor is readable.
     fn wait(&mut self, now: Time, sleep: Span) -> bool {
         let Ok(came) = sys::wait_readable(&mut self.fds, Some(sleep)) else { return false };
-        // The kernel looks at all of them before it sleeps, and if nothing has come, again when the time is over.
+        // The kernel polls all descriptors before it sleeps, and again at the timeout if none became readable.
         let looked = if came { now } else { now + sleep };
         for (fd, empty) in self.fds.iter().zip(&mut self.empty) {
             if !fd.is_ready() {
@@ -121,23 +121,23 @@ impl Waiting {
         came
     }
 
-    /// A sleep has ended so much later than it should have.
+    /// Records a sleep that ended late by `late`.
     fn on_beat(&mut self, late: Span) {
         self.woken_late.record(late);
         let to_wake = late.saturating_sub(self.delay().unwrap_or(Span::ZERO));
         self.to_wake = to_wake.max(self.to_wake.saturating_sub(self.to_wake / 8));
     }
 
-    /// How long this thread has waited for a CPU since this was asked the last time.
+    /// Returns the time that this thread has waited for a CPU since the last call.
     fn delay(&mut self) -> Option<Span> {
         let delayed = self.delays.as_ref().and_then(RunDelays::total)?;
         Some(delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)))
     }
 
-    /// What has ended a sleep, which was at `woken`, came when this thread was to be woken and began to wait for a CPU. A signal may
-    /// be one that has let it go on after a stop, so then nobody knows.
+    /// Estimates the arrival time of the input that ended a sleep at `woken`: the time at which the thread began to wake up and to wait for
+    /// a CPU. After a signal the time is unknown, because the signal may have continued a stopped process.
     ///
-    /// Before it returned, the kernel has looked at all the others again.
+    /// The kernel has polled all other descriptors again before it returned, so those without input were empty at that time.
     fn on_woken(&mut self, woken: Time) {
         self.ended_at = Time::ZERO;
         let Some(delay) = self.delay().map(|delay| delay + self.to_wake) else { return };
@@ -153,19 +153,19 @@ impl Waiting {
     }
 }
 
-/// How long a thread has waited for a CPU although it could run.
+/// Counter of the time that a runnable thread has waited for a CPU.
 #[derive(Debug)]
 struct RunDelays(File);
 
 impl RunDelays {
-    /// Of this thread. `None`: the kernel does not count that.
+    /// Opens the counter of this thread. Returns `None` if the kernel does not have one.
     fn of_this_thread() -> Option<Self> {
         let delays = Self(File::open("/proc/thread-self/schedstat").ok()?);
         delays.total().map(|_| delays)
     }
 
-    /// Documentation/scheduler/sched-stats.rst of the kernel, /proc/PID/schedstat, 2: "time spent waiting on a runqueue (in
-    /// nanoseconds)".
+    /// Returns the counter. Documentation/scheduler/sched-stats.rst of the kernel, /proc/PID/schedstat, 2: "time spent waiting on a
+    /// runqueue (in nanoseconds)".
     fn total(&self) -> Option<Span> {
         let mut text = [0; 64];
         let len = self.0.read_at(&mut text, 0).ok()?;
@@ -174,7 +174,7 @@ impl RunDelays {
     }
 }
 
-/// Time that may still be spent spinning.
+/// Budget of time for spinning.
 #[derive(Debug)]
 struct Budget {
     left: Span,
@@ -182,7 +182,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// A share of 1/100 of all time, saved up for this long at most.
+    /// Accrual of the budget: 1/100 of all time, up to this limit.
     const SHARE: u64 = 100;
     const SAVED: Span = Span::from_millis(5);
 
@@ -194,27 +194,26 @@ impl Budget {
     }
 }
 
-/// Longest sleep: who could not look at the clock for longer was kept from it.
+/// Longest sleep. A thread that does not read the clock for longer was prevented from running.
 const BEAT: Span = Span::from_millis(20);
-/// The same where the kernel does not tell how long a thread has waited: then a packet has come at any time of the sleep that it
-/// ends.
+/// Longest sleep if the kernel does not count the wait for a CPU. A packet may then have arrived at any time of the sleep that it ended.
 const BLIND_BEAT: Span = Span::from_millis(1);
 const SHORTEST_BEAT: Span = Span::from_micros(100);
-/// What it takes to wake a thread, before that is known.
+/// Initial estimate of the time that waking a thread takes.
 const TO_WAKE: Span = Span::from_micros(100);
-/// So long after it was woken the last time, a thread with a budget that has used it up is woken again at the earliest, whatever
-/// comes or is due: what falls in between is moved at once. To set a timer and to be woken by it costs more CPU time than to move a
-/// packet, and is hardly more exact than this. Network cards hold their interrupts back for as long.
+/// Shortest time between wake-ups of a thread that has used up its budget, regardless of arrivals and deadlines. All packets of that time
+/// are moved together. Setting a timer and waking up costs more CPU time than moving a packet and is hardly more exact. Network cards delay
+/// their interrupts for as long.
 const REST: Span = Span::from_micros(50);
-/// The host's own descriptor, by which it hears of signals, comes before those of the edges.
+/// Index of the host's own descriptor, for signals. The descriptors of the edges follow.
 const SIGNALS: usize = 0;
-/// After so long without a pause a real-time thread lets others run for [`PAUSE`].
+/// Run time without a sleep after which a real-time thread lets others run for [`PAUSE`].
 const LONGEST_RUN: Span = Span::from_millis(50);
 const PAUSE: Span = Span::from_micros(500);
 
 impl WallClock {
-    /// A clock that counts on `stopwatch` and watches these descriptors, which must stay open: that of signals, and those of the
-    /// edges in their order.
+    /// Creates a clock that counts on `stopwatch` and watches these descriptors: that of signals, then those of the edges in their order.
+    /// The descriptors must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
         margin: Span,
@@ -239,17 +238,17 @@ impl WallClock {
         Self { stopwatch, margin, waiting: RefCell::new(waiting) }
     }
 
-    /// Pauses now and then even if there is always work, as a thread before which nothing else runs must.
+    /// Pauses regularly even under constant load, as a thread of real-time priority must.
     pub fn give_way(&mut self) {
         self.waiting.get_mut().longest_run = Some(LONGEST_RUN);
     }
 
-    /// Spins for a share of 1 % of all time at most, and rests (`REST`) where that is not enough.
+    /// Limits spinning to 1 % of all time. A clock that has used up this budget rests for `REST` between wake-ups.
     pub fn save_cpu(&mut self) {
         self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
     }
 
-    /// It is to be known to so much when packets come.
+    /// Sets the accuracy of arrival times. It limits the length of a sleep if the kernel does not count the wait for a CPU.
     pub fn know_arrivals_to(&mut self, exactness: Span) {
         let waiting = self.waiting.get_mut();
         if waiting.delays.is_none() {
@@ -257,17 +256,17 @@ impl WallClock {
         }
     }
 
-    /// CPU time of this process since the beginning of the run.
+    /// Returns the CPU time of this process since the beginning of the run.
     pub fn cpu(&self) -> Span {
         self.stopwatch.cpu()
     }
 
-    /// How much later than it should have this thread was woken at the end of a sleep.
+    /// Returns the wake-up latency of this thread at the ends of its sleeps.
     pub fn woken_late(&self) -> Histogram {
         self.waiting.borrow().woken_late.clone()
     }
 
-    /// Could the descriptor with this index be read when the last sleep ended?
+    /// Returns true if the descriptor with this index was readable when the last sleep ended.
     pub fn is_ready(&self, index: usize) -> bool {
         self.waiting.borrow().fds[index].is_ready()
     }
@@ -321,7 +320,7 @@ impl Clock for WallClock {
                 } else {
                     waiting.ended_at = Time::ZERO;
                 }
-                // Nothing says whether it slept; if it did not, the pause comes a little early or late.
+                // The call may not have slept. In that case the pause comes a little early or late.
                 if woken.since(now) > Span::from_micros(100) {
                     waiting.slept_at = woken;
                 }
@@ -352,9 +351,10 @@ impl Clock for WallClock {
 mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
+    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    /// A clock that watches the second ends of two pairs: that of signals, and of an edge.
+    /// Creates a clock that watches one end of each of two socket pairs: for signals, and for an edge.
     fn clock(stopwatch: Stopwatch) -> (WallClock, [[UnixStream; 2]; 2]) {
         let pairs = [(); 2].map(|()| UnixStream::pair().map(<[_; 2]>::from).unwrap());
         let clock = WallClock::new(stopwatch, Span::ZERO, pairs.iter().map(|[_, near]| near.as_fd()));
@@ -365,7 +365,7 @@ mod tests {
     fn a_descriptor_is_called_empty_at_no_time_at_which_there_was_something_to_read() {
         let stopwatch = Stopwatch::start();
         let (mut clock, [_signals, [mut far, mut near]]) = clock(stopwatch);
-        // What a thread has waited for a CPU makes this a little later, and nearly as certain.
+        // With the wait for a CPU, `empty_at` is a little later and nearly as certain.
         clock.waiting.get_mut().delays = None;
         clock.know_arrivals_to(Span::ZERO);
         let (tell, told) = std::sync::mpsc::channel();
@@ -412,9 +412,9 @@ mod tests {
             if stopped {
                 assert_eq!(shown, Time::ZERO);
             } else {
-                // It slept for a second, and then it took a while to wake it.
+                // The thread slept for a second, and waking it took a while.
                 assert!(began + Span::from_millis(500) < shown && shown + TO_WAKE <= woken, "{shown:?}");
-                // What has come to the other end has not come before.
+                // The other descriptor was empty until then.
                 assert_eq!(clock.waiting.get_mut().empty[SIGNALS], shown);
             }
         }

@@ -1,4 +1,4 @@
-//! Who tells commands the addresses of names.
+//! DNS servers of commands behind a link, and a relay to the caller's server.
 
 use catnip_cli::failure::{Failure, failed};
 use std::fs;
@@ -12,27 +12,27 @@ use std::thread;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
-/// See resolver(5).
+/// Configuration file of the resolver, see resolver(5).
 const CONFIGURATION: &str = "/etc/resolv.conf";
-/// Services of the machine that would answer in its name.
+/// Sockets of local services that would answer queries instead of the server.
 const OTHERS: [&str; 2] = ["/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"];
 const PORT: u16 = 53;
-/// How long a question waits for its answer. Whoever has asked asks again sooner.
+/// Timeout of a query. Clients retry sooner.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Questions on their way at once, at most; others are as good as lost.
+/// Largest number of concurrent queries. Further ones are dropped.
 const AT_ONCE: u32 = 256;
-/// Longest datagram.
+/// Longest datagram, bytes.
 const LONGEST: usize = 1 << 16;
 
-/// The server that the caller asks; if only the caller's namespace reaches that, this address there, from which questions are
-/// passed on.
+/// Returns the caller's DNS server. If only the caller's namespace reaches that server, starts a relay at `own`, an address of that
+/// namespace, and returns `own`.
 pub fn server(own: IpAddr) -> Result<IpAddr, Failure> {
     let text = fs::read_to_string(CONFIGURATION).unwrap_or_default();
     let servers = servers(&text);
     match servers.iter().find(|server| !server.is_loopback() && server.is_ipv4()) {
         Some(&server) => Ok(server),
         None => {
-            // As resolver(5) has it where nothing is said.
+            // Default of resolver(5).
             let server = servers.first().copied().unwrap_or(IpAddr::from([127, 0, 0, 1]));
             relay(own, server).map_err(failed("--nat", "pass on questions for names"))?;
             Ok(own)
@@ -40,12 +40,12 @@ pub fn server(own: IpAddr) -> Result<IpAddr, Failure> {
     }
 }
 
-/// A resolver(5) that knows this server only, for commands that are started while this is there.
+/// Configuration file of resolver(5) with a single server, for commands that are started while the file exists.
 #[derive(Debug)]
 pub struct Resolver(NamedTempFile);
 
 impl Resolver {
-    /// One that asks `server`.
+    /// Creates a configuration with `server`.
     pub fn new(server: IpAddr) -> Result<Self, Failure> {
         if !Path::new(CONFIGURATION).exists() {
             let what = format!(
@@ -61,7 +61,7 @@ impl Resolver {
         file.map(Self).map_err(failed("names", "write down who knows them"))
     }
 
-    /// What commands must find, and in place of what.
+    /// Returns pairs of paths: a file for commands, and the file that it replaces.
     pub fn files(&self) -> Vec<(&Path, &Path)> {
         let others = OTHERS.iter().map(Path::new).filter(|other| other.exists());
         let nothing = others.map(|other| (Path::new("/dev/null"), other));
@@ -74,7 +74,7 @@ fn servers(text: &str) -> Vec<IpAddr> {
     text.lines().filter_map(server).collect()
 }
 
-/// Passes on what is asked at the one address to the other. If somebody is there already, he may answer himself.
+/// Forwards DNS queries from address `at` to address `to`. If another server already uses `at`, that server may answer itself.
 fn relay(at: IpAddr, to: IpAddr) -> io::Result<()> {
     let (at, to) = (SocketAddr::new(at, PORT), SocketAddr::new(to, PORT));
     let (datagrams, streams) = match (UdpSocket::bind(at), TcpListener::bind(at)) {
@@ -102,7 +102,7 @@ fn relay(at: IpAddr, to: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Does it in a thread of its own, unless there are too many.
+/// Runs `work` in a thread of its own, unless too many are running.
 fn at_once<T>(under_way: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> + Send + 'static) {
     if under_way.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
         under_way.fetch_sub(1, Ordering::Relaxed);
@@ -110,7 +110,7 @@ fn at_once<T>(under_way: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> +
     }
     let done = under_way.clone();
     let started = thread::Builder::new().name("names".into()).spawn(move || {
-        // Whoever gets no answer asks again.
+        // A client without an answer retries.
         let _ = work();
         done.fetch_sub(1, Ordering::Relaxed);
     });

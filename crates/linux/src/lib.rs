@@ -1,4 +1,4 @@
-//! Linux, as the emulator, the agent and applications use it: clocks, devices, namespaces, processes, users, addresses, socket options.
+//! Linux interfaces of the emulator, the agent and applications: clocks, devices, namespaces, processes, users, addresses, socket options.
 //! All unsafe code and all clocks of the toolkit are here.
 
 #[cfg(feature = "host")]

@@ -1,6 +1,6 @@
-# Lets what has addresses in $2, behind the device $1, go out with those of this namespace until standard input ends.
-# All links share a table that knows which of them are there, and for which devices they have switched forwarding on.
-# The last one puts everything back, also for those that were killed.
+# Translates source addresses in network $2, behind the device $1, to those of this namespace until standard input ends.
+# All links share a table of the present links and of the devices on which they have switched forwarding on.
+# The last link reverts all changes, also for links that were killed.
 PATH=$PATH:/usr/sbin:/sbin
 device=$1 network=$2 settings=/proc/sys/net/ipv4/conf
 
@@ -11,7 +11,7 @@ main() {
   local closed
   closed=$(nft list ruleset ip 2>&1 | grep -m1 'hook forward.*policy drop') &&
     fail "the firewall drops what is forwarded ($(echo $closed)); let it accept what comes from and goes to $device"
-  # A device that is not there yet when forwarding is switched on for all others is nobody's way out.
+  # Only devices that exist when forwarding is switched on can be uplinks.
   local off
   off=$(grep -lx 0 "$settings"/*/forwarding | sed 's,/forwarding$,,; s,.*/,,' | grep -vx -e all -e default -e lo)
   begin $off 2>&1 | grep -m1 . && fail

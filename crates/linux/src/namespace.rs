@@ -1,4 +1,4 @@
-//! Namespaces of our own, and the devices and settings in them.
+//! Namespaces of this program, and the devices and settings in them.
 
 use crate::netlink::Netlink;
 use crate::sys;
@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Moves to a network namespace in which this process may do everything, without being root. `for_what` it is needed.
+/// Moves to a new network namespace in which this process has all privileges without being root. `for_what` names the purpose in errors.
 pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
     sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
         Failure::new(
@@ -21,7 +21,7 @@ pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
     })
 }
 
-/// Why a TUN device of this name could not be opened, and what to do.
+/// Returns the error and its remedy for a TUN device of this name that could not be opened.
 pub fn no_tun(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(

@@ -1,8 +1,8 @@
-//! A way from the outside end of a link to all that the caller reaches, names included (`--nat`).
+//! NAT and DNS from the outside end of a link to all networks that the caller reaches (`--nat`).
 //!
-//! Root gets address translation by the kernel, which leaves TCP as it is. Ordinary users may not have that, but a program
-//! that carries connections out of their namespace over sockets of its own: TCP over the link is then between the
-//! command and this program.
+//! Root gets address translation by the kernel, which leaves TCP as it is. Ordinary users are not permitted address translation. Instead, a
+//! program forwards connections out of their namespace over sockets of its own: TCP over the link is then between the command and this
+//! program.
 
 use crate::dns;
 use crate::namespace::set;
@@ -16,33 +16,33 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Translates addresses until its input ends, so that it cleans up after a killed emulator, too.
+/// Script that translates addresses until its input ends, so that it also cleans up after a killed emulator.
 const MASQUERADE: &str = include_str!("masquerade.sh");
-/// Hears on its input for which process: the one whose network namespace it is to serve.
+/// Script that reads the process whose network namespace is to be served from its input, then becomes the carrier.
 const CARRY: &str = "read -r process && case $0 in
   slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback \"$process\" tap0 ;;
   *) exec pasta --quiet --foreground --config-net --ns-ifname tap0 --no-map-gw --address 10.0.2.100 --netmask 24 \
     --gateway 10.0.2.2 --dns-forward 10.0.2.3 -t none -u none -T none -U none \"$process\" ;;
 esac";
-/// Programs that carry connections, the better known one first.
+/// Programs that carry connections, best known first.
 const CARRIERS: [&str; 2] = ["slirp4netns", "pasta"];
-/// Their end of the way, and what they call the caller's name server.
+/// Device of a carrier in the namespace, its address, and the address of the caller's DNS server at the carrier.
 const CARRIER: &str = "tap0";
 const CARRIER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 100);
 const CARRIER_RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
-/// How long a carrier has to begin.
+/// Longest time for a carrier to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 
-/// It ends, with all that it has changed, when this is dropped or this process is killed.
+/// NAT of a namespace. It ends and reverts its changes when dropped or when this process is killed.
 #[derive(Debug)]
 pub struct WayOut {
     _helper: Helper,
-    /// Who knows names at its end.
+    /// DNS server that is reachable through the NAT.
     pub resolver: IpAddr,
 }
 
-/// A program that could carry connections out of a namespace that is still to be made.
+/// Program that can carry connections out of a namespace that does not yet exist.
 #[derive(Debug)]
 pub struct Carrier {
     name: &'static str,
@@ -56,12 +56,12 @@ struct Helper {
 }
 
 impl WayOut {
-    /// True if the kernel can be asked to translate addresses.
+    /// Returns true if the kernel can be configured to translate addresses.
     pub fn can_masquerade() -> bool {
         sys::is_installed("nft")
     }
 
-    /// Out of the namespace of this thread with its own addresses, for what is behind this device, which has this one there.
+    /// Translates addresses of packets from behind `device` to those of this thread's namespace. `end` is the address of the device there.
     pub fn masquerade(device: &str, end: IpNet) -> Result<Self, Failure> {
         let mut command = Command::new("sh");
         command.args(["-c", MASQUERADE, "masquerade", device, &end.trunc().to_string()]);
@@ -80,7 +80,7 @@ impl WayOut {
 }
 
 impl Carrier {
-    /// Finds one, which belongs to the namespaces of this process.
+    /// Finds an installed carrier and starts its script in the namespaces of this process.
     pub fn find() -> Result<Self, Failure> {
         let name = CARRIERS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
             let what = "root needs nft (nftables) for this, ordinary users slirp4netns or pasta (passt); install one";
@@ -88,14 +88,14 @@ impl Carrier {
         })?;
         let mut command = Command::new("sh");
         command.args(["-c", CARRY, name]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // What interrupts the command is none of its business.
+        // Terminal signals for the command must not reach the carrier.
         command.process_group(0);
         sys::tie_to_parent(&mut command);
         let child = command.spawn().map_err(failed("--nat", "start a shell"))?;
         Ok(Self { name, helper: Helper { child, cleans_up: false } })
     }
 
-    /// Out of the namespace of this thread.
+    /// Starts to carry connections out of the namespace of this thread.
     pub fn carry(mut self) -> Result<WayOut, Failure> {
         let cannot = failed("--nat", "start the program that carries connections");
         if let Some(mut to) = self.helper.child.stdin.take() {
@@ -111,7 +111,7 @@ impl Carrier {
             std::thread::sleep(POLL);
             waited += POLL;
         }
-        // It asks for the addresses behind the link as if they were on its own network.
+        // The carrier resolves the addresses behind the link as if they were on its own network.
         let answers = set(&format!("net/ipv4/conf/{CARRIER}/proxy_arp"), "1");
         let forwards = set("net/ipv4/ip_forward", "1");
         answers.and(forwards).map_err(failed("--nat", "forward packets in a namespace of its own"))?;

@@ -16,29 +16,29 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io::{self, Error, ErrorKind};
 use std::net::IpAddr;
 
-/// Segments of the receive window with which Linux begins by itself.
+/// Initial receive window of Linux, segments.
 const RECEIVE_WINDOW: u32 = 20;
 
-/// What a device is like.
+/// Properties of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its number.
+    /// Interface index.
     pub index: u32,
-    /// Longest packet, bytes.
+    /// MTU, bytes.
     pub mtu: u32,
-    /// It carries Ethernet frames.
+    /// True if the device carries Ethernet frames.
     pub ethernet: bool,
-    /// It is up.
+    /// True if the device is up.
     pub up: bool,
-    /// It belongs to a bridge or the like.
+    /// True if the device belongs to a bridge or a similar device.
     pub part_of_another: bool,
-    /// It leads nowhere but to this host.
+    /// True for a loopback device.
     pub loopback: bool,
-    /// How many segments may leave TCP at once, to be cut by the device or behind it; `None`: the kernel does not say.
+    /// Largest number of segments per super-packet from TCP (`gso_max_segs`); `None` if the kernel does not report it.
     pub segments: Option<u32>,
 }
 
-/// A connection to the kernel's network configuration. It stays with the namespace in which it was opened.
+/// Connection to the kernel's network configuration, bound to the namespace in which it was opened.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -54,21 +54,21 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// The number of a device.
+    /// Returns the interface index of a device.
     pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(name.into()));
         self.link(link).map(|link| link.header.index)
     }
 
-    /// What a device is like.
+    /// Returns the properties of a device.
     pub fn device(&mut self, name: &str) -> io::Result<Device> {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(name.into()));
         Ok(described(&self.link(link)?))
     }
 
-    /// All devices, by name.
+    /// Returns all devices with their names.
     pub fn devices(&mut self) -> io::Result<Vec<(String, Device)>> {
         let found = self.request(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP)?;
         let named = |message| {
@@ -82,7 +82,7 @@ impl Netlink {
         Ok(found.into_iter().filter_map(named).collect())
     }
 
-    /// Lets so many segments leave TCP at once through a device.
+    /// Limits the number of segments per super-packet from TCP through a device.
     pub fn limit_segments(&mut self, index: u32, segments: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -90,7 +90,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Brings a device up, with this MTU in bytes and room for `queue` packets if given.
+    /// Brings a device up, with this MTU in bytes and a transmission queue of `queue` packets if given.
     pub fn bring_up(&mut self, index: u32, mtu: Option<u32>, queue: Option<u32>) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -101,12 +101,12 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Gives a device an address, and a route to its network. Nothing is probed: the address is usable at once.
+    /// Adds an address to a device, and a route to its network. The address is usable immediately, without duplicate address detection.
     pub fn add_address(&mut self, index: u32, network: IpNet) -> io::Result<()> {
         self.add_any_address(index, network, AddressFlags::empty())
     }
 
-    /// The same without the route.
+    /// Adds an address to a device without a route to its network.
     pub fn add_lone_address(&mut self, index: u32, network: IpNet) -> io::Result<()> {
         self.add_any_address(index, network, AddressFlags::Noprefixroute)
     }
@@ -126,8 +126,8 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Sends what goes to a network through a device; prefix 0 is the default route. TCP connections on this route begin
-    /// with a congestion window of `window` segments if given, and let the other end do so.
+    /// Adds a route to a network through a device; prefix length 0 is the default route. TCP connections on this route begin with a
+    /// congestion window of `window` segments if given, and permit the same to the peer.
     pub fn add_route(&mut self, index: u32, network: IpNet, window: Option<u32>) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
@@ -154,12 +154,12 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// The addresses of all devices.
+    /// Returns the addresses of all devices.
     pub fn addresses(&mut self) -> io::Result<Vec<IpNet>> {
         let found = self.request(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP)?;
         let network = |message| {
             let RouteNetlinkMessage::NewAddress(message) = message else { return None };
-            // On a point-to-point device `Address` is the other end.
+            // On a point-to-point device, `Address` is the address of the other end.
             let own = message.attributes.iter().find_map(|attribute| match attribute {
                 AddressAttribute::Local(address) => Some(*address),
                 _ => None,
@@ -173,7 +173,7 @@ impl Netlink {
         Ok(found.into_iter().filter_map(network).collect())
     }
 
-    /// Where routes lead, the default route left out.
+    /// Returns the destinations of all routes except default routes.
     pub fn routes(&mut self) -> io::Result<Vec<IpNet>> {
         let mut networks = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
@@ -196,14 +196,14 @@ impl Netlink {
         Ok(networks)
     }
 
-    /// What the kernel drops at this device from now on. While a device is being set up, the kernel sends reports of its
-    /// own that nobody could read yet.
+    /// Returns a counter of the packets that the kernel drops at this device from now on. Earlier drops are those of the kernel's own
+    /// packets during the setup of the device, which could not be read yet.
     pub fn drops_from_now(mut self, index: u32) -> Drops {
         let before = self.dropped_on_send(index).unwrap_or(0);
         Drops { netlink: self, index, before }
     }
 
-    /// Packets that the kernel has dropped before it could hand them to the owner of the device.
+    /// Returns the number of packets that the kernel has dropped before it could hand them to the owner of the device.
     fn dropped_on_send(&mut self, index: u32) -> io::Result<u64> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -264,7 +264,7 @@ impl Netlink {
     }
 }
 
-/// Packets that the kernel drops at a device before it can hand them to its owner.
+/// Counter of packets that the kernel drops at a device before it can hand them to its owner.
 #[derive(Debug)]
 pub struct Drops {
     netlink: Netlink,
@@ -273,7 +273,7 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// How many there have been; 0 if the device is gone.
+    /// Returns the number of drops; 0 if the device is gone.
     pub fn count(&mut self) -> u64 {
         self.netlink.dropped_on_send(self.index).map_or(0, |dropped| dropped - self.before)
     }

@@ -1,20 +1,20 @@
-//! A process namespace for commands: nothing that they have started survives it.
+//! PID namespace for commands, which no process started by them survives.
 
 use crate::sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
-/// It ends with this one, even if that is killed, and all that is left in it with it.
+/// PID namespace that ends with this process, even if killed, together with all remaining processes in it.
 #[derive(Debug, Default)]
 pub struct Processes {
-    /// The first process of the namespace, which waits for the end of its input.
+    /// First process of the namespace, which waits for the end of its input.
     first: Option<Child>,
     home: Option<OwnedFd>,
 }
 
 impl Processes {
-    /// Children start there from now on. Where there can be no such namespace, they still end, though what they have started may
-    /// not.
+    /// Makes children of this process start in a new PID namespace. If no namespace can be created, the children still end with this
+    /// process, but their own children may not.
     pub fn begin() -> Self {
         let mut made = Self::default();
         let Ok(home) = sys::children_processes() else { return made };
@@ -32,22 +32,23 @@ impl Processes {
         made
     }
 
-    /// Children of this process start there.
+    /// Returns true if children of this process start in the namespace.
     pub fn are_begun(&self) -> bool {
         self.home.is_some()
     }
 
-    /// Children start where this process is again.
+    /// Makes children start in the namespace of this process again.
     pub fn leave(&mut self) {
         if let Some(home) = self.home.take() {
             let _ = sys::enter_processes(home.as_fd());
         }
     }
 
-    /// Ends all that is left there. Children of this process must have been waited for: the namespace lasts until then.
+    /// Ends all remaining processes of the namespace. Children of this process must have been waited for, since the namespace lasts until
+    /// then.
     pub fn end(&mut self) {
         if let Some(mut first) = self.first.take() {
-            // The kernel kills the whole namespace.
+            // The kernel kills all processes of the namespace.
             let _ = first.kill();
             let _ = first.wait();
         }

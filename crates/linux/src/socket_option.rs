@@ -1,4 +1,4 @@
-//! Options of sockets that are plain bytes.
+//! Socket options as plain bytes.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -6,16 +6,16 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Sets an option to these bytes (setsockopt(2)).
 pub fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: &[u8]) -> io::Result<()> {
     let len = value.len() as libc::socklen_t;
-    // SAFETY: the kernel reads so many bytes of the value.
+    // SAFETY: the kernel reads `len` bytes of the value.
     let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value.as_ptr().cast(), len) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the first bytes of an option (getsockopt(2)); those that the kernel leaves out are zero.
+/// Returns the first `N` bytes of an option (getsockopt(2)). Bytes that the kernel leaves out are zero.
 pub fn get<const N: usize>(socket: BorrowedFd<'_>, level: i32, option: i32) -> io::Result<[u8; N]> {
     let (mut value, mut len) = ([0; N], N as libc::socklen_t);
     let into = value.as_mut_ptr().cast();
-    // SAFETY: the kernel writes so many bytes of the value at most.
+    // SAFETY: the kernel writes at most `N` bytes of the value.
     let done = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, into, &raw mut len) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
 }

@@ -1,4 +1,4 @@
-//! The few system calls that the standard library does not have, each behind a safe function.
+//! Safe wrappers of the few system calls that the standard library does not have.
 
 use catnip_base::Span;
 use rustix::fs::{Mode, OFlags};
@@ -21,12 +21,12 @@ use std::process::{Command, Stdio};
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
-/// `ioctl(2)` that says what is left to us: checksums, and cutting TCP over IPv4 and IPv6.
+/// `ioctl(2)` that declares the offloads of the owner of a device: checksums, and segmentation of TCP over IPv4 and IPv6.
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const OFFLOADS: libc::c_ulong = 1 | 2 | 4;
-/// Bytes of a `virtio_net_hdr`.
+/// Length of a `virtio_net_hdr`, bytes.
 pub const VIRTUAL_HEADER: usize = 10;
-/// What commands in a user namespace of ours may do there: run servers on low ports, ping, nest links.
+/// Capabilities of commands in a new user namespace: to run servers on low ports, to ping, and to nest links.
 const CAPABILITIES: CapabilitySet = CapabilitySet::NET_BIND_SERVICE
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::NET_RAW)
@@ -40,9 +40,9 @@ fn check_len(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| Error::last_os_error())
 }
 
-/// Opens a TUN device in the network namespace of this thread and gives back its name. A `%d` in `name` becomes the
-/// first free number. The device vanishes with the last descriptor. With `virtual_header`, each packet has a
-/// `virtio_net_hdr` in front, and may be a super-packet of up to 64 KiB that stands for many.
+/// Opens a TUN device in the network namespace of this thread and returns it with its name. A `%d` in `name` becomes the first free number.
+/// The device vanishes with the last descriptor. With `virtual_header`, each packet has a `virtio_net_hdr` in front and may be a
+/// super-packet of up to 64 KiB that stands for many segments.
 pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String)> {
     if name.len() >= libc::IFNAMSIZ || name.is_empty() || name.contains(['/', '\0']) {
         return Err(Error::from(io::ErrorKind::InvalidInput));
@@ -66,16 +66,16 @@ pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String
     Ok((fd, name))
 }
 
-/// Bytes that the kernel keeps for us while we are busy.
+/// Receive buffer for frames that arrive while the emulator is busy, bytes.
 const RECEIVE_BUFFER: libc::c_int = 32 << 20;
 
-/// Opens an interface for whole frames: all that come, none that it sends. Each has a `virtio_net_hdr` in front.
+/// Opens an interface for all incoming frames. Each frame has a `virtio_net_hdr` in front.
 pub fn open_interface(index: u32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // Protocol 0: nothing comes before all is set.
+    // Protocol 0: no frame arrives before all options are set.
     // SAFETY: takes numbers only.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let yes: libc::c_int = 1;
     for option in [PACKET_VNET_HDR, libc::PACKET_AUXDATA, PACKET_IGNORE_OUTGOING] {
@@ -110,21 +110,21 @@ fn set_option<T>(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, va
     Ok(())
 }
 
-/// A frame that was read.
+/// Frame read from an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Its length with the header in front, even if the buffer was too short for it.
+    /// Length including the header in front, even if the buffer was shorter, bytes.
     pub len: usize,
-    /// The VLAN tag that the kernel has taken out of it.
+    /// VLAN tag that the kernel has removed from the frame.
     pub tag: Option<[u8; 4]>,
-    /// How long ago it came, if the kernel has said when.
+    /// Time since the arrival, if the kernel has recorded it.
     pub age: Option<Span>,
 }
 
 /// Reads one frame with the header in front.
 pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // As 64-bit words, so that it is aligned.
+    // 64-bit words give the required alignment.
     let mut control = [0_u64; 16];
     // SAFETY: zeros are a valid `msghdr`.
     let mut message: libc::msghdr = unsafe { zeroed() };
@@ -132,13 +132,13 @@ pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control);
-    // SAFETY: buffer and control data are valid for writes of their lengths, as `message` has them.
+    // SAFETY: buffer and control data are valid for writes of the lengths in `message`.
     let len = check_len(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) })?;
     let mut frame = Frame { len, tag: None, age: None };
     // SAFETY: `message` was filled by the kernel.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !header.is_null() {
-        // SAFETY: it is not null, and within the control data.
+        // SAFETY: `header` is not null, and within the control data.
         let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
         if level == libc::SOL_PACKET && kind == libc::PACKET_AUXDATA {
             // SAFETY: such a message holds one `tpacket_auxdata`, of numbers only, maybe unaligned.
@@ -155,13 +155,13 @@ pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
             let came = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
             frame.age = Some(since(came));
         }
-        // SAFETY: `header` is one of `message`.
+        // SAFETY: `header` belongs to `message`.
         header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
     }
     Ok(frame)
 }
 
-/// Time since a time of the clock of the day; zero if that is yet to come.
+/// Returns the time since a time of the real-time clock; zero if that time is in the future.
 fn since(came: libc::timespec) -> Span {
     let nanos = |seconds: i64, nanos: i64| seconds as u64 * 1_000_000_000 + nanos as u64;
     let now = rustix::time::clock_gettime(ClockId::Realtime);
@@ -169,7 +169,7 @@ fn since(came: libc::timespec) -> Span {
     Span::from_nanos(age)
 }
 
-/// Frames that the kernel has dropped because we were too slow, since the last time this was asked.
+/// Returns the number of frames that the kernel has dropped since the last call because they were not read in time.
 pub fn frames_missed(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = size_of_val(&statistics) as libc::socklen_t;
@@ -179,25 +179,25 @@ pub fn frames_missed(fd: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(statistics.tp_drops)
 }
 
-/// What [`wait_readable`] waits for.
+/// Descriptor for [`wait_readable`].
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Readable(libc::pollfd);
 
 impl Readable {
-    /// Waits for `fd`, which must stay open as long as this is used.
+    /// Creates an entry for `fd`, which must stay open as long as the entry is used.
     pub fn new(fd: BorrowedFd<'_>) -> Self {
         Self(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
     }
 
-    /// Was there something to read when the last wait ended?
+    /// Returns true if the descriptor was readable when the last wait ended.
     pub fn is_ready(&self) -> bool {
         self.0.revents != 0
     }
 }
 
-/// Waits until one descriptor can be read or the time is over; `None` waits for ever. True if one can be read; an error if
-/// nothing is known of any.
+/// Waits until a descriptor is readable or the timeout expires; `None` waits for ever. Returns true if a descriptor is readable. After an
+/// error, no descriptor counts as readable.
 #[inline]
 pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> io::Result<bool> {
     let spec = timeout.map(|span| libc::timespec {
@@ -214,8 +214,8 @@ pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> io::Result<
     Ok(check(ready)? > 0)
 }
 
-/// Runs this thread before all ordinary ones. Children start as ordinary ones. A thread that computes for
-/// `longest_run` without once waiting ends the process: no bug can take the machine away.
+/// Gives this thread real-time priority, above all ordinary threads. Children start with ordinary priority. A thread that computes for
+/// `longest_run` without waiting once ends the process, so that no bug can block the machine.
 pub fn run_in_real_time(longest_run: Span) -> io::Result<()> {
     let micros = Some(longest_run.in_units_of(Span::from_micros(1)));
     setrlimit(Resource::Rttime, Rlimit { current: micros, maximum: micros })?;
@@ -226,45 +226,45 @@ pub fn run_in_real_time(longest_run: Span) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes `run_in_real_time` back: this thread may compute for as long as it likes.
+/// Reverts `run_in_real_time`: this thread may compute for any time.
 pub fn run_as_others() -> io::Result<()> {
     let param = libc::sched_param { sched_priority: 0 };
-    // Without privileges nobody may clear SCHED_RESET_ON_FORK.
+    // SCHED_RESET_ON_FORK cannot be cleared without privileges.
     let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
     // SAFETY: reads one `sched_param`.
     check(unsafe { libc::sched_setscheduler(0, policy, &param) })?;
     Ok(())
 }
 
-/// A number that nobody could foresee, short enough to be typed.
+/// Returns an unpredictable number that is short enough to type.
 pub fn random() -> io::Result<u64> {
     let mut bytes = [0; 4];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u32::from_ne_bytes(bytes).into())
 }
 
-/// CPU time of this process so far.
+/// Returns the CPU time of this process so far.
 pub fn cpu_time() -> Span {
     let spent = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     Span::from_nanos(spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64)
 }
 
-/// Signals as messages: blocked from when this is made, read when convenient.
+/// Signals as messages: blocked from creation on, and read when convenient.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
-/// A signal that was read.
+/// Signal read from [`Signals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Which one.
+    /// Signal number.
     pub number: i32,
-    /// A process sent it, not the kernel on behalf of a terminal.
+    /// True if a process sent the signal, rather than the kernel on behalf of a terminal.
     pub from_process: bool,
 }
 
 impl Signals {
-    /// Blocks these signals for this thread and those it starts, and reads them. SIGCONT is among them: the descriptor can be read
-    /// after a stop.
+    /// Blocks these signals for this thread and the threads that it starts, and reads them. SIGCONT is blocked as well, so that the
+    /// descriptor is readable after a stop.
     pub fn new(numbers: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: `set` is initialized by `sigemptyset` before it is used.
@@ -276,11 +276,11 @@ impl Signals {
             check(libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()))?;
             check(libc::signalfd(-1, set.as_ptr(), libc::SFD_NONBLOCK | libc::SFD_CLOEXEC))?
         };
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The next one that has come and was asked for.
+    /// Returns the next pending signal among those requested.
     pub fn next(&self) -> Option<Signal> {
         loop {
             let signal = self.read()?;
@@ -298,7 +298,7 @@ impl Signals {
         if read != size as isize {
             return None;
         }
-        // SAFETY: it was filled.
+        // SAFETY: `info` was filled by the kernel.
         let info = unsafe { info.assume_init() };
         Some(Signal { number: info.ssi_signo as i32, from_process: info.ssi_code <= 0 })
     }
@@ -310,12 +310,12 @@ impl AsFd for Signals {
     }
 }
 
-/// Where a command writes whose standard output would be mixed with ours.
+/// Returns standard error, as the output of a command whose standard output would mix with that of this program.
 pub fn standard_error() -> Stdio {
     io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
-/// This process is asked to end when the one that has started it ends, even if that is killed.
+/// Requests the end of this process when its parent ends, even if the parent is killed.
 pub fn end_with_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?)
 }
@@ -327,7 +327,7 @@ pub fn kill(process: u32, signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// The network namespace of this thread, which lives as long as the descriptor.
+/// Returns the network namespace of this thread. The namespace lives as long as the descriptor.
 pub fn current_network() -> io::Result<OwnedFd> {
     fs::File::open("/proc/thread-self/ns/net").map(OwnedFd::from)
 }
@@ -343,23 +343,24 @@ pub fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 fn unshare(what: UnshareFlags) -> io::Result<()> {
-    // SAFETY: threads go on sharing their descriptors.
+    // SAFETY: threads still share their descriptors.
     Ok(unsafe { unshare_unsafe(what) }?)
 }
 
-/// The process namespace in which children of this thread start.
+/// Returns the PID namespace in which children of this thread start.
 pub fn children_processes() -> io::Result<OwnedFd> {
     fs::File::open("/proc/thread-self/ns/pid_for_children").map(OwnedFd::from)
 }
 
-/// Children of this thread start in a process namespace of their own from now on. It ends, and all that is left in it,
-/// with the first of them. Meanwhile this process cannot start threads.
+/// Makes children of this thread start in a new PID namespace. The namespace ends, with all remaining processes in it, when the first child
+/// ends. Meanwhile this process cannot start threads.
 pub fn enter_new_processes() -> io::Result<()> {
     unshare(UnshareFlags::NEWPID)
 }
 
-/// The command has mounts of its own: its process namespace in /proc, if that `is_new`, and of `files` the first in place of the
-/// second. Where that is not permitted it sees the machine's /proc; without its files it does not start.
+/// Gives the command a mount namespace of its own: with /proc of its PID namespace if `is_new`, and with the first file of each pair of
+/// `files` in place of the second. If this is not permitted, a command without such files uses the machine's /proc, and a command with
+/// files does not start.
 pub fn with_own_mounts(command: &mut Command, is_new: bool, files: &[(&Path, &Path)]) -> io::Result<()> {
     let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(Error::from);
     let files: io::Result<Vec<_>> = files.iter().map(|(new, old)| Ok((name(new)?, name(old)?))).collect();
@@ -390,7 +391,7 @@ pub fn with_own_mounts(command: &mut Command, is_new: bool, files: &[(&Path, &Pa
     Ok(())
 }
 
-/// The command starts as this user, with these groups. Say it after all that needs more rights.
+/// Makes the command start as this user, with these groups. Must be called after all settings that need more privileges.
 pub fn as_user(command: &mut Command, user: u32, group: u32, groups: Vec<u32>) {
     let prepare = move || {
         // SAFETY: `groups` lives in the closure.
@@ -405,20 +406,20 @@ pub fn as_user(command: &mut Command, user: u32, group: u32, groups: Vec<u32>) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// True if there is such a program in the folders of $PATH, or where Debian keeps what root runs.
+/// Returns true if the program is in a directory of $PATH, or where Debian keeps programs for root.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let others = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(others).any(|folder| folder.join(program).is_file())
 }
 
-/// Children of this thread start in this process namespace.
+/// Makes children of this thread start in this PID namespace.
 pub fn enter_processes(processes: BorrowedFd<'_>) -> io::Result<()> {
     Ok(move_into_link_name_space(processes, Some(LinkNameSpaceType::ProcessID))?)
 }
 
-/// Moves this process to a user namespace of its own, in which it and its children keep their user and group but may
-/// configure networks. The process must have one thread only.
+/// Moves this process to a new user namespace, in which the process and its children keep their user and group but may configure networks.
+/// The process must have a single thread.
 pub fn enter_new_user_namespace() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     unshare(UnshareFlags::NEWUSER)?;
@@ -431,7 +432,7 @@ pub fn enter_new_user_namespace() -> io::Result<()> {
     keep_capabilities()
 }
 
-/// Hands the capabilities of this process on to what it executes.
+/// Passes the capabilities of this process on to programs that it executes.
 fn keep_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.inheritable |= sets.permitted & CAPABILITIES;
@@ -442,7 +443,7 @@ fn keep_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// The command starts with no signal blocked and dies with this thread, even if that is killed.
+/// Makes the command start with no signal blocked, and end with this thread even if the thread is killed.
 pub fn tie_to_parent(command: &mut Command) {
     let parent = std::process::id() as libc::pid_t;
     let prepare = move || {
@@ -452,7 +453,7 @@ pub fn tie_to_parent(command: &mut Command) {
             libc::sigemptyset(none.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
             set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-            // The parent may have died before the line above. It is 0 for a child in another process namespace.
+            // The parent may have ended before the line above. Its number is 0 for a child in another PID namespace.
             let gone = ![0, parent].contains(&libc::getppid());
             if gone { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
         }
@@ -461,7 +462,7 @@ pub fn tie_to_parent(command: &mut Command) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// The number by which programs in the kernel know the network namespace of this thread (SO_NETNS_COOKIE).
+/// Returns the number that identifies the network namespace of this thread to programs in the kernel (SO_NETNS_COOKIE).
 pub fn network_cookie() -> io::Result<u64> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     Ok(u64::from_ne_bytes(crate::socket_option::get(
@@ -475,7 +476,7 @@ pub fn network_cookie() -> io::Result<u64> {
 const LINK_CREATE: libc::c_long = 28;
 const TCX_EGRESS: u32 = 47;
 
-/// The part of `union bpf_attr` that `BPF_LINK_CREATE` reads; what follows is zero.
+/// Part of `union bpf_attr` that `BPF_LINK_CREATE` reads. The rest is zero.
 #[repr(C)]
 struct LinkCreate {
     program: u32,
@@ -484,11 +485,12 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// Attaches a loaded program behind all others to what leaves a device (TCX). It stays as long as the descriptor is open.
+/// Attaches a loaded program to the egress of a device (TCX), behind all others. The program stays attached as long as the descriptor is
+/// open.
 pub fn attach_tcx_egress(program: BorrowedFd<'_>, device: u32) -> io::Result<OwnedFd> {
     let link = LinkCreate { program: program.as_raw_fd() as u32, device, attach_type: TCX_EGRESS, flags: 0 };
-    // SAFETY: the kernel reads so many bytes, and the descriptor of the program is open.
+    // SAFETY: the kernel reads `size_of::<LinkCreate>()` bytes, and the descriptor of the program is open.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, LINK_CREATE, &raw const link, size_of::<LinkCreate>()) };
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     if fd < 0 { Err(Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }) }
 }

@@ -1,4 +1,4 @@
-//! Devices at the edge of an emulated network.
+//! Devices at the edges of an emulated network.
 
 use crate::clock::Stopwatch;
 use crate::sys;
@@ -8,46 +8,46 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// A packet that was read from a device.
+/// Packet read from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// When it was read; in the network it begins its way then.
+    /// Time of the read, at which the packet enters the network.
     pub at: Time,
-    /// When it came to the device, if the kernel says so.
+    /// Time of arrival at the device, if the kernel reports it.
     pub came: Option<Time>,
-    /// Bytes of it in the buffer.
+    /// Length in the buffer, bytes.
     pub len: usize,
 }
 
-/// A device at the edge of a network.
+/// Device at the edge of a network.
 pub trait PacketIo: Debug {
-    /// Reads one packet, or nothing if none has come. A packet longer than `buffer` is cut.
+    /// Reads one packet. Returns `None` if no packet is waiting. A packet longer than `buffer` is truncated.
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>>;
     /// Writes one packet.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
-    /// Where the IP packet begins in what was read; nothing if there is none, or one that must not wait.
+    /// Returns the offset of the IP packet in data that was read; `None` if there is no IP packet, or one that must not be delayed.
     #[inline]
     fn ip_at(&self, _read: &[u8]) -> Option<usize> {
         Some(0)
     }
 }
 
-/// A TUN device.
+/// TUN device.
 #[derive(Clone, Debug)]
 pub struct Tun {
     fd: Rc<OwnedFd>,
     stopwatch: Stopwatch,
-    /// Bytes before each packet.
+    /// Length of the header before each packet, bytes.
     header: usize,
 }
 
 impl Tun {
-    /// A device that is open; packets are given the time of `stopwatch`.
+    /// Creates a device from an open descriptor. Packets get the time of `stopwatch`.
     pub fn new(fd: OwnedFd, stopwatch: Stopwatch) -> Self {
         Self { fd: Rc::new(fd), stopwatch, header: 0 }
     }
 
-    /// Packets have a virtual header in front, and go out with the one with which they came.
+    /// Adds a virtual header in front of each packet. A packet leaves with the header with which it arrived.
     pub fn with_virtual_header(self) -> Self {
         Self { header: sys::VIRTUAL_HEADER, ..self }
     }

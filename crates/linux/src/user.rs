@@ -1,4 +1,4 @@
-//! Whom commands belong to.
+//! Users of commands.
 
 use crate::sys;
 use catnip_cli::failure::Failure;
@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::process::Command;
 
-/// Somebody for whom root runs a command.
+/// Account under which root runs a command.
 #[derive(Clone, Debug)]
 pub struct User {
     account: Account,
@@ -15,7 +15,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user of this name, which is what `key` says.
+    /// Returns the user with this name. `key` is the option of the name in errors.
     pub fn named(key: &str, name: &str) -> Result<Self, Failure> {
         if !Uid::effective().is_root() {
             return Err(Failure::new(key, "only root can run a command as somebody else, leave it out"));
@@ -28,7 +28,7 @@ impl User {
         Ok(Self { account, groups: groups.into_iter().map(|group| group.as_raw()).collect() })
     }
 
-    /// The command runs as this user, and finds its home. Say it after all that needs more rights.
+    /// Makes the command run as this user, with the user's home directory. Must be called after all settings that need more privileges.
     pub fn takes(&self, command: &mut Command) {
         let Account { name, dir, shell, uid, gid, .. } = &self.account;
         command.env("USER", name).env("LOGNAME", name).env("HOME", dir).env("SHELL", shell);

@@ -1,4 +1,4 @@
-//! `catnip-emu emulate`.
+//! Command `catnip-emu emulate`.
 
 use super::options::TimingOptions;
 use super::outputs::{Output, OutputOptions, exit_code, in_lines};
@@ -19,47 +19,47 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Runs a scenario in real time: its links, its simulated hosts, and real programs at its real hosts.
+/// Runs a scenario in real time, with its links, its simulated hosts, and programs at its real hosts.
 ///
-/// The file is that of the simulator. A host with a command is real: it is a network namespace of its own, in which the
-/// command runs ($CATNIP_HERE is its address, $CATNIP_SERVER that of the node "server", $CATNIP_DOCUMENTS a folder with
-/// all that simulated clients fetch from it, $CATNIP_SCENARIO the folder of the scenario). Simulated clients speak
-/// TCP and HTTP with real servers, simulated servers answer real clients, and real hosts reach each other. Without
-/// real hosts it is the simulator's run, in real time.
+/// Real hosts: the scenario file is that of the simulator. A host with a command is real: a network namespace of its own, in which the
+/// command runs. Simulated clients use TCP and HTTP with real servers, simulated servers answer real clients, and real hosts reach each
+/// other. A scenario without real hosts runs as in the simulator, in real time.
 ///
-/// A run ends when all simulated users are done, when a command with ends_run has ended, or with its duration.
+/// Environment variables: commands find their own address in $CATNIP_HERE, the address of the node "server" in $CATNIP_SERVER, a folder
+/// with all documents that simulated clients fetch from them in $CATNIP_DOCUMENTS, and the folder of the scenario in $CATNIP_SCENARIO.
 ///
-/// Exit codes: 0, or that of the command that ended the run; 2: bad input; 3: the certificate is red; 126, 127: a command cannot
-/// be run, or is not there; 130: interrupted.
+/// Duration: a run ends when all simulated users are done, when a command with ends_run has ended, or after its duration.
+///
+/// Exit codes: 0, or that of the command that ended the run; 2: bad input; 3: the certificate is red; 126: a command cannot be run; 127: a
+/// command is not found; 130: interrupted.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER, args_override_self = true)]
 pub(crate) struct Emulate {
-    /// The scenario, a TOML file
+    /// Scenario, a TOML file
     scenario: PathBuf,
-    /// Which of its variants [default: the first]
+    /// Variant of the scenario [default: the first]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
     /// Seed of all random choices
     #[arg(long, value_name = "INTEGER", default_value_t = 1, allow_hyphen_values = true)]
     seed: u64,
-    /// Longest packet of real hosts in bytes
+    /// MTU of real hosts in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500, allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(576..=65535))]
     mtu: u32,
     #[command(flatten)]
     timing: TimingOptions,
-    /// Write the tables of `catnip run --out` to this folder, which must be new or empty, as Parquet, with manifest.json and
-    /// certificate.json
+    /// Write the tables of `catnip run --out` as Parquet, manifest.json and certificate.json to this folder, which must be new or empty
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave all that is to be told in the folder of --out as well, for the program that has started this one
+    /// Write the final messages to the folder of --out, for the program that has started this one
     #[arg(long, hide = true, requires = "out")]
     hand_over: bool,
-    /// Also write the table of the bursts in which simulated servers send
+    /// Write the table of the bursts of simulated servers as well
     #[arg(long)]
     bursts: bool,
     #[command(flatten)]
     outputs: OutputOptions,
-    /// Print all tables and the certificate to standard output, as JSON
+    /// Print all tables and the certificate as JSON on standard output
     #[arg(long)]
     json: bool,
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let keeps_stdout = options.json;
     let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts, keeps_stdout };
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
-    // Before the run, so that it does not run in vain.
+    // A folder that cannot be used is reported before the run.
     options.out.as_deref().map_or(Ok(()), begin_folder)?;
     let certificate_file = outputs.certificate()?;
     let handed = options.hand_over.then_some(()).and(options.out.as_deref());
@@ -103,11 +103,11 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     notes.note(format_args!("{}: {} real hosts", options.scenario.display(), plan.real_nodes().len()));
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
     notes.note(format_args!("the run is over: {}", finished.cut.unwrap_or("all is done")));
-    // Writing results takes as long as it takes.
+    // Writing results may take longer than a real-time thread may run.
     sys::run_as_others().map_err(|error| Failure::new("SCHED_FIFO", format!("cannot leave it: {error}")))?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
     let told = Told { finished: &finished, certificate: &results.certificate };
-    // If one of them cannot be written, all others are.
+    // An output that cannot be written does not prevent the others.
     let written = [
         outputs.finish(world.into_watch().capture),
         certificate_file.map_or(Ok(()), |file| file.write_json(&results.certificate)),
@@ -126,12 +126,12 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     Ok(exit_code(finished.code, results.certificate.verdict))
 }
 
-/// What people are told at the end.
+/// File with the final messages.
 const TOLD: &str = "told.txt";
-/// There as soon as the clock has started.
+/// File that exists as soon as the clock has started.
 const BEGUN: &str = "begun.json";
 
-/// Makes sure that results can be written there, and that none are mixed with others.
+/// Creates the folder, and checks that it is empty and that results can be written to it.
 fn begin_folder(folder: &Path) -> Result<(), Failure> {
     let wrong = |error| cannot(folder, error);
     fs::create_dir_all(folder).map_err(wrong)?;
@@ -143,9 +143,9 @@ fn begin_folder(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// To the program that has started this one: how long it can take, and whether the terminal is a command's meanwhile.
+/// Reports the start to the parent program: the longest duration, and whether a command uses the terminal meanwhile.
 fn tell_of_beginning(folder: &Path, plan: &Plan) -> Result<(), Failure> {
-    // Without it, the run would go on.
+    // The run must not outlive the parent program.
     sys::end_with_parent().map_err(|error| Failure::new("--hand-over", error))?;
     let ends_run = plan.real_nodes().iter().any(|real| real.ends_run);
     let told = json!({ "duration_s": plan.duration().as_secs(), "a_command_ends_it": ends_run });
@@ -166,7 +166,7 @@ fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &
     Ok(())
 }
 
-/// To standard output: everything as JSON, or what there is of pages or connections if it is written nowhere else.
+/// Prints all results as JSON, or the table of pages or connections if it is not written to a folder.
 fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Failure> {
     let with_rows = [TableName::Pages, TableName::Connections].map(|name| &results.tables[&name]);
     if options.json {
@@ -178,7 +178,7 @@ fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Fail
     }
 }
 
-/// What people are told of a run; `{:80}` is for a terminal with lines of 80 characters.
+/// Final messages of a run; `{:80}` is for a terminal with 80 columns.
 struct Told<'a> {
     finished: &'a Finished,
     certificate: &'a RunCertificate,

@@ -1,4 +1,4 @@
-//! `catnip-emu link`.
+//! Command `catnip-emu link`.
 
 use super::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
 use super::outputs::{OutputOptions, exit_code};
@@ -16,39 +16,42 @@ use std::path::PathBuf;
 
 /// Runs a command in a network namespace of its own, behind one emulated link.
 ///
-/// The command reaches the namespace of the caller, and what that reaches only with --nat. Services outside are reached
-/// at $CATNIP_OUTSIDE (IPv6: $CATNIP_OUTSIDE6) or any address of the caller's namespace but 127.0.0.1; $CATNIP_INSIDE
-/// is the command's own address. Links nest: start one inside another and their effects add up; $CATNIP_BASE is outside
-/// of all of them.
+/// Network: the command reaches the namespace of the caller, and networks beyond it only with --nat. Services outside are at
+/// $CATNIP_OUTSIDE (IPv6: $CATNIP_OUTSIDE6) or at any address of the caller's namespace except 127.0.0.1.
 ///
-/// Ordinary users get namespaces of their own, if the kernel allows it. Then the caller's namespace is a new one too,
-/// and empty: start the server in an enclosing link, as in the last example, or use --nat.
+/// Environment variables: $CATNIP_OUTSIDE is the caller's end of the link, $CATNIP_INSIDE the command's own address, and $CATNIP_BASE the
+/// caller's end of the outermost link.
 ///
-/// Exit codes: that of the command; 2: bad input; 3: the certificate is red; 126, 127: the command cannot be run, or is not
-/// there; 130: interrupted.
+/// Nested links: a link can start inside another one, and their effects add up.
+///
+/// Privileges: ordinary users get namespaces of their own, if the kernel permits it. The caller's namespace is then new and empty, too:
+/// start the server in an enclosing link, as in the last example, or use --nat.
+///
+/// Exit codes: that of the command; 2: bad input; 3: the certificate is red; 126: the command cannot be run; 127: the command is not found;
+/// 130: interrupted.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER, args_override_self = true)]
 pub(crate) struct Link {
     #[command(flatten)]
     wires: WireOptions,
-    /// Longest packet in bytes
+    /// MTU in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500, allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(68..=65535))]
     mtu: u32,
     /// Initial congestion window of TCP connections through the link, in segments
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     initial_window: Option<u32>,
-    /// Move up to 64 KiB of a TCP connection at once: several times as fast, but for plain rates and delays only.
-    /// Queues are drop-tail:LIMIT with a unit [default: drop-tail:4MB]
+    /// Move up to 64 KiB of a TCP connection at once, which is several times as fast, but only for plain rates and delays and for queues
+    /// drop-tail:LIMIT with a unit [default: drop-tail:4MB]
     #[arg(long)]
     offload: bool,
-    /// Let the command reach whatever the caller reaches, by IPv4 and names: root by address translation (nftables), others through
-    /// slirp4netns or pasta, which end TCP connections themselves
+    /// Give the command access to all networks and names of the caller by IPv4: for root by address translation (nftables), for others by
+    /// slirp4netns or pasta, which terminate TCP connections themselves
     #[arg(long)]
     nat: bool,
-    /// Who tells the command the addresses of names [default: who tells the caller]
+    /// DNS server of the command [default: that of the caller]
     #[arg(long, value_name = "ADDRESS")]
     resolver: Option<IpAddr>,
-    /// Run the command as this user; the link stays root's
+    /// Run the command as this user, while the link stays root's
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Name of the device in the caller's namespace; %d becomes a free number
@@ -58,13 +61,13 @@ pub(crate) struct Link {
     timing: TimingOptions,
     #[command(flatten)]
     outputs: OutputOptions,
-    /// Print the certificate as JSON on standard output, and nothing else: what the command prints goes to standard error
+    /// Print the certificate as JSON on standard output, and nothing else; the output of the command goes to standard error
     #[arg(long)]
     json: bool,
     /// Write every arrival, departure and drop to this file, as CSV
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// What to run
+    /// Command to run, with its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -128,7 +131,7 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let (monitor, (log, capture)) = emulator.world.into_watch();
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
     let log = log.zip(options.log.as_deref());
-    // If one of them cannot be written, all others are.
+    // An output that cannot be written does not prevent the others.
     let written = [
         log.map_or(Ok(()), |(log, path)| log.finish(outcome.ended).map_err(|error| cannot(path, error))),
         outputs.finish(capture),

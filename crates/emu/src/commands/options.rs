@@ -1,4 +1,4 @@
-//! What all commands let the user say of a link.
+//! Options of a link, common to all commands.
 
 use catnip_base::{Span, notation};
 use catnip_cli::failure::Failure;
@@ -15,43 +15,43 @@ use catnip_net::{Key, References, WireSpec};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
 
-/// One link, each direction by itself if they differ.
+/// Settings of one link, separate for each direction if they differ.
 #[derive(Args, Debug)]
 pub(crate) struct WireOptions {
     #[command(flatten)]
     both: Said,
-    /// Mark the TCP packets of either direction as they enter: spm, spm:leading=0,trailing=3,small_window=4, spm-partial,
-    /// spm:handshake=low (SYN and SYN-ACK, otherwise HIGH); responses end where their HTTP/1 headers say, what is encrypted
-    /// or chunked is marked without its end
+    /// Mark TCP packets of both directions at entry: spm, spm:leading=0,trailing=3,small_window=4, spm-partial, spm:handshake=low (SYN and
+    /// SYN-ACK, otherwise HIGH); responses end where their HTTP/1 headers specify, and encrypted or chunked ones are marked without their
+    /// end
     #[arg(long, value_name = "TEXT", default_value = "none")]
     mark: String,
-    /// Write these marks into the packets, so that the other end and captures see them
+    /// Write the marks into the packets, visible to the other end and in captures
     #[arg(long)]
     write_marks: bool,
-    /// What is different on the way out, as in "rate=512kbit,queue=drop-tail:20"
+    /// Different settings of the outward direction, as in "rate=512kbit,queue=drop-tail:20"
     #[arg(long, value_name = "KEY=VALUE,…")]
     up: Option<String>,
-    /// What is different on the way in, towards the command or the inside
+    /// Different settings of the inward direction, towards the command or the inside interface
     #[arg(long, value_name = "KEY=VALUE,…")]
     down: Option<String>,
-    /// What changes after a time, as in "10s rate=1Mbit" or "10s up rate=1Mbit,loss=1%"; again for more changes. `catnip link set` does
-    /// the same by hand
+    /// Change settings after a time, as in "10s rate=1Mbit" or "10s up rate=1Mbit,loss=1%"; repeat the option for more changes, or use
+    /// `catnip link set` by hand
     #[arg(long, value_name = "TIME [up|down] KEY=VALUE,…")]
     at: Vec<String>,
-    /// How packets say their loss priority: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, or flag-bit, the historical bit
-    /// in the TCP flags, which excludes ECN
+    /// Encoding of loss priorities in packets: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, or flag-bit, the historical bit in the TCP flags,
+    /// which excludes ECN
     #[arg(long, value_name = "TEXT", default_value = "dscp")]
     codec: String,
-    /// Seed of all random choices; the certificate says it, to have the same losses again [default: another one each time]
+    /// Seed of all random choices, reported in the certificate to repeat the same losses [default: a new one each time]
     #[arg(long, value_name = "INTEGER", allow_hyphen_values = true)]
     seed: Option<u64>,
 }
 
-/// What is said of a wire, by key. Each key is an option.
+/// Settings of a wire as text, by key. Each key is an option.
 #[derive(Clone, Debug)]
 struct Said(BTreeMap<&'static str, String>);
 
-/// What is said of a direction beside the keys of its wire.
+/// Key of the marking of a direction, which is not a key of its wire.
 const MARK: &str = "mark";
 
 impl FromArgMatches for Said {
@@ -84,7 +84,7 @@ impl Args for Said {
 }
 
 impl WireOptions {
-    /// The link that is asked for.
+    /// Returns the requested link.
     pub(crate) fn link(&self, default_queue: &str, timing: &TimingOptions) -> Result<LinkSpec, Failure> {
         let [up, down] = self.directions(default_queue)?;
         let ((up, up_marks), (down, down_marks)) = (up.wire("--up ")?, down.wire("--down ")?);
@@ -97,7 +97,7 @@ impl WireOptions {
         })
     }
 
-    /// What changes it while it runs.
+    /// Returns the control of changes of the link while it runs.
     pub(crate) fn control(
         &self,
         default_queue: &str,
@@ -112,7 +112,7 @@ impl WireOptions {
             schedule.push((read::<Span>("--at", time)?, what.trim().to_string()));
         }
         schedule.sort_by_key(|(at, _)| *at);
-        // What cannot be is said now rather than later.
+        // A change that is not possible is reported now rather than later.
         let mut trial = adjusting.clone();
         for (_, what) in &schedule {
             trial.adjust(what).map_err(|why| Failure::new("--at", why))?;
@@ -120,7 +120,7 @@ impl WireOptions {
         Ok(Control::new(Box::new(adjusting), link.wires.clone(), link.seed, schedule))
     }
 
-    /// What is said of each direction, up first.
+    /// Returns the settings of each direction, up first.
     fn directions(&self, default_queue: &str) -> Result<[Said; 2], Failure> {
         let mut both = self.both.clone();
         both.0.entry("queue").or_insert_with(|| default_queue.into());
@@ -130,7 +130,7 @@ impl WireOptions {
     }
 }
 
-/// What is said of a link, up and down, and what comes of it.
+/// Settings of a link, up and down, with the wires that result.
 #[derive(Clone, Debug)]
 struct Adjusting {
     said: [Said; 2],
@@ -170,7 +170,7 @@ impl Adjust for Adjusting {
 }
 
 impl Said {
-    /// Reads what is said; errors begin with `prefix` and the name of the key.
+    /// Reads the settings. Errors begin with `prefix` and the name of the key.
     fn wire(&self, prefix: &str) -> Result<(WireSpec, Option<SpmParameters>), Failure> {
         let open = |file: &str| {
             std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))
@@ -185,7 +185,7 @@ impl Said {
         Ok((wire, marks))
     }
 
-    /// The same, changed by `key=value,…`. Values may have commas and `=` themselves.
+    /// Returns the settings with the changes `key=value,…`. Values may contain commas and `=`.
     fn but(&self, option: &str, changes: Option<&str>) -> Result<Self, Failure> {
         let mut said = self.clone();
         let mut last: Option<&str> = None;
@@ -212,23 +212,24 @@ fn keys() -> impl Iterator<Item = &'static str> {
     WireSpec::KEYS.iter().map(|key| key.name).chain([MARK])
 }
 
-/// The key that is written so.
+/// Returns the key with this spelling on the command line.
 fn known(written: &str) -> Option<&'static str> {
     keys().find(|key| key.replace('_', "-") == written)
 }
 
-/// What a link of the command line is if nothing is said of it: no link at all.
+/// Returns the default value of a key on the command line. A link with all defaults has no effect.
 fn usual(key: &str) -> Option<&'static str> {
     let usual = [("rate", "unlimited"), ("delay", "0ms"), ("queue", DEFAULT_QUEUE)];
     usual.into_iter().find(|(other, _)| *other == key).map(|(_, value)| value)
 }
 
-/// The queue if nothing is said of it.
+/// Default queue.
 pub(crate) const DEFAULT_QUEUE: &str = "drop-tail:1000";
-/// The same where packets are of any size.
+/// Default queue for packets of any size.
 pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 
-/// Super-packets can be late, and dropped from the end of a full buffer; all else happens to single packets.
+/// Checks that the wires can carry super-packets, which can only be delayed or dropped at the tail of a full buffer. All other impairments
+/// apply to single packets.
 pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
     let takes = |wire: &WireSpec| {
         let plain = wire.jitter.is_none() && wire.before.is_empty() && wire.behind.is_empty();
@@ -241,16 +242,17 @@ pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> 
     Err(Failure::new("--offload", what))
 }
 
-/// How exact the emulator tries to be, and how exact it must be.
+/// Timing precision and tolerance of the emulator.
 #[derive(Args, Debug)]
 pub(crate) struct TimingOptions {
-    /// Stay an ordinary process even if SCHED_FIFO is permitted
+    /// Run without SCHED_FIFO even if it is permitted
     #[arg(long)]
     no_real_time: bool,
-    /// How long before a deadline to spin instead of sleeping [default: 60us under SCHED_FIFO, for 1 % of the time at most; else 0us]
+    /// Time to spin instead of sleeping before a deadline [default: 60us under SCHED_FIFO, for at most 1 % of the time; else 0us]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     spin: Option<String>,
-    /// For how much longer than asked 1 of 100 packets may be kept before the certificate is red, and none a hundred times as long
+    /// Limit of the excess delay at the 99th percentile, beyond which the certificate is red; the limit of its maximum is a hundred times
+    /// as long
     #[arg(long, value_name = "TIME", default_value = "5ms", allow_hyphen_values = true)]
     tolerance: String,
 }

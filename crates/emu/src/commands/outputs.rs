@@ -1,4 +1,4 @@
-//! What all commands write beside packets: a certificate, a capture, and the exit code that follows.
+//! Outputs of all commands other than packets: certificate, capture, notes, and the resulting exit code.
 
 use catnip_cli::failure::Failure;
 use catnip_cli::out::{cannot, print_json, tell, write_json};
@@ -19,31 +19,31 @@ pub(crate) struct OutputOptions {
     /// Write the certificate to this file, as JSON
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Nothing on standard error but errors: no certificate, no notes
+    /// Print only errors on standard error, without certificate and notes
     #[arg(long, short, overrides_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say on standard error what is done, and when
+    /// Print each step with its time on standard error
     #[arg(long, short, overrides_with = "quiet")]
     verbose: bool,
-    /// Write every packet that came to this file, as pcapng with a comment that says what became of it
+    /// Write every arriving packet to this file, as pcapng with the fate of the packet in a comment
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 }
 
 impl OutputOptions {
-    /// What is done from now on, for those who want to know.
+    /// Starts the notes of a run, which are printed with --verbose.
     pub(crate) fn notes(&self) -> Notes {
         Notes { since: Stopwatch::start(), wanted: self.verbose }
     }
 
-    /// Prints a certificate as wide as the terminal is.
+    /// Prints a certificate at the width of the terminal.
     pub(crate) fn show(&self, certificate: &impl Display) {
         if !self.quiet {
             tell(in_lines(certificate));
         }
     }
 
-    /// The certificate, to standard output as JSON or to people.
+    /// Prints the certificate, as JSON on standard output or as text on standard error.
     pub(crate) fn tell_certificate(&self, certificate: &Certificate, json: bool) -> Result<(), Failure> {
         if json {
             return print_json(certificate);
@@ -52,12 +52,12 @@ impl OutputOptions {
         Ok(())
     }
 
-    /// Where the certificate goes, opened before the run, so that it does not run in vain.
+    /// Creates the file of the certificate, before the run so that errors are reported early.
     pub(crate) fn certificate(&self) -> Result<Option<Output>, Failure> {
         self.certificate.as_deref().map(Output::create).transpose()
     }
 
-    /// Begins the capture, whose packets come in at edges of these names, behind `skip` bytes.
+    /// Starts the capture, if requested. `edges` are the names of the edges of entry; the first `skip` bytes of each packet are left out.
     pub(crate) fn capture(
         &self,
         link: LinkType,
@@ -70,7 +70,7 @@ impl OutputOptions {
         capture.map(Some).map_err(|error| cannot(path, error))
     }
 
-    /// Ends the capture, and says so if it is not whole.
+    /// Ends the capture, with a warning if packets are missing.
     pub(crate) fn finish(&self, capture: Option<Capture>) -> Result<(), Failure> {
         let (Some(capture), Some(path)) = (capture, self.pcap.as_deref()) else { return Ok(()) };
         let left_out = capture.finish().map_err(|error| cannot(path, error))?;
@@ -82,7 +82,7 @@ impl OutputOptions {
     }
 }
 
-/// What is done and when, on standard error.
+/// Notes on the steps of a run with their times, on standard error.
 #[derive(Debug)]
 pub(crate) struct Notes {
     since: Stopwatch,
@@ -97,7 +97,7 @@ impl Notes {
     }
 }
 
-/// A text as wide as the terminal is, if standard error is one.
+/// Formats a text at the width of the terminal, if standard error is one.
 pub(crate) fn in_lines(text: &impl Display) -> String {
     match terminal_columns() {
         Some(width) => format!("{text:width$}"),
@@ -105,7 +105,7 @@ pub(crate) fn in_lines(text: &impl Display) -> String {
     }
 }
 
-/// A file that is being written.
+/// File that is being written.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) file: BufWriter<File>,
@@ -123,7 +123,7 @@ impl Output {
     }
 }
 
-/// The exit code of a run that was out of tolerance though its command succeeded.
+/// Exit code of a run that was out of tolerance although its command succeeded.
 const RED: u8 = 3;
 
 pub(crate) fn exit_code(code: u8, verdict: Verdict) -> u8 {

@@ -1,4 +1,4 @@
-//! `catnip-emu router`.
+//! Command `catnip-emu router`.
 
 use super::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
 use super::outputs::{Output, OutputOptions, exit_code};
@@ -14,35 +14,35 @@ use std::cell::OnceCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Puts an emulated link between two existing Ethernet interfaces, until SIGINT or SIGTERM.
+/// Emulates a link between two existing Ethernet interfaces, until SIGINT or SIGTERM.
 ///
-/// Frames that come in at one interface leave at the other one, whatever their addresses, as over a cable that has the
-/// rate, the delay and the queues of the link. Rates and lengths count IP packets without the Ethernet header. Frames
-/// with IPv4 and IPv6 packets go through the link; all others, ARP and IPv6 neighbour discovery among them, are handed
-/// over at once and counted apart. Packets that a host has left to its network card to cut or to complete (TSO, GSO,
-/// GRO) are cut and completed first.
+/// Frames: frames that arrive at one interface leave at the other one, regardless of their addresses, as over a cable with the rate, the
+/// delay and the queues of the link. Frames with IPv4 and IPv6 packets cross the link; all others, including ARP and IPv6 neighbour
+/// discovery, are forwarded at once and counted separately. Rates and lengths count IP packets without the Ethernet header.
 ///
-/// Both interfaces become promiscuous as long as this runs; nothing else is changed, so nothing has to be restored.
-/// They should have no addresses: what this machine itself answers or forwards does not cross the link.
+/// Offloads: packets that a host leaves to its network card to segment or to complete (TSO, GSO, GRO) are segmented and completed first.
+///
+/// Interfaces: both are promiscuous as long as the router runs; nothing else is changed, so nothing has to be restored. They should have no
+/// addresses: packets that this machine itself answers or forwards do not cross the link.
 ///
 /// Exit codes: 0: done; 2: bad input; 3: the certificate is red; 130: interrupted.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER, args_override_self = true)]
 pub(crate) struct Router {
-    /// Where --up begins
+    /// Interface at which --up begins
     #[arg(long, value_name = "INTERFACE")]
     inside: String,
-    /// Where --up leads
+    /// Interface at which --up ends
     #[arg(long, value_name = "INTERFACE")]
     outside: String,
     #[command(flatten)]
     wires: WireOptions,
     #[command(flatten)]
     timing: TimingOptions,
-    /// How often to tell the counters
+    /// Interval of the counters
     #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
     report: String,
-    /// Write the counters to this file, one JSON object a line; "-" is standard output
+    /// Write the counters to this file, one JSON object per line; "-" is standard output
     #[arg(long, value_name = "FILE")]
     counters: Option<PathBuf>,
     /// Write the counters to this file for the textfile collector of Prometheus, replaced at every report
@@ -50,7 +50,7 @@ pub(crate) struct Router {
     prometheus: Option<PathBuf>,
     #[command(flatten)]
     outputs: OutputOptions,
-    /// Print the certificate as JSON on standard output at the end, and nothing else
+    /// Print only the certificate on standard output, as JSON at the end
     #[arg(long)]
     json: bool,
 }
@@ -100,7 +100,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     let (monitor, capture) = emulator.world.into_watch();
     let told = reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
-    // If one of them cannot be written, all others are.
+    // An output that cannot be written does not prevent the others.
     let written = [
         outputs.finish(capture),
         certificate_file.map_or(Ok(()), |file| file.write_json(&certificate)),

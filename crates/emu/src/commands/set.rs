@@ -1,23 +1,24 @@
-//! `catnip-emu link set`.
+//! Command `catnip-emu link set`.
 
 use catnip_cli::failure::Failure;
 use catnip_emu::control;
 use clap::Args;
 
-/// Changes a link or a router that is at work: its rate, delay, jitter, losses and conditioner.
+/// Changes the rate, delay, jitter, losses and conditioner of a running link or router.
 ///
-/// It is to be said in the network namespace in which the link was started, by the same user or by root. What is in
-/// transmission ends at the old rate, what is on its way keeps its delay, and nobody overtakes. The queue, outages and
-/// retransmission by the link stay as they are.
+/// Access: the command must run in the network namespace in which the link was started, as the same user or as root.
 ///
-/// Exit codes: 0: done; 2: there is no such link, or it cannot be that.
+/// Packets in transit: the packet in transmission ends at the old rate, packets on the wire keep their delay, and no packet overtakes
+/// another. The queue, outages and retransmission by the link stay as they are.
+///
+/// Exit codes: 0: done; 2: there is no such link, or the change is not possible.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER)]
 pub(crate) struct Set {
-    /// The process of the link [default: the only one that is there]
+    /// Process of the link [default: that of the only link]
     #[arg(long, value_name = "PROCESS")]
     link: Option<u32>,
-    /// What changes, by the keys of links
+    /// Changes, as keys of links with their new values
     #[arg(required = true, num_args = 1..=2, value_name = "[up|down] KEY=VALUE,…", allow_hyphen_values = true)]
     change: Vec<String>,
 }

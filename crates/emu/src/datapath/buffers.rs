@@ -1,7 +1,7 @@
-//! Memory for the packets inside a network: slots of one size, handed out by number.
+//! Memory for the packets inside a network: slots of one size, identified by numbers.
 
-/// Slots for packets of up to a given length. Freed slots are used again, the last freed first, while they are hot in
-/// the cache. Memory grows by a whole block of slots and is never given back.
+/// Slots for packets of up to a given length. Freed slots are reused, the last freed first, while they are hot in the cache. Memory grows
+/// by a whole block of slots and is never released.
 #[derive(Debug)]
 pub struct Buffers {
     blocks: Vec<Box<[u8]>>,
@@ -11,18 +11,18 @@ pub struct Buffers {
     most: u32,
 }
 
-/// Slots in a block: a power of two, so that a number splits into block and slot by a shift.
+/// Number of slots in a block: a power of two, so that a number splits into block and slot by a shift.
 const BLOCK: u32 = 1024;
 
 impl Buffers {
-    /// Slots of `slot_bytes` bytes, `most` of them at most.
+    /// Creates slots of `slot_bytes` bytes, at most `most` of them.
     pub fn new(slot_bytes: usize, most: u32) -> Self {
         let mut buffers = Self { blocks: Vec::new(), slots: 0, free: Vec::new(), slot_bytes, most };
         buffers.grow();
         buffers
     }
 
-    /// A free slot, or none if all are in use.
+    /// Allocates a slot; `None` if all are in use.
     #[inline]
     pub fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
@@ -31,14 +31,14 @@ impl Buffers {
         self.free.pop()
     }
 
-    /// The slot may be given to another packet.
+    /// Releases a slot.
     #[inline]
     pub fn release(&mut self, slot: u32) {
         debug_assert!(self.in_use() > 0, "slot {slot} is released, none is in use");
         self.free.push(slot);
     }
 
-    /// Makes the first bytes of a slot the same as those of another one.
+    /// Copies the first bytes of a slot to another one.
     pub fn copy(&mut self, from: u32, to: u32, bytes: usize) {
         let start = |slot: u32| (slot % BLOCK) as usize * self.slot_bytes;
         let (source, target) = (start(from), start(to));
@@ -51,21 +51,21 @@ impl Buffers {
         target_block[target..target + bytes].copy_from_slice(&source_block[source..source + bytes]);
     }
 
-    /// All bytes of a slot.
+    /// Returns all bytes of a slot mutably.
     #[inline]
     pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
         let start = (slot % BLOCK) as usize * self.slot_bytes;
         &mut self.blocks[(slot / BLOCK) as usize][start..start + self.slot_bytes]
     }
 
-    /// The same, to look at.
+    /// Returns all bytes of a slot.
     #[inline]
     pub fn bytes(&self, slot: u32) -> &[u8] {
         let start = (slot % BLOCK) as usize * self.slot_bytes;
         &self.blocks[(slot / BLOCK) as usize][start..start + self.slot_bytes]
     }
 
-    /// Slots in use.
+    /// Returns the number of slots in use.
     pub fn in_use(&self) -> usize {
         self.slots as usize - self.free.len()
     }
@@ -100,7 +100,7 @@ mod tests {
         buffers.release(slots[7]);
         assert_eq!(buffers.take(), Some(slots[7]));
         assert_eq!(buffers.take(), None);
-        // Within a block, and from one to the other.
+        // Slots of the same block, and of different blocks.
         for (from, to) in [(slots[3], slots[9]), (slots[5], slots[1029])] {
             buffers.copy(from, to, 60);
             assert!(buffers.bytes(to)[..60].iter().all(|&byte| byte == from as u8));

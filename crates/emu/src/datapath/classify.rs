@@ -1,29 +1,29 @@
-//! What a router may know of a packet: where it goes, its loss priority, its ECN codepoint. No more than the IP
-//! headers are looked at, so fragments and unknown protocols pass like anything else.
+//! Classification of packets for routers and bridges: addresses, priority, ECN codepoint and flow. Only the IP headers must be valid, so
+//! that fragments and unknown protocols pass as well.
 
 use catnip_net::{Colour, Ecn};
 use catnip_sim::watch::Refusal;
 use catnip_wire::{FlowKey, Ip, PriorityCodec, WireError};
 use std::net::IpAddr;
 
-/// What a packet says of itself.
+/// Properties of a packet that its headers give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Who says to have sent it.
+    /// Source address.
     pub source: IpAddr,
-    /// Who is to have it.
+    /// Destination address.
     pub destination: IpAddr,
-    /// Loss priority, from the DSCP.
+    /// Priority, from the DSCP.
     pub colour: Colour,
-    /// RFC 3168 codepoint.
+    /// ECN codepoint (RFC 3168).
     pub ecn: Ecn,
-    /// A hash of its five-tuple.
+    /// Hash of the five-tuple.
     pub flow: u16,
-    /// Bytes of the packet, without padding.
+    /// Length of the packet without padding, bytes.
     pub len: u32,
 }
 
-/// Reads the header of a packet that a router is to forward.
+/// Classifies a packet that a router is to forward.
 #[inline]
 pub fn classify(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusal> {
     let class = classify_any(packet, codec)?;
@@ -34,7 +34,7 @@ pub fn classify(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusal> {
     if link_scope { Err(Refusal::LinkScope) } else { Ok(class) }
 }
 
-/// The same for a bridge, which asks nobody where a packet goes.
+/// Classifies a packet for a bridge, which forwards packets to any destination.
 #[inline]
 pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusal> {
     let refusal = |error| match error {
@@ -44,7 +44,7 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
     };
     let ip = Ip::parse(packet).map_err(refusal)?;
     let colour = match codec.of(&ip) {
-        // A wrong TCP header is no business of a router.
+        // A malformed TCP header does not concern a router.
         Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Colour::Red,
         read => read.map_err(refusal)?,
     };
@@ -53,13 +53,13 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
     Ok(Class { source, destination, colour, ecn: ip.ecn(), flow: hash(&ip), len })
 }
 
-/// The hash by which a packet's flow is told apart; 0 for what is no IP packet.
+/// Returns the hash that identifies a packet's flow; 0 for data that is no IP packet.
 pub(crate) fn flow(packet: &[u8]) -> u16 {
     Ip::parse(packet).map_or(0, |ip| hash(&ip))
 }
 
-/// Of the five-tuple: addresses, protocol and ports. What has no ports, or hides them, has the flow of its addresses and its
-/// protocol.
+/// Returns the hash of the five-tuple: addresses, protocol and ports. A packet whose ports are absent or hidden belongs to the flow of its
+/// addresses and its protocol.
 #[inline]
 fn hash(ip: &Ip<'_>) -> u16 {
     let ports = FlowKey::of(ip)
@@ -70,7 +70,7 @@ fn hash(ip: &Ip<'_>) -> u16 {
         as u16
 }
 
-/// A number of an address, different for all hosts of a network but by a rare chance.
+/// Returns a number for an address. Collisions between hosts of a network are rare.
 pub(crate) fn host(address: IpAddr) -> u32 {
     (bits(address).wrapping_mul(FACTOR) >> 32) as u32
 }

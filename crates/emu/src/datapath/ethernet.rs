@@ -11,68 +11,68 @@ use catnip_wire::pcapng::LinkType;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Bytes in front of the IP packet, two VLAN tags included.
+/// Largest length of the header in front of the IP packet, with two VLAN tags, bytes.
 pub const LONGEST_HEADER: usize = 22;
-/// The largest frame that a host leaves to its network card to cut, and a tag.
+/// Largest frame with segmentation offload, with a VLAN tag, bytes.
 const LARGEST_FRAME: usize = HEADER + (1 << 16) + LONGEST_HEADER;
 
 const ICMP_V6: u8 = 58;
 const ROUTER_SOLICITATION: u8 = 133;
 const REDIRECT: u8 = 137;
 
-/// An interface whose frames are all read, whoever they are for, those that it sends left out. It is promiscuous as
-/// long as this lives; nothing else is changed.
+/// Interface from which all received frames are read, regardless of their destination; frames that the interface sends are not. It is
+/// promiscuous during the lifetime of this value, and otherwise unchanged.
 ///
-/// Frames that stand for many packets are cut, missing checksums are filled in, tags that the kernel has taken out
-/// are put back: what is read is what was on the wire.
+/// Frames of several packets are segmented, missing checksums are computed, and VLAN tags that the kernel has removed are inserted again,
+/// so that the frames read are those on the wire.
 #[derive(Debug)]
 pub struct Ethernet {
     fd: OwnedFd,
     stopwatch: Stopwatch,
-    /// The virtual header, then the frame.
+    /// Virtual header and frame.
     frame: Box<[u8]>,
     len: usize,
-    /// A frame that is being cut, when it was read and when it came, and the next packet.
+    /// Segmentation of the current frame, the times of the frame, and the number of the next packet.
     cutting: Option<(Cut, Times, usize)>,
     missed: u64,
     broken: u64,
 }
 
-/// When a frame was read, and when it came, if the kernel has said so.
+/// Time at which a frame was read, and its arrival time if the kernel reports it.
 type Times = (Time, Option<Time>);
 
 impl Ethernet {
-    /// Opens the interface with this number in the network namespace of this thread.
+    /// Opens the interface with this index in the network namespace of this thread.
     pub fn open(index: u32, stopwatch: Stopwatch) -> io::Result<Self> {
         let fd = sys::open_interface(index)?;
         let frame = vec![0; LARGEST_FRAME].into_boxed_slice();
         Ok(Self { fd, stopwatch, frame, len: 0, cutting: None, missed: 0, broken: 0 })
     }
 
-    /// Frames that the kernel has dropped because they were not read in time.
+    /// Returns the number of frames that the kernel has dropped because they were not read in time.
     pub fn missed(&mut self) -> u64 {
         self.missed += u64::from(sys::frames_missed(self.fd.as_fd()).unwrap_or(0));
         self.missed
     }
 
-    /// Frames that no wire could have carried.
+    /// Returns the number of frames that could not have been on a wire.
     pub fn broken(&self) -> u64 {
         self.broken
     }
 
-    /// The next packet of the frame that is being cut.
+    /// Writes the next packet of the frame that is being segmented to `buffer`.
     fn cut(&mut self, buffer: &mut [u8]) -> Option<Read> {
         let (cut, (at, came), number) = self.cutting?;
         self.cutting = (number + 1 < cut.count).then_some((cut, (at, came), number + 1));
         let len = cut.packet(&self.frame[HEADER..HEADER + self.len], number, buffer);
-        // One that is too long for the buffer is too long for the network.
+        // A packet too long for the buffer is too long for the network.
         Some(Read { at, came, len: len.unwrap_or(buffer.len()) })
     }
 
-    /// Reads a frame to the middle of its buffer.
+    /// Reads a frame into the buffer.
     fn read(&mut self) -> io::Result<Option<Times>> {
         loop {
-            // A tag needs room in front of the type, so the frame is moved up later.
+            // Space for a VLAN tag is left at the end: its insertion moves the rest of the frame.
             let room = LARGEST_FRAME - 4;
             match sys::read_frame(self.fd.as_fd(), &mut self.frame[..room]) {
                 Ok(Frame { len, tag, age }) if (HEADER + 14..=room).contains(&len) => {
@@ -100,9 +100,9 @@ impl Ethernet {
                 Err(error) => match (error.kind(), error.raw_os_error()) {
                     (io::ErrorKind::WouldBlock, _) => return Ok(None),
                     (io::ErrorKind::Interrupted, _) => {}
-                    // It was taken down; it may come back.
+                    // The interface was taken down and may come up again.
                     (_, Some(libc::ENETDOWN)) => return Ok(None),
-                    // The kernel cannot say what is left to do for this frame.
+                    // The kernel cannot describe the offloads of this frame.
                     (_, Some(libc::EINVAL)) => self.broken += 1,
                     _ => return Err(error),
                 },
@@ -110,7 +110,7 @@ impl Ethernet {
         }
     }
 
-    /// Puts a VLAN tag back behind the addresses.
+    /// Inserts a VLAN tag after the addresses. Returns the number of bytes by which the rest was moved.
     fn put_back(&mut self, tag: [u8; 4]) -> usize {
         let at = HEADER + 12;
         self.frame.copy_within(at..HEADER + self.len, at + 4);
@@ -141,7 +141,7 @@ impl PacketIo for Ethernet {
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        // Nothing is left to do for the kernel.
+        // The virtual header requests no offloads.
         let parts = [&[0; HEADER], packet].map(IoSlice::new);
         Ok(rustix::io::writev(&self.fd, &parts).map(|_| ())?)
     }
@@ -151,8 +151,8 @@ impl PacketIo for Ethernet {
     }
 }
 
-/// Where the IP packet begins in a frame; nothing if there is none that may wait. ARP and its IPv6 counterpart do not
-/// wait: a full or lossy link would make hosts vanish.
+/// Returns the offset of the IP packet in a frame; `None` if there is none that may be delayed or dropped. ARP and IPv6 neighbour discovery
+/// pass at once: a full or lossy link would make hosts unreachable.
 pub fn ip_at(frame: &[u8]) -> Option<usize> {
     ip_in(frame).filter(|&at| !is_neighbour_discovery(&frame[at..]))
 }

@@ -1,4 +1,4 @@
-//! The medium of bytes: what hosts send to each other are real packets, and some of the hosts are outside.
+//! Medium of real packets, between simulated hosts and also with external hosts.
 
 use crate::datapath::buffers::Buffers;
 use crate::datapath::classify::Class;
@@ -17,54 +17,54 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-/// Where packets go that leave the network at a host that is not simulated.
+/// Output for packets that leave the network at an external host.
 pub trait Outside: std::fmt::Debug {
-    /// A packet arrives there at this ideal time.
+    /// Delivers a packet that reaches an external host at this ideal time.
     fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]) -> Delivery;
 }
 
-/// What has come from outside.
+/// Packet from an external host.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The buffer that it is in.
+    /// Buffer that contains the packet.
     pub body: u32,
-    /// Bytes before the IP packet.
+    /// Number of bytes before the IP packet.
     pub header: usize,
-    /// Bytes with them.
+    /// Number of bytes including those before the IP packet.
     pub len: usize,
-    /// How long it had waited in its device, at most.
+    /// Upper bound on the time that the packet waited in its device.
     pub waited: Span,
 }
 
-/// How a packet got out.
+/// Result of a delivery to an external host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it was written to its device.
+    /// Time of the write to the device.
     pub actual: Time,
-    /// The device took it.
+    /// True if the device accepted the packet.
     pub written: bool,
 }
 
-/// Every host is simulated.
+/// Output of a network without external hosts.
 impl Outside for () {
     fn deliver(&mut self, ideal: Time, _node: NodeId, _packet: &[u8]) -> Delivery {
         Delivery { actual: ideal, written: false }
     }
 }
 
-/// What simulated hosts have to do with hosts outside. The unit type: nothing.
+/// Connections of simulated hosts with external hosts. The unit type has none.
 ///
-/// Its methods without a world are told of packets that it has said are its own.
+/// Methods for packets are called only for packets that belong to one of these connections (see [`Belongs`]).
 pub trait Foreign: std::fmt::Debug + Default {
-    /// A packet from outside enters the network: what it belongs to, if to anything.
+    /// Records the entry of a packet from an external host. Returns the connection of the packet, if any.
     fn see(&mut self, _packet: &[u8], _high: bool) -> Option<Belongs> {
         None
     }
-    /// One of its packets was copied in the network.
+    /// Records that the network has copied a packet of this connection.
     fn copied(&mut self, _connection: u32) {}
-    /// One of its packets has left the network at a host outside.
+    /// Records that a packet of this connection has left the network at an external host.
     fn left<W: Watch>(&mut self, _now: Time, _connection: u32, _watch: &mut W) {}
-    /// One of its packets was dropped at a port.
+    /// Records the drop of a packet of this connection at a port.
     fn dropped<W: Watch>(
         &mut self,
         _now: Time,
@@ -75,25 +75,25 @@ pub trait Foreign: std::fmt::Debug + Default {
         _watch: &mut W,
     ) {
     }
-    /// How many connections are remembered.
+    /// Returns the number of connections that still have state.
     fn connections(&self) -> usize {
         0
     }
-    /// Tells of those that are not over.
+    /// Reports the connections that are not over.
     fn unfinished(&self, _tell: &mut dyn FnMut(Event, u64)) {}
-    /// How many bytes of the next message have come over one of them.
+    /// Returns the number of bytes of the next message that have arrived over a connection.
     fn arrived(&self, _conn: Conn) -> u64 {
         0
     }
-    /// Where servers of a traffic group listen.
+    /// Returns the port at which servers of a traffic group listen.
     fn server_port(&self, _tcp: TcpId) -> u16 {
         80
     }
-    /// An address of a client with a port that no connection to this server uses.
+    /// Returns an address of a client with a port that no connection to this server uses.
     fn client_at(&mut self, _client: NodeId, address: Ipv4Addr, _server: SocketAddrV4) -> SocketAddrV4 {
         SocketAddrV4::new(address, 1 << 15)
     }
-    /// A program opens a connection with a host outside.
+    /// Opens a connection of a program with an external host.
     fn open<O: Outside, W: Watch>(
         _world: &mut World<Frames<O, Self>, W>,
         _now: Time,
@@ -102,7 +102,7 @@ pub trait Foreign: std::fmt::Debug + Default {
     ) -> Conn {
         unreachable!("no program knows of anybody outside")
     }
-    /// A program does something with its end of one.
+    /// Performs an operation of a program on its end of a connection.
     fn act<O: Outside, W: Watch>(
         _world: &mut World<Frames<O, Self>, W>,
         _now: Time,
@@ -111,9 +111,9 @@ pub trait Foreign: std::fmt::Debug + Default {
     ) {
         unreachable!("no program knows of anybody outside")
     }
-    /// What programs have to say to hosts outside may leave.
+    /// Sends what programs have written to external hosts.
     fn flush<O: Outside, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time) {}
-    /// A packet has come to a simulated host, from outside or from somebody unknown.
+    /// Handles the delivery of a packet of [`Owner::Other`] to a simulated host.
     fn delivered<O: Outside, W: Watch>(
         world: &mut World<Frames<O, Self>, W>,
         _now: Time,
@@ -122,7 +122,7 @@ pub trait Foreign: std::fmt::Debug + Default {
     ) {
         world.medium_mut().release(packet.body);
     }
-    /// A timer that it has planned has come.
+    /// Handles a timer that a connection has scheduled.
     fn on_timer<O: Outside, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time, _key: u32) {
         unreachable!("it plans nothing")
     }
@@ -130,51 +130,51 @@ pub trait Foreign: std::fmt::Debug + Default {
 
 impl Foreign for () {}
 
-/// The connection with a host outside that a packet belongs to.
+/// Connection with an external host to which a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belongs {
-    /// Its number.
+    /// Number of the connection.
     pub connection: u32,
-    /// The server has sent the packet, not the client.
+    /// True if the server has sent the packet.
     pub from_server: bool,
-    /// Where in the stream its data begins, if it is ours.
+    /// Offset of the data in the stream, for packets of the simulated end.
     pub seq: u64,
-    /// Bytes of data.
+    /// Number of data bytes.
     pub data_bytes: u32,
 }
 
-/// Packets in buffers, and all that is known of addresses.
+/// Medium that stores packets in buffers, with the addresses and routes of nodes.
 #[derive(Debug)]
 pub struct Frames<O, F = ()> {
-    /// What is not simulated.
+    /// Output to external hosts.
     pub outside: O,
-    /// What simulated hosts have to do with it.
+    /// Connections with external hosts.
     pub foreign: F,
     buffers: Buffers,
-    /// What is in each buffer.
+    /// Properties of the packet in each buffer.
     parcels: Vec<Parcel>,
-    /// How many packets have entered the network.
+    /// Number of packets that have entered the network.
     entered: u64,
-    /// Longest packet from outside, bytes.
+    /// Largest length of packets from external hosts, bytes.
     mtu: usize,
     codec: PriorityCodec,
     marking: Option<Marking>,
     routing: Routing,
     is_outside: Vec<bool>,
-    /// Of each node.
+    /// Address of each node.
     addresses: Vec<Ipv4Addr>,
-    /// As often as a connection needs them, by [`TcpId`].
+    /// Shared TCP parameters of connections, by [`TcpId`].
     configs: Vec<Option<Arc<TcpConfig>>>,
 }
 
-/// How a packet from outside finds its way.
+/// Routing of packets from external hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Routing {
-    /// Single hosts.
+    /// Hosts by address.
     pub hosts: BTreeMap<IpAddr, NodeId>,
-    /// Hosts that stand for whole networks; of two that fit, the more specific one counts.
+    /// Networks and the nodes that represent them; the longest matching prefix applies.
     pub networks: Vec<(IpNet, NodeId)>,
-    /// A bridge takes everything from either of these to the other, whatever its address.
+    /// Ends of a bridge, which forwards all packets from one end to the other, regardless of their addresses.
     pub bridge: Option<[NodeId; 2]>,
 }
 
@@ -183,36 +183,37 @@ impl Routing {
         if self.bridge.is_some() { self.across(from) } else { self.node(address) }
     }
 
-    /// Who has an address.
+    /// Returns the node with an address.
     fn node(&self, address: IpAddr) -> Option<NodeId> {
         let network = || self.networks.iter().find(|(network, _)| network.contains(&address));
         self.hosts.get(&address).copied().or_else(|| network().map(|(_, node)| *node))
     }
 
-    /// The other end of the bridge, if there is one.
+    /// Returns the other end of the bridge, if there is one.
     pub(crate) fn across(&self, from: NodeId) -> Option<NodeId> {
         let [a, b] = self.bridge?;
         Some(if from == a { b } else { a })
     }
 }
 
-/// A marker of packets from outside, and where it stands.
+/// Marker of packets from external hosts, and its location.
 #[derive(Debug)]
 struct Marking {
     marker: Marker,
-    /// At the servers that are marked: it hears what they hear. Otherwise it stands in the network, and everything passes it.
+    /// True for each node whose packets are marked, if the marker is located at the servers: it then processes packets to a server when
+    /// they reach the server. `None` if it is located in the network, where it processes all packets on entry.
     at_servers: Option<Vec<bool>>,
 }
 
-/// What is known of the packet in a buffer.
+/// Properties of the packet in a buffer.
 #[derive(Clone, Copy, Debug)]
 struct Parcel {
     origin: Origin,
     owner: Owner,
-    /// Of an end of the engine: where in the stream its data begins, and how much there is.
+    /// Offset and length of the data in its stream, for packets of an end of the engine.
     data: (u64, u32),
     foreign: Option<Belongs>,
-    /// Bytes in the buffer, and how many of them are before the IP packet.
+    /// Length of the content of the buffer, and of the part before the IP packet, bytes.
     len: u32,
     header: u32,
 }
@@ -230,13 +231,13 @@ impl Default for Parcel {
     }
 }
 
-/// Most packets that can be inside, and most memory for them.
+/// Largest number of packets inside the network, and largest amount of memory for them.
 const MOST_PACKETS: u32 = 1 << 18;
 const MOST_BYTES: usize = 4 << 30;
 
 impl<O: Outside, F: Foreign> Frames<O, F> {
-    /// Packets of up to `mtu` bytes from outside, of up to `longest` bytes from simulated hosts. The hosts at these nodes
-    /// are outside.
+    /// Creates a medium for packets of up to `mtu` bytes from the external hosts at these nodes, and of up to `longest` bytes from
+    /// simulated hosts.
     pub fn new(
         outside: O,
         nodes: impl IntoIterator<Item = NodeId>,
@@ -244,7 +245,7 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         mtu: usize,
         longest: usize,
     ) -> Self {
-        // One byte more than the MTU shows that a packet is longer.
+        // One byte more than the MTU, so that longer packets are detected.
         let slot = (longest.max(mtu) + 1).next_multiple_of(64);
         let most = MOST_PACKETS.min((MOST_BYTES / slot) as u32);
         let mut is_outside = Vec::new();
@@ -270,32 +271,32 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         }
     }
 
-    /// Reads and writes loss priorities by this codec.
+    /// Sets the codec by which priorities are read and written.
     pub fn with_codec(self, codec: PriorityCodec) -> Self {
         Self { codec, ..self }
     }
 
-    /// Marks what comes from outside, whatever its own mark says.
+    /// Sets the marker of all packets from external hosts, which overrides their own marks.
     pub fn with_marker(self, marker: Option<Marker>) -> Self {
         Self { marking: marker.map(|marker| Marking { marker, at_servers: None }), ..self }
     }
 
-    /// Marks what comes from these nodes, and nothing else.
+    /// Sets the marker of packets from these nodes only.
     pub(crate) fn with_marker_at(self, marker: Marker, servers: Vec<bool>) -> Self {
         Self { marking: Some(Marking { marker, at_servers: Some(servers) }), ..self }
     }
 
-    /// Nodes have these addresses.
+    /// Sets the addresses of the nodes.
     pub(crate) fn with_addresses(self, addresses: Vec<Ipv4Addr>) -> Self {
         Self { addresses, ..self }
     }
 
-    /// The address of a node.
+    /// Returns the address of a node.
     pub fn address(&self, node: NodeId) -> Ipv4Addr {
         self.addresses[node.0 as usize]
     }
 
-    /// The node with an address.
+    /// Returns the node with an address.
     pub(crate) fn node(&self, address: Ipv4Addr) -> Option<NodeId> {
         self.routing.hosts.get(&address.into()).copied()
     }
@@ -304,12 +305,12 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         &self.routing
     }
 
-    /// How many packets have entered the network.
+    /// Returns the number of packets that have entered the network.
     pub(crate) fn entered(&self) -> u64 {
         self.entered
     }
 
-    /// Longest packet from outside, bytes.
+    /// Returns the largest length of packets from external hosts, bytes.
     pub(crate) fn mtu(&self) -> usize {
         self.mtu
     }
@@ -318,67 +319,67 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         self.codec
     }
 
-    /// A free buffer.
+    /// Allocates a buffer.
     pub fn take(&mut self) -> Option<u32> {
         self.buffers.take()
     }
 
-    /// The bytes of a packet from its IP header on, beside those who may want to read it.
+    /// Returns the bytes of a packet from its IP header on, and the connections with external hosts.
     pub(crate) fn packet_and_foreign(&mut self, body: u32) -> (&[u8], &mut F) {
         let Parcel { len, header, .. } = self.parcels[body as usize];
         (&self.buffers.bytes(body)[header as usize..len as usize], &mut self.foreign)
     }
 
-    /// All bytes of a buffer, beside those who may want to write to it.
+    /// Returns all bytes of a buffer, and the connections with external hosts.
     pub(crate) fn room_and_foreign(&mut self, body: u32) -> (&mut [u8], &mut F) {
         (self.buffers.bytes_mut(body), &mut self.foreign)
     }
 
-    /// All bytes of a buffer, beside the devices from which they may be read.
+    /// Returns all bytes of a buffer, and the output to external hosts.
     pub(crate) fn room_and_outside(&mut self, body: u32) -> (&mut [u8], &mut O) {
         (self.buffers.bytes_mut(body), &mut self.outside)
     }
 
-    /// All bytes of a buffer.
+    /// Returns all bytes of a buffer.
     pub fn room(&mut self, body: u32) -> &mut [u8] {
         self.buffers.bytes_mut(body)
     }
 
-    /// The bytes of a packet, from its IP header on.
+    /// Returns the bytes of a packet from its IP header on.
     pub(crate) fn ip_packet(&mut self, body: u32) -> &mut [u8] {
         let Parcel { len, header, .. } = self.parcels[body as usize];
         &mut self.buffers.bytes_mut(body)[header as usize..len as usize]
     }
 
-    /// The connection with a host outside that a packet belongs to.
+    /// Returns the connection with an external host to which a packet belongs.
     pub(crate) fn belongs(&self, body: u32) -> Option<Belongs> {
         self.parcels[body as usize].foreign
     }
 
-    /// The parameters of a connection, to keep.
+    /// Returns the shared TCP parameters of a connection, stored at the first call for their number.
     pub(crate) fn config(&mut self, tcp: TcpId, config: &TcpConfig) -> Arc<TcpConfig> {
         let index = tcp.0 as usize;
         self.configs.resize(self.configs.len().max(index + 1), None);
         self.configs[index].get_or_insert_with(|| Arc::new(config.clone())).clone()
     }
 
-    /// Where a server of this traffic group listens.
+    /// Returns the address and port at which a server of this traffic group listens.
     pub(crate) fn server_at(&self, parties: &Parties) -> SocketAddrV4 {
         SocketAddrV4::new(self.address(parties.server), self.foreign.server_port(parties.tcp))
     }
 
-    /// Where a client of a server connects from.
+    /// Returns an unused address and port for a client of a server.
     pub(crate) fn client_at(&mut self, client: NodeId, server: SocketAddrV4) -> SocketAddrV4 {
         let address = self.address(client);
         self.foreign.client_at(client, address, server)
     }
 
-    /// A packet that the engine knows nothing of is in a buffer.
+    /// Records the packet of [`Owner::Other`] that was written to a buffer.
     pub(crate) fn put(&mut self, body: u32, len: usize, foreign: Option<Belongs>) {
         self.note(body, Parcel { foreign, len: len as u32, ..Parcel::default() });
     }
 
-    /// A packet from outside is in a buffer: marks it, and makes a packet of the network of it.
+    /// Marks a packet from an external host that is in a buffer, and returns it as a packet of the network.
     pub(crate) fn accept(
         &mut self,
         at: Time,
@@ -395,7 +396,7 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         {
             colour = marked;
             if marker.writes() {
-                // What cannot carry a mark is known to the network alone.
+                // The mark of a packet that cannot carry it applies inside the network only.
                 let _ = self.codec.write(bytes, colour);
             }
         }
@@ -411,7 +412,7 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         }
     }
 
-    /// Where a packet from outside goes. What says that it comes from somewhere else is not let in (BCP 38).
+    /// Returns the destination node of a packet from an external host. A packet with a source address of another host is refused (BCP 38).
     #[inline]
     pub(crate) fn way(&self, from: NodeId, class: &Class) -> Result<NodeId, Refusal> {
         if self.routing.bridge.is_none() && self.routing.node(class.source) != Some(from) {
@@ -474,7 +475,7 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         Some((out, body))
     }
 
-    /// A UDP packet, as far as a buffer holds it.
+    /// Writes a UDP packet, truncated to the size of a buffer.
     fn fill(&mut self, _now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32> {
         let body = self.buffers.take()?;
         let ends = [self.address(from), self.address(to)];
@@ -518,7 +519,7 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
     fn corrupt(&mut self, body: u32, bit: u32) {
         let bytes = self.ip_packet(body);
         let at = bit as usize / 8 % bytes.len().max(1);
-        // No device takes what has another version than those of IP.
+        // No device accepts a packet with another version than those of IP.
         let bits = if at == 0 { 4 } else { 8 };
         if let Some(byte) = bytes.get_mut(at) {
             *byte ^= 1 << (bit % bits);
@@ -535,7 +536,7 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
 
     fn stamp(&mut self, packet: &Packet) {
         let (codec, colour) = (self.codec, packet.dscp.colour());
-        // It was just written as an IP packet.
+        // The packet was just written as an IP packet.
         let _ = codec.write(self.ip_packet(packet.body), colour);
     }
 
@@ -599,7 +600,7 @@ impl<O: Outside, F: Foreign> Handler for Frames<O, F> {
     fn delivered<W: Watch>(world: &mut World<Self, W>, now: Time, node: NodeId, packet: Packet) {
         let frames = world.medium_mut();
         if packet.ecn == Ecn::CE {
-            // It was read or written as an IP packet when it came.
+            // The packet was read or written as an IP packet when it entered.
             let _ = ip::set_ecn(frames.ip_packet(packet.body), Ecn::CE);
         }
         if !frames.is_outside(node) {
@@ -610,7 +611,7 @@ impl<O: Outside, F: Foreign> Handler for Frames<O, F> {
         if let Some(Marking { marker, at_servers: Some(servers) }) = &mut frames.marking
             && servers[node.0 as usize]
         {
-            // What the marker of a server knows, it knows when the server does.
+            // The marker of a server gets a packet when the server does.
             marker.mark(usize::MAX, &bytes[header as usize..]);
         }
         let Delivery { actual, written } = frames.outside.deliver(now, node, bytes);

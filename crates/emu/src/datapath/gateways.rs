@@ -1,4 +1,4 @@
-//! A world in real time: packets from devices go in, and come out when the clock says so.
+//! Emulation of a world in real time: packets from devices enter the network and are written to devices at their departure times.
 
 use crate::datapath::classify::{classify, classify_any, host};
 use crate::datapath::frames::{Arrival, Delivery, Foreign, Frames, Outside};
@@ -10,34 +10,34 @@ use catnip_sim::watch::{Gate, Refusal, Watch};
 use catnip_sim::{Medium, World};
 use std::io;
 
-/// Packets read from one device before the others have their turn.
+/// Largest number of packets read from one device before the next device.
 const BATCH: usize = 128;
-/// How often what is due is looked for again, before devices are read again.
+/// Largest number of rounds in which due events are executed before devices are read again.
 const LOOKS: usize = 4;
 
-/// A device and where it stands.
+/// Device and its node.
 #[derive(Debug)]
 pub struct Gateway<I> {
-    /// The device.
+    /// Device.
     pub io: I,
-    /// The host as which its owner sends and receives.
+    /// Node of the external host behind the device.
     pub node: NodeId,
 }
 
-/// The devices at the edges of a network, and the clock that says how late packets reach them.
+/// Devices at the edges of a network, and the clock that determines the lateness of packets.
 #[derive(Debug)]
 pub struct Gateways<C, I> {
-    /// The clock.
+    /// Clock.
     pub clock: C,
     all: Vec<Gateway<I>>,
-    /// By node.
+    /// Index of the device of each node.
     index: Vec<u32>,
-    /// Of each device, when there was nothing to read from it, and whether it was read to its end the last time.
+    /// Time at which each device was last found empty, and true if the last batch has emptied it.
     empty: Vec<(Time, bool)>,
 }
 
 impl<C, I> Gateways<C, I> {
-    /// These devices; the clock watches them in this order.
+    /// Creates the gateways of these devices; the clock watches them in this order.
     pub fn new(clock: C, all: Vec<Gateway<I>>) -> Self {
         let nodes = all.iter().map(|gateway| gateway.node.0 as usize + 1).max().unwrap_or(0);
         let mut index = vec![u32::MAX; nodes];
@@ -46,7 +46,7 @@ impl<C, I> Gateways<C, I> {
         Self { clock, all, index, empty }
     }
 
-    /// The hosts that they are.
+    /// Returns the nodes of the devices.
     pub fn nodes(&self) -> Vec<NodeId> {
         self.all.iter().map(|gateway| gateway.node).collect()
     }
@@ -57,29 +57,29 @@ impl<C: Clock, I: PacketIo> Outside for Gateways<C, I> {
     fn deliver(&mut self, _ideal: Time, node: NodeId, packet: &[u8]) -> Delivery {
         let gateway = &mut self.all[self.index[node.0 as usize] as usize];
         let written = gateway.io.send(packet).is_ok();
-        // Afterwards: whatever keeps this thread from writing makes the packet late.
+        // The time is taken after the write: a delay of this thread during the write makes the packet late.
         Delivery { actual: self.clock.now(), written }
     }
 }
 
-/// A world, the devices at its gateways, and a clock.
+/// World, the devices at its gateways, and a clock.
 ///
-/// Times inside the world are ideal: what is written late leaves the times of all later packets as they are, so
-/// lateness never adds up, and the same arrivals give the same departures as in the simulator.
+/// Times inside the world are ideal: a late write does not change the times of later packets. Lateness never accumulates, and the same
+/// arrivals give the same departures as in the simulator.
 #[derive(Debug)]
 pub struct Emulator<C: Clock, I: PacketIo, F: Foreign, W> {
-    /// What is emulated.
+    /// Emulated world.
     pub world: World<Frames<Gateways<C, I>, F>, W>,
 }
 
 impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
-    /// A world whose gateways are read and written from now on.
+    /// Creates an emulator of a world, whose gateways are read and written from now on.
     pub fn new(world: World<Frames<Gateways<C, I>, F>, W>) -> Self {
         Self { world }
     }
 
-    /// Moves what can be moved now, at most a batch per device. Gives the time of the next event, which is over if something may
-    /// be left to read.
+    /// Reads at most a batch of packets per device and writes all packets that are due. Returns the time of the next event, which has
+    /// passed if packets may be left to read.
     pub fn turn(&mut self) -> io::Result<Time> {
         let mut is_all_read = true;
         for gateway in 0..self.gateways().len() {
@@ -91,15 +91,15 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         Ok(if is_all_read { next } else { self.world.told() })
     }
 
-    /// Waits until `deadline` or until something has come.
+    /// Waits until `deadline` or until a packet arrives.
     pub fn sleep_until(&self, deadline: Time) {
         self.clock().sleep_until(deadline);
     }
 
-    /// Reads until nothing is left, then writes what is due. At the end of a run, so that no packet is between the
+    /// Reads until the devices are empty, then writes all packets that are due. At the end of a run this leaves no packet between the
     /// network and the devices.
     pub fn finish(&mut self) -> io::Result<()> {
-        // A device that is never empty must not keep the run from ending.
+        // A device that is never empty must not prevent the end of the run.
         for _ in 0..BATCH {
             for gateway in 0..self.gateways().len() {
                 self.read(gateway)?;
@@ -111,22 +111,22 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         Ok(())
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub fn clock(&self) -> &C {
         &self.world.medium().outside.clock
     }
 
-    /// The devices and their places.
+    /// Returns the devices and their nodes.
     pub fn gateways(&self) -> &[Gateway<I>] {
         &self.world.medium().outside.all
     }
 
-    /// The same, to look after them.
+    /// Returns the devices and their nodes mutably.
     pub fn gateways_mut(&mut self) -> &mut [Gateway<I>] {
         &mut self.world.medium_mut().outside.all
     }
 
-    /// Reads a batch from one device. True if that was all.
+    /// Reads a batch from one device. Returns true if the device is then empty.
     fn read(&mut self, gateway: usize) -> io::Result<bool> {
         let Gateways { clock, empty, .. } = &self.world.medium().outside;
         let (mut empty_at, was_read_to_its_end) = empty[gateway];
@@ -137,7 +137,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         let (mut last, mut is_read_to_its_end) = (empty_at, false);
         for _ in 0..BATCH {
             let Some(at) = self.read_one(gateway, empty_at)? else {
-                // Nothing was there when that was asked, which was after the packet before.
+                // The device was found empty after the previous packet was read.
                 (empty_at, is_read_to_its_end) = (last, true);
                 break;
             };
@@ -147,7 +147,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         Ok(is_read_to_its_end)
     }
 
-    /// When a packet was read, which has come since `empty_at`; `None` if there was none.
+    /// Reads one packet, which has arrived since `empty_at`. Returns the time of reading; `None` if there was no packet.
     fn read_one(&mut self, gateway: usize, empty_at: Time) -> io::Result<Option<Time>> {
         let from = self.gateways()[gateway].node;
         let frames = self.world.medium_mut();
@@ -183,7 +183,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         Ok(Some(read.at))
     }
 
-    /// What is no packet for the network crosses a bridge at once; a router has no use for it.
+    /// Forwards a frame that is no packet for the network: a bridge forwards it at once, a router refuses it.
     #[cold]
     fn pass(&mut self, at: Time, from: NodeId, body: u32, len: usize) {
         let (frames, watch) = self.world.parts_mut();
@@ -211,8 +211,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
     }
 }
 
-/// A packet from outside has come: it enters the network, or it is refused. The world has been told of all that happened
-/// before.
+/// Lets a packet from an external host enter the network, or refuses it. All events before `at` must have been executed.
 pub fn admit<O: Outside, F: Foreign, W: Watch>(
     world: &mut World<Frames<O, F>, W>,
     at: Time,

@@ -1,4 +1,4 @@
-//! The way of a packet: from a device through classification into the network, and out again.
+//! Path of a packet: from a device through classification into the network, and out again.
 
 pub mod buffers;
 pub mod classify;

@@ -1,12 +1,12 @@
-//! Frames that a host has left to its network card to finish: checksums to be filled in, and packets many times the
-//! size of the MTU to be cut (TSO, GSO, and what GRO has put together). Emulated links carry what a wire would.
+//! Software completion of offloads in received frames: missing checksums, and segmentation of packets many times the size of the MTU (TSO,
+//! GSO, and the result of GRO). Emulated links carry the packets that a wire would carry.
 
 use catnip_wire::checksum::{Sum, checksum};
 use catnip_wire::ip::{Ip, TCP, UDP, Version};
 use catnip_wire::{Tcp, Udp};
 use std::net::IpAddr;
 
-/// Bytes of the header that the kernel puts in front (`struct virtio_net_hdr`).
+/// Length of the header that the kernel puts in front of a frame (`struct virtio_net_hdr`), bytes.
 pub const HEADER: usize = catnip_linux::sys::VIRTUAL_HEADER;
 
 const NEEDS_CHECKSUM: u8 = 1;
@@ -14,26 +14,26 @@ const NONE: u8 = 0;
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
 const UDP_MANY: u8 = 5;
-/// The connection uses ECN.
+/// Flag of a connection with ECN.
 const ECN: u8 = 0x80;
 
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 const UDP_HEADER: usize = 8;
 
-/// What is left to do for a frame.
+/// Offloads of a frame that are not done yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished {
     flags: u8,
     kind: u8,
-    /// Bytes of payload in one packet.
+    /// Payload of one packet, bytes.
     size: usize,
     checksum_start: usize,
     checksum_offset: usize,
 }
 
 impl Unfinished {
-    /// Reads the header in front of a frame.
+    /// Parses the header in front of a frame.
     pub fn read(header: &[u8; HEADER]) -> Self {
         let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
         Self {
@@ -45,13 +45,13 @@ impl Unfinished {
         }
     }
 
-    /// Does the frame stand for more than one packet?
+    /// Returns true if the frame contains more than one packet.
     pub fn is_super(&self) -> bool {
         self.kind != NONE
     }
 
-    /// Fills in the checksum of a frame that stands for one packet, if that is left to do. `moved` bytes have been
-    /// put in before the place where it starts. False if it cannot be.
+    /// Computes the checksum of a frame of one packet, if it is missing. `moved` bytes were inserted before the beginning of the
+    /// checksummed part. Returns false if the offsets are invalid.
     pub fn finish(&self, frame: &mut [u8], moved: usize) -> bool {
         if self.flags & NEEDS_CHECKSUM == 0 {
             return true;
@@ -61,7 +61,7 @@ impl Unfinished {
         if start > frame.len() || at + 2 > frame.len() {
             return false;
         }
-        // The field holds the sum of the pseudo header.
+        // The field contains the sum of the pseudo-header.
         let sum = match checksum(&frame[start..]) {
             0 => 0xffff,
             sum => sum,
@@ -70,7 +70,7 @@ impl Unfinished {
         true
     }
 
-    /// How to cut a frame whose IP packet begins at `ip_at`; nothing if it is not what it seems.
+    /// Returns the segmentation of a frame whose IP packet begins at `ip_at`; `None` if the frame does not match its header.
     pub fn cut(&self, frame: &[u8], ip_at: usize) -> Option<Cut> {
         let ip = Ip::parse(frame.get(ip_at..)?).ok()?;
         let (protocol, transport) = match (self.kind, ip.version(), ip.protocol()) {
@@ -100,26 +100,26 @@ impl Unfinished {
     }
 }
 
-/// How to make packets of a frame that stands for many.
+/// Segmentation of a frame into packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     ip_at: usize,
     ip_len: usize,
     version: Version,
-    /// Source and destination.
+    /// Source and destination address.
     ends: (IpAddr, IpAddr),
     protocol: u8,
-    /// Bytes of all headers.
+    /// Length of all headers, bytes.
     headers: usize,
     size: usize,
-    /// Where the payload ends.
+    /// End of the payload.
     end: usize,
-    /// How many packets.
+    /// Number of packets.
     pub count: usize,
 }
 
 impl Cut {
-    /// Writes packet `number` to `out` and gives its length; nothing if `out` is too small.
+    /// Writes packet `number` to `out` and returns its length; `None` if `out` is too small.
     pub fn packet(&self, frame: &[u8], number: usize, out: &mut [u8]) -> Option<usize> {
         let from = self.headers + number * self.size;
         let payload = frame.get(from..(from + self.size).min(self.end))?;
@@ -187,7 +187,7 @@ mod tests {
         Unfinished::read(&header)
     }
 
-    /// An Ethernet frame with so many bytes of payload, no checksum right.
+    /// Returns an Ethernet frame with so many bytes of payload and wrong checksums.
     fn frame(version: Version, protocol: u8, payload: usize) -> Vec<u8> {
         let transport = if protocol == TCP { 20 } else { 8 };
         let mut frame = vec![0; 14];

@@ -1,4 +1,4 @@
-//! Results on disk and on paper: tables as Parquet with the manifest that `catnip run` writes, as CSV, and as JSON.
+//! Output formats of results: Parquet tables with the manifest that `catnip run` writes, CSV, and JSON.
 
 use catnip_lab::{Column, Scenario, Table, TableName};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
@@ -16,10 +16,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows that are written at a time.
+/// Number of rows written at a time.
 const ROW_GROUP: usize = 1 << 20;
 
-/// What was run, completely enough to run it again.
+/// Description of a run that suffices to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Manifest {
     created_by: String,
@@ -28,19 +28,19 @@ pub struct Manifest {
     scenario_sha256: String,
     variants: Vec<String>,
     seeds: Vec<u64>,
-    /// The same run has the same manifest; when it was is what the file system knows.
+    /// Time of creation, always absent: equal runs have equal manifests, and the file system stores the time.
     created: Option<String>,
-    /// The scenario, and behind it those on which it builds.
+    /// Text of the scenario, followed by the scenarios on which it builds.
     text: String,
-    /// Other files that it names, from where it stands: their SHA-256, and the text of short ones.
+    /// Other files that the scenario names, by path relative to it: their SHA-256, and the text of short ones.
     files: BTreeMap<String, BTreeMap<&'static str, String>>,
 }
 
-/// Bytes of a file that a manifest holds as it is.
+/// Largest file whose text is included in a manifest, bytes.
 const LONGEST_TEXT: usize = 1 << 18;
 
 impl Manifest {
-    /// Of one run of a scenario.
+    /// Creates the manifest of one run of a scenario.
     pub fn new(scenario: &Scenario, variant: &str, seed: u64) -> Self {
         Self {
             created_by: format!("catnip-emu {}", env!("CARGO_PKG_VERSION")),
@@ -56,7 +56,7 @@ impl Manifest {
     }
 }
 
-/// What a manifest says of a file; nothing if it has gone since the scenario was read.
+/// Returns the entry of a file in a manifest; `None` if the file was removed since the scenario was read.
 fn contents(scenario: &Scenario, file: &Path) -> Option<(String, BTreeMap<&'static str, String>)> {
     let bytes = std::fs::read(file).ok()?;
     let near = scenario.path.parent().and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(file);
@@ -71,7 +71,7 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a table as `catnip run` does: names as text, counts without a sign, nothing missing, and the variant by name.
+/// Writes a table as `catnip run` does: names as text, unsigned counts, no nulls, and the variant by name.
 pub fn write_parquet(table: &Table, variant: &str, out: impl Write + Send) -> Result<(), ParquetError> {
     let fields = table.columns().iter().map(|(name, column)| {
         let unsigned = LogicalType::integer(64, false);
@@ -132,7 +132,7 @@ pub fn write_csv(table: &Table, variant: &str, out: &mut impl Write) -> io::Resu
             let separator = if index == 0 { "" } else { "," };
             match column {
                 _ if *name == VARIANT => write!(out, "{separator}{}", quoted(variant))?,
-                // Nothing is how CSV says that there is no number.
+                // A missing number is an empty cell in CSV.
                 Column::Float(values) if values[row].is_nan() => write!(out, "{separator}")?,
                 Column::Float(values) => write!(out, "{separator}{}", values[row])?,
                 Column::Integer(values) => write!(out, "{separator}{}", values[row])?,
@@ -144,7 +144,7 @@ pub fn write_csv(table: &Table, variant: &str, out: &mut impl Write) -> io::Resu
     Ok(())
 }
 
-/// A text as a cell of CSV.
+/// Quotes a text for a cell of CSV.
 fn quoted(text: &str) -> Cow<'_, str> {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
@@ -152,7 +152,7 @@ fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Tables by name and column, with the variant by name.
+/// Returns tables by name and column, with the variant by name.
 pub fn json(tables: &BTreeMap<TableName, Table>, variant: &str) -> serde_json::Map<String, Value> {
     let columns = |table: &Table| -> Value {
         let columns = table.columns().iter().map(|(name, column)| {

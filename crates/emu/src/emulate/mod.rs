@@ -1,4 +1,5 @@
-//! A whole scenario in real time: simulated hosts at some nodes, real ones at others. Simulated hosts speak real TCP.
+//! Emulation of a whole scenario in real time: simulated hosts at some nodes, external hosts at others. Simulated hosts use real TCP
+//! packets.
 
 pub mod files;
 mod real;

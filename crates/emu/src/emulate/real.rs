@@ -1,4 +1,4 @@
-//! Real hosts: network namespaces with a device each, and the programs that run in them.
+//! External hosts (`real = true` in a scenario): network namespaces with one device each, and the programs that run in them.
 
 use crate::external::documents::Documents;
 use catnip_cli::failure::{Failure, failed};
@@ -19,17 +19,18 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// The device of a real host in its namespace.
+/// Name of the device of an external host in its namespace.
 const DEVICE: &str = "catnip0";
-/// Packets the kernel keeps for us while we are busy. More are lost before the network sees them, and counted.
+/// Length of the device queue, packets: the kernel holds packets there until the emulator reads them. Further packets are lost before they
+/// enter the network, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
-/// How long a server has to begin to listen.
+/// Time within which a server must listen.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a command has to end after SIGTERM.
+/// Time within which a command must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);
 
-/// A namespace with a device.
+/// Namespace with a device.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) node: NodeId,
@@ -39,29 +40,29 @@ pub(crate) struct Host {
     missed: Drops,
 }
 
-/// All real hosts of a run, ready to have their packets read.
+/// External hosts of a run, with devices that are ready to be read.
 #[derive(Debug)]
 pub(crate) struct RealHosts {
     pub(crate) hosts: Vec<Host>,
     pub(crate) commands: Commands,
-    /// Removed at the end.
+    /// Documents of the hosts, removed at the end.
     _documents: Vec<Documents>,
 }
 
-/// What the commands are told.
+/// Environment of the commands.
 pub(crate) struct Environment<'a> {
     pub(crate) plan: &'a Plan,
-    /// Of the nodes, by number.
+    /// Addresses of the nodes, by number.
     pub(crate) addresses: &'a [Ipv4Addr],
-    /// Where the scenario file is.
+    /// Folder of the scenario file.
     pub(crate) folder: &'a Path,
     pub(crate) mtu: u32,
-    /// Nothing of theirs goes to standard output.
+    /// True if the output of commands goes to standard error instead of standard output.
     pub(crate) keeps_stdout: bool,
 }
 
 impl RealHosts {
-    /// Makes the namespaces, starts servers, waits until they listen, and starts everything else.
+    /// Creates the namespaces, starts the servers, waits until they listen, and starts all other commands.
     pub(crate) fn start(environment: &Environment<'_>) -> Result<Self, Failure> {
         let nodes = environment.plan.real_nodes();
         let mut hosts = Vec::new();
@@ -91,7 +92,7 @@ impl RealHosts {
     }
 }
 
-/// Makes sure that this process may make namespaces; gives the one to come back to.
+/// Checks that this process may create network namespaces, in a user namespace of its own if necessary. Returns the namespace to return to.
 fn leave_home() -> Result<OwnedFd, Failure> {
     let home = || sys::current_network().map_err(failed("network namespace", "find the caller's"));
     let first = home()?;
@@ -112,9 +113,9 @@ impl Host {
         let mut netlink = Netlink::open().map_err(&cannot)?;
         bring_up_loopback(&mut netlink)?;
         let index = netlink.index_of(&name).map_err(&cannot)?;
-        // No link-local address: it would send router solicitations into the network.
+        // No link-local address: with one, the kernel would send router solicitations into the network.
         let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
-        // What one connection has learnt of a path must not change the next one.
+        // Path metrics that one connection has measured must not affect the next one.
         let _ = set("net/ipv4/tcp_no_metrics_save", "1");
         netlink.bring_up(index, Some(environment.mtu), Some(DEVICE_QUEUE)).map_err(&cannot)?;
         let address = environment.addresses[real.node.0 as usize];
@@ -137,13 +138,13 @@ impl Host {
         Ok(Self { node: real.node, name, network, device, missed: netlink.drops_from_now(index) })
     }
 
-    /// The device, with a clock that counts from the beginning of the run.
+    /// Opens the device with a clock that counts from the beginning of the run.
     pub(crate) fn tun(&self, stopwatch: catnip_linux::clock::Stopwatch) -> Result<Tun, Failure> {
         let device = self.device.try_clone().map_err(failed("/dev/net/tun", "use it twice"))?;
         Ok(Tun::new(device, stopwatch))
     }
 
-    /// Packets that the kernel has dropped before they could be read.
+    /// Returns the number of packets that the kernel has dropped before they could be read.
     pub(crate) fn missed(&mut self) -> u64 {
         self.missed.count()
     }
@@ -152,7 +153,7 @@ impl Host {
         sys::enter_network(self.network.as_fd()).map_err(failed("network namespace", "enter one"))
     }
 
-    /// Does a program there listen at this port? The caller is in the namespace.
+    /// Returns true if a program listens at this port in the namespace of the caller.
     fn listens(port: u16) -> bool {
         const LISTEN: &str = "0A";
         let found = |table: &str| {
@@ -169,7 +170,7 @@ impl Host {
     }
 }
 
-/// The programs at real hosts.
+/// Programs at external hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     running: Vec<Running>,
@@ -182,12 +183,13 @@ struct Running {
     program: String,
     child: Child,
     ends_run: bool,
-    /// Exit code, once it has ended.
+    /// Exit code, once the command has ended.
     code: Option<u8>,
 }
 
 impl Commands {
-    /// Starts the command of a host, if it is one of those that others wait for, or if it is not.
+    /// Starts the command of a host. Servers, for which the other commands wait, are started only if `server` is true, all others only if
+    /// it is false.
     fn start(
         &mut self,
         real: &RealNode,
@@ -206,9 +208,9 @@ impl Commands {
         tell(&mut command, real.node, environment);
         command.env("CATNIP_DOCUMENTS", documents.folder());
         if !real.ends_run {
-            // Standard output is for results.
+            // Standard output is reserved for results.
             command.stdin(Stdio::null()).stdout(sys::standard_error());
-            // Signals of the terminal are for the emulator.
+            // Signals of the terminal go to the emulator only.
             command.process_group(0);
         }
         if environment.keeps_stdout {
@@ -228,7 +230,7 @@ impl Commands {
         Ok(())
     }
 
-    /// Waits until a program of a host listens where it should.
+    /// Waits until the program of a host listens at its port.
     fn wait_for(&mut self, real: &RealNode, host: &Host) -> Result<(), Failure> {
         let Some(port) = real.ready_tcp else { return Ok(()) };
         host.enter()?;
@@ -250,7 +252,7 @@ impl Commands {
         Ok(())
     }
 
-    /// Looks who has ended; gives those that have since the last time.
+    /// Returns the commands that have ended since the last call.
     pub(crate) fn reap(&mut self) -> Vec<Ended> {
         let mut ended = Vec::new();
         for running in self.running.iter_mut().filter(|running| running.code.is_none()) {
@@ -264,17 +266,17 @@ impl Commands {
         ended
     }
 
-    /// Have all ended, of which there was at least one?
+    /// Returns true if all commands have ended and there was at least one.
     pub(crate) fn all_ended(&self) -> bool {
         !self.running.is_empty() && self.running.iter().all(|running| running.code.is_some())
     }
 
-    /// How many commands end the run.
+    /// Returns the number of commands that end the run.
     pub(crate) fn that_end_the_run(&self) -> usize {
         self.running.iter().filter(|running| running.ends_run).count()
     }
 
-    /// Ends them all, and everything that they have started.
+    /// Ends all commands and all processes that they have started.
     pub(crate) fn stop(&mut self) {
         let alive = |commands: &Self| commands.running.iter().any(|running| running.code.is_none());
         for running in self.running.iter().filter(|running| running.code.is_none()) {
@@ -302,7 +304,7 @@ impl Drop for Commands {
     }
 }
 
-/// A command that has ended.
+/// Command that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) host: String,
@@ -315,7 +317,7 @@ fn exit_code(status: ExitStatus) -> u8 {
     status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
 }
 
-/// Puts into the environment where everybody is.
+/// Sets the environment variables of a command, among them the addresses of the nodes.
 fn tell(command: &mut Command, here: NodeId, environment: &Environment<'_>) {
     let Environment { plan, addresses, folder, .. } = environment;
     let address = |node: NodeId| addresses[node.0 as usize].to_string();

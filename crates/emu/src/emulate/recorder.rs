@@ -1,4 +1,4 @@
-//! What is kept of a run: users' pages, objects and connections, and what each named link did.
+//! Data kept of a run: users' pages, objects and connections, and measurements of each named link.
 
 use crate::observe::capture::Capture;
 use crate::observe::monitor::Monitor;
@@ -12,7 +12,7 @@ use catnip_sim::watch::{Gate, Origin, Step};
 use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
 
-/// What a run is told in: all tables but those of bursts, which have to be asked for, and of events.
+/// Tables of the results of a run: all except those of bursts, which must be requested, and of events.
 pub(super) const TABLES: [TableName; 9] = [
     TableName::Runs,
     TableName::Groups,
@@ -25,55 +25,55 @@ pub(super) const TABLES: [TableName; 9] = [
     TableName::Datagrams,
 ];
 
-/// Keeps what results are made of.
+/// Watch that keeps the data of the results.
 #[derive(Debug)]
 pub struct Kept {
-    /// Users' pages, objects and connections.
+    /// Records of users' pages, objects and connections.
     pub records: Records,
     /// Named links.
     pub links: Vec<NamedLink>,
-    /// What they did: both directions of each.
+    /// Measurements of both directions of each named link.
     pub monitor: Monitor,
-    /// How much later than they should have simulated hosts have heard of packets.
+    /// Lateness of the delivery of packets to simulated hosts.
     pub lateness: Histogram,
-    /// By node: how real hosts were served.
+    /// Service of external hosts, by node.
     pub hosts: Vec<Served>,
-    /// Every packet.
+    /// Capture of all packets.
     pub capture: Option<Capture>,
-    /// In which simulated servers have sent.
+    /// Bursts in which simulated servers have sent.
     pub bursts: Option<Bursts>,
-    /// Says how late things are; a run without one is never late.
+    /// Clock for measuring lateness; without one, all lateness is zero.
     stopwatch: Option<Stopwatch>,
 }
 
-/// A link with a name in the scenario.
+/// Link with a name in the scenario.
 #[derive(Debug)]
 pub struct NamedLink {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// Its two directions, `from` to `to` first.
+    /// Ports of the two directions, `from` to `to` first.
     pub ports: [PortId; 2],
-    /// What they should be.
+    /// Specified properties of the two directions.
     pub wires: [Arc<WireSpec>; 2],
 }
 
-/// What was written to the device of a real host.
+/// Counters and delays at the device of an external host.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// Packets written, and those that the device did not take.
+    /// Number of packets written, and of packets that the device did not accept.
     pub written: [u64; 2],
-    /// How much later than ideal.
+    /// Lateness of the writes relative to their ideal times.
     pub lateness: Histogram,
-    /// How long what it has sent had waited before it was read, at most.
+    /// Upper bound on the time that packets of the host waited before they were read.
     pub waited: Histogram,
 }
 
 impl Kept {
-    /// Keeps those of a run of this plan.
+    /// Creates the watch of a run of this plan.
     pub fn new(plan: &Plan, stopwatch: Option<Stopwatch>, capture: Option<Capture>) -> Self {
         let ports = plan.topology().ports();
         let is_real = |node| plan.real_nodes().iter().any(|real| real.node == node);
-        // Those that are several are too many to be certified one by one.
+        // Links with several instances are too many for a certificate each.
         let links = plan.ports().chunks_exact(2).filter_map(|both| {
             let [there, back] = both else { unreachable!("a chunk has two") };
             let of = [there.single()?, back.single()?];
@@ -96,7 +96,7 @@ impl Kept {
         }
     }
 
-    /// The same with the bursts of simulated servers, or without.
+    /// Returns the watch with or without records of the bursts of simulated servers.
     pub fn with_bursts(self, asked_for: bool) -> Self {
         Self { bursts: asked_for.then(Bursts::default), ..self }
     }
@@ -127,7 +127,7 @@ impl Watch for Kept {
                 host.written[usize::from(!written)] += 1;
                 host.lateness.record(actual.since(now));
             }
-            // Simulated hosts are read at once.
+            // Packets of simulated hosts do not wait in a device.
             Step::Sent(_) => self.hosts[origin.from.0 as usize].waited.record(origin.waited),
             Step::Entered(_)
             | Step::Passed(_)
@@ -157,7 +157,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("stranger.toml"), text).unwrap();
         let plan = scenario.emulation("default").unwrap();
         let real = plan.real_nodes()[0].node;
-        // A clock that runs, and a packet of the time at which it began.
+        // The clock runs, and the packet has the time at which the clock began.
         let mut kept = Kept::new(plan, Some(Stopwatch::start()), None);
         let packet = Packet::new(Time::ZERO, Route::default(), 100, 0);
         let origin = Origin { number: 0, at: Time::ZERO, from: real, waited: Span::ZERO };

@@ -1,4 +1,4 @@
-//! Tables of a run, the same as the simulator's, and the certificates of its links.
+//! Tables of a run, equal to the simulator's, and the certificates of its links.
 
 use super::files;
 use super::recorder::{Kept, NamedLink, TABLES};
@@ -17,64 +17,64 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// All that a run has to tell.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Results {
-    /// By name.
+    /// Tables by name.
     pub tables: BTreeMap<TableName, Table>,
-    /// One per named link, and one for what concerns all of them.
+    /// Certificates of the named links, and of the run as a whole.
     pub certificate: RunCertificate,
 }
 
-/// What the emulator was asked and what it did.
+/// Certificate of a run: accuracy of the emulation compared with its tolerance.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunCertificate {
-    /// In or out of tolerance.
+    /// Verdict on the run.
     pub verdict: Verdict,
-    /// What is wrong beside the links.
+    /// Failures that concern no particular link.
     pub failures: Vec<String>,
-    /// Packets inside at the end, as the network counts and as their memory is counted.
+    /// Number of packets inside the network at the end: by the count of the network, and by the count of buffers in use.
     pub packets_inside: [u64; 2],
-    /// Packets for connections and services that do not exist.
+    /// Number of packets for connections and services that do not exist.
     pub stray_packets: u64,
-    /// Packets for simulated hosts with a wrong checksum, which these have dropped.
+    /// Number of packets for simulated hosts that were dropped for a wrong checksum.
     pub damaged_packets: u64,
-    /// How much later than they should have simulated hosts have heard of packets, us: median, 99th percentile, maximum.
+    /// Lateness of the delivery of packets to simulated hosts, us: median, 99th percentile, maximum.
     pub lateness_us: [f64; 3],
-    /// Named links; up is from `from` to `to`.
+    /// Certificates of named links; up is from `from` to `to`.
     pub links: Vec<LinkCertificate>,
-    /// Real hosts.
+    /// Certificates of external hosts.
     pub hosts: Vec<HostCertificate>,
 }
 
-/// One link.
+/// Certificate of one link.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkCertificate {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// As if it were alone.
+    /// Certificate of the link by itself.
     pub certificate: Certificate,
 }
 
-/// One real host.
+/// Certificate of one external host.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostCertificate {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Packets written to its device.
+    /// Number of packets written to its device.
     pub written: u64,
-    /// Packets that its device did not take.
+    /// Number of packets that its device did not accept.
     pub unwritable: u64,
-    /// Packets that the kernel has dropped before they could be read.
+    /// Number of packets that the kernel has dropped before they could be read.
     pub missed: u64,
-    /// How much later than ideal packets were written, us: median, 99th percentile, maximum.
+    /// Lateness of the writes relative to their ideal times, us: median, 99th percentile, maximum.
     pub lateness_us: [f64; 3],
-    /// How long what it has sent had waited before it was read, at most, us: the same.
+    /// Upper bound on the time that packets of the host waited before they were read, us: median, 99th percentile, maximum.
     pub waited_us: [f64; 3],
 }
 
 impl Results {
-    /// Puts together what is known of a run.
+    /// Collects the results of a run.
     pub fn new(
         plan: &Plan,
         variant: usize,
@@ -95,7 +95,7 @@ impl Results {
         Self { tables: tables.into_map(), certificate }
     }
 
-    /// Everything as one JSON document: tables by column, with the variant by name, and the certificate.
+    /// Returns all results as one JSON document: tables by column, with the variant by name, and the certificate.
     pub fn json(&self, variant: &str) -> Value {
         let mut document = files::json(&self.tables, variant);
         document.insert("certificate".into(), json!(self.certificate));
@@ -214,7 +214,7 @@ mod tests {
 
     const ONE_REAL_HOST: &str = include_str!("../../tests/fuzz/stranger.toml");
 
-    /// What the certificate of a run says in which nothing happened but this.
+    /// Returns the verdict and the failures of a run in which only this has happened.
     fn failures(happened: impl FnOnce(&mut Kept, &mut HostReport)) -> (Verdict, Vec<String>) {
         let scenario = Scenario::parse(Path::new("stranger.toml"), ONE_REAL_HOST).unwrap();
         let plan = scenario.emulation("default").unwrap();

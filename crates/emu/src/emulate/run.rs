@@ -1,4 +1,4 @@
-//! A world in real time: its devices, its clock, and when it ends.
+//! Emulation of a world in real time: its devices, its clock, and its end.
 
 use super::real::{Commands, Environment, RealHosts};
 use super::recorder::{Kept, Served};
@@ -22,63 +22,63 @@ use std::path::Path;
 /// Signals that end a run.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// How long to wait for the end of connections when the command has ended that they belong to, and how often to look.
+/// Time to wait for the end of connections after the command that ends the run, and interval of the checks.
 const LAST_WORDS: Span = Span::from_secs(3);
 const LOOK: Span = Span::from_millis(10);
 
-/// What a run needs beside its plan.
+/// Parameters of a run that are not part of its plan.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Longest packet of real hosts, bytes.
+    /// Largest length of packets of external hosts, bytes.
     pub mtu: u32,
-    /// How punctual to be.
+    /// Scheduling and timing of the emulator.
     pub timing: TimingSpec,
-    /// Keep the bursts of simulated servers.
+    /// True to record the bursts of simulated servers.
     pub bursts: bool,
-    /// What commands print goes to standard error, also if they end the run.
+    /// True if the output of commands goes to standard error, even of commands that end the run.
     pub keeps_stdout: bool,
 }
 
-/// What a run was like.
+/// Outcome of a run.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit code of the command that ended the run, if it was the only one that may; 128 and its number for a signal.
+    /// Exit code of the command that ended the run, if only one command may end it; 128 plus the number of a signal.
     pub code: u8,
-    /// The clock at the end.
+    /// Time of the clock at the end.
     pub duration: Span,
     /// CPU time of the emulator.
     pub cpu: Span,
-    /// How punctual it tried to be.
+    /// Scheduling and timing that were permitted.
     pub manner: Manner,
-    /// How much later than it should have it was woken.
+    /// Lateness of wake-ups.
     pub woken_late: Histogram,
-    /// Real hosts.
+    /// Reports of external hosts.
     pub hosts: Vec<HostReport>,
-    /// What commands had to say at their end.
+    /// Messages on failed commands and devices.
     pub remarks: Vec<String>,
-    /// The run was cut short: by its duration, or by a signal.
+    /// Reason for which the run was cut short: its duration, a signal, or a failed device.
     pub cut: Option<&'static str>,
-    /// What it had come to at the end of its warm-up, if that came.
+    /// State at the end of the warm-up, if the warm-up has ended.
     pub warm_up: Option<WarmUp>,
 }
 
-/// What went on at a real host.
+/// Report of an external host.
 #[derive(Debug)]
 pub struct HostReport {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// What was written to its device.
+    /// Counters and delays at its device.
     pub served: Served,
-    /// Packets that the kernel has dropped before the emulator could read them.
+    /// Number of packets that the kernel has dropped before the emulator could read them.
     pub missed: u64,
 }
 
-/// The world of a run.
+/// World of a run.
 pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>, Strangers>, Kept>;
 
-/// Does a run of a plan. `folder` is where its scenario file is.
+/// Runs a plan. `folder` is the folder of its scenario file.
 pub fn run(
     plan: &Plan,
     setup: &Setup,
@@ -133,7 +133,7 @@ pub fn run(
         hear_last_words(&mut emulator, plan)?;
     }
     let woken_late = emulator.clock().woken_late();
-    // What is due now belongs to the run.
+    // Events that are due now belong to the run.
     if let Err(error) = emulator.finish()
         && ending.cut.is_none()
     {
@@ -153,8 +153,8 @@ pub fn run(
     Ok((Finished { code, duration, cpu, manner, woken_late, hosts, remarks, cut, warm_up }, world))
 }
 
-/// A command that has ended has left its last packets to its kernel: goes on until simulated servers have heard of the end of each
-/// connection, but not for long.
+/// Continues until simulated servers have received the end of each connection, for at most [`LAST_WORDS`]. The last packets of a command
+/// that has ended are still in its kernel.
 fn hear_last_words<C: Clock, I: PacketIo>(
     emulator: &mut Emulator<C, I, Strangers, Kept>,
     plan: &Plan,
@@ -167,7 +167,7 @@ fn hear_last_words<C: Clock, I: PacketIo>(
     Ok(())
 }
 
-/// Why a run ends.
+/// Exit code of a run, and the reason if it was cut short.
 #[derive(Debug)]
 struct Ending {
     code: u8,

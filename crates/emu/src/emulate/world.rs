@@ -7,15 +7,15 @@ use catnip_net::NodeId;
 use catnip_sim::{Watch, World};
 use std::collections::BTreeMap;
 
-/// A server that has not closed so long after its response never will.
+/// Time after the last message for which the close of connections is awaited.
 const LAST_WORDS: Span = Span::from_secs(5);
-/// What the headers of a segment from a simulated host need at most, bytes.
+/// Upper bound on the length of the headers of a segment from a simulated host, bytes.
 const HEADERS: u32 = 80;
 
-/// The world of a plan at time zero, with all applications started. Packets of real hosts have `mtu` bytes at most.
+/// Creates the world of a plan at time zero, with all applications started. Packets of external hosts have at most `mtu` bytes.
 ///
-/// It has no clock: it is told up to when to go on, and of packets that come from real hosts. All that happens between
-/// simulated hosts happens at its ideal time, however late that is.
+/// The world has no clock: the caller advances it to a given time and passes in the packets of external hosts. Events between simulated
+/// hosts happen at their ideal times, regardless of how late the caller is.
 pub fn world<O: Outside, W: Watch>(
     plan: &Plan,
     seed: u64,
@@ -27,7 +27,7 @@ pub fn world<O: Outside, W: Watch>(
     let addresses = plan.addresses();
     let at = |node: NodeId| addresses[node.0 as usize];
     let real = || plan.real_nodes().iter().map(|real| real.node);
-    // Nobody is at home at other hosts, and no packet is for a router.
+    // Packets are only for the hosts of traffic groups and for external hosts, not for other hosts and routers.
     let ends = plan.groups().flat_map(|group| group.pairs).flat_map(|&(server, client)| [server, client]);
     let hosts: BTreeMap<_, _> = real().chain(ends).map(|node| (at(node).into(), node)).collect();
     let routing = Routing { hosts, ..Routing::default() };
@@ -45,15 +45,15 @@ pub fn world<O: Outside, W: Watch>(
     world
 }
 
-/// Is all that simulated users came for done, and nothing of theirs on its way? Background traffic does not count, and
-/// never if there were no users.
+/// Returns true if simulated users are done and their connections are closed, or not expected to close any more. Background traffic does
+/// not count. Returns false if there were no users.
 pub fn is_done<O: Outside, W: Watch>(world: &World<Frames<O, Strangers>, W>) -> bool {
     let tally = world.tally();
     let quiet = tally.open == 0 || world.told() >= tally.last_end + LAST_WORDS;
     world.is_idle() && quiet
 }
 
-/// Ends a run: records connections with real hosts whose documents have arrived, though the last word is missing.
+/// Ends a run: records connections with external hosts whose documents have arrived, even if the close is incomplete.
 pub fn finish<O: Outside, W: Watch>(world: &mut World<Frames<O, Strangers>, W>) {
     let told = world.told();
     let (frames, watch) = world.parts_mut();

@@ -1,4 +1,4 @@
-//! What clients may fetch from a real host, as files.
+//! Documents that clients may fetch from an external host, as files.
 
 use catnip_cli::failure::Failure;
 use catnip_lab::Plan;
@@ -11,19 +11,19 @@ use std::path::Path;
 use tempfile::TempDir;
 
 const PREFIX: &str = "catnip-documents-";
-/// A server may run as another user than its documents' owner, as nginx's workers do: everybody may read, and only the
-/// owner may write. Servers read their configuration here, so whoever could write here would be who runs them.
+/// Mode of folders: readable by all users, writable by the owner. A server may run as another user than the owner of its documents, as
+/// nginx's workers do. It also reads its configuration here, so write access would give control over the server.
 const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
-/// Longer documents have holes.
+/// Size up to which documents are filled with data, bytes; longer documents are sparse files.
 const FILLED_BYTES: u64 = 16 << 20;
 const MOST_DOCUMENT_BYTES: u64 = 4 << 30;
 
-/// A folder with all that clients may fetch from a host. It goes with the run.
+/// Folder with all documents that clients may fetch from a host. It is removed at the end of the run.
 #[derive(Debug)]
 pub(crate) struct Documents {
     folder: TempDir,
-    /// The folder itself, locked: this run is alive.
+    /// Locked descriptor of the folder: the lock shows other runs that this run is alive.
     lock: File,
 }
 
@@ -40,7 +40,7 @@ impl Documents {
             total = total.saturating_add(bytes);
             let name = path.split(['?', '#']).next().unwrap_or("").trim_matches('/');
             let odd = name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | ".."));
-            // A server that makes up its documents needs no files.
+            // A server that generates its documents needs no files.
             if odd || total > MOST_DOCUMENT_BYTES {
                 continue;
             }
@@ -54,8 +54,8 @@ impl Documents {
         self.folder.path()
     }
 
-    /// `parent` is everybody's, so the name is one that nobody has and nobody could foresee. The folder is open to readers
-    /// only when it is locked, so that [`Self::remove_left_over`] of another run never sees it readable and unlocked.
+    /// Creates the folder and locks it. All users may write to `parent`, so the name is new and unpredictable. The folder becomes readable
+    /// only once it is locked, so that [`Self::remove_left_over`] of another run never finds it readable and unlocked.
     fn create(parent: &Path) -> io::Result<Self> {
         let folder = private(parent)?;
         let lock = File::open(&folder)?;
@@ -72,7 +72,7 @@ impl Documents {
             .create(path.parent().unwrap_or(self.folder.path()))?;
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
-        // A strict umask is not meant for what a server is to hand out.
+        // A strict umask must not apply to documents that a server serves.
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         inside().try_for_each(|folder| fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)))?;
         match bytes {
@@ -81,8 +81,8 @@ impl Documents {
         }
     }
 
-    /// Removes what killed runs of this user have left behind: what nobody has locked. A process of theirs could not be
-    /// looked for, since it may be in another process namespace.
+    /// Removes the unlocked folders of this user, which killed runs have left behind. A search for the processes of these runs would not be
+    /// reliable, since they may be in another PID namespace.
     fn remove_left_over(&self, parent: &Path) {
         let (Ok(entries), Ok(own)) = (fs::read_dir(parent), self.lock.metadata()) else { return };
         for entry in entries.flatten() {
@@ -113,7 +113,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
-    /// A folder that is everybody's, as `/tmp` is.
+    /// Creates a folder in which all users may write, like `/tmp`.
     fn everybodys(name: &str) -> PathBuf {
         let parent =
             std::env::temp_dir().join(format!("catnip-documents_test-{}-{name}", std::process::id()));
@@ -151,7 +151,7 @@ mod tests {
     fn only_what_is_ours_and_unlocked_is_left_over() {
         let parent = everybodys("left-over");
         let alive = Documents::create(&parent).unwrap();
-        // The kernel unlocks what a killed process had locked.
+        // The kernel releases the locks of a killed process.
         let killed = parent.join(format!("{PREFIX}killed"));
         DirBuilder::new().mode(FOLDER_MODE).create(&killed).unwrap();
         fs::set_permissions(&killed, Permissions::from_mode(FOLDER_MODE)).unwrap();
@@ -162,7 +162,7 @@ mod tests {
         let link = parent.join(format!("{PREFIX}link"));
         symlink(&elsewhere, &link).unwrap();
         let mut kept = vec![alive.folder.path().to_owned(), unlocked_yet, elsewhere, link];
-        // Another user's: only root can make one.
+        // Folder of another user, which only root can create.
         let other = parent.join(format!("{PREFIX}other"));
         fs::create_dir(&other).unwrap();
         fs::set_permissions(&other, Permissions::from_mode(FOLDER_MODE)).unwrap();

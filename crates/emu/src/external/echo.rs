@@ -2,16 +2,16 @@ use crate::socket::filling;
 use catnip_sim::Message;
 use std::collections::VecDeque;
 
-/// What a simulated client has said to a real server that repeats all it hears, and what has come back.
+/// Messages that a simulated client has sent to an external echo server, and the progress of their echoes.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
-    /// What has not come back whole.
+    /// Messages without a complete echo.
     awaited: VecDeque<Message>,
-    /// Bytes of the first of them that have.
+    /// Number of bytes of the first awaited echo that have arrived.
     received: u64,
-    /// Bytes that have come back in all.
+    /// Number of bytes that have arrived in total.
     place: u64,
-    /// One of them was another one than was sent.
+    /// True if a byte has come back changed.
     strange: bool,
 }
 
@@ -27,19 +27,19 @@ impl Echo {
         self.received += bytes.len() as u64;
     }
 
-    /// The next message that has come back, and whether it is the same.
+    /// Returns the next message whose echo is complete, and true if all bytes so far came back unchanged.
     pub(crate) fn answer(&mut self) -> Option<(Message, bool)> {
         let first = self.awaited.front().filter(|first| first.asks <= self.received)?;
         self.received -= first.asks;
         self.awaited.pop_front().map(|message| (message, !self.strange))
     }
 
-    /// Bytes that have come back: of the first message that has not come back whole, and in all.
+    /// Returns the number of bytes that have arrived: of the first incomplete echo, and in total.
     pub(crate) fn arrived(&self) -> [u64; 2] {
         [self.received, self.place]
     }
 
-    /// What has not come back, which is given up.
+    /// Discards the messages without a complete echo and returns their number.
     pub(crate) fn give_up(&mut self) -> usize {
         self.awaited.drain(..).count()
     }

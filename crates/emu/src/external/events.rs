@@ -8,10 +8,10 @@ use catnip_sim::app::AppEvent;
 use catnip_sim::record::Reply;
 use catnip_sim::{Heard, Message, Watch};
 
-/// What a program is to hear, and what is to be recorded before.
+/// Event for a program, and the reply to record before it.
 pub(super) type News = (Option<Reply>, AppEvent);
 
-/// What a client has heard from a server outside.
+/// Handles the data that a client has received from an external server.
 pub(super) fn hear_answers<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
@@ -66,7 +66,7 @@ pub(super) fn hear_answers<O: Outside, W: Watch>(
     }
 }
 
-/// What a server has heard from a client outside.
+/// Handles the data that a server has received from an external client.
 pub(super) fn hear_requests<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,

@@ -3,38 +3,38 @@ use catnip_sim::Message;
 use catnip_wire::{Tcp, TcpFlags, unwrap_near};
 use std::collections::VecDeque;
 
-/// What a simulated client asks of a real server over one connection, and what comes back.
+/// Requests of a simulated client to an external server over one connection, and the responses.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     host: String,
     persistent: bool,
-    /// Requests without a whole answer, in the order in which answers come.
+    /// Requests without a complete response, in the order in which responses arrive.
     awaited: VecDeque<Message>,
     response: Response,
-    /// Answers that are over.
+    /// Responses that are over.
     answers: VecDeque<Answer>,
-    /// The client wants to hear when so many bytes of the next answer have come.
+    /// Number of bytes of the next response at which the client requests a notification.
     notify_at: Option<u64>,
-    /// Answers so far, and the bytes of their bodies.
+    /// Number of responses so far, and bytes of their bodies.
     answered: u32,
     answered_bytes: u64,
     pub(crate) server: Observed,
 }
 
-/// An answer of which nothing more will come.
+/// Response that is over, complete or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Answer {
-    /// To this request.
+    /// Request that the response answers.
     pub(crate) request: Message,
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
     pub(crate) digest: u64,
-    /// All of it has come, and it is what was asked for.
+    /// True if the response is complete and its status is 200.
     pub(crate) whole: bool,
 }
 
 impl Fetch {
-    /// Over a connection to this host, which goes on behind an answer or not.
+    /// Creates the state of a connection to this host, which stays open after a response if `persistent`.
     pub(crate) fn new(host: String, persistent: bool) -> Self {
         Self {
             host,
@@ -49,7 +49,7 @@ impl Fetch {
         }
     }
 
-    /// A request for a path, in bytes.
+    /// Returns the bytes of a request for a path.
     pub(crate) fn ask(&mut self, request: Message, path: &str) -> Vec<u8> {
         self.awaited.push_back(request);
         http::request(path, &self.host, self.persistent)
@@ -59,7 +59,7 @@ impl Fetch {
         self.notify_at = Some(bytes);
     }
 
-    /// The server has sent these bytes. What comes beyond the last answer is noise.
+    /// Processes bytes from the server. Bytes after the last response are ignored.
     pub(crate) fn hear(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && !self.awaited.is_empty() {
             bytes = self.response.hear(bytes);
@@ -69,8 +69,9 @@ impl Fetch {
         }
     }
 
-    /// The server will send no more; false if requests are left that it has not begun to answer and that another connection
-    /// may bring. A server that has answered nothing would not do better there.
+    /// Records that the server sends no more data. Returns false if requests remain that the server has not begun to answer and that may be
+    /// repeated over another connection. If the server has not answered any request, the first one counts as answered, incompletely, since
+    /// another connection would not do better.
     pub(crate) fn end(&mut self) -> bool {
         let begun = self.response.status > 0 || self.response.body_bytes > 0;
         if !self.awaited.is_empty() && (begun || self.answered == 0) {
@@ -91,12 +92,12 @@ impl Fetch {
         self.answers.push_back(Answer { request, status, body_bytes, digest, whole });
     }
 
-    /// The next answer that is over.
+    /// Returns the next response that is over.
     pub(crate) fn answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
     }
 
-    /// The tag of the request whose answer has come as far as the client wanted to know, once.
+    /// Returns the tag of the request whose response has reached the size of the requested notification, once.
     pub(crate) fn progress(&mut self) -> Option<u64> {
         let request = self.awaited.front()?;
         let reached = self.notify_at.is_some_and(|at| at <= self.response.body_bytes);
@@ -106,31 +107,31 @@ impl Fetch {
         })
     }
 
-    /// Bytes of bodies that have come: of the answer that is coming, and in all.
+    /// Returns the number of body bytes that have arrived: of the current response, and in total.
     pub(crate) fn arrived(&self) -> [u64; 2] {
         let underway = self.response.body_bytes;
         [underway, self.answered_bytes + underway]
     }
 
-    /// Requests that are not answered, which are given up.
+    /// Discards the unanswered requests and returns their number.
     pub(crate) fn give_up(&mut self) -> usize {
         self.awaited.drain(..).count()
     }
 }
 
-/// What can be seen of a real server's side of a connection where its packets enter the network.
+/// Statistics of an external server's side of a connection, from its packets as they enter the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Observed {
     initial: Option<u32>,
-    /// End of what it has sent, counted from the first byte.
+    /// End of the data sent, counted from the first byte.
     end: u64,
-    /// Data segments.
+    /// Number of data segments.
     pub(crate) sent: u32,
     pub(crate) retransmitted: u32,
 }
 
 impl Observed {
-    /// A packet of the server.
+    /// Counts a packet of the server.
     pub(crate) fn see(&mut self, tcp: &Tcp<'_>) {
         if tcp.flags().contains(TcpFlags::SYN) {
             self.initial = Some(tcp.sequence());

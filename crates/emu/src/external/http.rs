@@ -1,34 +1,34 @@
-//! As much of HTTP as clients and servers in the emulator need (RFC 9112).
+//! Subset of HTTP/1 that clients and servers in the emulator need (RFC 9112).
 
 use catnip_wire::http::{Chunks, Head, Progress};
 
-/// The longest header of a request that is read.
+/// Largest length of a request header that is parsed, bytes.
 const LONGEST_HEAD: usize = 64 << 10;
-/// Bytes of requests that wait to be read.
+/// Largest number of buffered bytes of requests.
 const LONGEST_WAITING: usize = 1 << 17;
 
-/// A response as it comes in.
+/// Incremental parser of a response.
 #[derive(Clone, Debug)]
 pub struct Response {
     state: State,
-    /// The status code, or 0 before the header is complete.
+    /// Status code, or 0 before the header is complete.
     pub status: u16,
-    /// Bytes of the body so far.
+    /// Number of bytes of the body so far.
     pub body_bytes: u64,
-    /// FNV-1a of the body so far.
+    /// FNV-1a hash of the body so far.
     pub digest: u64,
-    /// The server closes the connection behind it.
+    /// True if the server closes the connection after the response.
     pub closes: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Head(Head),
-    /// Bytes of the body still to come, or until the other side closes.
+    /// Body with the number of bytes still to come; `None` if the close of the connection ends the body.
     Body(Option<u64>),
     Chunks(Chunks),
     Complete,
-    /// Not HTTP, or nothing that is understood here.
+    /// Unreadable or unsupported response.
     Broken,
 }
 
@@ -45,7 +45,7 @@ impl Default for Response {
 }
 
 impl Response {
-    /// Takes what has come and gives back what belongs to the next response.
+    /// Parses bytes of the stream and returns those that follow the response.
     pub fn hear<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
             bytes = match &mut self.state {
@@ -93,7 +93,7 @@ impl Response {
         bytes
     }
 
-    /// The other side has closed: that ends a body without a length.
+    /// Records that the server has closed the connection, which ends a body without a length.
     pub fn end(&mut self) {
         self.state = match self.state {
             State::Body(None) | State::Complete => State::Complete,
@@ -101,23 +101,23 @@ impl Response {
         };
     }
 
-    /// It is all there, or it never will be.
+    /// Returns true if the response is complete, or can no longer become so.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Complete | State::Broken)
     }
 
-    /// It is all there.
+    /// Returns true if the response is complete.
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete)
     }
 }
 
-/// FNV-1a of some bytes behind others.
+/// Continues an FNV-1a hash with more bytes.
 fn fnv1a(before: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(before, |digest, &byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Bytes of a header, up to and including its empty line. RFC 9112, section 2.2: "a recipient MAY recognize a single LF as a line
+/// Returns the length of a header, including its empty line. RFC 9112, section 2.2: "a recipient MAY recognize a single LF as a line
 /// terminator".
 fn head_len(bytes: &[u8]) -> Option<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -128,7 +128,7 @@ fn head_len(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// A request for a path, over a connection that goes on behind it or not.
+/// Returns a request for a path, over a connection that stays open after the response if `persistent`.
 pub fn request(path: &str, host: &str, persistent: bool) -> Vec<u8> {
     let (version, connection) = if persistent { ("1.1", "keep-alive") } else { ("1.0", "close") };
     format!(
@@ -137,31 +137,31 @@ pub fn request(path: &str, host: &str, persistent: bool) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Requests as they come in, one behind the other.
+/// Incremental parser of consecutive requests.
 #[derive(Clone, Debug, Default)]
 pub struct Requests(Vec<u8>);
 
-/// What a request asks for.
+/// Parsed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The path; `None`: it is no request that is understood.
+    /// Requested path; `None` for a request that is not understood.
     pub path: Option<String>,
-    /// The client wants the header of the answer only (HEAD).
+    /// True for a HEAD request, which the header of the response answers.
     pub is_head: bool,
-    /// The client expects more over this connection (RFC 9112, section 9.3).
+    /// True if the client expects the connection to stay open (RFC 9112, section 9.3).
     pub persistent: bool,
-    /// Bytes of it.
+    /// Length of the request, bytes.
     pub bytes: u64,
 }
 
 impl Requests {
-    /// Takes what has come, as far as there is room.
+    /// Buffers bytes of the stream, up to the free space.
     pub fn hear(&mut self, bytes: &[u8]) {
         let room = LONGEST_WAITING - self.0.len().min(LONGEST_WAITING);
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// The next request, once its header is all there. Behind one that is not understood there is none.
+    /// Returns the next request, once its header is complete. A request that is not understood has no path and is not persistent.
     pub fn read(&mut self) -> Option<Request> {
         let Some(len) = head_len(&self.0) else {
             let endless = self.0.len() > LONGEST_HEAD;
@@ -194,7 +194,7 @@ impl Requests {
     }
 }
 
-/// The media type of what has this path.
+/// Returns the media type of a document with this path.
 pub fn media_type(path: &str) -> &'static str {
     let file = path.split(['?', '#']).next().unwrap_or("");
     match file.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending) {
@@ -213,20 +213,20 @@ pub fn media_type(path: &str) -> &'static str {
     }
 }
 
-/// Of which nothing is known.
+/// Media type of a document of unknown type.
 pub const ANYTHING: &str = "application/octet-stream";
 
-/// What a page begins with that embeds images with these paths. Whatever follows is a comment.
+/// Returns the beginning of a page that embeds images with these paths. It ends with the start of a comment, so padding may follow.
 pub fn page(images: &[String]) -> Vec<u8> {
     let images: String = images.iter().map(|path| format!("<img src=\"{path}\" alt=\"\">\n")).collect();
     format!("<!DOCTYPE html>\n<title>A page</title>\n{images}<!-- ").into_bytes()
 }
 
-/// What an image of a page begins with: a GIF of one transparent pixel, whole. A browser loads what follows, too, and would not
-/// load the rest of what is no image.
+/// Beginning of an image of a page: a complete GIF of one transparent pixel. A browser also loads padding behind it, but would not load the
+/// rest of a file that is no image.
 pub const IMAGE: [u8; 43] = *b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
-/// The header of a response with a body of this type and length, over a connection that goes on behind it or not.
+/// Returns the header of a response with a body of this type and length, over a connection that stays open after it if `persistent`.
 pub fn response_head(status: &str, media_type: &str, bytes: u64, persistent: bool) -> Vec<u8> {
     let (version, connection) = if persistent { ("1.1", "keep-alive") } else { ("1.0", "close") };
     format!(
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_connection_persists_as_both_sides_say() {
-        // RFC 9112, section 9.3: HTTP/1.1 persists unless it says close, HTTP/1.0 only if it says keep-alive.
+        // RFC 9112, section 9.3: HTTP/1.1 persists unless the request has the close option, HTTP/1.0 only with the keep-alive option.
         let persists = |text: &str| requests(format!("GET / {text}\r\n\r\n").as_bytes(), 100)[0].persistent;
         assert!(persists("HTTP/1.1") && persists("HTTP/1.0\r\nConnection: Keep-Alive"));
         assert!(!persists("HTTP/1.0") && !persists("HTTP/1.1\r\nHost: x\r\nCONNECTION:close"));

@@ -12,8 +12,8 @@ use catnip_sim::{Account, CLIENT, Parties, SERVER, TcpId, Watch, tick_phase};
 use catnip_tcp::Role;
 use catnip_wire::{Tcp, TcpFlags};
 
-/// A packet that is for nobody: a SYN for a service, or to be refused. A connection that follows another one between the same ends
-/// counts from `first` on.
+/// Handles a packet that belongs to no connection: accepts a SYN for a service, and refuses any other packet with a reset. `first` is the
+/// initial sequence number for a connection that follows another one between the same addresses and ports.
 pub(super) fn on_stray<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
@@ -45,7 +45,7 @@ pub(super) fn on_stray<O: Outside, W: Watch>(
     say(world, now, node, peer, &answer[..len]);
 }
 
-/// A client outside knocks at a simulated server.
+/// Accepts the connection of an external client to a simulated server.
 fn accept<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
@@ -67,16 +67,16 @@ fn accept<O: Outside, W: Watch>(
     pump(world, now, id);
 }
 
-/// How our end of a connection begins.
+/// Opening of the simulated end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
     pub(super) role: Role,
     pub(super) ends: Ends,
-    /// Its initial sequence number, if it must not be just any.
+    /// Initial sequence number; `None` for a random one.
     pub(super) first: Option<u32>,
 }
 
-/// Our end of a connection that begins now.
+/// Creates the simulated end of a connection.
 pub(super) fn begin<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,

@@ -1,4 +1,4 @@
-//! What happens between a simulated host and one outside: connections of which only one end is ours.
+//! Connections between simulated and external hosts, of which only one end is simulated.
 
 pub mod documents;
 mod echo;
@@ -22,35 +22,35 @@ use session::Connection;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
-/// The connections of simulated hosts with hosts outside, and the services that simulated hosts offer them.
+/// Connections of simulated hosts with external hosts, and the services of simulated hosts for them.
 #[derive(Debug, Default)]
 pub struct Strangers {
     connections: Slab<Connection>,
     by_ends: BTreeMap<Ends, u32>,
     services: Services,
-    /// Ports given to clients, per node.
+    /// Next port of each client, by node, counted from [`FIRST_PORT`].
     ports: Vec<u16>,
-    /// Connections that may have something to send once their programs have returned.
+    /// Connections that may have data to send once their programs have returned.
     touched: Vec<u32>,
-    /// Connections that are over and kept for a while, the oldest first; some may be gone already.
+    /// Closed connections that are kept for a while, oldest first; some may already be released.
     lingering: VecDeque<(u32, u64)>,
-    /// Packets for connections and services that do not exist.
+    /// Number of packets for connections and services that do not exist.
     stray: u64,
-    /// Packets with a wrong checksum.
+    /// Number of packets with a wrong checksum.
     damaged: u64,
 }
 
-/// A world whose simulated hosts talk to hosts outside.
+/// World whose simulated hosts may have connections with external hosts.
 type FrameWorld<O, W> = World<Frames<O, Strangers>, W>;
 
-/// As long as the kernel keeps connections in TIME-WAIT.
+/// Time for which a closed connection is kept, equal to that of TIME-WAIT in Linux.
 const LINGER: Span = Span::from_secs(60);
 const MOST_CONNECTIONS: usize = 1 << 16;
 const FIRST_PORT: u16 = 32768;
 const PORTS: u16 = u16::MAX - FIRST_PORT;
 
 impl Strangers {
-    /// Those of a plan: simulated servers wait for clients outside.
+    /// Creates the services of a plan: simulated servers listen for external clients.
     pub(crate) fn of(
         plan: &Plan,
         is_outside: impl Fn(NodeId) -> bool,
@@ -59,7 +59,7 @@ impl Strangers {
         Self { services: Services::of(plan, is_outside, at), ..Self::default() }
     }
 
-    /// Ends the run: records connections whose documents have arrived, though the last word is missing.
+    /// Ends the run: records connections whose documents have arrived, even if the close is incomplete.
     pub(crate) fn finish<W: Watch>(&mut self, now: Time, watch: &mut W) {
         let open: Vec<u32> = self.connections.iter().map(|(id, _)| id).collect();
         for id in open {
@@ -71,23 +71,23 @@ impl Strangers {
         }
     }
 
-    /// Is a simulated server in a conversation with a client outside?
+    /// Returns true if a connection of a simulated server with an external client is open.
     pub(crate) fn serves(&self) -> bool {
         let open = |connection: &Connection| connection.side == SERVER && connection.account.closed.is_none();
         self.connections.iter().any(|(_, connection)| open(connection))
     }
 
-    /// Packets for connections and services that do not exist.
+    /// Returns the number of packets for connections and services that do not exist.
     pub(crate) fn stray_packets(&self) -> u64 {
         self.stray
     }
 
-    /// Packets with a wrong checksum.
+    /// Returns the number of packets with a wrong checksum.
     pub fn damaged_packets(&self) -> u64 {
         self.damaged
     }
 
-    /// Is there room for one more connection? One that is over makes room.
+    /// Returns true if the table of connections has free space. Releases the oldest closed connections if necessary.
     fn has_room<W: Watch>(&mut self, now: Time, watch: &mut W) -> bool {
         while self.connections.in_use() >= MOST_CONNECTIONS {
             let Some((id, number)) = self.lingering.pop_front() else { return false };
@@ -100,7 +100,8 @@ impl Strangers {
         true
     }
 
-    /// Whoever knocks from where this connection came from begins another one. What is still under way belongs to this one.
+    /// Releases the addresses of a connection, so that a SYN from the same client opens another one. Packets still in the network belong to
+    /// the old connection.
     fn forget<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &mut self.connections[id];
         connection.linger_until = now;
@@ -115,7 +116,7 @@ impl Strangers {
         id
     }
 
-    /// Records a closed connection when its last packet has left the network, and forgets it when its time has come.
+    /// Records a closed connection when its last packet has left the network, and releases it when its lingering time is over.
     fn retire_if_over<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &self.connections[id];
         if !connection.account.is_over() {
@@ -128,7 +129,7 @@ impl Strangers {
         }
         connection.planned = Time::NEVER;
         let ends = connection.socket.ends();
-        // A later connection may have taken its place.
+        // A later connection may use the same addresses.
         if self.by_ends.get(&ends) == Some(&id) {
             self.by_ends.remove(&ends);
         }

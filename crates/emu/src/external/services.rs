@@ -1,4 +1,4 @@
-//! What simulated hosts offer to clients outside.
+//! Services of simulated hosts for external clients.
 
 use super::http;
 use catnip_lab::{Plan, Service};
@@ -8,30 +8,30 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-/// Services, where they are waited for, and what there is.
+/// Services of the traffic groups, their listeners and documents.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    /// By [`TcpId`].
+    /// Service of each traffic group, by [`TcpId`].
     all: Vec<Service>,
-    /// Traffic groups by where their simulated servers wait.
+    /// Traffic groups by the listening address of their simulated servers.
     listeners: BTreeMap<SocketAddrV4, TcpId>,
     documents: BTreeMap<(SocketAddrV4, String), Arc<Document>>,
 }
 
-/// What a simulated server has.
+/// Document of a simulated server.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) media_type: &'static str,
     pub(super) bytes: u64,
-    /// What it begins with; the rest means nothing.
+    /// Meaningful beginning of the document; padding follows.
     pub(super) begins: Vec<u8>,
 }
 
-/// Bytes of a document that has its size for a name.
+/// Largest document whose name is its size, bytes.
 const LONGEST: u64 = 1 << 40;
 
 impl Services {
-    /// Those of a plan: simulated servers wait for clients outside.
+    /// Creates the services of a plan: simulated servers listen for external clients.
     pub(super) fn of(
         plan: &Plan,
         is_outside: impl Fn(NodeId) -> bool,
@@ -62,24 +62,25 @@ impl Services {
         };
         for (path, embedded) in plan.pages(server) {
             is(path, "text/html", http::page(&embedded));
-            // What a path's ending says is what it is.
+            // The ending of a path determines the media type, if it is known.
             for image in embedded.into_iter().filter(|path| http::media_type(path) == http::ANYTHING) {
                 is(image, "image/gif", http::IMAGE.to_vec());
             }
         }
     }
 
-    /// That of a traffic group.
+    /// Returns the service of a traffic group.
     pub(super) fn get(&self, tcp: TcpId) -> &Service {
         &self.all[tcp.0 as usize]
     }
 
-    /// Whose server waits there.
+    /// Returns the traffic group whose server listens at this address.
     pub(super) fn waits_at(&self, at: SocketAddrV4) -> Option<TcpId> {
         self.listeners.get(&at).copied()
     }
 
-    /// What a server has under a path, whatever query is behind it; a name that is a number of bytes is a document of that size.
+    /// Returns the document of a server with this path, without regard to a query if none has the full path. A name that is a number is a
+    /// document of so many bytes.
     pub(super) fn document(&self, at: SocketAddrV4, path: &str) -> Option<Arc<Document>> {
         let file = path.split(['?', '#']).next().unwrap_or("");
         let known = |path: &str| self.documents.get(&(at, path.to_string())).cloned();

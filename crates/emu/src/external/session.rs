@@ -1,4 +1,4 @@
-//! A connection of which one end is simulated, and what is talked about on it.
+//! Connection with one simulated end, and its application protocol.
 
 use super::echo::Echo;
 use super::fetch::Fetch;
@@ -16,72 +16,72 @@ use catnip_wire::Tcp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A connection of which one end is simulated.
+/// Connection with one simulated end.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Socket,
-    /// Which end that is, and the program there.
+    /// Simulated end, [`SERVER`] or the client, and its program.
     pub(super) side: usize,
     pub(super) program: u32,
-    /// What the program has heard: that it is open, that its peer has closed.
+    /// Notifications that the program has received: that the connection is open, and that the peer has closed.
     pub(super) told: [bool; 2],
-    /// The way of what it sends.
+    /// Route of the packets that the simulated end sends.
     pub(super) route: Route,
-    /// Of its entries in the calendar of timers, only the one with this time is valid.
+    /// Time of the next timer. Entries of the calendar for this connection with another time are stale.
     pub(super) planned: Time,
     pub(super) account: Account,
     pub(super) talk: Talk,
     pub(super) recorded: bool,
-    /// Kept so long after the end, to answer what comes again.
+    /// Time until which the connection is kept after its end, to answer retransmissions.
     pub(super) linger_until: Time,
 }
 
-/// What is talked about.
+/// Application protocol of a connection.
 #[derive(Debug)]
 pub(super) enum Talk {
-    /// The server is outside and speaks HTTP.
+    /// HTTP with an external server.
     Fetch(Box<Fetch>),
-    /// The client is outside: what it has asked, and what is still to be answered, in order.
+    /// HTTP with an external client: its requests, and the responses still to be sent, in order.
     Serve(Box<Serving>),
-    /// The server is outside and repeats what it hears.
+    /// Echo by an external server.
     Echo(Box<Echo>),
-    /// The client is outside, and what it says is repeated.
+    /// Echo to an external client.
     Repeat(Box<Repeating>),
 }
 
-/// What a client has said that is not repeated yet.
+/// Data of a client that is not echoed yet.
 #[derive(Debug, Default)]
 pub(super) struct Repeating {
     pub(super) said: VecDeque<u8>,
-    /// How much of it the program knows of.
+    /// Number of these bytes of which the program is notified.
     pub(super) announced: usize,
 }
 
-/// What a simulated server does for a client outside.
+/// Requests and responses of a simulated server.
 #[derive(Debug, Default)]
 pub(super) struct Serving {
     pub(super) requests: Requests,
-    /// Answers to come.
+    /// Responses still to be sent.
     pub(super) awaited: VecDeque<Awaited>,
-    /// The status of the first answer that was not 200, or 200.
+    /// Status of the connection: 404 once a requested document was missing, else 200; 0 before the first request.
     pub(super) status: u16,
 }
 
-/// What a request gets.
+/// Response to a request.
 #[derive(Clone, Debug)]
 pub(super) struct Awaited {
     pub(super) answer: Answer,
-    /// The connection goes on behind it.
+    /// True if the connection stays open after the response.
     pub(super) persistent: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    /// A document, when the program says so.
+    /// Document, sent when the program responds.
     Document(Arc<Document>),
-    /// The header of one, without it.
+    /// Header of a document, without the document.
     Header(Arc<Document>),
-    /// There is no such document.
+    /// Response for a document that does not exist.
     Missing,
 }
 
@@ -90,7 +90,7 @@ impl Connection {
         Conn::foreign(id, self.account.number)
     }
 
-    /// What is to be said of it, now or at its end.
+    /// Returns the record of the connection in its present state.
     pub(super) fn record(&self) -> ConnectionRecord {
         let ours = Some(&self.socket).filter(|_| self.side == SERVER);
         let mut stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Connection {
         self.account.record(stats, self.socket.syn_timeouts())
     }
 
-    /// The status of what a simulated server has answered over it so far; `None` at a client.
+    /// Returns the status of the responses that a simulated server has sent so far; `None` at a client.
     pub(super) fn answered(&self) -> Option<u16> {
         match &self.talk {
             Talk::Serve(serving) => Some(serving.status),
@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// Bytes that have come to the client: of what it waits for next, as far as that is known here, and in all.
+    /// Returns the number of bytes that have arrived at the client: of the next message, as far as this end can count them, and in total.
     pub(super) fn arrived(&self) -> [u64; 2] {
         match &self.talk {
             Talk::Fetch(fetch) => fetch.arrived(),
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// Its program has this to say; true if that asks for something.
+    /// Sends a message of the program. Returns true if the message requests a response.
     pub(super) fn send(&mut self, now: Time, message: Message, paths: &catnip_lab::Paths) -> bool {
         match &mut self.talk {
             Talk::Fetch(fetch) => {
@@ -171,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// Gives a packet to the socket.
+    /// Passes a packet to the socket.
     pub(super) fn hear<W: Watch>(
         &mut self,
         now: Time,
@@ -204,7 +204,7 @@ impl Connection {
         heard
     }
 
-    /// A step of what is sent, if this end is the server's.
+    /// Returns the record of a step in the transmission of data, if this end is the server's.
     pub(super) fn served(&self, step: ServedStep) -> Option<Served> {
         (self.side == SERVER).then(|| self.account.served(self.socket.written(), step))
     }
@@ -215,10 +215,10 @@ impl Connection {
     }
 }
 
-/// Most bytes that a server keeps to repeat them.
+/// Largest number of bytes that a server buffers for an echo.
 const LONGEST_REPEATED: usize = 1 << 20;
 
-/// Answers requests that the program does not hear of, as far as it is their turn.
+/// Sends the responses that do not depend on the program, up to the next one that does.
 pub(super) fn answer_at_once(serving: &mut Serving, socket: &mut Socket, now: Time) {
     while let Some(Awaited { answer, persistent }) = serving.awaited.front() {
         let persistent = *persistent;

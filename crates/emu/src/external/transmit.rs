@@ -7,7 +7,7 @@ use catnip_sim::medium::Medium;
 use catnip_sim::record::ServedStep;
 use catnip_sim::{SERVER, Watch};
 
-/// Sends what our end has to send, and plans its timer.
+/// Sends all segments that the socket has ready, and schedules its timer.
 pub(super) fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
     while let Some(body) = world.medium_mut().take() {
         let (frames, watch) = world.parts_mut();

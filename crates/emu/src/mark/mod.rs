@@ -1,16 +1,16 @@
-//! Selective packet marking where an unmarked server's packets enter the network (CATNIP paper, section III-B).
+//! Selective packet marking at the edge where packets of an unmarked server enter the network (CATNIP paper, section III-B).
 //!
-//! A marker on the server knows its window and the size of its document. At the edge both are read off the packets:
-//! - A response begins with the first data after a request, and after the end of the one before.
-//! - It ends where an unencrypted HTTP/1 header says. Encrypted, chunked and other responses have no known end, so
-//!   that marking is partial, as in the paper's section V-G.
-//! - The window is no smaller than the most data that was in flight. It looks smaller than it is at the beginning of a
-//!   connection, and because acknowledgements are seen before the server hears of them. A retransmission after three
-//!   duplicate ACKs halves it, another one sets it to one segment (RFC 5681); from there it grows by a segment per ACK
-//!   until all that was out is acknowledged.
+//! A marker on the server has the congestion window and the size of the document. A marker at the edge derives both from packets:
+//! - A response begins with the first data after a request, and not before the end of the previous response.
+//! - It ends at the length that an unencrypted HTTP/1 header gives. The end of encrypted, chunked and other responses is unknown, so that
+//!   marking is partial, as in the paper's section V-G.
+//! - The window is estimated by the largest amount of data in flight, a lower bound. The estimate is too small at the beginning of a
+//!   connection, and because ACKs pass the edge before they reach the server. The first retransmission of a recovery sets it to half of the
+//!   data in flight after three duplicate ACKs, and to one segment otherwise (RFC 5681). It then grows by one segment per ACK of new data
+//!   until all data sent before the recovery is acknowledged.
 //!
-//! Retransmissions are judged as first transmissions are, by their place and by the window, unless the marker says otherwise. FIN and RST are HIGH, as
-//! are SYN and SYN-ACK unless the marker says otherwise. Everything else of TCP is LOW.
+//! Retransmissions are marked as first transmissions are, by their offset and by the window, unless the parameters specify otherwise. FIN
+//! and RST are HIGH, as are SYN and SYN-ACK unless the parameters specify otherwise. All other packets without data are LOW.
 
 mod table;
 
@@ -21,53 +21,53 @@ use catnip_wire::http::{self, Head, Progress};
 use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags, ip, unwrap_near};
 use table::Table;
 
-/// Connections that are watched at a time; a new one takes the place of one that was silent for long.
+/// Number of tracked connections; a new one replaces one that was not used for long.
 pub const CONNECTIONS: usize = 8192;
 
-/// RFC 9293, section 3.7.1.
+/// Default maximum segment size for IPv4 (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u64 = 536;
 
-/// What a link is to mark.
+/// Marking of the packets that enter a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marking {
-    /// How to mark what comes from inside and from outside, if at all.
+    /// Parameters for packets from inside and from outside; `None` leaves packets unmarked.
     pub edges: [Option<SpmParameters>; 2],
-    /// Marks leave the network with the packets.
+    /// True if packets leave the network with their marks.
     pub writes: bool,
 }
 
 impl Marking {
-    /// A marker, if there is anything to mark.
+    /// Returns the marker, if any direction is marked.
     pub fn marker(&self) -> Option<Marker> {
         let Self { edges, writes } = *self;
         edges.iter().any(Option::is_some).then(|| Marker::new(edges.to_vec(), writes))
     }
 }
 
-/// Marks the packets that enter a network.
+/// Marker of the packets that enter a network.
 #[derive(Debug)]
 pub struct Marker {
-    /// How to mark what comes from each edge, if at all.
+    /// Parameters for packets from each edge; `None` leaves packets unmarked.
     edges: Vec<Option<SpmParameters>>,
     writes: bool,
     connections: Table<[End; 2]>,
 }
 
 impl Marker {
-    /// A marker for what comes from each edge, by its index; `None` leaves packets as they are.
+    /// Creates a marker for packets from each edge, by its index; `None` leaves packets unmarked.
     ///
-    /// If it writes, packets leave the network with their marks; otherwise the network alone knows of them.
+    /// If `writes` is true, packets leave the network with their marks; otherwise the marks apply inside the network only.
     pub fn new(edges: Vec<Option<SpmParameters>>, writes: bool) -> Self {
         Self { edges, writes, connections: Table::new(CONNECTIONS) }
     }
 
-    /// Are marks to be written into the packets?
+    /// Returns true if marks are written into the packets.
     pub fn writes(&self) -> bool {
         self.writes
     }
 
-    /// The priority of the next packet, which comes from this edge. Nothing if it is not the marker's business: not
-    /// TCP, only a fragment, damaged, or of a direction that is not marked.
+    /// Returns the priority of the next packet, which comes from this edge. Returns `None` if the marker does not apply: to other protocols
+    /// than TCP, to fragments and malformed packets, and to directions that are not marked.
     pub fn mark(&mut self, from: usize, packet: &[u8]) -> Option<Colour> {
         let ip = Ip::parse(packet).ok().filter(|ip| ip.protocol() == ip::TCP && ip.fragment().is_none())?;
         let tcp = Tcp::parse(ip.payload()).ok()?;
@@ -76,44 +76,44 @@ impl Marker {
         let [first, second] = self.connections.get(flow.min(reversed));
         let (sender, receiver) = if flow < reversed { (first, second) } else { (second, first) };
         let rules = self.edges.get(from).copied().flatten();
-        // Unmarked directions are watched all the same.
+        // Unmarked directions are tracked as well.
         let priority = hear(sender, receiver, &tcp, rules.unwrap_or(SpmParameters::FULL));
         rules.map(|_| priority)
     }
 }
 
-/// One side of a connection as a sender. Positions count bytes as sequence numbers do, without wrapping.
+/// One end of a connection as a sender. Positions count bytes as sequence numbers do, without wrapping.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    /// Sequence number of its SYN or of the first packet seen.
+    /// Sequence number of the SYN, or of the first packet seen.
     initial: Option<u32>,
-    /// The segment size that its SYN announces.
+    /// Maximum segment size that the SYN announces.
     mss: Option<u16>,
-    /// Bytes of data in a full segment.
+    /// Data bytes of a full segment.
     segment: u64,
-    /// End of all that was sent.
+    /// End of all data sent.
     sent: u64,
     acknowledged: u64,
-    /// Until all before this is acknowledged, what is in flight says nothing about the window.
+    /// End of the data sent when the last recovery began. Until all of it is acknowledged, data in flight is no measure of the window.
     recover: u64,
-    /// ACKs in a row that repeat the one before.
+    /// Number of consecutive duplicate ACKs.
     duplicates: u32,
-    /// The window is no smaller, bytes.
+    /// Lower bound on the congestion window, bytes.
     window: u64,
-    /// Where the response begins.
+    /// Beginning of the response.
     begun: u64,
-    /// Segments of the response so far.
+    /// Number of segments of the response so far.
     segments: u32,
-    /// Where the response ends.
+    /// End of the response, if known.
     end: Option<u64>,
     head: Head,
-    /// The next data follows a request, or is the first.
+    /// True if the next data follows a request, or is the first.
     asked: bool,
-    /// What was asked for is a header without a body (RFC 9110, section 9.3.2).
+    /// True if the request was HEAD, whose response has no body (RFC 9110, section 9.3.2).
     bodiless: bool,
 }
 
-/// One segment of data.
+/// Data of one segment.
 #[derive(Clone, Copy)]
 struct Data<'a> {
     start: u64,
@@ -145,7 +145,8 @@ fn hear(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Co
     if crucial || opens || fin || flags.contains(TcpFlags::RST) { Colour::Green } else { Colour::Red }
 }
 
-/// What both sides can take, less the options (RFC 6691), if their SYNs were seen.
+/// Returns the data bytes of a full segment: the smaller of the two maximum segment sizes, less the options (RFC 6691), if both SYNs were
+/// seen.
 fn segment_bytes(ours: Option<u16>, theirs: Option<u16>, tcp: &Tcp<'_>) -> Option<u64> {
     let mss = ours?.min(theirs?);
     let options = tcp.header_len() as u64 - 20;
@@ -153,11 +154,11 @@ fn segment_bytes(ours: Option<u16>, theirs: Option<u16>, tcp: &Tcp<'_>) -> Optio
 }
 
 impl End {
-    /// A SYN with another number, or the first packet, begins a connection.
+    /// Starts a connection at a SYN with a new sequence number, or at the first packet.
     fn open(&mut self, tcp: &Tcp<'_>, syn: bool) {
         let sequence = tcp.sequence();
         if self.initial.is_none_or(|initial| syn && initial != sequence) {
-            // One round of numbers above zero, so that older packets have a place, too.
+            // Positions begin one round of sequence numbers above zero, so that older packets have positions, too.
             let sent = (1 << 32) + u64::from(sequence);
             *self = Self {
                 initial: Some(sequence),
@@ -177,7 +178,7 @@ impl End {
         unwrap_near(self.sent, sequence).unwrap_or(self.sent)
     }
 
-    /// The other side has got all before this; a `bare` ACK carries nothing else.
+    /// Processes an acknowledgement of the peer; `bare` is true for an ACK without data.
     fn acknowledge(&mut self, number: u32, bare: bool) {
         let place = self.place(number);
         if self.initial.is_none() || place > self.sent {
@@ -193,7 +194,7 @@ impl End {
         }
     }
 
-    /// The other side sends something new.
+    /// Records new data of the peer, which may be a request.
     fn asked_by(&mut self, other: &Self, bytes: &[u8]) {
         if other.asked {
             self.bodiless = bytes.starts_with(b"HEAD ");
@@ -201,7 +202,7 @@ impl End {
         self.asked = true;
     }
 
-    /// Is this packet of data crucial?
+    /// Processes a packet with data. Returns true if the packet is HIGH.
     fn send(&mut self, data: Data<'_>, segment: Option<u64>, rules: SpmParameters) -> bool {
         let Data { start, end, bytes } = data;
         let len = bytes.len() as u64;
@@ -237,7 +238,7 @@ impl End {
             self.begin(start);
         }
         let mut leading = self.segments < rules.leading;
-        // A packet may be many segments, if the kernel has left it to others to cut it.
+        // A packet may contain many segments, if segmentation is offloaded.
         self.segments = self.segments.saturating_add(len.div_ceil(self.segment) as u32);
         let last_segment = end - ((len - 1) % self.segment + 1);
         let mut trailing = false;
@@ -267,7 +268,7 @@ impl End {
         leading || trailing || small
     }
 
-    /// A response begins.
+    /// Starts a response.
     fn begin(&mut self, at: u64) {
         (self.begun, self.segments, self.end, self.head) = (at, 0, None, Head::default());
     }

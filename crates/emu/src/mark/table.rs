@@ -1,14 +1,14 @@
 use catnip_wire::FlowKey;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Places that a connection may have.
+/// Number of slots of a set, in which a connection may be stored.
 const WAYS: usize = 8;
 
-/// What is known of connections. It never grows: in each set of places, the one that was not used for longest goes.
+/// Set-associative table of connections with a fixed size. In each set, a new connection replaces the least recently used one.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     places: Vec<Place<T>>,
-    /// Counts uses.
+    /// Number of accesses so far.
     now: u64,
 }
 
@@ -20,13 +20,13 @@ struct Place<T> {
 }
 
 impl<T: Copy + Default> Table<T> {
-    /// Room for so many connections, a power of two.
+    /// Creates a table for so many connections, a power of two.
     pub(super) fn new(room: usize) -> Self {
         assert!(room.is_power_of_two() && room >= WAYS, "sets of {WAYS}");
         Self { places: vec![Place { key: None, used: 0, value: T::default() }; room], now: 0 }
     }
 
-    /// What is known of a connection; nothing at first.
+    /// Returns the entry of a connection, new and with its default value if there is none.
     #[inline]
     pub(super) fn get(&mut self, key: FlowKey) -> &mut T {
         let mut hasher = DefaultHasher::new();

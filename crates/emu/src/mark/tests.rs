@@ -1,4 +1,4 @@
-//! Scenes that the endpoints of `tests/unit/mark.rs` do not play.
+//! Scenes that the endpoints of `tests/unit/mark.rs` do not cover.
 
 use super::*;
 use catnip_wire::{Addresses, TcpHeader, TcpOptions};
@@ -8,7 +8,7 @@ const SPM: SpmParameters =
     SpmParameters { leading: 3, trailing: 3, small_window: 0, handshake: None, repairs: false };
 const MSS: usize = 100;
 
-/// A server at edge 1 and its client at edge 0, numbers from 0.
+/// Server at edge 1 and its client at edge 0; sequence numbers start at 0.
 struct Scene {
     marker: Marker,
     /// Next sequence number of the client and of the server.
@@ -57,7 +57,7 @@ impl Scene {
         assert_eq!(self.shakes_hands(), 'H');
     }
 
-    /// The mark of the server's SYN-ACK.
+    /// Sends a SYN and a SYN-ACK. Returns the mark of the SYN-ACK.
     fn shakes_hands(&mut self) -> char {
         self.send(0, TcpFlags::SYN, b"");
         letter(self.send(1, TcpFlags::SYN | TcpFlags::ACK, b""))
@@ -67,7 +67,7 @@ impl Scene {
         self.send(0, TcpFlags::ACK, request.as_bytes());
     }
 
-    /// The server sends this in full segments: H for HIGH, l for LOW.
+    /// Sends data of the server in full segments. Returns their marks: H for HIGH, l for LOW.
     fn answer(&mut self, bytes: &[u8]) -> String {
         let segments = bytes.chunks(MSS);
         segments.map(|segment| letter(self.send(1, TcpFlags::ACK, segment))).collect()
@@ -93,7 +93,7 @@ fn sized(body: usize) -> Vec<u8> {
     response(&format!("Content-Length: {body}\r\n"), body)
 }
 
-/// A response of so many bytes, header included.
+/// Returns a response of so many bytes, including the header.
 fn filling(len: usize) -> Vec<u8> {
     (0..len).rev().map(sized).find(|response| response.len() == len).unwrap()
 }
@@ -152,7 +152,7 @@ fn pipelined_responses_are_told_apart_by_their_lengths() {
     assert_eq!(&text[before - 2..before + 3], "HHHHH", "the end of the first, the beginning of the second");
     assert!(text.ends_with("HHH") && text.matches('l').count() > 6, "{text}");
 
-    // A request that comes early does not cut the response before it.
+    // A request that arrives early does not end the response before it.
     let mut scene = Scene::new(SPM);
     scene.open();
     scene.ask("GET / HTTP/1.1\r\n\r\n");
@@ -173,7 +173,7 @@ fn the_answer_to_head_has_no_body() {
     assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
 }
 
-/// The server sends again the segment that begins so many bytes into its stream.
+/// Retransmits the segment of the server at this offset in its stream.
 fn again(scene: &mut Scene, from: u32) -> String {
     let next = std::mem::replace(&mut scene.next[1], 1 + from);
     let mark = scene.answer(&[0x17; MSS]);
@@ -181,7 +181,7 @@ fn again(scene: &mut Scene, from: u32) -> String {
     mark
 }
 
-/// The client has got so many bytes of the server's stream, and says so.
+/// Sends an acknowledgement of so many bytes of the server's stream.
 fn got(scene: &mut Scene, bytes: u32) {
     let next = std::mem::replace(&mut scene.next[1], 1 + bytes);
     scene.send(0, TcpFlags::ACK, b"");
@@ -197,7 +197,7 @@ fn after_three_duplicates_the_window_is_half_of_what_was_in_flight() {
     got(&mut scene, 0);
     got(&mut scene, 0);
     got(&mut scene, 0);
-    // Four segments, and one more with each ACK of something new.
+    // The window is four segments, plus one for each ACK of new data.
     assert_eq!((again(&mut scene, 0), scene.answer(&[0x17; 100])), ("l".into(), "l".into()));
 
     let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
@@ -221,7 +221,7 @@ fn after_a_timeout_the_window_is_one_segment_and_grows_with_each_ack() {
     assert_eq!(again(&mut scene, 100), "H", "two segments");
     got(&mut scene, 200);
     assert_eq!(again(&mut scene, 200), "l", "three");
-    // When all is repaired, what is in flight says again how large the window is.
+    // After the recovery, the data in flight determines the window again.
     got(&mut scene, 800);
     assert_eq!(scene.answer(&[0x17; 300]), "lll");
 }
@@ -257,7 +257,7 @@ fn a_connection_that_was_under_way_is_marked_from_the_next_response_on() {
     scene.ask("GET / HTTP/1.1\r\n\r\n");
     assert!(scene.answer(&sized(4000)).starts_with("HHHl"));
     scene.ask("GET / HTTP/1.1\r\n\r\n");
-    // How long a segment may be shows in those that come.
+    // Without a SYN, the segment size follows from the segments seen.
     let segments: Vec<_> =
         filling(8000).chunks(1000).map(|bytes| letter(scene.send(1, TcpFlags::ACK, bytes))).collect();
     assert_eq!(String::from_iter(segments), "HHHllHHH");

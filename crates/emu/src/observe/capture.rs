@@ -1,4 +1,4 @@
-//! Every packet that came, as a capture: pcapng with a comment that says what became of the packet.
+//! Captures of all arriving packets: pcapng with the fate of each packet in a comment.
 
 use crate::observe::chunks::{Chunks, Sink};
 use catnip_base::{Span, Time};
@@ -11,25 +11,25 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// Bytes handed to the writing thread at a time.
+/// Size of the chunks for the writing thread, bytes.
 const CHUNK: usize = 1 << 18;
-/// If the disk is so far behind, packets are left out.
+/// Backlog of the writing thread above which packets are left out, bytes.
 const LARGEST_CHUNK: usize = 16 << 20;
 
-/// Writes a capture. Packets are in order of arrival, each as it came, at the time when it came, with a comment such as
-/// `up high, flow 51966: delivered after 33.1 ms, 12 us late`.
+/// Capture of packets. Packets are in order of arrival, with the bytes and the time of their arrival and with a comment such as `up high,
+/// flow 51966: delivered after 33.1 ms, 12 us late`.
 ///
-/// A file has one interface for all edges, because libpcap cannot read more of raw IP; the comment begins with the
-/// name of the edge where the packet came in.
+/// A file has one interface for all edges, because libpcap cannot read more than one of raw IP; the comment begins with the name of the
+/// edge of entry.
 #[derive(Debug)]
 pub struct Capture {
     chunks: Chunks,
-    /// Bytes in front of what the capture shows.
+    /// Bytes in front of the captured part of each packet.
     skip: usize,
     left_out: u64,
 }
 
-/// What became of a packet, as one thread tells the other.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Held,
@@ -39,8 +39,8 @@ enum Fate {
 }
 
 impl Capture {
-    /// Opens the file and starts the thread. Time zero of the run is so long after 1970; `edges` are the names of the
-    /// edges. The first `skip` bytes of each packet are left out.
+    /// Creates the file and starts the thread. Time zero of the run is `since_1970` after 1970; `edges` are the names of the edges. The
+    /// first `skip` bytes of each packet are left out.
     pub fn create(
         path: &Path,
         link: LinkType,
@@ -55,8 +55,8 @@ impl Capture {
         Ok(Self { chunks: Chunks::start("capture", CHUNK, sorter)?, skip, left_out: 0 })
     }
 
-    /// Writes what is left; packets still inside are said to be held. Gives the number of packets that were left out
-    /// because the disk was too slow.
+    /// Writes the remaining packets; those still inside are marked as held. Returns the number of packets that were left out because the
+    /// disk was too slow.
     pub fn finish(self) -> io::Result<u64> {
         self.chunks.finish()?;
         Ok(self.left_out)
@@ -81,17 +81,17 @@ impl Capture {
     }
 }
 
-/// What a message is about.
+/// Type of a message to the writing thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u8)]
 enum Kind {
-    /// Words: time, edge, flow, priority.
+    /// Arrival of a packet. Words: time, edge, flow, priority.
     Arrived,
-    /// Words: reason.
+    /// Drop of a packet. Words: reason.
     Dropped,
-    /// Words: delay, lateness, written.
+    /// Delivery of a packet. Words: delay, lateness, written.
     Delivered,
-    /// Words: time, edge, written.
+    /// Frame that a bridge forwarded at once. Words: time, edge, written.
     Passed,
 }
 
@@ -136,26 +136,26 @@ fn colour_name(number: u64) -> &'static str {
     Colour::NAMES.iter().find(|(colour, _)| *colour as u64 == number).map_or("", |(_, name)| name)
 }
 
-/// A packet that waits for its fate, or for that of one before it.
+/// Packet that waits for its fate, or for the fate of an earlier packet.
 #[derive(Debug)]
 struct Waiting {
     number: u64,
     at: Time,
     edge: usize,
     flow: u64,
-    /// As results call it.
+    /// Name of the priority in results.
     colour: &'static str,
     bytes: Vec<u8>,
     fate: Option<Fate>,
 }
 
-/// Puts packets and fates together again.
+/// Writer that combines packets with their fates.
 #[derive(Debug)]
 struct Sorter {
     writer: Writer<BufWriter<File>>,
     interface: InterfaceId,
     edges: Vec<String>,
-    /// In order of arrival; what has passed at once has the number of the packet before it.
+    /// Packets in order of arrival. A frame that was forwarded at once has the number of the packet before it.
     waiting: VecDeque<Waiting>,
     comment: String,
 }
@@ -210,7 +210,7 @@ impl Sink for Sorter {
 }
 
 impl Sorter {
-    /// One that was left out is not there.
+    /// Records the fate of a packet, unless the packet was left out.
     fn ended(&mut self, number: u64, fate: Fate) {
         let first = self.waiting.partition_point(|waiting| waiting.number < number);
         let same = self.waiting.range_mut(first..).take_while(|waiting| waiting.number == number);

@@ -1,4 +1,4 @@
-//! What a link was asked to do and what it did, direction by direction, with a verdict.
+//! Certificate of a link: its specification and its measured behaviour in each direction, with a verdict.
 
 use crate::link::{EDGES, LinkSpec, Outcome};
 use crate::observe::counts::Counts;
@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One direction in the notation of scenarios: the keys of its wire, and how packets were marked as they entered.
+/// Requested settings of one direction in the notation of scenarios: the keys of its wire, and the marking of packets at entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked(Vec<(&'static str, String)>);
 
@@ -37,23 +37,23 @@ impl Serialize for Asked {
     }
 }
 
-/// How far a link may be from what was asked.
+/// Tolerated deviations of a link from its specification.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance {
-    /// The 99th percentile of what packets were kept for longer than asked, ms.
+    /// Limit of the 99th percentile of the excess delay, ms.
     pub lateness_p99_ms: f64,
-    /// The longest of these times, ms.
+    /// Limit of the maximum of the excess delay, ms.
     pub stall_ms: f64,
-    /// Relative error of the rate.
+    /// Limit of the relative error of the rate.
     pub rate: f64,
-    /// The rate is judged if the link was busy for so long, s.
+    /// Shortest busy time for which the rate is judged, s.
     pub busy_s: f64,
-    /// Standard errors of the loss fraction.
+    /// Limit of the deviation of losses from their expectation, standard errors.
     pub loss_sigmas: f64,
 }
 
 impl Tolerance {
-    /// For links that keep 99 of 100 packets for no longer than so much more than asked.
+    /// Creates the tolerance for links whose excess delay is at most `lateness` for 99 of 100 packets.
     pub fn of(lateness: Span) -> Self {
         let lateness_p99_ms = 1e3 * lateness.as_secs();
         Self { lateness_p99_ms, stall_ms: 100.0 * lateness_p99_ms, rate: 0.01, busy_s: 1.0, loss_sigmas: 4.0 }
@@ -66,15 +66,15 @@ impl Default for Tolerance {
     }
 }
 
-/// In or out of tolerance.
+/// Verdict of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The link did what was asked.
+    /// Behaviour within tolerance.
     Green,
-    /// It did not.
+    /// Behaviour out of tolerance.
     Red,
-    /// It had nothing to do, so nobody knows.
+    /// No traffic, and thus no verdict.
     Grey,
 }
 
@@ -98,69 +98,69 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The certificate of one link.
+/// Certificate of one link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Certificate {
-    /// In or out of tolerance.
+    /// Verdict on the link.
     pub verdict: Verdict,
-    /// What is out of tolerance.
+    /// Deviations out of tolerance.
     pub failures: Vec<String>,
-    /// What is tolerated.
+    /// Tolerances of the verdict.
     pub tolerance: Tolerance,
     /// Seed of all random choices.
     pub seed: u64,
     /// Length of the run, s.
     pub duration_s: f64,
-    /// CPU time of the emulator over the length of the run.
+    /// CPU time of the emulator as a share of the length of the run.
     pub cpu_share: f64,
-    /// It ran under SCHED_FIFO.
+    /// True if the emulator ran under SCHED_FIFO.
     pub real_time: bool,
-    /// How long before a deadline it spun, us.
+    /// Time to spin before a deadline, us.
     pub spin_us: f64,
-    /// How much later than it should have the emulator was woken when it had slept, us.
+    /// Wake-up latency of the emulator after sleeps, us.
     pub woken_late_us: Quantiles,
-    /// What was changed meanwhile: seconds on the clock of the run, and as it was said.
+    /// Changes during the run: time in seconds on the clock of the run, and text.
     pub changed: Vec<(f64, String)>,
-    /// From the command outwards.
+    /// Direction from the command outwards.
     pub up: Report,
-    /// Towards the command.
+    /// Direction towards the command.
     pub down: Report,
 }
 
-/// One direction.
+/// Report on one direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// What was asked, at first.
+    /// Requested settings at the start.
     pub asked: Asked,
     /// Packets that entered.
     pub packets_in: u64,
-    /// What became of them.
+    /// Counts of packets by fate.
     #[serde(flatten)]
     pub counts: Counts,
-    /// How long packets followed one another without a pause, s.
+    /// Time during which packets followed one another without a pause, s.
     pub busy_s: f64,
-    /// The rate in that time, bit/s.
+    /// Rate during the busy time, bit/s.
     pub busy_rate: Option<f64>,
-    /// Time from entering to leaving as the model has it, ms.
+    /// Delay from entry to exit in the model, ms.
     pub ideal_delay_ms: Quantiles,
-    /// The same as it was, ms.
+    /// Actual delay from entry to exit, ms.
     pub delay_ms: Quantiles,
-    /// How much later than in the model packets were written, us.
+    /// Lateness of packets at their write, relative to the model, us.
     pub lateness_us: Quantiles,
-    /// How long they had waited before they were read, us: the model begins there. Where the kernel does not say when a packet
-    /// came, it is the time since there was nothing to read, so that the truth is between 0 and this.
+    /// Waiting time of packets before they were read, which is where the model begins, us. If the kernel does not report arrival times,
+    /// this is the time since the device was last empty, and thus an upper bound.
     pub waited_us: Quantiles,
-    /// Both together, us: for how much longer than asked the link may have kept packets.
+    /// Excess delay, the sum of waiting time and lateness, us: upper bound on the delay beyond the requested one.
     pub excess_us: Quantiles,
-    /// Share of packets that the loss model took, of those that it could.
+    /// Share of the packets exposed to the loss model that the model dropped.
     pub loss: f64,
-    /// Where 95 % of such shares are (Wilson's interval).
+    /// 95 % confidence interval of the loss (Wilson's interval).
     pub loss_interval: [f64; 2],
-    /// Most packets that waited or were in transmission.
+    /// Largest number of packets waiting or in transmission.
     pub largest_queue: u32,
 }
 
-/// A distribution.
+/// Distribution by its quantiles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "they are what their names say")]
 pub struct Quantiles {
@@ -190,13 +190,13 @@ impl Quantiles {
 }
 
 impl Certificate {
-    /// Judges a link by itself, whose two directions were watched.
+    /// Judges a single link whose two directions were monitored.
     pub fn of_link(link: &LinkSpec, outcome: &Outcome, monitor: &Monitor, tolerance: Tolerance) -> Self {
         let directions = monitor.directions_and_gates();
         Self::new(link.wires.each_ref(), link.seed, link.marking.edges, outcome, directions, tolerance)
     }
 
-    /// Judges a run: two directions, up first, and what came to where each begins and was not let in.
+    /// Judges a run from its two directions, up first, each with the counts of data that did not enter at its beginning.
     pub fn new(
         wires: [&WireSpec; 2],
         seed: u64,
@@ -250,7 +250,7 @@ impl Certificate {
     }
 }
 
-/// `edge` is the one where the direction begins: 0 inside, 1 outside.
+/// Creates the report on one direction. `edge` is the edge of entry: 0 inside, 1 outside.
 fn report(
     asked: Asked,
     wire: &WireSpec,
@@ -261,7 +261,7 @@ fn report(
 ) -> Report {
     let entered = direction.entered.iter().sum();
     let lost = direction.lost.iter().sum();
-    // Loss at the end of the wire has no chance to take what the queue has dropped.
+    // A loss model at the end of the wire is not applied to packets that the queue has dropped.
     let on_wire_only = wire.before.is_empty() && !wire.behind.is_empty();
     let trials: u64 = if on_wire_only { direction.crossed.iter().sum() } else { entered };
     let (ms, us) = (Span::from_millis(1), Span::from_micros(1));
@@ -283,7 +283,7 @@ fn report(
     }
 }
 
-/// 95 % confidence interval of a proportion (Wilson 1927).
+/// Returns the 95 % confidence interval of a proportion (Wilson 1927).
 fn wilson(hits: u64, trials: u64) -> [f64; 2] {
     if trials == 0 {
         return [0.0, 1.0];
@@ -296,7 +296,7 @@ fn wilson(hits: u64, trials: u64) -> [f64; 2] {
     [(middle - half).max(0.0), (middle + half).min(1.0)]
 }
 
-/// What of a wire was the same all the time, so that what it did can be held against it.
+/// Properties of a wire that never changed, so that the measurements can be compared with them.
 #[derive(Clone, Copy, Debug)]
 struct Judged {
     rate: bool,
@@ -344,7 +344,7 @@ fn judge(
     if report.counts.unwritable > 0 {
         fail(format!("the device at the other end did not take {} packets", report.counts.unwritable));
     }
-    // Whoever waits for something else than the wire does not say how fast it is.
+    // Packets that wait for anything other than the wire do not show its rate.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
         && wire.queue.conserves_work()
         && wire.is_steady()
@@ -353,7 +353,7 @@ fn judge(
     {
         let asked = rate.bits_per_second() as f64;
         let error_s = (report.busy_s - busy * report.busy_s / asked).abs();
-        // Who is late once is not slow: after that all is as it should be. Being late often is judged above.
+        // A single late packet does not reduce the rate, since later ones are on time. Frequent lateness is judged above.
         let once_s = report.lateness_us.max / 1e6;
         if error_s - once_s > tolerance.rate * report.busy_s {
             fail(format!("rate {} instead of {}", bits(busy), bits(asked)));
@@ -368,13 +368,13 @@ fn judge(
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
     }
-    // Where both models take packets, nobody knows which one took a packet.
+    // If both models drop packets, the losses cannot be attributed to one of them.
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
         _ if !judged.loss => None,
         _ if wire.link_layer.is_some() => None,
         (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
-        // Who has crossed is counted by the marks with which it comes out.
+        // Packets behind the wire are counted by the marks that they have at its end, which a conditioner may change.
         ([], stages) if wire.conditioner.is_empty() => stage::loss_of(stages).zip(Some(direction.crossed)),
         _ => None,
     };
@@ -383,7 +383,7 @@ fn judge(
         let mean: f64 = of_each().map(|(p, n)| n * p).sum();
         let deviation = of_each().map(|(p, n)| n * p * (1.0 - p)).sum::<f64>().sqrt();
         let lost: u64 = direction.lost.iter().sum();
-        // Half a packet for continuity, so that a few packets on a link with hardly any loss pass.
+        // Continuity correction of half a packet, so that a few packets on a link with hardly any loss pass.
         if (lost as f64 - mean).abs() > tolerance.loss_sigmas * deviation + 0.5 {
             fail(format!("{lost} of {} packets lost, {mean:.1} expected", report.packets_in));
         }
@@ -413,7 +413,7 @@ fn bits(rate: f64) -> String {
 }
 
 impl fmt::Display for Certificate {
-    /// A table for people; `{:80}` is for a terminal with lines of 80 characters.
+    /// Formats a table for people; `{:80}` is for a terminal with 80 columns.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = f.width().unwrap_or(usize::MAX);
         let scheduling = if self.real_time { "SCHED_FIFO" } else { "no SCHED_FIFO" };

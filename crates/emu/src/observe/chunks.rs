@@ -1,24 +1,24 @@
-//! Bytes on their way to a disk, which a thread of its own writes, so that a slow one makes no packet late.
+//! Byte streams to files, written by a separate thread so that a slow disk does not delay packets.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// Chunks that wait for the thread at most.
+/// Largest number of chunks that wait for the thread.
 const WAITING: usize = 64;
 
-/// What the thread does with the bytes.
+/// Destination of chunks in the thread.
 pub(crate) trait Sink: Send + 'static {
-    /// Takes a chunk of about the size that was asked for.
+    /// Writes a chunk of about the requested size.
     fn write(&mut self, chunk: &[u8]) -> io::Result<()>;
-    /// Ends after the last one.
+    /// Completes the output after the last chunk.
     fn finish(self) -> io::Result<()>;
 }
 
-/// Bytes that are gathered here, and handed over a chunk at a time.
+/// Buffer of bytes that are passed to the thread in chunks.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// What is to be handed over next. Only whole messages are in it between two calls of [`Chunks::hand_over`].
+    /// Bytes of the next chunk. They form whole messages at each call of [`Chunks::hand_over`].
     pub(crate) gathered: Vec<u8>,
     size: usize,
     full: SyncSender<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Starts the thread. It is handed chunks of `size` bytes or a message more.
+    /// Starts the thread. It receives chunks of `size` bytes, or of up to one message more.
     pub(crate) fn start(name: &str, size: usize, mut sink: impl Sink) -> io::Result<Self> {
         let (full, chunks) = sync_channel::<Vec<u8>>(WAITING);
         let (give_back, empty) = channel();
@@ -35,7 +35,7 @@ impl Chunks {
             for mut chunk in chunks {
                 sink.write(&chunk)?;
                 chunk.clear();
-                // At the end nobody wants it any more.
+                // The buffer is no longer needed at the end.
                 let _ = give_back.send(chunk);
             }
             sink.finish()
@@ -43,7 +43,7 @@ impl Chunks {
         Ok(Self { gathered: Vec::with_capacity(2 * size), size, full, empty, thread })
     }
 
-    /// Hands over what is gathered if that is enough. A message has ended.
+    /// Passes the gathered bytes to the thread if they fill a chunk. Must be called at the end of a message.
     #[inline]
     pub(crate) fn hand_over(&mut self) {
         if self.gathered.len() >= self.size {
@@ -51,9 +51,9 @@ impl Chunks {
         }
     }
 
-    /// Hands over what is left and waits for the end of the thread.
+    /// Passes the remaining bytes to the thread and waits for its end.
     pub(crate) fn finish(self) -> io::Result<()> {
-        // If it fails, the thread has ended with an error, which is the one to tell.
+        // A failure means that the thread has ended with an error, which is returned below.
         let _ = self.full.send(self.gathered);
         drop(self.full);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")))
@@ -63,7 +63,7 @@ impl Chunks {
     fn swap(&mut self) {
         let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(2 * self.size));
         match self.full.try_send(std::mem::replace(&mut self.gathered, next)) {
-            // The disk is behind: keep it and try again after the next message.
+            // The disk is too slow: the chunk is kept for a retry after the next message.
             Err(TrySendError::Full(chunk)) => self.gathered = chunk,
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
         }

@@ -1,4 +1,4 @@
-//! What became of the packets of one direction, as certificates and counters tell it.
+//! Packet counts of one direction, for certificates and counters.
 
 use crate::link::Outcome;
 use crate::observe::monitor::{Direction, GateCounts};
@@ -7,37 +7,37 @@ use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Packets in + duplicated = out + dropped + unwritable + held.
+/// Packet counts of one direction: packets in + duplicated = out + dropped + unwritable + held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counts {
     /// Bytes that entered, without Ethernet headers.
     pub bytes_in: u64,
     /// Packets written to the device at the other end.
     pub packets_out: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes_out: u64,
-    /// Copies that the link has made of packets.
+    /// Copies of packets made by the link.
     pub duplicated: u64,
-    /// Packets in which the link has turned a bit.
+    /// Packets in which the link has inverted a bit.
     pub corrupted: u64,
     /// Packets dropped inside, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Packets that came out and that the device did not take.
+    /// Packets that left the link and that the device did not accept.
     pub unwritable: u64,
-    /// Packets inside now.
+    /// Packets inside at present.
     pub held: u64,
-    /// Packets that were not let in, by reason; they have not entered.
+    /// Packets refused at entry, by reason; not counted as entered.
     pub refused: BTreeMap<&'static str, u64>,
     /// Packets that the kernel dropped before the emulator could read them.
     pub missed: u64,
-    /// Frames without an IP packet that may wait, which have crossed a bridge at once; they have not entered.
+    /// Frames without an IP packet that may be delayed, forwarded at once by a bridge; not counted as entered.
     pub passed: u64,
-    /// Frames that no wire could have carried.
+    /// Malformed frames that no wire could have carried.
     pub broken: u64,
 }
 
 impl Counts {
-    /// `edge` is the one where the direction begins: 0 inside, 1 outside.
+    /// Creates the counts of a direction. `edge` is the edge of entry: 0 inside, 1 outside.
     pub(crate) fn new(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: usize) -> Self {
         Self {
             bytes_in: direction.entered_bytes,

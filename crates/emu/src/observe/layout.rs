@@ -1,23 +1,23 @@
-//! Text for people, in lines as long as their terminal's.
+//! Layout of certificates for terminals.
 
 use crate::link::EDGES;
 use catnip_cli::text::wrapped;
 use std::iter;
 
-/// What a line of a certificate is about; asked and delivered, up and down.
+/// Row of a certificate: name, then requested and delivered values, up and down.
 pub(crate) type Line<'a> = (&'a str, [String; 4]);
 
-/// Characters of a cell.
+/// Smallest width of a cell, characters.
 const NARROWEST: usize = 12;
 
-/// The lines of a certificate, side by side if they fit into so many characters.
+/// Formats the rows of a certificate, side by side if they fit into `width` characters.
 pub(crate) fn table(rows: &[Line<'_>], width: usize) -> String {
     let text = side_by_side(rows);
     let fits = text.lines().all(|line| line.chars().count() <= width);
     if fits { text } else { one_below_the_other(rows, width) }
 }
 
-/// What is in front of the cells of a row.
+/// Formats the name of a row, in front of its cells.
 fn name(name: &str) -> String {
     format!("  {name:<9} ")
 }
@@ -31,7 +31,7 @@ fn side_by_side(rows: &[Line<'_>]) -> String {
     line("", ["up: asked", "delivered", "down: asked", "delivered"]) + &lines.collect::<String>()
 }
 
-/// Up, and below it down, in lines of so many characters, cells in as many lines as they need.
+/// Formats up, and below it down, in lines of `width` characters. A cell takes as many lines as it needs.
 fn one_below_the_other(rows: &[Line<'_>], width: usize) -> String {
     let mut text = String::new();
     for (direction, first) in EDGES.into_iter().zip([0, 2]) {

@@ -1,4 +1,4 @@
-//! Every arrival and what became of it, as a file.
+//! Log of all packet events as a file.
 
 use crate::observe::chunks::{Chunks, Sink};
 use catnip_base::Time;
@@ -9,25 +9,24 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The columns of a log.
+/// Columns of a log.
 const HEADER: &str = "event,time_ns,number,edge,flow,len_bytes,priority,ecn,reason,lateness_ns\n";
-/// Bytes handed to the writing thread at a time.
+/// Size of the chunks for the writing thread, bytes.
 const CHUNK: usize = 1 << 16;
 
-/// Writes everything to a file, as CSV. Events are `arrive`; `depart`, at the ideal time, with how late it was written;
-/// `drop`; `refuse`; `end`.
+/// Log of packet events as CSV. Events are `arrive`; `depart`, at the ideal time, with the lateness of the write; `drop`; `refuse`; `end`.
 #[derive(Debug)]
 pub struct Log(Chunks);
 
 impl Log {
-    /// Opens the file and begins to write.
+    /// Creates the file and starts the writing thread.
     pub fn create(path: &Path) -> io::Result<Self> {
         let mut file = File::create(path)?;
         file.write_all(HEADER.as_bytes())?;
         Chunks::start("log", CHUNK, file).map(Self)
     }
 
-    /// Writes what is left, and when the run ended.
+    /// Writes the remaining events and the end of the run.
     pub fn finish(mut self, end: Time) -> io::Result<()> {
         self.line(format_args!("end,{},,,,,,,,\n", end.as_nanos()));
         self.0.finish()

@@ -1,4 +1,4 @@
-//! What the links did: counted and measured packet by packet, in fixed memory.
+//! Counts and measurements of links, packet by packet, in constant memory.
 
 use catnip_base::Histogram;
 use catnip_base::{Span, Time};
@@ -7,11 +7,11 @@ use catnip_sim::watch::{Gate, Origin, Refusal, Step};
 use catnip_sim::{Event, Watch};
 use std::collections::VecDeque;
 
-/// What happened to the packets that came to one port.
+/// Counts and measurements of the packets at one port.
 #[derive(Debug, Default)]
 pub struct Direction {
     delay: Span,
-    /// Packets are written to a device at its end, so that they may be late.
+    /// True if packets are written to a device at the far end, so that they can be late.
     leads_out: bool,
     /// Packets that entered, by priority.
     pub entered: [u64; Colour::COUNT],
@@ -19,63 +19,63 @@ pub struct Direction {
     pub entered_bytes: u64,
     /// Packets written to the device.
     pub delivered: u64,
-    /// Bytes written.
+    /// Bytes written to the device.
     pub delivered_bytes: u64,
-    /// Packets that came out and that the device did not take.
+    /// Packets that left and that the device did not accept.
     pub unwritable: u64,
-    /// Copies that were made of packets behind the wire.
+    /// Copies of packets made behind the wire.
     pub duplicated: u64,
-    /// Packets that have come out with a bit that is wrong.
+    /// Packets that left with a corrupted bit.
     pub corrupted: u64,
     /// Drops by reason.
     pub dropped: [u64; DropReason::COUNT],
     /// Packets that have left the wire, by priority: delivered, or lost at its end.
     pub crossed: [u64; Colour::COUNT],
-    /// Packets that a loss model took, by priority.
+    /// Packets dropped by a loss model, by priority.
     pub lost: [u64; Colour::COUNT],
-    /// Time from entering to leaving as it should be.
+    /// Ideal delay from entry to exit.
     pub ideal_delay: Histogram,
-    /// The same as it was.
+    /// Actual delay from entry to exit.
     pub actual_delay: Histogram,
-    /// How much later than ideal packets were written.
+    /// Lateness of packets at their write, relative to the ideal time.
     pub lateness: Histogram,
-    /// How long packets had waited before they were read, at most: what nobody counts who counts from then.
+    /// Upper bound on the waiting time of packets before they were read, which the delays do not include.
     pub waited: Histogram,
-    /// Both together: how much longer than it was asked to the link may have kept packets.
+    /// Excess delay, the sum of waiting time and lateness: upper bound on the delay beyond the requested one.
     pub excess: Histogram,
-    /// Bits of packets that found the wire busy, and the time they took as it should be and as it was.
+    /// Bits of packets that found the wire busy, with the ideal and the actual time that they took.
     pub busy: Busy,
     pub(crate) queue: Occupancy,
-    /// When the packet before left: ideal, actual.
+    /// Departure of the previous packet: ideal, actual.
     last: Option<(Time, Time)>,
 }
 
-/// How a packet has come out.
+/// Exit of a packet.
 #[derive(Clone, Copy, Debug)]
 struct Out {
     ideal: Time,
     actual: Time,
-    /// Before it was read.
+    /// Waiting time before the read.
     waited: Span,
-    /// The device took it.
+    /// True if the device accepted the packet.
     written: bool,
 }
 
-/// Times at which the link was never idle.
+/// Periods in which the link was never idle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Busy {
-    /// Packets.
+    /// Packets in these periods.
     pub packets: u64,
-    /// Their bits.
+    /// Bits of these packets.
     pub bits: u64,
-    /// Time between their ideal departures.
+    /// Time between the ideal departures of these packets.
     pub ideal: Span,
-    /// Time between the writes; the difference of two writes may be negative.
+    /// Time between the writes of these packets, ns; the difference of two writes may be negative.
     pub actual_ns: i64,
 }
 
 impl Busy {
-    /// Bits per second as it was; none if the link was never busy.
+    /// Returns the actual rate in bits per second; `None` if the link was never busy.
     pub fn rate(&self) -> Option<f64> {
         (self.actual_ns > 0).then(|| self.bits as f64 * 1e9 / self.actual_ns as f64)
     }
@@ -86,19 +86,19 @@ impl Direction {
         Self { delay, leads_out, ..Self::default() }
     }
 
-    /// The most packets that waited or were in transmission at any time, as far as packets have come out. With jitter
-    /// or anything else that hides when packets left the queue, it is an estimate.
+    /// Returns the largest number of packets waiting or in transmission at any time, as far as packets have left. The result is an estimate
+    /// with jitter or any other stage that hides when packets left the queue.
     pub fn largest_queue(&self) -> u32 {
         self.queue.largest
     }
 
-    /// Packets that came, and copies of them, that have neither come out nor been dropped.
+    /// Returns the number of packets and copies that have neither left nor been dropped.
     pub fn inside(&self) -> u64 {
         let out = self.delivered + self.unwritable + self.dropped.iter().sum::<u64>();
         self.entered.iter().sum::<u64>() + self.duplicated - out
     }
 
-    /// A packet that came to the port at `came` has reached the other end.
+    /// Records that a packet which arrived at the port at `came` has reached the other end.
     fn came_out(&mut self, came: Time, out: Out, packet: &Packet) {
         let Out { ideal, actual, waited, written } = out;
         if written {
@@ -113,7 +113,7 @@ impl Direction {
         self.lateness.record(actual.since(ideal));
         self.excess.record(actual.since(ideal) + waited);
         if let Some((last_ideal, last_actual)) = self.last {
-            // It was there when the packet before it left: the wire was busy from one end to the other.
+            // The packet arrived before the previous one left the queue, so the wire was busy all the time between their exits.
             if came + self.delay <= last_ideal {
                 self.busy.packets += 1;
                 self.busy.bits += 8 * u64::from(packet.len);
@@ -125,14 +125,14 @@ impl Direction {
         self.left(ideal);
     }
 
-    /// A packet that reaches the other end now has left the queue before.
+    /// Records the earlier departure from the queue of a packet that now reaches the other end.
     fn left(&mut self, arrives: Time) {
         self.queue.left(Time::from_nanos(arrives.as_nanos().saturating_sub(self.delay.as_nanos())));
     }
 }
 
-/// How many packets are in a queue. When one left is known only when it has arrived at the other end, so what came in
-/// since is kept until then.
+/// Number of packets in a queue. A departure is observed only when the packet arrives at the other end, so entries and drops are kept until
+/// then.
 #[derive(Debug, Default)]
 pub(crate) struct Occupancy {
     /// Entries and drops not yet counted, in order of time.
@@ -146,7 +146,7 @@ impl Occupancy {
         self.changes.push_back((at, by));
     }
 
-    /// A packet has left; departures come before arrivals of the same time.
+    /// Records a departure. Departures precede arrivals of the same time.
     pub(crate) fn left(&mut self, at: Time) {
         while let Some(&(_, by)) = self.changes.front().filter(|(changed, _)| *changed < at) {
             self.changes.pop_front();
@@ -161,36 +161,36 @@ impl Occupancy {
     }
 }
 
-/// Watches ports of a network, and its gateways.
+/// Monitor of ports of a network and of its gateways.
 #[derive(Debug)]
 pub struct Monitor {
-    /// The ports that are watched, in the order in which they were named.
+    /// Monitored ports, in the order of their registration.
     pub directions: Vec<Direction>,
-    /// What came to each node and never entered the network.
+    /// Counts of data that reached each node and never entered the network.
     pub gates: Vec<GateCounts>,
     /// Index in `directions` by port.
     by_port: Vec<u32>,
-    /// When the packet in each buffer came to the port where it is.
+    /// Arrival time of the packet in each buffer at its current port.
     came: Vec<Time>,
-    /// The packet that is coming to a port now, until it is known whether it got a place in the queue.
+    /// Packet that is arriving at a port, until the queue has accepted or dropped it.
     entering: Option<(usize, Time, u32)>,
-    /// The direction that a packet has left which is written to a device next.
+    /// Direction of the packet that is written to a device next.
     leaving: Option<usize>,
 }
 
-/// What came to a gateway and never entered the network.
+/// Counts of data that reached a gateway and never entered the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GateCounts {
-    /// Packets that were not let in, by reason.
+    /// Refused packets, by reason.
     pub refused: [u64; Refusal::COUNT],
-    /// What a bridge has handed over at once, and what the device did not take.
+    /// Frames that a bridge forwarded at once: accepted by the device, and not accepted.
     pub passed: [u64; 2],
 }
 
 const UNWATCHED: u32 = u32::MAX;
 
 impl Monitor {
-    /// Watches these ports, whose wires have such delays and lead to a device or not.
+    /// Creates a monitor of these ports, each with the delay of its wire, and with true if the wire leads to a device.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Span, bool)>) -> Self {
         let (mut directions, mut by_port) = (Vec::new(), Vec::new());
         for (PortId(port), delay, leads_out) in ports {
@@ -202,12 +202,12 @@ impl Monitor {
         Self { directions, gates, by_port, came, entering: None, leaving: None }
     }
 
-    /// What came to a node and never entered the network.
+    /// Returns the counts of data that reached a node and never entered the network.
     pub fn counts(&self, node: NodeId) -> GateCounts {
         self.gates.get(node.0 as usize).copied().unwrap_or_default()
     }
 
-    /// The two directions of a lone link, with what came to where each begins.
+    /// Returns the two directions of a single link, each with the counts of its edge of entry.
     pub fn directions_and_gates(&self) -> [(&Direction, GateCounts); 2] {
         [0, 1].map(|n| (&self.directions[n], self.counts(NodeId(n as u32))))
     }
@@ -217,7 +217,7 @@ impl Monitor {
         (index != UNWATCHED).then_some(index as usize)
     }
 
-    /// The packet that came last was not dropped at once, so it is in the queue.
+    /// Counts the last arrival as queued, since it was not dropped at once.
     fn settle(&mut self) {
         if let Some((index, at, _)) = self.entering.take() {
             self.directions[index].queue.change(at, 1);
@@ -245,7 +245,7 @@ impl Monitor {
         }
         match why {
             _ if was_entering => {}
-            // At the end of the wire.
+            // These drops are at the end of the wire.
             DropReason::Loss | DropReason::Policed => {
                 direction.crossed[packet.dscp.colour() as usize] += 1;
                 direction.left(at);
@@ -255,7 +255,7 @@ impl Monitor {
         }
     }
 
-    /// A copy takes no place in the queue, but leaves it like any other packet.
+    /// Records a copy, which takes no buffer space in the queue but leaves it like any other packet.
     fn copied(&mut self, now: Time, index: usize, copy: &Packet, original: u32) {
         let buffer = copy.body as usize;
         if self.came.len() <= buffer {
@@ -309,10 +309,10 @@ impl Watch for Monitor {
                 self.settle();
                 if let Some(index) = self.index(port) {
                     if self.directions[index].leads_out {
-                        // It has come out when it is written to the device.
+                        // The packet has left when it is written to the device.
                         self.leaving = Some(index);
                     } else {
-                        // Between simulated nodes nothing is ever late: the next one acts at the ideal time.
+                        // Between simulated nodes no packet is late: the next node acts at the ideal time.
                         let out = Out { ideal: now, actual: now, waited: Span::ZERO, written: true };
                         self.came_out(index, out, packet);
                     }
@@ -348,7 +348,7 @@ mod tests {
         let ms = |n| Time::ZERO + Span::from_millis(n);
         let packet = Packet::new(Time::ZERO, Route::default(), 1000, 0);
         let mut direction = Direction::new(Span::from_millis(10), true);
-        // Two packets of one time, of which the second is written 1 and then 3 ms late.
+        // Two packets arrive at the same time and are written 1 and 3 ms late.
         let out = |ideal, actual| Out { ideal, actual, waited: Span::from_millis(5), written: true };
         direction.came_out(ms(0), out(ms(18), ms(19)), &packet);
         direction.came_out(ms(0), out(ms(26), ms(29)), &packet);
@@ -357,10 +357,10 @@ mod tests {
         assert_eq!(ends(&direction.actual_delay), (Span::from_millis(19), Span::from_millis(29)));
         assert_eq!(ends(&direction.lateness), (Span::from_millis(1), Span::from_millis(3)));
         assert_eq!(ends(&direction.excess), (Span::from_millis(6), Span::from_millis(8)));
-        // 8000 bits in 8 ms as it should be, and in 10 as it was.
+        // 8000 bits take 8 ms in the ideal case, and 10 ms in fact.
         assert_eq!((direction.busy.bits, direction.busy.ideal), (8000, Span::from_millis(8)));
         assert_eq!(direction.busy.rate(), Some(800_000.0));
-        // A packet that came after the one before had left the queue found the wire idle.
+        // A packet that arrived after the previous one had left the queue found the wire idle.
         direction.came_out(ms(17), Out { written: false, ..out(ms(35), ms(35)) }, &packet);
         assert_eq!((direction.busy.packets, direction.delivered, direction.unwritable), (1, 2, 1));
     }

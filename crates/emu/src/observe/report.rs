@@ -1,4 +1,4 @@
-//! Counters while a router runs: JSON lines for programs, a text file for Prometheus.
+//! Counters of a running router: JSON lines for programs, and a text file for Prometheus.
 
 use crate::link::Outcome;
 use crate::observe::counts::Counts;
@@ -15,36 +15,36 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// All that has happened since the start.
+/// Counters since the start of a router.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counters {
-    /// Since the start, s.
+    /// Time since the start, s.
     pub time_s: f64,
     /// CPU time of the emulator, s.
     pub cpu_s: f64,
-    /// From inside to outside.
+    /// Direction from inside to outside.
     pub up: DirectionCounters,
-    /// From outside to inside.
+    /// Direction from outside to inside.
     pub down: DirectionCounters,
 }
 
-/// One direction. Packets in = out + dropped + unwritable + held.
+/// Counters of one direction: packets in + duplicated = out + dropped + unwritable + held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionCounters {
-    /// Packets that entered marked HIGH.
+    /// Packets that entered with priority HIGH.
     pub packets_in_high: u64,
-    /// Packets that entered marked MED.
+    /// Packets that entered with priority MED.
     pub packets_in_med: u64,
     /// All other packets that entered.
     pub packets_in_low: u64,
-    /// What became of them.
+    /// Counts of packets by fate.
     #[serde(flatten)]
     pub counts: Counts,
-    /// How much later than in the model packets were written, us.
+    /// Lateness of packets at their write, relative to the model, us.
     pub lateness_us: Lateness,
 }
 
-/// How much later than in the model packets were written, us.
+/// Lateness of packets at their write, relative to the model, us.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "they are what their names say")]
 pub struct Lateness {
@@ -55,7 +55,7 @@ pub struct Lateness {
     pub max: f64,
 }
 
-/// What Prometheus is told of each direction with one number: name, help, value.
+/// Metric of Prometheus with one value per direction: name, help, value.
 type Plain = (&'static str, &'static str, fn(&Counts) -> u64);
 const PLAIN: [Plain; 8] = [
     ("bytes_in_total", "Their bytes", |c| c.bytes_in),
@@ -69,7 +69,7 @@ const PLAIN: [Plain; 8] = [
 ];
 
 impl Counters {
-    /// What a monitor of two directions has seen, up first.
+    /// Returns the counters of a monitor of two directions, up first.
     pub fn new(monitor: &Monitor, outcome: &Outcome) -> Self {
         let one = |edge: usize| {
             direction(&monitor.directions[edge], monitor.counts(NodeId(edge as u32)), outcome, edge)
@@ -77,7 +77,7 @@ impl Counters {
         Self { time_s: outcome.duration.as_secs(), cpu_s: outcome.cpu.as_secs(), up: one(0), down: one(1) }
     }
 
-    /// In the text format of Prometheus.
+    /// Formats the counters in the text format of Prometheus.
     pub fn prometheus(&self, link: &str) -> String {
         let mut text = String::new();
         let both = [("up", &self.up), ("down", &self.down)];
@@ -161,7 +161,7 @@ fn direction(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: u
     }
 }
 
-/// Writes counters from a thread of its own, so that nobody who reads slowly makes a packet late.
+/// Writer of counters in a separate thread, so that a slow reader does not delay packets.
 #[derive(Debug)]
 pub struct Reporter {
     to: SyncSender<Counters>,
@@ -169,14 +169,15 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Starts the thread; signals that it must not get are to be blocked before. Writes JSON lines to `lines`, and to `prometheus` the latest counters, whose label `link` is this.
+    /// Starts the thread. Signals that it must not receive must be blocked before. JSON lines go to `lines`; the file `prometheus` holds
+    /// the latest counters, with the label `link`.
     pub fn start(
         lines: Option<Box<dyn Write + Send>>,
         prometheus: Option<PathBuf>,
         link: String,
     ) -> io::Result<Self> {
         if let Some(path) = &prometheus {
-            // An error now is better than one in a second.
+            // An error is reported at the start rather than at the first report.
             replace(path, "")?;
         }
         let (to, from) = sync_channel::<Counters>(4);
@@ -197,21 +198,21 @@ impl Reporter {
         Ok(Self { to, thread })
     }
 
-    /// Hands counters over; they are left out if the thread is busy with earlier ones.
+    /// Passes counters to the thread. They are left out if the thread is busy with earlier ones.
     pub fn tell(&self, counters: Counters) {
         let _ = self.to.try_send(counters);
     }
 
-    /// Writes the last counters and ends.
+    /// Writes the last counters and ends the thread.
     pub fn finish(self, counters: Counters) -> io::Result<()> {
-        // If it fails, the thread has ended with an error, which is the one to tell.
+        // A failure means that the thread has ended with an error, which is returned below.
         let _ = self.to.send(counters);
         drop(self.to);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the reporting thread failed")))
     }
 }
 
-/// Readers see the old file or the new one, never a part.
+/// Replaces a file atomically: readers see the old file or the new one, never a part.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");

@@ -1,22 +1,22 @@
 use std::collections::BTreeMap;
 
-/// Puts the bytes of a stream in order. What it keeps is bounded: a segment for which there is no room counts as lost.
+/// Reassembly buffer of a stream. Its size is bounded: a segment for which there is no free space counts as lost.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    /// Everything before this has been handed on.
+    /// End of the bytes passed on so far.
     next: u64,
-    /// What came too early, by its first byte.
+    /// Out-of-order pieces, by their first byte.
     kept: BTreeMap<u64, Vec<u8>>,
-    /// All bytes of `kept`.
+    /// Total length of the pieces in `kept`.
     bytes: usize,
 }
 
 impl Inbox {
-    /// Most bytes that are kept, and most pieces.
+    /// Largest number of buffered bytes, and of pieces.
     pub(crate) const ROOM: usize = 4 << 20;
     pub(crate) const PIECES: usize = 4096;
 
-    /// Takes the bytes from `seq` on, and hands on all that are in order now. False if there is no room.
+    /// Accepts the bytes from `seq` on and passes on all bytes that are in order. Returns false if there is no free space.
     pub(crate) fn take(&mut self, seq: u64, bytes: &[u8], mut hear: impl FnMut(&[u8])) -> bool {
         let end = seq + bytes.len() as u64;
         if end <= self.next {
@@ -42,7 +42,7 @@ impl Inbox {
         true
     }
 
-    /// Bytes that wait for others.
+    /// Returns the number of out-of-order pieces and of their bytes.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> (usize, usize) {
         (self.kept.len(), self.bytes)
@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Any pieces in any order that cover the stream give the stream.
+        /// Pieces in any order that cover the stream yield the stream.
         #[test]
         fn pieces_in_any_order_give_the_stream(cuts in prop::collection::vec((0usize..400, 1usize..90), 0..60), seed: u8) {
             let stream: Vec<u8> = (0..400u32).map(|n| (n * 7) as u8 ^ seed).collect();
@@ -93,7 +93,7 @@ mod tests {
         let piece = vec![0; 1 << 16];
         let taken = (1..).take_while(|n| inbox.take(n << 17, &piece, |_| ())).count();
         assert_eq!(taken, Inbox::ROOM >> 16);
-        // What fills the gap is taken all the same.
+        // A piece that fills the gap is accepted although the buffer is full.
         assert!(inbox.take(0, &piece, |_| ()));
     }
 }

@@ -1,4 +1,4 @@
-//! TCP of simulated hosts over real packets.
+//! TCP of simulated hosts with real packets.
 
 mod inbox;
 mod outbox;
@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 pub use outbox::filling;
 
-/// One end of a TCP connection of a simulated host: the simulator's endpoint, which speaks with real packets.
+/// One end of a TCP connection of a simulated host: the simulator's endpoint with real packets.
 ///
-/// It is told of segments and of time and hands out packets, as the endpoint does. What it does beyond that is what
-/// only a real other side asks for: it keeps bytes in order, answers keep-alives, judges resets, looks whether a
-/// closed window has opened, and minds the other side's segment size.
+/// Like the endpoint, a socket has no I/O: inputs are segments, data to send and the time, outputs are packets. It adds the functions that
+/// only an external peer requires: reassembly of the stream, answers to keep-alives, validation of resets, window probes, and the peer's
+/// maximum segment size.
 #[derive(Debug)]
 pub struct Socket {
     endpoint: Endpoint,
@@ -32,76 +32,77 @@ pub struct Socket {
     role: Role,
     local: SocketAddrV4,
     remote: SocketAddrV4,
-    /// A real host is at the other end; else this is the simulator's connection and nothing may differ.
+    /// True if the peer is an external host. Otherwise the socket must behave exactly as the simulator's endpoint.
     stranger: bool,
     isn: u32,
     remote_isn: Option<u32>,
-    /// The window that they have offered last, and the largest one.
+    /// Last window that the peer has advertised, and the largest one.
     peer_window: Option<u32>,
     largest_window: u32,
-    /// Most data bytes in a segment, whatever the window.
+    /// Largest number of data bytes in a segment, regardless of the window.
     mss: u32,
     open: bool,
     reset: bool,
     inbox: Option<Inbox>,
     outbox: Outbox,
     closing: bool,
-    /// Where their FIN ends.
+    /// End of the peer's FIN.
     fin_end: Option<u64>,
-    /// No answer to a stray segment before then.
+    /// Time until which unacceptable segments are not answered.
     quiet_until: Time,
-    /// When to ask whether the window has opened, and how often that was done.
+    /// Time of the next window probe, and number of probes since the window was last open.
     probe_at: Option<Time>,
     probes: u32,
 }
 
-/// What a packet was for a socket.
+/// Result of processing a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Heard {
-    /// A segment of the connection.
+    /// Segment of the connection.
     Segment(Segment),
-    /// The other side has ended the connection at once.
+    /// Reset of the connection by the peer.
     Reset,
-    /// It acknowledges what was never said, before the connection is open: the answer is a reset.
+    /// Acknowledgement of data that was never sent, before the connection is open. The answer is a reset.
     Impossible,
-    /// Nothing that matters.
+    /// Packet that the socket has discarded; an ACK may answer it.
     Nothing,
 }
 
-/// Who talks to whom, and from which numbers they count.
+/// Addresses and initial sequence number of an end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// Our address.
+    /// Local address and port.
     pub local: SocketAddrV4,
-    /// Theirs.
+    /// Remote address and port.
     pub remote: SocketAddrV4,
-    /// Our initial sequence number.
+    /// Local initial sequence number.
     pub initial_sequence: u32,
-    /// A real host is at the other end.
+    /// True if the peer is an external host.
     pub stranger: bool,
 }
 
-/// Stray segments are answered once in this time (RFC 5961, section 7).
+/// Least time between two answers to unacceptable segments (RFC 5961, section 7).
 const QUIET: Span = Span::from_millis(10);
-/// First time to ask for a window.
+/// Time to the first window probe.
 const PROBE: Span = Span::from_secs(1);
-/// From the last number of a connection to the first one of the next: more than any segment that may still be under way.
+/// Distance from the last sequence number of a connection to the first one of the next: more than any segment that may still be in the
+/// network.
 const BETWEEN_CONNECTIONS: u32 = 1 << 16;
-/// Least segment that is sent, whatever the other side says.
+/// Lower bound on the maximum segment size that the peer announces.
 const LEAST_MSS: u16 = 64;
-/// RFC 9293, section 3.7.1, for IPv4.
+/// Default maximum segment size for IPv4 (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
 const HOP_LIMIT: u8 = 64;
 
 impl Socket {
-    /// A socket that begins its part of the handshake at `now`; a passive one waits for the SYN.
+    /// Creates a socket that begins its part of the handshake at `now`; a passive one waits for the SYN.
     pub fn new(now: Time, role: Role, config: &Arc<TcpConfig>, phase: Span, identity: Identity) -> Self {
         let Identity { local, remote, initial_sequence, stranger } = identity;
         let announcement = Announcement::of(config);
         let unit = 1u64 << announcement.window_scale.unwrap_or(0);
         let mut config = config.clone();
         if !config.receive_window.is_multiple_of(unit) {
-            // The header counts in units; a window that is a little larger is as good.
+            // The header gives the window in units; the window is rounded up to a whole number of them.
             let receive_window = config.receive_window.next_multiple_of(unit);
             config = Arc::new(TcpConfig { receive_window, ..(*config).clone() });
         }
@@ -131,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Lets two sockets whose configuration has no handshake know what one would have told them.
+    /// Exchanges between two sockets without a handshake the options that a handshake would exchange.
     pub fn introduce(client: &mut Self, server: &mut Self) {
         let flags = |syn, ack| Flags { syn, ack, fin: false };
         let say = |from: &mut Self, to: &mut Self, flags| {
@@ -148,19 +149,19 @@ impl Socket {
         say(server, client, flags(false, true));
     }
 
-    /// Sends a message of these bytes and of so many filling ones behind them.
+    /// Sends a message that consists of these bytes and `filling` bytes of padding.
     pub fn say(&mut self, now: Time, bytes: &[u8], filling: u64, context: Option<FlowContext>) {
         self.outbox.push(bytes, filling, self.endpoint.sender().map_or(0, Sender::una));
         self.hand_over(now, bytes.len() as u64 + filling, context, false);
     }
 
-    /// Sends so many bytes, whatever they are; after the `last` ones it closes.
+    /// Sends so many bytes of padding; after the `last` ones the socket closes its sending direction.
     pub fn fill(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
         self.outbox.push(&[], bytes, self.endpoint.sender().map_or(0, Sender::una));
         self.hand_over(now, bytes, context, last);
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     pub fn close(&mut self, now: Time) {
         if !self.closing {
             self.hand_over(now, 0, None, true);
@@ -173,7 +174,8 @@ impl Socket {
         self.tell_window(now);
     }
 
-    /// A sender begins with its own window for theirs; what theirs is may have been said before.
+    /// Passes the peer's window to a sender that has not sent yet. A new sender assumes its own receive window for the peer's; the peer may
+    /// have advertised its window before this sender existed.
     fn tell_window(&mut self, now: Time) {
         let nothing_sent = self.endpoint.sender().is_some_and(|sender| sender.stats().sent == 0);
         if let Some(window) = self.peer_window.filter(|_| self.stranger && self.open && nothing_sent) {
@@ -182,7 +184,7 @@ impl Socket {
         }
     }
 
-    /// A packet has come, with this codepoint. Its bytes are handed to `hear` when all before them have come.
+    /// Processes a packet with this ECN codepoint. Passes in-order bytes to the callback.
     pub fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Heard {
         let bits = tcp.flags();
         if self.reset || !self.may_be_meant(bits) {
@@ -213,7 +215,8 @@ impl Socket {
         }
     }
 
-    /// Without an acknowledgement there is only a SYN or a reset, and no SYN crosses another here.
+    /// Returns true if a segment may be for this connection: without ACK it must be a reset or a SYN. A SYN that crosses ours is ignored,
+    /// since simultaneous open is not supported.
     fn may_be_meant(&self, bits: TcpFlags) -> bool {
         if !self.stranger {
             return true;
@@ -223,8 +226,8 @@ impl Socket {
         bits.contains(TcpFlags::ACK) || bits.contains(TcpFlags::RST) || (syn && !crossing)
     }
 
-    /// Before the connection is open only our SYN can be acknowledged (RFC 9293, section 3.10.7.3, and 3.10.7.4 for
-    /// SYN-RECEIVED, where what is outside of the window is judged first).
+    /// Returns true if a segment acknowledges anything but our SYN before the connection is open (RFC 9293, section 3.10.7.3, and 3.10.7.4
+    /// for SYN-RECEIVED, where the check of the window comes first).
     fn is_impossible(&self, tcp: &Tcp<'_>) -> bool {
         let bits = tcp.flags();
         let acknowledges = bits.contains(TcpFlags::ACK) && !bits.contains(TcpFlags::RST);
@@ -236,8 +239,8 @@ impl Socket {
         !bits.contains(TcpFlags::SYN) && u64::from(beyond) < self.config.receive_window
     }
 
-    /// Would this SYN begin another connection behind this one, which is over? Not if it may be an old duplicate: RFC 6191, section
-    /// 2, for a SYN without timestamps.
+    /// Returns true if this SYN may open a new incarnation of this connection, which is over. The sequence number must show that the SYN is
+    /// no old duplicate: RFC 6191, section 2, for a SYN without timestamps.
     pub fn is_followed_by(&self, tcp: &Tcp<'_>) -> bool {
         let bits = tcp.flags();
         let is_new =
@@ -247,9 +250,9 @@ impl Socket {
         is_new && next.is_some_and(|next| (tcp.sequence().wrapping_sub(next) as i32) > 0)
     }
 
-    /// Where a connection between the same ends is to count from, behind this one. RFC 1122, section 4.2.2.13: a host may accept it
-    /// if it "assigns its initial sequence number for the new connection to be larger than the largest sequence number it used
-    /// on the previous connection incarnation".
+    /// Returns the initial sequence number for a new incarnation of this connection. RFC 1122, section 4.2.2.13: a host may accept it if it
+    /// "assigns its initial sequence number for the new connection to be larger than the largest sequence number it used on the previous
+    /// connection incarnation".
     pub fn numbers_behind(&self) -> u32 {
         self.isn.wrapping_add(self.outbox.end() as u32).wrapping_add(BETWEEN_CONNECTIONS)
     }
@@ -268,7 +271,7 @@ impl Socket {
         let next = self.endpoint.receiver.next();
         if self.stranger && !segment.flags.syn {
             if segment.span() == 0 && segment.seq < next {
-                // A keep-alive, or one that was overtaken.
+                // Keep-alive, or a segment that was overtaken.
                 self.answer(now);
             }
             if !self.trim(&mut segment, next) {
@@ -295,9 +298,9 @@ impl Socket {
         Heard::Segment(segment)
     }
 
-    /// They offer this window. A segment takes no more than half of the largest one that they have offered, or all of it if
-    /// that is small: who has less room than a segment would never get one (RFC 9293, section 3.8.6.2.1: "at least a fraction
-    /// Fs of the maximum window can be sent"; Linux, `tcp_bound_to_half_wnd`).
+    /// Processes the window that the peer advertises. A segment has at most half of the largest window advertised so far, or all of it if
+    /// that is small: a peer whose window is always smaller than a segment would otherwise never get one (RFC 9293, section 3.8.6.2.1: "at
+    /// least a fraction Fs of the maximum window can be sent"; Linux, `tcp_bound_to_half_wnd`).
     fn offers(&mut self, window: u32) {
         self.peer_window = Some(window);
         self.largest_window = self.largest_window.max(window);
@@ -309,7 +312,7 @@ impl Socket {
         } else {
             self.largest_window
         };
-        // What was made to fit into a window that has shrunk stays so until a whole segment fits again.
+        // Segments that were reduced to fit into a window that has shrunk stay small until a full segment fits again.
         let is_squeezed = self.config.segment_bytes < self.mss && window < self.mss;
         if !is_squeezed || fits < self.config.segment_bytes {
             self.send_segments_of(self.mss.min(fits.max(1)));
@@ -330,7 +333,7 @@ impl Socket {
         self.remote_isn.get_or_insert(tcp.sequence());
         if self.stranger {
             let most = self.translation.peer_mss().unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
-            // RFC 6691: the maximum segment size counts no options.
+            // RFC 6691: the maximum segment size does not include options.
             let times = if self.translation.uses_timestamps() { TIMESTAMPS_LEN } else { 0 };
             self.mss = self.mss.min(u32::from(most) - times);
             self.send_segments_of(self.mss);
@@ -344,7 +347,7 @@ impl Socket {
         }
     }
 
-    /// Cuts off what lies outside of the window or behind the end of their stream. False if nothing is left of it.
+    /// Removes the part of a segment that lies outside the window or after the peer's FIN. Returns false if nothing remains.
     fn trim(&self, segment: &mut Segment, next: u64) -> bool {
         if segment.span() == 0 {
             return true;
@@ -358,14 +361,14 @@ impl Socket {
             return true;
         }
         let room = end.saturating_sub(segment.seq) as u32;
-        // A FIN whose place is known is part of the end; no data stands there.
+        // A known FIN occupies the last sequence number, which carries no data.
         segment.len = if self.fin_end == Some(end) { room.saturating_sub(1) } else { room };
         segment.flags.fin = false;
         segment.len > 0
     }
 
-    /// Only a reset with exactly the number expected next ends a connection; one in the window is questioned (RFC 5961,
-    /// section 3.2).
+    /// Processes a reset. Only a reset with exactly the next expected sequence number ends the connection; one within the window gets a
+    /// challenge ACK (RFC 5961, section 3.2).
     fn on_reset(&mut self, now: Time, tcp: &Tcp<'_>) -> Heard {
         let next = self.endpoint.receiver.next() as u32;
         let expected = self.remote_isn.map(|isn| isn.wrapping_add(1).wrapping_add(next));
@@ -377,7 +380,7 @@ impl Socket {
         Heard::Nothing
     }
 
-    /// Tells a stranger where we are, but not too often.
+    /// Requests an ACK to an external peer, at most once per [`QUIET`].
     fn answer(&mut self, now: Time) {
         if self.stranger && now >= self.quiet_until {
             self.quiet_until = now + QUIET;
@@ -385,27 +388,27 @@ impl Socket {
         }
     }
 
-    /// Time has passed; true if a retransmission timer expired.
+    /// Processes the timers due at `now`. Returns true if a retransmission timer expired.
     pub fn on_time(&mut self, now: Time) -> bool {
         let expired = !self.reset && self.endpoint.on_time(now, &self.config);
         if expired
             && self.stranger
             && self.peer_window.is_some_and(|window| window < self.config.segment_bytes)
         {
-            // What is out may be beyond a window that has shrunk, and cannot be sent again.
+            // Data in flight may lie beyond a window that has shrunk, and then cannot be retransmitted.
             self.probe_at = Some(now);
         }
         expired
     }
 
-    /// The next packet to send, written to the beginning of `buffer`; its length, and what it is.
+    /// Writes the next packet to send to the beginning of `buffer`. Returns the segment and the length of the packet.
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<(Outgoing, usize)> {
         if self.reset {
             return None;
         }
         let mut out = self.endpoint.transmit(now, &self.config);
         if out.is_none() && self.asks_for_a_window(now) {
-            // RFC 9293, section 3.8.6.2.1, (4): after the override timeout what fits is sent.
+            // RFC 9293, section 3.8.6.2.1, (4): after the override timeout, as much as fits into the window is sent.
             match self.peer_window {
                 Some(window @ 1..) if window < self.config.segment_bytes => {
                     self.send_segments_of(window);
@@ -431,7 +434,8 @@ impl Socket {
         Some((out, len))
     }
 
-    /// Data waits, and either no timer runs or it has expired in vain: their window is closed, or too small. Is it time to ask?
+    /// Returns true if a window probe is due. Probes are sent if data waits and either no timer runs or the retransmission timer has
+    /// expired with a window smaller than a segment: the peer's window is closed, or too small.
     fn asks_for_a_window(&mut self, now: Time) -> bool {
         if !self.stranger || !self.open || self.endpoint.sender().is_none() || self.una() >= self.outbox.end()
         {
@@ -443,8 +447,8 @@ impl Socket {
         self.probe_at.is_some_and(|at| at <= now)
     }
 
-    /// A segment that they have already makes them say whether their window has opened. RFC 9293, section 3.8.6.1: "SHOULD
-    /// increase exponentially the interval between successive probes".
+    /// Writes a window probe: a segment that the peer already has, which the peer must answer with an ACK that gives its window. RFC 9293,
+    /// section 3.8.6.1: "SHOULD increase exponentially the interval between successive probes".
     fn probe(&mut self, now: Time, buffer: &mut [u8]) -> (Outgoing, usize) {
         self.probes += 1;
         self.probe_at = Some(now + PROBE * (1 << self.probes.min(6)));
@@ -455,7 +459,7 @@ impl Socket {
             ..Segment::default()
         };
         let mut header = self.translation.outgoing(&segment);
-        // The last byte that they have: data begins behind the SYN.
+        // Last byte that the peer has: data begins after the SYN.
         header.sequence = self.isn.wrapping_add(self.una() as u32);
         let len = self.put(header, 0, 0, buffer);
         (Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT }, len)
@@ -472,98 +476,98 @@ impl Socket {
         addresses(*self.local.ip(), *self.remote.ip())
     }
 
-    /// When to be asked again if nothing arrives.
+    /// Returns the time at which the socket must run again if no packet arrives.
     pub fn deadline(&self) -> Option<Time> {
         let probe_at = self.probe_at.filter(|_| self.una() < self.outbox.end());
         let deadlines = [self.endpoint.deadline(), probe_at];
         if self.reset { None } else { deadlines.into_iter().flatten().min() }
     }
 
-    /// Data bytes received in order.
+    /// Returns the number of data bytes received in order.
     pub fn received(&self) -> u64 {
         self.endpoint.received()
     }
 
-    /// Has the other side said that it will send no more, and has everything before that arrived?
+    /// Returns true if the peer's FIN and all data before it have arrived.
     pub fn peer_closed(&self) -> bool {
         self.endpoint.peer_closed()
     }
 
-    /// Both sides have closed and know it, or the connection was reset.
+    /// Returns true if both directions are closed and acknowledged, or the connection was reset.
     pub fn is_over(&self) -> bool {
         let done = || self.sender().is_some_and(Sender::is_done);
         self.reset || (self.closing && self.peer_closed() && done())
     }
 
-    /// How often a segment of the handshake was sent again for want of an answer.
+    /// Returns the number of retransmissions of handshake segments.
     pub fn syn_timeouts(&self) -> u32 {
         self.endpoint.syn_timeouts()
     }
 
-    /// Has this side said that it will send no more?
+    /// Returns true if the sending direction is closed.
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Bytes that this side has been handed to send, so far.
+    /// Returns the number of bytes that the application has written so far.
     pub fn written(&self) -> u64 {
         self.outbox.end()
     }
 
-    /// Is the handshake over?
+    /// Returns true if the handshake is complete.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Was it ended by a reset?
+    /// Returns true if the connection was reset.
     pub fn was_reset(&self) -> bool {
         self.reset
     }
 
-    /// The sending half, if anything was ever written.
+    /// Returns the sending half, if any data was ever written.
     pub fn sender(&self) -> Option<&Sender> {
         self.endpoint.sender()
     }
 
-    /// What a marker may know about a segment that leaves.
+    /// Returns the input of a marker for a segment that leaves.
     pub fn sending(&self, out: &Outgoing) -> Sending {
         self.endpoint.sending(out, &self.config)
     }
 
-    /// What selective packet marking may know about data that leaves.
+    /// Returns the input of selective packet marking for data that leaves.
     pub fn place(&self, seq: u64) -> Place {
         self.endpoint.place(seq)
     }
 
-    /// Its parameters.
+    /// Returns the TCP parameters.
     pub fn config(&self) -> &TcpConfig {
         &self.config
     }
 
-    /// Our address and theirs.
+    /// Returns the local and the remote address and port.
     pub fn ends(&self) -> (SocketAddrV4, SocketAddrV4) {
         (self.local, self.remote)
     }
 }
 
-/// How simulated hosts address their packets.
+/// Returns the IP header fields of a packet from a simulated host.
 pub(crate) fn addresses(from: Ipv4Addr, to: Ipv4Addr) -> Addresses {
     Addresses { source: from.into(), destination: to.into(), traffic_class: 0, hop_limit: HOP_LIMIT }
 }
 
-/// The two addresses of a connection, ours first.
+/// Local and remote address and port of a connection.
 pub(crate) type Ends = (SocketAddrV4, SocketAddrV4);
 
-/// The addresses in a TCP packet, the receiver's first.
+/// Parses a TCP packet. Returns its addresses and ports, the receiver's first, and the segment.
 pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
     ends_and_tcp(&Ip::parse(bytes).ok()?)
 }
 
-/// The same for who has read the IP header already.
+/// Parses the segment of a packet with a parsed IP header, as [`parse`] does.
 pub(crate) fn ends_and_tcp<'a>(ip: &Ip<'a>) -> Option<(Ends, Tcp<'a>)> {
     let tcp = Tcp::parse(ip.transport(ip::TCP).ok()?).ok()?;
     let (IpAddr::V4(source), IpAddr::V4(destination)) = (ip.source(), ip.destination()) else { return None };
-    // A piece of a packet is not the packet.
+    // A fragment is not a complete segment.
     if ip.fragment().is_some() {
         return None;
     }
@@ -571,13 +575,14 @@ pub(crate) fn ends_and_tcp<'a>(ip: &Ip<'a>) -> Option<(Ends, Tcp<'a>)> {
     Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
 }
 
-/// A packet whose checksums are right, or of a protocol without one that is known here.
+/// Parses a packet. Returns `None` if a checksum is wrong; a protocol whose checksum is not known passes.
 pub(crate) fn whole(packet: &[u8]) -> Option<Ip<'_>> {
     let ip = Ip::parse(packet).ok()?;
     (ip.header_is_right() && transport_is_right(&ip) != Ok(false)).then_some(ip)
 }
 
-/// The answer to a packet of a connection that nobody has (RFC 9293, section 3.10.7.1), unless it is a reset itself.
+/// Writes the reset that answers a packet for a connection that does not exist (RFC 9293, section 3.10.7.1). Returns its length; `None` if
+/// the packet is itself a reset.
 pub fn refuse(tcp: &Tcp<'_>, addresses: &Addresses, buffer: &mut [u8]) -> Option<usize> {
     let bits = tcp.flags();
     if bits.contains(TcpFlags::RST) {

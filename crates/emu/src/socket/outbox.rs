@@ -1,10 +1,10 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// What a socket sends, by place in the stream: messages that begin with bytes of their own and go on with filling ones.
+/// Data that a socket sends, by offset in the stream: messages that consist of given bytes and padding.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Those that may be sent again, in order.
+    /// Messages that may be retransmitted, in order.
     pieces: VecDeque<Piece>,
     end: u64,
 }
@@ -17,7 +17,7 @@ struct Piece {
 }
 
 impl Outbox {
-    /// A message of these bytes and of so many filling ones; what lies before `una` is needed no more.
+    /// Appends a message of these bytes and so many bytes of padding. Releases the messages that end before `una`.
     pub(crate) fn push(&mut self, bytes: &[u8], filling: u64, una: u64) {
         while self.pieces.front().is_some_and(|piece| piece.end <= una) {
             self.pieces.pop_front();
@@ -27,12 +27,12 @@ impl Outbox {
         self.pieces.push_back(Piece { start, bytes: bytes.to_vec(), end: self.end });
     }
 
-    /// Behind everything that was pushed.
+    /// Returns the end of all data.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// So many bytes from this place on.
+    /// Returns `len` bytes from this offset on.
     pub(crate) fn bytes(&self, seq: u64, len: usize) -> Cow<'_, [u8]> {
         if len == 0 {
             return Cow::Borrowed(&[]);
@@ -59,26 +59,26 @@ impl Outbox {
 }
 
 impl Piece {
-    /// So many of its bytes from this place on, if all of them are its own, or all of them filling.
+    /// Returns `len` bytes from this offset on, if all of them are given bytes or all of them are padding.
     fn get(&self, seq: u64, len: usize) -> Option<&[u8]> {
         let at = usize::try_from(seq.checked_sub(self.start)?).ok()?;
         if at < self.bytes.len() {
             return self.bytes.get(at..at.checked_add(len)?);
         }
-        // Behind a header a document begins; without one, the place in the stream counts.
+        // The padding of a message with a header counts from the end of the header, else from the beginning of the stream.
         let base = if self.bytes.is_empty() { 0 } else { self.start + self.bytes.len() as u64 };
         let filling = FILLING.get(((seq - base) % PERIOD) as usize..)?.get(..len);
         filling.filter(|_| seq + len as u64 <= self.end)
     }
 }
 
-/// What documents are filled with: the alphabet, by place.
+/// Padding of documents: the letter of the alphabet at an offset.
 pub fn filling(at: u64) -> u8 {
     b'a' + (at % PERIOD) as u8
 }
 
 const PERIOD: u64 = 26;
-/// Enough of it for any segment.
+/// Padding for any segment.
 static FILLING: [u8; (1 << 16) + PERIOD as usize] = {
     let mut bytes = [0; (1 << 16) + PERIOD as usize];
     let mut at = 0;

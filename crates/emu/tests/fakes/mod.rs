@@ -1,4 +1,4 @@
-//! A clock that is late, and devices whose packets are known beforehand.
+//! Clock that is late, and devices with scripted packets.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
@@ -14,20 +14,20 @@ use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// Time that passes only while somebody sleeps, and then a little more than asked.
+/// Clock that advances only during a sleep, by a little more than requested.
 #[derive(Clone, Debug)]
 pub(crate) struct LateClock {
     now: Rc<Cell<Time>>,
-    /// When packets come, so that a sleep ends then.
+    /// Arrival times of packets, which end a sleep.
     alarms: Rc<RefCell<Vec<Time>>>,
     lateness: Rc<RefCell<Vec<Span>>>,
     sleeps: Rc<Cell<usize>>,
-    /// When the last one should have ended.
+    /// Time at which the last sleep was due to end.
     ended: Rc<Cell<Time>>,
 }
 
 impl LateClock {
-    /// A clock at zero. The `n`-th sleep ends by the `n`-th `lateness` too late, then from the start again.
+    /// Creates a clock at zero. The `n`-th sleep ends late by the `n`-th element of `lateness`, which repeats.
     pub(crate) fn new(mut alarms: Vec<Time>, lateness: Vec<Span>) -> Self {
         alarms.sort_unstable_by(|a, b| b.cmp(a));
         Self {
@@ -64,13 +64,13 @@ impl Clock for LateClock {
     }
 }
 
-/// A device.
+/// Device with scripted arrivals.
 #[derive(Debug)]
 pub(crate) struct Script {
     clock: LateClock,
-    /// What comes and when, the last first.
+    /// Arrival times and packets, in reverse order.
     incoming: Vec<(Time, Vec<u8>)>,
-    /// The first bytes of what was written.
+    /// First bytes of each packet written.
     pub(crate) written: Vec<[u8; 24]>,
 }
 
@@ -81,7 +81,7 @@ impl Script {
         Self { clock: clock.clone(), incoming, written }
     }
 
-    /// Room for what others will send.
+    /// Reserves space for packets from other devices.
     pub(crate) fn with_room(mut self, packets: usize) -> Self {
         self.written.reserve(packets);
         self
@@ -109,7 +109,7 @@ impl PacketIo for Script {
     }
 }
 
-/// An IPv4 packet to 10.0.0.`to`, from the other side, with a number in its identification field.
+/// Returns an IPv4 packet to 10.0.0.`to` from the other end, with a number in its identification field.
 pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     let mut bytes = vec![0; len.max(24)];
     bytes[0] = 0x45;
@@ -122,7 +122,7 @@ pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     bytes
 }
 
-/// A link between 10.0.0.1, inside, and 10.0.0.2 in real time, with these devices.
+/// Creates a link in real time between 10.0.0.1, inside, and 10.0.0.2 with these devices.
 pub(crate) fn emulator<I: PacketIo, W: Watch>(
     link: &LinkTopology,
     seed: u64,
@@ -137,7 +137,7 @@ pub(crate) fn emulator<I: PacketIo, W: Watch>(
     bridge_or_router(link, seed, clock, [inside, outside], routing, 1500, with, watch)
 }
 
-/// The same with another way to find the way, and packets of up to `mtu` bytes.
+/// Creates a link with this routing and packets of up to `mtu` bytes.
 #[expect(clippy::too_many_arguments, reason = "all that an emulator is made of")]
 pub(crate) fn bridge_or_router<I: PacketIo, W: Watch>(
     link: &LinkTopology,

@@ -1,4 +1,4 @@
-//! Simulated hosts that hear anything. What they do does not matter here, only that they go on, and within bounds.
+//! Simulated hosts with arbitrary input. The tests only require that they continue, within bounds.
 
 use catnip_base::{Span, Time};
 use catnip_emu::datapath::frames::{Arrival, Delivery, Outside};
@@ -12,7 +12,7 @@ use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBl
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-/// Reads numbers from bytes; zeros behind their end.
+/// Reader of numbers from bytes; zeros follow the end.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -24,7 +24,7 @@ impl Script<'_> {
     fn word(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
-    /// A distance, sent as a signed word.
+    /// Reads a distance, sent as a signed word.
     fn near(&mut self) -> u32 {
         i32::from(self.word() as i16) as u32
     }
@@ -38,30 +38,30 @@ impl Script<'_> {
 }
 
 const OURS: u32 = 1000;
-/// Where the other side begins to count, unless its first SYN that is taken says otherwise.
+/// Initial sequence number of the peer, unless the first accepted SYN has another one.
 const THEIRS: u32 = u32::MAX - 500;
-/// More packets than this at one moment are a loop.
+/// Largest number of packets sent at one time; more are a loop.
 const MOST_AT_ONCE: usize = 5000;
 
-/// What a socket has made of a script.
+/// Result of a script for a socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// One letter per packet of the script: what it was for the socket. S for a segment, R for a reset.
+    /// One letter per packet of the script with its effect on the socket: S for a segment, R for a reset, I for an impossible
+    /// acknowledgement.
     pub(crate) heard: String,
-    /// Bytes that were handed on.
+    /// Number of bytes passed on.
     pub(crate) bytes: u64,
-    /// Flags of the packets that were sent, each after a space.
+    /// Flags of the packets sent, each after a space.
     pub(crate) sent: String,
 }
 
-/// Does what a script says with one socket. Its first byte: bit 0 says that the socket waits for a SYN. Then come
-/// commands, one byte (modulo 5) and what belongs to it:
+/// Executes a script with one socket. Bit 0 of its first byte is 1 if the socket waits for a SYN. Commands follow, each one byte (modulo 5)
+/// and its parameters, with their lengths in bytes:
 /// - 0: any bytes as a segment: length (1), bytes;
-/// - 1: a segment: flags (1), distance of its sequence number from the next one expected (2), or for a SYN from that of
-///   the SYN that was taken, distance of its acknowledgement from the end of what the socket has sent (2), window (2),
-///   length (2), options (1);
+/// - 1: a segment: flags (1), distance of its sequence number from the next one expected (2), or for a SYN from that of the accepted SYN,
+///   distance of its acknowledgement from the end of the data that the socket has sent (2), window (2), length (2), options (1);
 /// - 2: time passes: in units of 50 ms (1), or up to the next deadline if 0;
-/// - 3: the host writes: hundreds of bytes (1), of which the last bit says that it closes;
+/// - 3: the host writes: number of hundreds of bytes in the upper seven bits, close of the sending direction in the lowest one (1);
 /// - 4: an acknowledgement with three blocks: distances of their starts and ends from the acknowledgement (12).
 pub(crate) fn socket(script: &[u8]) -> Trace {
     let mut script = Script(script);
@@ -121,19 +121,19 @@ fn options_of(bits: u8) -> TcpOptions {
     }
 }
 
-/// The other side of a socket.
+/// Peer of a socket.
 struct Peer {
     socket: Socket,
     now: Time,
-    /// End of what the socket has sent.
+    /// End of the data that the socket has sent.
     acknowledgement: u32,
     heard: String,
     bytes: u64,
     sent: String,
     closed: bool,
-    /// The number of the SYN that the socket has taken.
+    /// Sequence number of the SYN that the socket has accepted.
     syn: Option<u32>,
-    /// Bytes came of which nobody knows what they should be.
+    /// True if a segment of arbitrary bytes had an effect, so that the content of the stream is unknown.
     strange: bool,
 }
 
@@ -161,7 +161,7 @@ impl Peer {
     fn segment(&mut self, flags: TcpFlags, seq: u32, ack: u32, window: u16, len: u16, options: TcpOptions) {
         let next = self.socket.received() + u64::from(self.socket.peer_closed());
         let (first, near) = (self.syn.unwrap_or(THEIRS), i64::from(seq as i32));
-        // What a SYN carries begins behind it, wherever that is.
+        // Data in a SYN begins after the SYN, regardless of its sequence number.
         let (base, offset) = match flags.contains(TcpFlags::SYN) {
             true if self.syn.is_none() => (first, 0),
             true => (first, near as u64),
@@ -233,15 +233,14 @@ impl Peer {
     }
 }
 
-/// Packets from a real host into a whole world, and what comes back. A script has commands of one byte (modulo 4) and
-/// what belongs to it:
+/// Executes a script that sends packets of an external host into a whole world. Each command is one byte (modulo 4) and its parameters,
+/// with their lengths in bytes:
 /// - 0: any bytes: length (1), bytes;
-/// - 1: an answer to the last packet that came: flags (1), distances of its two numbers from what would be right (4),
-///   length (2);
+/// - 1: an answer to the last packet received: flags (1), distances of its two numbers from the correct ones (4), length (2);
 /// - 2: time passes, in units of 50 ms (1);
 /// - 3: a SYN from this port (2) to that port (2) of that host (1).
 ///
-/// Gives the number of packets that came out at the real host.
+/// Returns the number of packets that the external host has received.
 pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
     let Some(real) = plan.real_nodes().first().map(|real| real.node) else { return 0 };
     let mut world = catnip_emu::emulate::world(plan, 1, 1500, Wall::default(), ());
@@ -283,7 +282,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
     world.medium().outside.count
 }
 
-/// Keeps the last packet that came out.
+/// Output that keeps the last packet.
 #[derive(Debug, Default)]
 struct Wall {
     last: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What the program says of itself, and what it refuses, before there is a link; and what goes where once there is one.
+//! Command line: help, version and errors before a link exists, and outputs of a run.
 
 use crate::skip::skipped;
 use std::fs::{self, File};
@@ -44,7 +44,7 @@ fn help_has_usage_options_examples_and_exit_codes_in_this_order() {
             assert!(help.contains(option), "{option}: {help}");
         }
         assert!(!help.contains(" <"), "values are named as click names them: {help}");
-        // Longer are only words that cannot be divided.
+        // Only lines without spaces may be longer.
         let divisible = |line: &&str| line.trim().contains(' ');
         let options = help.split("\nExamples:").next().unwrap();
         let longest = options.lines().filter(divisible).map(|line| line.chars().count()).max();
@@ -83,7 +83,7 @@ fn a_pipe_that_ends_while_help_is_written_ends_it_quietly() {
         let output = emulator(&[name, "--help"]).stdout(writer).output().unwrap();
         assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{name}");
     }
-    // Nor does it matter who reads errors.
+    // A closed standard error does not matter either.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     assert_eq!(emulator(&["link"]).stderr(writer).status().unwrap().code(), Some(2));
@@ -128,7 +128,7 @@ fn standard_output_is_for_one_thing_only() {
     refused(&asked, "--json and --counters -: both want standard output");
 }
 
-/// A folder that is gone at the end, with a scenario of a hundred milliseconds in it.
+/// Temporary folder with a short scenario.
 struct Lab(PathBuf);
 
 impl Lab {
@@ -165,7 +165,7 @@ fn a_folder_in_which_something_is_or_nothing_can_be_is_refused_before_the_run() 
         ("file", "error: file: cannot write it: File exists"),
         ("/proc/catnip", "error: /proc/catnip: cannot write it: "),
     ] {
-        // Of a run there would be notes.
+        // A run would print notes.
         let output = lab.emulate(&["--out", folder]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! The command line.
+//! Tests of the command line.
 
 mod command_line;
 #[path = "../skip/mod.rs"]

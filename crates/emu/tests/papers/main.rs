@@ -1,4 +1,4 @@
-//! Whole scenarios in the emulator's world.
+//! Tests of whole scenarios in the emulator's world.
 
 #[path = "../../../lab/tests/brief/mod.rs"]
 mod brief;

@@ -1,4 +1,4 @@
-//! Without real hosts the emulator is the simulator, event by event, whatever the clock does.
+//! Equality of the emulator without external hosts and the simulator, event by event, regardless of the clock.
 
 use crate::brief::brief;
 use crate::results::{column, told};
@@ -21,7 +21,7 @@ use std::process::Command;
 #[derive(Debug, Default)]
 struct Log(Vec<(Time, Told)>);
 
-/// What a run tells.
+/// Recorded event of a run.
 #[derive(Debug, PartialEq)]
 enum Told {
     Event(Event),
@@ -38,7 +38,8 @@ impl Watch for Log {
     }
 }
 
-/// The same run by the simulator and, over real packets, by the emulator, which is told of time in steps of any length.
+/// Compares a run of the simulator with the same run of the emulator over real packets, advanced in steps of random length. Returns the
+/// number of events.
 #[track_caller]
 fn compare(scenario: &Scenario, variant: &str, seed: u64) -> usize {
     let plan = brief(scenario.plan(variant).unwrap());
@@ -96,7 +97,7 @@ fn a_bulk_transfer_with_losses_is_the_simulators_segment_by_segment() {
     }
 }
 
-/// Every packet as it leaves its host.
+/// Watch that keeps every packet as it leaves its host.
 #[derive(Debug, Default)]
 struct Leaving(Vec<(Time, Vec<u8>)>);
 
@@ -110,8 +111,8 @@ impl Watch for Leaving {
     }
 }
 
-/// Whence, how treated, and the header of a segment of the one connection in numbers that count from both SYNs, with the length
-/// of its data. Ports are as one likes; only a socket says what is to be handed over at once.
+/// Returns the source, the traffic class, the header and the data length of a segment, with sequence numbers relative to both SYNs. Ports
+/// are set to zero, since they are arbitrary, and PSH is removed, since only a socket sets it.
 fn shown(bytes: &[u8], initial: &mut BTreeMap<IpAddr, u32>) -> (IpAddr, u8, TcpHeader, usize) {
     let ip = Ip::parse(bytes).unwrap();
     let tcp = Tcp::parse(ip.transport(ip::TCP).unwrap()).unwrap();
@@ -171,7 +172,7 @@ fn a_capture_of_the_simulator_has_the_packets_of_the_emulator() {
     }
 }
 
-/// Typists, readers and downloads over one lossy link, in both directions.
+/// Scenario with Telnet, Web and FTP traffic over one lossy link, in both directions.
 const TALK: &str = concat!(
     "duration = '30s'\n",
     include_str!("../../../lab/tests/lossy_link.toml"),
@@ -236,7 +237,7 @@ fn every_scenario_of_the_simulator_is_the_same_in_the_emulator() {
     for path in scenarios::all() {
         let scenario = Scenario::load(&path).unwrap();
         let variants: Vec<&str> = scenario.variants().filter(|name| scenario.plan(name).is_ok()).collect();
-        // The first and the last one.
+        // Compares the first and the last variant.
         for variant in variants.first().into_iter().chain(variants[1.min(variants.len())..].last()) {
             println!("{} {variant}", path.display());
             compared += compare(&scenario, variant, 1);

@@ -1,4 +1,4 @@
-//! The log of a link read back, and the same network driven by the recorded arrivals alone.
+//! Parser of the log of a link, and replay of the recorded arrivals in the same network without an emulator.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
@@ -7,36 +7,36 @@ use catnip_net::{Colour, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Pack
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, Watch};
 
-/// The columns of a log.
+/// Columns of a log.
 const HEADER: &str = "event,time_ns,number,edge,flow,len_bytes,priority,ecn,reason,lateness_ns";
 
-/// A packet that entered a network.
+/// Packet that entered a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// When.
+    /// Time of entry.
     pub(crate) at: Time,
-    /// Counted from 0 in order of arrival at any edge.
+    /// Number in order of arrival at any edge, from 0.
     pub(crate) number: u64,
-    /// Number of the node at which it came in.
+    /// Number of the node of entry.
     pub(crate) edge: u32,
-    /// What a fair queue tells it by.
+    /// Flow hash for fair queueing.
     pub(crate) flow: u16,
-    /// Bytes.
+    /// Length, bytes.
     pub(crate) len: u32,
-    /// Loss priority.
+    /// Priority.
     pub(crate) colour: Colour,
     /// ECN codepoint.
     pub(crate) ecn: Ecn,
 }
 
-/// What became of a packet.
+/// Departure or drop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct End {
-    /// When: the ideal time of a departure, the time of a drop.
+    /// Ideal time of a departure, or time of a drop.
     pub(crate) at: Time,
-    /// Which packet.
+    /// Number of the packet.
     pub(crate) number: u64,
-    /// Nothing if it came out; else the name of the reason why not.
+    /// Name of the reason of a drop; `None` for a departure.
     pub(crate) dropped: Option<&'static str>,
 }
 
@@ -44,17 +44,17 @@ fn reason(why: DropReason) -> &'static str {
     DropReason::NAMES[why as usize].1
 }
 
-/// Keeps everything in memory.
+/// Watch that keeps all arrivals, departures and drops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    /// What entered.
+    /// Packets that entered.
     pub(crate) arrivals: Vec<Arrival>,
-    /// What became of it, in the order in which the host heard of it.
+    /// Departures and drops, in order of the events.
     pub(crate) ends: Vec<End>,
 }
 
 impl Memory {
-    /// What became of the packets, in order of time and number.
+    /// Returns the departures and drops, in order of time and number.
     pub(crate) fn sorted_ends(mut self) -> Vec<End> {
         self.ends.sort_unstable();
         self.ends
@@ -91,8 +91,8 @@ fn arrival(origin: &Origin, packet: &Packet) -> Arrival {
     }
 }
 
-/// Drives a network by recorded arrivals, as the simulator does, up to the time `until`. Edge `n` sends from the first to
-/// the second one of the `n`-th of `ways`, between which there must be a way.
+/// Replays recorded arrivals in a network up to the time `until`, as the simulator does. Edge `n` sends from the first node of the `n`-th
+/// of `ways` to the second, between which there must be a route.
 pub(crate) fn replay(
     mut fabric: Fabric,
     ways: &[[NodeId; 2]],
@@ -125,7 +125,7 @@ pub(crate) fn replay(
     fates.1
 }
 
-/// Reads a log: the arrivals, what became of them, and when the run ended.
+/// Parses a log. Returns the arrivals, departures and drops, and the end time of the run.
 pub(crate) fn read_log(text: &str) -> Result<(Memory, Time), String> {
     let mut memory = Memory::default();
     let mut end = Time::ZERO;

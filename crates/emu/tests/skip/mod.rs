@@ -1,15 +1,15 @@
-//! What a test does that cannot run on this machine.
+//! Reports of tests that cannot run on this machine.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Says that this test, or a part of it, does not run here and why: on standard error, even where the output of tests
-/// that pass is not shown, and in the file that `CATNIP_SKIPPED` names, which `make test` counts at its end.
+/// Reports that this test, or a part of it, is skipped, and why: on standard error, even where the output of passed tests is hidden, and in
+/// the file that `CATNIP_SKIPPED` names, which `make test` counts at its end.
 pub(crate) fn skipped(why: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     let line = format!("{}::{test}: {}\n", env!("CARGO_CRATE_NAME"), why.trim().replace('\n', " "));
-    // Where nobody can read it, nobody needs it.
+    // A failed write to standard error does not matter.
     let _ = write!(std::io::stderr(), "skipped {line}");
     if let Some(file) = std::env::var_os("CATNIP_SKIPPED") {
         let file = OpenOptions::new().append(true).create(true).open(file);

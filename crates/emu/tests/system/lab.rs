@@ -1,4 +1,4 @@
-//! A folder for a scenario and its results, and how they are read.
+//! Folder for a scenario and its results, and readers of the results.
 
 use crate::results::told;
 use crate::skip::skipped;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
-/// Timing tests take turns.
+/// Lock that serializes timing tests.
 pub(crate) static TURN: Mutex<()> = Mutex::new(());
 
-/// A folder for a scenario and its results.
+/// Folder for a scenario and its results.
 pub(crate) struct Lab {
     pub(crate) dir: PathBuf,
     _turn: MutexGuard<'static, ()>,
@@ -25,7 +25,7 @@ impl Drop for Lab {
 }
 
 impl Lab {
-    /// Nothing if this machine cannot have real hosts; then it says why.
+    /// Opens a folder. Returns `None`, and reports why, if this machine cannot run external hosts.
     pub(crate) fn open(name: &str) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let dir = std::env::temp_dir().join(format!("catnip-emulate-test-{}-{name}", std::process::id()));
@@ -41,7 +41,7 @@ impl Lab {
         None
     }
 
-    /// Being late fails no test; being wrong does.
+    /// Returns the command of a run. The tolerance is so large that lateness fails no test.
     pub(crate) fn emulate(&self, scenario: &str, options: &[&str]) -> Command {
         let file = self.dir.join("scenario.toml");
         fs::write(&file, scenario).unwrap();
@@ -50,7 +50,7 @@ impl Lab {
         command
     }
 
-    /// A run of no interest, started by the words of `by`.
+    /// Runs an unrelated scenario, with the words of `by` in front of the command.
     pub(crate) fn another_run(&self, by: &str) {
         let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
         let emulate = self.emulate(&scenario(nodes, "", ""), &["-q"]);
@@ -59,7 +59,7 @@ impl Lab {
         assert!(command.args(words).args(emulate.get_args()).status().unwrap().success());
     }
 
-    /// The tables and the certificate of a run, which must be conclusive.
+    /// Returns the tables and the certificate of a run, which must succeed and account for all packets.
     #[track_caller]
     pub(crate) fn results(&self, scenario: &str) -> Value {
         let output = self.emulate(scenario, &["--json"]).output().unwrap();
@@ -83,7 +83,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
 }
 
-/// A link between the nodes a and b.
+/// Returns a scenario with a link between the nodes a and b.
 pub(crate) fn scenario(nodes: &str, link: &str, rest: &str) -> String {
     format!(
         "id = 'X'\ntitle = 'x'\nduration = '60s'\n[node]\n{nodes}\n[link.ab]\nfrom = 'a'\nto = 'b'\n\
@@ -101,7 +101,7 @@ pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> String {
     format!("{digest:016x}")
 }
 
-/// A real client, and what it says to a simulated server of a traffic group; the run ends with it.
+/// Runs a program as an external client of a simulated server of a traffic group. The end of the program ends the run.
 pub(crate) fn python_client(lab: &Lab, program: &str, traffic: &str) -> Value {
     fs::write(lab.dir.join("client.py"), program).unwrap();
     let nodes = "a = { kind = 'host' }\nb = { kind = 'host', ends_run = true, \
@@ -109,7 +109,7 @@ pub(crate) fn python_client(lab: &Lab, program: &str, traffic: &str) -> Value {
     lab.results(&scenario(nodes, "", traffic))
 }
 
-/// The same the other way round: a real server at a port.
+/// Runs a program as an external server at a port.
 pub(crate) fn python_server(lab: &Lab, program: &str, port: u16, traffic: &str) -> Value {
     fs::write(lab.dir.join("server.py"), program).unwrap();
     let nodes = format!(

@@ -1,4 +1,4 @@
-//! How a run ends, and what it leaves behind: nothing.
+//! End of a run: exit codes, and removal of processes and files.
 
 use crate::lab::{Lab, scenario};
 use crate::results::{column, told};
@@ -48,7 +48,7 @@ fn user() -> u32 {
     fs::metadata("/proc/self").unwrap().uid()
 }
 
-/// Processes that have this word on their command line.
+/// Returns the number of processes with this word on their command line.
 fn processes_with(word: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let has_word = |entry: &fs::DirEntry| {
@@ -63,7 +63,7 @@ fn nothing_is_left_behind() {
     let Some(lab) = Lab::open("cleanup") else { return };
     let mark = format!("60.{}", std::process::id());
     let said = lab.dir.join("documents");
-    // It starts another process in the background, which ignores polite requests.
+    // The server starts a background process that ignores SIGTERM, SIGHUP and SIGINT.
     let server = format!(
         "echo $CATNIP_DOCUMENTS > {}; (trap '' TERM HUP INT; sleep {mark}; sleep {mark}) & exec sleep {mark}",
         said.display()
@@ -77,7 +77,7 @@ fn nothing_is_left_behind() {
         wait_until("the commands start", || processes_with(&mark) >= 3);
         let documents = PathBuf::from(fs::read_to_string(&said).unwrap().trim());
         assert!(documents.exists());
-        // Another run does not take them for left over ones, even if it knows no process of ours.
+        // Another run does not remove the documents, even if it cannot see the processes of this run.
         let rights = if user() == 0 { "" } else { "--user --map-root-user" };
         lab.another_run(&format!("unshare {rights} --pid --fork --mount-proc"));
         assert!(documents.exists());
@@ -85,7 +85,7 @@ fn nothing_is_left_behind() {
         assert_eq!(emulator.wait().unwrap().code(), code, "{signal}");
         wait_until("all processes end", || processes_with(&mark) == 0);
         if signal == libc::SIGKILL {
-            // The next run removes what this one could not.
+            // The next run removes the documents that the killed run has left behind.
             lab.another_run("");
         }
         assert!(!documents.exists(), "{signal}");
@@ -114,7 +114,7 @@ fn servers_that_change_their_user_read_the_documents() {
     if Command::new("nginx").arg("-v").output().is_err() {
         return skipped("nginx is not installed");
     }
-    // Its master is who started it, its workers are those of the distribution.
+    // The master process runs as the current user, the workers as the distribution's user.
     let server = "cd $CATNIP_DOCUMENTS; printf %s \
                   'daemon off; pid nginx.pid; events {} http { access_log off; server { listen 80; root .; } }' \
                   > nginx.conf; exec nginx -p $PWD -c $PWD/nginx.conf -e stderr";
@@ -148,7 +148,7 @@ fn documents_are_not_put_where_somebody_else_waits_for_them() {
     {
         let emulate = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
         let mut command = Command::new("sh");
-        // The emulator is the same process, so its number is known before it starts.
+        // The shell becomes the emulator by exec, so the process ID is known before the emulator starts.
         command.arg("-c").arg(format!("umask 077; {trap}; exec \"$0\" \"$@\""));
         command.arg(emulate.get_program()).args(emulate.get_args()).env("TMPDIR", &lab.dir);
         let output = command.output().unwrap();
@@ -162,7 +162,7 @@ fn documents_are_not_put_where_somebody_else_waits_for_them() {
         names.push(name.to_string());
     }
     assert!(names.iter().all(|name| !Path::new(name).exists()), "{names:?}");
-    // Nobody could have foreseen the second one from the first, or either from the number of a process.
+    // The second name cannot be predicted from the first, and neither from a process ID.
     assert_ne!(names[0], names[1]);
     assert!(names.iter().all(|name| !name.ends_with("-0")), "{names:?}");
 }

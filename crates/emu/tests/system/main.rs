@@ -1,5 +1,5 @@
-//! Whole scenarios in real time, with real programs in namespaces of this machine; being late fails none of them. Where there are
-//! no TUN devices or namespaces, they say so.
+//! Tests of whole scenarios in real time, with real programs in namespaces of this machine. Lateness fails no test. Where TUN devices or
+//! namespaces are missing, the tests report that they are skipped.
 
 mod lab;
 mod life;

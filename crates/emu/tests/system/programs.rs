@@ -1,4 +1,4 @@
-//! Real programs at one end of simulated connections: what they send comes whole.
+//! Tests with real programs at one end of simulated connections: all data arrives complete.
 
 use crate::lab::{Lab, PYTHON, fnv1a, python_client, python_server, scenario};
 use crate::results::{column, told};
@@ -58,8 +58,7 @@ fn twenty_simulated_clients_fetch_the_ten_pages_from_a_real_server() {
     assert!(sum("dropped_low") > 20.0, "the queue is too short for so many");
     let (high, low) = (sum("dropped_high") / sum("arrived_high"), sum("dropped_low") / sum("arrived_low"));
     assert!(high < 0.6 * low, "HIGH packets are kept: {high} and {low} lost");
-    // HTTP/1.1: two connections per client that outlive its pages, with or without requests that wait for answers, or new ones
-    // for each page.
+    // HTTP/1.1: two connections per client that outlive its pages, with or without pipelining, or new connections for each page.
     for (keys, connections) in
         [("", 40..=40), ("\npipelining = true", 40..=40), ("\nkeep_alive = false", 300..=400)]
     {
@@ -107,7 +106,7 @@ exit(42)";
     assert_eq!(output.status.code(), Some(42), "{}", told(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "172.16.4.2\n");
     let body = fs::read(lab.dir.join("got-100000")).unwrap();
-    // Behind the header the alphabet goes on.
+    // The body continues the alphabet.
     assert!(body.windows(2).all(|pair| pair[1] == if pair[0] == b'z' { b'a' } else { pair[0] + 1 }));
     let table = SerializedFileReader::new(fs::File::open(lab.dir.join("out/connections.parquet")).unwrap());
     let integers = |row: Result<Row, _>| -> Vec<(String, u64)> {
@@ -155,7 +154,7 @@ fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
     let output = lab.emulate(&scenario(&nodes, "", ""), &[]).output().unwrap();
     assert!(output.status.success(), "{}", told(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "50000\n");
-    // Nobody listens at the real host.
+    // No program listens at the external host.
     let nodes = "a = { kind = 'host', real = true }\nb = { kind = 'host' }";
     let traffic = "[traffic.file]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'";
     let results = lab.results(&scenario(nodes, "", traffic));
@@ -164,7 +163,7 @@ fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
     assert!(column(&results, "runs", "duration_s")[0] < 5.0);
 }
 
-/// A simulated server that speaks HTTP/1.1.
+/// Scenario with a simulated server for HTTP/1.1.
 const WEB_SERVER: &str = "
 [traffic.web]
 kind = 'web'
@@ -184,7 +183,7 @@ image_bytes = { distribution = 'constant', value = 1 }
 #[test]
 fn a_real_server_answers_what_a_trace_asks_of_it() {
     let Some(lab) = Lab::open("trace") else { return };
-    // The second one ends with a FIN of the server, of which a real one knows nothing.
+    // In the trace, the second connection ends with a FIN of the server; the external server does not follow the trace.
     let trace = "SEQ 100000 2 0 0\n> 9\nt 1\n< 40000\nt 300000\n> 9\nt 1\n< 5000\n\
                  SEQ 200000 1 0 1\n> 9\nt 1\n< 300\nt 100\n";
     fs::write(lab.dir.join("asked.cvec"), trace).unwrap();
@@ -217,13 +216,13 @@ fn what_a_simulated_server_sends_to_a_real_client_comes_in_bursts() {
     let [number, bytes, first, idle, sent] =
         ["number", "bytes", "first_byte", "idle_s", "sent"].map(|name| column(&results, "bursts", name));
     assert_eq!((number, first[0], first[1]), (vec![0.0, 1.0], 0.0, bytes[0]));
-    // A head and the body.
+    // Header and body.
     assert!(bytes.iter().all(|bytes| (1020.0..1300.0).contains(bytes)), "{bytes:?}");
     assert_eq!(sent, [1.0, 1.0]);
     assert!(idle[0] < 0.4 && idle[1] > 0.4, "{idle:?}");
 }
 
-/// Reads answers from a file, and knows what bodies should be.
+/// Python functions that send requests, read responses from a file, and return expected bodies.
 const READ_ANSWERS: &str = "
 import http.client, os, socket
 host = os.environ['CATNIP_A']
@@ -316,9 +315,9 @@ while True:
                    pause_s = { distribution = 'constant', value = 0.1 }";
     let results = python_server(&lab, server, 7, traffic);
     let mut delays = column(&results, "echoes", "time_s");
-    // The last one may be on its way when the run ends.
+    // The last echo may be in the network when the run ends.
     delays.retain(|delay| !delay.is_nan());
-    // A keystroke every 100 ms for 4 s; an echo takes two ways of 5 ms and 2 x 132 bytes at 10 Mbit/s, and the server's time.
+    // A keystroke is sent every 100 ms for 4 s; an echo takes twice the delay of 5 ms, 2 x 132 bytes at 10 Mbit/s, and the server's time.
     assert!((30..=40).contains(&delays.len()), "{} echoes", delays.len());
     assert!(delays.iter().all(|delay| *delay > 0.0102), "{delays:?}");
     let median = {
@@ -352,7 +351,7 @@ assert file.read() == much
     assert_eq!(column(&results, "connections", "whole"), [1.0]);
 }
 
-/// A client that reads two documents and a part of a third, over one connection.
+/// Client that reads two documents and a part of a third over one connection.
 const IMPATIENT: &str = "
 import os, socket
 talk = socket.create_connection((os.environ['CATNIP_A'], 80), 30)
@@ -384,7 +383,7 @@ image_bytes = 'constant:value=1'
 #[test]
 fn what_a_real_client_does_not_read_to_the_end_has_a_row_with_what_it_got() {
     let Some(lab) = Lab::open("impatient") else { return };
-    // What has come and was not read makes the kernel reset the connection.
+    // Unread data makes the kernel reset the connection.
     let closes = format!("{IMPATIENT}\nfile.close()\ntalk.close()\n");
     let breaks_off = python_client(&lab, &closes, ANY_DOCUMENT);
     let stays = format!("{IMPATIENT}\nimport time\ntime.sleep(60)\n");
@@ -406,7 +405,7 @@ fn what_a_real_client_does_not_read_to_the_end_has_a_row_with_what_it_got() {
 #[test]
 fn each_of_two_answers_in_one_segment_belongs_to_its_own_object() {
     let Some(lab) = Lab::open("pair") else { return };
-    // The answers to ten pipelined requests are sent at once; each second one is a refusal.
+    // The responses to ten pipelined requests are sent at once; every second one has status 404.
     let server = "
 import http.server
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -440,7 +439,7 @@ http.server.ThreadingHTTPServer(('', 80), Handler).serve_forever()
     assert_eq!(column(&results, "objects", "status"), status.collect::<Vec<f64>>());
 }
 
-/// Two pages of eleven objects, over connections that stay open.
+/// Scenario with two pages of eleven objects over persistent connections.
 const READERS: &str = "
 [traffic.web]
 kind = 'web'
@@ -458,7 +457,7 @@ images = { distribution = 'constant', value = 10 }
 image_bytes = { distribution = 'uniform', minimum = 1, maximum = 9000 }
 ";
 
-/// Answers a path that is a number with so many bytes.
+/// Server that answers a path that is a number with so many bytes.
 const PYTHON_SERVER: &str = "
 import http.server
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -510,7 +509,7 @@ fn a_real_server_may_answer_in_chunks() {
 #[test]
 fn what_a_real_server_leaves_unanswered_is_asked_for_again() {
     let Some(lab) = Lab::open("limit") else { return };
-    // It closes behind its third answer, and says so before or not.
+    // The server closes after its third response, with or without announcing it.
     for (says, pipelining) in [("True", false), ("False", false), ("True", true), ("False", true)] {
         let answer = format!(
             "
@@ -528,7 +527,7 @@ fn what_a_real_server_leaves_unanswered_is_asked_for_again() {
         let traffic = READERS.replace("http = '1.1'", &format!("http = '1.1'\npipelining = {pipelining}"));
         let results = python_server(&lab, &server, 80, &traffic);
         all_objects_are_whole(&results);
-        // Three answers for each connection, but perhaps the last ones.
+        // Each connection carries three responses, except possibly the last ones.
         let connections = column(&results, "connections", "status").len();
         assert!((8..=10).contains(&connections), "{connections}");
     }

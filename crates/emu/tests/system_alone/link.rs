@@ -1,6 +1,6 @@
-//! Links between real namespaces. They need TUN devices and namespaces; where there are none, the tests say so.
+//! Links between namespaces. Where TUN devices or namespaces are missing, the tests report that they are skipped.
 //!
-//! The programs at the ends are this program: it starts itself again with `EMU_ROLE` set.
+//! The programs at the ends are this test program, which runs itself with `EMU_ROLE` set.
 
 use crate::replay::{Memory, read_log, replay};
 use crate::skip::skipped;
@@ -21,29 +21,29 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Timing tests take turns.
+/// Lock that serializes timing tests.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Copies of the emulator and of this file in a place where every user may execute them, and a place for results.
+/// Folder with copies of the emulator and of this test program, which every user may execute, and with the results.
 struct Lab {
     dir: PathBuf,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Lab {
-    /// Nothing if this machine cannot emulate links; then it says why.
+    /// Opens a folder. Returns `None`, and reports why, if this machine cannot emulate links.
     fn open() -> Option<Self> {
         static USABLE: OnceLock<Result<(), String>> = OnceLock::new();
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let dir = std::env::temp_dir().join(format!("catnip-emu-test-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let lab = Self { dir, _turn: turn };
-        // Anybody may write results here.
+        // All users may write results here.
         fs::set_permissions(&lab.dir, fs::Permissions::from_mode(0o1777)).unwrap();
         fs::copy(env!("CARGO_BIN_EXE_catnip-emu"), lab.file("catnip-emu")).unwrap();
         fs::copy(std::env::current_exe().unwrap(), lab.file("probe")).unwrap();
         let usable = USABLE.get_or_init(|| {
-            // Whether it can, not whether it is in time.
+            // The tolerance is so large that only the ability is tested, not the timing.
             let output = lab.emulator().args(["-q", "--", "true"]).output().unwrap();
             if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }
         });
@@ -60,7 +60,7 @@ impl Lab {
         self.dir.join(name)
     }
 
-    /// `catnip-emu link OPTIONS -- probe` in this role. Being late fails no test; being wrong does.
+    /// Returns the command `catnip-emu link OPTIONS -- probe` in this role. The tolerance is so large that lateness fails no test.
     fn link(&self, options: &[&str], role: &str) -> Command {
         let mut command = self.emulator();
         command.args(options).arg("--").arg(self.file("probe")).args(PROBE).env("EMU_ROLE", role);
@@ -93,7 +93,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// What the probe has measured: `value NAME NUMBER` lines.
+/// Returns a measurement of the probe, which prints lines of the form `value NAME NUMBER`.
 #[track_caller]
 fn value(output: &Output, name: &str) -> f64 {
     let stdout = text(&output.stdout);
@@ -106,7 +106,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Not a test: what runs at the ends of links. `EMU_ROLE` is a verb and its arguments.
+/// Program at the end of a link, not a test. `EMU_ROLE` is a verb and its arguments.
 #[test]
 fn probe() {
     let Ok(role) = std::env::var("EMU_ROLE") else { return };
@@ -125,7 +125,7 @@ fn probe() {
             len.parse().unwrap(),
             Duration::from_micros(interval_us.parse().unwrap()),
         ),
-        // From its own address, and from one that is not behind the link.
+        // Sends from the regular address, and from an address that is not behind the link.
         ["pretend", port] => {
             let mut netlink = Netlink::open().unwrap();
             let lo = netlink.index_of("lo").unwrap();
@@ -136,13 +136,13 @@ fn probe() {
             }
         }
         ["sleep", ms] => std::thread::sleep(Duration::from_millis(ms.parse().unwrap())),
-        // Ends while most of it is in the kernel's buffer.
+        // Ends while most of the data is in the kernel's buffer.
         ["say", port] => {
             let to = SocketAddr::new(outside(), port.parse().unwrap());
             TcpStream::connect(to).unwrap().write_all(&[1; 100_000]).unwrap();
         }
         ["tcp", port] => tcp(SocketAddr::new(outside(), port.parse().unwrap())),
-        // An echo service outside, and a link of its own behind which the rest runs.
+        // Runs an echo service outside, and another link with the probe behind it.
         ["behind", delay, ..] => {
             let port = udp_echo();
             let exe = std::env::current_exe().unwrap();
@@ -155,7 +155,7 @@ fn probe() {
             let exe = std::env::current_exe().unwrap();
             let mut command = Command::new(exe.with_file_name("catnip-emu"));
             command.args(["link", "-q", "--tolerance", "60s", "--delay", delay, "--"]).arg(&exe).args(PROBE);
-            // The first one to come by here puts its own address in.
+            // The outermost link inserts its own address.
             let role = rest.join(" ").replace("OUTSIDE", &outside().to_string());
             assert!(command.env("EMU_ROLE", role).status().unwrap().success());
         }
@@ -174,7 +174,7 @@ fn rtt(to: SocketAddr) {
         socket.recv(&mut [0; 100]).unwrap();
         times.push(start.elapsed());
     }
-    // The smallest one is the link's; the others may have waited for a CPU.
+    // The minimum is that of the link; other round trips may include a wait for a CPU.
     println!("value rtt_ms {}", times.iter().min().unwrap().as_secs_f64() * 1e3);
 }
 
@@ -184,7 +184,7 @@ fn flood(to: SocketAddr, packets: u32, len: usize, interval: Duration) {
     for number in 0..packets {
         let due = interval * number;
         std::thread::sleep(due.saturating_sub(start.elapsed()));
-        // With headers a packet has `len` bytes.
+        // A packet has `len` bytes including headers.
         socket.send_to(&vec![0; len - 28], to).unwrap();
     }
 }
@@ -204,7 +204,7 @@ fn tcp(to: SocketAddr) {
     println!("value bytes {}", received.len());
 }
 
-/// An echo service for the rest of the test; its port.
+/// Starts an echo service for the rest of the test and returns its port.
 fn udp_echo() -> u16 {
     let socket = UdpSocket::bind("[::]:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -237,7 +237,7 @@ fn a_round_trip_takes_twice_the_delay() {
 #[test]
 fn nested_links_add_their_delays() {
     let Some(lab) = Lab::open() else { return };
-    // The address of the outermost outside end is reached through all links.
+    // The outside address of the outermost link is reached through all links.
     let port = udp_echo();
     let output =
         succeed(&mut lab.link(&["--delay", "10ms"], &format!("link 8ms link 4ms rtt OUTSIDE {port}")));
@@ -264,11 +264,11 @@ fn tcp_arrives_whole() {
     assert_eq!(value(&output, "bytes"), 200_000.0);
 }
 
-/// Floods a link, checks its log by replaying it, and gives its certificate.
+/// Floods a link, verifies its log by a replay, and returns its certificate and its log.
 fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, Memory) {
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     let role = role.replace("PORT", &sink.local_addr().unwrap().port().to_string());
-    // Who is outside counts for himself.
+    // The receiver outside counts packets independently.
     sink.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
     let (log, certificate) = (lab.file("log.csv"), lab.file("certificate.json"));
@@ -295,7 +295,7 @@ fn wire(rate: RateSpec, queue: &str, loss: Option<&str>) -> WireSpec {
     WireSpec { before, ..WireSpec::new(rate, Span::from_millis(5), queue.parse().unwrap()) }
 }
 
-/// What a link says of itself that was asked for it.
+/// Returns the certificate and the exit code of a link.
 fn certificate(lab: &Lab, options: &[&str], role: &str) -> (Value, Option<i32>) {
     let file = lab.file("certificate.json");
     let options = [options, &["--certificate", file.to_str().unwrap()]].concat();
@@ -313,7 +313,7 @@ fn a_kernel_takes_no_packet_in_which_the_link_has_turned_a_bit() {
     let (certificate, code) = certificate(&lab, &["--wire-loss", "corrupt:10%", "--seed", "1"], &role);
     let up = |key: &str| certificate["up"][key].as_u64().unwrap();
     assert_eq!((code, up("packets_in"), up("packets_out")), (Some(0), 2000, 2000));
-    // Checksums cover all of a packet.
+    // Checksums cover the whole packet.
     assert_eq!(2000 - heard.join().unwrap() as u64, up("corrupted"));
     assert!((140..260).contains(&up("corrupted")), "{}", up("corrupted"));
 }
@@ -373,7 +373,8 @@ fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     let file = lab.file("stopped.json");
     let options = ["--tolerance", "5ms", "--certificate", file.to_str().unwrap()];
-    // What comes while it is stopped fits into the sink, which may not have a CPU when all of that is written at once.
+    // Packets that arrive while the link is stopped fit into the receiver's buffer. The receiver may have no CPU when all of them are
+    // written at once.
     let role = format!("flood {} 300 100 4000", sink.local_addr().unwrap().port());
     let mut link = lab.link(&options, &role).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut seen = Vec::new();
@@ -394,7 +395,7 @@ fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
     let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let up = &certificate["up"];
     assert_eq!((&certificate["verdict"], &up["packets_out"]), (&"red".into(), &300.into()), "{certificate}");
-    // Packets come every 4 ms, and the first of those that had to wait came within that time of the stop.
+    // Packets arrive every 4 ms, so the first packet that had to wait arrived within that time after the stop.
     let held = Duration::from_secs_f64(up["excess_us"]["max"].as_f64().unwrap() * 1e-6);
     assert!(
         held + Duration::from_millis(50) > silent.min(Duration::from_millis(800)),
@@ -496,7 +497,7 @@ fn full_disks_and_vanished_devices_lose_nothing_that_was_measured() {
     let verdict = || -> Value {
         serde_json::from_str::<Value>(&fs::read_to_string(&file).unwrap()).unwrap()["verdict"].take()
     };
-    // As on a disk without room for the log: no file may be longer than 8 KB (dash) or 16 (bash).
+    // A full disk is simulated by a limit on the file size: 8 KB (dash) or 16 KB (bash).
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     let log = lab.file("long.csv");
     let mut full = Command::new("sh");
@@ -541,7 +542,7 @@ fn exit_codes_are_passed_on_and_errors_are_one_line() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
         assert!(stderr.starts_with(message) && stderr.lines().count() <= 1, "{arguments:?}: {stderr}");
     }
-    // A tolerance that nothing meets.
+    // A tolerance of zero is never met.
     let port = udp_echo();
     let output = lab.link(&["--tolerance", "0ms"], &format!("rtt {port}")).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
@@ -556,28 +557,28 @@ fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// Is a process there with this in its command line?
+/// Returns true if a process has this argument on its command line.
 fn is_running(word: &str) -> bool {
     let lines = fs::read_dir("/proc").unwrap().flatten().map(|entry| fs::read(entry.path().join("cmdline")));
     lines.flatten().any(|line| line.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes()))
 }
 
-/// A time to sleep for that nobody else does.
+/// Returns a sleep time that no other process uses.
 fn own_sleep(number: i32) -> String {
     format!("60.{}{number:03}", std::process::id())
 }
 
-/// Signals a link whose command starts another one and sleeps; gives the exit status when all of it is gone.
+/// Sends a signal to a link whose command starts another process and sleeps. Returns the exit status once all processes have ended.
 fn end_by_signal(lab: &Lab, signal: i32, device: &str) -> std::process::ExitStatus {
     let (child, itself) = (own_sleep(signal), own_sleep(100 + signal));
-    // A shell that starts the tests in the background has switched SIGINT off.
+    // A shell that starts the tests in the background ignores SIGINT, and its children inherit this.
     let script = format!("setsid sleep {child} & exec env --default-signal sleep {itself}");
     let mut command = lab.emulator();
     command.args(["-q", "--device", device, "--", "sh", "-c", &script]);
     let mut link = command.stdout(Stdio::null()).spawn().unwrap();
     wait_until("the command starts", || is_running(&child) && is_running(&itself));
     let device = Path::new("/sys/class/net").join(device);
-    // Ordinary users have the device in a namespace of their own.
+    // The device of an ordinary user is in a separate namespace.
     assert!(device.exists() || !is_root());
     sys::kill(link.id(), signal).unwrap();
     let status = link.wait().unwrap();
@@ -597,7 +598,7 @@ fn nothing_is_left_behind() {
     assert_eq!(end_by_signal(&lab, libc::SIGTERM, &device).code(), Some(143));
     assert_eq!(end_by_signal(&lab, libc::SIGINT, &device).code(), Some(130));
     assert_eq!(end_by_signal(&lab, libc::SIGKILL, &device).signal(), Some(9));
-    // The same name can be used again at once.
+    // The same name is available again at once.
     succeed(lab.emulator().args(["-q", "--device", &device, "--", "true"]));
 }
 
@@ -605,7 +606,7 @@ fn nothing_is_left_behind() {
 fn what_a_command_leaves_behind_ends_with_its_link() {
     let Some(lab) = Lab::open() else { return };
     let sleep = own_sleep(1);
-    // Its processes are those that /proc shows it, where users may have a /proc of their own.
+    // The processes of the command are those in its /proc, where users may have a /proc of their own.
     let own = if is_root() { "test $(cat /proc/$$/comm) = sh" } else { "true" };
     let script = format!("setsid sleep {sleep} > /dev/null 2>&1 & {own}");
     succeed(lab.emulator().args(["-q", "--", "sh", "-c", &script]));
@@ -636,7 +637,7 @@ fn a_name_that_is_taken_is_refused() {
     let device = format!("ct{}", std::process::id());
     let emulator = lab.file("catnip-emu");
     let again = format!("{} link -q --tolerance 60s --device {device} -- true", emulator.display());
-    // `lo` is taken everywhere.
+    // Every namespace has a device `lo`.
     let output = lab.emulator().args(["--device", "lo", "--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     assert!(text(&output.stderr).starts_with("error: --device: lo"), "{}", text(&output.stderr));
@@ -647,14 +648,14 @@ fn a_name_that_is_taken_is_refused() {
     let output = Command::new("sh").args(["-c", &again]).output().unwrap();
     taken.kill().unwrap();
     taken.wait().unwrap();
-    // A child that had not become its command yet has still had it.
+    // A child process before its exec may still hold the device.
     wait_until("the device vanishes", || !Path::new("/sys/class/net").join(&device).exists());
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         text(&output.stderr),
         format!("error: --device: {device} is taken already, choose another name")
     );
-    // Inside another link the name is free.
+    // The name is available inside another link.
     succeed(lab.emulator().args(["-q", "--device", &device, "--", "sh", "-c", &again]));
 }
 
@@ -664,7 +665,7 @@ fn a_machine_that_cannot_is_told_what_to_do() {
     let link = format!("{} link -q -- true", lab.file("catnip-emu").display());
     let cases = [
         ("-m", "mount -t tmpfs none /dev/net", "error: /dev/net/tun: there is no TUN device, load"),
-        // Its own user namespace does not own the network namespace, and it may make no other.
+        // The user namespace does not own the network namespace, and no other may be created.
         (
             "-Ur",
             "echo 0 > /proc/sys/user/max_user_namespaces",
@@ -687,11 +688,11 @@ fn a_machine_that_cannot_is_told_what_to_do() {
     }
 }
 
-/// What distributions call `nobody`.
+/// ID of the unprivileged user in most distributions.
 const ORDINARY: u32 = 65_534;
 
-/// A command of an ordinary user. If this one is root, it is another one, whom the device lets in as it does where a
-/// distribution has made it.
+/// Returns a command of an ordinary user. If the current user is root, the command runs as another user, with a device node that all users
+/// may open, as distributions create it.
 fn as_ordinary_user(words: &str) -> Command {
     if !is_root() {
         let mut command = Command::new("sh");

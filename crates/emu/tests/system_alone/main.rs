@@ -1,5 +1,5 @@
-//! Links and routers between real programs in namespaces of this machine. They measure time, so they take turns. Where there are no TUN
-//! devices or namespaces, they say so.
+//! Tests of links and routers between real programs in namespaces of this machine. The tests measure time, so they run one after the other.
+//! Where TUN devices or namespaces are missing, they report that they are skipped.
 
 mod link;
 mod options;

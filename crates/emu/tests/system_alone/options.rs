@@ -1,5 +1,5 @@
-//! What the options of a link do to real packets. The programs at the ends are Python's; where there are no TUN devices
-//! or no Python, the tests say so.
+//! Effects of the options of a link on real packets. The programs at the ends are Python scripts; where TUN devices or Python are missing,
+//! the tests report that they are skipped.
 
 use crate::replay::{End, Memory, read_log};
 use crate::skip::skipped;
@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_string()
 }
 
-/// What a script at one end begins with.
+/// Beginning of each script.
 const IMPORTS: &str = "import os, socket, sys, threading, time\noutside = os.environ.get('CATNIP_OUTSIDE')\n";
 
 impl Lab {
@@ -79,7 +79,7 @@ fn emulator() -> Command {
     command
 }
 
-/// Packets of different DSCP, each of a length that says which.
+/// Script that sends packets with different DSCPs, each of a length that identifies its DSCP.
 const MARKED: &str = "
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     for dscp in (0, 10, 12, 14, 26, 28, 46):
@@ -129,7 +129,7 @@ time.sleep(0.2)
 #[test]
 fn the_flag_bit_and_ecn_exclude_each_other() {
     let Some(lab) = Lab::open() else { return };
-    // A link inside another one has a caller's namespace that a test may change.
+    // A link inside another link has a caller's namespace that a test may change.
     let ecn = "open('/proc/sys/net/ipv4/tcp_ecn', 'w').write";
     let inner = |before: &str, script: &str| {
         let program = env!("CARGO_BIN_EXE_catnip-emu");
@@ -152,12 +152,12 @@ fn the_flag_bit_and_ecn_exclude_each_other() {
     assert!(text(&refused.stderr).starts_with(message), "{}", text(&refused.stderr));
     let accepted = inner(&format!("{ecn}('0')"), connect);
     assert_eq!(accepted.status.code(), Some(0), "{}", text(&accepted.stderr));
-    // Somebody switches ECN on all the same: the first SYN is refused and counted, and the link is red.
+    // If ECN is enabled later, the first SYN is refused and counted, and the verdict is red.
     let caught = inner(&format!("{ecn}('0')"), &format!("{ecn}('1')\n{connect}"));
     assert_eq!(caught.status.code(), Some(3), "{}", text(&caught.stderr));
 }
 
-/// A client behind a link fetches 200 KB from a server outside it.
+/// Runs a client behind a link that downloads 200 KB from a server outside.
 fn download(lab: &Lab, options: &str) -> (Memory, Value) {
     let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -182,7 +182,7 @@ fn the_initial_window_is_as_asked() {
             let first = data.next().expect("there is data").at;
             1 + data.take_while(|arrival| arrival.at.since(first).as_secs() < 0.025).count()
         };
-        // A machine that stops for a round trip makes two flights look like one, or one like two.
+        // A pause of the machine for a round trip can make two flights look like one, or one like two.
         let seen: Vec<_> = std::iter::repeat_with(flight).take(3).collect();
         assert!(seen.contains(&window), "{window}: {seen:?}");
     }
@@ -226,7 +226,7 @@ time.sleep(0.1)
     let up = &certificate["up"];
     assert!((0.15..0.25).contains(&up["loss"].as_f64().unwrap()), "{up}");
     let arrival = |end: &End| log.arrivals[end.number as usize];
-    // Whatever else the kernel sends is shorter.
+    // Other packets of the kernel are shorter.
     let lost = log.ends.iter().filter(|end| end.dropped == Some("loss") && arrival(end).len == 200);
     let min = lost.map(|end| end.at.since(arrival(end).at)).min().unwrap();
     assert!(min.as_secs() >= 0.0058, "0.8 ms in transmission and 5 ms on the wire: {min:?}");

@@ -1,4 +1,4 @@
-//! A router between real namespaces: client, router, server. It needs root; where there is none, the test says so.
+//! Router between namespaces: client, router, server. The tests need root and otherwise report that they are skipped.
 
 use crate::skip::skipped;
 use catnip_linux::sys;
@@ -24,7 +24,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A network namespace that lives as long as a process in it.
+/// Network namespace that lives as long as a process in it.
 struct Space(Child);
 
 impl Space {
@@ -48,7 +48,7 @@ impl Space {
         command
     }
 
-    /// Does something in this namespace; sockets stay there.
+    /// Executes a function in this namespace; its sockets stay there.
     fn within<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
         let network = File::open(format!("/proc/{}/ns/net", self.0.id())).unwrap();
         std::thread::scope(|scope| {
@@ -60,12 +60,12 @@ impl Space {
         })
     }
 
-    /// Sets a switch of the kernel to 1.
+    /// Sets a kernel parameter to 1.
     fn set(&self, key: &str) {
         self.within(|| fs::write(format!("/proc/sys/{key}"), "1").unwrap());
     }
 
-    /// A counter of a device.
+    /// Returns a packet counter of a device.
     fn counter(&self, device: &str, name: &str) -> u64 {
         let output = self.command("cat /proc/net/dev").output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
@@ -112,11 +112,11 @@ impl Testbed {
             [(&client, 0, "rc", "c0", CLIENT), (&server, 1, "rs", "s0", SERVER)]
         {
             router.run(&format!("ip link add {near} type veth peer name {far} netns {}", end.0.id()));
-            // Nothing of the router's own gets in between.
+            // IPv6 is disabled so that the kernel of the router sends no packets of its own.
             router.set(&format!("net/ipv6/conf/{near}/disable_ipv6"));
             router.run(&format!("ip link set {near} up"));
-            // Nor anything that nobody asked for; which multicast groups a host listens to it tells twice, up to a second
-            // apart, and now within a millisecond.
+            // The ends must not send unsolicited packets either: they get no link-local addresses, and the interval in which a host repeats
+            // the report of its multicast groups is a millisecond instead of a second.
             end.set(&format!("net/ipv6/conf/{far}/addr_gen_mode"));
             end.set(&format!("net/ipv6/conf/{far}/mldv2_unsolicited_report_interval"));
             end.run(&format!("ip address add {address}/24 dev {far}"));
@@ -129,7 +129,7 @@ impl Testbed {
         Some(Self { client, router, server, dir, _turn: turn })
     }
 
-    /// A router at work, once it has told its counters.
+    /// Starts a router and waits until it has written its counters.
     fn route(&self, options: &str) -> Child {
         let words = format!(
             "{} router --inside rc --outside rs -q --tolerance 60s --report 20ms --counters {} --certificate {} \
@@ -151,7 +151,7 @@ impl Testbed {
         self.dir.join(name).display().to_string()
     }
 
-    /// Stops a router; gives its certificate.
+    /// Stops a router and returns its certificate.
     fn stop(&self, mut router: Child, signal: i32) -> Value {
         sys::kill(router.id(), signal).unwrap();
         let status = router.wait().unwrap();
@@ -159,7 +159,7 @@ impl Testbed {
         serde_json::from_str(&fs::read_to_string(self.file("certificate")).unwrap()).unwrap()
     }
 
-    /// An echo service in the server's namespace.
+    /// Starts an echo service in the server's namespace.
     fn echo(&self) {
         let sockets =
             ["0.0.0.0:7", "[fd09::2]:7"].map(|at| self.server.within(|| UdpSocket::bind(at).unwrap()));
@@ -173,7 +173,7 @@ impl Testbed {
         }
     }
 
-    /// The shortest of a few round trips, if any packet came back.
+    /// Returns the shortest of a few round-trip times, if any packet came back.
     fn round_trip(&self, to: IpAddr, wait: Duration) -> Option<Duration> {
         let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
         let socket = self.client.within(|| UdpSocket::bind(any).unwrap());
@@ -218,7 +218,7 @@ fn nothing_passes_but_through_the_router_and_every_packet_is_accounted_for() {
         let rtt = testbed.round_trip(to, Duration::from_secs(5)).expect("the router works");
         assert!((10.0..12.0).contains(&(rtt.as_secs_f64() * 1e3)), "{to}: {rtt:?}");
     }
-    // More than the queue holds.
+    // The flood exceeds the queue.
     let flood = testbed.client.within(|| UdpSocket::bind("0.0.0.0:0").unwrap());
     for number in 0..200_u32 {
         flood.send_to(&vec![0; 100 + number as usize], (SERVER, 9)).unwrap();
@@ -236,7 +236,7 @@ fn nothing_passes_but_through_the_router_and_every_packet_is_accounted_for() {
         let (entered, passed) = (count(direction, "packets_in"), count(direction, "passed"));
         let (out, dropped) = (count(direction, "packets_out"), sum(&direction["dropped"]));
         assert_eq!(entered, out + dropped, "{direction}");
-        // Three of the client's were sent when there was no router any more; they, and ARP before that, got nowhere.
+        // Three packets of the client were sent after the end of the router; these, and ARP before it started, reached no host.
         let stray = sent - (entered + passed + sum(&direction["refused"]));
         assert!(stray <= if std::ptr::eq(direction, up) { 6 } else { 0 }, "{stray} of {sent}: {direction}");
         assert_eq!(arrived, out + passed, "{direction}");
@@ -258,7 +258,7 @@ fn nothing_passes_but_through_the_router_and_every_packet_is_accounted_for() {
     assert!(counted.iter().any(|comment| comment == "up: passed at once"), "ARP");
 }
 
-/// The comments of a capture; all its packets are in order and have right checksums.
+/// Returns the comments of a capture. All its packets must be in order and have right checksums.
 fn captured(path: &str) -> Vec<String> {
     let file = fs::read(path).unwrap();
     let mut reader = Reader::new(&file[..]).unwrap();

@@ -1,4 +1,4 @@
-//! Hosts that say anything at all: what fuzzing has found, scripts of any kind, floods.
+//! Hosts that send arbitrary data: inputs found by fuzzing, random scripts, floods.
 
 use crate::fuzz;
 use crate::hex;
@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file of `tests/corpus` holds a script of [`fuzz::socket`] in hexadecimal, and what comes of it; after `#` comes a
-/// comment. A script that made trouble once belongs there. `CATNIP_BLESS=1` writes down what comes of each now.
+/// Replays the files of `tests/corpus`. Each file contains a script of [`fuzz::socket`] in hexadecimal and its expected result; `#` begins
+/// a comment. Scripts that have revealed a defect belong there. `CATNIP_BLESS=1` records the present results.
 #[test]
 fn the_corpus_does_what_it_did() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
@@ -33,7 +33,7 @@ fn the_corpus_does_what_it_did() {
     }
 }
 
-/// One input to a line: the fewest of at most 300 bytes that reach what ten minutes of fuzzing have reached.
+/// Replays inputs of fuzzing, one per line: a minimal set of inputs of at most 300 bytes with the coverage of ten minutes of fuzzing.
 #[test]
 fn what_fuzzing_has_reached_stays_in_order() {
     let (hosts, world) = (include_str!("../fuzz/hosts.hex"), include_str!("../fuzz/world.hex"));
@@ -47,10 +47,10 @@ fn what_fuzzing_has_reached_stays_in_order() {
     }
 }
 
-/// A simulated client of a real host, and a simulated server for it.
+/// Scenario with a simulated client and a simulated server of an external host.
 const STRANGER: &str = include_str!("../fuzz/stranger.toml");
 
-/// Conversations with the same real host: it is asked for pages and echoes, and may ask for them.
+/// Traffic with the same external host as server and as client of Web pages and echoes.
 const TALKERS: &str = "
 [traffic.echo]
 kind = 'telnet'
@@ -101,7 +101,7 @@ fn conversations_with_a_host_that_says_anything_stay_in_order() {
     for script in include_str!("../fuzz/world.hex").lines() {
         fuzz::world(plan(), &hex::bytes(script));
     }
-    // Answers to what came last, most of them as they should be: with a SYN, an ACK, data, a FIN or a reset.
+    // The scripts answer the last packet, most of the time correctly, with a SYN, an ACK, data, a FIN or a reset.
     let mut rng = Rng::new(1, Stream::Workload(98));
     let server = (0..4).find(|&n| plan().topology().name(catnip_net::NodeId(n)) == "server").unwrap() as u8;
     let mut draw = |most: u32| (rng.uniform() * f64::from(most)) as u32;
@@ -151,7 +151,7 @@ proptest! {
         fuzz::socket(&script);
     }
 
-    /// Scripts that begin with a handshake get further.
+    /// Scripts that begin with a handshake reach more states.
     #[test]
     fn any_script_behind_a_handshake_leaves_a_socket_in_order(
         passive: bool,
@@ -161,7 +161,7 @@ proptest! {
         let flags = if passive { 0x02 } else { 0x12 };
         script.extend([1, flags, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 7, 1, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0]);
         for (command, mut bytes) in commands {
-            // Most distances are small, so that most segments matter.
+            // Most distances are small, so that most segments are relevant.
             for high in [1, 3, 7, 9] {
                 bytes[high] = [0, 0, 0, 0xff][usize::from(bytes[high] & 3)];
             }

@@ -1,4 +1,4 @@
-//! Packets may be anything: whatever comes, the emulator goes on, and every packet is accounted for.
+//! Arbitrary packets: the emulator continues and accounts for every packet.
 
 use crate::fakes::{LateClock, Script, bridge_or_router, packet};
 use crate::hex;
@@ -18,7 +18,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// A device whose packets have an Ethernet header.
+/// Device whose packets have an Ethernet header.
 #[derive(Debug)]
 struct Framed(Script);
 
@@ -48,7 +48,7 @@ fn wire() -> WireSpec {
     }
 }
 
-/// Packets in = refused + passed + delivered + dropped, none left.
+/// Verifies that packets read = refused + passed + delivered + dropped, with no packet left inside.
 fn account(read: usize, monitor: &Monitor, inside: usize, written: usize) {
     let refused: u64 = monitor.gates.iter().flat_map(|gate| gate.refused).sum();
     let passed: u64 = monitor.gates.iter().flat_map(|gate| gate.passed).sum();
@@ -62,7 +62,7 @@ fn account(read: usize, monitor: &Monitor, inside: usize, written: usize) {
     assert_eq!(inside, 0);
 }
 
-/// The frame that says of itself what the packet does; some are left as they are.
+/// Returns a frame whose type matches the packet; every eighth packet is returned unchanged.
 fn framed(number: usize, packet: &[u8]) -> Vec<u8> {
     let kind: [u8; 2] = match packet.first().map(|first| first >> 4) {
         _ if number.is_multiple_of(8) => return packet.to_vec(),
@@ -72,7 +72,7 @@ fn framed(number: usize, packet: &[u8]) -> Vec<u8> {
     [&[2; 12], &kind[..], packet].concat()
 }
 
-/// Sends these packets from either side, one each millisecond, by a router and by a bridge.
+/// Sends these packets alternately from both sides, one per millisecond, through a router and through a bridge.
 fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
     let link = LinkTopology::new(&wire(), &wire());
     let sides = || {
@@ -127,7 +127,7 @@ fn codecs() -> impl Strategy<Value = PriorityCodec> {
     prop_oneof![dscp, Just(PriorityCodec::FlagBit)]
 }
 
-/// A good packet with some bytes of its headers changed, and maybe cut.
+/// Generates valid packets with some bytes of their headers changed, some of them truncated.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     let cut = prop::option::weighted(0.1, any::<prop::sample::Index>());

@@ -1,4 +1,4 @@
-//! An emulator with a fake clock and fake devices: whatever the host does, departures are those of the simulator.
+//! Emulator with a fake clock and fake devices: regardless of delays of the machine, departures equal those of the simulator.
 
 use crate::fakes::{LateClock, Script, emulator, packet};
 use crate::replay::{Memory, replay};
@@ -53,7 +53,7 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
 
 type Emulated<W> = Emulator<LateClock, Script, (), W>;
 
-/// A link with what comes from inside (to 10.0.0.2) and outside (to 10.0.0.1).
+/// Creates a link with packets from inside (to 10.0.0.2) and from outside (to 10.0.0.1).
 fn emulated<W: Watch>(
     wire: &WireSpec,
     clock: &LateClock,
@@ -82,15 +82,15 @@ fn memory(_link: &LinkTopology) -> Memory {
     Memory::default()
 }
 
-/// When the packets come, how long they are, whether HIGH, from which side.
+/// Generates packets: time since the previous packet in microseconds, length, true if HIGH, true if from outside.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, usize, bool, bool)>> {
     prop::collection::vec((0u64..8_000, 40usize..1500, any::<bool>(), any::<bool>()), 1..150)
 }
 
-/// What comes from one side.
+/// Packets from one side with their arrival times.
 type Incoming = Vec<(Time, Vec<u8>)>;
 
-/// What comes from either side, and when anything does.
+/// Returns the packets of each side, and all arrival times.
 fn script(arrivals: &[(u64, usize, bool, bool)]) -> ([Incoming; 2], Vec<Time>) {
     let mut sides = [Vec::new(), Vec::new()];
     let mut at = Time::ZERO;
@@ -180,14 +180,14 @@ fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
     let expected = (1..=5).map(|n| Time::from_nanos(7_000_000 + n * 8_000_000)).collect::<Vec<_>>();
     assert_eq!(out.iter().map(|end| end.at).collect::<Vec<_>>(), expected);
     assert_eq!(out.iter().map(|end| end.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    // Four of five found the wire busy.
+    // Four of five packets found the wire busy.
     assert_eq!((up.busy.packets, up.busy.ideal), (4, Span::from_millis(32)));
     assert_eq!(up.lateness.max(), Span::from_millis(3));
 }
 
 #[test]
 fn time_before_a_packet_is_read_counts_as_time_for_which_it_was_kept_too_long() {
-    // Every sleep ends 8 ms too late: a packet of 1 ms is read at 9 ms, due at 16, and written at 24.
+    // Each sleep ends 8 ms late: a packet that arrives at 1 ms is read at 9 ms, due at 16 ms, and written at 24 ms.
     let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:5", false, false) };
     let came = Time::from_nanos(1_000_000);
     let clock = LateClock::new(vec![came], vec![Span::from_millis(8)]);
@@ -203,7 +203,7 @@ fn time_before_a_packet_is_read_counts_as_time_for_which_it_was_kept_too_long() 
 
 #[test]
 fn what_waits_behind_a_batch_has_waited_since_it_came() {
-    // More packets are there before anybody looks than are read at a time; every sleep ends 8 ms too late.
+    // More packets arrive before the device is read than are read at a time; each sleep ends 8 ms late.
     let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:200", false, false) };
     let clock = LateClock::new(vec![Time::ZERO + Span::from_millis(1)], vec![Span::from_millis(8)]);
     let came = Time::ZERO + Span::from_millis(1);
@@ -213,7 +213,7 @@ fn what_waits_behind_a_batch_has_waited_since_it_came() {
     let monitor = emulator.world.into_watch();
     let up = &monitor.directions[0];
     assert_eq!((up.waited.count(), up.waited.min()), (140, Span::from_millis(8)));
-    // Those behind the batch are read at the next look, which nothing is waited for: 8 ms more.
+    // Packets after the batch are read in the next round. The sleep before it has a deadline in the past, but also ends 8 ms late.
     assert_eq!(up.waited.max(), Span::from_millis(16));
 }
 
@@ -273,7 +273,7 @@ fn what_cannot_pass_is_refused_with_its_reason() {
 
 #[test]
 fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
-    // Data of a server: three packets are the first ones, the last one comes again, and one brings a mark of its own.
+    // Data of a server: three leading packets, a retransmission at the end, and one packet with a mark of its own.
     let data = |number: u16| {
         let mut bytes = packet(1, number, 140, if number == 4 { 10 } else { 0 });
         bytes[9] = 6;

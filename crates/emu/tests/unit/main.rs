@@ -1,4 +1,4 @@
-//! The emulator with fake clocks and fake devices.
+//! Tests of the emulator with fake clocks and fake devices.
 
 mod anything;
 mod damage;

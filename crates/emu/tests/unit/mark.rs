@@ -1,5 +1,5 @@
-//! The edge marker against the capture verifier, with which it shares no code: simulated endpoints talk in real
-//! packets, the marker marks what the server sends, and the marks of the capture are judged.
+//! Comparison of the edge marker with the capture verifier, with which it shares no code: simulated endpoints exchange real packets, the
+//! marker marks the server's packets, and the verifier checks the marks of the capture.
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_emu::mark::Marker;
@@ -19,37 +19,36 @@ const SERVER: usize = 1;
 const DELAY: Span = Span::from_millis(50);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Documents over one connection, each asked for when the one before is there.
+/// Documents over one connection, each requested when the previous one has arrived.
 #[derive(Clone, Debug)]
 struct Scene {
     documents: Vec<usize>,
-    /// The header says how long the document is.
+    /// True if the header gives the length of the document.
     sized: bool,
     config: TcpConfig,
     spm: SpmParameters,
     codec: PriorityCodec,
     v6: bool,
     initial: [u32; 2],
-    /// Packets of the server that are lost behind the marker, by their number.
+    /// Numbers of the server's packets that are lost after the marker.
     lost: Vec<usize>,
-    /// The marker hears of acknowledgements when they leave the client, as at the edge of a network, not when they
-    /// reach the server.
+    /// True if ACKs pass the marker when they leave the client, as at the edge of a network; otherwise when they reach the server.
     early: bool,
 }
 
 struct Net {
     scene: Scene,
     marker: Marker,
-    /// All that either side ever sends.
+    /// All data that each end ever sends.
     streams: [Vec<u8>; 2],
-    /// Where in them each document ends.
+    /// Ends of the requests and of the documents in these streams.
     goals: [Vec<u64>; 2],
     ends: [(Endpoint, Translation); 2],
     flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     serial: u64,
     from_server: usize,
     capture: Vec<(Time, Vec<u8>)>,
-    /// Of the server's packets that a marking sender would mark: its mark, and that of the edge.
+    /// Marks of the server's packets that a marking sender would mark: the sender's mark, and that of the edge.
     marks: Vec<[Colour; 2]>,
 }
 
@@ -80,7 +79,7 @@ impl Scene {
         bytes
     }
 
-    /// Runs to the end; the packets in the order in which the marker hears of them.
+    /// Runs to the end. Returns the packets in the order in which they pass the marker.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
         self.played().capture
     }
@@ -125,7 +124,7 @@ impl Scene {
         let trailing = if self.sized { self.spm.trailing } else { 0 };
         let mut verifier = Verifier::new(&Rules {
             spm: SpmParameters { trailing, ..self.spm },
-            // They are judged by their place and by a window that the verifier does not follow through a recovery.
+            // Retransmissions depend on a window that the verifier does not track through a recovery.
             retransmissions: false,
             documents: Documents::PerExchange,
             markers: Markers::Servers,
@@ -154,7 +153,7 @@ impl Net {
         let mut written = [0, 0];
         loop {
             let [asked, answered] = written;
-            // The client asks once it has the answer before; the server answers once it is asked.
+            // The client sends a request when the previous response is complete, the server a response when the request is complete.
             let has = |end: usize, of: usize, n: usize| {
                 n == 0 || self.ends[end].0.received() >= self.goals[of][n - 1]
             };
@@ -253,7 +252,7 @@ fn several_responses_over_one_connection_are_marked_each() {
     let report = scene.report(&scene.run());
     assert!(report.marks_are_right() && report.faults.is_empty(), "{report}");
     let side = report.connections[0].from_server;
-    // Three first and three last ones of each long document, one or two of each short one, SYN and FIN.
+    // Three leading and three trailing packets of each long document, one or two of each short one, SYN and FIN.
     assert!(side.must_be_high >= 3 * 6 + 2, "{report}");
     assert!(side.must_be_low >= 60, "{report}");
     assert!(side.high <= side.must_be_high + 8, "{report}");
@@ -261,21 +260,22 @@ fn several_responses_over_one_connection_are_marked_each() {
 
 #[test]
 fn an_edge_marks_as_the_sender_would() {
-    // Acknowledgements reach the edge early, so that it sees smaller windows.
+    // ACKs reach the edge early, so that its window estimate is smaller.
     let spm = SpmParameters { small_window: 0, ..SpmParameters::FULL };
     for (handshake, of_handshake) in [(None, 0), (Some(Colour::Green), 1), (Some(Colour::Red), 1)] {
         let spm = SpmParameters { handshake, ..spm };
         let scene = Scene { spm, ..Scene::plain(&[10_000, 1, 20_000, 512]) };
         let marks = scene.played().marks;
         assert!(marks.iter().all(|[sender, edge]| sender == edge), "{marks:?}");
-        // A segment is 512 bytes with the header in front, and the FIN is with the last one.
+        // A segment has 512 bytes including the HTTP header, and the last one carries the FIN.
         assert_eq!(marks.len(), 20 + 1 + 40 + 2 + of_handshake);
         let low = marks.iter().filter(|[sender, _]| *sender == Colour::Red).count();
         assert_eq!(low, 14 + 34 + usize::from(handshake == Some(Colour::Red)));
     }
 }
 
-/// Marks of a capture, each made another one in its turn: those that must be right, and those of them that are not missed.
+/// Inverts the marks of a capture one at a time. Returns the number of marks that must be right, and the number of inverted marks that the
+/// verifier detects.
 fn planted() -> [u64; 2] {
     let scene = Scene::plain(&[16_000]);
     let capture = scene.run();
@@ -301,8 +301,8 @@ fn a_wrong_mark_would_be_found() {
     assert!(found > 20, "{found}");
 }
 
-/// Packets whose colour is read otherwise than it was written, by either codec, in IPv4 and IPv6; and of as many that use
-/// ECN, those that the flag bit reads all the same.
+/// Returns the number of packets whose priority is read differently than it was written, for both codecs with IPv4 and IPv6, and the number
+/// of packets with ECN whose flag bit is read nevertheless.
 fn misread() -> [u64; 2] {
     let (mut otherwise, mut with_ecn) = (0, 0);
     for (historical, v6) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -329,8 +329,8 @@ fn misread() -> [u64; 2] {
     [otherwise, with_ecn]
 }
 
-/// Of responses of 1 to 40 packets, how many of the last three are LOW although the header tells the size; of those of 16
-/// packets or more, how many are HIGH although it does not, and no FIN is with them.
+/// Returns, for responses of 1 to 40 packets, the number of LOW packets among the last three if the header gives the size; and for
+/// responses of 16 or more packets, the number of HIGH packets without FIN among the last three if it does not.
 fn ends_by_the_header() -> [u64; 2] {
     let high_of_last = |sized: bool, packets: usize| {
         let scene = Scene { sized, ..Scene::plain(&[512 * packets - 100]) };
@@ -405,7 +405,7 @@ fn packets_that_are_sent_again_are_judged_like_others() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// From 1 B to 1 MB, with losses, either codec and version, wherever the marker stands.
+    /// Tests documents of 1 B to 1 MB, with losses, for both codecs, IP versions and locations of the marker.
     #[test]
     fn what_the_marker_does_the_verifier_accepts(
         documents in prop_oneof![
@@ -442,7 +442,7 @@ proptest! {
             ..plain
         };
         let report = scene.report(&scene.run());
-        // The verifier takes a request that is sent again for the next one, and expects another first packet.
+        // The verifier takes a retransmitted request for the next request and expects another first packet.
         prop_assume!(report.connections.iter().all(|connection| connection.from_client.retransmissions == 0));
         prop_assert!(report.marks_are_right() && report.faults.is_empty(), "{}", report);
     }
@@ -457,7 +457,7 @@ proptest! {
         }
     }
 
-    /// Whole packets with arbitrary fields and data, on few connections.
+    /// Tests well-formed packets with arbitrary fields and data, on few connections.
     #[test]
     fn arbitrary_segments_never_panic(
         segments in prop::collection::vec(
@@ -471,7 +471,7 @@ proptest! {
         let scene = Scene::plain(&[]);
         for (server, port, sequence, acknowledgement, flags, payload) in segments {
             let from = usize::from(server);
-            // Arbitrary numbers hardly ever meet.
+            // Arbitrary sequence numbers rarely overlap.
             let number = |number| if near { number % 200 } else { number };
             let ports = [4000 + port, 80];
             let header = TcpHeader {

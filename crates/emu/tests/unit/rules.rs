@@ -1,5 +1,5 @@
-//! What the standards ask of a host, said segment by segment to a simulated one. A scene reads like a packetdrill script:
-//! what comes, and what leaves because of it.
+//! Requirements of the standards on a host, tested segment by segment with a simulated host. A test reads like a packetdrill script:
+//! segments that arrive, and segments sent in response.
 
 use catnip_base::{Span, Time};
 use catnip_emu::datapath::frames::{Arrival, Delivery, Frames, Outside};
@@ -58,12 +58,12 @@ const ACK: TcpFlags = TcpFlags::ACK;
 const RST: TcpFlags = TcpFlags::RST;
 const FIN_ACK: TcpFlags = TcpFlags(0x11);
 const SYN_ACK: TcpFlags = TcpFlags(0x12);
-/// More than a round trip, and less than any timer.
+/// Waiting time that exceeds a round trip and is shorter than any timer.
 const SOON_MS: u64 = 20;
-/// Where the raw host begins to count.
+/// Initial sequence number of the raw host.
 const OURS: u32 = 5000;
 
-/// What has left for the raw host.
+/// Packets sent to the raw host.
 #[derive(Debug, Default)]
 struct Wall(Vec<Vec<u8>>);
 
@@ -74,7 +74,7 @@ impl Outside for Wall {
     }
 }
 
-/// A segment from a simulated host.
+/// Segment from a simulated host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Heard {
     flags: TcpFlags,
@@ -85,7 +85,7 @@ struct Heard {
     at_ms: u64,
 }
 
-/// A raw host that talks to a simulated one.
+/// Raw host with a connection to a simulated host.
 struct Raw {
     world: World<Frames<Wall, catnip_emu::external::Strangers>, ()>,
     now: Time,
@@ -95,15 +95,15 @@ struct Raw {
     ports: [u16; 2],
     window: u16,
     options: TcpOptions,
-    /// All data that has come, in the order in which it came.
+    /// All received data, in order of arrival.
     stream: Vec<Vec<u8>>,
 }
 
 impl Raw {
-    /// Towards the simulated server.
+    /// Creates a raw client of the simulated server.
     fn client() -> Self {
         let mut raw = Self::towards("server", [40_000, 80]);
-        // What the simulated client says is nothing here.
+        // Discards segments of the simulated client.
         raw.hears();
         raw
     }
@@ -160,7 +160,7 @@ impl Raw {
         packet
     }
 
-    /// Says this, and gives what comes back soon.
+    /// Sends a segment and returns the immediate responses.
     fn says(&mut self, flags: TcpFlags, seq: u32, ack: u32, data: &[u8]) -> Vec<Heard> {
         let packet = self.packet(flags, seq, ack, data);
         self.sends(&packet)
@@ -176,7 +176,7 @@ impl Raw {
         self.later(SOON_MS).hears()
     }
 
-    /// What has come from the host to which it talks since the last time.
+    /// Returns the segments received from the peer since the last call.
     fn hears(&mut self) -> Vec<Heard> {
         let at_ms = self.now.as_nanos() / 1_000_000;
         let all = std::mem::take(&mut self.world.medium_mut().outside.0);
@@ -197,12 +197,12 @@ impl Raw {
         all.iter().filter_map(&mut read).collect()
     }
 
-    /// What comes in so many steps of 10 ms, each with the time at which it came.
+    /// Returns the segments received during this time, in steps of 10 ms, each with its arrival time.
     fn listens(&mut self, ms: u64) -> Vec<Heard> {
         (0..ms / 10).flat_map(|_| self.later(10).hears()).collect()
     }
 
-    /// A handshake; gives the number of the server's first byte.
+    /// Performs a handshake. Returns the sequence number of the server's first byte.
     fn opens(&mut self, seq: u32) -> u32 {
         let answer = self.says(SYN, seq, 0, &[]);
         let [syn] = &answer[..] else { panic!("{answer:?}") };
@@ -212,19 +212,19 @@ impl Raw {
         first
     }
 
-    /// Opens a connection and asks for so many bytes; gives what came first, and where the stream begins.
+    /// Opens a connection and requests so many bytes. Returns the beginning of the server's stream and the first segments received.
     fn asks(&mut self, bytes: u64) -> (u32, Vec<Heard>) {
         let first = self.opens(OURS);
         let answer = self.says(ACK, OURS + 1, first, request(bytes).as_bytes());
         (first, answer)
     }
 
-    /// Where the raw host goes on after such a request.
+    /// Returns the next sequence number of the raw host after such a request.
     fn after_request(bytes: u64) -> u32 {
         OURS + 1 + request(bytes).len() as u32
     }
 
-    /// Asks over and over until all is there; gives the segments' lengths.
+    /// Requests a document and acknowledges until it is complete. Returns the lengths of the segments.
     fn takes_all(&mut self, bytes: u64) -> Vec<usize> {
         let (first, answer) = self.asks(bytes);
         let (mut heard, mut lengths, mut end) = (answer, Vec::new(), first);
@@ -246,7 +246,7 @@ impl Raw {
         panic!("it never ends: {} bytes", end.wrapping_sub(first));
     }
 
-    /// Fetches and closes: a whole short connection. Gives the numbers of the server's SYN and of its last byte.
+    /// Performs a whole short connection with a request. Returns the sequence numbers of the server's SYN and of the end of its stream.
     fn comes_and_goes(&mut self, seq: u32) -> Option<[u32; 2]> {
         let answer = self.says(SYN, seq, 0, &[]);
         let syn = answer.iter().find(|heard| heard.flags == SYN_ACK)?;
@@ -341,11 +341,11 @@ fn an_answer_to_a_syn_that_acknowledges_something_else_is_reset() {
 fn a_port_can_be_used_again_at_once_by_a_larger_number_and_after_a_reset_by_any() {
     let mut raw = Raw::client();
     let [_, last] = raw.comes_and_goes(OURS).unwrap();
-    // RFC 1122, section 4.2.2.13: "it MAY accept a new SYN from the remote TCP to reopen the connection directly from TIME-WAIT
-    // state", if it counts from a larger number than any that it has used.
+    // RFC 1122, section 4.2.2.13: "it MAY accept a new SYN from the remote TCP to reopen the connection directly from TIME-WAIT state", if
+    // the initial sequence number of the new connection is larger than all numbers used before.
     let [first, _] = raw.comes_and_goes(OURS + 100_000).unwrap();
     assert!((1..1 << 20).contains(&first.wrapping_sub(last)), "{first} behind {last}");
-    // Another number may be an old duplicate: who has sent it says so.
+    // Another sequence number may belong to an old duplicate; the sender of a new SYN resets the connection after the challenge ACK.
     let answer = raw.says(SYN, OURS, 0, &[]);
     assert_eq!(flags(&answer), [ACK]);
     assert_eq!(raw.says(RST, answer[0].ack, 0, &[]), []);
@@ -381,7 +381,7 @@ fn three_duplicates_make_a_fast_retransmit_where_nobody_knows_sack() {
 
 #[test]
 fn a_window_smaller_than_a_segment_lets_everything_through() {
-    // RFC 9293, section 3.8.6.2.1: who avoids silly windows must not wait for ever.
+    // RFC 9293, section 3.8.6.2.1: silly window syndrome avoidance must not wait forever.
     for (window, most) in [(1, 1), (50, 50), (500, 500), (800, 400), (1152, 576)] {
         let mut raw = Raw::client();
         raw.window = window;
