@@ -1,4 +1,4 @@
-/* What runs in the kernel: marks, contexts, congestion control. */
+/* Kernel programs of the agent: packet marks, contexts of applications, congestion control. */
 #include "kernel.h"
 
 #include <bpf/bpf_helpers.h>
@@ -10,5 +10,5 @@
 #include "context.h"
 #include "control.h"
 
-/* As the kernel asks of those who call its functions; the project's own terms hold beside it. */
+/* License for calls of kernel functions. The license terms of the project remain valid. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,8 +1,8 @@
-/* The options of include/catnip.h: what an application tells of a socket of its own. */
+/* Socket options of include/catnip.h, by which applications describe the data of their sockets. */
 #pragma once
 #include "document.h"
 
-/* These programs have no helper that does the same with a check. */
+/* Checked cast to a TCP socket. Programs of this type have no helper for it. */
 static inline struct tcp_sock *tcp_of(struct bpf_sock *sk)
 {
 	if (!sk || sk->protocol != IPPROTO_TCP)
@@ -16,7 +16,7 @@ static inline int refuse(int error)
 	return 0;
 }
 
-/* Done; nobody else is asked. */
+/* Accepts an option. The kernel does not process it further. */
 static inline int take(struct bpf_sockopt *option)
 {
 	option->optlen = -1;
@@ -28,7 +28,7 @@ static inline bool is_root(void)
 	return (u32)bpf_get_current_uid_gid() == 0;
 }
 
-/* A control group may have processes in several network namespaces, each with an agent of its own. */
+/* True for options of this agent. A control group may have processes in several network namespaces, each with its own agent. */
 static inline bool is_for_us(struct bpf_sockopt *option)
 {
 	return option->level == SOL_CATNIP && bpf_get_netns_cookie(option) == config.network;
@@ -36,7 +36,7 @@ static inline bool is_for_us(struct bpf_sockopt *option)
 
 static inline bool announce(const struct tcp_sock *tp, struct flow *flow, u64 bytes)
 {
-	/* As many as are kept: later ones replace the one announced last, whose end is then not marked. */
+	/* The array is full: the new document replaces the last one, whose end is then not marked. */
 	if (flow->last - flow->first >= ANNOUNCED)
 		flow->last = flow->first + ANNOUNCED - 1;
 	u64 begin = PLACE_OF(tp, tp->write_seq);
@@ -87,7 +87,7 @@ int catnip_tell(struct bpf_sockopt *option)
 		return take(option);
 	}
 	case CATNIP_WEIGHT:
-		/* As SO_PRIORITY has it. */
+		/* Same limit as for SO_PRIORITY. */
 		if (first > 6 && !is_root())
 			return refuse(EPERM);
 		flow->weight = first;
@@ -109,7 +109,7 @@ int catnip_ask(struct bpf_sockopt *option)
 		return refuse(EINVAL);
 	switch (option->optname) {
 	case CATNIP_DOCUMENT: {
-		/* Of the document that was announced last, or that is being sent. */
+		/* Length of the last announced document, or of the current one. */
 		u64 bytes = 0;
 		if (flow && flow->first != flow->last) {
 			struct document *last = &flow->announced[(flow->last - 1) % ANNOUNCED];

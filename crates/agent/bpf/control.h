@@ -1,22 +1,22 @@
-/* Congestion controllers. They grow and halve as Reno does, and differ from it in this:
+/* Congestion controllers. They increase and halve the window like Reno, with these differences:
  *
- *	catnip_newcwv    a window that is not used stays for five minutes and does not grow (RFC 7661)
- *	catnip_newcwv_p  the same, and a window takes a round trip
+ *	catnip_newcwv    an unused window is kept for five minutes and does not grow (RFC 7661)
+ *	catnip_newcwv_p  like catnip_newcwv, and windows are paced over a round trip
  *	catnip_eca       slow start ends before the burst that would end a document
- *	catnip_rbplw     the last window of a document takes a round trip
- *	catnip_eca_p     both
+ *	catnip_rbplw     the last window of a document is paced over a round trip
+ *	catnip_eca_p     both catnip_eca and catnip_rbplw
  *
- * They leave to the kernel what it does for every controller with cong_avoid: proportional rate reduction, its pacing rate, and what a
- * spurious repair gives back. Differences from the laws as a simulated host follows them:
+ * The kernel performs the tasks that it performs for every controller with cong_avoid: proportional rate reduction, the pacing rate, and
+ * the undo of spurious recoveries. Differences from the controllers of simulated hosts:
  *
  *	1. Windows are whole segments.
- *	2. A retransmission timeout halves what is in flight, and the window begins with what is left of that (tcp_enter_loss).
- *	3. While a repair lasts the kernel sends in proportion to the window before it, used or not (tcp_cwnd_reduction).
- *	4. Pacing begins with the eleventh segment of a connection (tcp_update_skb_after_send).
- *	5. What is retransmitted twice in a repair counts twice.
+ *	2. A retransmission timeout halves the flight size, and cwnd restarts from the packets that remain in flight (tcp_enter_loss).
+ *	3. During a recovery the kernel sends in proportion to the previous window, whether it was used or not (tcp_cwnd_reduction).
+ *	4. Pacing starts with the eleventh segment of a connection (tcp_update_skb_after_send).
+ *	5. A segment that is retransmitted twice in a recovery counts twice.
  *
- * None has a min_tso_segs: Linux 6.18 leaves it out for milliseconds at a time and takes any number for its answer, so that a paced
- * connection sends 30 segments at once. net.ipv4.tcp_min_tso_segs has each segment leave by itself as well. */
+ * No controller has a min_tso_segs: Linux 6.18 skips its calls for milliseconds at a time and uses an arbitrary result, so that a paced
+ * connection sends 30 segments at once. net.ipv4.tcp_min_tso_segs makes segments leave one by one, too. */
 #pragma once
 #include "document.h"
 #include "law/eca.h"
@@ -28,19 +28,19 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;
 
 enum features {
 	NEWCWV = 1,
-	PACED = 2, /* a window takes a round trip */
+	PACED = 2, /* windows are paced over a round trip */
 	ECA = 4,
 	RBPLW = 8,
 };
 
 struct control {
 	struct newcwv newcwv;
-	u64 retransmitted; /* bytes, before the repair */
-	u64 document;      /* where the document begins whose last window is paced */
+	u64 retransmitted; /* bytes_retrans when the recovery began */
+	u64 document;      /* start of the document whose last window is paced */
 	u32 features;
-	u32 round_end; /* the round is over once this is acknowledged */
-	u32 saved_cwnd, saved_ssthresh; /* before the kernel gave a silent window up; 0: it has not */
-	u32 max_rate;  /* bytes per second, as the socket has it; U32_MAX: none */
+	u32 round_end; /* sequence number whose ACK ends the round */
+	u32 saved_cwnd, saved_ssthresh; /* before the kernel reduced an idle window; 0: no reduction */
+	u32 max_rate;  /* SO_MAX_PACING_RATE, bytes per second; U32_MAX: none */
 };
 
 struct {
@@ -83,7 +83,7 @@ static inline void adopt(struct tcp_sock *tp, const struct windows *before, cons
 		tp->snd_ssthresh = segments_of(after->ssthresh, mss_of(tp));
 }
 
-/* Lets no more than so many bytes per second leave; the kernel's rate is the least of its own and this. */
+/* Limits the pacing rate, bytes per second. The kernel uses the lower of this limit and its own rate. */
 static inline void pace(struct sock *sk, struct control *control, u64 rate)
 {
 	u32 max_rate = rate >= U32_MAX ? U32_MAX : rate < 1 ? 1 : rate;
@@ -93,7 +93,7 @@ static inline void pace(struct sock *sk, struct control *control, u64 rate)
 	bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &max_rate, sizeof(max_rate));
 }
 
-/* A window, or what is out if that is more, takes a round trip. */
+/* Paces the window, or the outstanding packets if they are more, over a round trip. */
 static inline void pace_window(struct sock *sk, const struct tcp_sock *tp, struct control *control)
 {
 	u64 srtt = srtt_ns(tp);
@@ -102,7 +102,7 @@ static inline void pace_window(struct sock *sk, const struct tcp_sock *tp, struc
 		pace(sk, control, segments * mss_of(tp) * 1000000000ULL / srtt);
 }
 
-/* Segments of the document that were never sent; U64_MAX: nobody knows. */
+/* Number of unsent segments of the document; U64_MAX if unknown. */
 static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, struct flow **at)
 {
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
@@ -110,7 +110,7 @@ static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, st
 	if (!flow)
 		return U64_MAX;
 	u64 next = PLACE_OF(tp, tp->snd_nxt);
-	/* Where no device marks, nobody else does this. */
+	/* If no device has the marker, no other program starts announced documents. */
 	if (flow->announces)
 		begin_announced(flow, next, tp->rcv_nxt);
 	if (flow->end == SPM_UNKNOWN || next < flow->begin)
@@ -118,7 +118,7 @@ static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, st
 	return (less_u64(flow->end, next) + mss_of(tp) - 1) / mss_of(tp);
 }
 
-/* A round begins with the first ACK of what was sent since the one before began. */
+/* Starts a round with the first ACK of data that was sent after the start of the previous round. */
 static inline void begin_round(struct sock *sk, const struct tcp_sock *tp, struct control *control, bool is_linear)
 {
 	struct flow *flow;
@@ -135,14 +135,14 @@ static inline void begin_round(struct sock *sk, const struct tcp_sock *tp, struc
 	u64 receive_window = tp->snd_wnd / mss_of(tp);
 	u64 next = tp->snd_cwnd < tp->snd_ssthresh && !is_linear ? 2 * (u64)tp->snd_cwnd : tp->snd_cwnd;
 	u64 gap = last_window_gap_ns(unsent, min_u64(next, receive_window), srtt_ns(tp));
-	/* The first round that can be the last one decides. */
+	/* The first round that can be the last one determines the rate. */
 	if (gap == 0 || control->max_rate != U32_MAX)
 		return;
 	control->document = flow->begin;
 	pace(sk, control, mss_of(tp) * 1000000000ULL / gap);
 }
 
-/* Gives up what was not used for long, once for each five minutes, of which no more than so many count at a time. */
+/* Reduces an unused window, once for each period of five minutes, for at most 16 periods at a time. */
 static inline void look(struct tcp_sock *tp, struct control *control, u64 now)
 {
 	for (int i = 0; i < 16; i++) {
@@ -151,7 +151,7 @@ static inline void look(struct tcp_sock *tp, struct control *control, u64 now)
 			break;
 		adopt(tp, &before, &after);
 	}
-	/* The kernel takes a window back that was not used since this moment (tcp_cwnd_application_limited). */
+	/* The kernel reduces a window that was not used since this time (tcp_cwnd_application_limited). */
 	tp->snd_cwnd_stamp = (u32)bpf_jiffies64();
 }
 
@@ -243,7 +243,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		grow(tp, acked, is_linear);
 }
 
-/* Every ACK, before cong_avoid. */
+/* Called for every ACK, before cong_avoid. */
 SEC("struct_ops")
 void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -283,7 +283,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	u64 now = bpf_ktime_get_ns();
 	switch (event) {
 	case CA_EVENT_CWND_RESTART:
-		/* The kernel gives the window up right after this, and says TX_START with the first packet that leaves. */
+		/* The kernel reduces the window after this event, and sends TX_START with the next transmitted packet. */
 		control->saved_cwnd = tp->snd_cwnd;
 		control->saved_ssthresh = tp->snd_ssthresh;
 		break;
@@ -299,7 +299,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		break;
 	}
 	case CA_EVENT_LOSS:
-		/* The timer has expired, which ssthresh() could not know. */
+		/* The retransmission timer has expired. ssthresh() does not receive this information. */
 		newcwv_start_over(&control->newcwv, now);
 		tp->snd_ssthresh = half_of_flight(tp);
 		break;

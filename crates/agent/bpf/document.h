@@ -1,16 +1,16 @@
-/* Where documents begin and end in the stream of a connection. */
+/* Start and end of documents in the byte stream of a connection. */
 #pragma once
 #include "maps.h"
 
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
 
-/* A connection as the kernel itself has it, to be read: of a socket that is known to be one of TCP. */
+/* Read-only view of the kernel's own structure of a TCP socket. The type of the socket is not checked. */
 static __always_inline struct tcp_sock *whole_of(const void *sk)
 {
 	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 }
 
-/* The place of a sequence number, for either view of a socket. What is acknowledged is counted with 64 bits, and a window is below 2 GiB. */
+/* Stream offset of a sequence number, for both views of a socket. bytes_acked has 64 bits, and a window is below 2 GiB. */
 #define PLACE_OF(tp, seq) ((tp)->bytes_acked + (s64)(s32)((seq) - (tp)->snd_una))
 
 static inline void begin_document(struct flow *flow, u64 at, u64 end, u32 rcv_nxt)
@@ -21,7 +21,7 @@ static inline void begin_document(struct flow *flow, u64 at, u64 end, u32 rcv_nx
 	http_init(&flow->head);
 }
 
-/* Announced documents begin whose place is reached. */
+/* Starts the announced documents whose first byte is reached. */
 static inline void begin_announced(struct flow *flow, u64 at, u32 rcv_nxt)
 {
 	for (int i = 0; i < ANNOUNCED && flow->first != flow->last; i++) {
@@ -33,10 +33,10 @@ static inline void begin_announced(struct flow *flow, u64 at, u32 rcv_nxt)
 	}
 }
 
-/* Bytes that are read of a header at a time, and how often in a packet: longer headers are not understood. */
+/* Bytes per read of a header, and largest number of reads per packet. Longer headers are not parsed. */
 #define PIECE 256
 #define PIECES 24
-/* Responses in a packet whose ends are found. */
+/* Largest number of responses per packet whose ends are found. */
 #define RESPONSES 4
 
 struct piece {
@@ -54,9 +54,9 @@ struct reading {
 	struct __sk_buff *skb;
 	struct flow *flow;
 	struct piece *piece;
-	u64 at, from, until; /* places of the next byte, of the first one in the packet, and behind the last one */
-	u32 offset;          /* of the first one in the packet */
-	u32 pieces;          /* that may still be read */
+	u64 at, from, until; /* stream offsets of the next byte, the first byte in the packet, and the end of the packet */
+	u32 offset;          /* of the first byte in the packet */
+	u32 pieces;          /* remaining reads */
 	u64 body;
 	bool is_over;
 };
@@ -74,7 +74,7 @@ static long read_piece(u32 index, struct reading *reading)
 {
 	u64 len = min_u64(less_u64(reading->until, reading->at), PIECE);
 	u32 offset = reading->offset + (u32)(reading->at - reading->from);
-	/* The compiler is not to know what the verifier has to see. */
+	/* Hides the bound from the compiler, which would otherwise remove the check that the verifier requires. */
 	asm volatile("" : "+r"(len));
 	if (len == 0 || len > PIECE)
 		return 1;
@@ -89,7 +89,7 @@ static long read_piece(u32 index, struct reading *reading)
 	return reading->is_over;
 }
 
-/* Reads the header of a response, and that of the next one if this one ends in the packet. True if one does. */
+/* Reads the header of a response. Starts the next document if the response ends in the packet; otherwise returns 1 to end the loop. */
 static long read_response(u32 index, struct reading *reading)
 {
 	struct flow *flow = reading->flow;
@@ -118,14 +118,14 @@ static inline bool begins_response(struct __sk_buff *skb, u32 offset)
 	return true;
 }
 
-/* Data that passes for the first time: its places, and what had been received by then. */
+/* Newly sent data: stream offsets of its start and end, and RCV.NXT at its transmission. */
 struct data {
 	u64 from, until;
 	u32 rcv_nxt;
-	u32 offset; /* bytes of the packet before it */
+	u32 offset; /* bytes of the packet before the data */
 };
 
-/* What pass_new does where a document may begin or end. Apart, so that the way of all other packets is short. */
+/* Slow path of pass_new, for packets in which a document may begin or end. */
 static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
 	u64 from = data->from, until = data->until;
@@ -163,7 +163,7 @@ static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const
 	return flow->begin != begin;
 }
 
-/* True if a document ends before the last byte of the data, so that the packet has a document's last bytes whatever follows. */
+/* Handles newly sent data. True if a document ends before the last byte, so that the packet certainly has the end of a document. */
 static __always_inline bool pass_new(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
 	bool follows = flow->is_known && data->from == flow->sent && data->rcv_nxt == flow->rcv_nxt;

@@ -1,5 +1,5 @@
-/* The parts of the kernel's types that the programs read. Where a field lies the loader finds out on the machine itself (CO-RE), so that
- * fields that nobody reads are left out; what the kernel promises to user space stands as it is. */
+/* Parts of the kernel's types that the programs read. The loader relocates their fields for the running kernel (CO-RE), so that unused
+ * fields are omitted. Types of the kernel's interface to user space have their full layout. */
 #pragma once
 #include "law/types.h"
 
@@ -32,7 +32,7 @@ enum bpf_map_type {
 #define EPERM 1
 #define EINVAL 22
 
-/* Programs at a device, linux/bpf.h */
+/* Programs attached to a device, linux/bpf.h */
 #define TCX_NEXT -1
 
 struct bpf_sock {
@@ -54,7 +54,7 @@ struct __sk_buff {
 	u32 gso_size;
 };
 
-/* A connection as the kernel shows it to programs at a device. */
+/* View of a TCP socket for programs attached to a device. */
 struct bpf_tcp_sock {
 	u32 snd_cwnd, srtt_us, rtt_min, snd_ssthresh, rcv_nxt, snd_nxt, snd_una, mss_cache, ecn_flags, rate_delivered, rate_interval_us;
 	u32 packets_out, retrans_out, total_retrans, segs_in, data_segs_in, segs_out, data_segs_out, lost_out, sacked_out;
@@ -91,7 +91,7 @@ struct iphdr {
 };
 
 struct ipv6hdr {
-	__be16 version_class; /* version, traffic class, and a part of the flow label */
+	__be16 version_class; /* version, traffic class and first part of the flow label */
 	__be16 flow;
 	__be16 payload_len;
 	u8 nexthdr, hop_limit;
@@ -101,7 +101,7 @@ struct ipv6hdr {
 struct tcphdr {
 	__be16 source, dest;
 	__be32 seq, ack_seq;
-	u8 offset; /* in the high half, in words of four bytes */
+	u8 offset; /* header length in the high four bits, in words of four bytes */
 	u8 flags;
 	__be16 window;
 	u16 check, urg_ptr;

@@ -1,4 +1,4 @@
-/* Where state is kept, all of it bounded: by the sockets that there are, or by what is said here. */
+/* Maps with the state of the programs. Their sizes are bounded by the number of sockets, or by the limits below. */
 #pragma once
 #include "shared.h"
 
@@ -20,13 +20,13 @@ struct {
 	__type(value, struct counter);
 } counters SEC(".maps");
 
-/* A user's buckets, and what keeps two processors from taking the same tokens. */
+/* Token buckets of a user, with a lock against concurrent access by other processors. */
 struct locked_user {
 	struct bpf_spin_lock lock;
 	struct user user;
 };
 
-/* Who is one more than that has no rights. */
+/* Users beyond this limit have no tokens, so their packets are LOW. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

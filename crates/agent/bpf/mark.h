@@ -1,14 +1,14 @@
-/* Marking where packets leave the host. The programs run while the socket sends, so that they see what its TCP knows at that moment; new
- * data is what begins at snd_nxt. */
+/* Marking of outgoing packets. The programs run during the transmission by the socket, so they read the state of its TCP at that time; new
+ * data begins at SND.NXT. */
 #pragma once
 #include "document.h"
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 
-/* A packet, as far as it is looked at. */
+/* Parsed headers of a packet. */
 struct seen {
-	u32 l2;     /* bytes before its IP header */
-	u32 offset; /* and before its payload */
+	u32 l2;     /* bytes before the IP header */
+	u32 offset; /* bytes before the payload */
 	u32 payload;
 	u32 seq;
 	u8 dscp;
@@ -21,7 +21,7 @@ struct verdict {
 	u32 klass;
 };
 
-/* What the verifier is to see of a number: it has no other bits than these. */
+/* Masks a number with these bits, so that the verifier can bound it. */
 #define BOUNDED(number, bits)                                                                                                      \
 	({                                                                                                                         \
 		u64 bounded = (number);                                                                                            \
@@ -37,7 +37,7 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 
 	seen->l2 = BOUNDED(whole->network_header - ((u64)whole->data - (u64)whole->head), 63);
 	seen->is_tcp = false;
-	/* All headers that TCP has made are in one piece. */
+	/* Headers created by TCP are contiguous. */
 	void *begin = (void *)(long)skb->data + seen->l2;
 	struct iphdr *ip = begin;
 	if ((void *)(ip + 1) > end)
@@ -45,7 +45,7 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
 		l3 = BOUNDED((ip->version_ihl & 15) * 4, 60);
 		seen->dscp = ip->tos >> 2;
-		/* Behind the first fragment there is no header. */
+		/* Fragments after the first one have no TCP header. */
 		protocol = ip->frag_off & bpf_htons(0x1fff) ? 0 : ip->protocol;
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip6 = begin;
@@ -77,20 +77,20 @@ static __always_inline void write_codepoint(struct __sk_buff *skb, u32 l2, u8 co
 	u8 old = ip->tos;
 	if (ip->version_ihl >> 4 == 4) {
 		u8 new = (codepoint << 2) | (old & 3);
-		/* RFC 1624: HC' = ~(~HC + ~m + m'), where m is the word of which this is a byte. */
+		/* RFC 1624: HC' = ~(~HC + ~m + m'), where m is the word that contains this byte. */
 		u32 sum = (u16)~ip->check + bpf_htons((u16)(0xffff ^ old)) + bpf_htons(new);
 		sum = (sum & 0xffff) + (sum >> 16);
 		sum = (sum & 0xffff) + (sum >> 16);
 		ip->check = ~sum;
 		ip->tos = new;
 	} else {
-		/* The traffic class is in the middle of four nibbles: its low two bits are those of ECN. */
+		/* The traffic class is in the middle two of four nibbles. Its low two bits are those of ECN. */
 		ip->version_ihl = (ip->version_ihl & 0xf0) | (codepoint >> 2);
 		ip->tos = (codepoint << 6) | (old & 0x3f);
 	}
 }
 
-/* The packet takes tokens of its user, or goes down by a level until nothing limits it. True if it went down. */
+/* Takes tokens of the user for a packet, and lowers its level until it conforms. True if the level was lowered. */
 static inline bool demote(struct __sk_buff *skb, u32 len, u32 *level)
 {
 	if (*level == LOW || config.high_rate == 0)
@@ -104,7 +104,7 @@ static inline bool demote(struct __sk_buff *skb, u32 len, u32 *level)
 		bpf_map_update_elem(&users, &uid, &fresh, BPF_NOEXIST);
 		user = bpf_map_lookup_elem(&users, &uid);
 		if (!user) {
-			/* Who cannot be counted has no rights. */
+			/* Users without a map entry have no tokens. */
 			*level = LOW;
 			return true;
 		}
@@ -151,20 +151,20 @@ static __always_inline struct thresholds thresholds_of(const struct flow *flow, 
 	return (struct thresholds){ config.thresholds.high, config.thresholds.med };
 }
 
-/* Marking by application: all packets of a class alike. */
+/* Level of all packets of a class, for marking by application. */
 static inline u32 level_of_class(u32 klass)
 {
 	return config.fixed_level < LEVELS ? config.fixed_level : klass - 1;
 }
 
-/* What a packet with data, or a FIN, of a connection is worth. */
+/* Level of a packet with data or a FIN, and its reason. */
 static __always_inline struct verdict judge(struct __sk_buff *skb, const struct bpf_tcp_sock *tp, struct flow *flow, u32 klass,
 					    const struct seen *seen)
 {
 	u32 mss = tp->mss_cache ? tp->mss_cache : 1;
 	u64 from = PLACE_OF(tp, seen->seq);
 	bool is_again = seen->payload > 0 && (s32)(seen->seq - tp->snd_nxt) < 0;
-	/* What the kernel shows of a socket has most of it and costs less to read. */
+	/* Read for fields that bpf_tcp_sock lacks only: reads of bpf_tcp_sock cost less. */
 	const struct tcp_sock *whole = whole_of(tp);
 	u8 state = BPF_CORE_READ_BITFIELD(&whole->inet_conn, icsk_ca_state);
 	struct data data = { .from = from, .until = from + seen->payload, .rcv_nxt = tp->rcv_nxt, .offset = seen->offset };
@@ -196,7 +196,7 @@ static __always_inline struct verdict judge(struct __sk_buff *skb, const struct 
 	};
 	enum spm_reason why = spm_reason(&rules, &place, mss);
 	if (why == SPM_NONE && seen->payload > mss && place.bytes != SPM_UNKNOWN) {
-		/* Several segments leave under one mark: it is that of the last one, too. */
+		/* Several segments leave under one mark, so the rules apply to the last one, too. */
 		place.offset += (seen->payload - 1) / mss * mss;
 		why = spm_reason(&rules, &place, mss);
 	}
@@ -209,7 +209,7 @@ static __always_inline struct verdict judge(struct __sk_buff *skb, const struct 
 	return (struct verdict){ why == SPM_NONE ? LOW : HIGH, reason, klass };
 }
 
-/* The level that a codepoint says. */
+/* Level of a codepoint. */
 static inline u32 level_of(u32 codepoint)
 {
 	for (int klass = 1; klass <= CLASSES; klass++)
@@ -224,7 +224,7 @@ static inline bool is_ours(u32 codepoint)
 	return level_of(codepoint) != LOW;
 }
 
-/* Who marks by itself what nobody has marked for it gets nothing of it. */
+/* Leaves a packet unmarked, and removes a mark that a local process has set itself. */
 static __noinline int leave_alone(struct __sk_buff *skb, u32 l2, u8 dscp, bool is_local)
 {
 	bool is_washed = is_local && config.washes && is_ours(dscp);
@@ -256,7 +256,7 @@ int catnip_mark(struct __sk_buff *skb)
 	} else if (flow && (seen.payload > 0 || seen.flags & TCP_FIN)) {
 		verdict = judge(skb, tp, flow, verdict.klass, &seen);
 	} else if (flow && config.acks && seen.payload == 0) {
-		/* What answers nothing yet is the application's own. */
+		/* ACKs before the first received data have the level of the application. */
 		u32 own = is_alike ? level_of_class(verdict.klass) : LOW;
 		verdict.level = flow->has_heard ? flow->heard : own;
 		verdict.reason = REASON_ACK;
@@ -275,7 +275,7 @@ int catnip_mark(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
-/* Hears what comes: ACKs have the level of the data that they answer. */
+/* Records the level of received data for the ACKs of the connection. */
 SEC("cgroup_skb/ingress")
 int catnip_hear(struct __sk_buff *skb)
 {
@@ -284,10 +284,10 @@ int catnip_hear(struct __sk_buff *skb)
 		return 1;
 	struct seen seen = {};
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(full);
-	/* ACKs alone say nothing of data. */
+	/* Packets without data do not change the level. */
 	if (!tp || !see(skb, &seen) || !seen.is_tcp || seen.payload == 0)
 		return 1;
-	/* The control group may have sockets of other networks. */
+	/* The control group may have sockets in other network namespaces. */
 	if (tp->inet_conn.icsk_inet.sk.__sk_common.skc_net.net->net_cookie != config.network)
 		return 1;
 	struct flow *flow = bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE);

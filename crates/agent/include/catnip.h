@@ -1,22 +1,22 @@
-/* What an application tells its marking host of what it writes, as options of a TCP socket:
+/* Options of TCP sockets, by which an application describes its data to the CATNIP agent of its host:
  *
  *	catnip_document(fd, 20000);    the next 20000 bytes that are written are one document
- *	catnip_class(fd, 1);           somebody waits for each packet
+ *	catnip_class(fd, 1);           the connection is highly interactive
  *
- * Each returns 0, or -1 with errno: ENOPROTOOPT without an agent, EPERM beyond what its policy allows, EINVAL if the value makes no
- * sense. An application that does not care ignores it, and is served as before. The options can be read with getsockopt(2). */
+ * Each function returns 0, or -1 with errno: ENOPROTOOPT without an agent, EPERM beyond the limits of its policy, EINVAL for an invalid
+ * value. Errors may be ignored: the connection then works as before. getsockopt(2) returns the values of the options. */
 #ifndef CATNIP_H
 #define CATNIP_H
 
 #define SOL_CATNIP 0x4350
 
-#define CATNIP_DOCUMENT 1   /* u64 or u32: bytes of the document that begins with the next byte written */
-#define CATNIP_CLASS 2      /* u32: 1 highly interactive, 2 interactive, 3 other, 0 as the policy says */
+#define CATNIP_DOCUMENT 1   /* u64 or u32: length of the document that begins with the next byte written */
+#define CATNIP_CLASS 2      /* u32: 1 highly interactive, 2 interactive, 3 other, 0 default of the policy */
 #define CATNIP_THRESHOLDS 3 /* struct catnip_thresholds: marking by the state of TCP */
-#define CATNIP_WEIGHT 4     /* u32: handed to the queue discipline as the packets' priority (SO_PRIORITY); 0: as it was */
+#define CATNIP_WEIGHT 4     /* u32: priority of the packets in the queueing discipline (SO_PRIORITY); 0: unchanged */
 
 struct catnip_thresholds {
-	unsigned int high, med; /* the largest windows whose packets are HIGH, and MED at least, segments */
+	unsigned int high, med; /* largest windows whose packets are HIGH, and at least MED, segments */
 };
 
 #ifndef __bpf__

@@ -47,7 +47,7 @@ fn kernel() -> Finding {
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     let ok = version >= OLDEST;
     let (major, minor) = OLDEST;
-    let found = if ok { release } else { format!("{release}, which is older than {major}.{minor}") };
+    let found = if ok { release } else { format!("{release} is older than {major}.{minor}") };
     Finding { what: "kernel", ok, found, needed_for: "everything" }
 }
 
@@ -59,7 +59,7 @@ fn types() -> Finding {
     } else {
         format!("no {path}: the kernel was built without CONFIG_DEBUG_INFO_BTF")
     };
-    Finding { what: "types of the kernel (BTF)", ok, found, needed_for: "everything" }
+    Finding { what: "kernel types (BTF)", ok, found, needed_for: "everything" }
 }
 
 fn root() -> Finding {
@@ -75,7 +75,7 @@ fn root() -> Finding {
         needed.into_iter().filter(|(_, one)| !sets.contains(*one)).map(|(name, _)| name).collect();
     let ok = missing.is_empty();
     let found =
-        if ok { "all there".into() } else { format!("{} missing, run it as root", missing.join(", ")) };
+        if ok { "all present".into() } else { format!("{} missing; run as root", missing.join(", ")) };
     Finding { what: "privileges", ok, found, needed_for: "everything" }
 }
 
@@ -86,18 +86,18 @@ fn cgroup() -> Finding {
         path.display().to_string()
     });
     Finding {
-        what: "control groups, second version",
+        what: "control groups v2",
         ok,
         found,
-        needed_for: "applications that tell of their documents, marked ACKs",
+        needed_for: "documents announced by applications, marked ACKs",
     }
 }
 
 fn settings() -> Finding {
     let path = "/proc/sys/net/ipv4/tcp_min_tso_segs";
     let ok = fs::metadata(path).is_ok();
-    let found = if ok { "net.ipv4.tcp_min_tso_segs" } else { "no net.ipv4.tcp_min_tso_segs here" };
-    Finding { what: "segments one by one", ok, found: found.into(), needed_for: "a mark for each packet" }
+    let found = if ok { "net.ipv4.tcp_min_tso_segs" } else { "net.ipv4.tcp_min_tso_segs does not exist" };
+    Finding { what: "single segments", ok, found: found.into(), needed_for: "one mark per packet" }
 }
 
 fn controllers() -> Finding {
@@ -105,8 +105,8 @@ fn controllers() -> Finding {
         fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let ours: Vec<&str> = registered.split_whitespace().filter(|name| name.starts_with("catnip_")).collect();
     let found = match ours.as_slice() {
-        [] => "none is registered, so that an agent can".into(),
-        some => format!("{} registered by an agent that runs", some.join(", ")),
+        [] => "none is registered yet".into(),
+        some => format!("{} registered by a running agent", some.join(", ")),
     };
-    Finding { what: "controllers", ok: true, found, needed_for: "congestion control" }
+    Finding { what: "congestion controllers", ok: true, found, needed_for: "congestion control" }
 }

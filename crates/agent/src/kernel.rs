@@ -42,10 +42,10 @@ pub enum Controllers {
 /// Congestion controllers and their descriptions.
 pub const CONTROLLERS: [(&str, &str); 5] = [
     ("catnip_newcwv", "newCWV (RFC 7661)"),
-    ("catnip_newcwv_p", "newCWV, and a window takes a round trip"),
+    ("catnip_newcwv_p", "newCWV with windows paced over a round trip"),
     ("catnip_eca", "early congestion avoidance"),
     ("catnip_rbplw", "rate-based pacing of the last window"),
-    ("catnip_eca_p", "both"),
+    ("catnip_eca_p", "catnip_eca and catnip_rbplw"),
 ];
 
 /// Attached kernel programs.
@@ -68,23 +68,23 @@ impl<'a> Attached<'a> {
         libbpf_rs::set_print(verbose.then_some((libbpf_rs::PrintLevel::Debug, |_, text| eprint!("{text}"))));
         let load = |what: &'static str| {
             move |error: libbpf_rs::Error| {
-                let see = "`catnip agent check` says what this kernel lacks, CATNIP_BPF_LOG=1 what it says";
+                let see = "`catnip agent check` lists missing features, CATNIP_BPF_LOG=1 prints messages";
                 Failure::new("bpf", format!("cannot {what}: {error}; {see}"))
             }
         };
         let mut open = AgentSkelBuilder::default().open(room).map_err(load("read the programs"))?;
         let rodata = open.maps.rodata_data.as_deref_mut();
         let rodata =
-            rodata.ok_or_else(|| Failure::new("bpf", "the programs have no room for their configuration"))?;
+            rodata.ok_or_else(|| Failure::new("bpf", "the programs have no configuration section"))?;
         let network = sys::network_cookie();
         let network = network
-            .map_err(|error| Failure::new("network", format!("cannot tell which one this is: {error}")))?;
+            .map_err(|error| Failure::new("network", format!("cannot determine the namespace: {error}")))?;
         rodata.config = setup.policy.config(network);
         if setup.controllers == Controllers::None {
             let maps = &mut open.maps;
             for map in [&mut maps.newcwv, &mut maps.newcwv_p, &mut maps.eca, &mut maps.rbplw, &mut maps.eca_p]
             {
-                map.set_autocreate(false).map_err(load("leave the controllers out"))?;
+                map.set_autocreate(false).map_err(load("disable the controllers"))?;
             }
         }
         let skeleton = open.load().map_err(load("load the programs"))?;
@@ -105,7 +105,7 @@ impl<'a> Attached<'a> {
         let hear = setup.policy.marks_acks.then_some(&mut programs.catnip_hear);
         for program in [&mut programs.catnip_tell, &mut programs.catnip_ask].into_iter().chain(hear) {
             let link = program.attach_cgroup(cgroup.as_raw_fd());
-            let what = "cannot attach to it, is it a folder of cgroup2?";
+            let what = "cannot attach to it; expected a folder of cgroup2:";
             links.push(link.map_err(|error| Failure::new("--cgroup", format!("{name}: {what} {error}")))?);
         }
         let mut netlink = Netlink::open().map_err(|error| Failure::new("--device", error))?;
@@ -114,7 +114,7 @@ impl<'a> Attached<'a> {
             let index = netlink.index_of(device).map_err(|error| wrong(error.to_string()))?;
             if setup.policy.mark.is_some() {
                 let link = sys::attach_tcx_egress(programs.catnip_mark.as_fd(), index);
-                tcx.push(link.map_err(|error| wrong(format!("cannot attach to what leaves it: {error}")))?);
+                tcx.push(link.map_err(|error| wrong(format!("cannot attach to its egress: {error}")))?);
             }
         }
         if setup.controllers != Controllers::None {
@@ -133,7 +133,7 @@ impl<'a> Attached<'a> {
                     Err(error) => {
                         let why = match error.kind() {
                             ErrorKind::AlreadyExists => {
-                                "another agent of this machine has registered it".into()
+                                "another agent on this machine has registered it".into()
                             }
                             _ => format!("cannot register it: {error}"),
                         };
@@ -168,7 +168,7 @@ pub fn usual_devices() -> Result<Vec<String>, Failure> {
         .map(|(name, _)| name)
         .collect();
     if names.is_empty() {
-        return Err(Failure::new("--device", "there is none but the loopback; say which one"));
+        return Err(Failure::new("--device", "none is up except the loopback; specify one"));
     }
     Ok(names)
 }
@@ -178,7 +178,7 @@ pub fn usual_cgroup() -> Result<PathBuf, Failure> {
     check::cgroup2().ok_or_else(|| {
         Failure::new(
             "--cgroup",
-            "no second version of control groups is mounted; mount it: mount -t cgroup2 none /sys/fs/cgroup",
+            "control groups v2 are not mounted; mount them: mount -t cgroup2 none /sys/fs/cgroup",
         )
     })
 }

@@ -32,8 +32,8 @@ struct Cli {
 }
 
 const AFTER: &str = "Exit codes:
-  1  status: no agent runs; check: something is missing; verify: a mark is wrong
-  2  bad input, or a machine that cannot do it";
+  1  status: no agent runs; check: a requirement is not met; verify: a mark is wrong
+  2  invalid input, or a machine without a required feature";
 
 #[derive(Debug, Subcommand)]
 enum What {
@@ -130,7 +130,7 @@ fn stop(options: &Stop) -> Result<u8, Failure> {
         if waited >= PATIENCE {
             return Err(Failure::new(
                 "stop",
-                format!("the agent has not ended within {} s", PATIENCE.as_secs()),
+                format!("the agent did not exit within {} s", PATIENCE.as_secs()),
             ));
         }
         sleep(LOOK);
@@ -156,7 +156,7 @@ fn check(options: &Check) -> Result<u8, Failure> {
         for finding in &findings {
             let verdict = if finding.ok { "yes" } else { "NO " };
             let needed =
-                if finding.ok { String::new() } else { format!(" (needed for {})", finding.needed_for) };
+                if finding.ok { String::new() } else { format!(" (required for {})", finding.needed_for) };
             // Writing into a string cannot fail.
             let _ = writeln!(text, "{verdict}  {:<30}  {}{needed}", finding.what, finding.found);
         }
@@ -169,11 +169,11 @@ fn described(status: &Status) -> String {
     let About { pid, mark, devices, cgroup, controllers, changes } = &status.about;
     let lines = [
         ("process", pid.to_string()),
-        ("marks by", mark.clone()),
-        ("at devices", devices.join(", ")),
-        ("hears", cgroup.display().to_string()),
+        ("marker", mark.clone()),
+        ("devices", devices.join(", ")),
+        ("control group", cgroup.display().to_string()),
         ("controllers", controllers.join(", ")),
-        ("will put back", changes.join(", ")),
+        ("to restore", changes.join(", ")),
     ];
     let mut text = String::new();
     for (name, value) in lines {

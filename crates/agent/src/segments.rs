@@ -32,7 +32,7 @@ impl Segments {
             changes.settings.push((LEAST.into(), setting(LEAST)?));
         }
         if self == Self::Single {
-            let mut netlink = Netlink::open().map_err(failed("--segments", "look at devices"))?;
+            let mut netlink = Netlink::open().map_err(failed("--segments", "list devices"))?;
             for name in devices {
                 let device = netlink
                     .device(name)

@@ -99,7 +99,7 @@ pub fn serve(
         let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
         let ready = match poll(&mut waits, wakes.then_some(&every)) {
             Err(rustix::io::Errno::INTR) => continue,
-            ready => ready.map_err(|error| Failure::new("agent", format!("cannot wait: {error}")))?,
+            ready => ready.map_err(|error| Failure::new("agent", format!("cannot poll: {error}")))?,
         };
         if ready == 0 {
             outputs.write(&attached.counts()?)?;
@@ -159,13 +159,13 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 
 /// Sends a request to the agent of a place. Returns `None` if there is no agent.
 pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
-    let cannot = failed("agent", "ask it");
+    let cannot = failed("agent", "send it a request");
     let mut stream = match UnixStream::connect(place.socket()) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             return Ok(None);
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(Failure::new("agent", "only root may ask it"));
+            return Err(Failure::new("agent", "only root may send it requests"));
         }
         stream => stream.map_err(&cannot)?,
     };
@@ -182,5 +182,5 @@ pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
     };
     serde_json::from_str(&text)
         .map(Some)
-        .map_err(|error| Failure::new("agent", format!("has not answered: {error}")))
+        .map_err(|error| Failure::new("agent", format!("invalid response: {error}")))
 }

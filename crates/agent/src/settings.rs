@@ -12,7 +12,7 @@ pub fn limit_segments(device: &str, segments: u32) -> Result<(), Failure> {
         netlink.limit_segments(index, segments)
     });
     limited.map_err(|error| {
-        Failure::new(device, format!("cannot let {segments} segments leave at once: {error}"))
+        Failure::new(device, format!("cannot limit segments sent at once to {segments}: {error}"))
     })
 }
 

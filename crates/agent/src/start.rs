@@ -94,13 +94,13 @@ pub(crate) struct Start {
 }
 
 const AFTER: &str = "Examples:
-  Mark the last packets of what nginx sends, and the repairs:
+  Mark the last packets of documents sent by nginx, and retransmissions:
     catnip-agent start --device eth0
 
-  As the CATNIP paper has it, with codepoints of one's own:
+  Mark as in the CATNIP paper, with other codepoints:
     catnip-agent start --mark spm --codepoints high=AF21,low=0
 
-  newCWV for all connections, without marks:
+  Use newCWV for all connections, without marks:
     catnip-agent start --mark none --control catnip_newcwv";
 
 /// Setting with the congestion controller of new connections.
@@ -144,7 +144,7 @@ fn in_background(json: bool) -> Result<u8, Failure> {
     if json {
         print_json(&about)?;
     } else {
-        tell(format_args!("runs as process {}; `catnip agent stop` ends it\n", about["pid"]));
+        tell(format_args!("agent runs as process {}; stop it with `catnip agent stop`\n", about["pid"]));
     }
     Ok(0)
 }
@@ -157,7 +157,8 @@ impl Start {
         let mut room = Room::uninit();
         let attached = Attached::new(setup, &mut room)?;
         if setup.controllers == Controllers::Auto && attached.controllers().len() < CONTROLLERS.len() {
-            let theirs = "another agent of this machine has registered them: they know no documents that are told here";
+            let theirs =
+                "another agent on this machine has registered them; they ignore documents announced here";
             tell(format_args!("warning: --controllers: {theirs}\n"));
         }
         let mut changes = self.segments.changes(&setup.devices)?;
@@ -218,7 +219,7 @@ impl Start {
             && !CONTROLLERS.iter().any(|(known, _)| known == name)
         {
             let known = CONTROLLERS.map(|(name, _)| name).join(", ");
-            return Err(Failure::new("--control", format!("{name:?}: ours are {known}")));
+            return Err(Failure::new("--control", format!("{name:?}: expected one of {known}")));
         }
         let devices = if self.device.is_empty() { usual_devices()? } else { self.device.clone() };
         let cgroup = self.cgroup.clone().map_or_else(usual_cgroup, Ok)?;
@@ -247,7 +248,7 @@ impl Start {
         let set = |name: &str| std::fs::write(CONTROL, name);
         // A process that may not set the present controller here could not restore it.
         set(&before).map_err(|error| {
-            Failure::new("--control", format!("{before} could not be put back here: {error}"))
+            Failure::new("--control", format!("{before} could not be restored here: {error}"))
         })?;
         set(name).map_err(|error| Failure::new("--control", format!("{name}: {error}")))
     }
@@ -284,7 +285,7 @@ impl Start {
         let let_go = rustix::process::setsid()
             .and_then(|_| rustix::stdio::dup2_stdout(&nowhere))
             .and_then(|()| rustix::stdio::dup2_stderr(&nowhere));
-        let_go.map_err(|error| Failure::new("start", format!("cannot let go of the terminal: {error}")))
+        let_go.map_err(|error| Failure::new("start", format!("cannot detach from the terminal: {error}")))
     }
 }
 

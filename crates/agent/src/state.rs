@@ -40,7 +40,7 @@ impl Place {
     /// Returns the place of the network namespace of this process.
     pub fn here() -> Result<Self, Failure> {
         // The cookie of a network namespace is never reused, so no agent restores the settings of another namespace.
-        let cookie = network_cookie().map_err(failed("network", "tell which one this is"))?;
+        let cookie = network_cookie().map_err(failed("network", "determine the namespace"))?;
         Ok(Self(Path::new(FOLDER).join(cookie.to_string())))
     }
 
@@ -58,7 +58,7 @@ impl Place {
         let lock = self.try_lock()?.ok_or_else(|| {
             Failure::new(
                 "start",
-                "an agent runs in this network namespace already, see `catnip agent status`",
+                "an agent already runs in this network namespace; see `catnip agent status`",
             )
         })?;
         self.clean(&lock)?;
@@ -129,7 +129,7 @@ impl Changes {
             if let Err(error) = fs::write(path, before) {
                 result = Err(Failure::new(
                     &path.display().to_string(),
-                    format!("cannot put {before:?} back: {error}"),
+                    format!("cannot restore {before:?}: {error}"),
                 ));
             }
         }

@@ -10,17 +10,17 @@ use std::fmt::Write;
 pub const REASONS: [(&str, &str); 13] = [
     ("handshake", "SYN and SYN-ACK"),
     ("end", "FIN and RST"),
-    ("retransmission", "sent before"),
-    ("recovery", "sent while a loss is repaired"),
+    ("retransmission", "retransmitted data"),
+    ("recovery", "sent during a loss recovery"),
     ("leading", "among the first packets of a document"),
     ("trailing", "among the last packets of a document"),
-    ("small-window", "sent while the window is small"),
+    ("small-window", "sent with a small window"),
     ("window", "by the state of TCP"),
     ("class", "by application"),
-    ("ack", "an acknowledgement, by the data that it answers"),
-    ("other", "data that nothing makes crucial"),
-    ("unmarked", "not the marker's business: acknowledgements, other protocols, forwarded packets"),
-    ("washed", "the same, with a mark that its process had no right to"),
+    ("ack", "an ACK, by the level of the data that it acknowledges"),
+    ("other", "data that no rule makes crucial"),
+    ("unmarked", "not marked: ACKs without data, other protocols, forwarded packets"),
+    ("washed", "not marked, and an unauthorized mark was removed"),
 ];
 
 /// Counters of the packets of one reason and one level.
@@ -90,8 +90,8 @@ pub fn prometheus(counts: &[Count]) -> String {
 type Metric = (&'static str, &'static str, fn(&Count) -> u64);
 
 const METRICS: [Metric; 4] = [
-    ("packets", "Packets that left this host, by why they have their level", |count| count.packets),
-    ("bytes", "The same in bytes of IP", |count| count.bytes),
+    ("packets", "Packets that left this host, by reason for their level", |count| count.packets),
+    ("bytes", "Bytes of IP packets that left this host, by reason for their level", |count| count.bytes),
     ("together_packets", "Packets that left with others under one mark", |count| count.together),
-    ("demoted_packets", "Packets that a user's limit has brought down to their level", |count| count.demoted),
+    ("demoted_packets", "Packets demoted to their level by a user's limit", |count| count.demoted),
 ];

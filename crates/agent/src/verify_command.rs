@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
     let spm = spm.ok_or_else(|| {
         Failure::new(
             "--mark",
-            format!("{mark:?}: a capture shows no window and no class, so that only spm can be judged"),
+            format!("{mark:?}: expected an spm marker, because a capture contains no windows and classes"),
         )
     })?;
     let rules = Rules {

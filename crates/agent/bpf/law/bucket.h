@@ -1,4 +1,4 @@
-/* A token bucket, in billionths of a bit. Twin: crates/law/src/bucket.rs. */
+/* Token bucket, in billionths of a bit. Twin: crates/law/src/bucket.rs. */
 #pragma once
 #include "types.h"
 
@@ -11,7 +11,7 @@ struct bucket {
 	u64 since;
 };
 
-/* Full at time zero; holds so many bytes. */
+/* Initializes a bucket of this depth, bytes, which is full at time zero. */
 LAW void bucket_init(struct bucket *bucket, u64 rate, u64 depth)
 {
 	bucket->rate = rate;
@@ -28,11 +28,11 @@ LAW u64 bucket_cost(u32 len)
 LAW u64 bucket_level(const struct bucket *bucket, u64 now)
 {
 	u64 elapsed = less_u64(now, bucket->since), missing = bucket->depth - bucket->tokens;
-	/* What comes in so many nanoseconds is no more than what is missing, so that nothing overflows. */
+	/* The new tokens are at most the missing ones, so the product does not overflow. */
 	return elapsed > missing / bucket->rate ? bucket->depth : bucket->tokens + elapsed * bucket->rate;
 }
 
-/* A packet of so many bytes takes its tokens, if they are there. */
+/* Takes the tokens of a packet of `len` bytes if there are enough. True in this case. */
 LAW bool bucket_admits(struct bucket *bucket, u64 now, u32 len)
 {
 	u64 level = bucket_level(bucket, now), cost = bucket_cost(len);

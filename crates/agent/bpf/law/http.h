@@ -1,5 +1,5 @@
-/* The header of an HTTP/1 response, read as it passes (RFC 9112): where does the response end? It reads byte by byte, so that it does not
- * matter where segments end. Twin: crates/wire/src/http.rs, which keeps the line instead. */
+/* Incremental parser of HTTP/1 response headers (RFC 9112), which finds the end of a response. It reads byte by byte, so that segments may
+ * end anywhere. Twin: crates/wire/src/http.rs, which stores the whole line instead. */
 #pragma once
 #include "types.h"
 
@@ -9,7 +9,7 @@
 #define HTTP_LENGTH_LEN 15
 #define HTTP_CODING "transfer-encoding:"
 #define HTTP_CODING_LEN 18
-/* The longest header that is read, and the longest line that may say a length. */
+/* Longest header that is read, and longest line that may specify a length. */
 #define HTTP_LONGEST (64U << 10)
 #define HTTP_LINE 48
 #define HTTP_UNREADABLE 0xffff
@@ -18,16 +18,16 @@
 enum http_value { HTTP_BEFORE = 0, HTTP_DIGITS = 1, HTTP_BEHIND = 2, HTTP_BAD = 3 };
 
 struct http_head {
-	u64 length;   /* that the header says, or HTTP_NONE */
-	u64 number;   /* of the line so far */
-	u32 len;      /* of the header so far */
-	u32 line_len; /* of the line so far */
+	u64 length;   /* Content-Length, or HTTP_NONE */
+	u64 number;   /* value of the line so far */
+	u32 len;      /* bytes of the header so far */
+	u32 line_len; /* bytes of the line so far */
 	u16 status;   /* 0 before the end of the first line */
-	u16 digits;   /* of the status so far: their number times 1000, and their value */
-	u8 vague;     /* the length is not said, or in a way that is not understood */
-	u8 is_over;   /* the header is, or it is none */
-	u8 is_blank;  /* the line is, so far */
-	u8 may_be_length, may_be_coding; /* so far, the line is this field */
+	u16 digits;   /* digits of the status so far: their number times 1000, plus their value */
+	u8 vague;     /* the length is missing or invalid */
+	u8 is_over;   /* the header has ended, or is not an HTTP header */
+	u8 is_blank;  /* the line is blank so far */
+	u8 may_be_length, may_be_coding; /* the line can be this field */
 	u8 value;     /* enum http_value */
 	u16 pad;
 };
@@ -54,7 +54,7 @@ LAW void http_init(struct http_head *head)
 	http_begin_line(head);
 }
 
-/* A part of it was not seen. */
+/* Gives the header up, because a part of it was not seen. */
 LAW void http_lose(struct http_head *head)
 {
 	http_init(head);
@@ -77,7 +77,7 @@ LAW u8 http_lower(u8 byte)
 	return byte >= 'A' && byte <= 'Z' ? byte + 32 : byte;
 }
 
-/* A byte of the value of Content-Length. */
+/* Reads a byte of the value of Content-Length. */
 LAW void http_read_value(struct http_head *head, u8 byte)
 {
 	if (http_is_space(byte)) {
@@ -91,13 +91,13 @@ LAW void http_read_value(struct http_head *head, u8 byte)
 	}
 }
 
-/* The end of a line; true if it is that of the header. */
+/* Ends a line. True if the header ends, too. */
 LAW bool http_end_line(struct http_head *head)
 {
 	if (head->status == 0) {
 		u16 value = head->digits % 1000;
 		bool is_readable = head->digits / 1000 == 3;
-		/* A status that cannot be read promises nothing. */
+		/* The end of a response with an unreadable status is unknown. */
 		head->vague = !is_readable;
 		head->status = is_readable ? (value == 0 ? 1 : value) : HTTP_UNREADABLE;
 		return false;
@@ -117,7 +117,7 @@ LAW bool http_end_line(struct http_head *head)
 	return false;
 }
 
-/* The next byte. True once the header is over, or is none: then *body is the length of the body, or HTTP_NONE. */
+/* Reads the next byte. True if the header has ended, or is not an HTTP header; *body is then the length of the body, or HTTP_NONE. */
 LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
 {
 	u32 at = head->line_len;
@@ -151,7 +151,7 @@ LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
 	if (!is_end)
 		return false;
 	if (head->status >= 100 && head->status < 200 && head->status != 101) {
-		/* An interim response: another one follows. */
+		/* Interim response, which is followed by another response. */
 		http_init(head);
 		return false;
 	}

@@ -1,4 +1,4 @@
-/* New congestion window validation (RFC 7661). Twin: crates/law/src/newcwv.rs, which has the RFC's words beside each line. */
+/* New congestion window validation (RFC 7661). Twin: crates/law/src/newcwv.rs, which quotes the RFC for each rule. */
 #pragma once
 #include "types.h"
 
@@ -92,7 +92,7 @@ LAW u64 pipe_ack_at(const struct pipe_ack *it, u64 now)
 }
 
 struct windows {
-	u64 cwnd, ssthresh; /* bytes; UNDEFINED: as high as can be */
+	u64 cwnd, ssthresh; /* bytes; UNDEFINED: infinite */
 };
 
 struct newcwv {
@@ -126,7 +126,7 @@ LAW void newcwv_start_over(struct newcwv *it, u64 now)
 	it->valid_at = now;
 }
 
-/* True if a part of the window was given up, and it has to look once more. */
+/* Reduces a window that was not validated for a period. True in this case: the caller repeats the call. */
 LAW bool newcwv_look(struct newcwv *it, u64 now, struct windows *windows)
 {
 	u64 cwnd = windows->cwnd;
@@ -151,7 +151,7 @@ LAW bool newcwv_grows(const struct newcwv *it, u64 cwnd, bool cwnd_limited)
 	return newcwv_is_validated(it, cwnd) || cwnd_limited;
 }
 
-/* The window for the repair, or UNDEFINED: what the standard says. */
+/* Window during the recovery; UNDEFINED: that of standard TCP. */
 LAW u64 newcwv_on_congestion(struct newcwv *it, u64 cwnd, u64 in_flight)
 {
 	it->lost_unvalidated = UNDEFINED;
@@ -162,7 +162,7 @@ LAW u64 newcwv_on_congestion(struct newcwv *it, u64 cwnd, u64 in_flight)
 	return max_u64(used / 2, it->segment);
 }
 
-/* The window and ssthresh from now on, or UNDEFINED: what the standard says. */
+/* Window and ssthresh after the recovery; UNDEFINED: those of standard TCP. */
 LAW u64 newcwv_on_recovered(struct newcwv *it, u64 now, u64 retransmitted)
 {
 	u64 used = it->lost_unvalidated;

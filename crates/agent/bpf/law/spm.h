@@ -8,7 +8,7 @@ struct spm_rules {
 };
 
 struct spm_place {
-	u64 offset; /* where in its document a packet's data begins */
+	u64 offset; /* offset of the packet's data in its document */
 	u64 bytes;  /* length of the document, or SPM_UNKNOWN */
 	u64 window; /* cwnd, bytes */
 };

@@ -1,5 +1,5 @@
-/* What the laws are written in. They hold numbers alone and call nothing, so that they are compiled for the kernel and for a test that
- * compares them with their twins in crates/law. */
+/* Types of the laws. Laws contain only numbers and call no other functions, so that they can be compiled for the kernel, and for a test
+ * that compares them with their twins in crates/law. */
 #pragma once
 
 typedef unsigned char u8;
@@ -26,7 +26,7 @@ LAW u64 max_u64(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* What is left of a without b, and nothing if b is more. */
+/* a - b, or 0 if b is larger. */
 LAW u64 less_u64(u64 a, u64 b)
 {
 	return a > b ? a - b : 0;

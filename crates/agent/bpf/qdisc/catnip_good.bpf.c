@@ -2,20 +2,20 @@
 /*
  * CATNIP-Good and DropTail (CATNIP paper, section III-C) as queueing disciplines of the kernel, from Linux 6.16 on.
  *
- * CATNIP-Good is DropTail, except that an arriving HIGH packet takes the place of a LOW one that waits. Service stays FIFO and
- * all others keep their order: HIGH and LOW say who is lost, never who goes first.
+ * CATNIP-Good is DropTail, except that an arriving HIGH packet pushes out a waiting LOW packet if the queue is full. Service is
+ * FIFO and the other packets keep their order: HIGH and LOW determine which packet is dropped, not which one is sent first.
  *
  * Differences from the queues of the simulator (crates/net/src/queue):
- *  1. HIGH is AF11, LOW is all else: AF12, ARP and whatever is not IP. The simulator has three colours.
- *  2. The limit counts packets, never bytes or time. As there, the packet in transmission is one of them.
- *  3. The victim is a random one, the newest or the oldest. The simulator also knows a probe.
- *  4. A packet is given to the device when its transmission begins. There it is delivered when that has ended.
- *  5. The timer may be late. The packet that should have gone keeps its place meanwhile, so an arrival may find the queue full
- *     that is not full there. Its transmission counts from when the wire was free, so that lateness does not add up.
- *  6. What the kernel has not cut into segments yet is one packet here, and one loss.
- *  7. Random numbers are the kernel's: no seed repeats a run.
+ *  1. HIGH is AF11, and LOW is everything else: AF12, ARP and all packets that are not IP. The simulator has three levels.
+ *  2. The limit is in packets, not in bytes or time. As in the simulator, it includes the packet in transmission.
+ *  3. The victim is a random LOW packet, the newest or the oldest. The simulator also has a probe.
+ *  4. A packet is passed to the device at the start of its transmission. The simulator delivers it at the end.
+ *  5. The timer may be late. The packet that is due remains in the queue meanwhile, so an arrival may find the queue full that
+ *     is not full in the simulator. Its transmission counts from the time at which the link was free, so lateness does not add up.
+ *  6. A packet that the kernel has not split into segments yet counts as one packet, and as one loss.
+ *  7. Random numbers are those of the kernel, so runs cannot be repeated by a seed.
  *
- * It shapes by itself, as the kernel refuses a BPF qdisc below one that could ("only supported on root or mq", in 7.2 still).
+ * The qdisc also shapes, because the kernel rejects a BPF qdisc below a shaper ("only supported on root or mq", also in 7.2).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
@@ -23,10 +23,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* The kernel lends its functions to what GPL code may use; MIT is. */
+/* The functions of the kernel require a license that is compatible with GPL, as MIT is. */
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-/* vmlinux.h has the kernel's types alone. These are its functions, */
+/* Kernel functions. vmlinux.h contains only the types of the kernel. */
 void bpf_qdisc_skb_drop(struct sk_buff *packet, struct bpf_sk_buff_ptr *to_free) __ksym;
 void bpf_qdisc_watchdog_schedule(struct Qdisc *qdisc, __u64 at, __u64 slack) __ksym;
 void bpf_qdisc_bstats_update(struct Qdisc *qdisc, const struct sk_buff *packet) __ksym;
@@ -39,12 +39,12 @@ int bpf_iter_num_new(struct bpf_iter_num *numbers, int from, int to) __ksym;
 int *bpf_iter_num_next(struct bpf_iter_num *numbers) __ksym;
 void bpf_iter_num_destroy(struct bpf_iter_num *numbers) __ksym;
 
-/* its macros, */
+/* Macros of the kernel. */
 enum { ETH_P_IP = 0x0800, ETH_P_IPV6 = 0x86dd };
 enum { NET_XMIT_SUCCESS = 0, NET_XMIT_DROP = 1 };
 enum { EINVAL = 22 };
 
-/* and what its verifier wants to know of ours. */
+/* Annotations of types for the verifier. */
 #define __kptr __attribute__((btf_type_tag("kptr")))
 #define __contains(type, member) __attribute__((btf_decl_tag("contains:" #type ":" #member)))
 
@@ -52,12 +52,12 @@ enum { AF11 = 10, SECOND = 1000000000 };
 enum priority { LOW, HIGH, PRIORITIES };
 enum victim { RANDOM, NEWEST, OLDEST, VICTIMS };
 
-/* What the next queue will be made with. tc has no options for a qdisc that it does not know, so this is a map that is written
- * before; queues that exist keep what they have. */
+/* Settings of the next queue that is created. tc has no options for an unknown qdisc, so they are written to a map in advance.
+ * Existing queues keep their settings. */
 struct settings {
-	__u64 rate;   /* bits per second, of IP packets with their headers */
-	__u32 limit;  /* packets, the one in transmission included: at least 2, so that somebody can wait */
-	__u32 victim; /* which LOW packet goes */
+	__u64 rate;   /* bits per second of IP packets, including their headers */
+	__u32 limit;  /* packets, including the one in transmission; at least 2, so that one packet can wait */
+	__u32 victim; /* LOW packet to drop */
 };
 
 struct {
@@ -71,33 +71,33 @@ struct waiting {
 	struct bpf_list_node node;
 	struct sk_buff __kptr *packet;
 	__u64 arrived; /* nanoseconds */
-	__u32 len;     /* of the IP packet */
+	__u32 len;     /* of the IP packet, bytes */
 	__u32 priority;
 };
 
-/* An arrival is dropped or enqueued. What was enqueued is dequeued, evicted, flushed, or waits. */
+/* Arriving packets are dropped or enqueued. Enqueued packets are dequeued, evicted, flushed, or still waiting. */
 struct counters {
 	__u64 dropped;
 	__u64 enqueued;
 	__u64 dequeued;
-	__u64 evicted; /* LOW ones whose place was taken */
-	__u64 flushed; /* when the device went down */
+	__u64 evicted; /* LOW packets that were pushed out */
+	__u64 flushed; /* dropped when the device went down */
 };
 
 struct queue {
 	struct bpf_spin_lock lock;
-	__u32 interface; /* for who reads the counters: the number of the device */
+	__u32 interface; /* index of the device, for readers of the counters */
 	struct bpf_list_head packets __contains(waiting, node);
 	struct settings settings;
 	struct counters of[PRIORITIES];
 	__u32 waiting;
-	__u32 low;       /* of those that wait */
-	__u32 spared;    /* LOW packets that the search for a victim has still to pass */
-	__u64 free_at;   /* when the wire has sent all that it was given, in nanoseconds */
-	__u64 remainder; /* of the division that told so, so that nothing is rounded away */
+	__u32 low;       /* waiting LOW packets */
+	__u32 spared;    /* LOW packets that the search for a victim has yet to skip */
+	__u64 free_at;   /* end of the last transmission, in nanoseconds */
+	__u64 remainder; /* of the division for free_at, so that rounding errors do not add up */
 };
 
-/* By the address of the kernel's own structure, so that one program serves devices of all network namespaces. */
+/* Queues by the address of their struct Qdisc, so that one program serves the devices of all network namespaces. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -113,7 +113,7 @@ static __always_inline struct queue *queue_of(struct Qdisc *qdisc)
 	return bpf_map_lookup_elem(&queues, &key);
 }
 
-/* The kernel holds the qdisc's own lock already; the verifier insists on ours. */
+/* The kernel already holds the lock of the qdisc, but the verifier requires this lock for the list. */
 static __always_inline void push(struct queue *queue, struct waiting *last)
 {
 	bpf_spin_lock(&queue->lock);
@@ -131,7 +131,7 @@ static __always_inline struct waiting *pop(struct queue *queue)
 	return first ? container_of(first, struct waiting, node) : NULL;
 }
 
-/* Its packet, which leaves the queue. */
+/* Removes a waiting packet from the counts, frees its entry and returns the packet. */
 static __always_inline struct sk_buff *unpack(struct Qdisc *qdisc, struct queue *queue, struct waiting *leaver)
 {
 	struct sk_buff *packet = bpf_kptr_xchg(&leaver->packet, NULL);
@@ -146,7 +146,7 @@ static __always_inline struct sk_buff *unpack(struct Qdisc *qdisc, struct queue 
 	return packet;
 }
 
-/* The kernel knows where the IP header begins, also where no Ethernet header is before it. */
+/* Priority of a packet. network_header is the offset of the IP header, also without an Ethernet header. */
 static __always_inline enum priority priority_of(const struct sk_buff *packet)
 {
 	__be16 start = 0;
@@ -165,7 +165,7 @@ static __always_inline __u32 ip_len(const struct sk_buff *packet)
 	return packet->len - (packet->head + packet->network_header - packet->data);
 }
 
-/* How many LOW packets are before the one that goes. */
+/* Number of LOW packets before the victim. */
 static __always_inline __u32 before_victim(const struct queue *queue)
 {
 	switch (queue->settings.victim) {
@@ -178,8 +178,8 @@ static __always_inline __u32 before_victim(const struct queue *queue)
 	}
 }
 
-/* Drops a LOW packet, if one waits. A list can be taken only by its ends, so it is turned once round: each packet goes from the
- * front to the back, but for the victim. What counts them is in the map: a local number the verifier would follow turn by turn. */
+/* Drops a waiting LOW packet, if there is one. A list is accessible only at its ends, so all packets except the victim move from
+ * the front to the back once. The counter is in the map, because the verifier would follow a local variable in each iteration. */
 static __always_inline bool evict(struct Qdisc *qdisc, struct queue *queue, struct bpf_sk_buff_ptr *to_free)
 {
 	struct bpf_iter_num turn;
@@ -216,7 +216,7 @@ static __always_inline int enqueue(struct sk_buff *packet, struct Qdisc *qdisc, 
 
 	if (!queue)
 		goto drop;
-	/* The one in transmission has left already. */
+	/* The packet in transmission is no longer in the list. */
 	if (queue->waiting + 1 >= queue->settings.limit && !(good && priority == HIGH && evict(qdisc, queue, to_free)))
 		goto drop;
 	last = bpf_obj_new_impl(bpf_core_type_id_local(struct waiting), NULL);
@@ -232,7 +232,7 @@ static __always_inline int enqueue(struct sk_buff *packet, struct Qdisc *qdisc, 
 	qdisc->qstats.backlog += packet->len;
 	packet = bpf_kptr_xchg(&last->packet, packet);
 	push(queue, last);
-	if (packet) /* never: there was none before */
+	if (packet) /* never: the entry was empty */
 		bpf_qdisc_skb_drop(packet, to_free);
 	return NET_XMIT_SUCCESS;
 drop:
