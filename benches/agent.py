@@ -1,17 +1,19 @@
-"""What marking costs: the time of the program at the device, and what is left of the throughput.
+"""Cost of marking: the time of the program at the device, and the loss of throughput.
 
     .venv/bin/python benches/agent.py [PAIRS]
 
-As root. Two connections between two namespaces, each over a pair of virtual Ethernet devices of its own, send
-in turn, fifteen times a second. An agent marks what leaves one of the two devices, and then the other one. It
-prints one object: nanoseconds per run of the program as the kernel counts them, and the throughput of the
-connection with marks over that of the other one, the median of all turns with its interval (the host of a
-virtual machine spoils some turns by taking the processor away). Once without a limit of segments, and once
-with segments that leave one by one, where each packet has a run of its own.
+The benchmark runs as root. Two connections between two namespaces, each over a pair of virtual Ethernet
+devices of its own, send in turn, fifteen times a second. An agent marks the packets that leave one of the two
+devices, and then those of the other one. The output is one object: nanoseconds per run of the program as the
+kernel counts them, and the throughput of the connection with marks over that of the other one, the median of
+all turns with its interval (the host of a virtual machine spoils some turns by taking the processor away).
+There are two measurements: one without a limit of segments, and one with segments that leave one by one,
+where each packet has a run of its own.
 
-Sources and sinks share a processor. On two of a virtual machine, throughput is how soon the other one wakes,
-and varies by a factor of six. On one, which never sleeps, it is the work of both hosts. Turns are short
-because from one second to the next a machine differs from itself by more than marks cost.
+Sources and sinks share a processor. On two processors of a virtual machine, throughput depends on how soon
+the other one wakes up, and varies by a factor of six. On one, which never sleeps, it depends on the work of
+both hosts. Turns are short because the speed of a machine varies from one second to the next by more than the
+cost of marks.
 """
 
 import json
@@ -43,7 +45,7 @@ with socket.create_server(("", int(sys.argv[1]))) as server:
             while connection.recv_into(buffer):
                 pass
 """
-# Each turn it lets what the other connection has left behind drain, and then prints what a moment has taken.
+# In each turn the program first sends while data of the other connection drains, and then measures.
 SOURCE = """
 import socket, sys, time
 settles_s, turn_s, data = 0.005, 0.03, bytes(1 << 20)
@@ -73,7 +75,7 @@ def main() -> None:
     with namespaces() as inside:
         for which in ("kernel", "single"):
             if which == "single":
-                # As the agent has it, which puts back what it has found.
+                # The same settings as the agent's, which restores those that it has found.
                 for device in DEVICES:
                     run([*inside, "ip", "link", "set", "dev", device, "gso_max_segs", "1"])
                 run([*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_min_tso_segs"])
@@ -82,7 +84,7 @@ def main() -> None:
 
 
 def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
-    """The two connections take turns while an agent is at one device, and then at the other one."""
+    """Measures the two connections in turn while an agent is at one device, and then at the other one."""
     marked, plain = [], []
     spent = runs = 0
     with running([*inside, *ON_ONE, "-c", SOURCE, str(PORT)], subprocess.PIPE) as source:
@@ -96,7 +98,7 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
                     marked.append(rates[number])
                     plain.append(rates[1 - number])
                     turns += 1
-            # To count costs time, too.
+            # Counting takes time, so it is not on during the turns.
             with counting():
                 time.sleep(COUNTS_S)
                 more_spent, more_runs = program()
@@ -113,16 +115,19 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
 
 
 def program() -> tuple[int, int]:
-    """Nanoseconds and runs of the marker."""
+    """Returns nanoseconds and runs of the marker."""
     shown = json.loads(run(["bpftool", "--json", "prog", "show", "name", "catnip_mark"]))
-    # One is shown by itself, several as a list: ours is the newest.
+    # The output is an object for one program and a list for several; ours is the newest.
     found = shown if isinstance(shown, dict) else max(shown, key=lambda one: one["id"])
     return found["run_time_ns"], found["run_cnt"]
 
 
 @contextmanager
 def namespaces() -> Iterator[list[str]]:
-    """Two, with two wires between them and a sink behind each; how to enter the first one."""
+    """Creates two namespaces, with two wires between them and a sink behind each.
+
+    Yields the command prefix that enters the first one.
+    """
     names = ["catnip-here", "catnip-there"]
     enter = [["nsenter", f"--net=/var/run/netns/{name}"] for name in names]
     for name in names:
@@ -148,7 +153,7 @@ def namespaces() -> Iterator[list[str]]:
 
 @contextmanager
 def counting() -> Iterator[None]:
-    """The kernel counts what its programs take."""
+    """Enables the kernel's statistics of BPF programs during the block."""
     counts = Path("/proc/sys/kernel/bpf_stats_enabled")
     before = counts.read_text()
     counts.write_text("1")
@@ -160,7 +165,7 @@ def counting() -> Iterator[None]:
 
 @contextmanager
 def running(command: list[str], out: IO[str] | int) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that is there for a while, and not longer, whatever happens."""
+    """Runs a program during the block."""
     process = subprocess.Popen(command, stdout=out)
     try:
         yield process
@@ -170,7 +175,7 @@ def running(command: list[str], out: IO[str] | int) -> Iterator[subprocess.Popen
 
 
 def run(command: list[str]) -> str:
-    """A command that must succeed: what it prints."""
+    """Runs a command that must succeed; returns its output."""
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
 
 

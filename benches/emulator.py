@@ -1,12 +1,12 @@
-"""How fast and how punctual the emulator is on this machine, beside the kernel's token bucket filter.
+"""Speed and timing errors of the emulator on this machine, beside the kernel's token bucket filter.
 
     cargo build --release -p catnip-emu
     sudo python3 benches/emulator.py             # writes benches/emulator.md; three minutes
     sudo python3 benches/emulator.py --against OLD_PROGRAM --gigabit-only       # prints a table only
 
 It needs root, TUN devices, `ip`, `tc`, `unshare` and `nsenter`. Variants take turns in random order, because
-the machine is not equally quiet all the time. Spacing is measured by the kernel's receive time stamps
-(SO_TIMESTAMPNS) at the other end of the link, so the emulator is not its own judge.
+the load of the machine varies. Spacing is measured by the kernel's receive time stamps (SO_TIMESTAMPNS) at
+the other end of the link, and not by the emulator itself.
 """
 
 import argparse
@@ -42,7 +42,7 @@ TBF = "kernel: tbf on veth"
 
 
 def main() -> int:
-    """Measures everything and writes the page; as a client it is one end of a link."""
+    """Measures everything and writes the page; as `client`, runs one end of a link."""
     if len(sys.argv) > 2 and sys.argv[1] == "client":
         return client(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def client(kind: str, port: str, *rest: str) -> int:
-    """What runs behind the link."""
+    """Runs the end of a connection that is behind the link."""
     outside = (os.environ.get("CATNIP_OUTSIDE") or rest[-1], int(port))
     if kind == "tcp":
         with socket.socket() as stream:
@@ -110,7 +110,7 @@ def client(kind: str, port: str, *rest: str) -> int:
 
 
 def link(options: list[str], words: list[str]) -> tuple[dict, str]:
-    """Runs this file behind a link; gives the certificate and what was printed."""
+    """Runs this file behind a link; returns the certificate and the output."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "certificate.json"
         command = [PROGRAM, "link", "-q", "--tolerance", "60s", "--certificate", str(file), *options, "--"]
@@ -123,7 +123,7 @@ def link(options: list[str], words: list[str]) -> tuple[dict, str]:
 
 
 def throughput(name: str, options: list[str]) -> tuple[str, float, float]:
-    """Gbit/s of one TCP connection through one pump, and packets per second in both directions."""
+    """Measures one TCP connection through one pump: Gbit/s, and thousands of packets/s in both directions."""
     seconds, best = 2.0, (0.0, 0.0)
     for _ in range(3):
         with socket.create_server(("0.0.0.0", 0)) as server:
@@ -137,7 +137,10 @@ def throughput(name: str, options: list[str]) -> tuple[str, float, float]:
 
 
 def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, list[dict]]:
-    """Certificates of TCP at 1 Gbit/s. In each block every program has its turn, in random order."""
+    """Returns certificates of TCP at 1 Gbit/s.
+
+    In each block every program has its turn, in random order.
+    """
     found: dict[str, list[dict]] = {name: [] for name in programs}
     order = random.Random(2)
     for _ in range(blocks):
@@ -147,7 +150,10 @@ def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, 
 
 
 def on_one_core(program: str, seconds: float) -> dict:
-    """The certificate of a CUBIC connection at 1 Gbit/s; the emulator has the last core, the ends all."""
+    """Returns the certificate of a CUBIC connection at 1 Gbit/s.
+
+    The emulator has the last core, the ends have all cores.
+    """
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("0.0.0.0", 0)) as server:
         sink = threading.Thread(target=drain, args=(server,), daemon=True)
         sink.start()
@@ -157,7 +163,7 @@ def on_one_core(program: str, seconds: float) -> dict:
         command = [program, "link", "-q", "--certificate", str(file), *wire, "--"]
         command += [sys.executable, __file__, *words]
         with subprocess.Popen(command) as emulator:
-            # By then it has started the command, which is not to share its core.
+            # By then the emulator has started the command, which must not inherit its core.
             time.sleep(0.2)
             os.sched_setaffinity(emulator.pid, {max(os.sched_getaffinity(0))})
         sink.join(5)
@@ -165,13 +171,13 @@ def on_one_core(program: str, seconds: float) -> dict:
 
 
 def cpu_per_packet(certificate: dict) -> float:
-    """CPU time of the emulator for a packet that is read and written, us."""
+    """Returns the CPU time of the emulator for a packet that is read and written, us."""
     packets = certificate["up"]["packets_out"] + certificate["down"]["packets_out"]
     return certificate["cpu_share"] * certificate["duration_s"] * 1e6 / packets
 
 
 def gigabit_table(found: dict[str, list[dict]]) -> list[str]:
-    """What the certificates say, and the CPU time as a share of the other program's in the same block."""
+    """Returns a table of the certificates, and the ratio of the CPU times of two programs in each block."""
     lines = [
         "| 1 Gbit/s, 5 ms | rate while busy, Mbit/s | CPU, % | CPU per packet, us | late p50, us"
         " | late p99, us | too long p99, ms | green |",
@@ -205,10 +211,10 @@ def drain(server: socket.socket) -> None:
 
 
 class Sink:
-    """Receives packets and the times at which the kernel got them."""
+    """Receiver of packets, with the times at which the kernel received them."""
 
     def __init__(self) -> None:
-        """Begins to listen, in the network namespace of this thread."""
+        """Starts to receive, in the network namespace of this thread."""
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.socket.bind(("0.0.0.0", 0))
@@ -230,23 +236,23 @@ class Sink:
             self.times.append(seconds * 10**9 + nanos)
 
     def spacing(self, ideal_ns: float) -> tuple[float, float]:
-        """The median and the 99th percentile of the error of the spacing, us."""
+        """Stops; returns the median and the 99th percentile of the error of the spacing, us."""
         self.going = False
         self.thread.join()
         self.socket.close()
-        # The first packets find no queue yet.
+        # The first packets arrive at an empty queue.
         times = self.times[5:]
         errors = sorted(abs(b - a - ideal_ns) / 1e3 for a, b in itertools.pairwise(times))
         return quantile(errors, 0.5), quantile(errors, 0.99)
 
 
 def quantile(values: list[float], q: float) -> float:
-    """Of sorted values."""
+    """Returns a quantile of sorted values."""
     return values[min(int(q * len(values)), len(values) - 1)]
 
 
 def paced(extra: list[str], seconds: float) -> tuple[float, ...]:
-    """Spacing errors at 1.5 Mbit/s; CPU share at 10 Mbit/s, and the largest lateness there."""
+    """Measures spacing errors at 1.5 Mbit/s; CPU share at 10 Mbit/s, and the largest lateness there."""
     sink = Sink()
     options = ["--rate", "1.5Mbit", "--delay", "5ms", "--queue", "drop-tail:20"]
     link([*options, *extra], ["udp", str(sink.port), str(1.1 * SLOW), str(seconds)])
@@ -259,11 +265,11 @@ def paced(extra: list[str], seconds: float) -> tuple[float, ...]:
 
 
 def token_bucket(seconds: float) -> tuple[float, ...]:
-    """Spacing errors of the kernel's own shaper at 1.5 Mbit/s on a veth pair."""
+    """Measures spacing errors of the kernel's own shaper at 1.5 Mbit/s on a veth pair."""
     with subprocess.Popen(["unshare", "-n", "sleep", "60"]) as space:
         time.sleep(0.2)
         inside = ["nsenter", "-t", str(space.pid), "-n"]
-        # 14 bytes of Ethernet header count there.
+        # The filter also counts the 14 bytes of the Ethernet header.
         rate = f"{int(SLOW * (PACKET + 14) / PACKET)}bit"
         for command in (
             ["ip", "link", "add", "ctbf0", "type", "veth", "peer", "name", "ctbf1", "netns", str(space.pid)],
@@ -283,7 +289,7 @@ def token_bucket(seconds: float) -> tuple[float, ...]:
 
 
 def added_delay() -> float:
-    """How much longer a round trip takes than over the loopback device, halved, us."""
+    """Measures half the difference between a round trip and one over the loopback device, us."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
         echo.bind(("0.0.0.0", 0))
         port = str(echo.getsockname()[1])
@@ -307,7 +313,10 @@ def added_delay() -> float:
 
 
 def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
-    """Links of 10 Mbit/s at once: how many are green, the worst p99 of the lateness, and their CPU."""
+    """Measures links of 10 Mbit/s at once.
+
+    Returns the number of green ones, the worst p99 of the lateness, and their CPU share in all.
+    """
     with tempfile.TemporaryDirectory() as folder:
         sinks = [Sink() for _ in range(count)]
         files = [Path(folder) / str(number) for number in range(count)]
@@ -340,7 +349,7 @@ def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
 
 
 def cell(values: list[float], digits: int) -> str:
-    """The median with the least and the greatest."""
+    """Returns the median with the least and the greatest as text."""
     if math.isnan(values[0]):
         return "–"
     middle = statistics.median(values)
@@ -355,7 +364,7 @@ def page(
     side: tuple[int, float, float],
     load: float,
 ) -> str:
-    """The page, numbers and what they mean."""
+    """Returns the page: the numbers and their meaning."""
 
     day, cores, kernel = time.strftime("%Y-%m-%d"), os.cpu_count(), platform.release()
     blocks = len(timing[TBF])

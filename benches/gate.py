@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The gate on speed: what a packet-hop costs, counted, against a fixed reference commit.
+"""Performance gate: the counted cost of a packet-hop against a fixed reference commit.
 
-Seconds drift with whatever else a machine does; what a model of a processor counts does not. The cost of a
-packet-hop is its instructions, 10 for each miss of the first-level caches and 100 for each miss of the last
-level, under callgrind with caches of fixed sizes. The drift is that since the reference commit, whatever
-has changed in between.
+Seconds vary with the load of a machine; the counts of a processor's model do not. The cost of a packet-hop is
+its instructions, 10 for each miss of the first-level caches and 100 for each miss of the last level, under
+callgrind with caches of fixed sizes. The drift of a case is the change of its cost since the reference
+commit, by all commits in between together.
 
     benches/gate.py                             compares; ends with 1 if a case drifts by more than 3 %
     benches/gate.py --case Web --case BBR       these cases only
-    benches/gate.py --raise "what was bought"   makes this commit the reference; benches/README.md gets a line
+    benches/gate.py --raise WHAT                makes this commit the reference; benches/README.md gets a line
 
-gate.json holds the reference's counts. They hold for the compiler, the C library and valgrind that it names;
-with others the reference commit is built and counted anew, once, in target/gate/.
+gate.json holds the reference's counts. They are valid for the compiler, the C library and valgrind that it
+names; with others the reference commit is built in target/gate/ and counted anew.
 """
 
 import argparse
@@ -35,18 +35,18 @@ README = ROOT / "benches" / "README.md"
 TOLERANCE = 0.03
 """Greatest drift of a case since the reference, relative."""
 RAISED_AT_MOST = 0.05
-"""Greatest sum of what the lines of benches/README.md have raised the reference by."""
+"""Greatest sum of the increases of the reference in the lines of benches/README.md."""
 MEMORY_TOLERANCE = 0.03
 
 L1_MISS, LAST_MISS = 10, 100
-"""Weights of misses, about their price in cycles beside an instruction."""
+"""Weights of misses, about their cost in cycles beside an instruction."""
 CACHES = ("--I1=32768,8,64", "--D1=49152,12,64", "--LL=1048576,16,64")
 """Bytes, ways and bytes of a line. The last level is the last that a core has to itself."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A variant of a scenario that stands for users of a kind."""
+    """Variant of a scenario that represents a kind of use."""
 
     name: str
     file: str
@@ -75,12 +75,12 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """The weighted sum, in instructions."""
+        """Weighted sum, in instructions."""
         return self.instructions + L1_MISS * self.l1_misses + LAST_MISS * self.last_misses
 
 
 def main() -> int:
-    """Compares, or raises the reference; 1 if a case is off."""
+    """Compares, or raises the reference; returns 1 if a case is off."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="repeatable")
     parser.add_argument("--raise", dest="bought", metavar="WHAT", help="make this commit the reference")
@@ -121,7 +121,7 @@ def told(name: str, now: Cost, then: Cost) -> float:
 
 
 def built(checkout: Path) -> Path:
-    """The benchmark's program, as a wheel would have it but for the profile that guides the compiler."""
+    """Builds the program of the benchmark like a wheel, except for profile-guided optimization."""
     build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
     target = ROOT / "target" if checkout == ROOT else checkout / "target"
     subprocess.run(build, cwd=checkout, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
@@ -129,7 +129,7 @@ def built(checkout: Path) -> Path:
 
 
 def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
-    """Cost of each case, on all cores."""
+    """Returns the cost of each case, counted on all cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(
             zip((case.name for case in cases), pool.map(lambda case: cost(program, case), cases), strict=True)
@@ -137,7 +137,7 @@ def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
 
 
 def cost(program: Path, case: Case) -> Cost:
-    """Cost of the second round, in the memory of the first one."""
+    """Returns the cost of the second round, in the memory of the first one."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--cache-sim=yes", *CACHES]
     command += [
         "--zero-before=*bench*round*",
@@ -146,7 +146,7 @@ def cost(program: Path, case: Case) -> Cost:
         case.variant,
         "2",
     ]
-    # What is in the environment moves the stack, and with it a few misses.
+    # The environment shifts the stack, and with it a few misses.
     done = subprocess.run(
         command, cwd="/", env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True
     )
@@ -162,7 +162,7 @@ def cost(program: Path, case: Case) -> Cost:
 
 
 def bytes_per_flow(program: Path) -> float:
-    """Peak memory that a flow adds, from 1000 to 10000 flows."""
+    """Returns the peak memory that a flow adds, from 1000 to 10000 flows."""
 
     def peak_kb(variant: str) -> int:
         command = [str(program), str(ROOT / "benches" / "gate" / "flows.toml"), variant]
@@ -173,7 +173,7 @@ def bytes_per_flow(program: Path) -> float:
 
 
 def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Cost] | None:
-    """What the reference commit costs on this machine; None if it is not in the history."""
+    """Returns the costs of the reference commit on this machine; None if it is not in the history."""
     if stored["place"] == place():
         return {name: Cost(**counts) for name, counts in stored["cases"].items()}
     checkout = ROOT / "target" / "gate" / stored["commit"]
@@ -191,9 +191,9 @@ def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str,
 
 
 def place() -> dict[str, str]:
-    """What the counts depend on besides our code."""
+    """Returns the versions and processor features on which the counts depend, besides our code."""
     flags = re.search(r"^flags\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    # The C library chooses by these how it copies, among those that valgrind knows.
+    # The C library selects its copy routines by these features, which valgrind supports.
     vectors = sorted({"avx", "avx2", "erms", "fsrm"} & set(flags[1].split() if flags else ()))
     return {
         "rustc": output("rustc", "--version"),
@@ -204,7 +204,7 @@ def place() -> dict[str, str]:
 
 
 def output(*command: str) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -233,13 +233,13 @@ def raise_reference(
 
 
 def raised(readme: str) -> float:
-    """Sum of what the lines of benches/README.md have raised the reference by."""
+    """Returns the sum of the increases of the reference in the lines of benches/README.md."""
     table = readme.split("<!-- gate -->")[1].split("<!-- /gate -->", maxsplit=1)[0]
     return sum(float(share) / 100 for share in re.findall(r"\| ([\d.]+) % \|", table))
 
 
 def skipped(why: str) -> None:
-    """Says so, and writes it where `make test` counts what it could not run."""
+    """Prints the reason of a skip, and writes it where `make test` counts skipped tests."""
     line = f"gate::all: {why}"
     print(f"skipped {line}")
     if file := os.environ.get("CATNIP_SKIPPED"):

@@ -4,9 +4,9 @@
     .venv/bin/python benches/run.py --quick    # one round, CATNIP only; writes nothing
     .venv/bin/python benches/run.py --redraw   # tables and plot from results.json
 
-Every measurement is a process of its own that runs one simulation, or 1000 for flows with set-up, and tells
-how long its event loop took, how many packets it sent over links and its peak memory. Results are written
-only when all cases and simulators were measured in five rounds or more. What they do not say is in BIAS.md.
+Every measurement is a process of its own that runs one simulation, or 1000 for flows with set-up, and reports
+the duration of its event loop, the packets that it sent over links and its peak memory. Results are written
+only after all cases and simulators were measured in five rounds or more. BIAS.md has their limitations.
 """
 
 import argparse
@@ -43,7 +43,7 @@ SIMULATORS = (CATNIP, NS2, NS3)
 NAMES = {"ours": CATNIP, "ns-2": NS2, "ns-3": NS3}
 
 NS3_LIBRARIES = ("nix-vector-routing", "applications", "point-to-point", "internet", "network", "core")
-NS2_SCHEDULER = "Splay"  # the fastest of its five
+NS2_SCHEDULER = "Splay"  # fastest of ns-2's five schedulers
 LEAST_ROUNDS = 5
 SHORT_FLOWS = 1000
 TIMEOUT_S = 900
@@ -54,7 +54,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Unit:
-    """What a case is told in."""
+    """Unit in which a case is reported."""
 
     name: str
     of: Callable[["Measurement"], float]
@@ -62,7 +62,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Case:
-    """The same work for every simulator that can do it."""
+    """Work for every simulator that can do it."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one process told, its simulations added up."""
+    """Report of one process, its simulations added up."""
 
     wall_s: float
     hops: int
@@ -97,7 +97,7 @@ class Measurement:
 
 
 class Failure(Exception):
-    """Something outside this program went wrong; the message says what."""
+    """Failure outside this program; the message describes it."""
 
 
 PER_HOP = Unit("ns per packet-hop", lambda m: 1e9 * m.wall_s / m.hops)
@@ -106,7 +106,7 @@ PER_RUN = Unit("ms per run", lambda m: 1e3 * m.wall_s)
 
 
 def main() -> int:
-    """Builds, measures, tells."""
+    """Builds, measures, reports."""
     options = parse_arguments()
     if options.redraw:
         write(json.loads(RESULTS.read_text()))
@@ -137,7 +137,7 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line; `--quick` is short for two other options."""
+    """Parses the command line; `--quick` is short for two other options."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -156,11 +156,11 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-# What is measured.
+# Cases.
 
 
 def all_cases() -> list[Case]:
-    """Every case, in the order of the tables."""
+    """Returns every case, in the order of the tables."""
     return [
         *(dumbbell(flows) for flows in (10, 100, 1_000, 10_000)),
         Case(
@@ -197,7 +197,7 @@ def all_cases() -> list[Case]:
 
 
 def dumbbell(flows: int) -> Case:
-    """So many long flows; the others take too long for the most."""
+    """Returns a case of long flows; ns-2 and ns-3 take too long for the largest number."""
     commands = {CATNIP: ours("dumbbell.toml", f"{flows} flows")}
     if flows <= 1_000:
         commands[NS2] = ns2("dumbbell.tcl", flows, 30, 1, NS2_SCHEDULER)
@@ -206,7 +206,10 @@ def dumbbell(flows: int) -> Case:
 
 
 def ours(file: str, variant: str, runs: int = 1) -> list[str]:
-    """A variant of a scenario in a file of its own: to read the others would take memory, too."""
+    """Writes a variant of a scenario to a file of its own, and returns the command that runs it.
+
+    The other variants would take memory, too, if they were read.
+    """
     path = (BENCHES / file).resolve()
     head, *variants = path.read_text().split("[[variant]]")
     (block,) = (text for text in variants if f'name = "{variant}"\n' in text)
@@ -218,12 +221,12 @@ def ours(file: str, variant: str, runs: int = 1) -> list[str]:
 
 
 def ns2(program: str, *arguments: object) -> list[str]:
-    """A Tcl program."""
+    """Returns the command of a Tcl program."""
     return ["ns", str(BENCHES / "ns2" / program), *map(str, arguments)]
 
 
 def ns3(program: str, *arguments: str) -> list[str]:
-    """A compiled program."""
+    """Returns the command of a compiled program."""
     return [str(BUILD / f"ns3-{program}"), *arguments]
 
 
@@ -231,7 +234,7 @@ def ns3(program: str, *arguments: str) -> list[str]:
 
 
 def prepare(only: str | None) -> list[str]:
-    """Builds what is asked for; the simulators that are there."""
+    """Builds the requested simulators; returns those that are installed."""
     wanted = [NAMES[only]] if only else list(SIMULATORS)
     there = [name for name in wanted if name == CATNIP or PRESENT[name]()]
     for name in wanted:
@@ -253,7 +256,7 @@ BUILDS = {
     NS2: "Debian's build",
     NS3: "Debian's build: profile release with log statements, not ns-3's optimized one",
 }
-"""Whose programs are measured; Debian's sources say how it builds them (`debian/rules`)."""
+"""Builds of the measured programs; Debian's sources specify how they are made (`debian/rules`)."""
 PRESENT: dict[str, Callable[[], bool]] = {
     NS2: lambda: shutil.which("ns") is not None,
     NS3: lambda: Path("/usr/include/ns3/core-module.h").exists() and shutil.which("g++") is not None,
@@ -261,7 +264,7 @@ PRESENT: dict[str, Callable[[], bool]] = {
 
 
 def compile_ns3(source: Path, program: Path) -> None:
-    """Compiles unless it is up to date."""
+    """Compiles a program unless it is up to date."""
     newest = max(file.stat().st_mtime for file in (source, source.parent / "common.h"))
     if program.exists() and program.stat().st_mtime > newest:
         return
@@ -272,7 +275,7 @@ def compile_ns3(source: Path, program: Path) -> None:
 
 
 def build(command: list[str]) -> None:
-    """Runs a compiler so that it does not get in the way of others."""
+    """Runs a compiler at low priority."""
     done = subprocess.run(
         ["nice", "-n", "10", *command], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -284,7 +287,7 @@ def build(command: list[str]) -> None:
 
 
 def measure(cases: list[Case], simulators: list[str], rounds: int) -> Document:
-    """All cases in all simulators, and all again."""
+    """Measures all cases in all simulators, round by round."""
     load = [os.getloadavg()[0]]
     jobs = [(case, name) for case in cases for name in simulators if name in case.commands]
     taken: dict[tuple[str, str], list[Measurement]] = {(case.name, name): [] for case, name in jobs}
@@ -311,7 +314,7 @@ def measure(cases: list[Case], simulators: list[str], rounds: int) -> Document:
 
 
 def run(command: Sequence[str]) -> Measurement:
-    """One process."""
+    """Runs one process and returns its report."""
     try:
         done = subprocess.run(
             command,
@@ -330,7 +333,7 @@ def run(command: Sequence[str]) -> Measurement:
 
 
 def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
-    """A case for results.json: medians with ranges, and ratios round by round."""
+    """Returns a case for results.json: medians with ranges, and ratios round by round."""
     values = {name: [case.unit.of(m) for m in measurements] for name, measurements in taken.items()}
     result = {}
     for name, measurements in taken.items():
@@ -348,7 +351,7 @@ def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
 
 
 def spread(values: list[float]) -> Document:
-    """Median and range."""
+    """Returns median and range."""
     return {
         "median": round(float(np.median(values)), 3),
         "low": round(min(values), 3),
@@ -357,11 +360,11 @@ def spread(values: list[float]) -> Document:
 
 
 COLUMNS = {"utilization": "utilization", "dropped": "dropped_low"}
-"""What our table of ports calls what the other simulators tell."""
+"""Columns of our table of ports, by the names in the reports of the other simulators."""
 
 
 def traffic(case: Case, taken: Mapping[tuple[str, str], list[Measurement]]) -> Document:
-    """How full each simulator keeps the bottleneck, and what it drops: do they do the same work?"""
+    """Returns utilization and drops of the bottleneck in each simulator, to compare their work."""
     result: Document = {"title": case.title}
     for name in case.commands:
         if name == CATNIP:
@@ -380,7 +383,7 @@ def traffic(case: Case, taken: Mapping[tuple[str, str], list[Measurement]]) -> D
 
 
 def machine() -> Document:
-    """Where this was measured."""
+    """Returns a description of this machine."""
     cpu = [line.split(":", 1)[1].strip() for line in read("/proc/cpuinfo") if line.startswith("model name")]
     memory = [int(line.split()[1]) for line in read("/proc/meminfo") if line.startswith("MemTotal")]
     return {
@@ -393,7 +396,7 @@ def machine() -> Document:
 
 
 def versions(simulators: list[str]) -> Document:
-    """Of everything that takes part."""
+    """Returns the versions of the simulators and the compilers."""
     result = {CATNIP: f"{_core.__version__} ({output('git', 'describe', '--always', '--dirty')})"}
     for name in simulators:
         if name in PACKAGES:
@@ -406,14 +409,14 @@ def versions(simulators: list[str]) -> Document:
 
 
 def is_clean() -> bool:
-    """What is measured is a commit, so that anybody can measure it again."""
+    """Returns true if the tree has no changes, so that the measurement can be repeated from its commit."""
     status = ["git", "status", "--porcelain"]
     done = subprocess.run(status, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.returncode == 0 and not done.stdout
 
 
 def output(*command: str) -> str:
-    """The first line that a program prints, or that it did not."""
+    """Returns the first line that a program prints; `unknown` if it fails or prints none."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -422,20 +425,20 @@ def output(*command: str) -> str:
 
 
 def read(path: str) -> list[str]:
-    """The lines of a file that other systems do not have."""
+    """Returns the lines of a file; none on systems without the file."""
     return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
 def progress(text: str) -> None:
-    """Says on stderr what is going on."""
+    """Prints the progress on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
-# Telling.
+# Reporting.
 
 
 def write(document: Document) -> None:
-    """Tables and plot from what results.json holds."""
+    """Writes tables and plot from results.json's content."""
     parts = (about(document), speed_table(document), work_table(document))
     replace_between(BENCHES / "README.md", "results", "\n\n".join(parts))
     replace_between(BENCHES / "BIAS.md", "traffic", traffic_table(document))
@@ -443,7 +446,7 @@ def write(document: Document) -> None:
 
 
 def replace_between(path: Path, name: str, text: str) -> None:
-    """Replaces what stands between `<!-- name -->` and `<!-- /name -->`."""
+    """Replaces the text between `<!-- name -->` and `<!-- /name -->`."""
     opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
     old = path.read_text()
     if opening not in old or closing not in old:
@@ -453,7 +456,7 @@ def replace_between(path: Path, name: str, text: str) -> None:
 
 
 def about(document: Document) -> str:
-    """Where and when."""
+    """Returns date, machine, versions and rounds in words."""
     m, v = document["machine"], document["versions"]
     told = ", ".join(f"{name} {version}" for name, version in v.items())
     return (
@@ -464,7 +467,7 @@ def about(document: Document) -> str:
 
 
 def speed_table(document: Document) -> str:
-    """Cases and what each simulator takes for them."""
+    """Returns the table of cases, with the results of each simulator."""
     names = present(document)
     others = [name for name in names if name != CATNIP and CATNIP in names]
     rows = []
@@ -477,7 +480,7 @@ def speed_table(document: Document) -> str:
 
 
 def work_table(document: Document) -> str:
-    """What the work consists of, and what memory it takes."""
+    """Returns the table of the work in each case, and of its memory."""
     columns: dict[str, Callable[[Document], str]] = {
         "packet-hops": lambda result: grouped(result["hops"]),
         "events per hop": lambda result: (
@@ -497,7 +500,7 @@ def work_table(document: Document) -> str:
 
 
 def traffic_table(document: Document) -> str:
-    """What happens at the bottleneck of the dumbbell."""
+    """Returns the table of the traffic at the bottleneck of the dumbbell."""
     rows = []
     for row in document["traffic"]:
         for name in SIMULATORS:
@@ -510,18 +513,18 @@ def traffic_table(document: Document) -> str:
 
 
 def present(document: Document) -> list[str]:
-    """The simulators that were measured."""
+    """Returns the simulators that were measured."""
     return [name for name in SIMULATORS if any(name in case["simulators"] for case in document["cases"])]
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:
-    """A table; the first column is text, the others are numbers."""
+    """Returns a table; the first column is text, the others are numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def ranged(value: Document | None, unit: str = "") -> str:
-    """Median, and range in brackets if there was more than one round."""
+    """Returns the median, and the range in brackets if there was more than one round, as text."""
     if value is None:
         return NOTHING
     if value["low"] == value["high"]:
@@ -530,17 +533,17 @@ def ranged(value: Document | None, unit: str = "") -> str:
 
 
 def digits(value: float) -> str:
-    """Two or three of them that count."""
+    """Formats a value with two or three significant digits."""
     return f"{value:.1f}" if value < 10 else grouped(float(f"{value:.3g}"))
 
 
 def grouped(value: float) -> str:
-    """A whole number with narrow spaces."""
+    """Formats a whole number with narrow spaces."""
     return f"{value:,.0f}".replace(",", "\u202f")
 
 
 def plot(document: Document) -> str:
-    """Cost per packet-hop over the number of flows, as SVG."""
+    """Draws the cost per packet-hop over the number of flows, as SVG."""
     colours = {CATNIP: BLUE, NS2: FAINT, NS3: VERMILION}
     lines = {name: list(points(document, name)) for name in SIMULATORS}
     with mpl.rc_context(STYLE):
@@ -569,7 +572,7 @@ def plot(document: Document) -> str:
 
 
 def points(document: Document, name: str) -> Iterator[tuple[int, float, float, float]]:
-    """Flows, median, least and greatest cost per packet-hop."""
+    """Yields flows, median, least and greatest cost per packet-hop."""
     for case in document["cases"]:
         if case["unit"] == PER_HOP.name and name in case["simulators"]:
             value = case["simulators"][name]
@@ -577,7 +580,7 @@ def points(document: Document, name: str) -> Iterator[tuple[int, float, float, f
 
 
 def headline(document: Document) -> str:
-    """What the plot says."""
+    """Returns the title of the plot, its finding."""
     cases = {case["name"]: case["simulators"] for case in document["cases"]}
     middle = cases["dumbbell-100"]
     ratios = [(name, digits(middle[name]["ratio"]["median"])) for name in (NS2, NS3) if name in middle]
@@ -587,7 +590,7 @@ def headline(document: Document) -> str:
 
 
 def duration(nanoseconds: float) -> str:
-    """As ns or µs, with two digits."""
+    """Formats nanoseconds as ns or µs, with two digits."""
     value, unit = (nanoseconds, "ns") if nanoseconds < 995 else (nanoseconds / 1000, "µs")
     return f"{float(f'{value:.2g}'):g} {unit}"
 

@@ -1,9 +1,9 @@
-"""What a packet-hop costs and what a flow occupies, from 10 to 100 000 flows and from 1 to 64 hops.
+"""Cost of a packet-hop and memory of a flow, from 10 to 100 000 flows and from 1 to 64 hops.
 
     .venv/bin/python benches/scale.py            # writes scale.json and scale.svg; about two minutes
 
 Every point is a process of its own, so that its peak memory is its own; the least of the rounds counts,
-because noise only adds. Last comes what an ensemble of runs gains from a second core.
+because noise only adds. The last measurement is the speed-up of an ensemble of runs by a second core.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def measure(key: str, value: int, scenario: str, rounds: int) -> dict[str, float]:
-    """The cheapest round of one point."""
+    """Returns the cheapest round of one point."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario)
         file.flush()
@@ -65,13 +65,13 @@ def measure(key: str, value: int, scenario: str, rounds: int) -> dict[str, float
 
 
 def dumbbell(flows: int) -> str:
-    """So many flows through one bottleneck of 100 Mbit/s."""
+    """Returns a scenario with this number of flows through one bottleneck of 100 Mbit/s."""
     text = (ROOT / "benches" / "dumbbell.toml").read_text().split("[[variant]]")[0]
     return text.replace("count = 100 ", f"count = {flows} ")
 
 
 def chain(hops: int) -> str:
-    """Ten flows through so many links of 100 Mbit/s in a row."""
+    """Returns a scenario with ten flows through this number of links of 100 Mbit/s in a row."""
     return "\n".join(_chain(hops))
 
 
@@ -92,7 +92,10 @@ def _chain(hops: int) -> Iterator[str]:
 
 
 def ensemble(rounds: int = 5) -> dict[str, float]:
-    """Speed-up of the matrix of sources and routers on two threads over one: median of alternating runs."""
+    """Returns the speed-up of the matrix of sources and routers on two threads over one.
+
+    The result is the median of alternating runs.
+    """
     scenario = _core.Scenario.load(str(ROOT / "python/catnip/papers/catnip/scenarios/catnip-matrix.toml"))
     ratios = []
     for _ in range(rounds):
@@ -108,7 +111,7 @@ def ensemble(rounds: int = 5) -> dict[str, float]:
 
 
 def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
-    """Cost by flows, memory by flows, cost by hops."""
+    """Draws cost by flows, memory by flows, cost by hops."""
     count = [point["flows"] for point in flows]
     cost = [point["ns_per_hop"] for point in flows]
     memory = [1024 * point["peak_kb"] / point["flows"] for point in flows]

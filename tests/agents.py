@@ -1,4 +1,4 @@
-"""A host whose agent marks what it sends, and how its captures are judged."""
+"""Host whose agent marks its packets, and checks of its captures."""
 
 import http.client
 import json
@@ -32,14 +32,14 @@ LEAST_AGREEMENT = 0.99
 
 
 class Host:
-    """A host behind an emulated link, whose kernel is this machine's."""
+    """Host behind an emulated link, with this machine's kernel."""
 
     def __init__(self, link: Link, folder: Path) -> None:
         self.link, self.folder = link, folder
         self.device = device(link)
 
     def agent(self, *words: object, code: int = 0) -> str:
-        """A command of the agent: what it prints."""
+        """Runs a command of the agent and returns its output."""
         command = [*AGENT, *(str(word) for word in words)]
         done = self.link.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == code, (words, done.stdout, done.stderr)
@@ -47,7 +47,7 @@ class Host:
 
     @contextmanager
     def marking(self, *options: object) -> Iterator[None]:
-        """An agent as long as it lasts."""
+        """Runs an agent during the block."""
         self.agent("start", "--device", self.device, *options)
         try:
             yield
@@ -56,7 +56,7 @@ class Host:
 
     @contextmanager
     def nginx(self, sendfile: str = "on", nopush: str = "on") -> Iterator[None]:
-        """A Web server with a file of each size."""
+        """Runs a Web server with a file of each size."""
         www = self.folder / "www"
         www.mkdir(exist_ok=True)
         for size in SIZES:
@@ -72,16 +72,16 @@ class Host:
             server.wait(timeout=10)
 
     def captured(self) -> AbstractContextManager[Path]:
-        """What passes its device, as tcpdump sees it."""
+        """Captures the packets of the host's device with tcpdump."""
         return capturing(self.link, self.folder / "sender.pcap")
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Packets by reason and level."""
+        """Returns the numbers of packets by reason and level."""
         statistics = json.loads(self.agent("status", "--json"))["statistics"]
         return {(row["reason"], row["level"]): row["packets"] for row in statistics}
 
     def setting(self, name: str) -> str:
-        """Of the kernel, in its network namespace."""
+        """Returns a setting of the kernel, in the host's network namespace."""
         path = f"/proc/sys/{name.replace('.', '/')}"
         shown = self.link.run(["cat", path], capture_output=True, text=True, check=True)
         return str(shown.stdout.strip())
@@ -98,7 +98,7 @@ def waits_for(port: int, address: str) -> None:
 
 
 def verified(capture: Path, *options: str) -> dict[str, Any]:
-    """What the judge says of a capture."""
+    """Returns the result of `catnip agent verify` for a capture."""
     command = [*AGENT, "verify", str(capture), "--json", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
@@ -107,7 +107,7 @@ def verified(capture: Path, *options: str) -> dict[str, Any]:
 
 
 def fetch_all(address: str, seed: int, rounds: int) -> int:
-    """Fetches over persistent connections, four at a time, in any order. How many bytes came."""
+    """Fetches files in random order over persistent connections, four at a time; returns their bytes."""
 
     def fetch(number: int) -> int:
         order = Random((seed << 8) + number)

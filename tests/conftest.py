@@ -1,4 +1,4 @@
-"""What the tests share, and what is kept of a run: why tests were skipped, and how long each of them took."""
+"""Common fixtures of the tests, and records of a run: skipped tests with reasons, and durations."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finished:
-    """A command line that has ended."""
+    """Result of a command line that has ended."""
 
     code: int
     out: str
@@ -26,13 +26,13 @@ class Finished:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Has one process keep what all that share the tests report."""
+    """Registers `Kept` in the one process that receives the reports of all workers."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Kept("python-alone" if config.option.markexpr == "alone" else "python"))
 
 
 class Kept:
-    """Writes why tests are skipped where `make test` counts it, and what they took to build/durations/."""
+    """Writes reasons of skipped tests where `make test` counts them, and durations to build/durations/."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -40,7 +40,7 @@ class Kept:
         self._wall_s: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Takes the report of a setup, a call or a teardown, which ends the test."""
+        """Records the report of a setup, a call or a teardown, which ends the test."""
         file = os.environ.get("CATNIP_SKIPPED")
         if file and report.skipped and isinstance(report.longrepr, tuple):
             with Path(file).open("a") as lines:
@@ -58,7 +58,7 @@ class Kept:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to the last report of a test the CPU time that it took, with the processes that it waited for."""
+    """Adds the CPU time of a test and of the processes that it waited for to its last report."""
     if call.when == "setup":
         item.user_properties.append(("cpu_began_s", _cpu_s() - call.duration))
     if call.when == "teardown":
@@ -90,7 +90,7 @@ def catnip(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def host(tmp_path: Path) -> "Iterator[Host]":
-    """A host with an agent, over 20 Mbit/s, 40 ms, and room enough that nothing is lost."""
+    """Provides a host with an agent, over 20 Mbit/s, 40 ms, and a buffer large enough for no losses."""
     import catnip  # noqa: PLC0415 -- few tests need it
     from agents import Host  # noqa: PLC0415
 

@@ -1,9 +1,9 @@
-"""A site of three hosts, served by Python's own HTTP and TLS, in the network namespace that it is started in.
+"""Site of three hosts, served by Python's own HTTP and TLS, in the network namespace of this process.
 
 usage: origins.py FOLDER COMMAND...
 
 Makes the certificates with openssl, gives the loopback device the addresses, binds a file with the names over
-/etc/hosts, and runs the command beside the servers.
+/etc/hosts, and runs the command while the servers run.
 """
 
 import gzip
@@ -32,12 +32,12 @@ CSS = "body { margin: 0 }\n" * 2000
 
 
 def image(number: int) -> bytes:
-    """What follows the end of an image is skipped."""
+    """Returns an image with bytes after its end, which decoders skip."""
     return GIF.ljust(3000 + 500 * number, bytes([number]))
 
 
 class Handler(BaseHTTPRequestHandler):
-    """All hosts answer by path."""
+    """Request handler of all hosts; the path selects the response."""
 
     protocol_version = "HTTP/1.1"
 
@@ -101,11 +101,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, *_: object) -> None:
-        """Nothing is printed."""
+        """Suppresses the log."""
 
 
 def certificates(folder: Path) -> ssl.SSLContext:
-    """An authority, and one certificate of it for all hosts."""
+    """Creates an authority, and one certificate of it for all hosts; returns the TLS context."""
 
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""The tables of validation/, as tests read them."""
+"""Access to the tables of validation/ for tests."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def published(name: str) -> Iterator[tuple[str, str, str, str, str]]:
-    """The rows of a committed table: id, sentence, value as shown, band, verdict."""
+    """Yields the rows of a committed table: id, sentence, value as shown, band, verdict."""
     text = (ROOT / "validation" / f"{name}.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Durations of tests: files in build/durations/ with a line per test: CPU s, wall s, name.
 
-tools/durations.py [COUNT]     prints which tests took the most CPU time, and the sum of each file
+tools/durations.py [COUNT]     prints the tests with the most CPU time, and the sum of each file
 """
 
 import sys
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "build" / "durations"
 
 
 class Writer:
-    """Durations of one layer's tests in `rust` or `python`. Replaces those of the run before."""
+    """Writer of the durations of one layer's tests in `rust` or `python`; replaces those of the last run."""
 
     def __init__(self, layer: str, kind: str) -> None:
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -25,19 +25,19 @@ class Writer:
         self._file.close()
 
     def add(self, name: str, cpu_s: float, wall_s: float) -> None:
-        """Writes one line, at once, so that it is there if the run is stopped."""
+        """Writes one line immediately, so that it survives if the run is stopped."""
         self._file.write(f"{cpu_s:.3f}\t{wall_s:.3f}\t{name}\n")
         self._file.flush()
 
 
 def read(layer: str, kind: str) -> dict[str, float]:
-    """Seconds of CPU by test, as the last run of a layer had them; empty before the first one."""
+    """Returns the seconds of CPU by test of a layer's last run; empty before the first one."""
     file = FOLDER / f"{layer}-{kind}.tsv"
     return {name: cpu_s for cpu_s, _, name in _lines(file)} if file.exists() else {}
 
 
 def main() -> int:
-    """Prints the slowest."""
+    """Prints the slowest tests."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 25
     files = sorted(FOLDER.glob("*.tsv"))
     if not files:

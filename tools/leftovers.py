@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Finds what tests have left behind: network namespaces, processes, temporary folders.
+"""Finds leftovers of tests: network namespaces, processes, temporary folders.
 
-tools/leftovers.py           prints a line for each that is there now
+tools/leftovers.py           prints a line for each that exists now
 tools/leftovers.py FILE      prints those that are not in FILE; 1 if there are any after some seconds
 """
 
@@ -18,11 +18,11 @@ PROGRAMS = {
     *("slirp4netns", "pasta", "passt"),
 }
 PATIENCE_S = 10.0
-"""Time in which processes that were told to end may still do so."""
+"""Waiting time for processes that are still ending."""
 
 
 def main() -> int:
-    """Prints, or compares."""
+    """Prints the leftovers, or compares them with a file."""
     if len(sys.argv) < 2:
         print("\n".join(found()))
         return 0
@@ -36,16 +36,16 @@ def main() -> int:
 
 
 def found() -> list[str]:
-    """One line for each thing, the same line as long as it is the same thing."""
+    """Returns one line for each leftover, which is the same as long as the leftover exists."""
     return sorted({*processes(), *namespaces(), *folders()})
 
 
 def processes() -> Iterator[str]:
-    """Processes of our programs and of those that tests start; a zombie has ended."""
+    """Yields processes of our programs and of those that tests start; a zombie has ended."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             name = (folder / "comm").read_text().strip()
-            # "pid (name) state ppid …", and the time of its start as field 22.
+            # The format is "pid (name) state ppid …", with the start time as field 22.
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
@@ -55,7 +55,7 @@ def processes() -> Iterator[str]:
 
 
 def namespaces() -> Iterator[str]:
-    """Network namespaces that have a name, and those that only processes hold."""
+    """Yields network namespaces: those with a name, and those that processes hold."""
     named = Path("/run/netns")
     if named.is_dir():
         yield from (f"network namespace {entry.name}" for entry in named.iterdir())
@@ -69,9 +69,10 @@ def namespaces() -> Iterator[str]:
 
 
 def folders() -> Iterator[str]:
-    """Folders of ours among those for temporary files; pytest clears up its own.
+    """Yields our folders among those for temporary files; pytest removes its own.
 
-    Not /run/catnip-agent: an agent that ends with its network namespace leaves its notes there, on purpose.
+    /run/catnip-agent does not count: an agent that ends with its network namespace leaves its notes there, on
+    purpose.
     """
     for place in {Path(tempfile.gettempdir()), Path("/var/tmp")}:
         try:

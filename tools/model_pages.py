@@ -1,8 +1,8 @@
-"""What docs/models shows: every model beside simulations of the same transfers, drawn and in tables.
+"""Pages of docs/models: every model beside simulations of the same transfers, drawn and in tables.
 
-`tools/model_pages.py docs/models` writes figures, accuracy.md and a part of index.md there, and also
-accuracy.csv, from which commands tell where models can be trusted; `make validate` calls it. The same code
-gives the same bytes.
+`tools/model_pages.py docs/models` writes figures, accuracy.md and a part of index.md there. It also writes
+accuracy.csv, from which commands compute the regions in which models can be trusted. `make validate` calls
+it. The same code gives the same bytes.
 """
 
 import math
@@ -38,18 +38,18 @@ from catnip.modelling.case import Case, Simulated
 TRIALS, SEED = 10_000, 1
 SHORT, LONG = (1, 3, 6, 12, 23, 36), (46, 65, 79, 92, 115, 129, 143)
 SIZES = SHORT + LONG
-"""Packets; the 1 to 200 KB of the hysteresis paper."""
+"""Sizes in packets, the 1 to 200 KB of the hysteresis paper."""
 LONGER = {500: 1000, 2000: 300, 10_000: 100, 20_000: 100}
-"""More sizes, and how many transfers of each are simulated: their means vary less."""
+"""Larger sizes, and the number of simulated transfers of each: their means vary less."""
 LOSSES = (0.0, 0.01, 0.03, 0.05, 0.08, 0.1)
 COMPARED_LOSSES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2)
 DRAWN = (0.01, 0.05, 0.1)
 STEADY_LOSSES = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 PATHS = (Case(1, 0.0), Case(1, 0.0, rtt_s=0.05), Case(1, 0.0, b=1, delack_s=0.0))
-"""The hysteresis paper's, one with a shorter round trip, and one with an ACK for every packet."""
+"""Path of the hysteresis paper, one with a shorter round trip, and one with an ACK for every packet."""
 WHAT: Sequence[Simulated] = ("reno", "partial_catnip", "download")
 DELAY_S = 0.033
-"""One-way delay where the models of WZK are drawn."""
+"""One-way delay in the figures of the models of WZK."""
 
 RFC9438_WINDOWS = {
     0.1: {1e-2: 12, 1e-3: 38, 1e-4: 187, 1e-5: 1054, 1e-6: 5926, 1e-7: 33325, 1e-8: 187400},
@@ -63,7 +63,7 @@ Means = Mapping[tuple[int, float, bool], Interval]
 
 @dataclass(frozen=True)
 class Latency:
-    """A latency model, or one of its forms, as a function of packets and loss."""
+    """Latency model, or one of its forms, as a function of packets and loss."""
 
     label: str
     of: Callable[[Any, Any], Any]
@@ -72,7 +72,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate model as a function of loss, on the path of the simulated transfers."""
+    """Rate model as a function of loss, on the path of the simulated transfers."""
 
     label: str
     of: Callable[[Any], Any]
@@ -136,7 +136,7 @@ LATENCIES: Mapping[str, tuple[str, Sequence[Latency]]] = {
         (Latency("recursive, by rounds", models.recursive_short_flow),),
     ),
 }
-"""By page: the finding, and what is drawn beside the simulation."""
+"""Findings and drawn models, by page."""
 
 MATHIS_DELAYED = math.sqrt(0.75)
 RATES: Mapping[str, tuple[str, Sequence[Rate]]] = {
@@ -178,7 +178,7 @@ FIGURES = (*RATES, "cubic", *LATENCIES, "wang-zhang-keshav", "model-c")
 
 
 def simulate(paths: Sequence[Case] = PATHS, trials: int = TRIALS) -> list[Point]:
-    """All that models are compared with: transfers of every size and rates of long ones, on every path."""
+    """Simulates all points of comparison: transfers of every size and rates of long ones, on every path."""
     times = [
         Point.of(what, at, case.simulated(at, what, min(trials, LONGER.get(packets, trials)), SEED))
         for path in paths
@@ -198,7 +198,7 @@ def simulate(paths: Sequence[Case] = PATHS, trials: int = TRIALS) -> list[Point]
 
 
 def means_of(points: Iterable[Point]) -> Means:
-    """Mean transfer times over the path of the hysteresis paper, by packets and loss."""
+    """Returns mean transfer times over the path of the hysteresis paper, by packets and loss."""
     return {
         (one.case.packets, one.case.p, one.simulated == "partial_catnip"): one.mean
         for one in points
@@ -209,14 +209,14 @@ def means_of(points: Iterable[Point]) -> Means:
 
 
 def elsewhere_of(points: Iterable[Point]) -> dict[Case, Interval]:
-    """Mean transfer times with a shorter round trip."""
+    """Returns mean transfer times with a shorter round trip."""
     cases = [Case(n, p, rtt_s=0.05) for n in (1, 6, 23, 143) for p in (0.01, 0.1)]
     times = {one.case: one.mean for one in points if one.simulated == "reno"}
     return {one: times[one] for one in cases if one in times}
 
 
 def simulate_steady(losses: Sequence[float] = STEADY_LOSSES, seeds: int = 20) -> dict[float, Interval]:
-    """Goodput of the long transfers of the scenario steady-state at more loss rates, packets per second."""
+    """Simulates the goodput of the scenario steady-state at more loss rates, packets per second."""
     axis = ", ".join(f'"bernoulli:{p}"' for p in losses)
     text, found = re.subn(r"(?m)^values = .*$", f"values = [{axis}]", paths.scenario("steady-state").text)
     assert found == 1
@@ -229,7 +229,7 @@ def simulate_steady(losses: Sequence[float] = STEADY_LOSSES, seeds: int = 20) ->
 
 
 def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
-    """Times over the size above, and how far the models are from the simulation below."""
+    """Draws times over the size above, and the errors of the models against the simulation below."""
     marks = shown[0].marks
     fine = np.arange(1, SIZES[-1] + 8)
     with mpl.rc_context(STYLE):
@@ -264,7 +264,7 @@ def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
 
 
 def rate_figure(title: str, shown: Sequence[Rate], goodput: Mapping[float, Interval]) -> str:
-    """Rates over the loss on the left, and how far the models are from goodput on the right."""
+    """Draws rates over the loss on the left, and the errors of the models against goodput on the right."""
     p = np.array(list(goodput))
     simulated = list(goodput.values())
     at = np.array([one.mean for one in simulated])
@@ -292,7 +292,7 @@ def rate_figure(title: str, shown: Sequence[Rate], goodput: Mapping[float, Inter
 
 
 def cubic_figure() -> str:
-    """The window of CUBIC over the loss, beside the tables of the RFC."""
+    """Draws the window of CUBIC over the loss, beside the tables of the RFC."""
     title = "CUBIC: the model and the tables of RFC 9438"
     fine = np.geomspace(1e-8, 2e-2, 200)
     labels = {"W_cubic": "CUBIC's own window", "W_reno_friendly": "Reno-friendly window"}
@@ -320,7 +320,10 @@ def cubic_figure() -> str:
 
 
 def download_figure(title: str, panels: Sequence[tuple[str, Any, Any]], xlabel: str, x: NDArray[Any]) -> str:
-    """Downloads with set-up by all models; a panel is its title, packets and loss, one of them an array."""
+    """Draws downloads with set-up by all models.
+
+    A panel is its title, packets and loss, one of the two an array.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
         grid = figure.subplots(1, len(panels))
@@ -335,7 +338,7 @@ def download_figure(title: str, panels: Sequence[tuple[str, Any, Any]], xlabel: 
 
 
 def over_loss() -> str:
-    """The new model of WZK and Model C over the loss."""
+    """Draws the new model of WZK and Model C over the loss."""
     loss = np.linspace(0, 0.2, 81)
     panels = [(f"{kb} KB ({n} packets)", n, loss) for kb, n in ((3, 3), (10, 8), (30, 22))]
     title = "The new model starts near Model C low and ends above Model C high"
@@ -343,7 +346,7 @@ def over_loss() -> str:
 
 
 def over_size() -> str:
-    """The same over the size."""
+    """Draws the new model of WZK and Model C over the size."""
     packets = np.arange(1, 71)
     panels = [(f"{100 * pl:g} % loss of either direction", packets, pl) for pl in (0.02, 0.05, 0.1)]
     title = "Model C: whether a lost ACK counts as a lost packet is a factor of two for long files"
@@ -351,7 +354,7 @@ def over_size() -> str:
 
 
 def figures(means: Means, goodput: Mapping[float, Interval]) -> dict[str, str]:
-    """Every figure of docs/models by the name of its page."""
+    """Returns every figure of docs/models by the name of its page."""
     return {
         **{page: rate_figure(title, shown, goodput) for page, (title, shown) in RATES.items()},
         "cubic": cubic_figure(),
@@ -362,7 +365,7 @@ def figures(means: Means, goodput: Mapping[float, Interval]) -> dict[str, str]:
 
 
 def accuracy_page(means: Means, goodput: Mapping[float, Interval], elsewhere: Mapping[Case, Interval]) -> str:
-    """The numbers behind the figures as a page."""
+    """Returns the page with the numbers behind the figures."""
     width = 100 * max((one.high - one.low) / 2 / one.mean for one in means.values())
     trials = next(iter(means.values())).n
     lines = [
@@ -444,14 +447,17 @@ LOSS_GROUPS = {
 
 
 def with_trust(page: str) -> str:
-    """A page with what accuracy.csv says of where models can be trusted, in place of what is said there."""
+    """Returns a page with its section about trust written anew from accuracy.csv."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{trust()}\n{END}{after}"
 
 
 def trust() -> str:
-    """Where each model is within the limit, on each path; and the closest ones to each kind of transfer."""
+    """Returns tables of the regions in which each model is within the limit, by path.
+
+    A second table has the closest models to each kind of transfer.
+    """
     columns = [f"round trip {1e3 * path.rtt_s:g} ms{', an ACK per packet' * (path.b == 1)}" for path in PATHS]
     trusted = [
         [f"{one.label}, {unit}", *(accuracy.trusted_for(one, path) for path in PATHS)]
@@ -480,7 +486,7 @@ def trust() -> str:
 
 
 def _closest(sizes: Sequence[int], losses: Sequence[float]) -> str:
-    """The models within the limit at all of these points of the first path, best first."""
+    """Returns the models within the limit at all of these points of the first path, best first."""
     cells = [
         one.errors
         for one in accuracy.points()
@@ -556,7 +562,7 @@ def _spread_rows(means: Means) -> list[list[str]]:
 
 
 def _deviation(interval: Interval) -> float:
-    """The standard deviation of one value, from the interval of their mean."""
+    """Returns the standard deviation of one value, from the interval of their mean."""
     of_mean = (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.975))
     return of_mean * math.sqrt(interval.n)
 
@@ -597,7 +603,7 @@ def _points(axes: Axes, x: Sequence[float], simulated: Sequence[Interval]) -> No
 
 
 def _band(axes: Axes, x: Sequence[float], simulated: Sequence[Interval]) -> None:
-    """What the simulation cannot tell from no difference."""
+    """Draws the interval of the simulation around a difference of zero."""
     half = [100 * (one.high - one.low) / 2 / one.mean for one in simulated]
     axes.fill_between(x, np.negative(half), half, color=FAINT, alpha=0.25, linewidth=0)
     axes.axhline(0, color=FAINT, linewidth=1)

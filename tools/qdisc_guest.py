@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tests the BPF qdiscs in the kernel that runs it, as root; tools/qdisc_vm.sh boots one for that.
+"""Tests of the BPF qdiscs in the running kernel, as root; tools/qdisc_vm.sh boots a kernel for this.
 
-Marked packets go from one end of a veth pair to the other, twice as many as the qdisc on the near end lets
-through. What happened to each is not asked of the qdisc: the kernel's own trace points tell, in order, who
-came, who was dropped and who left. All of that is pinned to one processor, so that the order is certain. The
-paper's rule, written once more here, then has to explain each drop and each departure; the qdisc's counters
-and what the receiver got have to agree with it.
+Marked packets go from one end of a veth pair to the other, at twice the rate of the qdisc on the near end.
+The fate of each packet is not taken from the qdisc but from the kernel's trace points, which record arrivals,
+drops and departures in order. All of that is pinned to one processor, so that the order is certain. A second
+implementation of the paper's rule then has to explain each drop and each departure; the qdisc's counters and
+the packets received have to agree with it.
 
 usage: qdisc_guest.py OBJECT [SEED]
 """
@@ -40,7 +40,7 @@ HEADERS = {socket.AF_INET: 20 + 8, socket.AF_INET6: 40 + 8}
 ETHERNET = 14
 SMALLEST = 200
 PORT = 4000
-SENDER, RECEIVER = 0, 1  # the processors of each
+SENDER, RECEIVER = 0, 1  # processor of each
 TURNS = 100
 TRACING = Path("/sys/kernel/tracing")
 EVENTS = {
@@ -83,7 +83,7 @@ def set_up() -> None:
     run("ip netns add there")
     run("ip link add name near type veth peer name far netns there")
     for ip, device, here, there in (("ip", "near", 1, 2), ("ip -n there", "far", 2, 1)):
-        # The kernel makes no addresses and need not ask who has which: it has nothing to send itself.
+        # Without automatic addresses, and with static neighbours, the kernel has nothing to send itself.
         run(f"{ip} link set {device} address 02:00:00:00:00:0{here} addrgenmode none up")
         for net, option in (("10.0.0.", ""), ("fd00::", "nodad")):
             run(f"{ip} address add {net}{here} peer {net}{there} dev {device} {option}")
@@ -97,7 +97,7 @@ def set_up() -> None:
 
 
 def wait_for_silence() -> None:
-    """Until the kernel has told which multicasts it listens to, which it does more than once."""
+    """Waits until the kernel has sent its reports of multicast groups, which it repeats."""
     counter = Path("/sys/class/net/near/statistics/tx_packets")
     before = None
     while before != (before := counter.read_text()):
@@ -105,7 +105,7 @@ def wait_for_silence() -> None:
 
 
 def give(rate: int = RATE, limit: int = LIMIT, victim: int = RANDOM) -> None:
-    """Writes what the next qdisc will be made with."""
+    """Writes the settings with which the next qdisc will be created."""
     value = struct.pack("<QII", rate, limit, victim).hex(" ")
     run(f"bpftool map update name settings key 0 0 0 0 value hex {value}")
 
@@ -123,18 +123,18 @@ def refusals() -> dict[str, int]:
 
 @dataclass
 class Packet:
-    """One that is to be sent."""
+    """Packet to be sent."""
 
     priority: int
     codepoint: int
     ecn: int
     family: socket.AddressFamily
     len: int  # with the IP header
-    gap: float  # seconds, before it
+    gap: float  # seconds before the packet
 
 
 def packets(count: int) -> list[Packet]:
-    """Twice the rate in packets of all sizes, at times most of them HIGH, so that LOW ones run out."""
+    """Returns packets of all sizes at twice the rate; at times most are HIGH, so that no LOW ones remain."""
     rng = random.Random(SEED)
     drawn: list[Packet] = []
     high = 0.1
@@ -166,12 +166,12 @@ def send(sent: list[Packet]) -> None:
 
 
 def receive(told: Connection) -> None:
-    """Tells the numbers of all packets, in order, once none has come for two seconds."""
+    """Sends the numbers of all received packets, in order, once none has come for two seconds."""
     os.sched_setaffinity(0, {RECEIVER})
     with open("/run/netns/there") as namespace:
-        # Python has this function from 3.12 on.
+        # Python has setns from 3.12 on.
         assert ctypes.CDLL(None).setns(namespace.fileno(), 0) == 0
-    # One socket for both families, as the order between two would be lost.
+    # One socket for both families: with two, the order would be lost.
     endpoint = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     endpoint.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     endpoint.bind(("::", PORT))
@@ -201,9 +201,10 @@ class Departure:
 
 
 def traced(sent: list[Packet]) -> tuple[list[Arrival], list[Arrival | Departure]]:
-    """What the kernel saw on the sender's processor: all arrivals, and these with all departures in order.
+    """Returns all arrivals, and these with all departures in order, as seen on the sender's processor.
 
-    It frees what an arrival has cost when that is through, so a drop belongs to the arrival before it.
+    The kernel frees dropped packets at the end of the arrival that caused the drop, so a drop belongs to the
+    arrival before it.
     """
     stray = re.search(r".*dev=near.*", trace(RECEIVER))
     assert not stray, f"on the wrong processor: {stray[0]}"
@@ -211,7 +212,7 @@ def traced(sent: list[Packet]) -> tuple[list[Arrival], list[Arrival | Departure]
     assert not re.search(r"(overrun|dropped events): [^0]", stats), f"trace points were lost: {stats}"
     arrivals: list[Arrival] = []
     story: list[Arrival | Departure] = []
-    numbers: dict[str, int] = {}  # by the address in memory
+    numbers: dict[str, int] = {}  # by the packet's address in memory
     for line in re.finditer(r" ([\d.]+): (\w+): .*skbaddr=(\w+).*", trace(SENDER)):
         at, event, address = float(line[1]), line[2], line[3]
         if event == "net_dev_queue":
@@ -239,10 +240,10 @@ def trace(processor: int) -> str:
 def explain(
     story: list[Arrival | Departure], sent: list[Packet], good: bool
 ) -> tuple[Counter[str], list[tuple[int, int]]]:
-    """Follows the rule of the CATNIP paper, section III-C.
+    """Checks the events against the rule of the CATNIP paper, section III-C.
 
-    Tells how often each part of it was needed, and of each victim among how many LOW packets it waited, and
-    behind how many of them.
+    Returns the number of times that each case of the rule occurred and, for each victim, the number of LOW
+    packets in the queue and the number of those ahead of the victim.
     """
     queue: list[int] = []
     cases: Counter[str] = Counter()
@@ -276,7 +277,7 @@ def explain(
 
 
 def unevenness(victims: list[tuple[int, int]]) -> dict[str, float]:
-    """Chi-square of the victims' positions against equal chances, also in a normal variable's deviations."""
+    """Returns the chi-square of the victims' positions against equal chances, also as a normal deviate."""
     table: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for low, position in victims:
         table[low][position] += 1
@@ -332,7 +333,7 @@ def overload(kind: str, victim: int, count: int) -> dict[str, object]:
         result[f"{name} lost"] = f"{ours - fates[priority, 'dequeued']} of {ours}"
     rate, late = timing(departures, arrivals)
     result |= {"rate, Mbit/s": round(rate / 1e6, 4), "late, ms, least, median and 99 %": late}
-    # Were the rate another one, all would be later and later, or early.
+    # At another rate, packets would become later and later, or be early.
     assert abs(rate / RATE - 1) < 0.02 and late[0] > -0.01 and late[1] < 2, result
     if kind == "bpf_catnip_good":
         assert len(cases) == 4, f"not every case occurred: {cases}"
@@ -359,15 +360,18 @@ def queues() -> list[dict[str, Any]]:
 
 
 def timing(departures: list[Departure], arrivals: list[Arrival]) -> tuple[float, list[float]]:
-    """Bits per second, of packets that waited and were as punctual as the one before them; and how many
-    milliseconds they left after the wire was free for them: the least, the median and 99 %."""
+    """Returns the measured rate and the lateness of the departures.
+
+    The rate is in bits per second, of packets that waited and were as punctual as the one before them. The
+    lateness is the time in milliseconds from when the link was free for a packet: minimum, median and 99 %.
+    """
     bits = busy = before = free = size = 0.0
     late = [0.0]
     for departure in departures:
         arrival = arrivals[departure.number]
         start = max(arrival.at, free)
         late.append(1000 * (departure.at - start))
-        # The emulator stands still now and then, and makes up for it afterwards.
+        # The virtual machine stalls now and then, and catches up afterwards.
         if arrival.at < before and max(late[-2:]) < 1:
             bits += size
             busy += departure.at - before
@@ -379,11 +383,12 @@ def timing(departures: list[Departure], arrivals: list[Arrival]) -> tuple[float,
 
 
 def churn() -> dict[str, int]:
-    """While others send, qdiscs come and go with packets inside.
+    """Attaches and detaches qdiscs with packets inside, while another process sends.
 
-    A packet's memory is its socket's until it is freed: a socket that has none left shows that none leaked.
+    A packet's memory is charged to its socket until it is freed: a socket with none left shows that none
+    leaked.
     """
-    # One more queue all the while, in the other namespace: each has to find its own.
+    # A second qdisc in the other namespace all the time: each has to find its own queue.
     give()
     run("tc -n there qdisc add dev far root bpf_drop_tail")
     give(rate=100_000)
@@ -399,14 +404,14 @@ def churn() -> dict[str, int]:
 
 
 def come_and_go(kind: str) -> bool:
-    """Were packets inside?"""
+    """Attaches and detaches a qdisc; returns true if packets were inside."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
         ours.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, AF11 << 2)
         run(f"tc qdisc add dev near root {kind}")
         for _ in range(20):
             ours.sendto(bytes(1000), ("10.0.0.2", PORT + 1))
         inside = memory(ours) > 0
-        # Ours push out those of the others.
+        # Our HIGH packets push out LOW ones of the other process.
         assert inside or kind == "bpf_drop_tail", "no packet inside"
         run("tc qdisc del dev near root")
         until = time.monotonic() + 1
@@ -428,7 +433,10 @@ def send_without_end() -> None:
 
 
 def tear_down() -> dict[str, int]:
-    """The kernel waits for packets that hold a device, and says so: a device that is gone has none left."""
+    """Removes namespace and qdiscs, and checks the kernel's log.
+
+    The kernel waits for packets that hold a device, and logs it: a device that is gone has none left.
+    """
     run("ip netns del there")
     run("bpftool struct_ops unregister name catnip_good")
     run("bpftool struct_ops unregister name drop_tail")

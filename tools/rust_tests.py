@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs Rust tests, each in a process of its own, and keeps the time that each of them takes.
+"""Runs Rust tests, each in a process of its own, and records their durations.
 
     tools/rust_tests.py --layer unit [CARGO ARGUMENTS…]
 
-The programs to run are those of `cargo test CARGO ARGUMENTS`. As many tests run at a time as there are cores;
-those of a program whose name ends in `alone` run one by one, after all others. A test that fails shows its
-output. build/durations/ gets a line per test (tools/durations.py).
+The programs to run are those of `cargo test CARGO ARGUMENTS`. One test runs on each core at a
+time; those of a program whose name ends in `alone` run one by one, after all others. A test that fails shows
+its output. build/durations/ gets a line per test (tools/durations.py).
 """
 
 import argparse
@@ -30,7 +30,7 @@ TIMEOUT_S = 900
 
 @dataclass(frozen=True)
 class Test:
-    """One test function of a test program."""
+    """Test function of a test program."""
 
     program: Path
     package: Path
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def main() -> int:
-    """Builds, runs, reports; 1 if a test fails."""
+    """Builds, runs and reports; returns 1 if a test fails."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -71,7 +71,7 @@ def main() -> int:
     tests = [test for program in chosen for test in listed(*program)]
     kind = "rust-alone" if arguments.only == "alone" else "rust"
     known = durations.read(arguments.layer, kind)
-    # The longest first, so that the last core is not left alone with one.
+    # The longest tests come first, so that all cores finish at about the same time.
     tests.sort(key=lambda test: -known.get(test.shown, 0))
     failed = []
     with durations.Writer(arguments.layer, kind) as writer:
@@ -87,7 +87,7 @@ def main() -> int:
 
 
 def programs(cargo: list[str]) -> list[tuple[Path, Path, str]]:
-    """Test programs that cargo builds: path, folder of the package, and name of the target."""
+    """Builds the test programs; returns path, folder of the package, and name of the target of each."""
     command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *cargo]
     built = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if built.returncode:
@@ -101,7 +101,7 @@ def programs(cargo: list[str]) -> list[tuple[Path, Path, str]]:
 
 
 def listed(program: Path, package: Path, target: str) -> Iterator[Test]:
-    """Tests that a program lists."""
+    """Yields the tests that a program lists."""
     listing = subprocess.run(
         [program, "--list", "--format=terse"], cwd=package, capture_output=True, text=True, check=True
     )
@@ -111,7 +111,7 @@ def listed(program: Path, package: Path, target: str) -> Iterator[Test]:
 
 
 def run_all(tests: list[Test]) -> Iterator[Outcome]:
-    """Outcomes as they come: first of tests that share the cores, then of those that run alone."""
+    """Yields outcomes as they come: first of tests that share the cores, then of those that run alone."""
     alone = [test for test in tests if _when(test.target) == "alone"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for future in as_completed([pool.submit(run, test) for test in tests if test not in alone]):
@@ -124,7 +124,7 @@ def _when(target: str) -> str:
 
 
 def run(test: Test) -> Outcome:
-    """Outcome of one test in a process of its own."""
+    """Runs one test in a process of its own."""
     began = time.monotonic()
     # A file rather than a pipe, which a process that outlives its test would keep open.
     with TemporaryFile() as output:

@@ -1,10 +1,10 @@
-"""A hundred clients fetch through a link for a long time; once a minute something is killed and begins again.
+"""Soak test: a hundred clients fetch through a link; once a minute a process is killed and all start anew.
 
 usage: sudo python3 tools/soak.py [MINUTES]     (20; .venv must be built)
 
-In network, process and mount namespaces of its own, so that whatever is left behind is seen: processes,
-devices, addresses, nftables, forwarding, sockets, mounts, temporary files. Prints a line for each minute and
-leaves with 1 if anything was left, if a byte that came was wrong, or if nothing came.
+The test has network, process and mount namespaces of its own, so that all leftovers are visible: processes,
+devices, addresses, nftables, forwarding, sockets, mounts, temporary files. It prints a line for each minute
+and exits with 1 after leftovers, after a wrong byte, or if no data was received.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parents[1]
 EMULATOR = HERE / ".venv" / "bin" / "catnip-emu"
 ROUND_S = 60
 CLIENTS = 100
-# How a round ends, in turn.
+# Ends of the rounds, in turn.
 ENDS = ("kill -9 of the link", "kill -9 of its command", "SIGTERM", "kill -9 of the scenario's emulator")
 LINK = ["--rate", "100Mbit", "--delay", "10ms", "--jitter", "uniform:2ms", "--queue", "catnip-red:100KB"]
 LINK += [
@@ -69,7 +69,11 @@ def main() -> int:
 
 
 def one_round(place: Path, end: str) -> tuple[int, int, float, str]:
-    """Bytes that came, wrong answers, the emulator's memory at the end, and how the scenario went."""
+    """Runs one round.
+
+    Returns the bytes received, wrong answers, the emulator's memory at the end, and the outcome of the
+    scenario.
+    """
     told = place / "told.json"
     client = [sys.executable, str(Path(__file__).resolve()), "client", str(told)]
     link = subprocess.Popen([str(EMULATOR), "link", "--quiet", *LINK, "--", *client])
@@ -95,7 +99,7 @@ def one_round(place: Path, end: str) -> tuple[int, int, float, str]:
 
 
 def leftovers(before: dict[str, str], place: str) -> list[str]:
-    """What is there now and was not; whatever cleans up has five seconds."""
+    """Returns the differences to the state before; cleaning up may take five seconds."""
     for _ in range(50):
         now = state(place)
         if now == before:
@@ -110,7 +114,7 @@ def state(place: str) -> dict[str, str]:
 
     own = {str(os.getpid()), "1"}
     processes = [one for one in os.listdir("/proc") if one.isdigit() and one not in own]
-    # Zombies have none: orphans come to this process, the first of its namespace, and it waits for none.
+    # Zombies have no command line. Orphans become zombies: this process, the namespace's first, reaps none.
     names = [Path(f"/proc/{one}/cmdline") for one in processes]
     return {
         "processes": " ".join(sorted(filter(None, map(command_line, names)))),
@@ -177,7 +181,7 @@ def serve() -> None:
 
 
 def client(told: Path) -> None:
-    """A hundred users without a pause; writes down every second what they have, because it will be killed."""
+    """Runs a hundred users without pauses; writes the counts every second, because it will be killed."""
     done = {"bytes": 0, "wrong": 0}
 
     def use(number: int) -> None:

@@ -1,4 +1,4 @@
-"""CATNIP: context-aware Web transport, simulated, modelled and emulated.
+"""CATNIP: simulation, models and emulation of context-aware Web transport.
 
 >>> import catnip
 >>> results = catnip.run("slow-start", seeds=2)
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Loads what is asked for: who only wants help should not wait."""
+    """Imports a public name on first use, so that `catnip --help` is fast."""
     for module, names in _FROM.items():
         if name in names:
             return getattr(import_module(module), name)

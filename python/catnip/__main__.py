@@ -1,16 +1,16 @@
-"""`catnip`, and `python -m catnip`."""
+"""Entry point of `catnip` and of `python -m catnip`."""
 
 import os
 import sys
 
-# NumPy's library of linear algebra, which no command uses, starts a thread per core as it is loaded.
+# OpenBLAS, NumPy's library of linear algebra, starts a thread per core on loading; no command uses it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def start() -> int:
-    """Runs the command line, loading which may be interrupted, too."""
+    """Runs the command line; an interrupt while it loads is handled, too."""
     try:
-        from catnip.cli import main  # noqa: PLC0415 -- this takes a while
+        from catnip.cli import main  # noqa: PLC0415 -- slow to load
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
         return 130

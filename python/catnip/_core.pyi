@@ -1,4 +1,4 @@
-"""The compiled simulator."""
+"""Compiled core of CATNIP."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -46,11 +46,11 @@ SUMMARY_TABLES: dict[str, tuple[str, ...]]
 QUANTILES: list[str]
 
 class InputError(ValueError):
-    """Bad input; the message is one line: what was read, the key, what is wrong with its value."""
+    """Bad input; the message is one line: the source, the key and the fault of its value."""
 
 @final
 class Scenario:
-    """An experiment read from a TOML file."""
+    """Experiment read from a TOML file."""
 
     @staticmethod
     def load(path: _StrPath, set: Sequence[tuple[str, str]] = ...) -> Scenario: ...
@@ -97,7 +97,7 @@ class Scenario:
 
 @final
 class Times:
-    """How long things have taken or, if they are not over, have lasted."""
+    """Durations, some of which are incomplete (censored)."""
 
     def __new__(
         cls, waited_s: Sequence[float], is_over: Sequence[bool], run: Sequence[int], runs: int

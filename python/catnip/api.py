@@ -1,4 +1,4 @@
-"""What programs and notebooks use: run a scenario, read results again, put real programs behind a link."""
+"""Interface for programs and notebooks: runs scenarios, reads results, emulates links for programs."""
 
 import json
 import os
@@ -39,11 +39,11 @@ def run(
     series: str | None = None,
     threads: int = 0,
 ) -> "Results":
-    """Runs a scenario: a file, a name or id that `catnip list` shows, or what a file would say as a dict.
+    """Runs a scenario: a file, a name or id that `catnip list` shows, or a dict with the keys of a file.
 
-    `seeds` is how many runs each variant has, from seed 1 on, or the seeds themselves; the scenario's own
-    number if nothing is said. `variants` leaves out others. `series` is an interval such as 100ms: then there
-    are the tables link_series and connection_series. Raises InputError.
+    `seeds` is the number of runs of each variant, with seeds from 1 on, or the seeds themselves; the default
+    is the number in the scenario. `variants` selects variants. `series` is an interval such as 100ms and adds
+    the tables link_series and connection_series. Raises InputError.
 
     >>> import catnip
     >>> results = catnip.run("hysteresis-priority", seeds=3)
@@ -65,44 +65,44 @@ def run(
 
 
 def read(folder: SomePath) -> "Results":
-    """Reads what `catnip run --out` or `Results.save` has written. Raises InputError."""
+    """Reads results that `catnip run --out` or `Results.save` has written. Raises InputError."""
     manifest, made = _results().read(Path(folder))
     return Results(manifest.title, manifest.variants, manifest.seeds, manifest.axes, made)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Results:
-    """What runs gave: tables with a row per connection, page, link …, and a summary of each variant."""
+    """Results of runs: tables with a row per connection, page, link …, and a summary of each variant."""
 
     title: str
     variants: Sequence[str]
     seeds: Sequence[int]
     axes: Mapping[str, Sequence[Any]]
-    """In what variants differ: keys of the scenario, each with its value in every variant."""
+    """Axes of the variants: keys of the scenario, each with its value in every variant."""
     tables: Mapping[str, Table]
-    """By name, columns as arrays; the column `variant` numbers `variants`."""
+    """Tables by name, with columns as arrays; the column `variant` holds indices into `variants`."""
     scenario: Scenario | None = None
-    """None if they were read."""
+    """Scenario of the runs; None if the results were read from a folder."""
 
     @cached_property
     def summary(self) -> dict[str, Summary]:
-        """Of each variant: means with 95 % confidence intervals over the seeds, by group and by link."""
+        """Summary of each variant: means with 95 % confidence intervals over the seeds, by group and link."""
         missing = ", ".join(name for name in summary.TABLES if name not in self.tables)
         if missing:
             raise InputError(f"tables: a summary needs {missing}, too")
         return summary.of_tables(self.tables, self.variants, self.seeds)
 
     def to_arrow(self, table: str = "groups") -> "pyarrow.Table":
-        """A table with variants by name and a column for each axis."""
+        """Returns a table with the names of the variants and a column for each axis."""
         return _results().to_arrow(self._table(table), list(self.variants), self.axes)
 
     def to_pandas(self, table: str = "groups") -> "pandas.DataFrame":
-        """The same as a data frame of pandas."""
+        """Returns a table as a data frame of pandas."""
         return self.to_arrow(table).to_pandas()
 
     def to_polars(self, table: str = "groups") -> "polars.DataFrame":
-        """The same as a data frame of polars."""
-        import polars  # noqa: PLC0415 -- who does not call this need not have it
+        """Returns a table as a data frame of polars."""
+        import polars  # noqa: PLC0415 -- an optional library
 
         made = polars.from_arrow(self.to_arrow(table))
         assert isinstance(made, polars.DataFrame)
@@ -127,14 +127,14 @@ class Results:
         return f"<catnip.Results {self.title!r}: {len(self.variants)} variants, {seeds}>"
 
     def _repr_html_(self) -> str:
-        """As `catnip run` prints it."""
+        """Returns the tables that `catnip run` prints, as HTML."""
         told = summary_tables.tables(self.title, self.seeds, self.summary)
         return "".join(map(_html, told))
 
 
 def _results() -> ModuleType:
-    """Tables on disk; it needs the library for Parquet, which others do without."""
-    from catnip.store import results  # noqa: PLC0415 -- as said
+    """Returns the module for tables on disk, which requires the Parquet library."""
+    from catnip.store import results  # noqa: PLC0415 -- requires the Parquet library
 
     return results
 
@@ -152,7 +152,7 @@ def _scenario(given: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
     if isinstance(given, Scenario):
         return given
     if isinstance(given, Mapping):
-        import tomli_w  # noqa: PLC0415 -- only a dict needs it
+        import tomli_w  # noqa: PLC0415 -- needed only for a dict
 
         try:
             text = tomli_w.dumps(given)
@@ -163,14 +163,14 @@ def _scenario(given: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
 
 
 class Link:
-    """An emulated link, behind which programs can be run."""
+    """Emulated link, behind which programs can be run."""
 
     outside: str
-    """The address of this machine as programs behind the link see it: what listens here is reached there."""
+    """Address of this machine for programs behind the link; servers on this machine are reached there."""
     inside: str
-    """The address of programs behind the link."""
+    """Address of programs behind the link."""
     certificate: Mapping[str, Any]
-    """How well the link has kept its promises: empty until it is closed."""
+    """Certificate of the link, with its measured deviations; empty until the link is closed."""
 
     def __init__(self, process: int, outside: str, inside: str) -> None:
         self.outside, self.inside, self.certificate = outside, inside, {}
@@ -182,17 +182,20 @@ class Link:
     def run(
         self, command: Sequence[str], *, check: bool = False, **options: Any
     ) -> "subprocess.CompletedProcess[Any]":
-        """Runs a command behind the link and waits for it; options are those of `subprocess.run`."""
+        """Runs a command behind the link and waits for it; the options are those of `subprocess.run`."""
         return subprocess.run([*self._enter, *command], check=check, env=self._environment, **options)
 
     def start(self, command: Sequence[str], **options: Any) -> "subprocess.Popen[Any]":
-        """Starts a command behind the link, which ends with it; options are those of `subprocess.Popen`."""
+        """Starts a command behind the link; the options are those of `subprocess.Popen`.
+
+        The command is killed when the link is closed.
+        """
         started = subprocess.Popen([*self._enter, *command], env=self._environment, **options)
         self._started.append(started)
         return started
 
     def end(self) -> None:
-        """Ends what was started and has not ended yet."""
+        """Kills all started commands that are still running."""
         for started in self._started:
             if started.poll() is None:
                 started.kill()
@@ -201,9 +204,9 @@ class Link:
 
 @contextmanager
 def link(**options: str | int | bool) -> Iterator[Link]:
-    """A link behind which real programs run; options are those of `catnip link`.
+    """Opens a link behind which real programs run; the options are those of `catnip link`.
 
-    Raises InputError where there can be no link.
+    Raises InputError if the link cannot be created.
 
     >>> import catnip
     >>> with catnip.link(rate="10Mbit", delay="20ms", queue="drop-tail:50") as link:
@@ -217,7 +220,7 @@ def link(**options: str | int | bool) -> Iterator[Link]:
     ]
     with TemporaryDirectory(prefix="catnip-link-") as folder:
         certificate = Path(folder) / "certificate.json"
-        # It says where it is and waits until its input ends.
+        # The shell prints the addresses and waits for the end of its input.
         waits = 'echo "$CATNIP_OUTSIDE $CATNIP_INSIDE"; exec cat'
         command = [str(program()), "link", *told, "--quiet", f"--certificate={certificate}"]
         command += ["--", "sh", "-c", waits]
@@ -230,7 +233,7 @@ def link(**options: str | int | bool) -> Iterator[Link]:
                 raise InputError(
                     process.stderr.read().strip().removeprefix("error: ") or "link: it has ended"
                 )
-            # All that it has started is behind the link.
+            # Every child of the emulator runs behind the link.
             behind = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1]
             made = Link(int(behind), *said)
             try:

@@ -1,6 +1,6 @@
-"""What a program tells its marking host of what it writes, as options of a TCP socket.
+"""Socket options with which a program describes its data to the marking host.
 
-Without an agent (`catnip agent start`) they do nothing and return False, so that nothing else is needed:
+Without an agent (`catnip agent start`) the options have no effect and the functions return False:
 
     catnip.context.document(connection, len(body))
     connection.sendall(body)
@@ -11,34 +11,36 @@ import socket
 import struct
 
 LEVEL = 0x4350
-"""Of all these options, as crates/agent/include/catnip.h has it."""
+"""Level of all these socket options, SOL_CATNIP in crates/agent/include/catnip.h."""
 DOCUMENT, CLASS, THRESHOLDS, WEIGHT = 1, 2, 3, 4
 _ABSENT = {errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 
 
 def document(connection: socket.socket, size: int) -> bool:
-    """The next `size` bytes that are written are one document. False without an agent."""
+    """Declares the next `size` bytes written as one document. Returns False without an agent."""
     return _tell(connection, DOCUMENT, struct.pack("=Q", size))
 
 
 def service_class(connection: socket.socket, number: int) -> bool:
-    """Who waits: 1 somebody for each packet, 2 for each document, 3 nobody, 0 as the host's policy says.
+    """Sets the service class: 1 highly interactive, 2 interactive, 3 other, 0 as the host's policy specifies.
 
-    Raises PermissionError beyond what the policy allows. False without an agent.
+    A user waits for each packet in class 1, for each document in class 2, and for neither in class 3. Raises
+    PermissionError if the policy does not allow the class. Returns False without an agent.
     """
     return _tell(connection, CLASS, struct.pack("=I", number))
 
 
 def thresholds(connection: socket.socket, high: int, med: int) -> bool:
-    """Marks by the state of TCP: the largest windows whose packets are HIGH, and MED at least, segments.
+    """Sets marking by the state of TCP, with thresholds on the window in segments.
 
-    Raises PermissionError beyond what the policy allows. False without an agent.
+    `high` is the largest window whose packets are HIGH, `med` the largest whose packets are at least MED.
+    Raises PermissionError if the policy does not allow it. Returns False without an agent.
     """
     return _tell(connection, THRESHOLDS, struct.pack("=II", high, med))
 
 
 def weight(connection: socket.socket, priority: int) -> bool:
-    """The priority that the queue discipline is told (SO_PRIORITY). False without an agent."""
+    """Sets the priority passed to the queue discipline (SO_PRIORITY). Returns False without an agent."""
     return _tell(connection, WEIGHT, struct.pack("=I", priority))
 
 

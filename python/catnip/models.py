@@ -1,13 +1,13 @@
-"""Analytical models of TCP: how fast a long transfer is and how long a short one takes.
+"""Analytical models of TCP: steady rates of long transfers and latencies of short ones.
 
 Every function takes numbers or arrays, which broadcast as in NumPy, and returns a float or an array of their
-common shape. The compiled core computes; nothing is formulated here. Arguments have the symbols of the
-papers; times are in seconds and end in `_s`, windows and sizes are in full packets, rates in packets per
-second. Values out of range raise InputError, one line with model, parameter, value and index.
+common shape. The compiled core evaluates the models; this module contains no formulas. Arguments have the
+symbols of the papers; times are in seconds and end in `_s`, windows and sizes are in full packets, rates in
+packets per second. Values out of range raise InputError, one line with model, parameter, value and index.
 
 Defaults are the setting of the hysteresis paper: RTT 0.2 s, first timeout 1 s, window 24, delayed ACKs (b =
-2), initial window 1, expected delayed-ACK wait 0.1 s. A latency runs from the first packet sent to the ACK of
-the last, without the connection set-up; add `handshake`. Loss hits each transmission of a data packet
+2), initial window 1, expected delayed-ACK wait 0.1 s. A latency is the time from the first packet sent to the
+ACK of the last, without the connection set-up; add `handshake`. Each transmission of a data packet is lost
 independently with probability p.
 
 Sources: the hysteresis paper ("An accurate stochastic model for short-lived TCP flows"); WZK (Wang, Zhang,
@@ -17,7 +17,7 @@ Vastola, 2001 and 2003); Mathis (Mathis, Semke, Mahdavi, Ott, 1997); RFC 5348; R
 source of each model.
 """
 
-from __future__ import annotations  # signatures as they are written here
+from __future__ import annotations  # keeps the signatures as written
 
 import math
 from collections.abc import Mapping
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 Values: TypeAlias = Any
-"""A float if all arguments are numbers, otherwise an array of float64."""
+"""Result of a model: a float if all arguments are numbers, otherwise an array of float64."""
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Rate: TypeAlias = Literal["receive", "send", "approx"]
 
 MATHIS_C = math.sqrt(1.5)
-"""The constant of `mathis` with an ACK per packet."""
+"""Constant of `mathis` with one ACK per packet."""
 
 _RATES: dict[str, float] = {"receive": 0, "send": 1, "approx": 2}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """An input of a model; without a default it must be given."""
+    """Input of a model; an input without a default is required."""
 
     name: str
     unit: str
@@ -55,7 +55,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A result of a model."""
+    """Result of a model."""
 
     name: str
     unit: str
@@ -64,7 +64,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Model:
-    """What a model is called, computes and needs; the first quantity is the main one."""
+    """Name, source, parameters and quantities of a model; the first quantity is the main one."""
 
     name: str
     title: str
@@ -85,11 +85,11 @@ MODELS: dict[str, Model] = {
     )
     for name, title, reference, gives, parameters, quantities in _core.models()
 }
-"""Every model by name, in the order terms, rates, latencies."""
+"""Models by name, in the order terms, rates, latencies."""
 
 
 def describe(name: str) -> str:
-    """What a model computes, from what, and where it comes from, as a text of some lines."""
+    """Returns a text of several lines with the title, source, parameters and quantities of a model."""
     model = _model(name)
     lines = [f"{name}: {model.title}", f"reference: {model.reference}", "parameters:"]
     for parameter in model.parameters:
@@ -104,7 +104,7 @@ def describe(name: str) -> str:
 
 
 def evaluate(name: str, **parameters: ArrayLike) -> dict[str, Floats]:
-    """All quantities of a model, intermediate ones included, as arrays of the common shape of the parameters.
+    """Returns all quantities of a model, intermediate ones included, as arrays of the common shape.
 
     Flags are 0 or 1; `rate` is "receive", "send", "approx" or their codes 0, 1, 2.
     """
@@ -113,12 +113,12 @@ def evaluate(name: str, **parameters: ArrayLike) -> dict[str, Floats]:
 
 
 def at(name: str, **parameters: float | str) -> dict[str, float]:
-    """The same for a number of each parameter; who needs only these does without NumPy."""
+    """Returns all quantities of a model for one number per parameter, without loading NumPy."""
     return _core.evaluate_model_at(name, _given(_model(name), parameters))
 
 
 def _given(model: Model, parameters: Mapping[str, Any]) -> list[Any]:
-    """A value for each parameter of a model, or its default."""
+    """Returns a value for each parameter of a model: the given one, or the default."""
     known = [parameter.name for parameter in model.parameters]
     for given in parameters:
         if given not in known:
@@ -145,7 +145,7 @@ def _rate(name: str) -> float:
 
 
 def _floats(model: Model, parameter: Parameter, value: ArrayLike) -> Floats:
-    import numpy as np  # noqa: PLC0415 -- a single run needs no arrays, and is over before they are loaded
+    import numpy as np  # noqa: PLC0415 -- slow to load; scalar calls do without
 
     try:
         return np.asarray(value, dtype=np.float64)
@@ -195,7 +195,7 @@ def f_p(p: ArrayLike) -> Values:
 
 
 def E_ZTO(p: ArrayLike, T0_s: ArrayLike = 1.0) -> Values:
-    """Mean length of a run of timeouts, T0 f(p)/(1-p), in seconds (hysteresis paper Eq. 9)."""
+    """Mean duration of a sequence of timeouts, T0 f(p)/(1-p), in seconds (hysteresis paper Eq. 9)."""
     return _main("E_ZTO", p, T0_s)
 
 
@@ -204,20 +204,20 @@ def Q_hat(p: ArrayLike, w: ArrayLike) -> Values:
 
     PFTK; Cardwell-00 Eq. 17; hysteresis paper Eq. 8.
 
-    1 for w <= 3, as there are no three duplicate ACKs; 3/w in the limit p = 0.
+    The probability is 1 for w <= 3, where three duplicate ACKs are impossible, and 3/w in the limit p = 0.
     """
     return _main("Q_hat", p, w)
 
 
 def Q_approx(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
-    """min(1, 3 sqrt(3bp/8)), the short form of Q_hat at the mean window (PFTK)."""
+    """Short form min(1, 3 sqrt(3bp/8)) of `Q_hat` at the mean window (PFTK)."""
     return _main("Q_approx", p, b)
 
 
 def W(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
-    """Mean window in packets at a loss in congestion avoidance, without a largest window (PFTK).
+    """Mean window in packets at a loss in congestion avoidance, without a maximum window (PFTK).
 
-    Infinite at p = 0.
+    The mean is infinite at p = 0.
     """
     return _main("W", p, b)
 
@@ -231,7 +231,7 @@ def E_dss(d: ArrayLike, p: ArrayLike, plus_one: ArrayLike = True) -> Values:
 
 
 def E_Wss(E: ArrayLike, w1: ArrayLike = 1.0, b: ArrayLike = 2.0) -> Values:
-    """Window in packets after E packets of slow start, without a largest window (Cardwell-00 Eq. 11)."""
+    """Window in packets after E packets of slow start, without a maximum window (Cardwell-00 Eq. 11)."""
     return _main("E_Wss", E, w1, b)
 
 
@@ -254,8 +254,8 @@ def handshake(
 ) -> Values:
     """Expected time in seconds of the connection set-up (Cardwell-00 Eq. 4).
 
-    pf is the loss towards the server, pr that of the way back. From 0.5 on the mean diverges, which is an
-    error.
+    pf is the loss probability towards the server, pr that of the reverse direction. From 0.5 on the mean
+    diverges, which is an error.
     """
     return _main("handshake", pf, pr, RTT_s, Ts_s)
 
@@ -266,16 +266,19 @@ def handshake(
 def mathis(
     p: ArrayLike, RTT_s: ArrayLike = 0.2, C: ArrayLike = MATHIS_C, Wmax: ArrayLike = math.inf
 ) -> Values:
-    """C / (RTT sqrt(p)) in packets/s, at most Wmax/RTT (Mathis).
+    """Rate C / (RTT sqrt(p)) in packets/s, at most Wmax/RTT (Mathis).
 
-    C = sqrt(3/2) with an ACK per packet, sqrt(3/4) with delayed ACKs. Without timeouts: not above a loss of 1
-    or 2 %.
+    C = sqrt(3/2) with one ACK per packet, sqrt(3/4) with delayed ACKs. The model has no timeouts and is not
+    valid above a loss of 1 or 2 %.
     """
     return _main("mathis", p, RTT_s, C, Wmax)
 
 
 def pftk_td_only(p: ArrayLike, RTT_s: ArrayLike = 0.2, b: ArrayLike = 2.0) -> Values:
-    """PFTK rate in packets/s without timeouts and largest window (PFTK). Not where either matters."""
+    """PFTK rate in packets/s without timeouts and without a maximum window (PFTK).
+
+    The model is not valid where either matters.
+    """
     return _main("pftk_td_only", p, RTT_s, b)
 
 
@@ -286,9 +289,9 @@ def pftk_full(
     Wmax: ArrayLike = 24.0,
     b: ArrayLike = 2.0,
 ) -> Values:
-    """PFTK send rate B(p) in packets/s (PFTK 1998 Eq. 31). Compare goodput with `pftk_throughput` instead.
+    """PFTK send rate B(p) in packets/s (PFTK 1998 Eq. 31); for goodput use `pftk_throughput`.
 
-    For b other than 2 the rate jumps where W(p) = Wmax.
+    The rate is discontinuous where W(p) = Wmax, for b other than 2.
     """
     return _main("pftk_full", p, RTT_s, T0_s, Wmax, b)
 
@@ -300,7 +303,7 @@ def pftk_throughput(
     Wmax: ArrayLike = 24.0,
     b: ArrayLike = 2.0,
 ) -> Values:
-    """PFTK receive rate T(p) in packets/s (PFTK 2000; R of Cardwell-00). Jumps like `pftk_full`."""
+    """PFTK receive rate T(p) in packets/s (PFTK 2000; R of Cardwell-00); discontinuous like `pftk_full`."""
     return _main("pftk_throughput", p, RTT_s, T0_s, Wmax, b)
 
 
@@ -311,7 +314,7 @@ def pftk_approx(
     Wmax: ArrayLike = 24.0,
     b: ArrayLike = 2.0,
 ) -> Values:
-    """PFTK send rate in packets/s, short form (PFTK 1998). Much too low for p above 20 % or so."""
+    """PFTK send rate in packets/s, short form (PFTK 1998); much too low for p above about 20 %."""
     return _main("pftk_approx", p, RTT_s, T0_s, Wmax, b)
 
 
@@ -331,7 +334,7 @@ def cubic(
 ) -> Values:
     """Average rate of CUBIC in packets/s, the Reno-friendly region included (RFC 9438 section 5).
 
-    One loss in 1/p packets, no timeouts: not above a loss of 2 %.
+    The model has one loss in 1/p packets and no timeouts; it is not valid above a loss of 2 %.
     """
     return _main("cubic", p, RTT_s, C, beta, Wmax)
 
@@ -349,9 +352,9 @@ def padhye_latency(
     delack_s: ArrayLike = 0.1,
     rate: Rate = "send",
 ) -> Values:
-    """N / rate + delayed ACK in seconds: a steady rate taken for a latency.
+    """Latency N / rate + delayed ACK in seconds: a transfer at the steady rate.
 
-    Without slow start: not for short flows.
+    The model has no slow start and is not valid for short flows.
     """
     return _main("padhye_latency", N, p, RTT_s, T0_s, Wmax, b, delack_s, _rate(rate))
 
@@ -366,10 +369,10 @@ def cardwell98(
     delack_s: ArrayLike = 0.1,
     use_Q: ArrayLike = True,
 ) -> Values:
-    """Latency in seconds by slow starts that alternate with runs of timeouts (Cardwell-98; WZK section C.1).
+    """Latency in seconds with slow starts that alternate with sequences of timeouts (Cardwell-98).
 
-    `use_Q` weighs losses by Q_approx as WZK does; without it every loss is a timeout. No largest window, no
-    congestion avoidance: not for long flows.
+    See also WZK section C.1. `use_Q` weights losses by Q_approx as WZK does; without it every loss is a
+    timeout. The model has neither a maximum window nor congestion avoidance and is not valid for long flows.
     """
     return _main("cardwell98", N, p, RTT_s, T0_s, b, w1, delack_s, use_Q)
 
@@ -385,32 +388,29 @@ def cardwell00(
     delack_s: ArrayLike = 0.1,
     rate: Rate = "receive",
 ) -> Values:
-    """Latency in seconds by one slow start, one loss and the rest at the steady rate (Cardwell-00 Eq. 5-22).
+    """Latency in seconds of one slow start, one loss and the rest at the steady rate (Cardwell-00 Eq. 5-22).
 
-    Inherits the jump of the rate where W(p) = Wmax, for b other than 2.
+    The latency inherits the discontinuity of the rate where W(p) = Wmax, for b other than 2.
     """
     return _main("cardwell00", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s, _rate(rate))
 
 
 def sikdar_packets(n: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
-    """Packets of round n of slow start with delayed ACKs: 1, 2, 3, 4, 6, 9, 13, 19, …
-
-    Hysteresis paper Eq. 1.
-    """
+    """Packets of round n of slow start with delayed ACKs: 1, 2, 3, 4, 6, 9, … (hysteresis paper Eq. 1)."""
     return _main("sikdar_packets", n, Wmax)
 
 
 def sikdar_rounds(N: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
-    """Rounds of slow start with delayed ACKs that N packets take."""
+    """Rounds of slow start with delayed ACKs for N packets."""
     return _main("sikdar_rounds", N, Wmax)
 
 
 def sikdar_grow(
     m: ArrayLike, h: ArrayLike, slow_start: ArrayLike, b: ArrayLike = 2.0, Wmax: ArrayLike = 24.0
 ) -> Values:
-    """Rounds that m packets take after a loss, with linear growth from window h.
+    """Rounds for m packets after a loss, with linear growth from window h.
 
-    A term of `sikdar_threecase`, and a reconstruction as it is.
+    A term of `sikdar_threecase`; a reconstruction, too.
     """
     return _main("sikdar_grow", m, h, slow_start, b, Wmax)
 
@@ -424,9 +424,9 @@ def sikdar_threecase(
     b: ArrayLike = 2.0,
     delack_s: ArrayLike = 0.1,
 ) -> Values:
-    """Latency in seconds by no loss, one loss or several.
+    """Latency in seconds from the cases of no loss, one loss and several losses.
 
-    A reconstruction after Sikdar: do not present its numbers as the published model. Rounds are whole, so the
+    Reconstruction after Sikdar: do not present its numbers as the published model. Rounds are whole, so the
     latency is not monotone in N and p.
     """
     return _main("sikdar_threecase", N, p, RTT_s, T0_s, Wmax, b, delack_s)
@@ -435,7 +435,8 @@ def sikdar_threecase(
 def sikdar_empirical(N: ArrayLike, p: ArrayLike, RTT_s: ArrayLike = 0.2, Wmax: ArrayLike = 24.0) -> Values:
     """Latency in seconds by a fitted form after Sikdar, as later literature quotes it; a reconstruction.
 
-    Far too low for long lossy flows (p >= 3 %, N >= 65). Falls as RTT grows where p is large.
+    The latency is far too low for long lossy flows (p >= 3 %, N >= 65) and falls as RTT grows where p is
+    large.
     """
     return _main("sikdar_empirical", N, p, RTT_s, Wmax)
 
@@ -454,9 +455,9 @@ def hysteresis(
 ) -> Values:
     """Exact mean latency in seconds of the hysteresis model (hysteresis paper Eq. 3-12).
 
-    A chain of slow starts, each ended by a loss; the window carries over. Too high by some percent for long
-    flows with a loss of 8 % or more. `evaluate` gives the standard deviation and the two deterministic bounds
-    too.
+    The model is a chain of slow starts, each ended by a loss; the window carries over. The latency is too
+    high by some percent for long flows with a loss of 8 % or more. `evaluate` also returns the standard
+    deviation and the two deterministic bounds.
     """
     return _main("hysteresis", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s, plus_one, last_cycle_loss)
 
@@ -474,9 +475,9 @@ def hysteresis_trace(
     last_cycle_loss: bool = True,
     rule: Literal["all_rto", "fast_retransmit_when_possible"] = "fast_retransmit_when_possible",
 ) -> dict[str, Floats]:
-    """The cycles of one transfer with a rule in the place of the draws.
+    """Cycles of one transfer, by a deterministic rule instead of random draws.
 
-    One array per quantity, one entry per cycle.
+    Each quantity is an array with one entry per cycle.
     """
     rules = ("all_rto", "fast_retransmit_when_possible")
     if rule not in rules:
@@ -511,9 +512,9 @@ def hysteresis_sampled(
     samples: int = 1000,
     seed: int = 1,
 ) -> tuple[float, float]:
-    """Mean of drawn latencies and its standard error, in seconds, as the hysteresis paper works.
+    """Mean of sampled latencies and its standard error, in seconds, by the method of the hysteresis paper.
 
-    Equal seeds give equal draws. With `p_high` it is partial CATNIP. `hysteresis` and `partial_catnip` give
+    Equal seeds give equal samples. `p_high` selects partial CATNIP. `hysteresis` and `partial_catnip` compute
     the exact mean, faster.
     """
     name = "hysteresis" if p_high is None else "partial_catnip"
@@ -535,12 +536,12 @@ def partial_catnip(
     w1: ArrayLike = 1.0,
     delack_s: ArrayLike = 0.1,
 ) -> Values:
-    """Exact mean latency in seconds if the first and last three packets are lost with p_high.
+    """Exact mean latency in seconds if the first and last three packets are lost with probability p_high.
 
     Hysteresis paper, section 5; the window of its second step is a reconstruction.
 
-    p_high = p is not `hysteresis`: each of the three steps has its own loss phase. Use it for differences
-    between values of p_high.
+    The latency for p_high = p differs from `hysteresis`: each of the three steps has its own loss phase. Use
+    the model for differences between values of p_high.
     """
     return _main("partial_catnip", N, p, p_high, RTT_s, T0_s, Wmax, b, w1, delack_s)
 
@@ -552,9 +553,9 @@ def wzk_chain(
     r0_s: ArrayLike = 3.0,
     clamp_s: ArrayLike = 120.0,
 ) -> Values:
-    """Expected time in seconds in timeouts of a chain of packets (WZK Fig.
+    """Expected time in seconds of the timeouts of a chain of packets (WZK Fig. 5).
 
-    5), exact: every loss is a timeout.
+    The mean is exact; every loss is a timeout.
     """
     return _main("wzk_chain", data, p, IT0_s, r0_s, clamp_s)
 
@@ -569,9 +570,9 @@ def wzk_chain_sampled(
     samples: int = 1000,
     seed: int = 1,
 ) -> tuple[float, float]:
-    """Mean and standard error in seconds of drawn chains, as WZK works.
+    """Mean and standard error in seconds of sampled chains, by the method of WZK.
 
-    The spread is large; `wzk_chain` is exact.
+    The variance is large; `wzk_chain` is exact.
     """
     name = "wzk_chain"
     data, samples, seed = (
@@ -593,8 +594,8 @@ def wzk_new(
 ) -> Values:
     """Time in seconds of a download with its set-up by the new model of WZK.
 
-    pl is the loss of either direction, delay_s the one-way delay. Every loss of the data counts as a timeout:
-    not for long flows.
+    pl is the loss probability of either direction, delay_s the one-way delay. Every loss of data counts as a
+    timeout, so the model is not valid for long flows.
     """
     return _main("wzk_new", data, pl, delay_s, b, Ts_s, clamp_s)
 
@@ -608,9 +609,9 @@ def model_c_low(
     w1: ArrayLike = 1.0,
     Ts_s: ArrayLike = 3.0,
 ) -> Values:
-    """Time in seconds of a download by Model C of WZK (section C.1) with the loss of one direction: too low.
+    """Time in seconds of a download by Model C of WZK (section C.1) with the loss of one direction; too low.
 
-    The form of the set-up is a reconstruction; it needs pl < 0.5.
+    The form of the set-up is a reconstruction; it requires pl < 0.5.
     """
     return _main("model_c_low", data, pl, delay_s, T0_s, b, w1, Ts_s)
 
@@ -624,7 +625,7 @@ def model_c_high(
     w1: ArrayLike = 1.0,
     Ts_s: ArrayLike = 3.0,
 ) -> Values:
-    """`model_c_low` with the probability that a packet or its ACK is lost: too high."""
+    """Time of `model_c_low` with the probability that a packet or its ACK is lost; too high."""
     return _main("model_c_high", data, pl, delay_s, T0_s, b, w1, Ts_s)
 
 
@@ -638,9 +639,9 @@ def recursive_short_flow(
     w1: ArrayLike = 1.0,
     delack_s: ArrayLike = 0.1,
 ) -> Values:
-    """Expected latency in seconds by recursion over the packets that are left, round by round.
+    """Expected latency in seconds by recursion over the remaining packets, round by round.
 
-    Defined here, in the spirit of Mellia, Stoica, Zhang (2002); not their published model. The work grows
-    with N times the square of Wmax; b is a whole number.
+    Defined here, in the spirit of Mellia, Stoica, Zhang (2002); not their published model. The cost of
+    evaluation grows with N times the square of Wmax; b is a whole number.
     """
     return _main("recursive_short_flow", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s)

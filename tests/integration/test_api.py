@@ -1,4 +1,4 @@
-"""What programs and notebooks use does what its documents say."""
+"""Tests of the Python interface against its documentation."""
 
 import doctest
 import json
@@ -162,5 +162,5 @@ def test_tables_come_as_arrays_of_equal_length() -> None:
 
 @pytest.fixture
 def run_(catnip: Run) -> Run:
-    """The command line, whose usual name here is that of the package."""
+    """Returns the runner of the command line; its usual name is that of the package here."""
     return catnip

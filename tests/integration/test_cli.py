@@ -1,4 +1,4 @@
-"""Commands end well or in one line; the numbers themselves are tested where they are made."""
+"""Tests of exit codes and messages of the commands; the numbers themselves are tested elsewhere."""
 
 import json
 import os
@@ -51,12 +51,12 @@ SINGLE_TRANSFERS = "hysteresis-priority"
         (["trace", "--profile", "vegas"], "profile: "),
         (["trace", "--rate", "fast"], "rate: "),
         (["trace", "--queue", "drop-tail"], "queue: "),
-        (["trace", "--drop", "20,x"], "--drop: 'x' is not the number of a packet"),
-        (["trace", "--drop", "0"], "--drop: '0' is not the number of a packet"),
+        (["trace", "--drop", "20,x"], "--drop: 'x' is not a packet number"),
+        (["trace", "--drop", "0"], "--drop: '0' is not a packet number"),
         (["trace", "--packets", "0"], "--packets: 0 is not"),
-        (["trace", "--json", "--csv", "-"], "both want stdout"),
+        (["trace", "--json", "--csv", "-"], "both write to stdout"),
         (["trace", "--plot", "/dev/null/p.svg"], "/dev/null"),
-        (["trace", "--plot", "p.png"], "--plot: p.png: drawings are SVG: expected a name that ends in .svg"),
+        (["trace", "--plot", "p.png"], "--plot: p.png: expected a file name that ends in .svg"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -111,7 +111,7 @@ def test_verbose_says_when_what_is_done_and_the_last_word_counts(catnip: Run, tm
     assert [note and note[2] for note in notes] == [
         f"read {paths.scenario(SMALL).path}",
         "CAT-E2",
-        f"the tables are in {tmp_path / 'out'}",
+        f"wrote the tables to {tmp_path / 'out'}",
     ]
     times = [float(note[1]) for note in notes if note]
     assert times == sorted(times)
@@ -200,7 +200,7 @@ start_s = {{ distribution = "constant", value = 0.5 }}
 
 
 def cut(folder: Path, duration: str, size: str = "100KB") -> Path:
-    """A scenario that ends when it is told to; the transfer needs 1.5 s."""
+    """Writes a scenario that ends after a duration; the transfer needs 1.5 s."""
     file = folder / "cut.toml"
     file.write_text(CUT.format(duration=duration, size=size, name="document"))
     return file
@@ -225,9 +225,9 @@ def test_a_run_that_ends_too_early_says_how_many_have_finished(catnip: Run, tmp_
 @pytest.mark.parametrize(
     ("duration", "message"),
     [
-        ("1s", "nothing has finished: 2 transfers were begun, and the run ended before any was over"),
-        ("100ms", "nothing has begun: the run ended before any packet was sent"),
-        ("0s", "nothing has begun: the run ended before any packet was sent"),
+        ("1s", "none of 2 transfers finished before the end of the run"),
+        ("100ms", "no packet was sent before the end of the run"),
+        ("0s", "no packet was sent before the end of the run"),
     ],
 )
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
@@ -285,7 +285,7 @@ def test_help_is_there_without_what_commands_need(catnip: Run) -> None:
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
 )
 def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str], most: int) -> None:
-    """Modules are counted, as they are what a short command takes its time for."""
+    """Counts modules, because their import takes most of the time of a short command."""
     count = "import sys; from catnip.__main__ import start; start(); print(*sys.modules, file=sys.stderr)"
     words = [sys.executable, "-c", count, *command]
     made = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -426,7 +426,7 @@ def test_an_experiment_alone_is_merged_into_the_table_of_its_paper(catnip: Run, 
     assert catnip(*alone).code == 0
     merged = [line for line in text.splitlines() if not line.startswith("| CAT-S9 |")]
     assert table.read_text(encoding="utf-8").splitlines() == merged
-    assert "--quick: its rows would stand among those of full length" in catnip(*alone, "--quick").err
+    assert "--quick: short runs cannot be merged into the full results" in catnip(*alone, "--quick").err
     table.write_text("# Something else\n", encoding="utf-8")
     assert "no table of this paper" in catnip(*alone).err
     assert table.read_text(encoding="utf-8") == "# Something else\n"

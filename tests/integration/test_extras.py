@@ -1,4 +1,4 @@
-"""A plain install does what it can, and names the extra for the rest."""
+"""Tests of an installation without extras: most commands work, the others name the missing extra."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def lacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command line where no library of an extra can be imported."""
+    """Runs the command line without the libraries of all extras."""
     command = [sys.executable, "-c", PLAIN, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

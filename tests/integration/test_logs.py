@@ -1,4 +1,4 @@
-"""A run as others see it: tshark reads its packets and finds what was sent again; what cannot be is told."""
+"""Tests of packet captures and logs: tshark finds the retransmissions; bad options are errors."""
 
 import json
 import shutil
@@ -59,10 +59,10 @@ def files(tmp_path: Path) -> Path:
 
 
 def tshark(capture: Path, *arguments: str) -> list[list[str]]:
-    """Lines of what tshark prints, field by field."""
+    """Runs tshark and returns the fields of its output lines."""
     if shutil.which("tshark") is None:
         pytest.skip("tshark is not installed")
-    # Without names from files and networks, and with the checksums that it does not look at by default.
+    # No names from files and networks; checksums are verified, which is not the default.
     options = ["-n", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]
     command = ["tshark", "-r", str(capture), *options, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -72,12 +72,12 @@ def tshark(capture: Path, *arguments: str) -> list[list[str]]:
 
 
 def shown(capture: Path, which: str, *fields: str) -> list[list[str]]:
-    """These fields of the packets that a filter lets through."""
+    """Returns fields of the packets that match a filter."""
     return tshark(capture, "-Y", which, "-T", "fields", *(word for name in fields for word in ("-e", name)))
 
 
 def retransmissions(out: Path) -> Iterator[tuple[int, int, int]]:
-    """Of the table of events: connection, first byte, nanoseconds."""
+    """Yields connection, first byte and nanoseconds of each retransmission in the table of events."""
     ends: dict[int, int] = {}
     for event in pq.read_table(out / "events.parquet").to_pylist():
         if event["kind"] == "send":
@@ -98,8 +98,9 @@ def test_tshark_finds_the_retransmissions_of_the_table_of_events(
         *("--packets", capture, "--out", out, "--tables", "connections", "--events"),
     )
     assert (ended.code, ended.err) == (0, "")
-    # tshark calls one out of order if new data was sent less than the first round trip before; here the
-    # sender itself is watched, and nothing is. It counts repeated SYNs, of which the table tells nothing.
+    # tshark reports a retransmission as out of order if new data was sent less than the first round trip
+    # before. This capture is at the sender, where no segment is out of order. tshark counts repeated SYNs,
+    # which are not in the table.
     which = "(tcp.analysis.retransmission || tcp.analysis.out_of_order) && tcp.flags.syn == 0"
     found = [
         (int(port) - FIRST_PORT, int(seq) - 1, nanoseconds(time))
@@ -121,7 +122,7 @@ def test_a_fast_retransmission_is_one_to_tshark_too(catnip: Run, files: Path, tm
     catnip("run", files, "--variant", "recovery=reno", "--packets", capture, "--out", out)
     rows = pq.read_table(out / "connections.parquet").to_pylist()
     found = shown(capture, "tcp.analysis.fast_retransmission", "tcp.dstport")
-    # Reno's are the only ones that follow their third duplicate ACK at once.
+    # Only Reno's fast retransmissions follow the third duplicate ACK at once.
     for row in rows:
         ports = [int(port) - FIRST_PORT for (port,) in found]
         assert ports.count(row["connection"]) >= row["fast_retransmits"] > 0
@@ -140,7 +141,7 @@ def test_tshark_opens_captures_without_a_complaint(
     wrong = "_ws.malformed || _ws.short || tcp.checksum.status == 0 || ip.checksum.status == 0"
     assert shown(capture, wrong, "frame.number", "_ws.expert.message") == []
     assert shown(capture, "tcp.checksum.status == 1", "frame.number") != []
-    # That a segment was not seen, or an ACK of what nobody sent.
+    # A missing segment, or an ACK of data that was not sent.
     unseen = "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment"
     assert shown(capture, unseen, "frame.number") == []
 
@@ -153,7 +154,7 @@ def test_what_is_seen_where_and_what_was_dropped_is_in_the_capture(
     catnip(*arguments, "--packets-at", "client[1..3]", "--packets-at", "server")
     names = shown(capture, "frame", "frame.interface_name")
     assert {name for (name,) in names} == {"server", "client[1]", "client[2]"}
-    # Marks are codepoints of DiffServ: AF11 and AF13.
+    # Marks are DiffServ code points: AF11 and AF13.
     assert {code for (code,) in shown(capture, "tcp.len > 0", "ip.dsfield.dscp")} == {"10", "14"}
     ports = {row["port"]: row for row in pq.read_table(out / "ports.parquet").to_pylist()}
     dropped = sum(ports["path"][name] for name in ("dropped_high", "dropped_med", "dropped_low"))
@@ -166,14 +167,14 @@ def test_what_is_seen_where_and_what_was_dropped_is_in_the_capture(
     [
         (
             ["--packets", "x.pcapng"],
-            "--packets: one run is written; say --variant, one of recovery=sack, recovery=newreno, "
+            "--packets: needs a single variant; choose one by --variant: recovery=sack, recovery=newreno, "
             "recovery=reno, recovery=tahoe",
         ),
         (
             ["--qlog", "x.qlog", "--variant", "recovery=sack", "--seeds", "2"],
-            "--qlog: one run is written, not --seeds 2; --seed says which one",
+            "--qlog: needs a single run, not --seeds 2; choose its seed by --seed",
         ),
-        (["--packets-at", "server"], "--packets-at: nothing is written without --packets"),
+        (["--packets-at", "server"], "--packets-at: needs --packets"),
         (
             ["--variant", "recovery=sack", "--packets", "x.pcapng", "--packets-at", "nobody"],
             'files.toml: --packets-at: "nobody": there is no such node',

@@ -1,4 +1,4 @@
-"""Bursts behind the emulator: the programs at its ends, what is made of runs, and a run where one can be."""
+"""Tests of the bursts behind the emulator: client and server at its ends, and the evaluation of runs."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ t 1
 
 
 def keeper(known: Real | None = None) -> Campaign:
-    """Keeps what is made, or is given it."""
+    """Returns a campaign, with measurements if given."""
     made = Campaign(quick=True, seed_count=None, first_seed=1, progress=Progress(quiet=True))
     if known is not None:
         made.kept("real", lambda: known)
@@ -88,7 +88,7 @@ def test_a_request_is_as_long_as_the_trace_says_unless_it_says_too_little() -> N
 
 def test_client_and_server_exchange_what_the_trace_says(capsys: pytest.CaptureFixture[str]) -> None:
     with replay.Server(("127.0.0.1", 0), replay.Handler) as server:
-        # At the end of the block it waits for nobody: its threads are daemons.
+        # The end of the block does not wait for the server's threads, which are daemons.
         Thread(target=server.serve_forever, daemon=True).start()
         trace = list(replay.connections(TRACE.replace("2500000", "200000").splitlines()))
         asyncio.run(replay.replay(("127.0.0.1", server.server_address[1]), trace, 20.0))
@@ -101,7 +101,7 @@ def test_client_and_server_exchange_what_the_trace_says(capsys: pytest.CaptureFi
     assert all(0 < one["first_s"] <= one["time_s"] for one in said)
     assert (last["errors"], len(last["late_s"])) == (0, 3)
     counts = [json.loads(line) for line in err.splitlines()]
-    # By offset: bytes would be far more, and segments of a loopback are long.
+    # A wrong offset would read bytes, which are far more; segments on the loopback are long.
     assert [2 <= one["sent"] <= 60 or one["sent"] == 1 for one in counts] == [True, True]
     assert [one["retransmitted"] for one in counts] == [0, 0]
 
@@ -233,7 +233,7 @@ def test_what_is_wrong_with_a_run_is_counted() -> None:
     assert real.red_certificates(runs) == "1"
     assert real.router_late_ms(runs) == approx(0.3)
     assert real.client_late_ms(runs, "p99") == approx(2)
-    # Two directions of one link, of one run.
+    # Two directions of one link, in one run.
     assert real.unaccounted_packets(runs) == "2"
     assert real.responses_of_another_size(runs) == "0"
     longer = Real(1, {**KNOWN.trace_bytes, (1, 0): 6_002}, KNOWN.runs)
@@ -288,7 +288,7 @@ def test_counts_of_a_kernel_come_from_its_server_and_those_of_a_simulated_one_fr
     )
     assert (kernel.sent, kernel.retransmitted, kernel.broken, kernel.late_s) == (10, 2, 2, (0.1, 0.2, 0.3))
     assert (simulated.sent, simulated.retransmitted) == (40, 4)
-    # The file has come first.
+    # The connection of the file comes first.
     assert simulated.served is not None
     assert list(simulated.served["connection"]) == [0]
     assert (list(kernel.responses["bytes"]), list(kernel.responses["seed"])) == ([5], [1])

@@ -1,4 +1,4 @@
-"""The package is complete: its commands find all that they read wherever it stands."""
+"""Tests of the package's files: its commands find all of them wherever the package is installed."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the package, away from the checkout."""
+    """Returns a folder with a copy of the package, outside the checkout."""
     folder = tmp_path_factory.mktemp("elsewhere")
     shutil.copytree(paths.PACKAGE, folder / "catnip", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
 def run(elsewhere: Path, *arguments: str) -> str:
-    """What the copied package prints, without the checkout's path and packages of its own."""
+    """Runs the copied package without the checkout on the path and returns its output."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(elsewhere)}
     done = subprocess.run(
         [sys.executable, *arguments],

@@ -1,4 +1,4 @@
-"""The reference of scenario files, held against the bundled ones by a validator that knows nothing of us."""
+"""Tests of the schema of scenario files on the bundled ones, with an independent validator."""
 
 import io
 import json
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "python" / "catnip" / "scenario.schema.json"
 BUNDLED = paths.scenario_files()
 NAMED = {"node", "link", "traffic", "define", "sla"}
-"""What stands in these tables are names."""
+"""Tables whose keys are names."""
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_a_new_scenario_is_valid_runs_and_is_not_overwritten(
     ended = catnip("run", file, "--seeds", "1")
     assert (ended.code, ended.err) == (0, "")
     again = catnip("new", file)
-    assert again.code == BAD_INPUT and f"{file} is there already" in again.err
+    assert again.code == BAD_INPUT and f"{file} already exists" in again.err
     assert file.read_text() == text
 
 
@@ -184,7 +184,7 @@ def test_exit_codes_are_documented_once_and_told_by_each_help(catnip: Run) -> No
 
 
 def _keys(table: Mapping[str, Any], place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every key that is no name."""
+    """Yields the path of every key that is not a name."""
     for key, value in table.items():
         is_name = len(place) > 0 and place[-1] in NAMED and _is_top(place[:-1])
         if not is_name:
@@ -202,7 +202,7 @@ def _is_top(place: tuple[Any, ...]) -> bool:
 
 
 def _pattern(document: Any, place: tuple[Any, ...]) -> str:
-    """The same for keys of which the schema says the same."""
+    """Returns an identifier that is the same for keys with the same schema."""
     parts = list(place)
     top = 2 if place[0] == "variant" and len(place) > 1 else 0
     kind = ""

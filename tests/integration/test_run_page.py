@@ -1,4 +1,4 @@
-"""The report and the drawing of a run hold what its summary tells."""
+"""Tests of the report and the drawing of a run against its summary."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_the_report_of_a_run_has_its_tables_its_drawings_and_its_scenario(
     text = page.read_text(encoding="utf-8")
     assert "Documents &lt;through&gt; a pipe" in text
     assert "<through>" not in text
-    # Every number of the terminal stands in the page.
+    # The page has every number of the terminal.
     numbers = set(re.findall(r"\d+\.\d{3}", ended.out))
     assert len(numbers) > 20
     assert not {number for number in numbers if number not in text}
@@ -58,7 +58,7 @@ def test_without_axes_and_with_one_seed_there_is_nothing_to_compare(catnip: Run,
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--plot", "p.png"], "drawings are SVG"),
+        (["--plot", "p.png"], "expected a file name that ends in .svg"),
         (["--plot", "/dev/null/p.svg"], "/dev/null"),
         (["--report", "/dev/null/p.html"], "/dev/null"),
     ],

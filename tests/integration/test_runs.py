@@ -1,4 +1,4 @@
-"""What a run tells beside its means: differences, series, and why it ended."""
+"""Tests of runs besides their means: differences, warm-up, series, interruption and lack of memory."""
 
 import json
 import os
@@ -151,7 +151,7 @@ def test_where_memory_ends_there_is_one_line(pipe: Path, tmp_path: Path) -> None
     many = PIPE.replace('"64KB"', '"100000MB"').replace("seeds = 6", 'seeds = 4\nduration = "40000s"')
     pipe.write_text(many)
     catnip = f"{sys.executable} -m catnip run {pipe} --events --threads 2 --out {tmp_path / 'out'}"
-    # Libraries take about half of it.
+    # Libraries take about half of the memory.
     ended = subprocess.run(
         ["sh", "-c", f"ulimit -v 3000000; exec {catnip}"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The testbed: what it reads, what it refuses, and one real measurement where the machine allows."""
+"""Tests of the testbed: requirements, errors, and one real measurement if the machine allows it."""
 
 import os
 import tomllib
@@ -99,7 +99,7 @@ def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() ->
     # SYN, request, and a second window: three packets with an initial window of two.
     assert 0.18 <= measured.latencies_s.min() < 0.3
     down = measured.certificate["down"]
-    # The link may end while the last word is on its way.
+    # The link may end while the last packet is in flight.
     assert down["packets_in"] == down["packets_out"] + down["held"]
     assert measured.log is not None
     assert measured.log.startswith("event,")

@@ -1,4 +1,4 @@
-"""Packet traces have the form of ns-2's, and the same packets in it."""
+"""Tests of packet traces: they have the format and the packets of ns-2's."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What is said of the models' trust, against all compared points."""
+"""Tests of the models' trusted ranges against all compared points."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The pages of the models come again byte by byte."""
+"""Test of the pages of the models: the same data give the same bytes."""
 
 from xml.etree import ElementTree
 

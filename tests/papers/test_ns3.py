@@ -1,4 +1,4 @@
-"""Today's queues beside ns-3's: the same transfers over the same bottleneck, within the spread of seeds."""
+"""Today's queues compared with ns-3's: the same transfers over one bottleneck, within the spread of seeds."""
 
 import csv
 from functools import cache
@@ -22,11 +22,11 @@ QUEUES = {
 MARKS = {"control": "dctcp", "ecn": "exact"}
 COLUMNS = ("goodput_mbps", "sojourn_ms", "dropped_pct", "marked_pct")
 GOODPUT = 0.01
-"""How far means may be apart where seeds hardly spread."""
+"""Largest relative difference of means where seeds hardly spread."""
 RECOVERIES = ("rack", "sack")
 GOT, WAITING, LOST, MARKED = COLUMNS
 ALIKE = {"rfc6675": "sack", "dctcp-once": "rack"}
-"""ns-3's senders that do what one of our recoveries does."""
+"""ns-3's senders that behave like one of our recoveries."""
 OPEN_OF_ALIKE = {("fq-codel", "rfc6675", "sack"): {GOT, WAITING}}
 OPEN_OF_OTHERS = {
     ("codel", "linux-reno", "rack"): {WAITING, LOST},
@@ -46,14 +46,14 @@ OPEN_OF_OTHERS = {
     ("red-step", "dctcp", "sack"): {WAITING, MARKED},
     ("red-step", "dctcp-once", "sack"): {WAITING, MARKED},
 }
-"""What is beyond the spread, by queue, ns-3's sender and our recovery (docs/deviations.md); all is told."""
+"""Columns beyond the spread, by queue, ns-3's sender and our recovery (docs/deviations.md), complete."""
 
 
 @cache
 def ours(queue: str, recovery: str) -> dict[str, np.ndarray]:
-    """What validation/ns3/dumbbell.cc describes, with the columns of its table; a value for each seed."""
+    """Simulates the network of validation/ns3/dumbbell.cc; returns the columns of its table by seed."""
     near = {"rate": "1Gbit", "delay": "1ms", "queue": "drop-tail:10000"}
-    # ns-3's line sends 1502 bytes, two of them PPP's, in the time in which this one sends 1500.
+    # ns-3's line sends 1502 bytes, two of them PPP's, in the time in which this line sends 1500.
     line = {
         "rate": "19973368bit",
         "delay": "28ms",
@@ -108,7 +108,7 @@ def ours(queue: str, recovery: str) -> dict[str, np.ndarray]:
 
 
 def theirs() -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """The same of ns-3's runs, by queue and sender."""
+    """Returns the columns of ns-3's runs, by queue and sender."""
     with TABLE.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     cases = dict.fromkeys((row["queue"], row["tcp"]) for row in rows)
@@ -122,7 +122,7 @@ def theirs() -> dict[tuple[str, str], dict[str, np.ndarray]]:
 
 
 def agree(column: str, one: np.ndarray, other: np.ndarray) -> bool:
-    """Do ranges overlap, or the means of goodput?"""
+    """Returns true if the ranges overlap or, for goodput, the means are close."""
     assert len(one) == len(other) == SEEDS
     if column == "goodput_mbps" and one.mean() == pytest.approx(other.mean(), rel=GOODPUT):
         return True
@@ -131,7 +131,7 @@ def agree(column: str, one: np.ndarray, other: np.ndarray) -> bool:
 
 @cache
 def off() -> dict[tuple[str, str, str], set[str]]:
-    """The columns that do not agree, by queue, ns-3's sender and our recovery, where there are any."""
+    """Returns the columns that do not agree, by queue, ns-3's sender and our recovery."""
     columns = {
         (queue, tcp, recovery): {
             one for one in COLUMNS if not agree(one, ours(queue, recovery)[one], known[one])
@@ -143,7 +143,7 @@ def off() -> dict[tuple[str, str, str], set[str]]:
 
 
 def is_alike(tcp: str, recovery: str) -> bool:
-    """Do both do the same?"""
+    """Returns true if ns-3's sender behaves like our recovery."""
     return ALIKE.get(tcp) == recovery
 
 

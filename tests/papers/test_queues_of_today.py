@@ -1,4 +1,4 @@
-"""What the literature says of today's controllers and queues, on a single bottleneck."""
+"""Today's congestion controllers and queues on a single bottleneck, compared with the literature."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ BULK = {"kind": "bulk", "bytes": "endless", "start": "uniform:minimum=0s,maximum
 
 
 def bottleneck(groups: dict[str, dict[str, Any]], line: dict[str, str], seconds: int) -> dict[str, Any]:
-    """Groups of senders, each with its own hosts, over one line."""
+    """Returns a scenario of groups of senders, each with its own hosts, over one line."""
     near = {"rate": "10Gbit", "delay": "1ms", "queue": "drop-tail:10000"}
     nodes: dict[str, Any] = {"r": {"kind": "router"}, "s": {"kind": "router"}}
     links = {"line": {"from": "r", "to": "s", **line}}
@@ -68,7 +68,7 @@ def test_a_sparse_flow_does_not_wait_behind_a_hundred_bulk_flows(queue: str) -> 
     }
     line = {"rate": "20Mbit", "delay": "23ms", "queue": queue}
     made = catnip.run(bottleneck(groups, line, 60), seeds=3).to_pandas("echoes")
-    # Behind one packet in transmission, 0.6 ms, and who else is new; of round trips of 50 ms.
+    # A packet waits for the one in transmission, 0.6 ms, and for other new flows; the round trip is 50 ms.
     assert made["time_s"].median() - 0.050 < 0.002
 
 

@@ -1,4 +1,4 @@
-"""Short runs of papers give the values that were published."""
+"""Short runs of papers, whose values must equal the published ones."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_loss
         links = latency.cases(
             runner.paper("testbed").start(False, None, 1, progress), "load", latency.LINUX_20
         )
-    # An idle link is not simulated; the table has two digits behind the point.
+    # An idle link is not simulated; the table has two decimals.
     for (load, delay_ms, loss_pct), link in zip(rows[1:], links, strict=True):
         printed = (float(load), float(delay_ms) / 1e3, float(loss_pct) / 100)
         assert (link.x, link.delay_s, link.loss) == pytest.approx(printed, abs=6e-5)

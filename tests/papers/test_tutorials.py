@@ -1,4 +1,4 @@
-"""Tutorials are followed to the letter: files as they are printed, commands, and what they answer."""
+"""Tests of the tutorials: their files and commands give the printed output."""
 
 import json
 import os
@@ -22,17 +22,17 @@ WIDE = "132"
 
 
 def files(page: str) -> list[str]:
-    """Those blocks that a reader saves: their first line is their name."""
+    """Returns the blocks that a reader saves as files; the first line has the file's name."""
     return [text for kind in ("toml", "python") for text in blocks(page, kind) if text.startswith("# ")]
 
 
 def words(text: str) -> list[list[str]]:
-    """Lines without their spacing."""
+    """Returns the words of each line, without spacing."""
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
 def answers_what_it_prints(page: str, folder: Path) -> None:
-    """Follows a page: its files, and then its commands."""
+    """Follows a page: writes its files and runs its commands."""
     for text in files(page):
         (folder / text.split()[1]).write_text(text, encoding="utf-8")
     programs = {"catnip": Path(sys.executable).with_name("catnip"), "python": Path(sys.executable)}
@@ -89,7 +89,7 @@ def test_what_the_tutorial_shows_of_a_scenario_is_in_it(place: int, name: str) -
 
 
 def has(whole: Any, part: Any) -> bool:
-    """Is every key of a part in the whole, and each of its tables in an array?"""
+    """Returns true if the whole has every key of the part and, in each array, every table of the part."""
     if isinstance(part, dict):
         return all(key in whole and has(whole[key], value) for key, value in part.items())
     if isinstance(part, list):

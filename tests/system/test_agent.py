@@ -1,4 +1,4 @@
-"""The agent on this kernel: marks, as a capture shows them, and contexts; and all as before at its end."""
+"""Tests of the agent on this kernel: marks in captures, contexts, privileges, and restored settings."""
 
 import json
 import os
@@ -51,7 +51,7 @@ with socket.create_server(("", 8081)) as server:
 
 @contextmanager
 def telling(host: Host) -> Iterator["subprocess.Popen[str]"]:
-    """A server of its own protocol: whatever it is asked for, without a header."""
+    """Runs a server with a protocol of its own: it sends the requested documents without a header."""
     pipe = subprocess.PIPE
     source = str(Path(context.__file__).parents[1])
     server = host.link.start([sys.executable, "-c", SERVER, source], stdin=pipe, stdout=pipe, text=True)
@@ -63,7 +63,7 @@ def telling(host: Host) -> Iterator["subprocess.Popen[str]"]:
 
 
 def ask(host: Host, server: "subprocess.Popen[str]", sizes: list[int], tells: bool) -> list[Any]:
-    """Documents of these sizes, one after the other, over one connection."""
+    """Fetches documents of these sizes, one after the other, over one connection."""
     assert server.stdin is not None
     assert server.stdout is not None
     print(json.dumps([sizes, tells]), file=server.stdin, flush=True)
@@ -90,12 +90,12 @@ def test_an_application_that_tells_of_its_documents_has_their_ends_marked_and_on
         assert told == [True] * len(sizes)
         assert struct.unpack("=Q", bytes(known)) == (sizes[-1],)
         assert sums["agreement"] == 1, sums["faults"]
-        # One packet, one, three, three, three; the last one may have the FIN.
+        # Trailing packets of the documents: 1, 1, 3, 3 and 3; the last one may carry the FIN.
         assert counts[("trailing", "high")] in (10, 11)
         with host.marking("--mark", "spm:leading=0,small_window=0"):
             told, _ = ask(host, server, sizes, tells=False)
             assert ("trailing", "high") not in host.counts()
-        # Without an agent the call does nothing.
+        # Without an agent the call has no effect.
         told, _ = ask(host, server, [10], tells=False)
         assert told == []
 
@@ -125,10 +125,10 @@ BODY = 100_000
 @pytest.mark.parametrize(
     ("pieces", "trailing"),
     [
-        # A header that comes in pieces says where its response ends all the same.
+        # A header in pieces still gives the end of its response.
         ([*(HEAD + f"Content-Length: {BODY}\r\n\r\n")], True),
         ([HEAD, "X: " + "x" * 3000, "\r\nContent-", f"Length: {BODY}\r\n\r", "\n"], True),
-        # What makes no sense says nothing, whatever it is.
+        # An invalid header gives no end.
         ([HEAD + "Content-Length: 18446744073709551615\r\n\r\n"], False),
         ([HEAD + "Content-Length: 9223372036854775807\r\n\r\n"], False),
         ([HEAD + "Content-Length: -1\r\n\r\n"], False),
@@ -157,7 +157,7 @@ def test_a_header_is_understood_in_any_pieces_and_a_hostile_one_marks_nothing(
         assert server.stdout.readline() == "done\n"
         counts = host.counts()
     server.communicate(timeout=10)
-    # The last one may have the FIN.
+    # The last packet may carry the FIN.
     expected = {2, 3} if trailing else {0}
     assert counts.get(("trailing", "high"), 0) in expected, counts
     assert sum(packets for (reason, level), packets in counts.items() if level == "high") <= 8
@@ -232,14 +232,14 @@ def test_who_marks_its_own_packets_gains_nothing_unless_it_is_trusted(
             receiving.result(timeout=30)
             counts = host.counts()
     assert counts[("other", "low")] > 100
-    # The SYN, the end, and what little was repaired: its own mark makes no data HIGH.
+    # HIGH are the SYN, the end and a few retransmissions; the application's own mark makes no data HIGH.
     high = sum(packets for (_, level), packets in counts.items() if level == "high")
     assert high <= 5, counts
     assert (counts.get(("washed", "low"), 0) > 0) == (options == ()), counts
 
 
 def marks_of_100_kb(tmp_path: Path, mark: str) -> list[int]:
-    """The codepoints of a document's packets in order, from a window of two on."""
+    """Returns the code points of a document's packets in order, from an initial window of two."""
     with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000", initial_window=2) as link:
         host = Host(link, tmp_path)
         with (
@@ -259,14 +259,14 @@ def test_marks_follow_the_window_by_algorithm_1(tmp_path: Path) -> None:
     # AF21, AF22, AF23: the class is interactive.
     assert sorted(set(marks)) == [18, 20, 22]
     assert marks == sorted(marks), "the window only grows"
-    # A slow start sends six segments before the window is above four, eight more before it is above eight.
+    # Slow start sends six segments before the window exceeds four, and eight more before it exceeds eight.
     assert (marks.count(18), marks.count(20)) == (6, 8)
 
 
 def test_the_randomized_algorithm_keeps_a_share_of_large_windows(tmp_path: Path) -> None:
     marks = marks_of_100_kb(tmp_path, "tcp-state-random")
-    # 56 packets leave under windows of 9 to 40 segments, of which 4 are HIGH: 4/40 each at least. That none
-    # is has a probability below 0.3 %, and that all are is impossible within any time.
+    # 56 packets leave under windows of 9 to 40 segments, of which 4 are HIGH, so the probability of each is
+    # at least 4/40. The probability that none is HIGH is below 0.3 %; that all are is practically impossible.
     assert marks[:6] == [18] * 6
     assert 0 < marks[14:].count(18) < 50
     assert 22 in marks
@@ -278,7 +278,7 @@ def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_the
         counts = host.counts()
     assert {level for (reason, level) in counts if reason == "class"} == {"high"}
     assert not {reason for (reason, _) in counts} & {"handshake", "end", "other"}
-    # Requests come unmarked, and so do their ACKs.
+    # Requests arrive unmarked, so their ACKs are LOW.
     assert counts[("ack", "low")] > 0
     assert ("ack", "high") not in counts
 
@@ -312,7 +312,7 @@ def test_a_users_limit_demotes_what_is_above_it_and_never_lets_more_through(host
     assert sent["low"] > sent["med"]
 
 
-# Its controllers are the whole kernel's: those of other agents would be seen.
+# Controllers belong to the whole kernel, so those of other agents would be visible.
 @pytest.mark.alone
 def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
     settings = [
@@ -342,7 +342,7 @@ def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
             time.sleep(0.05)
         host.agent("status", code=1)
         if last == "start":
-            # The next one finds what it was, not what the killed one had made of it.
+            # The next agent finds the original settings, not those of the killed agent.
             with host.marking("--segments", "kernel"):
                 assert [host.setting(name) for name in settings[:2]] == before[:2]
         else:
@@ -400,11 +400,11 @@ def test_who_has_no_privileges_is_told_so(host: Host) -> None:
         (["setarch", "--uname-2.6"], "error: kernel: 2.6."),
         (
             ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"],
-            "error: types of the kernel (BTF): no /sys/kernel/btf/vmlinux",
+            "error: kernel types (BTF): no /sys/kernel/btf/vmlinux",
         ),
         (
             ["unshare", "--mount", "sh", "-c", 'umount -l -a -t cgroup2 && exec "$@"', "sh"],
-            "error: --cgroup: no second version of control groups is mounted",
+            "error: --cgroup: control groups v2 are not mounted",
         ),
     ],
 )

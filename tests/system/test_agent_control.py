@@ -1,4 +1,4 @@
-"""The agent's congestion controllers in this kernel, beside the simulator's on the same path."""
+"""Tests of the agent's congestion controllers in this kernel against the simulator's on the same path."""
 
 import select
 import socket
@@ -17,7 +17,7 @@ from catnip.papers.linux.runs import capturing, device
 from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
 
 REASON = programs.cannot_control() or programs.cannot_mark()
-# Controllers are the whole kernel's: other agents would be seen.
+# Controllers belong to the whole kernel, so those of other agents would be visible.
 pytestmark = [
     pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}"),
     pytest.mark.alone,
@@ -25,7 +25,7 @@ pytestmark = [
 
 ROUND_TRIP_MS = 2 * DELAY_MS
 BAND = 0.15
-"""CWV-S5: how far windows may be apart."""
+"""CWV-S5: largest relative difference of windows."""
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_window_of_newcwv_is_that_of_the_simulator_on_the_same_path(lost: st
 
 
 def departures(capture: Path) -> Any:
-    """When each segment with data left the server, s."""
+    """Returns the times at which segments with data left the server, s."""
     fields = ["-T", "fields", "-e", "frame.time_relative"]
     command = ["tshark", "-n", "-r", str(capture), "-Y", f"tcp.srcport == {PORT} && tcp.len > 0", *fields]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -59,13 +59,13 @@ def departures(capture: Path) -> Any:
 
 
 def flights(times: Any) -> list[int]:
-    """Segments in each round trip: what leaves in a row, before a pause of half of it."""
+    """Returns the number of segments in each flight; a pause of half a round trip separates flights."""
     pauses = np.flatnonzero(np.diff(times) > ROUND_TRIP_MS / 2e3) + 1
     return [len(part) for part in np.split(np.asarray(times), pauses)]
 
 
 def by_hand(segments: int, window: int, gentle: bool) -> list[int]:
-    """Flights of a document: windows double, and grow by one once at most two are unsent (CAT-S4)."""
+    """Returns the flights of a document: windows double, or grow by one near its end (CAT-S4)."""
     sent = []
     while segments:
         sent.append(min(window, segments))
@@ -81,7 +81,7 @@ def test_early_congestion_avoidance_sends_the_flights_of_its_rule(tmp_path: Path
         burst(control, [size], 0.0, tells=True, capture=capture, initial_window=2)
         expected = by_hand(segments, 2, gentle=control != "reno")
         assert flights(departures(capture)) == expected, control
-    # The simulator counts fractions of segments, the kernel does not: a flight may be shorter by one or two.
+    # The simulator's window has fractions of segments, the kernel's does not: flights differ by up to two.
     tcp = {"control": "reno:slow-start=eca", "initial_window_segments": 2}
     events = simulated(tcp, [size], 0.0)
     times = events[(events["kind"] == "send") & (events["seq_bytes"] < size)]["time_s"].to_numpy()
@@ -98,7 +98,7 @@ def test_the_last_window_of_a_document_takes_a_round_trip(tmp_path: Path, contro
     burst(unpaced, [60 * SEGMENT], 0.0, tells=True, capture=capture)
     at_once = departures(capture)
     last = [np.median(np.diff(times[-9:])) for times in (paced, at_once)]
-    # CAT-S3: equal gaps of srtt over what is left; 20 Mbit/s alone would be 0.6 ms.
+    # CAT-S3: equal gaps of SRTT over the remaining segments; 20 Mbit/s alone would give 0.6 ms.
     assert last[0] > 1.0e-3, last
     assert last[1] < 0.9e-3, last
     assert paced[-1] - at_once[-1] <= 1.1 * ROUND_TRIP_MS / 1e3, "at most one round trip more"
@@ -108,7 +108,7 @@ def test_a_window_after_a_silence_takes_a_round_trip_if_newcwv_paces(tmp_path: P
     spreads = {}
     for control in ("catnip_newcwv", "catnip_newcwv_p"):
         capture = tmp_path / f"{control}.pcap"
-        # So fast that the round trip has no queue in it.
+        # The link is so fast that no queue adds to the round trip.
         windows = burst(control, [300_000, 60_000], 1.0, capture=capture, rate="200Mbit")
         times = departures(capture)
         silence = int(np.argmax(np.diff(times))) + 1
@@ -168,7 +168,7 @@ def test_paced_segments_of_many_connections_leave_one_by_one(tmp_path: Path) -> 
         # The first ten segments are not paced (tcp_update_skb_after_send).
         gaps = np.diff(at_s[stream == one][10:])
         together += int(np.sum((gaps[1:] < 1e-4) & (gaps[:-1] < 1e-4)))
-    # A gap is half a segment's time at least: 0.7 ms.
+    # A gap is at least half of a segment's time at the pacing rate, 0.7 ms.
     assert together == 0
 
 
@@ -185,6 +185,6 @@ def test_an_agent_tells_whose_controllers_it_has() -> None:
             first.run([*agent, "stop"], check=True, timeout=60)
     assert (alone.returncode, "warning" in alone.stderr) == (0, False)
     assert beside.returncode == 0
-    assert "warning: --controllers: another agent of this machine has registered them" in beside.stderr
+    assert "warning: --controllers: another agent on this machine has registered them" in beside.stderr
     assert insists.returncode == 2
-    assert "--controllers: catnip_newcwv: another agent of this machine has registered it" in insists.stderr
+    assert "--controllers: catnip_newcwv: another agent on this machine has registered it" in insists.stderr

@@ -1,4 +1,4 @@
-"""Marks of an unmodified nginx, as the judge of captures expects them."""
+"""Tests of the marks of an unmodified nginx with a judge of captures."""
 
 import json
 from pathlib import Path

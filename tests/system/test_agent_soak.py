@@ -1,4 +1,4 @@
-"""The agent under load: attached and detached again and again, short connections, and nothing left."""
+"""Tests of the agent under load: repeated attachment and detachment, and many short connections."""
 
 import http.client
 import json
@@ -26,20 +26,20 @@ pytestmark = [
 ]
 
 SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "5"))
-"""`make soak` takes ten minutes for each."""
+"""Duration of a soak test; `make soak` takes ten minutes for each."""
 TIMES = int(os.environ.get("CATNIP_ATTACH", "5"))
-"""`make soak` attaches a thousand times."""
+"""Number of attachments; `make soak` attaches a thousand times."""
 TROUBLE = ("WARNING:", "BUG:", "Oops", "refcount", "use-after-free")
 
 
 def trouble() -> int:
-    """What the kernel complains of, so far."""
+    """Returns the number of kernel complaints so far."""
     log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
     return sum(any(word in line for word in TROUBLE) for line in log.splitlines())
 
 
 def loaded() -> set[tuple[str, int]]:
-    """Our programs and maps of BPF, by kind and number, but those that agents hold, as of other tests."""
+    """Returns CATNIP's BPF programs and maps by kind and number, without those held by agents."""
     found = set()
     for kind in ("prog", "map"):
         shown = subprocess.run(
@@ -52,10 +52,10 @@ def loaded() -> set[tuple[str, int]]:
 
 
 def held_by_agents() -> set[tuple[str, int]]:
-    """Programs and maps that a living agent has open, or that a link of it keeps."""
+    """Returns the programs and maps that a running agent or one of its links holds."""
     held = set()
     for comm in Path("/proc").glob("[0-9]*/comm"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # It has just ended.
+        with suppress(FileNotFoundError, ProcessLookupError):  # The process has just ended.
             if comm.read_text() == "catnip-agent\n":
                 for about in comm.with_name("fdinfo").iterdir():
                     held |= {
@@ -66,7 +66,7 @@ def held_by_agents() -> set[tuple[str, int]]:
 
 
 def settled(before: set[tuple[str, int]]) -> bool:
-    """Nothing is left but what was there before: the kernel lets go of programs a little after their user."""
+    """Returns true if no new program or map is left; the kernel frees programs a little after their user."""
     for _ in range(100):
         if loaded() <= before:
             return True
@@ -125,11 +125,11 @@ def test_short_and_long_connections_keep_their_marks_and_the_agent_its_memory(tm
         sums = verified(capture)
     assert sums["agreement"] >= 0.99, sums["faults"][:10]
     assert sums["connections"] >= 200 * rounds
-    # SYN-ACKs, and those that were lost.
+    # SYN-ACKs, including the lost ones.
     assert counts[("handshake", "high")] >= 200 * rounds
     assert trouble() == complaints
 
 
 def resident(pid: int) -> int:
-    """Pages."""
+    """Returns the resident memory of a process, pages."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1])

@@ -1,4 +1,4 @@
-"""The example with a real browser: it loads pages through both links, which do what they are asked."""
+"""Tests of the example with a real browser, which loads pages through both links."""
 
 import json
 import os
@@ -14,7 +14,7 @@ SCRIPT = ROOT / "examples" / "browser" / "load_pages.py"
 
 
 def missing() -> str | None:
-    """Why the example cannot run here."""
+    """Returns the reason why the example cannot run here, if any."""
     for name in ("chromium", "nginx"):
         if not (shutil.which(name) or Path(f"/usr/sbin/{name}").is_file()):
             return f"{name} is not installed"
@@ -24,7 +24,7 @@ def missing() -> str | None:
     emulator = next((path for path in candidates if path and os.access(path, os.X_OK)), None)
     if emulator is None:
         return "catnip-emu is not built"
-    # Whether it can, not whether it is in time.
+    # The check covers the function of the link, not the speed of this machine.
     link = [emulator, "link", "-q", "--tolerance", "60s", "--", "true"]
     tried = subprocess.run(link, capture_output=True, text=True, check=False)
     if tried.returncode:
@@ -47,7 +47,7 @@ def test_a_browser_loads_pages_through_both_links(tmp_path: Path) -> None:
         "1",
         "--clients",
         "2",
-        # Whether it works, not whether this machine is in time.
+        # The test covers the function of the links, not the speed of this machine.
         "--tolerance",
         "60s",
         "--json",
@@ -74,7 +74,7 @@ def test_the_example_says_what_is_wrong_with_its_options() -> None:
     assert done.stderr.startswith("error: --pages: '11', expected")
 
 
-# Page 1: HTML of 2589 bytes that names two images.
+# Page 1 has HTML of 2589 bytes with two images.
 SIMULATED = """
 id = "B"
 title = "a real browser, simulated servers"
@@ -112,7 +112,7 @@ def test_a_browser_renders_a_simulated_page_with_all_that_it_names(tmp_path: Pat
         [*emulate, "--out", str(tmp_path / "out")], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    # What the browser itself says it has: the page and its images to the byte, after two round trips.
+    # The browser reports the page and its images to the byte, after two round trips.
     [load] = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert (load["objects"], load["bytes"]) == (3, 2589 + 548 + 1808), done.stdout
     assert load["seconds"] > load["html_seconds"] > 2 * 0.06

@@ -1,4 +1,4 @@
-"""Marks end to end: two kernels negotiate, an emulated queue marks, the sender reduces; tshark sees it."""
+"""End-to-end test of ECN: two kernels negotiate, an emulated queue marks, the sender reduces its window."""
 
 import shutil
 import socket
@@ -45,7 +45,7 @@ watch.wait()
 
 
 def sent(tmp_path: Path, queue: str) -> Counter[str]:
-    """A transfer from behind a link with this queue: packets by kind, as tshark sees them at the sender."""
+    """Transfers from behind a link with this queue; returns tshark's counts of packets at the sender."""
     capture = tmp_path / "sender.pcap"
     received = []
 
@@ -98,9 +98,9 @@ def test_a_kernel_that_negotiates_ecn_is_marked_and_reduces_and_loses_nothing(
     # RFC 3168, section 6.1.1.
     assert (seen["SYN with ECE"], seen["SYN with CWR"]) == (1, 1), seen
     assert (seen["SYN-ACK with ECE"], seen["SYN-ACK with CWR"]) == (1, 0), seen
-    # The receiver echoes until the sender says that it has reduced; it does so once per window.
+    # The receiver echoes until the sender reports its reduction, which occurs once per window.
     assert seen["data with CWR"] > 0, seen
     assert seen["ACK with ECE"] >= seen["data with CWR"], seen
-    # RFC 8033, section 5.1: beyond a probability of 10 % PIE drops what it could mark.
+    # RFC 8033, section 5.1: PIE drops ECN packets above a drop probability of 10 %.
     if not queue.startswith("pie"):
         assert (seen["again"], seen["data ECT(0)"]) == (0, seen["data"]), seen

@@ -1,6 +1,6 @@
-"""A scenario in real time is told and kept as a simulated one is, whatever ends it.
+"""Tests of scenarios in real time: output, results, errors and signals.
 
-Only simulated hosts, which need no rights, but where a test says so.
+Hosts are simulated, which needs no privileges, except in tests that are marked.
 """
 
 import dataclasses
@@ -62,7 +62,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=f"nothing in real tim
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a scenario."""
+    """Returns a function that writes a scenario."""
 
     def write(duration: str = "20s", size: str = "20KB", real: str = "") -> Path:
         file = tmp_path / "two.toml"
@@ -73,7 +73,7 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 
 def words(text: str) -> list[list[str]]:
-    """Lines without their spacing."""
+    """Returns the words of each line, without spacing."""
     return [line.split() for line in text.splitlines()]
 
 
@@ -84,7 +84,7 @@ def test_an_emulation_prints_and_leaves_what_a_run_does_and_certificates_after_i
     simulated = catnip("run", file, "--seeds", 1, "--bursts", "--out", one)
     emulated = catnip("emulate", file, "--bursts", "--out", two, "--tolerance", "60s")
     assert (simulated.code, emulated.code) == (0, 0)
-    # Behind the tables a simulation has what models say.
+    # A simulation prints the models' values after the tables.
     said = words(emulated.out)
     assert said == words(simulated.out)[: len(said)]
     assert "default" in emulated.out
@@ -101,7 +101,7 @@ def test_an_emulation_prints_and_leaves_what_a_run_does_and_certificates_after_i
     assert ran.made is not None
     assert list(did.made) == list(ran.made)
     assert float(tables["runs"]["duration_s"][0]) > 0
-    # A simulation in its place has no certificate.
+    # A simulation into the same folder has no certificate.
     assert catnip("run", file, "--seeds", 1, "--out", two).code == 0
     assert not (two / results.CERTIFICATE).exists()
 
@@ -172,7 +172,7 @@ def started(file: Path, *options: object, **how: Any) -> "subprocess.Popen[str]"
 
 
 def begun(out: Path) -> Path:
-    """Waits until the clock of a run has started; gives where its results will be."""
+    """Waits until the clock of a run has started and returns the folder of its results."""
     for _ in range(1200):
         if found := list(out.glob("catnip-emulate-*/begun.json")):
             return found[0].parent
@@ -205,7 +205,7 @@ def test_the_emulator_ends_with_who_has_started_it(scenario: Callable[..., Path]
     folder = begun(out)
     running.kill()
     running.communicate(timeout=60)
-    # What it has is there all the same.
+    # The emulator still writes its results.
     for _ in range(1200):
         if (folder / "manifest.json").exists():
             return
@@ -224,7 +224,7 @@ def test_results_that_cannot_be_put_in_their_place_are_kept(
     assert ended.code == BAD_INPUT
     assert "completed after, s" in ended.out
     found = re.fullmatch(
-        r"error: pages\.parquet: No space left on device; what it should hold is in (.+)\n", ended.err
+        r"error: pages\.parquet: No space left on device; the results are in (.+)\n", ended.err
     )
     assert found
     _, tables = results.read(Path(found[1]))
@@ -244,13 +244,13 @@ def test_who_waits_sees_how_far_it_is_in_a_terminal_that_is_as_it_was(
     try:
         while part := os.read(ours, 1 << 16):
             told += part
-    except OSError:  # It is closed.
+    except OSError:  # The terminal is closed.
         pass
     running.communicate(timeout=60)
     shown = told.decode()
     assert ("X in real time, s" in shown) == (not options), shown
     assert ("link certificate" in shown) == (not options)
-    # The cursor is there again.
+    # The cursor is visible again.
     assert shown.rfind("\x1b[?25h") >= shown.rfind("\x1b[?25l")
 
 

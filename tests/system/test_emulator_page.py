@@ -1,4 +1,4 @@
-"""Every command of the comparison in docs/emulator.md runs as it stands there."""
+"""Tests of the commands in the comparison of docs/emulator.md."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from catnip.base import programs
 PAGE = Path(__file__).parents[2] / "docs" / "emulator.md"
 ROWS = [
     [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-    for line in PAGE.read_text().split("## Beside mahimahi")[1].splitlines()
+    for line in PAGE.read_text().split("## Comparison with mahimahi")[1].splitlines()
     if line.startswith("| ")
 ][1:]
 
@@ -54,7 +54,7 @@ def test_a_command_of_the_comparison_runs(command: str, tmp_path: Path) -> None:
     (tmp_path / "catnip").write_text(f'#!/bin/sh\nexec {sys.executable} -m catnip "$@"\n')
     (tmp_path / "catnip").chmod(0o755)
     place = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}:/usr/sbin:/sbin"}
-    # What --nat changes of a machine is changed in a network of its own.
+    # Changes of --nat to the machine take place in a separate network namespace.
     alone = ["unshare", "--net"] if os.geteuid() == 0 else []
     done = subprocess.run(
         [*alone, "sh", "-c", command],
@@ -65,5 +65,5 @@ def test_a_command_of_the_comparison_runs(command: str, tmp_path: Path) -> None:
         timeout=60,
         check=False,
     )
-    # Nothing or little crosses the link, so that its certificate may be grey, but is not red.
+    # Few or no packets cross the link, so its certificate may be grey, but not red.
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A site that Chromium has recorded is replayed as it was: the same objects, in the same order."""
+"""Tests of recordings of Chromium: their replay has the same objects in the same order."""
 
 import json
 import random
@@ -60,7 +60,7 @@ traffic.site.http = "2"
 
 SCRIPT_DELAY_S = 0.05
 IMAGES = {f"/image{number}.png": 50 * number for number in range(1, 9)}
-"""Height by path."""
+"""Height of each image, by path."""
 STATIC = "STATIC"
 HTML = f"""<!doctype html><html><head><link rel="icon" href="data:,"><link rel="stylesheet" href="/style.css">
 <script src="{STATIC}/app.js?version=7"></script></head><body>
@@ -70,7 +70,7 @@ APP = "fetch('/items.json?user=4711').then(response => response.json());"
 
 
 def documents(static: str) -> dict[str, tuple[str, bytes]]:
-    """Type and contents by path."""
+    """Returns type and contents by path."""
     texts = {
         "/": ("text/html", HTML.replace(STATIC, static)),
         "/style.css": ("text/css", "body { margin: 0 } " * 200),
@@ -82,7 +82,7 @@ def documents(static: str) -> dict[str, tuple[str, bytes]]:
 
 
 def png(height: int, width: int = 60) -> bytes:
-    """An image of noise."""
+    """Returns an image of noise."""
     noise = random.Random(height)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -96,7 +96,7 @@ def png(height: int, width: int = 60) -> bytes:
 
 @contextmanager
 def serving(files: dict[str, tuple[str, bytes]], port: int = 0) -> Iterator[int]:
-    """A Web server at this port, or at one of its own."""
+    """Runs a Web server at a port, by default any free one."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -128,7 +128,7 @@ def serving(files: dict[str, tuple[str, bytes]], port: int = 0) -> Iterator[int]
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The HAR of a site with two origins."""
+    """Returns the HAR of a site with two origins."""
     if shutil.which("chromium") is None:
         pytest.skip("no recording of a browser: chromium is not installed")
     file = tmp_path_factory.mktemp("recording") / "site.har"
@@ -147,7 +147,7 @@ def replayed(page: Path) -> tuple[Scenario, dict[str, dict[str, Any]]]:
 
 
 def round_trip_ms(entry: dict[str, Any], entries: list[dict[str, Any]]) -> float:
-    """To the origin of an entry: the shortest time in which a connection was opened or an answer came."""
+    """Returns the round trip to an entry's origin: the shortest time of a connection setup or an answer."""
     origin = urlsplit(entry["request"]["url"]).netloc
     there = [one["timings"] for one in entries if urlsplit(one["request"]["url"]).netloc == origin]
     opened = (timings["connect"] for timings in there if timings["connect"] > 0)
@@ -176,11 +176,11 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
     by_path = {item["path"]: item for item in objects}
     for path, (_, contents) in documents("").items():
         if path != "/":
-            # What crossed the network: the contents with their header.
+            # The size on the network: the contents with their header.
             assert 0 < by_path[path]["bytes"] - len(contents) < 400, path
     assert objects[by_path["/items.json"]["after"]]["path"] == "/app.js", "the script has asked for them"
     items = next(entry for entry in fetched if "/items.json" in entry["request"]["url"])
-    # The browser counts from when it believes that the request has left.
+    # The browser's clock starts when it assumes that the request has left.
     server_ms = items["timings"]["wait"] - round_trip_ms(items, fetched)
     assert server_ms > 0, "their server took its time"
     assert by_path["/items.json"]["server_ms"] == pytest.approx(server_ms, abs=1e-3)

@@ -1,4 +1,4 @@
-"""The kernel as receiver of every simulated sender, over a link that does its worst: all bytes, in order."""
+"""Test of the kernel as receiver of every simulated sender over an impaired link: all bytes, in order."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from catnip.base.programs import cannot_control
 
 SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "15"))
-"""`make soak` takes ten minutes."""
+"""Duration of the transfers; `make soak` takes ten minutes."""
 EMULATOR = Path(sys.executable).parent / "catnip-emu"
 SENDERS = {
     "cubic": 'profile = "linux-6"\necn = "classic"',
@@ -57,7 +57,7 @@ print(json.dumps(told))
 
 
 def scenario() -> str:
-    """A real client and a server of each kind behind one link, which loses, delays, copies and marks."""
+    """Returns a scenario with a real client and a server of each kind behind one impaired link."""
     parts = [
         f"""id = "X"
 title = "Every sender, the kernel's receiver"

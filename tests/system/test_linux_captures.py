@@ -1,4 +1,4 @@
-"""What `catnip reproduce linux` measures with this machine's kernel."""
+"""Tests of the measurements of `catnip reproduce linux` with this machine's kernel."""
 
 import os
 import signal

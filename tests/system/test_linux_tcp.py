@@ -1,4 +1,4 @@
-"""The simulated Linux beside the kernel: what both are told, likenesses that can fail, cases for real."""
+"""Tests of the comparison of simulated Linux and kernel: cases, measures of agreement, real transfers."""
 
 import os
 
@@ -34,7 +34,7 @@ def test_a_case_names_packets_by_what_passes_before_them() -> None:
 
 
 def of(segments: list[int], timeouts: int = 0, probes: int = 0, done_s: float = 1.0) -> Transfer:
-    """A transfer whose segments left a millisecond apart."""
+    """Returns a transfer whose segments leave a millisecond apart."""
     return Transfer([place / 1e3 for place in range(len(segments))], segments, timeouts, probes, done_s)
 
 
@@ -72,7 +72,7 @@ def test_the_kernel_and_the_simulator_retransmit_the_same_in_a_case_of_each_kind
         made.cases = list(by_kind.values())
         pairs = made.pairs
     alike = [agreement.same_set(pair) and agreement.same_timeouts(pair) for pair in pairs]
-    # One of them may differ by a delayed ACK's accident.
+    # One case may differ because of a delayed ACK.
     assert sum(alike) >= len(pairs) - 1, [pair for pair, same in zip(pairs, alike, strict=True) if not same]
 
 

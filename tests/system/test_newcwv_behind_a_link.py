@@ -1,4 +1,4 @@
-"""Bursts of a real client behind the emulator."""
+"""Test of the bursts of a real client behind the emulator."""
 
 import pytest
 from pytest import approx
@@ -25,7 +25,7 @@ def test_behind_the_emulator_a_real_client_sees_what_is_simulated(monkeypatch: p
     assert [(run.broken, len(run.responses["bytes"]) > 10) for run in made.emulated] == [(0, True)] * 2
     assert real.unaccounted_packets(runs) == "0"
     assert real.responses_of_another_size(runs) == "0"
-    # The first window of three segments is the same everywhere: one round trip, unless the machine is late.
+    # A first window of three segments takes one round trip everywhere, unless the machine is late.
     for system in (NEW_RENO, real.RENO):
         rows = made.run(FREE, system).responses
         assert rows["time_s"][rows["bytes"] <= 3 * 1448].min() == approx(0.2, abs=0.02)

@@ -1,6 +1,6 @@
-"""Sites of three hosts are recorded from servers that are not ours, and replayed behind a link as they were.
+"""Tests of sites of three hosts, recorded from external servers and replayed behind a link.
 
-Everything happens in network namespaces: that of the origins (tests/origins.py) and that of the replay.
+All programs run in network namespaces: that of the origins (tests/origins.py) and that of the replay.
 """
 
 import json
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CATNIP = [sys.executable, "-m", "catnip"]
 AT_ORIGINS = ["unshare", "--net", "--mount", "--", sys.executable, str(ROOT / "tests" / "origins.py")]
 LINK = ["--tolerance", "60s"]
-"""Whether it works, not whether this machine is in time."""
+"""Tolerance of the links: the tests cover their function, not the speed of this machine."""
 FETCHES = f"""
 curl -sS https://{WWW}/ -o page.gz
 curl -sS -L http://{WWW}/ -o /dev/null
@@ -42,7 +42,7 @@ curl -sS https://{API}:8443/nothing
 
 
 def missing(*names: str) -> str | None:
-    """Why there is nothing to record and replay here."""
+    """Returns the reason why sites cannot be recorded and replayed here, if any."""
     if why := programs.cannot_emulate():
         return why
     for name in ("curl", "openssl", "ip", "unshare", "mount", *names):
@@ -61,7 +61,7 @@ with_browser = pytest.mark.skipif(NO_BROWSER is not None, reason=f"no browser: {
 
 @dataclass(frozen=True)
 class Recording:
-    """A site, and what its recorder said."""
+    """Recorded site, with the output of its recorder."""
 
     folder: Path
     out: str
@@ -69,7 +69,7 @@ class Recording:
 
 
 def at_origins(folder: Path, *command: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a command where the origins are; certificates are in the folder."""
+    """Runs a command in the namespace of the origins; certificates are in the folder."""
     words = [*AT_ORIGINS, str(folder), *map(str, command)]
     return run(words, cwd=folder, **options)
 
@@ -77,7 +77,7 @@ def at_origins(folder: Path, *command: object, **options: Any) -> subprocess.Com
 def replay(
     folder: Path, script: str, *options: str, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script of a shell behind a link to the replayed servers."""
+    """Runs a shell script behind a link to the replayed servers."""
     return run([*CATNIP, "replay", str(folder), *LINK, *options, "--", "sh", "-c", script], cwd=cwd)
 
 
@@ -88,7 +88,7 @@ def run(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """What curl fetches."""
+    """Records the fetches of curl."""
     folder = tmp_path_factory.mktemp("curl")
     made = at_origins(folder, *CATNIP, "record", "site", "--json", "--", "sh", "-ec", FETCHES)
     assert made.returncode == 0, made.stderr
@@ -97,7 +97,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """What Chromium fetches of the page."""
+    """Records the fetches of Chromium for the page."""
     folder = tmp_path_factory.mktemp("chromium")
     made = at_origins(folder, *CATNIP, "record", "site", "--url", f"https://{WWW}/")
     assert made.returncode == 0, made.stderr
@@ -154,7 +154,7 @@ def test_what_is_not_whole_is_not_kept_and_told(tmp_path: Path) -> None:
     assert "nowhere.example.org" in lines[1]
     assert lines[2].startswith("not recorded: GET http://127.0.0.1:9/: ")
     assert re.search(rf"https://{API}: .+ is \$CATNIP_CA trusted there\?", lines[3])
-    assert "1 responses of 1 origins" in ended.stderr
+    assert "1 responses from 1 origins" in ended.stderr
 
 
 def test_a_server_that_nobody_vouches_for_is_not_recorded(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_replayed_bytes_are_the_recorded_ones(recording: Recording, tmp_path: Pa
 
 
 def expected(file: Path) -> bytes:
-    """Of a header that curl wrote, without what is about the connection to the proxy."""
+    """Returns a file; in `head`, curl writes the proxy's response header first, which is removed."""
     text = file.read_bytes()
     return text.partition(b"\r\n\r\n")[2] if file.name == "head" else text
 
@@ -300,7 +300,7 @@ def test_what_was_not_recorded_is_not_there_and_told(recording: Recording) -> No
 
 
 def test_hosts_without_a_name_have_the_address_that_they_are(tmp_path: Path) -> None:
-    # The second is that of a link's end, the third the first of the range.
+    # The second is the address of a link's end, the third the first of the range.
     urls = [
         "https://203.0.113.77/a",
         "http://100.64.0.1:81/b",
@@ -314,7 +314,7 @@ def test_hosts_without_a_name_have_the_address_that_they_are(tmp_path: Path) -> 
 
 
 def test_the_machines_own_list_of_names_is_hidden(recording: Recording, tmp_path: Path) -> None:
-    # There it has the addresses of the origins.
+    # The machine's list has the addresses of the origins.
     words = [
         *CATNIP,
         "replay",
@@ -406,7 +406,7 @@ def test_a_browser_records_a_page_of_three_hosts(page: Recording) -> None:
     assert {origin.host for origin in recorded.origins} == {WWW, STATIC, API}
     assert len(recorded.exchanges) == 3 + IMAGES
     size = sum(len(one.response.body) for one in recorded.exchanges)
-    assert page.err == f"site: 9 responses of 3 origins, {size} bytes\n"
+    assert page.err == f"site: 9 responses from 3 origins, {size} bytes\n"
     assert recorded.documents == [f"https://{WWW}/"]
 
 
@@ -428,7 +428,7 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
     told = json.loads(ended.stdout)
     assert told["seeds"] == [7, 8]
     assert told["links"]["near"] == f"--delay 10ms {' '.join(LINK)}"
-    # Loads take turns, with equal seeds in each pair.
+    # Loads alternate, with equal seeds in each pair.
     order = [(visit["link"], visit["seed"]) for visit in told["visits"]]
     assert order == [("near", 7), ("far", 7), ("far", 8), ("near", 8)]
     assert all(visit["certificate"]["seed"] == visit["seed"] for visit in told["visits"])
@@ -437,7 +437,7 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
     for name, rtt_s in (("near", 0.02), ("far", 0.12)):
         of = links[name]
         assert (of["loaded"], of["visits"]) == (2, 2)
-        # A name, two handshakes and the page; then the same for the next host.
+        # Name, two handshakes and the page; then the same for the next host.
         assert of["html_s"]["mean"] > 4 * rtt_s
         assert of["load_s"]["mean"] > 8 * rtt_s
         loads_s = [visit["load"]["seconds"] for visit in told["visits"] if visit["link"] == name]
@@ -447,8 +447,7 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
     assert links["far"]["less_s"]["mean"] == pytest.approx(
         links["far"]["load_s"]["mean"] - links["near"]["load_s"]["mean"]
     )
-    # One load before the counted ones.
-    # What a script fetches may end behind the load event.
+    # One load precedes the counted ones. The fetch of a script may end after the load event.
     assert 5 * (2 + IMAGES) <= told["replay"]["answered"] <= 5 * (3 + IMAGES)
     assert (told["replay"]["unmatched"], told["replay"]["unknown_names"]) == ({}, {})
 
@@ -490,7 +489,7 @@ def test_the_page_about_it_can_be_followed(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5
-    # Whether it works, not whether this machine is in time.
+    # The test covers the function of the links, not the speed of this machine.
     script = "\n".join(blocks).replace("--rate", f"{' '.join(LINK)} --rate").replace("--runs 10", "--runs 1")
     called = f'catnip() {{ {" ".join(CATNIP)} "$@"; }}'
     ended = at_origins(tmp_path, "sh", "-euc", f"{called}\n{script}", timeout=200)
@@ -499,7 +498,7 @@ def test_the_page_about_it_can_be_followed(tmp_path: Path) -> None:
     assert "load event less dsl, s" in ended.stdout
     told = json.loads((tmp_path / "build" / "replay.json").read_text())
     assert set(told) == {"version", "site", "certificate", "replay"}
-    # The columns are those that the page shows.
+    # The columns are those of the page.
     [shown] = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert shown.splitlines()[2].split() in [line.split() for line in ended.stdout.splitlines()]
 

@@ -1,6 +1,6 @@
-"""Commands behind links find their way out, and the machine is afterwards as it was before.
+"""Tests of the uplink of commands behind links, which leaves the machine unchanged afterwards.
 
-The machine is a network namespace with an uplink to another one, which is all of the Internet there is.
+The machine is a network namespace with an uplink to another one, which stands for the Internet.
 """
 
 import os
@@ -32,7 +32,7 @@ def missing() -> str | None:
 REASON = missing()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
-# Its first argument is the name server, the rest what to run. All of it ends with its process namespace.
+# The first argument is the name server, the others are the command. All processes end with their namespace.
 MACHINE = """
 set -eu
 export PATH=$PATH:/usr/sbin:/sbin
@@ -53,7 +53,7 @@ there python3 server.py & while ! [ -e listens ]; do sleep 0.01; done
 "$@"
 """
 
-# Says who is asking.
+# Server that returns the client's address.
 SERVER = """
 import http.server, pathlib
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -78,7 +78,7 @@ Machine = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    """Runs a script of the shell on the machine. There is a `fetch` and `link`, for ordinary users, too."""
+    """Runs a shell script on the machine, with the commands `fetch` and `link`, also for ordinary users."""
     with tempfile.TemporaryDirectory(prefix="catnip-way-out-") as folder:
         place = Path(folder)
         place.chmod(0o755)
@@ -115,7 +115,7 @@ def test_root_goes_out_with_the_address_of_the_machine_and_leaves_it_as_it_was(m
 
 
 def test_names_are_known_though_only_the_machine_itself_reaches_who_knows_them(machine: Machine) -> None:
-    # The same by TCP, as for answers that no datagram holds.
+    # The second fetch uses TCP, as for answers that exceed a datagram.
     done = machine("link --nat -- sh -c 'fetch; RES_OPTIONS=use-vc fetch'", OWN)
     assert done.stdout == "You are 192.0.2.1\n" * 2, done.stderr
 
@@ -155,7 +155,7 @@ def test_ordinary_users_go_out_through_a_program_that_carries_connections(
 ) -> None:
     other = {"slirp4netns": "pasta", "pasta": "slirp4netns"}[carrier]
     hide = f"mount --bind /dev/null $(command -v {other})"
-    # As udev makes it, which not every machine has.
+    # A device file as made by udev, which some machines lack.
     allow = "rm -f tun && mknod tun c 10 200 && chmod 666 tun && mount --bind tun /dev/net/tun"
     for resolver in (KNOWN, OWN):
         done = machine(
@@ -193,7 +193,7 @@ def test_a_command_of_another_user_has_no_rights_of_root(machine: Machine) -> No
 
 
 def test_a_command_asks_the_name_server_that_is_said(machine: Machine) -> None:
-    # It is outside of two links, and the machine asks another one.
+    # The name server is outside two links, and the machine uses another one.
     done = machine(
         "link --nat --resolver 203.0.113.5 -- link -- sh -c 'cat /etc/resolv.conf; fetch'", "192.0.2.99"
     )

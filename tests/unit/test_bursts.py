@@ -1,4 +1,4 @@
-"""Pairs of bursts, their classes, gains and losses, of tables whose values can be seen."""
+"""Tests of pairs of bursts, their classes, gains and losses, on small tables."""
 
 import json
 import math
@@ -29,7 +29,7 @@ def table(*rows: tuple[float | str, ...]) -> Table:
 
 
 BURSTS = table(
-    # The second variant's rows are in another order, as connections end in another one.
+    # The second variant has another order of rows, because its connections end in another order.
     (0, 1, 0, 0, 6_000, 0.2, 1.0, 5, 0, 0, "web"),
     (0, 1, 0, 6_000, 50_000, 4.0, 2.0, 40, 4, 3, "web"),
     (0, 1, 1, 0, 12_000, 20.0, 1.0, 10, 0, 0, "web"),
@@ -40,7 +40,7 @@ BURSTS = table(
     (1, 1, 1, 0, 12_000, 19.0, 0.25, 10, 1, 1, "web"),
     (1, 1, 0, 6_000, 50_000, 4.1, 1.5, 36, 0, 0, "web"),
     (1, 1, 0, 0, 6_000, 0.2, 1.0, 5, 0, 0, "web"),
-    # Two have grown together, and one has no other.
+    # Two bursts have grown together, and one has no counterpart.
     (1, 2, 0, 90_000, 9_000, 2.0, 1.0, 7, 0, 0, "web"),
     (1, 2, 3, 0, 9_000, 2.0, 1.0, 7, 0, 0, "web"),
 )
@@ -73,7 +73,8 @@ def test_classes_are_lower_bounds_and_nest() -> None:
 def test_the_interval_of_a_gain_is_that_of_a_ratio_over_seeds() -> None:
     pairs = bursts.pair(BURSTS, REFERENCE, OTHER, "web").within(5_000, 1)
     made = bursts.gain(pairs, [1, 2])
-    # Sums of 100 and -25 over 2 and 1 bursts deviate by (100 - 25 * 2) / 1.5, up and down; t of one degree.
+    # Sums of 100 and -25 over 2 and 1 bursts deviate by (100 - 25 * 2) / 1.5 in both directions; Student's t
+    # has one degree of freedom.
     deviation = 50 / 1.5 * math.sqrt(2)
     half = 12.706 * deviation / math.sqrt(2)
     assert made.n == 2
@@ -163,7 +164,7 @@ def test_vectors_are_written_and_replayed(catnip: Run, tmp_path: Path) -> None:
         (["bursts", "--group", "mail"], 'traffic: "mail": no group of this name replays connections'),
         (["catnip-e2"], "traffic: no group replays connections"),
         (["bursts", "--form", "new"], "--form"),
-        (["bursts", "--json", "--out", "-"], "both want stdout"),
+        (["bursts", "--json", "--out", "-"], "both write to stdout"),
         (["bursts", "--out", "/dev/null/x"], "/dev/null"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

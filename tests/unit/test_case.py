@@ -1,4 +1,4 @@
-"""One transfer by all models: units, simulation, and the models' agreement with it."""
+"""Tests of one transfer by all models: units, simulation, and agreement of both."""
 
 import json
 import math
@@ -42,7 +42,7 @@ def test_the_simulated_mean_is_where_the_model_says_without_loss() -> None:
 def test_a_simulated_download_has_a_set_up_a_request_and_the_rounds_of_its_packets() -> None:
     one = Case(packets=7, p=0.0, b=1, delack_s=0.0)
     simulated = case.simulated(one, "download", trials=2, seed=1)
-    # SYN and its ACK, then the request; 1 + 2 + 4 packets are there half a round after the third round began.
+    # SYN and its ACK, then the request; 1 + 2 + 4 packets arrive half a round after the start of the third.
     assert simulated.mean == pytest.approx((1 + 0.5 + 2.5) * 0.2, abs=2e-3)
 
 
@@ -127,9 +127,9 @@ def test_a_sweep_is_drawn_and_tabulated(catnip: Run, tmp_path: Path, sweep: str)
         (["--sweep", "colour=1:2"], "--sweep: 'colour' is not one of size, loss, rtt"),
         (["--sweep", "loss=5%"], "--sweep: '5%': expected two values, FROM:TO"),
         (["--sweep", "loss=5%:1%"], "--sweep: '5%:1%': expected the lower value first"),
-        (["--plot", "x.svg"], "--plot: there is nothing to draw without --sweep"),
-        (["--sweep", "loss=0%:5%", "--plot", "x.pdf"], "--plot: x.pdf: drawings are SVG"),
-        (["--size", "8KB", "--packets", "9"], "--size: --packets says the same; give one of them"),
+        (["--plot", "x.svg"], "--plot: needs --sweep"),
+        (["--sweep", "loss=0%:5%", "--plot", "x.pdf"], "--plot: x.pdf: expected a file name"),
+        (["--size", "8KB", "--packets", "9"], "--size: cannot be used with --packets"),
         (["--mss", "0B"], "--mss: '0B': expected 1 to 65495 bytes"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A claim's verdict follows from its mean, its band and whether a miss is documented."""
+"""Tests of the verdicts of claims, which depend on mean, band and documented deviations."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Where models can be trusted: what is said follows from the simulations that they were compared with."""
+"""Tests of the models' trusted ranges, which follow from simulations."""
 
 import csv
 import json
@@ -25,7 +25,7 @@ HYSTERESIS, CARDWELL, PARTIAL = (
 
 
 def errors(model: Model, path: Case) -> dict[tuple[int, float], float]:
-    """A model's compared points on a path, read from the file as it is."""
+    """Returns a model's compared points on a path, read directly from the file."""
     return {
         (int(row["packets"]), float(row["p"])): float(row[model.key])
         for row in ROWS

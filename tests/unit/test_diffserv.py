@@ -1,4 +1,4 @@
-"""Quantities of the DiffServ paper on tables made by hand, whose answers are known."""
+"""Tests of the quantities of the DiffServ paper on hand-made tables with known results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -20,7 +20,7 @@ def table(**columns: Sequence[Any]) -> Table:
 
 
 def tables() -> Mapping[str, Table]:
-    """Two runs: pages and echoes before and after the warm-up, files, and a bottleneck."""
+    """Returns two runs: pages and echoes before and after the warm-up, files, and a bottleneck."""
     ports = {
         f"{what}_{priority}": [value, 2 * value]
         for what, values in {"arrived": (100, 50, 50), "dropped": (0, 5, 15)}.items()
@@ -69,7 +69,7 @@ def times(*per_seed: Sequence[float]) -> Times:
 
 
 def result(**groups: Times) -> Result:
-    """Pages of one group, files of another, and echoes, over a port that drops a tenth of what is LOW."""
+    """Returns pages of one group, files of another, and echoes, over a port that drops a ninth of LOW."""
     arrived = {"high": np.ones(2), "med": np.zeros(2), "low": np.full(2, 9.0)}
     port = Port(arrived, {"high": np.zeros(2), "med": np.zeros(2), "low": np.ones(2)}, np.ones(2), np.ones(2))
     return Result(
@@ -85,7 +85,7 @@ def result(**groups: Times) -> Result:
 
 
 class Made:
-    """Runs whose results are given."""
+    """Runs with given results."""
 
     def __init__(self, results: Mapping[str, Result]) -> None:
         self.results = results
@@ -100,7 +100,7 @@ class Made:
 
 
 def runs_of(**results: Result) -> Runs:
-    """Runs with these results, by scheme or variant; an underline stands for a blank."""
+    """Returns runs with these results, by scheme or variant; an underscore stands for a blank."""
     return cast(Runs, Made({name.replace("_", " "): one for name, one in results.items()}))
 
 

@@ -1,4 +1,4 @@
-"""Figures are valid, deterministic SVG that says its finding."""
+"""Tests of the figures: valid, deterministic SVG with a title and a description."""
 
 import re
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def test_no_font_is_needed_where_it_is_shown(name: str) -> None:
     root = ElementTree.fromstring(DRAWN[name]())
     assert not list(root.iter(f"{SVG}text"))
     assert "font" not in DRAWN[name]()
-    # Letters are outlines that are there once and used often.
+    # Letters are outlines that are defined once and used often.
     outlines = {f"#{path.get('id')}" for path in root.iter(f"{SVG}path") if path.get("id")}
     uses = [use.get("{http://www.w3.org/1999/xlink}href") for use in root.iter(f"{SVG}use")]
     assert len(uses) > len(outlines) > 10
@@ -83,7 +83,7 @@ def test_bars_differ_without_colours() -> None:
     drawn = bursts.grouped_bars("Bars", ["a", "b", "c"], {f"{n}": ABOVE.share for n in range(8)}, "s")
     patterns = ElementTree.fromstring(drawn).iter(f"{SVG}pattern")
     strokes = [path.get("d") for pattern in patterns for path in pattern.iter(f"{SVG}path")]
-    # Blue and grey have none.
+    # Blue and grey have no pattern.
     assert len(strokes) == len(set(strokes)) == 6
 
 

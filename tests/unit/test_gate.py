@@ -1,4 +1,4 @@
-"""The reference of the gate on speed is told, and cannot be raised little by little."""
+"""Tests of the performance gate's reference, whose changes are listed and limited in sum."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Marks and newCWV in a real kernel: cells, captures and readers by hand, and a short run of each kind."""
+"""Tests of marks and newCWV in a real kernel: cells, captures and readers on hand-made input."""
 
 import json
 import os
@@ -42,9 +42,9 @@ def test_every_cell_has_its_queues_in_the_emulated_line_and_is_another_simulated
             changes.add(str(cell.changes(system)))
             if cell.can_be_simulated:
                 paths.scenario(stack.MODEL, cell.changes(system))
-    # DropTail looks at no marks, so who marks makes no difference there.
+    # With DropTail no server marks, so BASE and HALF have the same settings.
     assert len(changes) == len(stack.cells()) * len(stack.SYSTEMS) - len(stack.CONTROLS)
-    # 1.5 Mbit/s for 40 ms in packets of 1500 bytes.
+    # Bandwidth-delay product: 1.5 Mbit/s for 40 ms in packets of 1500 bytes.
     assert stack.cell("cubic", "5 packets of buffer").queue == 1.5e6 * 0.040 / 8 / 1500
 
 
@@ -56,7 +56,7 @@ def test_a_server_is_told_what_its_cell_says() -> None:
 
 
 def lines(*fetches: tuple[int, float, float | None, int]) -> str:
-    """What readers print: server, start, latency (None: not ended), bytes that came."""
+    """Returns the output of readers: server, start, latency (None: not ended), received bytes."""
     said = []
     for server, start_s, latency_s, came in fetches:
         one: dict[str, float] = {"server": server, "size": 8000, "start_s": start_s}
@@ -111,7 +111,7 @@ HIGH, MED, LOW = 18, 20, 22
 
 
 def packet(from_server: bool, sequence: int, following: int, flags: int, length: int, dscp: int = 0) -> bytes:
-    """IPv4 and TCP, no options."""
+    """Returns an IPv4 packet with a TCP header without options."""
     ports = (8080, 5000) if from_server else (5000, 8080)
     addresses = SERVER + CLIENT if from_server else CLIENT + SERVER
     ip = struct.pack("!BBHHHBBH", 0x45, dscp << 2, 40 + length, 0, 0, 64, socket.IPPROTO_TCP, 0) + addresses
@@ -119,13 +119,13 @@ def packet(from_server: bool, sequence: int, following: int, flags: int, length:
 
 
 def capture(packets: Iterable[bytes]) -> bytes:
-    """As tcpdump writes it, of a device without Ethernet."""
+    """Returns a capture in the format of tcpdump, of a device without Ethernet."""
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
     return head + b"".join(struct.pack("<IIII", 0, 0, len(one), len(one)) + one for one in packets)
 
 
 def slow_start(marks: list[int]) -> list[bytes]:
-    """Two packets, their ACK, four, their ACKs, the rest: windows of two, four and eight."""
+    """Returns two packets, their ACK, four, their ACK, and the rest: windows of two, four and eight."""
     data = [packet(True, 1 + 1000 * at, 0, 16, 1000, mark) for at, mark in enumerate(marks)]
     acks = [packet(False, 0, 1 + 1000 * upto, 16, 0) for upto in (2, 6)]
     return [packet(True, 0, 1, 18, 0, HIGH), *data[:2], acks[0], *data[2:6], acks[1], *data[6:]]
@@ -175,6 +175,6 @@ def test_the_simulated_sender_marks_its_repairs_where_it_is_told_to() -> None:
         return float(measures.port_loss(ports, 0, [1], stack.LINE).high_share[0])
 
     without, repairs = (high_share(f"spm:leading=0,small_window=0{more}") for more in ("", ",repairs=high"))
-    # A tenth and more of what crosses the line is sent again.
+    # A tenth or more of the line's packets are retransmissions.
     assert repairs > without + 0.05
     assert high_share("last-only") == repairs

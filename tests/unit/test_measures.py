@@ -1,4 +1,4 @@
-"""Measures of small tables whose values can be seen."""
+"""Tests of the measures on small tables."""
 
 import numpy as np
 from pytest import approx

@@ -1,4 +1,4 @@
-"""Scenarios with one mistake each: what is wrong is said in one line that names file, key and value."""
+"""Tests of scenarios with one mistake each: the error is one line with file, key and value."""
 
 from pathlib import Path
 
@@ -261,7 +261,7 @@ MISTAKES = [
     ("", '[[variant]]\nname = "a"\n[[variant]]\nname = "a"\n', 'variant.name: "a" is there twice'),
     ("", "[[variant]]\n", "variant.name: every variant needs a name"),
 ]
-"""What a scenario says, what stands there instead, or behind all else, and how the error begins."""
+"""Text of the scenario, its replacement (appended if the text is empty), and the start of the error."""
 
 
 @pytest.mark.parametrize(("said", "instead", "error"), MISTAKES, ids=[error for *_, error in MISTAKES])

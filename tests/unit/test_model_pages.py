@@ -1,4 +1,4 @@
-"""docs/models: a page for every model with all its inputs, figures that exist, links that lead somewhere."""
+"""Tests of docs/models: a page for every model with all inputs, existing figures, working links."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def anchors(text: str) -> set[str]:
-    """The headings of a page as a link names them."""
+    """Returns the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

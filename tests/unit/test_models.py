@@ -1,4 +1,4 @@
-"""The analytical models through Python: values, broadcasting, threads, refusals."""
+"""Tests of the analytical models in Python: values, broadcasting, threads, errors."""
 
 import csv
 import inspect

@@ -1,4 +1,4 @@
-"""What the newCWV paper's quantities make of bursts and events, worked out by hand."""
+"""Tests of the newCWV paper's quantities on hand-made bursts and events."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from catnip.papers.newcwv.runs import NEW_CWV, SEGMENT, SHARED, Runs
 
 
 def made(values: Mapping[Any, Any]) -> Runs:
-    """Runs in which everything is there that quantities would ask for."""
+    """Returns runs that already hold the given values."""
     with Progress(quiet=True) as progress:
         runs = Runs(False, 2, 1, progress)
     for key, value in values.items():
@@ -24,7 +24,7 @@ def made(values: Mapping[Any, Any]) -> Runs:
 
 
 def events(rows: Sequence[tuple[float, str, str, int, float, str]]) -> dict[str, np.ndarray]:
-    """Time, end, kind, sequence number in segments, cwnd in segments, phase."""
+    """Returns events with time, end, kind, sequence number in segments, cwnd in segments and phase."""
     time_s, end, kind, seq, cwnd, phase = (np.array(column) for column in zip(*rows, strict=True))
     return {
         "time_s": time_s.astype(float),
@@ -42,7 +42,7 @@ def events(rows: Sequence[tuple[float, str, str, int, float, str]]) -> dict[str,
 
 
 def of_silence(rule: str, idle_s: float, after: float, gap_s: float = 6.0) -> Runs:
-    """A sender with a window of 40 segments that is silent after its second segment."""
+    """Returns the events of a sender with a window of 40 segments, idle after its second segment."""
     rows = [
         (0.5, "client", "send", 0, 3.0, ""),
         (1.0, "server", "send", 0, 40.0, "validated"),
@@ -67,12 +67,13 @@ def test_a_silence_is_where_the_server_sends_nothing_for_longest() -> None:
 @pytest.mark.parametrize(
     ("quantity", "rule", "idle_s", "after", "gap_s", "off"),
     [
-        # One timeout is 400 ms: 6 s are 14 halvings and a bit, 1.2 s two (the third needs more than 1.2 s).
+        # The timeout is 400 ms: 6 s give 14 halvings, 1.2 s give two; the next one needs more time in both
+        # cases.
         ("linux_off_segments", "linux", 5, 3, 6.0, 0),
         ("linux_off_segments", "linux", 1, 10, 1.2, 0),
         ("linux_off_segments", "linux", 1, 11, 1.2, 1),
         ("linux_off_segments", "linux", 0.02, 40, 0.4, 0),
-        # RFC 2861 halves at 0.4, 0.8 and 1.2 s, and remembers three quarters of 40 segments.
+        # RFC 2861 halves at 0.4, 0.8 and 1.2 s, and sets ssthresh to three quarters of 40 segments.
         ("cwv_off_bytes", "cwv", 1, 5, 1.2001, 10 * SEGMENT),
         ("kept_by_newcwv_off_bytes", "newcwv", 5, 40, 6.0, 0),
         ("kept_by_newcwv_off_bytes", "newcwv", 5, 39, 6.0, SEGMENT),
@@ -114,7 +115,7 @@ def test_round_trips_are_those_of_the_second_of_two_segments_that_left_once() ->
             (1.01, "server", "send", 1, 4, ""),
             (1.02, "server", "send", 2, 4, ""),
             (1.21, "server", "ack", 2, 4, ""),
-            # A delayed ACK of one segment tells of the delay, too.
+            # A delayed ACK of one segment includes the delay.
             (1.26, "server", "ack", 3, 4, ""),
         ]
     )
@@ -131,14 +132,14 @@ def test_the_window_after_a_loss_is_held_against_what_was_in_use_less_what_was_s
     rows: list[tuple[float, str, str, int, float, str]]
     rows = [(1.0, "server", "send", n, 40, "non-validated") for n in range(10)]
     rows += [(1.2, "server", "ack", 0, 40, "non-validated")]
-    # pipeACK is 8 segments, 10 are in flight, one is sent again: (10 - 1) / 2.
+    # pipeACK is 8 segments, 10 are in flight, one is retransmitted: (10 - 1) / 2.
     rows += [(1.2, "server", "send", 0, 5, "non-validated"), (1.4, "server", "ack", 10, 4.5, "validated")]
     runs = made({("events", "newcwv-loss", "one packet", None): events(rows)})
     assert single.cwnd_after_loss_off_segments(runs, "one packet") == 0
 
 
 def pairs(times: Sequence[tuple[int, int, float, float, float]]) -> bursts.Pairs:
-    """Seed, bytes, silence, time under the reference and under the other."""
+    """Returns pairs of bursts with seed, bytes, idle time, and times under the reference and the other."""
     seed, size, idle_s, reference, other = (np.array(column) for column in zip(*times, strict=True))
     common = {"seed": seed, "bytes": size, "idle_s": idle_s}
     return bursts.Pairs(common | {"time_s": reference}, common | {"time_s": other}, 0)

@@ -1,4 +1,4 @@
-"""Numbers that follow each other are said together."""
+"""Test of numbers in sequence, which are shown as ranges."""
 
 import pytest
 

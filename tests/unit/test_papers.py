@@ -1,4 +1,4 @@
-"""The claims of each paper as data: readable, complete, and with no excuse in advance."""
+"""Tests of the claims of each paper as data: readable, complete, and excused only for a miss."""
 
 import inspect
 import re
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def anchors() -> set[str]:
-    """The headings of docs/deviations.md as a link names them."""
+    """Returns the anchors of the headings of docs/deviations.md."""
     headings = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "deviations.md").read_text(), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

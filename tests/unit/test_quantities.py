@@ -1,4 +1,4 @@
-"""Quantities on tables made by hand, whose answers are known."""
+"""Tests of quantities on hand-made tables with known results."""
 
 import json
 import math
@@ -28,7 +28,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Made:
-    """Runs whose results are given."""
+    """Runs with given results."""
 
     first_seed = 1
     sample = 1
@@ -50,7 +50,7 @@ def result(seeds: Sequence[int] = (1,), **tables: Columns) -> Result:
 
 
 def page_times(*per_seed: Sequence[Sequence[float]]) -> Result:
-    """One list per seed, in it one list of times per page."""
+    """Returns page times from a list per seed, which holds a list of times per page."""
     rows = [
         (seed, page, time)
         for seed, of_seed in enumerate(per_seed, 1)
@@ -64,7 +64,7 @@ def page_times(*per_seed: Sequence[Sequence[float]]) -> Result:
 
 
 def port(*per_seed: tuple[int, int, int, int]) -> Result:
-    """Per seed: HIGH and LOW packets that arrived, HIGH and LOW ones that were dropped."""
+    """Returns a port with HIGH and LOW packets that arrived and that were dropped, per seed."""
     high, low, high_gone, low_gone = zip(*per_seed, strict=True)
     seeds = range(1, len(per_seed) + 1)
     columns: Columns = {
@@ -84,7 +84,7 @@ def catnip(name: str, runs: Made, **arguments: Any) -> Any:
     return runner.paper("catnip").MEASURED[name](runs, **arguments)
 
 
-# Page 1 takes 2 and then 1 s, page 2 takes 4 and 3 s, page 3 takes 1 and 2 s.
+# BASE and OURS: page 1 takes 2 and 1 s, page 2 takes 4 and 3 s, page 3 takes 1 and 2 s.
 BASE = page_times([[2, 2], [4, 4], [1, 1]], [[2, 2], [4, 4], [1, 1]])
 OURS = page_times([[1, 1], [3, 3], [2, 2]], [[1, 1], [3, 3], [2, 2]])
 
@@ -127,7 +127,7 @@ def test_pages_count_as_inside_where_they_are(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_losses_are_by_priority_and_relative_to_what_arrived() -> None:
-    # 10 of 100 HIGH and 60 of 300 LOW; elsewhere 40 of 400 in all.
+    # Variant a drops 10 of 100 HIGH and 60 of 300 LOW packets, variant b 40 of 400 packets.
     runs = Made(
         e=dict(a=port((100, 300, 10, 60), (100, 300, 10, 60)), b=port((0, 400, 0, 40), (0, 400, 0, 40)))
     )
@@ -197,7 +197,7 @@ def test_connections_of_a_client_overlap_or_follow_each_other(monkeypatch: pytes
     }
     runs = Made()
     runs.kept["objects"] = {key: np.array(values) for key, values in columns.items()}
-    # Objects 1 and 2 of page 1 overlap; page 2 begins with an image, as does nobody else.
+    # Objects 1 and 2 of page 1 overlap; only page 2 of client 0 begins with an image.
     assert catnip("most_open_connections", runs) == "2"
     assert catnip("pages_that_begin_with_an_image", runs) == "1"
 
@@ -241,7 +241,7 @@ def test_bursts_end_where_half_a_round_trip_passes() -> None:
 
 
 class Given:
-    """Trials whose times are given by sender, packets and loss."""
+    """Trials with given times per packet, by sender."""
 
     sample, first_seed, count = 1, 1, 4
 
@@ -315,11 +315,11 @@ def test_models_are_held_against_the_simulation_of_the_same_points() -> None:
     assert [marking.model_off_pct(trials, loss) for loss in LOSSES] == pytest.approx([50] * len(LOSSES))
 
 
-# The testbed: links and clients made by hand.
+# Testbed: hand-made links and clients.
 
 
 def fetched(*latencies_s: float, link: Mapping[str, Any] | None = None, **more: Any) -> Measured:
-    """What clients logged behind a link; a latency below zero is a fetch that was given up after 120 s."""
+    """Returns a client's fetches behind a link; a latency below zero is one abandoned after 120 s."""
     lines = [
         json.dumps({"latency_s": one, "connect_s": one, "bytes": 10240})
         if one >= 0
@@ -345,7 +345,7 @@ def side(asked: str = "none", delay: str = "20ms", **more: Any) -> dict[str, Any
 
 
 class Lab:
-    """Testbed runs whose results are given: by name, or latencies by axis, size and place."""
+    """Testbed runs with given results: by name, or latencies by axis, size and position."""
 
     scale = 1.0
     first_seed = 1
@@ -377,7 +377,7 @@ def in_lab(name: str, lab: Lab, **arguments: Any) -> Any:
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A link that at load x has x ms of delay and loses x/10, but nothing when idle."""
+    """Sets a link with a delay of x ms and a loss of x/10 at load x, without loss when idle."""
 
     def state(load: float) -> latency.LinkState:
         return latency.LinkState(load, stats.mean([load / 1e3]), load, stats.mean([load / 10]))
@@ -409,7 +409,7 @@ def test_a_link_that_gets_better_with_load_is_counted_and_its_spread_is_compared
 def test_latency_falls_only_where_intervals_are_apart() -> None:
     noisy = over_load(lambda x: x) | {"3-50": fetched(0.1, 0.2, 0.9), "3-60": fetched(0.1, 0.15, 0.2, 0.25)}
     assert in_lab("falls_beyond_noise", Lab(latency_over_load=noisy), size=10) == "0"
-    # 0.175 s at 60 % is less than 0.4 s at 50 %, but not beyond what these few fetches tell.
+    # 0.175 s at 60 % is less than 0.4 s at 50 %, but the intervals of these few fetches overlap.
     assert in_lab("falls_beyond_noise", Lab(latency_over_load=noisy), size=3) == "0"
     falling = over_load(lambda x: 1 - x)
     assert in_lab("falls_beyond_noise", Lab(latency_over_load=falling), size=3) == "10"
@@ -460,7 +460,7 @@ def test_the_widest_interval_is_half_of_it_over_its_mean(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def models_of_one_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new model says 1 s, Model C low half, Model C high twice; with the paper's timers ten times."""
+    """Sets model times: new 1 s, Model C low half, Model C high twice; ten times with the paper's timers."""
     says = {NEW: 1.0, LOW: 0.5, HIGH: 2.0}
 
     def model(value: float) -> Callable[..., float]:
@@ -471,7 +471,7 @@ def models_of_one_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("loads", "models_of_one_and_more")
 def test_errors_of_models_are_relative_to_what_was_measured() -> None:
-    # Without load nothing is compared; below 50 % load 2 s were measured, there 4 s, at 60 % 10 s, then 1 s.
+    # No comparison without load; measured are 2 s below 50 % load, 4 s at 50 %, 10 s at 60 %, then 1 s.
     lab = Lab(
         latency_over_load=over_load(
             lambda x: 9 if x == 0 else 2 if x < 0.5 else 4 if x == 0.5 else 10 if x == 0.6 else 1.0
@@ -485,7 +485,7 @@ def test_errors_of_models_are_relative_to_what_was_measured() -> None:
     assert of("error_pct", model=NEW, statistic="mean") == pytest.approx((4 * 50 + 75 + 90) / 10)
     low = (4 * 75 + 87.5 + 95 + 4 * 50) / 10
     assert of("error_less_pct", than=LOW) == pytest.approx((4 * 50 + 75 + 90) / 10 - low)
-    # Model C high is right where 2 s were measured, and closer where there were more.
+    # Model C high is exact for 2 s, and closer for longer times.
     assert of("places_of_another") == "10, 20, 30, 40, 50, 60"
 
 
@@ -546,7 +546,7 @@ def test_loss_and_delay_of_links_are_off_by_what_was_asked() -> None:
     )
     assert in_lab("loss_off_sigmas", lab, statistic="mean") == pytest.approx(1.5)
     assert in_lab("loss_off_sigmas", lab, statistic="largest") == pytest.approx(2)
-    # Half a millisecond of 40, and nothing of 400.
+    # Half a millisecond off 40 ms, and none off 400 ms.
     assert in_lab("round_trip_off", lab) == pytest.approx(0.5)
     # 2 ms of 200: half of 2 %.
     assert in_lab("delay_off", lab) == pytest.approx(0.5)
@@ -585,7 +585,7 @@ depart,23000000,5,1,3,1500,,,,
 def test_a_log_gives_what_overtook_and_how_long_each_fetch_took() -> None:
     assert in_lab("out_of_order", Lab(link_modes={"fixed": fetched(log=LOG)}), mode="fixed") == "1"
     lab = Lab(logger_of_1={"log": fetched(0.0052, 0.0034, log=LOG)})
-    # 1 ms to 6.1 ms, and 20 to 23.
+    # Fetches last from 1 to 6.1 ms, and from 20 to 23 ms.
     assert in_lab("logger_off_ms", lab, clients=1, fetches=2, statistic="largest") == pytest.approx(0.4)
     assert in_lab("logger_off_ms", lab, clients=1, fetches=2, statistic="median") == pytest.approx(0.25)
 
@@ -614,13 +614,13 @@ def test_models_are_given_the_one_way_delay_and_the_timers_of_the_kernel() -> No
     assert ESTIMATORS[NEW](1, 0.0, 0.1, TODAY) == pytest.approx(0.3 + 0.2)
     assert ESTIMATORS[LOW](1, 0.0, 0.1, TODAY) == pytest.approx(0.3 + 0.2 * math.log(2) / math.log(1.5))
     assert (TODAY.first_s, TODAY.least_s, PAPER.first_s, PAPER.least_s) == (1.0, 0.2, 3.0, 0.2)
-    # The paper's kernel starts its data with 3 s; one that has timed the handshake does not.
+    # The paper's kernel starts data with a timeout of 3 s; with an RTT sample of the handshake it would not.
     assert ESTIMATORS[NEW](1, 0.1, 0.1, PAPER) == pytest.approx(float(models.wzk_new(1, 0.1, 0.1, Ts_s=3)))
     assert (
         ESTIMATORS[NEW](1, 0.1, 0.1, Timers(3, times_handshake=True))
         < ESTIMATORS[NEW](1, 0.1, 0.1, PAPER) - 0.3
     )
-    # With a sample, a timeout is three round trips.
+    # With an RTT sample, a timeout is three round trips.
     expected = models.model_c_low(3, 0.05, 0.1, T0_s=0.6, Ts_s=1)
     assert ESTIMATORS[LOW](3, 0.05, 0.1, TODAY) == pytest.approx(float(expected))
 
@@ -721,7 +721,7 @@ def test_a_damaged_object_is_of_another_length_or_content() -> None:
 
 
 def test_marks_of_a_real_server_are_counted_where_nothing_was_sent_twice() -> None:
-    # 1 data packet and a SYN-ACK; 40 of which six are HIGH; too many; too few; one with a retransmission.
+    # One data packet and a SYN-ACK; 40 packets, six of them HIGH; too many; too few; one retransmission.
     connections = {
         "sent": [1, 40, 40, 40, 40],
         "sent_high": [2, 8, 10, 5, 20],

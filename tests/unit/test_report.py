@@ -1,4 +1,4 @@
-"""The report stands alone, says what it was given, and can be read by everyone."""
+"""Tests of the report: self-contained, complete and accessible."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ def page() -> str:
 
 
 class Elements(HTMLParser):
-    """The elements of a page, with their attributes."""
+    """Elements of a page, with their attributes."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -58,12 +58,12 @@ class Elements(HTMLParser):
         self.found.append((tag, {name: value or "" for name, value in attrs}))
 
     def all(self, *attributes: str) -> list[str]:
-        """The values of attributes, whatever has them."""
+        """Returns the values of attributes of all elements."""
         return [has[name] for _, has in self.found for name in attributes if name in has]
 
 
 def text(page: str) -> str:
-    """What is read, with plain spaces."""
+    """Returns the visible text, with plain spaces."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", page.replace("\u00a0", " ")))
 
 
@@ -199,14 +199,14 @@ def test_the_commit_of_a_report_is_that_of_the_manifest() -> None:
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of #rrggbb (WCAG 2.2)."""
+    """Returns the relative luminance of #rrggbb (WCAG 2.2)."""
     parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two colours (WCAG 2.2)."""
+    """Returns the contrast ratio of two colours (WCAG 2.2)."""
     darker, lighter = sorted((luminance(one), luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 

@@ -1,4 +1,4 @@
-"""A recorded site is read as it was written, or refused in one line that says what is wrong with it."""
+"""Tests of recorded sites: a site reads as written, and errors are one line with the cause."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ IMAGE = fetched("http://img.example.org:8080/a.gif?x=1", BINARY)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A site of two responses."""
+    """Writes a site of two responses and returns its folder."""
     site.write(tmp_path / "site", [PAGE, IMAGE])
     return tmp_path / "site"
 
@@ -130,7 +130,7 @@ def test_what_can_have_no_address_behind_a_link_is_no_origin(url: str) -> None:
 
 
 def change(folder: Path, place: int, key: str, value: Any) -> None:
-    """Puts another value into a line of the index."""
+    """Replaces a value in a line of the index."""
     index = folder / site.INDEX
     lines = index.read_text().splitlines()
     line = json.loads(lines[place])
@@ -212,24 +212,24 @@ def refused(catnip: Run, folder: Path, *messages: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["replay", "SITE"], "COMMAND: there is none"),
-        (["replay", "SITE", "--rate", "5Mbit", "--"], "COMMAND: there is none"),
-        (["replay", "SITE", "--nat", "--", "true"], "--nat: names and servers are those of the site"),
-        (["replay", "SITE", "--resolver=8.8.8.8", "--", "true"], "--resolver=8.8.8.8: names and servers"),
+        (["replay", "SITE"], "COMMAND: missing"),
+        (["replay", "SITE", "--rate", "5Mbit", "--"], "COMMAND: missing"),
+        (["replay", "SITE", "--nat", "--", "true"], "--nat: cannot be used with a replay"),
+        (["replay", "SITE", "--resolver=8.8.8.8", "--", "true"], "--resolver=8.8.8.8: cannot be used"),
         (["replay", "--", "true"], "Missing argument 'SITE'"),
         (["pages", "SITE"], "Missing option '--link'"),
         (["pages", "SITE", "--link", "--rate 5Mbit"], "--link: --rate 5Mbit: expected NAME: OPTIONS"),
         (["pages", "SITE", "--link", "a: --seed 3"], "--link: a: --seed 3: --seed: each load has its own"),
         (["pages", "SITE", "--link", "a: 'x"], "--link: a: 'x: No closing quotation"),
-        (["pages", "SITE", "--link", "a:", "--link", "a:"], "--link: a: there are two of that name"),
-        (["pages", "SITE", "--link", "a:", "--", "curl"], "--: there is nothing to run but the browser"),
+        (["pages", "SITE", "--link", "a:", "--link", "a:"], "--link: a: duplicate name"),
+        (["pages", "SITE", "--link", "a:", "--", "curl"], "--: `catnip pages` does not take a command"),
         (["pages", "SITE", "--link", "a:", "--runs", "0"], "--runs: 0 is not"),
         (["pages", "SITE", "--link", "a:", "--longest", "0"], "--longest: 0.0 is not"),
         (["record", "SITE"], "SITE: SITE has a recorded site; name another folder, or say --overwrite"),
         (["record", "SITE/.."], "is there, and is no recorded site; name another folder"),
         (["record", "SITE/..", "--overwrite"], "is there, and is no recorded site; name another folder"),
         (["record", "new", "--port", "70000"], "--port: 70000 is not"),
-        (["record", "new", "--url", "https://a.test/", "--", "true"], "--url: there is a command, too"),
+        (["record", "new", "--url", "https://a.test/", "--", "true"], "--url: cannot be used with a command"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -1,4 +1,4 @@
-"""Intervals against numbers worked out by hand; t quantiles from a printed table."""
+"""Tests of intervals against numbers calculated by hand; t quantiles are from a printed table."""
 
 import math
 
@@ -77,7 +77,7 @@ def test_the_jackknife_of_a_mean_is_the_mean_with_its_t_interval() -> None:
 
 
 def test_pseudo_values_take_the_first_order_from_a_bias() -> None:
-    # The variance with n below the line is too small by a factor of (n - 1) / n.
+    # The variance with denominator n is too small by a factor of (n - 1) / n.
     values = np.array([1.0, 2.0, 4.0, 9.0])
     made = stats.pseudo_values(lambda runs: float(values[runs].var()), 4)
     assert made.mean() == approx(values.var(ddof=1))

@@ -1,10 +1,9 @@
-"""Nothing imports back: the files of a crate make no circle, nor do the modules of the Python package, and a
-crate uses only those of the layers below it.
+"""Tests of dependencies: no cycles among files or modules, and crates use only the layers below them.
 
-A file depends on the file that defines a name it uses; to declare a module, or to hand on a name by
-`pub use`, ties nothing. A file with modules of its own often says what they have in common, and then lists
-them. So to them, and to nobody else, it is two: below them its contract, which is what they import from it
-with all that this mentions; above them the rest.
+A file depends on the file that defines a name it uses; declarations of modules and re-exports by `pub use`
+are no dependencies. A file with submodules often defines what they have in common, and then lists them. For
+its submodules only, such a file counts as two parts: below them its contract, which consists of the
+definitions that they import and all that these mention; above them the rest.
 """
 
 import ast
@@ -69,7 +68,7 @@ def test_a_part_of_the_python_package_imports_only_those_of_the_layers_below_it(
 
 
 def part_of(module: str) -> str:
-    """The part of the package in which a module is."""
+    """Returns the part of the package that contains a module."""
     return ".".join(module.split(".")[1:2])
 
 
@@ -86,10 +85,10 @@ def test_a_crate_uses_those_of_the_layers_below_it() -> None:
 
 def test_unsafe_code_and_clocks_are_in_one_crate() -> None:
     for crate, folder in CRATES.items():
-        # clippy.toml disallows clocks; who reads one must say so.
+        # clippy.toml disallows clocks; code that reads one must allow it explicitly.
         code = "".join(path.read_text() for path in (folder / "src").rglob("*.rs"))
         assert crate == "linux" or "disallowed_methods" not in code, crate
-        # Python's module replaces the allocator, whose trait is unsafe.
+        # The Python module replaces the allocator, whose trait is unsafe.
         roots = [path.read_text() for path in ROOTS if path.is_relative_to(folder) and crate not in ("linux", "py")]
         assert all(re.search(r"^#!\[(forbid|deny)\(unsafe_code\)\]", root, re.MULTILINE) for root in roots), crate
 
@@ -100,7 +99,7 @@ def test_the_architecture_lists_the_crates_from_the_bottom_up() -> None:
 
 
 def circle(graph: Graph) -> str:
-    """One that the graph has, if any: file by file, with the names that tie one to the next."""
+    """Returns a cycle of the graph, if any: file by file, with the names that link one to the next."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -110,7 +109,7 @@ def circle(graph: Graph) -> str:
 
 
 def rust(first: Path) -> Graph:
-    """The files of the crate that begins with this one."""
+    """Returns the dependencies among the files of the crate with this root file."""
     graph: Graph = defaultdict(lambda: defaultdict(set))
     family = list(Module(first).family())
     ties = {module: module.ties(module.code, module.imports) for module in family}
@@ -128,7 +127,7 @@ def rust(first: Path) -> Graph:
 
 
 def python(package: Path) -> Graph:
-    """The modules of a package."""
+    """Returns the dependencies among the modules of a package."""
     graph: Graph = defaultdict(lambda: defaultdict(set))
     paths = {path.relative_to(package.parent).with_suffix(""): path for path in package.rglob("*.py")}
     files = {".".join(path.parts).removesuffix(".__init__"): file for path, file in paths.items()}
@@ -143,7 +142,7 @@ def python(package: Path) -> Graph:
 
 
 def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """All that is there when the module runs: what only those read who check types imports nothing."""
+    """Yields the syntax nodes that run with the module; imports for type checkers are left out."""
     for node in ast.iter_child_nodes(tree):
         if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             yield node
@@ -151,7 +150,7 @@ def executed(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 class Module:
-    """A file of Rust among the modules of its crate."""
+    """Rust file among the modules of its crate."""
 
     def __init__(self, path: Path, parent: Optional["Module"] = None) -> None:
         code = production(path.read_text())
@@ -179,7 +178,7 @@ class Module:
             yield from child.family()
 
     def find(self, path: Words) -> tuple["Module", str] | None:
-        """The file that defines what a path means here, and its name there; that of a whole file is empty."""
+        """Returns the file that defines a path, and the name there; the name of a whole file is empty."""
         first, rest = path[0], path[1:]
         near = {"crate": self.root, "self": self, "super": self.parent, **self.children}.get(first)
         if near and rest:
@@ -191,12 +190,12 @@ class Module:
         return (near, "") if near else None
 
     def ties(self, code: str, imports: set[Words]) -> set[tuple["Module", str]]:
-        """The names that some of its code takes from other files of its crate, each with its file."""
+        """Returns the names that some code takes from other files of its crate, each with its file."""
         paths = imports | {tuple(re.split(r"\s*::\s*", path)) for path in PATH.findall(code)}
         return {there for path in paths if (there := self.find(path)) and there[1] and there[0] is not self}
 
     def contract(self, wanted: set[str]) -> str:
-        """The definitions of these names, and of what they mention."""
+        """Returns the definitions of these names, and of the names that they mention."""
         text, rest = "", list(items(self.code))
         while chosen := [item for item in rest if defined(item) & wanted]:
             rest = [item for item in rest if item not in chosen]
@@ -206,7 +205,7 @@ class Module:
 
 
 def production(code: str) -> str:
-    """Rust without comments, texts and tests."""
+    """Returns Rust code without comments, texts and tests."""
     code = NO_CODE.sub("''", code)
     while "#[cfg(test)]" in code:
         before, _, after = code.partition("#[cfg(test)]")
@@ -215,7 +214,7 @@ def production(code: str) -> str:
 
 
 def leaves(tree: str) -> list[str]:
-    """The paths of a `use`, one by one."""
+    """Returns the paths of a `use`, one by one."""
     while group := re.search(r"([\w:]*)\{([^{}]*)\}", tree):
         inner = (group[1] + part.strip() for part in group[2].split(",") if part.strip())
         tree = tree.replace(group[0], ",".join(inner))
@@ -223,7 +222,7 @@ def leaves(tree: str) -> list[str]:
 
 
 def items(code: str) -> Iterator[str]:
-    """What stands at the top level of some Rust, one after the other."""
+    """Yields the top-level items of some Rust code in order."""
     depth = start = 0
     for end, char in enumerate(code, 1):
         depth += (char in "([{") - (char in ")]}")
@@ -233,7 +232,7 @@ def items(code: str) -> Iterator[str]:
 
 
 def defined(item: str) -> set[str]:
-    """What an item defines, a macro with its types; an implementation is a part of its type."""
+    """Returns the names defined by an item, a macro with its types; an implementation has its type's."""
     subject = IMPLEMENTATION.match(item)
     if subject and not DEFINITION.search(subject[0]):
         return {subject[1]}

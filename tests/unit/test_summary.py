@@ -1,4 +1,4 @@
-"""Summaries of small tables whose values can be seen, and of what the end of a run has cut short."""
+"""Tests of summaries of small tables, and of transfers cut short by the end of a run."""
 
 import math
 
@@ -74,13 +74,13 @@ TABLES = {"runs": RUNS, "groups": GROUPS, "transfers": TRANSFERS, "ports": PORTS
 
 
 def summarized(*variants: str, **tables: Table) -> dict[str, Summary]:
-    """Of these tables and of no rows in others."""
+    """Returns the summary of these tables, with no rows in the others."""
     nothing = {name: without_rows(table) for name, table in TABLES.items()}
     return summary.of_tables(nothing | {"runs": RUNS} | tables, variants or ("one", "two"), SEEDS)
 
 
 def waits(kind: str, seeds: list[int], times_s: list[float], numbers: list[int]) -> dict[str, Table]:
-    """A group whose users have waited so long."""
+    """Returns tables of a group whose users have waited for these times."""
     count = len(seeds)
     started = np.array([seeds.count(seed) for seed in SEEDS], dtype=np.uint64)
     groups = {**GROUPS, "kind": [kind] * 2, "started": started, "finished": started, "connections": started}
@@ -140,7 +140,7 @@ def test_every_link_is_told_whatever_its_name() -> None:
 
 
 def both(one: dict[str, Table], two: dict[str, Table]) -> dict[str, Table]:
-    """Tables of two variants."""
+    """Joins the tables of two variants."""
 
     def joined(name: str) -> Table:
         here, there = one[name], two[name]
@@ -174,14 +174,14 @@ def test_differences_are_paired_by_seed() -> None:
     made = summarized(**both({"groups": GROUPS, "transfers": TRANSFERS}, as_second(slow)))
     one, two = (made[name].groups["files"] for name in ("one", "two"))
     less = two.less(one)
-    # Seeds differ by a second from each other, and by half a second from themselves.
+    # Seeds differ by a second, variants by half a second with the same seed.
     assert (less["completed_s"].low, less["completed_s"].high) == approx((0.5, 0.5))
     assert less["goodput_mbps"].mean == 0
     assert one.means["completed_s"].low < 0
 
 
 def cut_short(seeds: list[int], times_s: list[float], is_over: list[bool]) -> dict[str, Table]:
-    """Transfers that have taken so long when they ended or the run did."""
+    """Returns tables of transfers with their times until their end or the end of the run."""
     over = np.array(is_over)
     tables = waits("transfers", seeds, times_s, list(range(len(seeds))))
     finished = [sum(over & (np.array(seeds) == seed)) for seed in SEEDS]
@@ -206,7 +206,7 @@ def test_the_restricted_mean_and_the_median_are_those_of_the_textbook() -> None:
 
 
 def test_what_a_run_cuts_short_turns_no_conclusion_round() -> None:
-    # The second variant is slower. Of the first, all is over by the end; of the second, only what was quick.
+    # The second variant is slower. All transfers of the first end in time, of the second only the fast ones.
     fast = cut_short([3, 3, 4, 4], [2, 3, 2.5, 3.5], [True] * 4)
     slow = cut_short([3, 3, 4, 4], [1, 5, 1.5, 5], [True, False, True, False])
     made = summarized(**both(fast, as_second(slow)))
@@ -215,7 +215,7 @@ def test_what_a_run_cuts_short_turns_no_conclusion_round() -> None:
     assert (two.finished, two.started, two.is_cut_short) == (2, 4, True)
     assert one.restricted_s is not None
     assert two.restricted_s is not None
-    # Of both something is known up to 5 s: of the first, that all is over before.
+    # Both variants have information up to 5 s: all transfers of the first end before.
     assert one.horizon_s == two.horizon_s == 5
     assert one.restricted_s.mean == approx((2 + 3 + 2.5 + 3.5) / 4)
     assert two.restricted_s.mean == approx((1 + 5 + 1.5 + 5) / 4)

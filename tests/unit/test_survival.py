@@ -1,4 +1,4 @@
-"""Times that are cut short, against a library that knows them, and intervals against what they promise."""
+"""Tests of censored times against SciPy, and of intervals against their coverage."""
 
 import math
 from itertools import product
@@ -17,7 +17,7 @@ RUNS = 4
 
 @pytest.fixture(params=range(100))
 def rows(request: pytest.FixtureRequest) -> tuple[Any, Any, Any]:
-    """Up to forty times, many of them alike, some not over, of four runs."""
+    """Returns up to forty times of four runs, many of them equal, some censored."""
     rng = np.random.default_rng(request.param)
     count = int(rng.integers(1, 41))
     waited = rng.integers(1, 10, count).astype(float)
@@ -47,7 +47,7 @@ def test_values_vary_around_what_they_estimate_as_the_interval_says(rows: tuple[
 
 
 def test_nineteen_of_twenty_intervals_of_a_quantile_hold_it() -> None:
-    # Runs of thirty exponential times each, stretched alike within a run: they are not independent.
+    # Runs of thirty exponential times each; a factor common to a run makes its times dependent.
     rng = np.random.default_rng(1)
     runs, each, tries = 12, 30, 400
     run = np.repeat(np.arange(runs), each).tolist()

@@ -1,4 +1,4 @@
-"""Whether context still matters: the pages of today, the cells, and what is made of their runs, by hand."""
+"""Tests of the value of context today: pages, cells, and quantities on hand-made runs."""
 
 import csv
 import itertools
@@ -69,7 +69,7 @@ def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finis
 
 
 def test_the_places_have_the_buffers_of_which_their_cells_speak() -> None:
-    # Rate times round trip by packets of 1500 bytes: 10 Mbit/s and 60 ms, 40 Mbit/s and 30 ms.
+    # Bandwidth-delay products in packets of 1500 bytes: 10 Mbit/s and 60 ms, 40 Mbit/s and 30 ms.
     assert [place.product for place in PLACES.values()] == [50, 100]
     for place in PLACES.values():
         text = Path(paths.scenario(place.scenario).path).read_text(encoding="utf-8")
@@ -122,7 +122,7 @@ def test_pages_count_by_when_they_begin_and_those_without_an_end_by_how_long_the
 
 
 def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result:
-    """A queue behind which the pages of each run took so long; those of the other servers twice as long."""
+    """Returns a queue's results with these page times per run; other servers' pages take twice as long."""
     waited = np.array([time for times in times_s.values() for time in times])
     run = np.array([run for run, times in times_s.items() for _ in times])
     none = np.full(len(times_s), math.nan)
@@ -131,7 +131,7 @@ def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result
 
 
 def known(cells: Mapping[str, Mapping[str, Result]]) -> Runs:
-    """Runs in which these cells of the ten pages are there."""
+    """Returns runs that already hold these cells of the ten pages."""
     with Progress(quiet=True) as progress:
         runs = Runs(False, 2, 1, progress)
     for name, queues in cells.items():
@@ -158,6 +158,6 @@ def test_a_change_has_the_spread_of_leaving_out_one_run() -> None:
     change = quantities.change_pct(
         known({BASE: {"DropTail": base, "RED": ours}}), "ten", BASE, "RED", "median"
     )
-    # Medians without each run: 1.75, 1.5, 1.25; pseudo values 1, 1.5, 2: a t-interval with two degrees.
+    # Medians without each run: 1.75, 1.5, 1.25; pseudo-values 1, 1.5, 2: a t-interval with two degrees.
     assert change.mean == pytest.approx(50)
     assert change.high - change.mean == pytest.approx(4.302653 * 50 / math.sqrt(3), rel=1e-6)

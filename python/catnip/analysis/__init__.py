@@ -1,1 +1,1 @@
-"""Numbers from tables: means, intervals, summaries, claims."""
+"""Statistics of tables: means, intervals, summaries, claims."""

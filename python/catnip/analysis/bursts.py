@@ -1,8 +1,8 @@
-"""Bursts after silence: transfers of the same one under two algorithms, by size and silence (CWV-S12).
+"""Bursts after idle periods: the same bursts under two algorithms, by size and idle period (CWV-S12).
 
-A burst is known by its seed, its connection and its first byte, which are the same in all variants of a
-scenario. Classes are lower bounds, so they nest: a burst of 50 KB after 8 s counts among those above 5 KB and
-1 s, too.
+A burst is identified by its seed, its connection and its first byte, which are equal in all variants of a
+scenario. Classes are lower bounds and therefore nested: a burst of 50 KB after 8 s also counts in the class
+above 5 KB and 1 s.
 """
 
 import math
@@ -23,47 +23,47 @@ Rows: TypeAlias = Mapping[str, NDArray[Any]]
 Lost: TypeAlias = Literal["retransmitted", "dropped"]
 
 SIZES_BYTES = (5_000, 10_000, 20_000, 40_000, 80_000)
-"""The paper's lower bounds of sizes."""
+"""Lower bounds of the paper's size classes."""
 IDLE_S = (1, 3, 5, 7, 10, 15)
-"""Its lower bounds of silences."""
+"""Lower bounds of the paper's classes of idle periods."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Bursts that two variants have in common, row by row the same one in both."""
+    """Bursts that two variants have in common; equal rows are the same burst."""
 
     reference: Rows
     other: Rows
     unpaired: int
-    """Bursts of either without the same one in the other: cut by the end of a run, or grown together."""
+    """Bursts of either variant without a counterpart: cut by the end of a run, or merged with others."""
 
     @property
     def gain_pct(self) -> Floats:
-        """By how much shorter each takes than under the reference: (Tr - Tc) / Tr, per cent."""
+        """Reduction of each transfer time against the reference, (Tr - Tc) / Tr, per cent."""
         taken = np.asarray(self.reference["time_s"], dtype=np.float64)
         return np.asarray(100 * (taken - self.other["time_s"]) / taken, dtype=np.float64)
 
     def within(self, size_bytes: float, idle_s: float) -> "Pairs":
-        """Those larger and after a longer silence than this, as the reference has measured them."""
+        """Returns the pairs above this size and idle period, as measured in the reference."""
         chosen = (self.reference["bytes"] > size_bytes) & (self.reference["idle_s"] > idle_s)
         return Pairs(_rows(self.reference, chosen), _rows(self.other, chosen), self.unpaired)
 
 
 @dataclass(frozen=True)
 class ClassResult:
-    """A class of bursts: those larger than a size after more than a silence."""
+    """Result of the bursts above a size and an idle period."""
 
     size_bytes: float
     idle_s: float
     bursts: int
     gain_pct: Interval
-    """Mean over all its bursts."""
+    """Mean gain of all bursts of the class."""
     loss_pct: tuple[Interval, Interval]
-    """Of the segments sent, how many were sent again: under the reference, under the other."""
+    """Segments retransmitted or dropped, of the segments sent: in the reference, in the other variant."""
 
 
 def pair(bursts: Table, reference: int, other: int, group: str | None = None) -> Pairs:
-    """The bursts of two variants of a table, by their numbers."""
+    """Returns the pairs of two variants of a table, which are given by their numbers."""
     sides = [measures.select(bursts, variant, group) for variant in (reference, other)]
     keys = [
         np.rec.fromarrays([rows[name] for name in ("seed", "connection", "first_byte")]) for rows in sides
@@ -76,7 +76,7 @@ def pair(bursts: Table, reference: int, other: int, group: str | None = None) ->
 
 
 def joined(parts: Sequence[Pairs]) -> Pairs:
-    """Those of several seeds as one."""
+    """Merges the pairs of several seeds."""
 
     def of(sides: Sequence[Rows]) -> Rows:
         return {key: np.concatenate([rows[key] for rows in sides]) for key in sides[0]}
@@ -92,7 +92,7 @@ def classes(
     idle_s: Sequence[float] = IDLE_S,
     lost: Lost = "retransmitted",
 ) -> Iterator[ClassResult]:
-    """Gain and loss of every class that has bursts."""
+    """Yields gain and loss of every class that has bursts."""
     for size, idle in product(sizes_bytes, idle_s):
         here = pairs.within(size, idle)
         count = len(here.reference["seed"])
@@ -102,10 +102,10 @@ def classes(
 
 
 def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
-    """The mean gain of all pairs, per cent.
+    """Returns the mean gain of all pairs, per cent.
 
-    Bursts of a run share its queues, so the interval is that over seeds, of which one with more bursts weighs
-    more. With one seed it is that of resampled bursts, as if they knew nothing of each other.
+    Bursts of a run share its queues, so the interval is over seeds, and a seed with more bursts has more
+    weight. With one seed, the interval is that of resampled bursts, treated as independent.
     """
     gains = {"seed": pairs.reference["seed"], "gain_pct": pairs.gain_pct}
     if not len(gains["seed"]):
@@ -116,7 +116,7 @@ def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
 
 
 def loss_pct(rows: Rows, seeds: Sequence[int], lost: Lost = "retransmitted") -> Interval:
-    """Segments of bursts that were sent again, or that the network dropped, per cent of those sent."""
+    """Returns the segments of bursts that were retransmitted or dropped, per cent of the segments sent."""
     return stats.ratio(measures.per_seed(rows, lost, seeds), measures.per_seed(rows, "sent", seeds)) * 100
 
 

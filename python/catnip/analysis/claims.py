@@ -1,4 +1,4 @@
-"""Claims: one published statement each, what came out here, and whether it is inside its band."""
+"""Claims: published statements with our values, acceptance bands and verdicts."""
 
 import hashlib
 import math
@@ -16,7 +16,7 @@ Value: TypeAlias = float | str | None
 Verdict: TypeAlias = Literal["pass", "fail", "deviation", "reported"]
 
 SETTLED_SEEDS = 30
-"""With fewer, a band is missed only if the whole interval lies outside of it."""
+"""Number of seeds below which a band is missed only if the whole interval lies outside of it."""
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "deviation", "fail", "reported")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -26,7 +26,7 @@ COLOURS: dict[Verdict, str] = {"pass": "green", "deviation": "yellow", "fail": "
 
 @dataclass(frozen=True)
 class Claim:
-    """A published statement; `oracle` is ns-2's value, `note` the anchor of a miss in docs/deviations.md."""
+    """Published statement; `oracle` is ns-2's value, `note` the anchor of a miss in docs/deviations.md."""
 
     id: str
     claim: str
@@ -42,28 +42,28 @@ class Claim:
 
     @property
     def anchor(self) -> str:
-        """Of its place in a report: the same as long as its sentence is, whatever else is claimed."""
+        """Anchor of the claim in a report; it depends on the id and the sentence only."""
         return f"{self.id}-{hashlib.sha256(self.claim.encode()).hexdigest()[:6]}"
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as JSON can hold them; a note only where there is one."""
+        """Returns the fields in a form that JSON can hold; a note only if there is one."""
         fields = {key: _finite(value) for key, value in asdict(self).items()}
         return fields if self.note else {key: fields[key] for key in fields if key != "note"}
 
     def cells(self) -> tuple[str, ...]:
-        """One printed cell for each of `COLUMNS`."""
+        """Returns one printed cell for each of `COLUMNS`."""
         others = (show(self.paper), show(self.oracle))
         return (self.id, self.claim, *others, self.ours_shown(), str(self.seeds), self.band, self.verdict)
 
     def ours_shown(self) -> str:
-        """Our value with its interval, if it has one."""
+        """Returns our value as text, with its interval if it has one."""
         if self.low is None or self.high is None:
             return show(self.ours)
         return _bracketed(self.ours, self.low, self.high)
 
 
 class Beside(TypedDict, total=False):
-    """What stands beside our value: others' values, and the anchor that explains a miss."""
+    """Optional fields of a claim: values of others, and the anchor that explains a miss."""
 
     paper: Value
     oracle: Value
@@ -74,44 +74,44 @@ class Beside(TypedDict, total=False):
 def within(
     id: str, claim: str, ours: Interval | float, low: float, high: float, **beside: Unpack[Beside]
 ) -> Claim:
-    """Passes if the mean lies in [low, high]."""
+    """Returns a claim that passes if the mean lies in [low, high]."""
     least, greatest = _reach(ours)
     return _judge(id, claim, ours, f"{show(low)} to {show(high)}", low <= greatest and least <= high, beside)
 
 
 def at_most(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Passes if the mean is at most the limit."""
+    """Returns a claim that passes if the mean is at most the limit."""
     return _judge(id, claim, ours, f"≤ {show(limit)}", _reach(ours)[0] <= limit, beside)
 
 
 def at_least(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Passes if the mean is at least the limit."""
+    """Returns a claim that passes if the mean is at least the limit."""
     return _judge(id, claim, ours, f"≥ {show(limit)}", _reach(ours)[1] >= limit, beside)
 
 
 def exactly(id: str, claim: str, ours: str, expected: str, **beside: Unpack[Beside]) -> Claim:
-    """Passes if both read the same: a sequence of bursts, a count."""
+    """Returns a claim that passes if both texts are equal: a sequence of bursts, a count."""
     return _judge(id, claim, ours, expected, ours == expected, beside)
 
 
 def reported(id: str, claim: str, ours: Interval | Value, **beside: Unpack[Beside]) -> Claim:
-    """States a value that nothing is demanded of."""
+    """Returns a claim that states a value without a band."""
     return _claim(id, claim, ours, "none", "reported", beside)
 
 
 def failed(claims: Iterable[Claim]) -> list[Claim]:
-    """Those outside their band without a documented reason."""
+    """Returns the claims outside their band without a documented reason."""
     return [claim for claim in claims if claim.verdict == "fail"]
 
 
 def tally(claims: Iterable[Claim]) -> dict[Verdict, int]:
-    """How often each verdict was given."""
+    """Returns the number of claims with each verdict."""
     counts = Counter(claim.verdict for claim in claims)
     return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
 
 def table(claims: Sequence[Claim]) -> Table:
-    """The claims for a terminal."""
+    """Returns the claims as a table for a terminal."""
     shown = Table(*COLUMNS, header_style="bold", pad_edge=False)
     for claim in claims:
         *cells, verdict = claim.cells()
@@ -120,7 +120,7 @@ def table(claims: Sequence[Claim]) -> Table:
 
 
 def markdown(claims: Sequence[Claim], deviations: str | None) -> str:
-    """The claims as a Markdown table; `deviations` is the path to docs/deviations.md, if there is one."""
+    """Returns the claims as a Markdown table; `deviations` is the path to docs/deviations.md, if any."""
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     for claim in claims:
         *cells, verdict = (cell.replace("|", "\\|") for cell in claim.cells())
@@ -130,7 +130,7 @@ def markdown(claims: Sequence[Claim], deviations: str | None) -> str:
 
 
 def show(value: Value) -> str:
-    """Three significant digits; a power of ten only for what is nearly nothing."""
+    """Formats a value with three significant digits; a value below 1e-4 as a multiple of a power of ten."""
     if value is None:
         return "–"
     if isinstance(value, str):
@@ -146,7 +146,7 @@ def show(value: Value) -> str:
 
 
 def show_interval(value: Interval) -> str:
-    """A mean with its interval in brackets."""
+    """Formats a mean with its interval in brackets."""
     return _bracketed(value.mean, value.low, value.high)
 
 
@@ -157,7 +157,10 @@ def _bracketed(middle: Value, low: float, high: float) -> str:
 def _judge(
     id: str, claim: str, ours: Interval | float | str, band: str, holds: bool, beside: Beside
 ) -> Claim:
-    """A note turns a miss into a known deviation, as far as it goes; beside a pass it would only confuse."""
+    """Returns a claim with its verdict.
+
+    A note turns a miss into a known deviation if it explains the value; a claim that passes has no note.
+    """
     if holds:
         return _claim(id, claim, ours, band, "pass", {**beside, "note": ""})
     if beside.get("note") and _explained(ours, beside.get("explains")):
@@ -191,7 +194,7 @@ def _claim(id: str, claim: str, ours: Interval | Value, band: str, verdict: Verd
 
 
 def _reach(ours: Interval | float) -> tuple[float, float]:
-    """What is held against a band: the mean, or after few seeds the whole interval that may hold it."""
+    """Returns the range to compare with a band: the mean or, with few seeds, the whole interval."""
     if not isinstance(ours, Interval):
         return ours, ours
     if ours.n >= SETTLED_SEEDS or math.isnan(ours.low):

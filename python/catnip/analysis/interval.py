@@ -1,4 +1,4 @@
-"""A mean with its confidence interval; apart from `stats`, whose libraries are slow to load."""
+"""Mean with confidence interval; separate from `stats`, whose libraries load slowly."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its confidence interval; the bounds are NaN where one value alone cannot give them."""
+    """Mean and its confidence interval; the bounds are NaN for a single value."""
 
     mean: float
     low: float
@@ -17,7 +17,7 @@ class Interval:
         return format(self)
 
     def __format__(self, sign: str) -> str:
-        """With the sign in any case if `sign` is `+`. An end that is not known is left open."""
+        """Formats the interval, always with the sign if `sign` is `+`; an unknown bound is shown as `…`."""
         half = (self.high - self.low) / 2
         mean = f"{self.mean:{sign}.3f}"
         if math.isnan(half):
@@ -28,6 +28,6 @@ class Interval:
         return f"{mean} ({low} to {high})"
 
     def __mul__(self, factor: float) -> "Interval":
-        """The same quantity in another unit."""
+        """Returns the same quantity in another unit."""
         low, high = sorted((self.low * factor, self.high * factor))
         return Interval(self.mean * factor, low, high, self.n)

@@ -1,4 +1,4 @@
-"""The quantities that the papers report, one value per seed, from the tables of a run."""
+"""Quantities that the papers report, one value per seed, from the tables of a run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ def page_times(
     statistic: Statistic = np.mean,
     group: str | None = None,
 ) -> Floats:
-    """A statistic of each page's times: one row per seed, one column per page in order of its number."""
+    """Returns a statistic of each page's times: one row per seed, one column per page number."""
     rows = select(pages, variant, group)
     numbers = np.unique(rows["page"])
     cells = [
@@ -31,19 +31,19 @@ def page_times(
 
 
 def deviation(values: NDArray[Any]) -> float:
-    """The sample standard deviation."""
+    """Returns the sample standard deviation."""
     return float(values.std(ddof=1))
 
 
 def most_at_a_time(start_s: Floats, end_s: Floats) -> int:
-    """How many last at the same time at most; one that ends makes room for the next at the same instant."""
-    # An end may be the sum of two times, right to some nanoseconds.
+    """Returns the largest number of concurrent intervals; one may begin at the instant another ends."""
+    # An end may be the sum of two times, accurate to some nanoseconds.
     return max(int(((start_s <= at) & (end_s > at + 1e-8)).sum()) for at in start_s)
 
 
 @dataclass(frozen=True)
 class PortLoss:
-    """What a port saw and dropped, as fractions of the packets that arrived; one value per seed."""
+    """Losses and share of HIGH packets at a port, as fractions of the packets that arrived, per seed."""
 
     loss: Floats
     high_share: Floats
@@ -52,13 +52,13 @@ class PortLoss:
 
 
 def port_loss(ports: Table, variant: int, seeds: Sequence[int], port: str = "bottleneck") -> PortLoss:
-    """Losses at a port by priority; a fraction of nothing is 0."""
+    """Returns the losses at a port by priority; a fraction of zero packets is 0."""
     rows = select(ports, variant)
     return loss_of({key: values[rows["port"] == port] for key, values in rows.items()}, seeds)
 
 
 def loss_of(port: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> PortLoss:
-    """The same of the rows of one port."""
+    """Returns the losses by priority from the rows of one port."""
     high, med, low, high_gone, med_gone, low_gone = (
         per_seed(port, f"{what}_{priority}", seeds)
         for what in ("arrived", "dropped")
@@ -73,7 +73,7 @@ def loss_of(port: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> PortLoss:
 
 
 def sender_loss(connections: Table, variant: int, seeds: Sequence[int], group: str | None = None) -> Floats:
-    """Data packets dropped anywhere over data packets sent, retransmissions included."""
+    """Returns data packets dropped on any link over data packets sent, retransmissions included."""
     rows = select(connections, variant, group)
     return _fraction(per_seed(rows, "dropped", seeds), per_seed(rows, "sent", seeds))
 
@@ -81,11 +81,11 @@ def sender_loss(connections: Table, variant: int, seeds: Sequence[int], group: s
 def per_seed(
     rows: Mapping[str, NDArray[Any]], key: str, seeds: Sequence[int], statistic: Statistic = np.sum
 ) -> Floats:
-    """The sum, or the mean, of a column for each seed."""
+    """Returns the sum, or another statistic, of a column for each seed."""
     values, of_seed = rows[key], rows["seed"]
     rows_per_seed = len(values) // len(seeds)
     if rows_per_seed and np.array_equal(of_seed, np.repeat(seeds, rows_per_seed)):
-        # As many rows for each, in order: one step instead of one per seed.
+        # Equal numbers of rows per seed, in order: one vectorized step instead of one per seed.
         made = statistic(values.reshape(len(seeds), rows_per_seed), axis=1)
         return np.asarray(made, dtype=np.float64)
     order = np.argsort(of_seed, kind="stable")
@@ -96,7 +96,7 @@ def per_seed(
 
 
 def select(table: Table, variant: int, group: str | None = None) -> dict[str, NDArray[Any]]:
-    """The rows of one variant, and of one group of hosts, of what was over before the run was."""
+    """Returns the rows of one variant, and of one traffic group, that were complete before the run ended."""
     columns = _arrays(table)
     chosen = columns["variant"] == variant
     for end in ("time_s", "acked_s"):
@@ -115,7 +115,7 @@ def _arrays(table: Table) -> dict[str, NDArray[Any]]:
 
 
 def by_variant(table: Table, variants: int) -> list[dict[str, NDArray[Any]]]:
-    """All rows of each variant, in their order. Finding all at once takes no longer than finding one."""
+    """Returns all rows of each variant, in their order; faster than one selection per variant."""
     columns = _arrays(table)
     order = np.argsort(columns["variant"], kind="stable")
     bounds = np.searchsorted(columns["variant"][order], np.arange(1, variants))

@@ -1,4 +1,4 @@
-"""Means of values with a heavy tail; apart from `stats` because the library behind it is slow to load."""
+"""Bootstrap means of heavy-tailed values; separate from `stats` because SciPy's statistics load slowly."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,11 +9,10 @@ from catnip.analysis.interval import Interval
 
 
 def mean(values: ArrayLike, confidence: float = 0.95, resamples: int = 2000) -> Interval:
-    """The mean of independent values, whose interval is that of resampled means.
+    """Returns the mean of independent values with a bootstrap interval.
 
-    It is bias-corrected and accelerated (Efron, 1987): where a few values carry much of the mean, a
-    t-interval is too short above. Resampling has a seed of its own, so the interval is as repeatable as the
-    values.
+    The interval is bias-corrected and accelerated (Efron, 1987): where a few values carry much of the mean, a
+    t-interval is too short above. Resampling has a fixed seed, so equal values give equal intervals.
     """
     sample = np.asarray(values, dtype=np.float64)
     if np.ptp(sample) == 0:

@@ -1,4 +1,4 @@
-"""Means over seeds with the interval that such few values allow."""
+"""Means over seeds, with confidence intervals for small samples."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,45 +11,47 @@ from catnip import _core
 from catnip.analysis.interval import Interval
 
 Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
-"""Of some runs, which it is told by their numbers from 0."""
+"""Statistic of some runs, which are given by their numbers from 0."""
 
 
 def mean(values: ArrayLike, confidence: float = 0.95) -> Interval:
-    """The mean of independent values, one per seed, with its t-interval."""
+    """Returns the mean of independent values, one per seed, with its t-interval."""
     sample = _sample(values)
     return _around(float(sample.mean()), sample, confidence)
 
 
 def paired_difference(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interval:
-    """The mean of left - right, seed by seed: what both sides share cancels out."""
+    """Returns the mean of left - right, paired by seed, so that common variation cancels out."""
     a, b = _pair(left, right)
     return mean(a - b, confidence)
 
 
 def ratio(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interval:
-    """mean(left) / mean(right) of values paired by seed.
+    """Returns mean(left) / mean(right) of values paired by seed.
 
-    The interval is that of the ratio estimator: to first order, the ratio varies like the mean of
-    (left - ratio * right) / mean(right).
+    The interval is that of the ratio estimator: to first order, the ratio varies like the mean of (left -
+    ratio * right) / mean(right).
     """
     a, b = _pair(left, right)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a ratio to nothing is infinite or NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # a ratio to zero is infinite or NaN
         quotient = float(a.mean() / b.mean())
         return _around(quotient, (a - quotient * b) / b.mean(), confidence)
 
 
 def jackknife(statistic: Statistic, runs: int, confidence: float = 0.95) -> Interval:
-    """A statistic of all runs together, with the interval that leaving out one at a time gives.
+    """Returns a statistic of all runs together, with the interval from leaving out one run at a time.
 
-    For what is no mean of one value per run, as a quantile of all their times is not.
+    Use the jackknife for statistics that are not a mean of one value per run, such as a quantile of all
+    times.
     """
     return _around(statistic(np.arange(runs)), pseudo_values(statistic, runs), confidence)
 
 
 def pseudo_values(statistic: Statistic, runs: int) -> NDArray[np.float64]:
-    """What each run adds to a statistic of all (Tukey's jackknife: Miller, Biometrika 61, 1974).
+    """Returns the contribution of each run to a statistic of all runs.
 
-    Their mean is the statistic without its bias of first order.
+    The contributions are those of Tukey's jackknife (Miller, Biometrika 61, 1974). Their mean is the
+    statistic without its first-order bias.
     """
     every = np.arange(runs)
     whole = statistic(every)

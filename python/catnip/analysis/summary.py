@@ -1,4 +1,4 @@
-"""What a reader asks first of any run: how its transfers fared, by traffic group, and what its links did."""
+"""Summary of any run: transfers by traffic group, and the load of the links."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,40 +14,41 @@ if TYPE_CHECKING:
     from catnip.store.runs import Progress
 
 TABLES: Mapping[str, Sequence[str]] = _core.SUMMARY_TABLES
-"""Tables that a summary takes, and what of them."""
+"""Tables and their columns from which a summary is made."""
 QUANTILES: Sequence[str] = _core.QUANTILES
-"""Measures that are told where there are enough transfers that some take longer."""
+"""Quantiles among the measures; present if enough transfers take longer."""
 Read: TypeAlias = Callable[[str, int], Mapping[str, Column]]
-"""Columns of the rows of a table that a variant has, by its number."""
+"""Function that returns columns of the rows of a table for the variant with a number."""
 
 
 @dataclass(frozen=True)
 class OfGroup:
-    """The transfers of a traffic group over all seeds: pages, keystrokes, or connections."""
+    """Transfers of a traffic group over all seeds: pages, keystrokes, or connections."""
 
     kind: str
-    """What they are: `pages`, `keystrokes` or `transfers`."""
+    """Kind of the transfers: `pages`, `keystrokes` or `transfers`."""
     started: int
     finished: int
-    """Before the end of the run. Times are those of these; where others are missing, the longest are."""
+    """Transfers finished before the end of the run. Times are of these only; missing ones are the longest."""
     means: Mapping[str, Interval]
-    """Of finished ones, by measure; quantiles, where it is known how many take longer; and rates."""
+    """Means of finished transfers, by measure; quantiles, if enough transfers take longer; and rates."""
     restricted_s: Interval | None = None
-    """The mean of what a transfer takes or `horizon_s`, whichever is less, by Kaplan and Meier: what is known
-    of those that have not finished counts, too. None where all have finished in all variants."""
+    """Restricted mean: the mean of the transfer time or `horizon_s`, whichever is less, by Kaplan and Meier.
+    Transfers that have not finished count with their known duration. None if all have finished in all
+    variants."""
     horizon_s: float = math.nan
     curve: tuple[Sequence[float], Sequence[float]] = field(default=((), ()), repr=False)
-    """Times, ascending, and the share of transfers that take longer than each: enough for a drawing."""
+    """Times, ascending, and the share of transfers that take longer than each; sufficient for a drawing."""
     values: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
-    """By measure, values that vary with the seeds and have its mean: one for each, or for a block of them."""
+    """Values by measure, one for each seed or for each block of seeds; their mean is that of the measure."""
 
     @property
     def is_cut_short(self) -> bool:
-        """The end of the run has kept some from finishing."""
+        """True if the end of the run kept some transfers from finishing."""
         return self.finished < self.started
 
     def less(self, other: "OfGroup") -> dict[str, Interval]:
-        """By measure, how much more this is than the other, seed by seed."""
+        """Returns the difference to another group (this less the other), by measure and paired by seed."""
         both = (key for key in self.values if key in other.values)
         paired = {key: _core.paired_difference(self.values[key], other.values[key]) for key in both}
         return {key: Interval(*difference) for key, difference in paired.items() if difference is not None}
@@ -55,16 +56,16 @@ class OfGroup:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of one variant over its seeds."""
+    """Summary of one variant over its seeds."""
 
     groups: Mapping[str, OfGroup]
     links: Mapping[str, Mapping[str, Interval]]
-    """By port, that is, by link and direction."""
+    """Measures by port, that is, by link and direction."""
     hops: int
-    """Packets times the links that they have crossed."""
+    """Packet-hops: packets times the links that they have crossed."""
 
     def counts(self) -> tuple[int, int]:
-        """Transfers finished and started, of all groups."""
+        """Returns the numbers of transfers finished and started, of all groups."""
         groups = self.groups.values()
         return sum(group.finished for group in groups), sum(group.started for group in groups)
 
@@ -76,7 +77,7 @@ def of_runs(
     threads: int = 0,
     progress: "Progress | None" = None,
 ) -> dict[str, Summary]:
-    """Does all runs, of which nothing is kept but this. Raises InputError."""
+    """Executes all runs and keeps only their summaries. Raises InputError."""
     made = _core.summarize_runs(scenario, list(variants), list(seeds), threads, progress)
     return _by_name(variants, made)
 
@@ -84,13 +85,13 @@ def of_runs(
 def of_tables(
     tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
 ) -> dict[str, Summary]:
-    """Of whole tables, whose rows are in the order of variants."""
+    """Returns the summaries of whole tables, whose rows are in the order of variants."""
     needed = {name: {key: tables[name][key] for key in columns} for name, columns in TABLES.items()}
     return _by_name(variants, _core.summarize_tables(needed, len(variants), list(seeds)))
 
 
 def summarize(read: Read, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Summary]:
-    """Each variant's groups and links; the seeds ascend. No more rows are in memory than one variant has."""
+    """Returns the summary of each variant; the seeds ascend. Memory holds rows of one variant at a time."""
     return _by_name(variants, _core.summarize(read, len(variants), list(seeds)))
 
 

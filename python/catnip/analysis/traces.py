@@ -13,7 +13,7 @@ FIELDS = ("time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size")
 
 
 def rows(events: Table) -> Iterator[dict[str, Any]]:
-    """One dictionary per event; None where an event has no such value.
+    """Yields one dictionary per event; None for a value that the event does not have.
 
     A timeout belongs to no packet, and the end of a transfer has only a time.
     """
@@ -33,7 +33,7 @@ def rows(events: Table) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(file: TextIO, events: Table) -> None:
-    """The rows as CSV: times to the microsecond, windows in packets, blanks for what is not there."""
+    """Writes the rows as CSV: times to the microsecond, windows in packets, blanks for missing values."""
     writer = csv.DictWriter(file, FIELDS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in rows(events):
@@ -42,7 +42,7 @@ def write_csv(file: TextIO, events: Table) -> None:
 
 
 def outline(events: Table) -> dict[str, int | float | None]:
-    """How a transfer went, in a few numbers."""
+    """Returns the completion time of a transfer and the counts of its packets and timeouts."""
     kinds = list(events["event"])
     seqs = [int(seq) for seq, kind in zip(events["seq"], kinds, strict=True) if kind == "send"]
     times = [float(time) for time, kind in zip(events["time_s"], kinds, strict=True) if kind == "done"]
@@ -56,7 +56,7 @@ def outline(events: Table) -> dict[str, int | float | None]:
 
 
 def connections_outline(connections: Table) -> dict[str, float]:
-    """What a trace of connections offers, in a few numbers; the rate is that of the responses."""
+    """Returns the totals of a trace of connections; the rate is that of the responses."""
     starts = np.asarray(connections["start_us"], dtype=np.float64)
     said = {end: int(np.sum(np.asarray(connections[f"{end}_bytes"]))) for end in ("initiator", "acceptor")}
     over_s = float(np.ptp(starts)) / 1e6

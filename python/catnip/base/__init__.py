@@ -1,1 +1,1 @@
-"""What all other packages rest on: paths, programs, optional libraries, messages to a person."""
+"""Foundation of all other packages: paths, programs, optional libraries, messages on the terminal."""

@@ -1,4 +1,4 @@
-"""What a plain install leaves out: the libraries that draw, make reports, write tables, and replay sites."""
+"""Optional libraries, which a plain install leaves out: drawing, reports, Parquet tables, replay of sites."""
 
 from importlib.util import find_spec
 
@@ -13,18 +13,18 @@ EXTRAS = {
     "pyarrow": "parquet",
     "pyroute2": "replay",
 }
-"""The extra of pyproject.toml that brings a library."""
+"""Extra of pyproject.toml that installs a library, by the library's import name."""
 CALLED = {"dns": "dnspython"}
-"""Libraries that are installed by another name than they are used by."""
+"""Distribution names of libraries whose import name differs."""
 
 
 def need(what: str, *libraries: str) -> None:
-    """Refuses what a library is missing for, before the long work and without loading it."""
+    """Raises InputError if a library is missing, before long work and without loading the library."""
     for library in libraries:
         if find_spec(library) is None:
             raise InputError(missing(what, library))
 
 
 def missing(what: str, library: str) -> str:
-    """What to do about it."""
+    """Returns the error message for a missing library, with the command that installs it."""
     return f"{what}: needs {CALLED.get(library, library)}: pip install '{DISTRIBUTION}[{EXTRAS[library]}]'"

@@ -1,4 +1,4 @@
-"""Where things are: the package holds all that its commands read, and it may stand in a checkout."""
+"""Paths of the files that commands read; all of them are in the package, which may stand in a checkout."""
 
 import os
 import sys
@@ -12,30 +12,33 @@ from catnip._core import InputError, Scenario, outline
 PACKAGE = Path(__file__).resolve().parents[1]
 PAPERS = PACKAGE / "papers"
 MEASURED = PACKAGE / "measured"
-"""What tests of single components keep."""
+"""Results recorded by tests of single components."""
 REFERENCE = PACKAGE / "reference"
-"""The measured and worked out numbers that belong to no paper alone."""
+"""Measured and computed reference values that do not belong to a single paper."""
 
 
 def checkout() -> Path | None:
-    """The sources around the package, unless it is an installed copy."""
+    """Returns the source tree around the package; None for an installed copy."""
     root = PACKAGE.parents[1]
     return root if (root / "crates").is_dir() else None
 
 
 def deviations() -> Path:
-    """The reasons of claims that miss their bands, a section each; an installed copy has no such file."""
+    """Returns the path of docs/deviations.md, with a section of reasons per claim that misses its band.
+
+    An installed copy has no such file.
+    """
     return PACKAGE.parents[1] / "docs" / "deviations.md"
 
 
 def tables() -> list[Path]:
-    """The tables of the papers: what they print, and what others measured for them."""
+    """Returns the reference tables of the papers: printed values, and measurements by others."""
     return sorted(PAPERS.glob("*/reference/*.csv"))
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What a list says of a scenario file."""
+    """Entry of a scenario file in a list."""
 
     path: str
     id: str
@@ -45,12 +48,12 @@ class Outline:
 
 
 def outlines() -> list[Outline]:
-    """The outline of every scenario, in the order of their file names; what variants do is not checked."""
+    """Returns the outline of every scenario, in the order of file names; the variants are not checked."""
     return [Outline(str(path), *outline(str(path))) for path in scenario_files()]
 
 
 def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
-    """A scenario by path, by file name without ending, by id, or from standard input; with changed keys."""
+    """Returns a scenario by path, file name without suffix, id or `-` (standard input); with changed keys."""
     if name == "-":
         return Scenario.parse(name, _standard_input(), changes)
     if is_path(name):
@@ -71,7 +74,7 @@ def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
 
 
 def _standard_input() -> str:
-    """Its text. Files that it names are beside the working directory."""
+    """Returns the text of standard input; files that it names are relative to the working directory."""
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
@@ -79,16 +82,16 @@ def _standard_input() -> str:
 
 
 def is_path(name: str) -> bool:
-    """Does a scenario's name lead to its file by itself?"""
+    """Returns true if the name of a scenario is a path."""
     return name.endswith(".toml") or os.sep in name
 
 
 def scenario_file(name: str) -> Path | None:
-    """The scenario with this file name, without ending."""
+    """Returns the path of the scenario with this file name, without suffix; None if there is none."""
     return next((path for path in scenario_files() if path.stem == name), None)
 
 
 def scenario_files() -> list[Path]:
-    """Those of no paper and those of the papers, by name."""
+    """Returns the paths of all scenarios, those of papers included, in the order of file names."""
     found = [*(PACKAGE / "scenarios").glob("*.toml"), *PAPERS.glob("*/scenarios/*.toml")]
     return sorted(found, key=lambda path: path.name)

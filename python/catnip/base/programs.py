@@ -1,4 +1,4 @@
-"""Locations of the emulator and the agent, and what this machine lacks for them."""
+"""Locations of the emulator and the agent, and their requirements that this machine lacks."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from catnip.base.extras import DISTRIBUTION
 PROGRAM = "catnip-emu"
 AGENT = "catnip-agent"
 CALLED = "catnip"
-"""The name under which it is started, so that its help and its errors say it."""
+"""Name under which the program is started, which its help and errors show."""
 MADE_BY = {
     PROGRAM: "`make build` makes it",
     AGENT: "`make build` makes it where clang, libelf-dev and zlib1g-dev are installed",
@@ -23,9 +23,10 @@ MADE_BY = {
 
 
 def program(name: str = PROGRAM) -> Path:
-    """The emulator, or the agent.
+    """Returns the path of the emulator or the agent.
 
-    That which $CATNIP_EMU or $CATNIP_AGENT names, else beside Python, of the wheel, of the checkout, on PATH.
+    $CATNIP_EMU or $CATNIP_AGENT has precedence; next come the folder of the Python interpreter, the wheel,
+    the checkout and PATH.
     """
     variable = name.upper().replace("-", "_")
     if named := os.environ.get(variable):
@@ -42,7 +43,7 @@ def program(name: str = PROGRAM) -> Path:
 
 
 def _installed(name: str) -> Path | None:
-    """Where the wheel of this package has put it."""
+    """Returns the path of a program that the wheel of this package has installed."""
     try:
         files = metadata.files(DISTRIBUTION) or ()
     except metadata.PackageNotFoundError:
@@ -51,7 +52,7 @@ def _installed(name: str) -> Path | None:
 
 
 def cannot_emulate() -> str | None:
-    """Why there is no emulated link on this machine; None if there can be one."""
+    """Returns the reason why this machine cannot emulate a link; None if it can."""
     try:
         program()
     except InputError as error:
@@ -62,7 +63,7 @@ def cannot_emulate() -> str | None:
 
 
 def cannot_control() -> str | None:
-    """Why no kernel behind an emulated link can be told how to control congestion; None if it can."""
+    """Returns the reason why the congestion control behind an emulated link cannot be set; None if it can."""
     if missing := cannot_emulate():
         return missing
     if os.geteuid() != 0:
@@ -71,7 +72,7 @@ def cannot_control() -> str | None:
 
 
 def cannot_mark() -> str | None:
-    """Why no agent can run on this machine; None if one can."""
+    """Returns the reason why no agent can run on this machine; None if one can."""
     try:
         agent = program(AGENT)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""How far long work is, for a person who waits."""
+"""Progress of long work, shown on the terminal."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,14 +14,14 @@ Made = TypeVar("Made")
 
 
 class Progress:
-    """Progress bars on stderr; silent when asked to be, and when stderr is not a terminal."""
+    """Progress bars on stderr; hidden if `quiet` is set or stderr is not a terminal."""
 
     def __init__(self, quiet: bool = False) -> None:
         is_seen = not quiet and loudness() is not Loudness.QUIET and sys.stderr.isatty()
         self._bars = _bars() if is_seen else None
 
     def task(self, label: str) -> Callable[[int, int], None]:
-        """A new bar; what it returns is told (done, total) and fits `Scenario.run(progress=...)`."""
+        """Adds a bar; returns its callback for (done, total), which fits `Scenario.run(progress=...)`."""
         note(label)
         if (bars := self._bars) is None:
             return lambda _done, _total: None
@@ -41,7 +41,7 @@ class Progress:
 
 
 def _bars() -> "Bars":
-    """Bars on stderr. Their library is loaded only where they are seen."""
+    """Returns bars on stderr; loads their library only where they are shown."""
     from rich import progress  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
@@ -59,8 +59,11 @@ def _bars() -> "Bars":
 def side_by_side(
     jobs: Sequence[Callable[[], Made]], at_once: int, told: Callable[[int, int], None]
 ) -> list[Made]:
-    """What each job makes, in their order; so many of them wait for something else at once."""
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- a run has its threads in Rust
+    """Runs jobs that mostly wait, `at_once` of them at a time; returns their results in order.
+
+    `told` is called with the number of finished jobs and the total.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- simulations use threads of Rust
 
     told(0, len(jobs))
     done = 0

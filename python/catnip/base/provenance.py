@@ -1,4 +1,4 @@
-"""Where results come from: what was typed, and in which state the sources were."""
+"""Provenance of results: the command line and the state of the sources."""
 
 import shlex
 import subprocess
@@ -8,18 +8,19 @@ from functools import partial
 from catnip.base import paths
 
 WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
-"""Files in the checkout that come of runs, as git leaves them out."""
+"""Patterns by which git leaves out files of the checkout that runs generate."""
 
 
 def command_line() -> str:
-    """What was typed to start this program."""
+    """Returns the command line that started this program."""
     return shlex.join(["catnip", *sys.argv[1:]])
 
 
 def commit() -> str | None:
-    """Of the checkout that the package is in, if it is in one; `+` behind it says that files were changed.
+    """Returns the commit of the checkout around the package, if any; a trailing `+` marks changed files.
 
-    What reproductions write does not count: no run reads it, and every second report would have the mark.
+    Files that reproductions write do not count as changes: no run reads them, and otherwise every second
+    report would have the mark.
     """
     root = paths.checkout()
     if root is None or not (root / ".git").exists():

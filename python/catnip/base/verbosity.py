@@ -1,4 +1,4 @@
-"""How much a command says on stderr beside errors, and what is done when, for one who asks."""
+"""Verbosity of a command on stderr, and timed messages about its progress."""
 
 from enum import Enum
 from time import perf_counter
@@ -9,7 +9,7 @@ _KEY = "catnip.base.verbosity"
 
 
 class Loudness(Enum):
-    """What a command says on stderr beside errors."""
+    """Amount of messages on stderr in addition to errors."""
 
     QUIET = "quiet"
     USUAL = "usual"
@@ -17,17 +17,17 @@ class Loudness(Enum):
 
 
 def speak(context: click.Context, loudness: Loudness) -> None:
-    """From now on the command of this context is so loud; its time begins."""
+    """Sets the verbosity of the command of this context and starts its clock."""
     context.meta[_KEY] = loudness, perf_counter()
 
 
 def loudness() -> Loudness:
-    """Of the command that runs."""
+    """Returns the verbosity of the running command."""
     return _spoken()[0]
 
 
 def note(what: str) -> None:
-    """Says what is done, behind the seconds since the command began, if --verbose asks for it."""
+    """Prints a message, after the seconds since the command began, if --verbose is set."""
     of, began_s = _spoken()
     if of is Loudness.VERBOSE:
         click.echo(f"{perf_counter() - began_s:8.3f} s  {what}", err=True)

@@ -1,6 +1,6 @@
-"""The command line. Whatever the user got wrong ends in one line on stderr and exit code 2.
+"""Command line interface. Invalid input is reported in one line on stderr, with exit code 2.
 
-What a command needs is imported when it is used, so that help and completion are there at once.
+Modules of commands are imported on use, so that help and completion start fast.
 """
 
 import os
@@ -18,25 +18,25 @@ from catnip.base import extras
 from catnip.cli.options import BAD_INPUT, INTERRUPTED, told_exit_codes
 
 COMMANDS = {
-    "agent": ("emulation", "Mark what this host sends, by programs in its kernel."),
-    "check": ("files", "Read scenario FILEs and tell what is in them, or what is wrong with them."),
-    "emulate": ("real_time", "Run a scenario in real time, with real programs at some of its nodes."),
-    "har": ("recordings", "Read a HAR 1.2, as browsers export it, and tell what it says of each page."),
-    "link": ("emulation", "Run a command behind one emulated link."),
-    "list": ("scenarios", "List the scenarios, all that scenarios name, and the tables of results."),
-    "model": ("models", "Predict a transfer's time with every model, beside simulations of it."),
-    "new": ("files", "Write a small scenario that runs, to begin with."),
-    "pages": ("sites", "Time a recorded SITE's pages in a browser, behind one link and behind another."),
-    "record": ("sites", "Record what a browser or any other command fetches, as a SITE to replay."),
-    "replay": ("sites", "Run a command that finds a recorded SITE, with all its servers, behind a link."),
-    "reproduce": ("papers", "Reproduce the experiments of a PAPER and judge its claims."),
-    "router": ("emulation", "Shape what passes between two network interfaces."),
-    "run": ("scenarios", "Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows."),
+    "agent": ("emulation", "Mark the packets that this host sends, with programs in its kernel."),
+    "check": ("files", "Check scenario FILEs and summarize their contents."),
+    "emulate": ("real_time", "Run a scenario in real time, with real programs on some of its hosts."),
+    "har": ("recordings", "Summarize the pages in a HAR 1.2 file, as exported by browsers."),
+    "link": ("emulation", "Run a command behind an emulated link."),
+    "list": ("scenarios", "List the scenarios, the names that scenarios may use, and the result tables."),
+    "model": ("models", "Predict the completion time of a transfer with every model, and simulate it."),
+    "new": ("files", "Write a small scenario file to start from."),
+    "pages": ("sites", "Measure the page load times of a recorded SITE in a browser, over several links."),
+    "record": ("sites", "Record what a browser or another command fetches, as a SITE for replay."),
+    "replay": ("sites", "Run a command behind an emulated link to the servers of a recorded SITE."),
+    "reproduce": ("papers", "Reproduce the experiments of a PAPER and evaluate its claims."),
+    "router": ("emulation", "Shape the traffic between two network interfaces."),
+    "run": ("scenarios", "Run a SCENARIO: a TOML file, or a name or ID from `catnip list`."),
     "schema": ("files", "Print the JSON Schema of scenario files."),
-    "tmix": ("traces", "Write the connections that a SCENARIO replays as connection vectors of Tmix."),
-    "trace": ("traces", "Send one transfer over one link and tell what happens to each of its packets."),
+    "tmix": ("traces", "Write the connections that a SCENARIO replays as Tmix connection vectors."),
+    "trace": ("traces", "Simulate one transfer over one link and trace each of its packets."),
 }
-"""The module of each command, and what it does."""
+"""Module and summary of each command."""
 COMPLETE = "_CATNIP_COMPLETE"
 
 
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if instruction := os.environ.get(COMPLETE):
         return shell_complete(catnip, {}, "catnip", COMPLETE, instruction)
     try:
-        # click's own main() prints usage above an error and leaves with 1 after Ctrl-C.
+        # click's own main() prints the usage above an error and exits with 1 after Ctrl-C.
         with catnip.make_context("catnip", list(sys.argv[1:] if arguments is None else arguments)) as context:
             catnip.invoke(context)
         sys.stdout.flush()
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return _complain(str(error))
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain of it at exit either.
+        # The reader has closed the pipe. Python must not report that at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ModuleNotFoundError as error:
@@ -73,14 +73,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Lazy(click.Group):
-    """Commands that are imported when they are used."""
+    """Group whose commands are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All of them."""
+        """Returns the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them, imported now."""
+        """Imports a command and returns it; None if it does not exist."""
         if cmd_name not in COMMANDS:
             return None
         module, _ = COMMANDS[cmd_name]
@@ -94,14 +94,14 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """With a guess if there is no such command."""
+        """Resolves a command; the error for an unknown name suggests a similar one."""
         name = args[0]
         if name not in COMMANDS and (near := get_close_matches(name, COMMANDS, 1)):
             raise click.UsageError(f"No such command '{name}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Without importing them."""
+        """Writes the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
@@ -117,18 +117,19 @@ class _Lazy(click.Group):
 def catnip(context: click.Context) -> None:
     """Packet-level simulation of context-aware Web transport.
 
-    Leaves with 2 after bad input, with 130 if interrupted; what else a command leaves with, its help says.
+    Exits with 2 after invalid input and with 130 if interrupted. The help of each command lists its other
+    exit codes.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def _open_streams() -> None:
-    """Standard streams may be closed, or know few letters."""
+    """Prepares the standard streams, which may be closed or have an encoding with few characters."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 -- until the end
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 -- open until exit
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace" if name == "stdout" else "backslashreplace")
 

@@ -1,4 +1,4 @@
-"""The commands of the emulator and of the agent: programs of their own, with privileges of their own."""
+"""Commands of the emulator and the agent, which are separate programs with privileges of their own."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from catnip.base.programs import AGENT, CALLED, PROGRAM, program
 
 
 def _hands_over(name: str, summary: str, to: str = PROGRAM) -> click.Command:
-    """A command that becomes another program, which has the terminal, the signals and the exit code."""
+    """Creates a command that replaces this process by another program."""
 
     @click.command(
         name,
@@ -22,13 +22,13 @@ def _hands_over(name: str, summary: str, to: str = PROGRAM) -> click.Command:
     def command(arguments: tuple[str, ...]) -> None:
         becomes = program(to)
         sys.stdout.flush()
-        # One that is a command by itself says so in its help.
+        # A program with a single command shows the name of that command in its help.
         called = [CALLED, name] if to == PROGRAM else [f"{CALLED} {name}"]
         os.execv(becomes, [*called, *arguments])
 
     return command
 
 
-agent = _hands_over("agent", "Mark what this host sends, by programs in its kernel.", AGENT)
-link = _hands_over("link", "Run a command behind one emulated link.")
-router = _hands_over("router", "Shape what passes between two network interfaces.")
+agent = _hands_over("agent", "Mark the packets that this host sends, with programs in its kernel.", AGENT)
+link = _hands_over("link", "Run a command behind an emulated link.")
+router = _hands_over("router", "Shape the traffic between two network interfaces.")

@@ -1,4 +1,4 @@
-"""Scenario files themselves: reading them without running, beginning one, and their schema."""
+"""Commands on scenario files: check, new and schema."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from catnip.cli.options import BAD_INPUT, OUTPUT_FILE, Changes, common, set_opti
 from catnip.report import output
 
 SCHEMA = Path(__file__).resolve().parent.parent / "scenario.schema.json"
-"""What editors read; it comes with the package."""
+"""JSON Schema for editors, installed with the package."""
 TEMPLATE = Path(__file__).with_name("template.toml")
 
 
@@ -22,9 +22,10 @@ TEMPLATE = Path(__file__).with_name("template.toml")
 @set_option
 @common
 def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) -> None:
-    """Read scenario FILEs and tell what is in them, or what is wrong with them.
+    """Check scenario FILEs and summarize their contents.
 
-    - is standard input. Every variant is checked as if it was run; nothing is run.
+    Reports the errors in invalid files. Every variant is checked as for a run, but nothing is run. The FILE -
+    is standard input.
     """
     found: dict[str, dict[str, Any]] = {}
     wrong: dict[str, str] = {}
@@ -48,10 +49,10 @@ def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) ->
 @click.argument("file", type=OUTPUT_FILE, default=Path("scenario.toml"))
 @common
 def new(file: Path, seed: int, as_json: bool) -> None:
-    """Write a small scenario that runs, to begin with.
+    """Write a small scenario file to start from.
 
-    FILE is scenario.toml unless said; nothing is overwritten. The first line tells editors where the schema
-    is, which comes with this program.
+    FILE is scenario.toml by default. Existing files are not overwritten. The first line of the file gives
+    editors the location of the JSON Schema that is installed with CATNIP.
     """
     folder = file.resolve().parent
     text = TEMPLATE.read_text().replace("{schema}", Path(os.path.relpath(SCHEMA, folder)).as_posix())
@@ -60,11 +61,11 @@ def new(file: Path, seed: int, as_json: bool) -> None:
         with file.open("x") as opened:
             opened.write(text)
     except FileExistsError as error:
-        raise InputError(f"FILE: {file} is there already; name another one") from error
+        raise InputError(f"FILE: {file} already exists; choose another name") from error
     if as_json:
         output.print_json({"file": str(file), "seed": seed})
     else:
-        click.echo(f"{file}: run it with `catnip run {file}`; docs/scenario.md has all keys")
+        click.echo(f"{file}: run it with `catnip run {file}`; docs/scenario.md describes all keys")
 
 
 @click.command(epilog="Example: catnip schema > scenario.schema.json")
@@ -72,15 +73,15 @@ def new(file: Path, seed: int, as_json: bool) -> None:
 def schema(seed: int, as_json: bool) -> None:
     """Print the JSON Schema of scenario files.
 
-    Editors complete, explain and check scenarios by it. Even Better TOML and taplo take it from a first line
-    such as `#:schema scenario.schema.json`.
+    Editors use it to complete, explain and check scenarios. Even Better TOML and taplo find it by a first
+    line such as `#:schema scenario.schema.json`.
     """
     del seed, as_json
     click.echo(_core.schema(), nl=False)
 
 
 def _contents(scenario: Scenario) -> dict[str, Any]:
-    """Of its first variant; the others differ in what they say."""
+    """Returns a summary of a scenario, with the contents of its first variant."""
     first = scenario.overview(scenario.variants[0])
     return {
         "id": scenario.id,
@@ -99,7 +100,7 @@ def _told(file: str, of: dict[str, Any]) -> str:
     lines = [
         f"{file}: {of['id']}: {of['title']}",
         f"  {_counted(len(of['variants']), 'variant')}: {', '.join(of['variants'])}",
-        f"  {_counted(of['seeds'], 'run')} of each",
+        f"  {_counted(of['seeds'], 'run')} per variant",
         f"  {_counted(of['hosts'], 'host')}{real}, {_counted(of['routers'], 'router')}",
         f"  links: {_listed(of['links'], '')}",
         f"  traffic: {_listed(of['traffic'], ' pairs of hosts')}",

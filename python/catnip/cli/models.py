@@ -1,4 +1,4 @@
-"""One transfer by all models, beside a simulation of it."""
+"""Command that predicts a transfer with all models, and simulates it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ SIMULATED: Mapping[Simulated, str] = {
     "partial_catnip": "simulated, Partial CATNIP",
     "download": "simulated, download",
 }
-TRUST = ("near this case", "trust it for")
+TRUST = ("observed error", "valid range")
 SWEPT: Mapping[Simulated, str] = {"reno": "Reno", "partial_catnip": "Partial CATNIP"}
 
 
@@ -31,31 +31,51 @@ SWEPT: Mapping[Simulated, str] = {"reno": "Reno", "partial_catnip": "Partial CAT
     epilog="Examples: catnip model --size 32KB --loss 5% --rtt 200ms;"
     " catnip model --sweep loss=0%:15% --plot build/loss.svg"
 )
-@click.option("--size", help="What is transferred.  [default: 32KB]")
-@click.option("--packets", type=click.IntRange(1, case.PACKETS_AT_MOST), help="The same in full segments.")
-@click.option("--loss", default="5%", show_default=True, metavar="P", help="Loss of each data packet.")
-@click.option("--rtt", default="200ms", show_default=True, help="Round trip without a delayed ACK's wait.")
+@click.option("--size", help="Size of the transfer.  [default: 32KB]")
 @click.option(
-    "--high-loss", default="0%", show_default=True, metavar="P", help="Loss of packets marked HIGH."
-)
-@click.option("--mss", default="1433B", show_default=True, help="Data in a full segment.")
-@click.option("--t0", default="1s", show_default=True, help="Mean first timeout; the simulation's least RTO.")
-@click.option("--first-timeout", default="3s", show_default=True, help="Timeout before the first sample.")
-@click.option(
-    "--window", type=click.IntRange(1, 10_000), default=24, show_default=True, help="Largest, packets."
+    "--packets", type=click.IntRange(1, case.PACKETS_AT_MOST), help="Size of the transfer in full segments."
 )
 @click.option(
-    "--initial-window", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Packets."
+    "--loss", default="5%", show_default=True, metavar="P", help="Loss probability of data packets."
+)
+@click.option("--rtt", default="200ms", show_default=True, help="Round-trip time, without delayed ACKs.")
+@click.option(
+    "--high-loss",
+    default="0%",
+    show_default=True,
+    metavar="P",
+    help="Loss probability of data packets marked HIGH.",
+)
+@click.option("--mss", default="1433B", show_default=True, help="Data bytes of a full segment.")
+@click.option("--t0", default="1s", show_default=True, help="Mean first timeout; minimum RTO of simulations.")
+@click.option("--first-timeout", default="3s", show_default=True, help="Timeout before the first RTT sample.")
+@click.option(
+    "--window",
+    type=click.IntRange(1, 10_000),
+    default=24,
+    show_default=True,
+    help="Maximum window in packets.",
+)
+@click.option(
+    "--initial-window",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Initial window in packets.",
 )
 @click.option("--ack-every", type=click.IntRange(1, 2), default=2, show_default=True, help="Packets per ACK.")
 @click.option(
-    "--delayed-ack", help="Mean wait of a lone packet's ACK.  [default: 100ms, or 0s if every packet has one]"
+    "--delayed-ack", help="Mean delay of the ACK of a single packet.  [default: 100ms; 0s with --ack-every 1]"
 )
 @click.option(
-    "--trials", type=click.IntRange(0, 1_000_000), default=1000, show_default=True, help="Simulated; 0: none."
+    "--trials",
+    type=click.IntRange(0, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="Number of simulated transfers; 0 for none.",
 )
-@click.option("--sweep", metavar="WHAT=FROM:TO", help="Vary size, loss or rtt, as in loss=0%:15%.")
-@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Draw the sweep.")
+@click.option("--sweep", metavar="WHAT=FROM:TO", help="Range of size, loss or rtt, such as loss=0%:15%.")
+@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Plot of the sweep.")
 @common
 def model(
     size: str | None,
@@ -76,16 +96,16 @@ def model(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Predict a transfer's time with every model, beside simulations of it.
+    """Predict the completion time of a transfer with every model, and simulate it.
 
-    The defaults are the hysteresis paper's. With --sweep, one quantity is varied and the others stay.
+    The defaults are those of the hysteresis paper. --sweep varies one quantity and keeps the others.
 
-    A model that was off by more than 15 % where it was compared near the case is marked with !.
+    A prediction is marked ! if the error of the model exceeds 15 % at compared points nearby.
     """
     if size is not None and packets is not None:
-        raise click.UsageError("--size: --packets says the same; give one of them")
+        raise click.UsageError("--size: cannot be used with --packets")
     if plot is not None and sweep is None:
-        raise click.UsageError("--plot: there is nothing to draw without --sweep")
+        raise click.UsageError("--plot: needs --sweep")
     mss_bytes = _read("--mss", mss, _core.bytes)
     if not 1 <= mss_bytes <= 65_495:
         raise InputError(f"--mss: {mss!r}: expected 1 to 65495 bytes")
@@ -104,7 +124,7 @@ def model(
         mss_bytes=mss_bytes,
     )
     if asked.p_high > asked.p:
-        raise InputError(f"--high-loss: {high_loss!r}: expected at most the loss of other packets, {loss!r}")
+        raise InputError(f"--high-loss: {high_loss!r}: expected at most --loss, {loss!r}")
     if plot is not None:
         extras.need("--plot", "matplotlib")
     check_writable([plot])
@@ -132,10 +152,10 @@ def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
             }
         )
         return
-    notes = {"reno": f"{trials} transfers", "download": "with set-up and request, loss both ways"}
+    notes = {"reno": f"{trials} transfers", "download": "with handshake and request, loss in both directions"}
     if simulated:
         saved = 1 - simulated["partial_catnip"].mean / simulated["reno"].mean
-        notes["partial_catnip"] = f"the first and last three packets HIGH: {100 * saved:.0f} % less"
+        notes["partial_catnip"] = f"first and last three packets HIGH: {100 * saved:.0f} % less"
     rows = [
         (SIMULATED[what], _shown(mean.mean, mean), "", "", notes[what]) for what, mean in simulated.items()
     ]
@@ -160,21 +180,21 @@ def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
     ]
     output.print_table("Steady state", ("model", "packets/s", "kbit/s", *TRUST), steady)
     click.echo(
-        f"Trust it for: where it was within {100 * accuracy.LIMIT:g} % of the mean of simulated transfers, on"
-        f" the compared path most like this one ({accuracy.path_like(asked)}).\nNear this case: how far off"
-        " it was at the compared points around; ! is more than that."
+        f"Valid range: packets and loss with an error of at most {100 * accuracy.LIMIT:g} % on the compared"
+        f" path most similar to this one ({accuracy.path_like(asked)}).\nObserved error: error at compared"
+        f" points around this case; ! marks errors above {100 * accuracy.LIMIT:g} %."
     )
     for reason, models in _reasons(asked).items():
         click.echo(f"Not compared: {reason}: {', '.join(models)}.")
 
 
 def _shown(value: float, text: object) -> str:
-    """A number as it is written, unless there is none: a set-up beyond 50 % loss has no mean."""
+    """Returns the text of a number, or a dash for NaN: handshakes beyond 50 % loss have no mean time."""
     return "–" if math.isnan(value) else str(text)
 
 
 def _trust(model: Model, asked: Case) -> tuple[str, str]:
-    """How far a model is near a case, and where it can be trusted."""
+    """Returns the error of a model near a case, and its valid range."""
     said = accuracy.trusted_for(model, asked)
     near = accuracy.nearby(model, asked)
     mark = "" if near.outside else near.mark
@@ -182,7 +202,7 @@ def _trust(model: Model, asked: Case) -> tuple[str, str]:
 
 
 def _reasons(asked: Case) -> dict[str, list[str]]:
-    """Why models were not compared with simulations of such a case."""
+    """Returns the models that were not compared with simulations near a case, by reason."""
     reasons: dict[str, list[str]] = {}
     for listed, what in ((case.LATENCIES, "times"), (case.RATES, "rates")):
         all_of = {one.label: accuracy.nearby(one, asked).outside for one in listed}

@@ -1,4 +1,4 @@
-"""What commands share: options, exit codes, checks of what the user named."""
+"""Options, exit codes and checks of file names that commands share."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,26 +18,26 @@ NOT_LOADED = 5
 INTERRUPTED = 130
 
 EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("0", "done", ()),
+    ("0", "success", ()),
     (f"{CLAIM_FAILED}", "a claim fails", ("reproduce",)),
-    (f"{BAD_INPUT}", "bad input: one line on standard error names file, key and value", ()),
+    (f"{BAD_INPUT}", "invalid input: one line on standard error names the file, key and value", ()),
     (f"{RED}", "the certificate is red", ("link", "router", "emulate", "replay", "pages")),
-    (f"{NOTHING_FINISHED}", "nothing has finished, or nothing has begun", ("run", "record")),
-    (f"{NOT_LOADED}", "a page has not loaded", ("pages",)),
-    ("126, 127", "a command cannot be run, or is not there", ("link", "emulate", "record", "replay")),
+    (f"{NOTHING_FINISHED}", "no transfer finished, or no packet was sent", ("run", "record")),
+    (f"{NOT_LOADED}", "a page did not load", ("pages",)),
+    ("126, 127", "a command cannot be executed, or is not found", ("link", "emulate", "record", "replay")),
     (f"{INTERRUPTED}", "interrupted", ()),
 )
-"""Codes, what they mean, and which commands have them, if not all. docs/results.md has the same."""
+"""Exit codes, their meanings and the commands that use them (empty: all). docs/results.md lists them, too."""
 
 
 def told_exit_codes(command: str | None = None) -> str:
-    """Those of a command, or all, as its help says it."""
+    """Returns the exit codes of a command, or of all, as a sentence for its help."""
     told = [f"{code} {means}" for code, means, of in EXIT_CODES if not of or command in {*of, None}]
     return f"Exit codes: {'; '.join(told)}."
 
 
 Changes: TypeAlias = list[tuple[str, str]]
-"""Keys of a scenario, each as a path, and what they are instead."""
+"""Changed keys of a scenario as paths, with their new values."""
 
 SEED_COUNT = click.IntRange(min=1, max=100_000)
 OUTPUT_FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -46,12 +46,12 @@ STDOUT = Path("-")
 
 
 class _Drawing(click.Path):
-    """A file for a drawing, whose name must not promise another kind of picture."""
+    """Path of an SVG file to write."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuses names that end otherwise."""
+        """Checks that the name ends in .svg."""
         if Path(value).suffix.lower() != ".svg":
-            self.fail(f"{value}: drawings are SVG: expected a name that ends in .svg", param, ctx)
+            self.fail(f"{value}: expected a file name that ends in .svg", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -59,8 +59,8 @@ DRAWING = _Drawing(path_type=Path, dir_okay=False)
 
 
 def _scenario_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """For completion: file names without ending, and files."""
-    from catnip.base import paths  # noqa: PLC0415 -- only a shell asks
+    """Returns completions: the names of scenarios, and files."""
+    from catnip.base import paths  # noqa: PLC0415 -- needed for completion only
 
     names = (path.stem for path in paths.scenario_files())
     return [
@@ -85,7 +85,7 @@ set_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     callback=_set_option,
-    help="Change a key in all variants, such as link.line.queue=red:10; repeatable.",
+    help="Key to change in all variants, such as link.line.queue=red:10; repeatable.",
 )
 scenario_argument = click.argument("scenario", shell_complete=_scenario_names)
 
@@ -98,31 +98,31 @@ def _spoken(context: click.Context, parameter: click.Parameter, is_given: bool) 
 
 
 def voice(command: Command) -> Command:
-    """How much a command says on stderr beside errors; of two words the last one counts."""
+    """Adds -q, -v and --version. -q and -v control the messages on stderr; the last one takes effect."""
 
     def flag(short: str, long: str, about: str) -> Callable[[Command], Command]:
         return click.option(short, long, is_flag=True, expose_value=False, callback=_spoken, help=about)
 
-    quiet = flag("-q", "--quiet", "Nothing on stderr but errors: no progress, no notes.")
-    verbose = flag("-v", "--verbose", "Say on stderr what is done, and when.")
+    quiet = flag("-q", "--quiet", "Print only errors on stderr: no progress, no notes.")
+    verbose = flag("-v", "--verbose", "Report each step on stderr, with its time.")
     return quiet(verbose(click.version_option(__version__, prog_name="catnip")(command)))
 
 
 def common(command: Command) -> Command:
-    """The options of every command."""
+    """Adds the options that most commands have."""
     seed = click.option(
         "--seed",
         type=click.IntRange(min=0, max=2**62),
         default=1,
         show_default=True,
-        help="Seed of the first run; the others count up from it.",
+        help="Seed of the first run; further runs count up from it.",
     )
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
     return seed(as_json(voice(command)))
 
 
 def check_writable(files: Iterable[Path | None]) -> None:
-    """Finds out before the long work, not after it, and leaves nothing behind."""
+    """Checks that files can be written, before a long run. Creates their folders, but no file."""
     for path in files:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Reproducing papers."""
+"""Command that reproduces papers."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,17 +18,25 @@ from catnip.report.model import Command
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
 @click.argument("paper_name", metavar="PAPER")
-@click.option("--experiment", "experiments", multiple=True, metavar="ID", help="Only this one; repeatable.")
-@click.option("--quick", is_flag=True, help="Few seeds: soon done, wide intervals.")
-@click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: each experiment's]")
-@click.option("--report", type=OUTPUT_FILE, metavar="FILE.html", help="Write a self-contained report.")
+@click.option(
+    "--experiment",
+    "experiments",
+    multiple=True,
+    metavar="ID",
+    help="Experiment to run; repeatable.  [default: all]",
+)
+@click.option("--quick", is_flag=True, help="Few runs per variant, with wide intervals.")
+@click.option(
+    "--seeds", type=SEED_COUNT, help="Number of runs per variant.  [default: that of each experiment]"
+)
+@click.option("--report", type=OUTPUT_FILE, metavar="FILE.html", help="Self-contained report to write.")
 @click.option(
     "--table",
     type=OUTPUT_FILE,
     metavar="FILE.md",
-    help="Write the claims as Markdown; of single experiments, merge them into the table that is there.",
+    help="Markdown table of the claims to write; --experiment updates its rows in an existing table.",
 )
-@click.option("--figures", type=OUTPUT_FOLDER, metavar="DIR", help="Write each figure as SVG.")
+@click.option("--figures", type=OUTPUT_FOLDER, metavar="DIR", help="Folder for the figures, as SVG files.")
 @common
 def reproduce(
     paper_name: str,
@@ -41,12 +49,12 @@ def reproduce(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Reproduce the experiments of a PAPER and judge its claims.
+    """Reproduce the experiments of a PAPER and evaluate its claims.
 
     With --json, each line is one claim: an object with id, claim, paper, oracle (ns-2 or theory), ours, low
     and high (95 % interval), band, verdict (pass, fail, deviation or reported) and seeds.
 
-    Leaves with 1 if a claim fails, that is, misses its band without a reason in docs/deviations.md.
+    Exits with 1 if a claim fails, that is, misses its band without a reason in docs/deviations.md.
     """
     if paper_name not in runner.PAPERS:
         raise InputError(f"PAPER: {paper_name} is not one of {', '.join(runner.PAPERS)}")
@@ -61,12 +69,12 @@ def reproduce(
     if page is not None and table is not None:
         output.check_page(page, runner.data(paper_name).title, table)
         if quick:
-            raise InputError(f"--quick: its rows would stand among those of full length in {table}")
+            raise InputError(f"--quick: short runs cannot be merged into the full results in {table}")
 
     with Progress(quiet=as_json) as progress:
         outcome = runner.reproduce(paper_name, ids or None, quick, seeds, seed, progress)
     if report is not None:
-        from catnip.report.html import render  # noqa: PLC0415 -- only a report needs it
+        from catnip.report.html import render  # noqa: PLC0415 -- needed for a report only
 
         command = Command(paper_name, ids, _options(quick, seeds, seed))
         report.write_text(render(outcome, command, provenance.commit()), encoding="utf-8")
@@ -81,7 +89,7 @@ def reproduce(
         for figure in outcome.figures:
             (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
 
-    note("the claims are judged, and what was asked for is written")
+    note("evaluated the claims and wrote the requested files")
     if as_json:
         output.print_json_lines(claim.as_json() for claim in outcome.claims)
     else:

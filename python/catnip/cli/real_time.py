@@ -1,4 +1,4 @@
-"""Scenarios in real time: the emulator does the work, and what it gives is told and kept as that of a run."""
+"""Command that runs a scenario in real time. Results are printed and written like those of a simulation."""
 
 import json
 import shutil
@@ -35,34 +35,34 @@ POLL_S = 0.1
 
 @click.command(epilog="Example: catnip emulate testbed-web --variant '64 KB CATNIP' --out build/wan")
 @scenario_argument
-@click.option("--variant", metavar="NAME", help="Which of its variants.  [default: the first]")
+@click.option("--variant", metavar="NAME", help="Variant to run.  [default: the first]")
 @click.option(
     "--mtu",
     type=click.IntRange(576, 65535),
     default=1500,
     show_default=True,
-    help="Longest packet of real hosts in bytes.",
+    help="Largest packet of real hosts in bytes.",
 )
-@click.option("--no-real-time", is_flag=True, help="Do without SCHED_FIFO even if it is permitted.")
+@click.option("--no-real-time", is_flag=True, help="Do not use SCHED_FIFO, even if it is permitted.")
 @click.option(
     "--spin",
     metavar="TIME",
-    help="How long before a deadline to spin instead of sleeping.  [default: 60us under SCHED_FIFO, for 1 % "
-    "of the time at most; else 0us]",
+    help="Time before each deadline to spin instead of sleeping.  [default: 60us under SCHED_FIFO, for at "
+    "most 1 % of the time; else 0us]",
 )
 @click.option(
     "--tolerance",
     metavar="TIME",
     default="5ms",
     show_default=True,
-    help="For how much longer than asked 1 of 100 packets may be kept before the certificate is red, and "
-    "none a hundred times as long.",
+    help="Tolerated lateness: the certificate is red if more than 1 % of the packets are later than this, or "
+    "any is later than 100 times this.",
 )
-@click.option("--out", type=OUTPUT_FOLDER, help="Write tables and certificate there.")
-@click.option("--bursts", is_flag=True, help="Also write the table of the bursts in which servers send.")
-@click.option("--certificate", type=OUTPUT_FILE, metavar="FILE.json", help="Write the certificate.")
+@click.option("--out", type=OUTPUT_FOLDER, help="Folder for the result tables and the certificate.")
+@click.option("--bursts", is_flag=True, help="Also write the table of bursts sent by servers.")
+@click.option("--certificate", type=OUTPUT_FILE, metavar="FILE.json", help="Certificate to write.")
 @click.option(
-    "--pcap", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Write every packet, and what became of it."
+    "--pcap", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Capture to write: all packets, with their fates."
 )
 @common
 def emulate(
@@ -79,28 +79,27 @@ def emulate(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Run a scenario in real time, with real programs at some of its nodes.
+    """Run a scenario in real time, with real programs on some of its hosts.
 
-    The SCENARIO is that of a simulation. A host with a command is real: a network namespace of its own, in
-    which the command runs. $CATNIP_HERE is its address, $CATNIP_SERVER that of the node server,
-    $CATNIP_DOCUMENTS a folder with all that simulated clients fetch from it, $CATNIP_SCENARIO the folder of
-    the scenario. Without real hosts it is the simulator's run, in real time.
+    The SCENARIO has the same format as for `catnip run`. A host with a command is real: its command runs in
+    a network namespace. $CATNIP_HERE is the address of the host, $CATNIP_SERVER the address of the node
+    server, $CATNIP_DOCUMENTS a folder with all documents that simulated clients fetch from the host, and
+    $CATNIP_SCENARIO the folder of the scenario. Without real hosts, the simulation runs in real time.
 
-    A run ends when all simulated users are done, when a command with ends_run has ended, with its duration,
-    or by a signal. It prints what `catnip run` prints, then the certificate on stderr. --out writes the
-    tables of `catnip run`, manifest.json and certificate.json. With --json, what commands print goes to
-    stderr.
+    A run ends when all simulated users have finished, when a command with ends_run exits, after the duration
+    of the scenario, or by a signal. The results are printed as by `catnip run`, and the certificate is
+    printed on stderr. --out writes the tables of `catnip run`, manifest.json and certificate.json. With
+    --json, the output of commands goes to stderr.
 
-    Leaves with the exit code of the command that ends the run, if that is not 0; with 3 if the certificate is
-    red, 126 or 127 if a command cannot be run or is not there, and 128 and the number of a signal that ended
-    it.
+    Exits with the code of the command that ends the run, if it is not 0; with 3 if the certificate is red;
+    with 126 or 127 if a command cannot be executed or is not found; and with 128 + N after signal N.
     """
     if out is None and bursts:
-        raise click.UsageError("--bursts: nothing is written without --out")
+        raise click.UsageError("--bursts: needs --out")
     extras.need("emulate", "pyarrow")
     loaded = paths.scenario(scenario)
     chosen = _variant(loaded, variant)
-    from catnip.store import results  # noqa: PLC0415 -- needs the library for Parquet
+    from catnip.store import results  # noqa: PLC0415 -- imports pyarrow
 
     emulator = program()
     manifest = results.Manifest.of(loaded, [chosen], [seed])
@@ -121,7 +120,7 @@ def emulate(
         "--quiet": loudness() is Loudness.QUIET,
         "--verbose": loudness() is Loudness.VERBOSE,
     }
-    # On the disk on which the results will be; if they cannot be put in their place, they stay here.
+    # Temporary folder in the output folder. If the results cannot be moved to their place, they stay here.
     folder = Path(tempfile.mkdtemp(prefix="catnip-emulate-", dir=out))
     kept = False
     try:
@@ -140,7 +139,7 @@ def emulate(
         if loudness() is not Loudness.QUIET:
             click.echo((folder / "told.txt").read_text(encoding="utf-8"), err=True, nl=False)
         if wrong:
-            raise InputError(f"{wrong}; what it should hold is in {folder}")
+            raise InputError(f"{wrong}; the results are in {folder}")
         if code:
             raise click.exceptions.Exit(code)
     finally:
@@ -161,8 +160,8 @@ def _words(options: Mapping[str, object]) -> list[str]:
 
 
 def _run(emulator: Path, command: Sequence[str], folder: Path, label: str, quiet: bool) -> int:
-    """Waits for the emulator, which hears of every signal; gives its exit code."""
-    # Nothing of ours may come behind what commands print.
+    """Runs the emulator, passes signals on to it, and returns its exit code."""
+    # Output of this process must precede the output of commands.
     sys.stdout.flush()
     with subprocess.Popen(command, executable=emulator) as process:
         try:
@@ -183,7 +182,7 @@ def _attend(process: "subprocess.Popen[bytes]", folder: Path, label: str, quiet:
             except subprocess.TimeoutExpired:
                 if not began_s and (begun := _begun(folder)):
                     began_s, total_s = monotonic(), begun["duration_s"]
-                    # A command that ends the run has the terminal until then.
+                    # A command that ends the run owns the terminal.
                     if not (begun["a_command_ends_it"] and sys.stdout.isatty()):
                         told = shown.enter_context(Progress(quiet)).task(f"{label} in real time, s")
                 if told:
@@ -194,7 +193,7 @@ def _attend(process: "subprocess.Popen[bytes]", folder: Path, label: str, quiet:
 
 @contextmanager
 def _passed_on(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Signals that end a run are the emulator's; two of a kind are as one to it."""
+    """Passes signals that end a run on to the emulator, which ignores repeated ones."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         process.send_signal(number)
@@ -209,7 +208,7 @@ def _passed_on(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 def _begun(folder: Path) -> dict[str, Any] | None:
-    """What the emulator says of the run as soon as its clock has started."""
+    """Returns the description of the run that the emulator writes when its clock starts; None before that."""
     file = folder / "begun.json"
     begun: dict[str, Any] | None = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     return begun
@@ -218,14 +217,14 @@ def _begun(folder: Path) -> dict[str, Any] | None:
 def _keep(
     out: Path, manifest: "Manifest", tables: Mapping[str, Table], certificate: Mapping[str, Any]
 ) -> str | None:
-    """Puts the results in their place; says why it cannot."""
-    from catnip.store import results  # noqa: PLC0415 -- needs the library for Parquet
+    """Writes the results to the output folder. Returns the error if that fails."""
+    from catnip.store import results  # noqa: PLC0415 -- imports pyarrow
 
     try:
         results.write(out, manifest, tables, certificate)
     except OSError as error:
         return f"{error.filename or out}: {error.strerror or error}"
-    note(f"the tables are in {out}")
+    note(f"wrote the tables to {out}")
     return None
 
 

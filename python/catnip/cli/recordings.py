@@ -1,4 +1,4 @@
-"""Page loads that a browser has recorded."""
+"""Command for page loads recorded by a browser."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,15 +17,15 @@ COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 
 @click.command(epilog="Example: catnip har site.har --out site.page.json")
 @click.argument("recording", metavar="FILE.har", type=click.Path(path_type=Path))
-@click.option("--out", type=OUTPUT_FILE, metavar="FILE.page.json", help="Write a page file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
+@click.option("--out", type=OUTPUT_FILE, metavar="FILE.page.json", help="Page file to write.")
+@click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 @voice
 def har(recording: Path, out: Path | None, as_json: bool) -> None:
-    """Read a HAR 1.2, as browsers export it, and tell what it says of each page.
+    """Summarize the pages in a HAR 1.2 file, as exported by browsers.
 
-    --out writes what a simulation needs of it, for traffic of the kind page: sizes, server times and
-    what waits for what. Headers, cookies, bodies, query strings, fragments and user names are not
-    written. Left out, with the reason, is what did not cross the network.
+    --out writes a page file for simulated traffic of the kind page: sizes, server times and dependencies of
+    the objects. Headers, cookies, bodies, query strings, fragments and user names are not written. Requests
+    that did not cross the network are left out, and counted by reason.
     """
     check_writable([out])
     text, pages = _core.read_har(recording)

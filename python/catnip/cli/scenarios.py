@@ -1,4 +1,4 @@
-"""Running scenarios, and listing them."""
+"""Commands that run and list scenarios."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,32 +32,51 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
 @scenario_argument
 @set_option
-@click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: the scenario's]")
-@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; repeatable.")
-@click.option("--threads", type=click.IntRange(0, 4096), default=0, help="0, the default, takes every core.")
-@click.option("--out", type=OUTPUT_FOLDER, help="Write tables there.")
-@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all that need no option]")
-@click.option("--bursts", is_flag=True, help="Also write the table of the bursts in which servers send.")
-@click.option("--events", is_flag=True, help="Also write the table of every packet.")
+@click.option("--seeds", type=SEED_COUNT, help="Number of runs per variant.  [default: that of the scenario]")
 @click.option(
-    "--series", metavar="INTERVAL", help="Also write queues, cwnd and goodput over time, as in 100ms."
+    "--variant", "variants", multiple=True, metavar="NAME", help="Variant to run; repeatable.  [default: all]"
 )
 @click.option(
-    "--against", metavar="VARIANT", help="Compare with it, or along an axis, as in queue=drop-tail:10."
+    "--threads", type=click.IntRange(0, 4096), default=0, help="Number of threads.  [default: one per core]"
+)
+@click.option("--out", type=OUTPUT_FOLDER, help="Folder for the result tables.")
+@click.option(
+    "--tables",
+    metavar="LIST",
+    help="Tables to write, such as runs,pages.  [default: all without an option of their own]",
+)
+@click.option("--bursts", is_flag=True, help="Also write the table of bursts sent by servers.")
+@click.option("--events", is_flag=True, help="Also write the table of all packet events.")
+@click.option(
+    "--series",
+    metavar="INTERVAL",
+    help="Also write queues, cwnd and goodput per interval, such as 100ms.",
 )
 @click.option(
-    "--report", type=OUTPUT_FILE, metavar="FILE.html", help="Write all that is told, with drawings."
+    "--against",
+    metavar="VARIANT",
+    help="Variant, or value of an axis such as queue=drop-tail:10, to compare the others with.",
 )
-@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Draw how long it takes, or along an axis.")
-@click.option("--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Write the packets of a run.")
+@click.option(
+    "--report", type=OUTPUT_FILE, metavar="FILE.html", help="Report to write, with all results and plots."
+)
+@click.option(
+    "--plot",
+    type=DRAWING,
+    metavar="FILE.svg",
+    help="Plot to write: distribution of times, or means along an axis.",
+)
+@click.option(
+    "--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Capture to write: packets of one run."
+)
 @click.option(
     "--packets-at",
     multiple=True,
     metavar="NODES",
-    help="Where they are seen, such as 'client[3]'; repeatable.  [default: each once, at its server]",
+    help="Nodes of the capture, such as 'client[3]'; repeatable.  [default: each packet once, at its server]",
 )
-@click.option("--qlog", type=OUTPUT_FILE, metavar="FILE.qlog", help="Write what senders do in a run.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be run, and run nothing.")
+@click.option("--qlog", type=OUTPUT_FILE, metavar="FILE.qlog", help="Log to write: sender events of one run.")
+@click.option("--dry-run", is_flag=True, help="Print the runs that would be made, and exit.")
 @common
 def run(
     scenario: str,
@@ -80,18 +99,21 @@ def run(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows.
+    """Run a SCENARIO: a TOML file, or a name or ID from `catnip list`.
 
-    Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
-    transfer what the models say of it, marked where they were far off (!) or never compared (?). SCENARIO -
-    is standard input; files that it names are then beside the working directory. --out writes the tables
-    runs, groups, transfers, pages, objects, connections, ports and datagrams as Parquet files, those that
-    have an option of their own, and manifest.json; if it is interrupted, the same command goes on from there.
+    Prints the means of each variant over all seeds with 95 % confidence intervals. For a scenario with a
+    single transfer, also prints the predictions of the models, marked ! if they were far off at compared
+    points nearby, and ? if they were not compared there. The SCENARIO - is standard input; files named in it
+    are relative to the working directory.
 
-    --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
-    with the seed of --seed.
+    --out writes the tables runs, groups, transfers, pages, objects, connections, ports and datagrams as
+    Parquet files, the tables with an option of their own, and manifest.json. The same command resumes an
+    interrupted run.
 
-    Leaves with 4 if nothing has finished, or nothing has begun.
+    --packets writes a capture for Wireshark, and --qlog a log for qvis with one trace per connection. Both
+    need a single variant, and log its run with --seed.
+
+    Exits with 4 if no transfer finished, or no packet was sent.
     """
     from catnip.base.progress import Progress  # noqa: PLC0415
     from catnip.report import output  # noqa: PLC0415 -- help and bad options need none of these
@@ -107,10 +129,10 @@ def run(
     asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
     asked_for |= set(SERIES) if series is not None else set()
     if out is None and (tables or asked_for):
-        raise click.UsageError("--tables, --bursts, --events and --series: nothing is written without --out")
+        raise click.UsageError("--tables, --bursts, --events and --series: need --out")
     written = _table_names(tables) | asked_for if out else set()
     if packets_at and packets is None:
-        raise click.UsageError("--packets-at: nothing is written without --packets")
+        raise click.UsageError("--packets-at: needs --packets")
     loaded = paths.scenario(scenario, changes)
     note(f"read {loaded.path}")
     chosen = _choose_variants(loaded, variants)
@@ -134,7 +156,7 @@ def run(
         _draw(loaded, numbers, summaries, against, report, plot)
     if logs:
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
-        note("the logs are written")
+        note("wrote the logs")
 
     predicted = _predicted(loaded, chosen)
     if as_json:
@@ -148,11 +170,11 @@ def run(
 
 
 def _predicted(scenario: Scenario, variants: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What the models say of the variants that are a single transfer."""
+    """Returns the predictions of the models for the variants with a single transfer."""
     flows = {name: flow for name in variants if (flow := scenario.single_flow(name))}
     if not flows:
         return {}
-    from catnip.modelling import accuracy  # noqa: PLC0415 -- few scenarios are a single transfer
+    from catnip.modelling import accuracy  # noqa: PLC0415 -- needed for a single transfer only
 
     return {name: accuracy.predictions(flow) for name, flow in flows.items()}
 
@@ -160,9 +182,9 @@ def _predicted(scenario: Scenario, variants: Sequence[str]) -> dict[str, dict[st
 @click.command("list", epilog="Example: catnip list --json")
 @common
 def list_(seed: int, as_json: bool) -> None:
-    """List the scenarios, all that scenarios name, and the tables of results.
+    """List the scenarios, the names that scenarios may use, and the result tables.
 
-    --json has the columns of the tables too, with their types and units.
+    --json includes the columns of the tables, with their types and units.
     """
     from catnip.report import output  # noqa: PLC0415 -- help needs none of it
 
@@ -178,11 +200,11 @@ def list_(seed: int, as_json: bool) -> None:
         output.print_json(listed)
     else:
         output.print_scenarios(scenarios, seed)
-        output.print_table("TCP profiles", ("name", "what it stands for"), profiles)
+        output.print_table("TCP profiles", ("name", "description"), profiles)
         for family, members in kinds:
-            output.print_table(family.capitalize(), ("name", "what it does"), members)
+            output.print_table(family.capitalize(), ("name", "description"), members)
         described = [(name, about) for name, about, _ in _core.tables()]
-        output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
+        output.print_table("Result tables (columns: docs/tables.md)", ("name", "rows"), described)
 
 
 def _summarized(
@@ -195,12 +217,12 @@ def _summarized(
     series: str | None,
     progress: "Progress",
 ) -> "dict[str, Summary]":
-    """Does the runs, and writes the tables if there is a folder for them."""
+    """Runs all variants with all seeds, writes the tables if `out` is given, and returns the summaries."""
     from catnip.analysis import summary  # noqa: PLC0415 -- help needs none of it
 
     if out is None:
         return summary.of_runs(scenario, variants, seeds, threads, progress)
-    from catnip.store import results  # noqa: PLC0415 -- only what is written needs it
+    from catnip.store import results  # noqa: PLC0415 -- needed for --out only
 
     manifest = results.Manifest.of(scenario, variants, seeds)
     needed = written | set(summary.TABLES)
@@ -209,12 +231,12 @@ def _summarized(
     ) as made:
         summaries = summary.summarize(_reader(made), variants, seeds)
         made.write(out, written)
-    note(f"the tables are in {out}")
+    note(f"wrote the tables to {out}")
     return summaries
 
 
 def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> None:
-    """Refuses what cannot be written before the long work."""
+    """Checks before the runs that the outputs can be written."""
     if report is not None:
         extras.need("--report", "jinja2", "matplotlib")
     if plot is not None:
@@ -233,7 +255,7 @@ def _draw(
     page: Path | None,
     plot: Path | None,
 ) -> None:
-    """Writes the report and the drawing."""
+    """Writes the report and the plot."""
     from catnip.base import provenance  # noqa: PLC0415 -- slow to load
     from catnip.report import run_page  # noqa: PLC0415 -- slow to load
     from catnip.report.model import RunOfScenario  # noqa: PLC0415
@@ -243,14 +265,14 @@ def _draw(
     drawn = run_page.figures(scenario, seeds, summaries, axes)
     if plot is not None:
         if not drawn:
-            raise InputError(f"--plot: {plot}: nothing has taken any time, and there is no axis")
+            raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
         plot.write_text(drawn[-1].svg, encoding="utf-8")
     if page is not None:
         from catnip.report import html  # noqa: PLC0415 -- needs a library of its own
 
         finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
         headline = (
-            f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers have finished."
+            f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers finished."
         )
         tables = run_page.tables(scenario, seeds, summaries, axes, against)
         outcome = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
@@ -281,21 +303,21 @@ def _print_what_would_be_run(
         ("variants", ", ".join(variants)),
         ("seeds", f"{seeds[0]} to {seeds[-1]}"),
         ("runs", str(count)),
-        ("memory", f"from {max(1, round(megabytes))} MB on for each thread, and what the summary needs"),
-        ("tables", ", ".join(tables) or "none: --out writes them"),
+        ("memory", f"at least {max(1, round(megabytes))} MB per thread, in addition to the summary"),
+        ("tables", ", ".join(tables) or "none; --out writes them"),
     ]
-    output.print_table("Would be run", ("", ""), rows)
+    output.print_table("Planned runs", ("", ""), rows)
 
 
 def _check_finished(scenario: Scenario, summaries: "Mapping[str, Summary]") -> None:
-    """Says so if there was something to finish, and nothing has."""
+    """Exits with an error if no transfer finished, or no packet was sent."""
     counts = [one.counts() for one in summaries.values()]
     finished, started = (sum(column) for column in zip(*counts, strict=True))
     what = ""
     if started and not finished:
-        what = f"nothing has finished: {started} transfers were begun, and the run ended before any was over"
+        what = f"none of {started} transfers finished before the end of the run"
     elif not any(one.hops for one in summaries.values()):
-        what = "nothing has begun: the run ended before any packet was sent"
+        what = "no packet was sent before the end of the run"
     if what:
         click.echo(f"error: {scenario.path}: duration: {what}", err=True)
         raise click.exceptions.Exit(NOTHING_FINISHED)
@@ -311,9 +333,9 @@ def _choose_variants(scenario: Scenario, names: Sequence[str]) -> list[str]:
 
 def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], seeds: int | None) -> None:
     if len(variants) > 1:
-        raise InputError(f"{option}: one run is written; say --variant, one of {', '.join(variants)}")
+        raise InputError(f"{option}: needs a single variant; choose one by --variant: {', '.join(variants)}")
     if seeds is not None and seeds > 1:
-        raise InputError(f"{option}: one run is written, not --seeds {seeds}; --seed says which one")
+        raise InputError(f"{option}: needs a single run, not --seeds {seeds}; choose its seed by --seed")
 
 
 def _table_names(listed: str | None) -> set[str]:

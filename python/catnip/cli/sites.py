@@ -1,4 +1,4 @@
-"""Web sites: recorded, replayed behind a link, and timed behind two."""
+"""Commands that record and replay Web sites, and measure their page load times."""
 
 import asyncio
 import json
@@ -29,34 +29,34 @@ if TYPE_CHECKING:
     from catnip.web.replayer import Replayer
 
 RAW = "catnip.raw"
-"""Where a command keeps what was typed behind its name."""
+"""Key in `Context.meta` of the arguments of the command."""
 COMMAND = "catnip.command"
-"""Where a command keeps what was typed behind `--`."""
+"""Key in `Context.meta` of the arguments after `--`."""
 NOT_OF_REPLAY = {"--nat", "--resolver"}
-"""Options of a link that a site makes senseless."""
+"""Options of `catnip link` that replays do not support."""
 VOICE = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
 TOLD_AT_MOST = 10
-"""Lines about what was not as it should be."""
+"""Largest number of printed warnings without --verbose."""
 
 
 class _Staged(click.Command):
-    """A command that begins again in a network of its own, and may have a command behind `--`."""
+    """Command that may have another command after `--`, and that restarts itself in a network namespace."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keeps what was typed."""
+        """Stores the arguments, and parses those before `--`."""
         ctx.meta[RAW] = list(args)
         place = args.index("--") if "--" in args else len(args)
         ctx.meta[COMMAND] = args[place + 1 :]
         return super().parse_args(ctx, args[:place])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """With what comes behind `--`."""
+        """Returns the arguments in the usage line."""
         return [self.options_metavar or ""]
 
 
 folder_argument = click.argument("folder", metavar="SITE", type=click.Path(path_type=Path))
 inside_option = click.option("--inside", is_flag=True, hidden=True)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 
 
 @click.command(
@@ -65,38 +65,35 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON o
     epilog="Example: catnip record build/site --url https://www.example.org/",
 )
 @folder_argument
-@click.option(
-    "--url", metavar="URL", help="Load this page in headless Chromium instead of running a command."
-)
+@click.option("--url", metavar="URL", help="Page to load in headless Chromium, instead of a command.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Where on 127.0.0.1 the proxy listens.  [default: wherever it can]",
+    help="Port of the proxy on 127.0.0.1.  [default: any free port]",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a site that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing site.")
 @json_option
 @voice
 @click.pass_context
 def record(
     context: click.Context, folder: Path, url: str | None, port: int, overwrite: bool, as_json: bool
 ) -> None:
-    """Record what a browser or any other command fetches, as a SITE to replay.
+    """Record what a browser or another command fetches, as a SITE for replay.
 
-    SITE is a folder. A proxy for HTTP and, with an authority of its own, HTTPS runs as long as the command
-    does; without a command until Ctrl-C.
+    SITE is a folder. A proxy for HTTP and HTTPS, with a certificate authority (CA) of its own, runs until the
+    command exits; without a command, until Ctrl-C.
 
-    The command finds the proxy in http_proxy and https_proxy, and the authority's certificate in
-    SSL_CERT_FILE, CURL_CA_BUNDLE and the like; $CATNIP_PROXY and $CATNIP_CA have both, too. Chromium trusts
-    the authority by --ignore-certificate-errors-spki-list=$CATNIP_CA_PIN. Servers are verified by the
-    authorities of Mozilla, or those of $SSL_CERT_FILE. What has not come whole is not stored, and told.
+    The environment of the command contains the proxy in http_proxy, https_proxy and CATNIP_PROXY, and the CA
+    certificate in SSL_CERT_FILE, CURL_CA_BUNDLE and similar variables, and in CATNIP_CA. Chromium trusts the
+    CA by --ignore-certificate-errors-spki-list=$CATNIP_CA_PIN. Servers are verified with the CAs of Mozilla,
+    or those in $SSL_CERT_FILE. Incomplete responses are reported and not recorded.
 
-    Leaves with the exit code of the command, if that is not 0. With --json, what the command prints goes to
-    stderr.
+    Exits with the code of the command, if it is not 0. With --json, the output of the command goes to stderr.
     """
     command = context.meta[COMMAND]
     if url is not None and command:
-        raise click.UsageError("--url: there is a command, too")
+        raise click.UsageError("--url: cannot be used with a command")
     site.check_folder(folder, overwrite)
     extras.need("record", "mitmproxy")
     if url is not None:
@@ -127,25 +124,24 @@ def record(
 @voice
 @click.pass_context
 def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: bool, inside: bool) -> None:
-    """Run a command that finds a recorded SITE, with all its servers, behind a link.
+    """Run a command behind an emulated link to the servers of a recorded SITE.
 
-    Each recorded host has an address of its own, and a resolver knows their names. The only way to them is
-    the link, whose options are those of `catnip link`, and nothing else can be reached.
+    Each recorded host has an address of its own, and a DNS server resolves their names. The command reaches
+    these servers over the link, which has the options of `catnip link`, and no other hosts.
 
-    A request gets what was answered to the recorded one with the same method, origin and path, and of these
-    to the one whose query begins most alike. Others get 404, and are told at the end. $CATNIP_CA is the
-    certificate of the authority that all servers have theirs from; SSL_CERT_FILE, CURL_CA_BUNDLE and the
-    like name it, too.
+    The response to a request is that of the recorded request with the same method, origin and path whose
+    query has the longest common prefix. Other requests get 404, and are reported at the end. $CATNIP_CA is
+    the certificate of the CA of all servers; SSL_CERT_FILE, CURL_CA_BUNDLE and similar variables contain it,
+    too.
 
-    Leaves with the exit code of the command, if that is not 0. With --json, what the command prints goes to
-    stderr.
+    Exits with the code of the command, if it is not 0. With --json, the output of the command goes to stderr.
     """
     command = context.meta[COMMAND]
     if not command:
-        raise click.UsageError("COMMAND: there is none, say what to run behind the link after --")
+        raise click.UsageError("COMMAND: missing; expected a command after --")
     for option in link:
         if option.partition("=")[0] in NOT_OF_REPLAY:
-            raise click.UsageError(f"{option}: names and servers are those of the site")
+            raise click.UsageError(f"{option}: cannot be used with a replay")
     code = asyncio.run(_replayed(_begun(context, "replay", folder, inside), folder, link, command, as_json))
     if code:
         raise click.exceptions.Exit(code)
@@ -163,7 +159,7 @@ def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: b
     "urls",
     metavar="URL",
     multiple=True,
-    help="A page; repeatable.  [default: the first one recorded]",
+    help="Page to load; repeatable.  [default: the first recorded one]",
 )
 @click.option(
     "--link",
@@ -171,10 +167,10 @@ def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: b
     metavar="'NAME: OPTIONS'",
     multiple=True,
     required=True,
-    help="A link, by a name, with options of `catnip link`; others are compared with the first.",
+    help="Name of a link, and its options of `catnip link`; repeatable, compared with the first link.",
 )
 @click.option(
-    "--runs", type=SEED_COUNT, default=10, show_default=True, help="Loads of each page over each link."
+    "--runs", type=SEED_COUNT, default=10, show_default=True, help="Number of loads per page and link."
 )
 @click.option(
     "--longest",
@@ -183,7 +179,7 @@ def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: b
     default=LONGEST_S,
     show_default=True,
     metavar="SECONDS",
-    help="A page that takes longer has not loaded.",
+    help="Time limit of a page load.",
 )
 @inside_option
 @common
@@ -199,19 +195,19 @@ def pages(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Time a recorded SITE's pages in a browser, behind one link and behind another.
+    """Measure the page load times of a recorded SITE in a browser, over several links.
 
-    Headless Chromium loads each page from the replayed servers, with a new profile each time. Times are the
-    browser's own: until the end of the load event, from the beginning of the navigation, with 95 %
-    intervals. Loads of a pair have the same seed, and take turns in who is first. A page that has not loaded
-    is no time; it is counted, and told.
+    Headless Chromium loads each page from the replayed servers, with a new profile per load. Times are those
+    of the browser, from the start of the navigation to the end of the load event, with 95 % confidence
+    intervals. Paired loads over different links have the same seed, and their order alternates. Failed loads
+    are counted and reported, but not included in the times.
     """
     if context.meta[COMMAND]:
-        raise click.UsageError("--: there is nothing to run but the browser")
+        raise click.UsageError("--: `catnip pages` does not take a command")
     ways = [Way.parse(link) for link in links]
     for place, way in enumerate(ways):
         if way.name in {other.name for other in ways[:place]}:
-            raise click.UsageError(f"--link: {way.name}: there are two of that name")
+            raise click.UsageError(f"--link: {way.name}: duplicate name")
     loaded = _begun(context, "pages", folder, inside)
     chosen = _pages(folder, loaded, urls)
     _check_browser()
@@ -234,8 +230,8 @@ def pages(
 
 
 async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[int, Recorder]":
-    """Runs a command, or nothing until a signal, beside the proxy; its exit code, and what came by."""
-    from catnip.web.recorder import Recorder, recording  # noqa: PLC0415 -- the library may be missing
+    """Runs the proxy while a command runs, or until a signal. Returns the exit code and the recorder."""
+    from catnip.web.recorder import Recorder, recording  # noqa: PLC0415 -- needs an optional library
 
     recorder = Recorder()
     async with recording(recorder, port, os.environ.get("SSL_CERT_FILE")) as proxy:
@@ -260,20 +256,20 @@ def _cannot_run(code: int, why: str) -> click.exceptions.Exit:
 
 
 def _through(host: str, port: int) -> dict[str, str]:
-    """What makes commands use a proxy."""
+    """Returns environment variables that make commands use a proxy."""
     url = f"http://{host}:{port}"
-    # Some programs know one spelling, some the other.
+    # Programs differ in the spelling that they read.
     names = [spelled for name in ("http_proxy", "https_proxy") for spelled in (name, name.upper())]
     return {"CATNIP_PROXY": url, **dict.fromkeys(names, url), "no_proxy": "", "NO_PROXY": ""}
 
 
 def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Site:
-    """Reads a site, and unless we are inside begins again with the same words in a network of our own."""
+    """Reads a site, and restarts this command in a network namespace unless `inside` is set."""
     loaded = site.read(folder)
     note(f"read {folder}")
     extras.need(name, "dns", "mitmproxy", "pyroute2")
     if not inside:
-        from catnip.web import network  # noqa: PLC0415 -- the library may be missing
+        from catnip.web import network  # noqa: PLC0415 -- needs an optional library
 
         program()
         way = network.way_in()
@@ -285,12 +281,12 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
 
 @asynccontextmanager
 async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, Behind]]":
-    """The servers of a site, in this network, and how a command gets behind a link to them."""
-    from catnip.web import network  # noqa: PLC0415 -- the libraries may be missing
+    """Runs the servers of a site in this network namespace. Yields them, and the link to them."""
+    from catnip.web import network  # noqa: PLC0415 -- needs optional libraries
     from catnip.web.replayer import RESOLVER, Replayer, replaying  # noqa: PLC0415
 
     for name in [name for name in os.environ if name.lower() in {"http_proxy", "https_proxy", "all_proxy"}]:
-        # There is no way to the caller's.
+        # The proxy of the caller cannot be reached.
         del os.environ[name]
     network.hide_names()
     replayer = Replayer(loaded)
@@ -335,7 +331,7 @@ async def _visited(
 
 
 def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:
-    """Those to load, all of them recorded."""
+    """Returns the pages to load, which must be recorded."""
     if not urls:
         if not loaded.documents:
             raise InputError(f"--url: {folder} has no recorded HTML page")
@@ -353,7 +349,7 @@ def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:
 
 def _check_browser() -> None:
     if find("chromium") is None:
-        raise InputError("chromium: not found, install it (apt install chromium)")
+        raise InputError("chromium: not found; install it (apt install chromium)")
 
 
 def _print_times(
@@ -402,17 +398,17 @@ def _tell_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
             }
         )
     elif count:
-        _tell([f"{folder}: {count} responses of {len(recorded.origins)} origins, {size} bytes"])
+        _tell([f"{folder}: {count} responses from {len(recorded.origins)} origins, {size} bytes"])
     if not count:
         click.echo(f"error: {folder}: nothing was recorded", err=True)
 
 
 def _tell(lines: Sequence[str]) -> None:
-    """Says what a user should know beside the result."""
+    """Prints notes for the user on stderr."""
     if loudness() is Loudness.QUIET:
         return
     most = len(lines) if loudness() is Loudness.VERBOSE else TOLD_AT_MOST
     for line in lines[:most]:
         click.echo(line, err=True)
     if len(lines) > most:
-        click.echo(f"… and {len(lines) - most} more: --verbose", err=True)
+        click.echo(f"… and {len(lines) - most} more, shown with --verbose", err=True)

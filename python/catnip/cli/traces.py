@@ -1,4 +1,4 @@
-"""One transfer, packet by packet; traces of connections."""
+"""Commands that trace one transfer packet by packet, and that write traces of connections."""
 
 import re
 import sys
@@ -23,39 +23,47 @@ from catnip.report import output
 
 
 @click.command(epilog="Example: catnip trace --profile ns2-2.35 --recovery newreno --drop 20,22 --csv -")
-@click.option("--profile", default="ns2-2.35", show_default=True, help="TCP parameters; see catnip list.")
-@click.option("--recovery", metavar="NAME", help="What to resend.  [default: the profile's]")
-@click.option("--control", metavar="NAME", help="How fast to grow.  [default: the profile's]")
-@click.option("--pacing", metavar="NAME", help="When to send.  [default: the profile's]")
-@click.option("--marker", metavar="NAME", help="Which packets to mark HIGH.  [default: none]")
-@click.option("--packets", type=click.IntRange(1, 1_000_000), default=100, show_default=True)
-@click.option("--size", metavar="BYTES", help="Data bytes of a packet.  [default: the profile's]")
+@click.option("--profile", default="ns2-2.35", show_default=True, help="TCP profile; see catnip list.")
+@click.option("--recovery", metavar="NAME", help="Loss recovery.  [default: that of the profile]")
+@click.option("--control", metavar="NAME", help="Congestion controller.  [default: that of the profile]")
+@click.option("--pacing", metavar="NAME", help="Pacing method.  [default: that of the profile]")
+@click.option("--marker", metavar="NAME", help="Marker of HIGH packets.  [default: none]")
+@click.option(
+    "--packets",
+    type=click.IntRange(1, 1_000_000),
+    default=100,
+    show_default=True,
+    help="Number of data packets.",
+)
+@click.option("--size", metavar="BYTES", help="Data bytes per packet.  [default: those of the profile]")
 @click.option("--rate", default="1Mbit", show_default=True, help="Rate of the link.")
-@click.option("--delay", default="50ms", show_default=True, help="Its propagation delay.")
-@click.option("--queue", default="drop-tail:10", show_default=True, help="Its queue; see catnip list.")
-@click.option("--window", type=click.IntRange(1, 1_000_000), help="Receive window, packets.")
-@click.option("--drop", metavar="LIST", help="Lose these packets, counted on the link from 1.")
-@click.option("--delayed-ack", is_flag=True, help="ACK every second packet, or after 200 ms.")
-@click.option("--tick-phase", metavar="TIME", help="When the sender's clock ticks.  [default: drawn]")
+@click.option("--delay", default="50ms", show_default=True, help="Propagation delay of the link.")
+@click.option(
+    "--queue", default="drop-tail:10", show_default=True, help="Queue of the link; see catnip list."
+)
+@click.option("--window", type=click.IntRange(1, 1_000_000), help="Receive window in packets.")
+@click.option("--drop", metavar="LIST", help="Packets to drop, such as 20,22, numbered on the link from 1.")
+@click.option("--delayed-ack", is_flag=True, help="Acknowledge every second packet, or after 200 ms.")
+@click.option("--tick-phase", metavar="TIME", help="Phase of the sender's clock ticks.  [default: random]")
 @click.option(
     "--csv",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     metavar="FILE.csv",
-    help="Write every event; - is stdout.",
+    help="File for all events; - is stdout.",
 )
-@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Draw packet numbers over time.")
+@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Plot of packet numbers over time.")
 @common
 def trace(
     packets: int, drop: str | None, csv: Path | None, plot: Path | None, as_json: bool, **options: Any
 ) -> None:
-    """Send one transfer over one link and tell what happens to each of its packets."""
+    """Simulate one transfer over one link and trace each of its packets."""
     if as_json and csv == STDOUT:
-        raise click.UsageError("--json and --csv -: both want stdout")
+        raise click.UsageError("--json and --csv -: both write to stdout")
     if plot is not None:
         extras.need("--plot", "matplotlib")
     check_writable(path for path in (csv, plot) if path not in (None, STDOUT))
     events = _core.trace(packets=packets, drop=_packet_numbers(drop), **options)
-    note(f"simulated the transfer of {packets} packets")
+    note(f"simulated a transfer of {packets} packets")
 
     if plot is not None:
         from catnip.figures.transfers import sequence_plots  # noqa: PLC0415 -- slow to load
@@ -78,20 +86,20 @@ def trace(
 
 @click.command(epilog="Example: catnip tmix bursts --seed 3 --out bursts.cvec")
 @scenario_argument
-@click.option("--variant", metavar="NAME", help="Of this one.  [default: the first]")
-@click.option("--group", metavar="NAME", help="Of this group of traffic.  [default: the only one]")
+@click.option("--variant", metavar="NAME", help="Name of the variant.  [default: the first]")
+@click.option("--group", metavar="NAME", help="Name of the traffic group.  [default: the only one]")
 @click.option(
     "--form",
     type=click.Choice(("original", "alternate")),
     default="original",
     show_default=True,
-    help="Which form of Tmix to write.",
+    help="Format of the connection vectors.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     metavar="FILE.cvec",
-    help="Write the connection vectors; - is stdout.",
+    help="File for the connection vectors; - is stdout.",
 )
 @common
 def tmix(
@@ -103,14 +111,14 @@ def tmix(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Write the connections that a SCENARIO replays as connection vectors of Tmix.
+    """Write the connections that a SCENARIO replays as Tmix connection vectors.
 
-    They are those of the run with the seed of --seed, read or generated as the scenario says. Prints how many
-    connections and exchanges there are, and what both ends say; the rate is that of the responses, from the
-    first connection opened to the last.
+    The connections are those of the run with --seed, read from a trace or generated as the scenario
+    specifies. Prints the numbers of connections and exchanges, and the amounts of data from both ends. The
+    rate is that of the responses, from the start of the first connection to the start of the last.
     """
     if as_json and out == STDOUT:
-        raise click.UsageError("--json and --out -: both want stdout")
+        raise click.UsageError("--json and --out -: both write to stdout")
     check_writable([] if out in (None, STDOUT) else [out])
     loaded = paths.scenario(scenario)
     if variant is not None and variant not in loaded.variants:
@@ -133,5 +141,5 @@ def _packet_numbers(listed: str | None) -> list[int]:
     numbers = listed.split(",") if listed else []
     for number in numbers:
         if not re.fullmatch(r"\s*0*[1-9]\d{0,8}\s*", number):
-            raise InputError(f"--drop: {number.strip()!r} is not the number of a packet, counted from 1")
+            raise InputError(f"--drop: {number.strip()!r} is not a packet number; expected 1 or more")
     return [int(number) for number in numbers]

@@ -1,4 +1,4 @@
-"""Bursts over time and size: heat maps of classes, windows and segments of single connections."""
+"""Figures of bursts: heat maps of classes, and windows and segments of single connections over time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from catnip.figures.style import FAINT, INK, NO_LOOKS, ON_COLOUR, PAPER, STYLE, 
 
 STEP, LINE, DOTS = "step", "line", "dots"
 MANY = 6
-"""Columns of a map whose names no longer fit beside each other."""
+"""Largest number of columns of a map whose names fit beside each other without a slant."""
 
 
 @dataclass(frozen=True)
 class Map:
-    """Values by row and column, and what somebody else has, if anybody has; shown beneath."""
+    """Values by row and column, and optional values of another source, which are shown beneath."""
 
     title: str
     values: NDArray[np.float64]
     beneath: NDArray[np.float64] | None = None
     unsure: NDArray[np.bool_] | None = None
-    """Values that are shown in brackets."""
+    """True for values that are shown in brackets."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """Something over time; drawn as steps, as a line or as dots."""
+    """Quantity over time; drawn as steps, as a line or as dots."""
 
     label: str
     x: NDArray[Any]
@@ -41,13 +41,13 @@ class Track:
 
 @dataclass(frozen=True)
 class Strip:
-    """Tracks over one axis of time."""
+    """Tracks over one time axis."""
 
     title: str
     ylabel: str
     tracks: Sequence[Track]
     marks: Sequence[float] = ()
-    """Values of y that a reader cares for."""
+    """Values of y drawn as reference lines."""
 
 
 def heat_maps(
@@ -58,7 +58,7 @@ def heat_maps(
     labels: tuple[str, str],
     height: float = 3.9,
 ) -> str:
-    """Maps side by side on one scale of colours around zero, each cell with its number."""
+    """Draws maps side by side on one scale of colours around zero, each cell with its number."""
     reach = max(float(np.abs(one.values).max()) for one in maps)
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -89,9 +89,9 @@ def strips(
     beside: bool = False,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Strips above each other over one axis of time, or side by side with axes of their own.
+    """Draws strips above each other over one time axis, or side by side with axes of their own.
 
-    `looks` has the numbers of tracks that look the same in other figures.
+    `looks` holds look numbers by name, for names with the same look in other figures.
     """
     rows, columns = (1, len(drawn)) if beside else (len(drawn), 1)
     with mpl.rc_context(STYLE):
@@ -123,7 +123,7 @@ def grouped_bars(
     ylabel: str,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Bars with intervals: a group for each of `groups`, a bar for each name; `looks` as in `strips`."""
+    """Draws bars with intervals: a group for each of `groups`, a bar per name; `looks` as in `strips`."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -166,7 +166,7 @@ def _track(axes: Axes, track: Track, look: Look) -> None:
 
 
 def _corners(y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a value differs from the one before, and the ends: what a line of steps needs."""
+    """Returns true for the points of a step line where the value changes, and for its ends."""
     kept = np.ones(len(y), dtype=bool)
     kept[1:-1] = (y[1:] != y[:-1])[:-1] & ~(np.isnan(y[1:]) & np.isnan(y[:-1]))[:-1]
     return kept

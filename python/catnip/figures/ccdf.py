@@ -19,7 +19,7 @@ LEAST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Curve:
-    """The share above each value of x, and its 95 % interval."""
+    """Share above each value of x, and its 95 % interval."""
 
     label: str
     x: NDArray[np.float64]
@@ -28,7 +28,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one axis; `limits` are values of x that a reader cares for."""
+    """Curves over one axis; `limits` are values of x drawn as reference lines."""
 
     title: str
     curves: Sequence[Curve]
@@ -36,9 +36,9 @@ class Panel:
 
 
 def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str, looks: Mapping[str, int] = NO_LOOKS) -> str:
-    """One panel beside the other, shares from 1 % to all; the interval of a curve is shaded.
+    """Draws panels side by side, with shares from 1 % to 100 % and shaded intervals.
 
-    `looks` has the numbers of curves that look the same in other figures.
+    `looks` holds look numbers by name, for names with the same look in other figures.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
@@ -66,7 +66,7 @@ def over_rates(
     ylabel: str,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """A line with intervals for each name, over a rate; `looks` as in `ccdf_panels`."""
+    """Draws a line with intervals for each name, over a rate; `looks` as in `ccdf_panels`."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
         axes = figure.subplots()
@@ -86,7 +86,7 @@ def _draw(axes: Axes, curve: Curve, look: Look) -> None:
     mean, low, high = (
         np.array([getattr(one, part) for one in curve.share]) for part in ("mean", "low", "high")
     )
-    # Nothing has no place on a logarithmic axis, below its end is near enough.
+    # A logarithmic axis has no zero; a value below its lower end stands for it.
     mean = np.maximum(mean, LEAST_SHARE / 10)
     axes.plot(curve.x, mean, **look.line, label=curve.label)
     axes.fill_between(

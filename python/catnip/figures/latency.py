@@ -19,7 +19,7 @@ from catnip.figures.style import FAINT, INK, NO_LOOKS, STYLE, WIDTH
 
 @dataclass(frozen=True)
 class Curve:
-    """A model's values at the sizes of a panel."""
+    """Values of a model at the sizes of a panel."""
 
     label: str
     y: Sequence[float]
@@ -27,7 +27,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """What models say at some values of x, and simulated means at these or others."""
+    """Values of models at some values of x, and simulated means at these or others."""
 
     title: str
     x: Sequence[float]
@@ -43,9 +43,9 @@ def latency_panels(
     simulated: str = "simulated, 95 % interval",
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """One panel beside the other, each with its own scale of time; a model has one look in all of them.
+    """Draws panels side by side, each with its own time scale; a model has one look in all of them.
 
-    `looks` has the numbers of curves that look the same in other figures.
+    `looks` holds look numbers by name, for names with the same look in other figures.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
@@ -73,7 +73,7 @@ def distributions(
     xlabel: str = "transfer time, s",
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """How often each time occurs, and how many are at most as long."""
+    """Draws the frequency of the times, and their cumulative distribution."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
         often, at_most = figure.subplots(1, 2)

@@ -1,4 +1,4 @@
-"""Panels of lines: distributions of times, what depends on an axis of a scenario, what happens over time."""
+"""Panels of lines: distributions of times, quantities along an axis of a scenario, quantities over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from catnip.figures.style import STYLE, WIDTH
 ABREAST = 2
 ROW = 3.6  # inches
 FEW = 8
-"""Lines that a legend in a panel can name; more are named beside it."""
+"""Largest number of lines that a legend in a panel can name."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A series, with intervals where they are known, as steps or with a dot at each point."""
+    """Series of values, with intervals if known and, optionally, a dot at each point."""
 
     label: str
     x: ArrayLike
@@ -35,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over the same axes. `names` are those of the places on the axis x, if they are no numbers."""
+    """Lines over the same axes; `names` are those of the places on the axis x, if they are no numbers."""
 
     title: str
     xlabel: str
@@ -43,11 +43,11 @@ class Panel:
     lines: Sequence[Line]
     names: Sequence[str] = ()
     share: bool = False
-    """What is drawn is a share from 1 % to all, over times, both on logarithmic axes."""
+    """True if the lines are shares from 1 % to 100 % over times, both on logarithmic axes."""
 
 
 def panels(title: str, drawn: Sequence[Panel]) -> str:
-    """Two panels abreast; a series has the same look in all of them."""
+    """Draws panels in two columns; a series has the same look in all of them."""
     labels = list(dict.fromkeys(line.label for panel in drawn for line in panel.lines))
     rows = -(-len(drawn) // ABREAST)
     with mpl.rc_context(STYLE):
@@ -77,7 +77,7 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
         if line.low is not None and line.high is not None:
             y = np.asarray(line.y, dtype=float)
             low, high = (np.asarray(end, dtype=float) for end in (line.low, line.high))
-            # An end that is not known is not drawn.
+            # An unknown end is not drawn.
             low, high = (np.where(np.isfinite(end), end, y) for end in (low, high))
             style.whiskers(axes, np.asarray(line.x), y.tolist(), low.tolist(), high.tolist(), look.colour)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)

@@ -18,7 +18,7 @@ from catnip.figures.style import INK, NO_LOOKS, PAPER, STYLE, VERMILION, WIDTH, 
 
 @dataclass(frozen=True)
 class Series:
-    """One bar per page: ours with its interval, beside what the paper prints and what ns-2 gives."""
+    """Bars, one per page: our values with intervals, beside those of the paper and of ns-2."""
 
     label: str
     mean: Sequence[float]
@@ -34,9 +34,9 @@ class Series:
 
 
 def page_bars(title: str, series: Sequence[Series], looks: Mapping[str, int] = NO_LOOKS) -> str:
-    """Mean and standard deviation of the page times, page by page, for each series.
+    """Draws mean and standard deviation of the page times, page by page, for each series.
 
-    `looks` has the numbers of series that look the same in other figures.
+    `looks` holds look numbers by name, for names with the same look in other figures.
     """
     drawn = [style.look(one.label, index, looks) for index, one in enumerate(series)]
     with mpl.rc_context(STYLE):

@@ -1,4 +1,4 @@
-"""Which segment left when: two senders over each other."""
+"""Sequence plots: segments over their send times, for two senders on top of each other."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Listed
@@ -18,7 +18,7 @@ ROW = 3.8  # inches
 
 @dataclass(frozen=True)
 class Sequence:
-    """When segments left, their numbers, and whether they had left before."""
+    """Send times of segments, their numbers, and whether each is a retransmission."""
 
     times_s: Listed[float]
     segments: Listed[int]
@@ -26,7 +26,7 @@ class Sequence:
 
 
 def overlaid(title: str, panels: Mapping[str, Mapping[str, Sequence]]) -> str:
-    """A panel for each transfer, two senders in each: one as dots, the other as circles around them."""
+    """Draws a panel for each transfer, two senders in each: one as dots, the other as circles around them."""
     rows = -(-len(panels) // ABREAST)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, ROW * rows + 0.4), layout="constrained")

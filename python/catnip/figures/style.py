@@ -1,4 +1,4 @@
-"""What all figures share: one look, and SVG that can stand in a page: the same data give the same bytes."""
+"""Common style of all figures, and their SVG for pages; equal data give equal bytes."""
 
 import hashlib
 import io
@@ -22,12 +22,12 @@ RULE, GRID = "#c3cad2", "#e8ebee"
 ON_COLOUR = "#1f2932"
 """Ink on a cell that keeps its colour on a dark page."""
 BLUE, VERMILION = "#0072b2", "#d55e00"
-WIDTH = 11  # inches; the same for all, so that their letters are of one size in a page
+WIDTH = 11  # inches; equal for all figures, so that a page has one size of letters
 
 
 @dataclass(frozen=True)
 class Look:
-    """Of a series: colour, and what tells it from the others without one."""
+    """Appearance of a series: a colour, and dashes and a hatch that distinguish it without colours."""
 
     colour: str
     dashes: str | tuple[int, tuple[float, ...]]
@@ -35,16 +35,16 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """For a line."""
+        """Properties of a line."""
         return {"color": self.colour, "ls": self.dashes, "linewidth": 1.8}
 
     @property
     def bar(self) -> dict[str, Any]:
-        """For a bar or a patch; lines of the paper's colour run over it."""
+        """Properties of a bar or a patch; its hatch lines have the colour of the paper."""
         return {"facecolor": self.colour, "edgecolor": PAPER, "hatch": self.hatch, "linewidth": 0}
 
 
-# Okabe and Ito's colours, told apart by everyone, and two more.
+# Colours of Okabe and Ito, safe for colour blindness, two more, and five from light to dark.
 LOOKS = (
     Look(BLUE, "-", ""),
     Look("#e69f00", (0, (5, 1.6)), "///"),
@@ -61,9 +61,9 @@ LOOKS = (
     Look("#412173", (0, (1, 1)), "--"),
 )
 BASE = 7
-"""Number of the grey look, for the case that others are compared with."""
+"""Number of the grey look, for the case with which others are compared."""
 RAMP = 8
-"""Number of the first of five looks from light to dark, for what has an order."""
+"""Number of the first of five looks from light to dark, for series that have an order."""
 
 NO_LOOKS: Mapping[str, int] = {}
 
@@ -87,9 +87,9 @@ ON_DARK: Mapping[str, str] = {
     "#5e3c97": "#c3aeec",
     "#412173": "#e2d8fa",
 }
-"""What takes a colour's place on a dark page."""
+"""Replacement of each colour on a dark page."""
 
-# The font comes with the plotting library, and letters are drawn: a picture needs no font where it is shown.
+# Matplotlib includes the font, and letters are drawn as paths: viewers need no font.
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -124,12 +124,12 @@ STYLE: dict[Any, Any] = {
 
 
 def title(figure: Figure, title: str) -> None:
-    """The finding, above everything."""
+    """Writes the title, the finding of the figure, above all panels."""
     figure.suptitle(title, x=0.003, ha="left", fontsize=12, fontweight="bold")
 
 
 def look(name: str, place: int, looks: Mapping[str, int]) -> Look:
-    """That of a series: the one whose number its name has in `looks`, else the one of its place."""
+    """Returns the look of a series: by the number of its name in `looks`, or else by its place."""
     return LOOKS[looks.get(name, place) % len(LOOKS)]
 
 
@@ -141,21 +141,21 @@ def whiskers(
     high: Sequence[float],
     colour: str,
 ) -> None:
-    """Intervals around points."""
+    """Draws intervals around points."""
     centre = np.asarray(mean)
     sizes = [np.maximum(centre - low, 0), np.maximum(np.asarray(high) - centre, 0)]
     axes.errorbar(x, centre, yerr=np.nan_to_num(sizes), fmt="none", ecolor=colour, elinewidth=1.1)
 
 
 def dot(colour: str, label: str) -> Line2D:
-    """A dot for a legend."""
+    """Returns a dot for a legend."""
     return Line2D([], [], marker="o", color=colour, ls="", ms=6, label=label)
 
 
 def svg(figure: Figure, title: str) -> str:
-    """The drawing as an element of a page: it takes the page's width and shares no id with another figure.
+    """Returns the drawing as an element of a page, with the page's width and ids that no other figure has.
 
-    Its letters are outlines, so a description says what is written in it.
+    Letters are drawn as outlines, so the element has a description with the text of the figure.
     """
     file = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": title}):
@@ -169,7 +169,7 @@ def svg(figure: Figure, title: str) -> str:
 
 
 def in_page(svg: str) -> str:
-    """A drawing on the ground and in the colours of the page that it stands in, which `variables` sets."""
+    """Returns a drawing without background, in the colours that `variables` sets in its page."""
     groundless = re.sub(rf'<path d="[^"]*" style="fill: {PAPER}"/>\n', "", svg, count=1)
     return re.sub(
         r"#[0-9a-f]{6}\b",
@@ -179,7 +179,7 @@ def in_page(svg: str) -> str:
 
 
 def variables(dark: bool) -> str:
-    """The colours of drawings in a page, as CSS declares them."""
+    """Returns the colours of drawings in a page, as CSS declares them."""
     return " ".join(f"{_variable(light)}: {ON_DARK[light] if dark else light};" for light in ON_DARK)
 
 
@@ -188,11 +188,11 @@ def _variable(colour: str) -> str:
 
 
 def _tight(text: str) -> str:
-    """Without what nobody sees: comments, empty groups, and digits beyond a hundredth of a point."""
+    """Returns the SVG without comments, empty groups and digits beyond a hundredth of a point."""
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'(?<= )(?:d|x|y|x1|x2|y1|y2|points)="[^"]*"', lambda found: _short(found[0]), text)
     text = re.sub(r"translate\([^)]*\)", lambda found: _short(found[0]), text)
-    # What a pattern is made of takes the page's colours only from its style.
+    # The shapes of a pattern take the page's colours only from a style attribute.
     text = re.sub(r'(<rect[^>]*?) fill="([^"]*)"', r'\1 style="fill: \2"', text)
     empty = re.compile(r"<g(?: [^>]*)?/>\s*|<g(?: [^>]*)?>\s*</g>\s*")
     while empty.search(text):
@@ -206,7 +206,7 @@ def _short(numbers: str) -> str:
 
 
 def _with_own_ids(text: str) -> str:
-    """Only the ids that something refers to, with names that no other figure has."""
+    """Returns the SVG with only the ids in use, under names that no other figure has."""
     used = dict.fromkeys(re.findall(r"(?:url\(|href=\")#([^)\"]+)", text))
     own = hashlib.sha256(text.encode()).hexdigest()[:8]
     names = {id: f"f{own}-{number}" for number, id in enumerate(used)}
@@ -217,7 +217,7 @@ def _with_own_ids(text: str) -> str:
 
 
 def _description(figure: Figure) -> str:
-    """What is written in a figure: panels, axes and series."""
+    """Returns the text of a figure: panels, axes and series."""
     panels = [axes for axes in figure.axes if axes.get_visible()]
     legends = [*figure.legends, *(legend for axes in panels if (legend := axes.get_legend()))]
     written = {

@@ -1,4 +1,4 @@
-"""Single transfers: what one loss costs, and packets over time."""
+"""Figures of single transfers: the cost of one loss, and packets over time."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def single_loss_profile(
     no_loss_s: float,
     timed_out: Sequence[bool],
 ) -> str:
-    """Transfer time when only packet k is lost; `timed_out` says which losses waited for the timer."""
+    """Draws the transfer time if only packet k is lost; `timed_out` flags losses repaired by a timeout."""
     late = [packet for packet, waited in zip(k, timed_out, strict=True) if waited]
     title = f"Losing packet {_ranges(late)} costs a timeout"
     with mpl.rc_context(STYLE):
@@ -60,7 +60,7 @@ def single_loss_profile(
 def sequence_plots(
     panels: Sequence[tuple[str, Sequence[float], Sequence[int]]], title: str = "Packets as they are sent"
 ) -> str:
-    """Packet number over sending time, one panel per (title, times, packet numbers), two to a row."""
+    """Draws packet numbers over send times, a panel per (title, times, packet numbers), two to a row."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     with mpl.rc_context(STYLE | {"axes.grid.axis": "both"}):
@@ -91,6 +91,6 @@ def _repeated(seqs: Sequence[int]) -> list[bool]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 26 as `1–3 or 26`."""
+    """Returns numbers in words: 1, 2, 3, 26 as `1–3 or 26`."""
     shown = [f"{first}" if first == last else f"{first}–{last}" for first, last in runs_of(numbers)]
     return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))

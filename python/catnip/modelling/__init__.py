@@ -1,1 +1,1 @@
-"""Analytical models beside simulated transfers."""
+"""Analytical models compared with simulated transfers."""

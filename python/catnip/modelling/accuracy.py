@@ -1,7 +1,6 @@
-"""How far the models are from simulated transfers, and so what each can be trusted for.
+"""Errors of the models against simulated transfers, and the regions in which each model can be trusted.
 
-`tools/model_pages.py` simulates the points of accuracy.csv; all that is said of where a model can be
-trusted is worked out from them.
+`tools/model_pages.py` simulates the points of accuracy.csv, from which the regions are computed.
 """
 
 import csv
@@ -20,20 +19,20 @@ from catnip.modelling import case
 from catnip.modelling.case import LATENCIES, RATES, Case, Latency, Rate
 
 LIMIT = 0.15
-"""A model is trusted where it is at most this far from the mean of the simulated transfers."""
+"""Largest relative error, against the mean of the simulated transfers, at which a model is trusted."""
 PATH_FACTOR = 1.25
-"""A path is like one that was compared if no time and no window of it differs by more than this factor."""
+"""Largest factor between times or windows of a path and of the compared path that represents it."""
 REGIONS = 2
-"""No more are named of a model; each holds `NEW_POINTS` or more that are in none before."""
+"""Largest number of regions of a model; each after the first adds `NEW_POINTS` points or more."""
 NEW_POINTS = 4
 FILE = Path(__file__).with_name("accuracy.csv")
 
 Model: TypeAlias = Latency | Rate
 MODELS: Sequence[Model] = (*LATENCIES, *RATES)
 PathKey: TypeAlias = tuple[float, ...]
-"""The fields of a case that are in `PATH`, in this order."""
+"""Fields of a case that are in `PATH`, in this order."""
 Cell: TypeAlias = tuple[int, int]
-"""Of a grid: the places of a size and of a loss."""
+"""Cell of a grid: index of the size and index of the loss."""
 PATH = {
     "rtt_s": "round trip",
     "t0_s": "timeout",
@@ -43,39 +42,39 @@ PATH = {
     "w1": "initial window",
     "delack_s": "wait of an ACK",
 }
-"""What a case has beside size and loss, in words."""
+"""Fields of a case other than size and loss, in words."""
 _COUNTED = {"b", "w1"}
-"""These have to be the same."""
+"""Fields that must be equal."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What simulated transfers took or achieved on average, and how far the models are from that."""
+    """Simulated mean of a case, and the errors of the models."""
 
     simulated: str
-    """One of `case.Simulated`, in seconds, or of `case.SimulatedRate`, in packets per second."""
+    """Kind of simulation: one of `case.Simulated` (seconds) or `case.SimulatedRate` (packets per second)."""
     case: Case
     mean: Interval
     errors: Mapping[str, float]
-    """Model over mean, less one, by the model's key."""
+    """Relative errors, model over mean less one, by the model's key."""
 
     @classmethod
     def of(cls, simulated: str, at: Case, mean: Interval) -> "Point":
-        """A simulated mean, with all models that say something of it."""
+        """Returns a simulated mean with the errors of all models of this kind of simulation."""
         errors = {one.key: _says(one, at) / mean.mean - 1 for one in MODELS if one.simulated == simulated}
         return cls(simulated, at, mean, errors)
 
 
 @dataclass(frozen=True)
 class Region:
-    """Sizes and losses at all of whose compared points a model is within the limit."""
+    """Range of sizes and losses at all of whose compared points a model is within the limit."""
 
     packets: tuple[int, int] | None
-    """The smallest and the largest; None for a rate, which knows no size."""
+    """Smallest and largest size; None for a rate, which does not depend on the size."""
     p: tuple[float, float]
 
     def words(self, of_what: bool = False) -> str:
-        """It in words, if asked for with the names of what is counted."""
+        """Returns the region in words; `of_what` adds the names of the quantities."""
         losses = f"{_span(100 * self.p[0], 100 * self.p[1])} %{' loss' * of_what}"
         if self.packets is None:
             return losses
@@ -85,21 +84,21 @@ class Region:
 
 @dataclass(frozen=True)
 class Nearby:
-    """How far a model is from the simulation at the compared points around a case: one, two or four."""
+    """Range of a model's errors at the compared points around a case: one, two or four points."""
 
     low: float
     high: float
     outside: str = ""
-    """Why there are none; the errors are NaN then."""
+    """Reason why there are no compared points; the errors are NaN then."""
 
     @property
     def is_trusted(self) -> bool:
-        """Compared, and within the limit at each of the points."""
+        """True if the model was compared and is within the limit at each of the points."""
         return not self.outside and max(-self.low, self.high) <= LIMIT
 
     @property
     def mark(self) -> str:
-        """What stands at a number that is not to be trusted; `notes` says why."""
+        """Mark of a number that is not to be trusted; `notes` explains it."""
         if self.outside:
             return "?"
         return "" if self.is_trusted else "!"
@@ -116,7 +115,7 @@ class Nearby:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of a scenario's single transfer."""
+    """Prediction of a model for a scenario's single transfer."""
 
     time_s: float
     near: Nearby
@@ -124,28 +123,28 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Grid:
-    """A model's errors at all points of a path that were compared."""
+    """Errors of a model at all compared points of a path."""
 
     packets: Sequence[int]
     p: Sequence[float]
     errors: Sequence[Sequence[float]]
-    """By size and loss."""
+    """Errors by size and loss."""
 
 
 def trust(model: Model, asked: Case | None = None) -> list[Region]:
-    """Where a model is within the limit, on the compared path that is most like that of a case."""
+    """Returns the regions in which a model is within the limit, on the compared path closest to a case."""
     grids = _grids(model.key)
     return regions(grids[_likeliest(grids, asked or Case(1, 0.0))], isinstance(model, Rate))
 
 
 def trusted_for(model: Model, asked: Case | None = None) -> str:
-    """The same in words."""
+    """Returns the regions of `trust` in words."""
     found = trust(model, asked)
     return "; ".join(one.words(of_what=one is found[0]) for one in found) or "nothing"
 
 
 def regions(grid: Grid, is_rate: bool) -> list[Region]:
-    """Of the rectangles of points within the limit the one with most of them, then that with most others."""
+    """Returns the largest rectangle of points within the limit, then the one with the most new points."""
     is_within = [[abs(error) <= LIMIT for error in row] for row in grid.errors]
     told: set[Cell] = set()
     found: list[Region] = []
@@ -161,7 +160,10 @@ def regions(grid: Grid, is_rate: bool) -> list[Region]:
 
 
 def nearby(model: Model, asked: Case, set_up: bool = False) -> Nearby:
-    """How far a model is where it was compared around a case; `set_up`: of transfers that begin with one."""
+    """Returns the errors of a model at the compared points around a case.
+
+    `set_up` is true for transfers that begin with a handshake, with which no model was compared.
+    """
     grids = _grids(model.key)
     path = _likeliest(grids, asked)
     unlike = _unlike(path, asked)
@@ -185,13 +187,13 @@ def nearby(model: Model, asked: Case, set_up: bool = False) -> Nearby:
 
 
 def path_like(asked: Case) -> str:
-    """The compared path that is most like that of a case, in words."""
+    """Returns the compared path closest to that of a case, in words."""
     path = dict(zip(PATH, _likeliest(_grids(LATENCIES[0].key), asked), strict=True))
     return ", ".join(f"{PATH[key]} {_value(key, path[key])}" for key in ("rtt_s", "w_max", "b"))
 
 
 def predictions(flow: Mapping[str, Any]) -> dict[str, Prediction]:
-    """What the models that match a single transfer (`Scenario.single_flow`) say of it, by label."""
+    """Returns predictions of the matching models for a single transfer (`Scenario.single_flow`), by label."""
     asked, set_up = case.of_flow(flow), flow["handshake_s"] is not None
     return {
         one.label: Prediction(case.prediction(one, flow), nearby(one, asked, set_up))
@@ -200,13 +202,13 @@ def predictions(flow: Mapping[str, Any]) -> dict[str, Prediction]:
 
 
 def document(model: Model, asked: Case) -> dict[str, Any]:
-    """Where a model can be trusted, and whether near a case, for programs."""
+    """Returns the regions in which a model can be trusted, and its errors near a case, for JSON."""
     found = [{"packets": one.packets, "p": one.p} for one in trust(model, asked)]
     return {"within": LIMIT, "regions": found, **near_document(nearby(model, asked))}
 
 
 def near_document(near: Nearby) -> dict[str, Any]:
-    """How far a model is near a case, for programs."""
+    """Returns the errors of a model near a case, for JSON."""
     return {
         "trusted": near.is_trusted,
         "near": None if near.outside else {"low": near.low, "high": near.high},
@@ -215,7 +217,7 @@ def near_document(near: Nearby) -> dict[str, Any]:
 
 
 def notes(told: Sequence[Nearby]) -> list[str]:
-    """What the marks at some numbers mean, a line for each."""
+    """Returns the meaning of the marks of some numbers, a line for each."""
     far = [near for near in told if near.mark == "!"]
     reasons = [*dict.fromkeys(near.outside for near in told if near.outside)]
     lines = []
@@ -229,7 +231,7 @@ def notes(told: Sequence[Nearby]) -> list[str]:
 
 
 def text(points: Iterable[Point]) -> str:
-    """The points as accuracy.csv holds them."""
+    """Returns the points in the format of accuracy.csv."""
     keys = [one.key for one in MODELS]
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
@@ -244,14 +246,14 @@ def text(points: Iterable[Point]) -> str:
 
 @cache
 def points() -> Sequence[Point]:
-    """Every point of accuracy.csv."""
+    """Returns every point of accuracy.csv."""
     head, rows = _rows()
     return [_point(dict(zip(head, row, strict=True))) for row in rows]
 
 
 @cache
 def _rows() -> tuple[list[str], list[list[str]]]:
-    """Names of the columns of accuracy.csv, and its rows as texts."""
+    """Returns the names of the columns of accuracy.csv, and its rows as texts."""
     with FILE.open(encoding="utf-8", newline="") as lines:
         head, *rows = csv.reader(lines)
     return head, rows
@@ -270,7 +272,7 @@ def _fields(path: Sequence[float]) -> dict[str, Any]:
 
 @cache
 def _grids(model: str) -> Mapping[PathKey, Grid]:
-    # One column of many: the points as a whole take several times as long to make.
+    # Reads one column only: parsing whole points takes several times as long.
     head, rows = _rows()
     error, packets, p, first = (head.index(key) for key in (model, "packets", "p", next(iter(PATH))))
     by_path: dict[tuple[str, ...], dict[tuple[int, float], float]] = {}
@@ -287,18 +289,18 @@ def _grid(errors: Mapping[tuple[int, float], float]) -> Grid:
 
 
 def _likeliest(grids: Mapping[PathKey, Grid], asked: Case) -> PathKey:
-    """The path that differs in the fewest fields, and least."""
+    """Returns the path that differs in the fewest fields, and by the least."""
     return min(grids, key=lambda path: (len(_unlike(path, asked)), sum(_distances(path, asked).values())))
 
 
 def _unlike(path: PathKey, asked: Case) -> list[str]:
-    """The fields in which a case is not like a path."""
+    """Returns the fields in which a case differs from a path."""
     far = math.log(PATH_FACTOR) + 1e-9
     return [key for key, off in _distances(path, asked).items() if off > (0 if key in _COUNTED else far)]
 
 
 def _distances(path: PathKey, asked: Case) -> dict[str, float]:
-    """Logarithms of the factors by which a case differs from a path; infinite beside nothing."""
+    """Returns logarithms of the factors by which a case differs from a path; infinite if one is zero."""
     both = {key: sorted((at, getattr(asked, key))) for key, at in zip(PATH, path, strict=True)}
     return {
         key: 0.0 if low == high else math.log(high / low) if low > 0 else math.inf
@@ -307,7 +309,7 @@ def _distances(path: PathKey, asked: Case) -> dict[str, float]:
 
 
 def _largest(is_within: Sequence[Sequence[bool]], told: Set[Cell]) -> tuple[slice, slice] | None:
-    """Of all rectangles of true cells the one with most that are not told, and of those the largest."""
+    """Returns the rectangle of true cells with the most cells outside `told`; among equals, the largest."""
     best: tuple[slice, slice] | None = None
     most = (0, 0)
     for first in range(len(is_within)):
@@ -326,7 +328,7 @@ def _cells(rows: slice, columns: slice) -> Set[Cell]:
 
 
 def _runs(values: Sequence[bool]) -> Iterator[slice]:
-    """Where values are true, one after the other."""
+    """Yields the ranges of consecutive true values."""
     for is_true, places in groupby(range(len(values)), values.__getitem__):
         if is_true:
             first, *others = places
@@ -334,7 +336,7 @@ def _runs(values: Sequence[bool]) -> Iterator[slice]:
 
 
 def _around(compared: Sequence[float], value: float) -> slice | None:
-    """The place of a value, or of the two between which it lies; None beyond the ends."""
+    """Returns the index of a value, or of the two values around it; None beyond the ends."""
     if not compared[0] <= value <= compared[-1]:
         return None
     return slice(bisect_right(compared, value) - 1, bisect_left(compared, value) + 1)
@@ -349,7 +351,7 @@ def _value(key: str, value: float) -> str:
 
 
 def _values(key: str, grids: Mapping[PathKey, Grid]) -> str:
-    """What was compared of a field."""
+    """Returns the compared values of a field in words."""
     values = {path[[*PATH].index(key)] for path in grids}
     return " or ".join(_value(key, value) for value in sorted(values))
 

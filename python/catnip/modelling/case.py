@@ -1,4 +1,4 @@
-"""One transfer as people describe it (32 KB, 5 % loss, 200 ms): by every model, and simulated."""
+"""One transfer, described by size, loss and path (32 KB, 5 % loss, 200 ms): by every model, and simulated."""
 
 import math
 import re
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 PACKETS_AT_MOST = 100_000
 REQUEST_BYTES = 40
-"""Of a download."""
+"""Size of the request of a download."""
 
 Simulated: TypeAlias = Literal["reno", "partial_catnip", "download", "cubic"]
-"""A transfer of Reno; of Reno that marks the first and last three packets; a download from a Linux as old
-as its models, over a path that loses packets of both directions; a transfer of CUBIC."""
+"""Kind of simulated transfer: Reno; Reno that marks the first and last three packets; a download from a Linux
+as old as the models of downloads, over a path with loss in both directions; CUBIC."""
 SimulatedRate: TypeAlias = Literal["goodput", "sent", "cubic"]
-"""Packets per second that arrive, of long transfers of Reno; that it sends, retransmissions among them; that
-arrive of CUBIC's."""
+"""Kind of simulated rate, packets per second: goodput of long transfers of Reno; their send rate,
+retransmissions included; goodput of CUBIC."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A transfer and its path; the defaults are the hysteresis paper's."""
+    """Transfer and its path; the defaults are the hysteresis paper's."""
 
     packets: int
     p: float
@@ -44,36 +44,36 @@ class Case:
 
 @dataclass(frozen=True)
 class Latency:
-    """A model of transfer times in the table of all models, or a form of one."""
+    """Model of transfer times in the table of all models, or a form of one."""
 
     name: str
     label: str
     note: str = ""
-    """What a reader must know beside where it is close to simulations."""
+    """Remark for readers, in addition to the accuracy of the model."""
     rate: str = ""
-    """Which steady rate it takes, of a model that can take several."""
+    """Steady rate to use, for a model that accepts several."""
     simulated: Simulated = "reno"
-    """What it is compared with."""
+    """Kind of simulation with which the model is compared."""
 
     @property
     def key(self) -> str:
-        """What it is called in JSON and in tables of data."""
+        """Name in JSON and in tables of data."""
         return f"{self.name}_{self.rate}" if self.rate else self.name
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A model of steady rates in the table of all models."""
+    """Model of steady rates in the table of all models."""
 
     name: str
     label: str
     note: str = ""
     simulated: SimulatedRate = "goodput"
-    """What it is compared with."""
+    """Kind of simulation with which the model is compared."""
 
     @property
     def key(self) -> str:
-        """What it is called in JSON and in tables of data."""
+        """Name in JSON and in tables of data."""
         return self.name
 
 
@@ -106,11 +106,11 @@ RATES = (
 )
 
 STEADY_PACKETS = 2000
-"""From here on a transfer's time is hardly more than its packets over a steady rate."""
+"""Size above which a transfer's time is approximately its packets over a steady rate."""
 
 
 def latency(model: Latency, case: Case) -> float:
-    """What a model says, seconds; NaN where it is not defined (the set-up beyond 50 % loss)."""
+    """Returns the time of a model, seconds; NaN where it is not defined (the set-up from 50 % loss on)."""
     if model.simulated == "download" and case.p >= 0.5:
         return math.nan
     at = vars(case) | {"p_high": min(case.p_high, case.p), "rate": model.rate}
@@ -119,8 +119,8 @@ def latency(model: Latency, case: Case) -> float:
 
 
 def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats":
-    """The same over arrays: `varied` replaces fields of the case, packets, p or rtt_s."""
-    import numpy as np  # noqa: PLC0415 -- a single run needs no arrays, and is over before they are loaded
+    """Returns times of a model over arrays; `varied` replaces fields of the case: packets, p or rtt_s."""
+    import numpy as np  # noqa: PLC0415 -- slow to load; scalar calls do without
 
     at = vars(case) | {"rate": model.rate} | dict(varied)
     at["p_high"] = np.minimum(case.p_high, at["p"])
@@ -131,7 +131,7 @@ def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats"
 
 
 def rate(name: str, case: Case) -> float:
-    """What a steady-state model says, packets per second; infinite where nothing limits it."""
+    """Returns the rate of a steady-state model, packets per second; infinite where nothing limits it."""
     if case.p == 0 and name in ("pftk_td_only", "tfrc_rfc5348"):
         return math.inf
     symbols = _symbols(name, vars(case))
@@ -141,7 +141,7 @@ def rate(name: str, case: Case) -> float:
 
 
 def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a case in the symbols of the papers: those that a model knows."""
+    """Returns the fields of a case in the symbols of the papers, for the parameters of a model."""
     symbols = {
         "N": at["packets"],
         "data": at["packets"],
@@ -165,7 +165,10 @@ def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
-    """The mean of simulated transfers, seconds: until the last packet is acknowledged, or all is there."""
+    """Returns the mean time of simulated transfers, seconds.
+
+    The time ends with the ACK of the last packet or, for downloads, with the arrival of all data.
+    """
     from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
     rows = _transfers(case, what, trials, seed)
@@ -173,7 +176,7 @@ def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
 
 
 def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, Interval]:
-    """What simulated transfers come to over their whole time, packets per second."""
+    """Returns the rates of simulated transfers over their whole time, packets per second."""
     from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
     reno, cubic = (_transfers(case, what, trials, seed) for what in ("reno", "cubic"))
@@ -185,7 +188,7 @@ def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, I
 
 
 def _transfers(case: Case, what: Simulated, trials: int, seed: int) -> "dict[str, Floats]":
-    """Columns of the table of connections, a row per trial."""
+    """Returns columns of the table of connections, a row per trial."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     scenario = Scenario.parse("case.toml", scenario_text(case, what, trials))
@@ -194,8 +197,8 @@ def _transfers(case: Case, what: Simulated, trials: int, seed: int) -> "dict[str
 
 
 def scenario_text(case: Case, what: Simulated, trials: int) -> str:
-    """The case as a scenario file."""
-    # A fast path: nothing waits, and a packet takes no time worth mention.
+    """Returns the case as a scenario file."""
+    # High rate: no queueing, and negligible transmission time.
     rate_mbit = max(100.0, 100 * case.w_max * case.mss_bytes * 8 / case.rtt_s / 1e6)
     delayed = "true" if case.b > 1 else "false"
     downloads = what == "download"
@@ -246,30 +249,30 @@ request_bytes = {REQUEST_BYTES}"""
 
 
 def of_flow(flow: Mapping[str, Any]) -> Case:
-    """The case that a scenario's single transfer is (`Scenario.single_flow`)."""
+    """Returns the case of a scenario's single transfer (`Scenario.single_flow`)."""
     keys = ("packets", "p", "p_high", "rtt_s", "t0_s", "first_timeout_s", "w_max", "b", "w1", "delack_s")
     return Case(**{key: flow[key] for key in keys})
 
 
 def matching(flow: Mapping[str, Any]) -> list[Latency]:
-    """The models that match a scenario's single transfer."""
+    """Returns the models that match a scenario's single transfer."""
     of_marking = {"none": ("hysteresis", "cardwell00"), "ends": ("partial_catnip",), "other": ()}
     if flow["handshake_s"] is not None and flow["p"] >= 0.5:
-        return []  # the set-up has no mean
+        return []  # the time of the set-up has no mean
     found = [model for model in LATENCIES if model.name in of_marking[flow["marking"]]]
     steady = flow["marking"] == "none" and flow["packets"] >= STEADY_PACKETS
     return [*found, PFTK_TIME] if steady else found
 
 
 def prediction(model: Latency, flow: Mapping[str, Any]) -> float:
-    """What a matching model says of a scenario's single transfer, with its set-up if it has one, seconds."""
+    """Returns the time of a matching model for a scenario's single transfer, with any set-up, seconds."""
     case, first_timeout_s = of_flow(flow), flow["handshake_s"]
     set_up_s = models.handshake(0.0, case.p, RTT_s=case.rtt_s, Ts_s=first_timeout_s) if first_timeout_s else 0
     return latency(model, case) + float(set_up_s)
 
 
 def probability(text: str) -> float:
-    """`5%` or `0.05` as a number. Raises InputError."""
+    """Parses a probability: `5%` or `0.05`. Raises InputError."""
     match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(%?)\s*", text)
     try:
         value = float(match[1]) / (100 if match[2] else 1) if match else math.nan
@@ -281,7 +284,7 @@ def probability(text: str) -> float:
 
 
 def spread(first: float, last: float, count: int, whole: bool) -> "Floats":
-    """Values from first to last, evenly apart; whole ones without repetition."""
+    """Returns evenly spaced values from first to last; whole ones without repetition."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     values = np.linspace(first, last, count)
@@ -289,13 +292,13 @@ def spread(first: float, last: float, count: int, whole: bool) -> "Floats":
 
 
 def with_value(case: Case, key: str, value: float) -> Case:
-    """The case with one field changed."""
+    """Returns the case with one field changed."""
     changes: dict[str, Any] = {key: int(value) if key == "packets" else float(value)}
     return replace(case, **changes)
 
 
 def packets_of(size: str, mss_bytes: int) -> int:
-    """How many segments a size such as 32KB takes. Raises InputError."""
+    """Returns the number of segments of a size such as 32KB. Raises InputError."""
     packets = math.ceil(_core.bytes(size) / mss_bytes)
     if not 1 <= packets <= PACKETS_AT_MOST:
         raise InputError(f"{size!r}: {packets} packets; expected 1 to {PACKETS_AT_MOST}")
@@ -303,7 +306,7 @@ def packets_of(size: str, mss_bytes: int) -> int:
 
 
 def bounds(text: str, reads: Any) -> Sequence[float]:
-    """The two ends of `FROM:TO`, ascending. Raises InputError."""
+    """Parses the two ends of `FROM:TO`, ascending. Raises InputError."""
     first, colon, last = text.partition(":")
     if not colon:
         raise InputError(f"{text!r}: expected two values, FROM:TO")

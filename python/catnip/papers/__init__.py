@@ -1,1 +1,1 @@
-"""The papers that are reproduced: a folder each, with its claims as data, and one way to judge them."""
+"""Reproduced papers: a folder for each, with its claims as data, and one runner that judges them."""

@@ -1,4 +1,4 @@
-"""Runs of a paper's scenarios: with which seeds, what they took, and what is made of them, each once."""
+"""Runs of a paper's scenarios: their seeds, their cost, and results that quantities share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,24 +19,27 @@ class Campaign:
 
     quick: bool
     seed_count: int | None
-    """In place of the usual number."""
+    """Number of seeds in place of the scenario's usual number."""
     first_seed: int
     progress: Progress
     sample: int = 1
-    """Seeds of the scenario with the most that was asked for since this was last set."""
+    """Largest number of seeds of the scenarios requested since this was last set."""
     _kept: dict[object, tuple[Any, int]] = field(default_factory=dict)
     _costs: list[tuple[str, int, float]] = field(default_factory=list)
 
     def usual_seeds(self, name: str) -> int:
-        """How many a scenario has if nobody says."""
+        """Returns the number of seeds of a scenario if the caller gives none."""
         raise NotImplementedError(name)
 
     def seeds(self, name: str) -> list[int]:
-        """Of the runs of a scenario."""
+        """Returns the seeds of the runs of a scenario."""
         return list(range(self.first_seed, self.first_seed + (self.seed_count or self.usual_seeds(name))))
 
     def kept(self, key: object, make: Callable[[], Made]) -> Made:
-        """What several quantities share, made once; the seeds behind it are those of whoever asks for it."""
+        """Returns a result that several quantities share, made at the first request.
+
+        Its number of seeds counts for every quantity that requests it.
+        """
         if key not in self._kept:
             before, self.sample = self.sample, 1
             self._kept[key] = make(), self.sample
@@ -54,14 +57,17 @@ class Campaign:
         changes: Sequence[tuple[str, str]] = (),
         seeds: Sequence[int] = (),
     ) -> Mapping[str, Table]:
-        """Tables of variants of a scenario, some keys changed, over all seeds or these; notes their cost."""
+        """Runs variants of a scenario and returns their tables; records the cost of the runs.
+
+        `changes` replaces keys of the scenario, `seeds` its usual seeds.
+        """
         seeds = list(seeds) or self.seeds(name)
         made = paths.scenario(name, changes).run(list(variants), seeds, [*wanted, "runs"], 0, told)
         self._costs.append((name, len(variants) * len(seeds), float(np.sum(made["runs"]["hops"]))))
         return made
 
     def cost(self) -> list[tuple[str, int, float]]:
-        """Scenario, runs and packet-hops: nothing that differs from machine to machine."""
+        """Returns scenario, runs and packet-hops: cost that is the same on every machine."""
         names = dict.fromkeys(name for name, *_ in self._costs)
         parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
         return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]

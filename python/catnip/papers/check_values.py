@@ -17,7 +17,7 @@ _STATED = {"cap", "handshake"}
 
 
 def farthest(*starts: str) -> float:
-    """Largest relative difference from the file's values of the models whose names start so."""
+    """Returns the largest relative difference from the file's values of models with these name prefixes."""
     return max(_off(row) for row in rows("model_check_values.csv") if row["model"].startswith(starts))
 
 
@@ -27,7 +27,7 @@ def _off(row: dict[str, str]) -> float:
 
 
 def check_value(name: str, parameters: str, quantity: str) -> float:
-    """What the models give for a row of `model_check_values.csv`, whose names have no units.
+    """Returns the models' value for a row of `model_check_values.csv`, whose names have no units.
 
     `parameters` is `key=value;...`. The file states two settings that the models always have: the cap of
     E_dss and no handshake in cardwell00.

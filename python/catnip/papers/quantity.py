@@ -1,4 +1,4 @@
-"""Quantities by name: functions that turn runs, or reference tables, into what claims are about."""
+"""Quantities by name: functions that compute the values of claims from runs or reference tables."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,7 +7,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Quantities(dict[str, Callable[..., Any]]):
-    """Functions by their names. Measured ones take the runs first; printed ones read reference tables."""
+    """Functions by their names.
+
+    Measured quantities take the runs as their first argument, printed ones read reference tables.
+    """
 
     def __call__(self, function: Function) -> Function:
         """Adds a function; for use as a decorator."""

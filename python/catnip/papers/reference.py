@@ -8,14 +8,14 @@ from catnip.base import paths
 
 @cache
 def rows(file: str) -> list[dict[str, str]]:
-    """The rows of a reference table."""
+    """Returns the rows of a reference table."""
     of_papers = {path.name: path for path in paths.tables()}
     with (of_papers.get(file) or paths.REFERENCE / file).open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 
 def published(id: str) -> float | str | None:
-    """What a row of a `*_claims.csv` or `*_parameters.csv` prints: a number, a range in words, or nothing."""
+    """Returns the value of a row of `*_claims.csv` or `*_parameters.csv`: number, range in words, or None."""
     row = row_of(id)
     if "value" in row:
         return _number(row["value"])
@@ -24,24 +24,24 @@ def published(id: str) -> float | str | None:
 
 
 def number(id: str) -> float:
-    """The number that a row prints."""
+    """Returns the number of a row."""
     value = published(id)
     assert isinstance(value, float), f"{id}: {value} is no number"
     return value
 
 
 def end_of_row(id: str, end: str) -> float:
-    """The `low` or `high` end of a row that prints a range."""
+    """Returns the `low` or `high` end of a row with a range."""
     return float(row_of(id)[end])
 
 
 def row_of(id: str) -> dict[str, str]:
-    """A row by its id."""
+    """Returns a row by its id."""
     return _by_id()[id]
 
 
 def ids() -> list[str]:
-    """The ids of all rows that have one."""
+    """Returns the ids of all rows that have one."""
     return list(_by_id())
 
 

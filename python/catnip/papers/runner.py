@@ -1,4 +1,4 @@
-"""Judges the claims of a paper: one way for all of them."""
+"""Judge of the claims of a paper, common to all papers."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -20,39 +20,39 @@ PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "t
 
 
 class Paper(Protocol):
-    """What the folder of a paper offers beside `claims.toml`; its quantities take `runs`, made on demand."""
+    """Interface of a paper's folder besides `claims.toml`; its quantities take `runs`, made on demand."""
 
     __file__: str
     MEASURED: Quantities
     PRINTED: Quantities
     FIGURES: Mapping[str, Callable[[Any], Figure]]
     LIVE: Collection[str]
-    """Quantities that are measured with this machine's kernel and clock; no seed gives them again."""
+    """Quantities measured with this machine's kernel and clock, which no seed reproduces."""
 
     def start(self, quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Any:
-        """What the quantities take; `quick` takes fewer seeds where `seeds` does not say."""
+        """Returns the first argument of the quantities; `quick` takes fewer seeds if `seeds` is None."""
         ...
 
     def headline(self, runs: Any) -> str:
-        """The main result in two sentences."""
+        """Returns the main result in two sentences."""
         ...
 
     def tables(self, runs: Any) -> Sequence[Table]:
-        """Tables of the report."""
+        """Returns the tables of the report."""
         ...
 
     def seeds(self, runs: Any) -> Sequence[int]:
-        """The seeds of the longest experiment."""
+        """Returns the seeds of the longest experiment."""
         ...
 
 
 def paper(name: str) -> Paper:
-    """The folder of a paper, imported on demand: it draws, and the plotting library is slow to load."""
+    """Imports the folder of a paper on demand: it draws, and the plotting library is slow to load."""
     return cast(Paper, import_module(f"catnip.papers.{_folder(name)}"))
 
 
 def data(name: str) -> Claims:
-    """The claims of a paper as data."""
+    """Returns the claims of a paper as data."""
     return statement.read(Path(__file__).parent / _folder(name) / "claims.toml")
 
 
@@ -61,7 +61,7 @@ def _folder(name: str) -> str:
 
 
 def experiments(name: str) -> Mapping[str, str]:
-    """What each experiment of a paper shows, by id."""
+    """Returns the purpose of each experiment of a paper, by id."""
     return data(name).experiments
 
 
@@ -96,21 +96,21 @@ def reproduce(
 
 
 def _drawn(module: Paper, runs: Any, figure: str, experiment: str) -> Figure:
-    """A figure with the first experiment that draws it, and its seeds."""
+    """Returns a figure with the first experiment that draws it, and its seeds."""
     runs.sample = 1
     made = module.FIGURES[figure](runs)
     return replace(made, experiment=experiment, seeds=module.seeds(runs)[: runs.sample])
 
 
 class Judge:
-    """Works out quantities, each once, and gives verdicts."""
+    """Judge of statements that computes each quantity once."""
 
     def __init__(self, module: Paper, runs: Any) -> None:
         self._module, self._runs = module, runs
         self._known: dict[str, tuple[Any, int]] = {}
 
     def claim(self, stated: Statement) -> Claim:
-        """The verdict of a statement."""
+        """Returns the verdict of a statement."""
         ours, sample = self._measured(stated.ours)
         made = judge(stated, ours, printed(self._module, stated.paper), printed(self._module, stated.oracle))
         return made if isinstance(ours, Interval) else replace(made, seeds=sample)
@@ -126,7 +126,7 @@ class Judge:
 
 
 def printed(module: Paper, source: Printed) -> Any:
-    """What stands beside a claim: from the reference tables, or words."""
+    """Returns the value beside a claim: from the reference tables, or words."""
     match source:
         case Computed(quantity, arguments):
             return module.PRINTED[quantity](**arguments)
@@ -138,7 +138,7 @@ def printed(module: Paper, source: Printed) -> Any:
 
 
 def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
-    """The verdict that follows from a value, its band and what others have."""
+    """Returns the verdict that follows from a value, its band, and the values of paper and oracle."""
     if stated.by_mean and isinstance(ours, Interval):
         made = judge(stated, ours.mean, paper, oracle)
         return replace(made, low=ours.low, high=ours.high, seeds=ours.n)
@@ -164,7 +164,7 @@ def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
 
 
 def _near(bound: Mapping[str, Any], beside: claims.Beside) -> tuple[float, float]:
-    """A band around another value: a share of it, a distance from it, or a factor of it either way."""
+    """Returns the band around another value: a share of it, a distance from it, or a factor either way."""
     centre = beside["oracle"] if bound["of"] == "oracle" else beside["paper"]
     assert isinstance(centre, float | int)
     if "factor" in bound:

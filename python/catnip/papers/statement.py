@@ -2,20 +2,20 @@
 
 A `[[claim]]` has
 
-- `id`, `says`: the experiment or system it belongs to, and its sentence;
+- `id`, `says`: the experiment or system of the claim, and its sentence;
 - `quantity`: a function of the paper's quantities, and `with`: its arguments;
-- `paper`, `oracle`: what the paper, and ns-2 or theory, say of it: the id of a row of a `*_claims.csv` or
+- `paper`, `oracle`: the value of the paper, and of ns-2 or theory: the id of a row of a `*_claims.csv` or
   `*_parameters.csv`, a table `{ quantity = ..., ... }` that computes it from the reference tables, or
   `{ text = ..., at = ... }` for words of the paper;
 - one band: `within = [low, high]`, `at_most`, `at_least`, `equals`, `oracle_range = true` (the oracle's own
-  runs), `near = { of = "paper" or "oracle", percent | points | factor = ... }`; without one the claim is only
-  reported;
+  runs), `near = { of = "paper" or "oracle", percent | points | factor = ... }`; a claim without a band is
+  only reported;
 - `deviation` and `explains`: the reason, in docs/deviations.md, of a miss, and the values that it explains;
-- `rows`: rows of the reference tables that it stands for, besides that of `paper`;
+- `rows`: rows of the reference tables that the claim covers, besides that of `paper`;
 - `each`: a table of lists, or a list of tables: the claim holds for each combination, and `{name}` in its
   texts is replaced.
 
-`[excused]` says of rows that no claim stands for, why.
+`[excused]` gives the reasons why some rows have no claim.
 """
 
 import itertools
@@ -48,7 +48,7 @@ KEYS = {
 
 @dataclass(frozen=True)
 class Computed:
-    """A quantity with its arguments."""
+    """Quantity with its arguments."""
 
     quantity: str
     arguments: Arguments
@@ -56,14 +56,14 @@ class Computed:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a reference table, by its id."""
+    """Row of a reference table, by its id."""
 
     id: str
 
 
 @dataclass(frozen=True)
 class Words:
-    """What the paper says at some place."""
+    """Quotation of the paper with its place."""
 
     text: str
     at: str
@@ -74,7 +74,7 @@ Printed: TypeAlias = Computed | Row | Words | None
 
 @dataclass(frozen=True)
 class Statement:
-    """A claim before it is judged."""
+    """Claim before it is judged."""
 
     id: str
     says: str
@@ -91,7 +91,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Claims:
-    """All claims of a paper."""
+    """Claims of a paper."""
 
     title: str
     experiments: Mapping[str, str]
@@ -101,7 +101,7 @@ class Claims:
 
 
 def read(path: Path) -> Claims:
-    """The claims of a file; an error names file, claim and key."""
+    """Reads the claims of a file; an error names file, claim and key."""
     with path.open("rb") as opened:
         document = tomllib.load(opened)
     statements = [_statement(path, one) for entry in document["claim"] for one in _each(path, dict(entry))]
@@ -158,7 +158,7 @@ def _printed(source: Any) -> Printed:
 
 
 def _each(path: Path, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The claim for each combination of what it is made for."""
+    """Yields the claim for each combination of the values of `each`."""
     each = entry.pop("each", None)
     if each is None:
         yield entry
@@ -176,7 +176,7 @@ def _each(path: Path, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """`{name}` alone becomes the value, in a text its spelling."""
+    """Replaces `{name}` by its value if it stands alone, else by the value's text."""
     if isinstance(value, str):
         if value.startswith("{") and value.endswith("}") and value.count("{") == 1 and ":" not in value:
             return values[value[1:-1]]

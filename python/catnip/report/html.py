@@ -1,4 +1,4 @@
-"""A reproduction, or a run, as one HTML page that needs nothing else: styles, figures, reasons are inside."""
+"""Self-contained HTML page of a reproduction or a run, with styles, figures and reasons inside."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,13 +20,13 @@ from catnip.report.model import Command, Figure, Reproduction, RunOfScenario, Ta
 from catnip.report.output import span
 
 LIBRARIES = ("matplotlib", "numpy", "scipy")
-"""Those on which the bytes of a page depend."""
+"""Libraries on which the bytes of a page depend."""
 NUMBER = re.compile(r"[-–≤≥]?\d|–$")
 UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=page|able|gure) (?=\d)")
 
 
 def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
-    """The page; `command` is what makes it again, from a `commit` as `provenance.commit` tells it."""
+    """Returns the page; `command` generates it again, from a `commit` in the form of `provenance.commit`."""
     return _page(
         "report.html.j2",
         outcome,
@@ -41,7 +41,7 @@ def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
 
 
 def render_run(outcome: RunOfScenario, command: str, commit: str | None) -> str:
-    """The page of a run; `command` is what was typed."""
+    """Returns the page of a run; `command` is the command line."""
     return _page("run.html.j2", outcome, commit, command=command, again=lambda _figure: command, tally={})
 
 
@@ -71,14 +71,14 @@ def _page(template: str, outcome: Reproduction | RunOfScenario, commit: str | No
 
 @dataclass(frozen=True)
 class _Reason:
-    """A section of docs/deviations.md."""
+    """Section of docs/deviations.md."""
 
     title: str
     html: Markup
 
 
 def _reasons(anchors: Iterable[str]) -> Mapping[str, _Reason]:
-    """The sections with these anchors, in their order; none without the document."""
+    """Returns the sections with these anchors, in their order; none without the document."""
     file = paths.deviations()
     if not file.is_file():
         return {}
@@ -92,12 +92,12 @@ def _reasons(anchors: Iterable[str]) -> Mapping[str, _Reason]:
 
 
 def _anchor(title: str) -> str:
-    """Of a heading, as those who show Markdown make it."""
+    """Returns the anchor of a heading, as Markdown viewers make it."""
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
 def _order(outcome: Reproduction) -> Callable[[Claim], int]:
-    """By experiment, as the paper's claims list them."""
+    """Returns the sort key of claims: by experiment, in the order of the paper's claims."""
     places = {id: place for place, id in enumerate(outcome.experiments)}
     return lambda claim: places.get(claim.id, len(places))
 
@@ -119,12 +119,12 @@ def _again(command: Command, figure: Figure) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Numbers stay on the line of their units, and of what they count."""
+    """Returns text with no-break spaces between numbers and units, and in references such as `Table 2`."""
     return UNBROKEN.sub("\u00a0", text)
 
 
 def _columns_in_words(table: Table) -> set[int]:
-    """Places of the first column, which names the row, and of those without any number."""
+    """Returns the places of the first column, which names the row, and of columns without numbers."""
     columns = enumerate(zip(*table.rows, strict=True))
     return {0, *(at for at, cells in columns if not any(map(NUMBER.match, cells)))}
 

@@ -1,4 +1,4 @@
-"""What a reproduction hands over to the command line and the report."""
+"""Outcome of a reproduction or a run, in the form that the command line and the report receive."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the report, cells as they are printed; the first column names the row."""
+    """Table of the report, cells as they are printed; the first column names the row."""
 
     title: str
     columns: Sequence[str]
@@ -20,9 +20,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the report; the caption says what to see in it. `name` is that of its file.
+    """Figure of the report; the caption states what to see in it. `name` is that of its file.
 
-    `experiment` and `seeds` say what draws it again; whoever asks for the drawing knows them.
+    `experiment` and `seeds` are those that draw the figure again; the caller of the drawing function sets
+    them.
     """
 
     name: str
@@ -35,21 +36,21 @@ class Figure:
 
 @dataclass(frozen=True)
 class Command:
-    """What reproduces a paper, or some experiments of it; `options` say with which seeds."""
+    """Command that reproduces a paper, or some experiments of it; `options` select the seeds."""
 
     paper: str
     experiments: Sequence[str] = ()
     options: Sequence[str] = ()
 
     def line(self, written: str) -> str:
-        """As it is typed; `written` says what it writes."""
+        """Returns the command line; `written` is the option with its output."""
         chosen = [f"--experiment {id}" for id in self.experiments]
         return " ".join(["catnip reproduce", self.paper, *chosen, *self.options, written])
 
 
 @dataclass(frozen=True)
 class RunOfScenario:
-    """Everything that a report shows about a run of a scenario, whose text it has."""
+    """Content of a report about a run of a scenario, with the text of the scenario."""
 
     id: str
     title: str
@@ -62,9 +63,9 @@ class RunOfScenario:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Everything that a report shows about one paper; `seeds` are those of the longest experiment.
+    """Content of a report about one paper; `seeds` are those of the longest experiment.
 
-    `experiments` says what each one shows, by its id. Measurements with a real kernel are not repeatable.
+    `experiments` describes each experiment, by its id. Measurements with a real kernel are not repeatable.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs."""
+"""Output of commands: tables for people, JSON for programs."""
 
 import json
 import math
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document; it never holds NaN, which JSON does not have."""
+    """Prints one JSON document; NaN is an error, because JSON does not have it."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_json_lines(documents: Iterable[Any]) -> None:
-    """One JSON document per line."""
+    """Prints one JSON document per line."""
     for document in documents:
         click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A titled table, cells as they are. A terminal wraps a line that is too long, and no digit is cut."""
+    """Prints a titled table with cells as they are; a terminal wraps long lines, and no digit is cut."""
     head, *body = cells = [list(columns), *map(list, rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
 
@@ -55,14 +55,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def _width(cell: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """Returns the columns of a terminal that a text takes."""
     if cell.isascii():
         return len(cell)
     return sum(2 if east_asian_width(of) in "WF" else not combining(of) for of in cell)
 
 
 def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
-    """The headline, every claim, the count of verdicts and the files made."""
+    """Prints the headline, every claim, the count of verdicts and the files made."""
     from rich.text import Text  # noqa: PLC0415
 
     from catnip.analysis import claims  # noqa: PLC0415
@@ -76,19 +76,19 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
 
 
 def print_scenarios(scenarios: Iterable[Outline], seed: int) -> None:
-    """What can be run, and with which seeds it is."""
+    """Prints a table of scenarios, with the seeds that follow from the first one."""
     rows = [(s.id, s.title, _shortened(s.variants), span(_seeds(s, seed))) for s in scenarios]
     print_table("Scenarios", ("id", "what it shows", "variants", "runs"), rows)
 
 
 def print_outline(outline: Mapping[str, float | None]) -> None:
-    """One line per number."""
+    """Prints one line per number."""
     for key, value in outline.items():
         click.echo(f"{key:<18} {'–' if value is None else round(value, 6)}")
 
 
 def scenario_document(scenario: Outline, seed: int) -> dict[str, Any]:
-    """What can be run, and with which seeds it is."""
+    """Returns a scenario and its seeds for JSON."""
     return {
         "id": scenario.id,
         "title": scenario.title,
@@ -99,7 +99,7 @@ def scenario_document(scenario: Outline, seed: int) -> dict[str, Any]:
 
 
 def tables_document() -> dict[str, Any]:
-    """The tables of results and their columns."""
+    """Returns the tables of results and their columns."""
     return {
         table: {
             "rows": about,
@@ -113,7 +113,7 @@ def tables_document() -> dict[str, Any]:
 
 
 def markdown(outcome: Reproduction, file: Path) -> str:
-    """The claims as a Markdown page; links lead from `file` to docs/deviations.md, if it is here."""
+    """Returns the claims as a Markdown page; links lead from `file` to docs/deviations.md, if it exists."""
     from catnip.analysis import claims  # noqa: PLC0415
 
     reasons = paths.deviations()
@@ -129,9 +129,9 @@ def markdown(outcome: Reproduction, file: Path) -> str:
 
 
 def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[str, str]]) -> str:
-    """A page of `markdown` in which the rows of some experiments are those of a reproduction of these alone.
+    """Returns a page of `markdown` with the rows of some experiments replaced by those of a reproduction.
 
-    `order` has id and sentence of every claim of the paper; rows of what is no claim any more go.
+    `order` has id and sentence of every claim of the paper; rows that are no longer claims are dropped.
     """
     lines = page.splitlines()
     head = check_page(page, outcome.title, file)
@@ -144,7 +144,7 @@ def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[s
 
 
 def check_page(page: str, title: str, file: Path) -> int:
-    """The line at which the claims of a paper's page begin. Raises InputError if the page is none of it."""
+    """Returns the line at which the claims of a paper's page begin. Raises InputError for any other page."""
     lines = page.splitlines()
     head = next((place for place, line in enumerate(lines) if line.startswith("| id | claim |")), None)
     if head is None or lines[0] != f"# {title}":
@@ -153,7 +153,7 @@ def check_page(page: str, title: str, file: Path) -> int:
 
 
 def _key(row: str) -> tuple[str, str]:
-    """Id and sentence of a row; empty texts of a line that is none."""
+    """Returns id and sentence of a row; empty texts for a line that is no row."""
     cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
     return (cells[0], cells[1]) if len(cells) > 1 else ("", "")
 
@@ -165,7 +165,7 @@ def _markdown_table(table: ReportTable) -> str:
 
 
 def span(seeds: Sequence[int]) -> str:
-    """Seeds in words: those that follow each other by the first and the last."""
+    """Returns seeds in words: consecutive ones as a range."""
     runs = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs_of(seeds))
     return f"seed {runs}" if len(seeds) == 1 else f"seeds {runs}"
 
@@ -179,17 +179,17 @@ def _shortened(names: Sequence[str], most: int = 8) -> str:
 
 
 def interval(value: Interval) -> dict[str, float | None]:
-    """An interval as JSON can hold it."""
+    """Returns an interval in a form that JSON can hold."""
     return {"mean": finite(value.mean), "low": finite(value.low), "high": finite(value.high)}
 
 
 def finite(value: float) -> float | None:
-    """A number as JSON can hold it."""
+    """Returns a number in a form that JSON can hold."""
     return value if math.isfinite(value) else None
 
 
 def _console() -> "Console":
-    """A terminal as it is; a file or a pipe wide enough for tables to keep their lines."""
+    """Returns the console; a file or a pipe is wide enough for tables to keep their lines."""
     from rich.console import Console  # noqa: PLC0415
 
     console = Console()

@@ -1,4 +1,4 @@
-"""The page and the drawing of a run of any scenario: what its summary tells, and distributions behind it."""
+"""Page and figures of a run of any scenario: its summary as tables, distributions, and values along axes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ MOST_PANELS = 8
 
 
 def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes) -> list[Figure]:
-    """What there is to draw: how long transfers take, and how all that depends on an axis."""
+    """Returns the figures of a run: transfer times, and all measures along an axis."""
     made = []
     distributions = list(_distributions(summaries))
     if distributions:
@@ -51,7 +51,7 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
 def tables(
     scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes, against: str | None
 ) -> list[Table]:
-    """What `catnip run` prints; differences to the first variant unless something else is asked for."""
+    """Returns the tables that `catnip run` prints; differences are to `against` or else the first variant."""
     several = len(summaries) > 1 and len(seeds) > 1
     base = against or (next(iter(summaries)) if several else None)
     told = summary_tables.tables(scenario.title, seeds, summaries)
@@ -65,7 +65,7 @@ def _one_line(title: str) -> str:
 
 
 def _distributions(summaries: Summaries) -> Iterator[Panel]:
-    """A panel for each group whose transfers take different times."""
+    """Yields a panel for each group whose transfers take different times."""
     for group, of in _by_group(summaries).items():
         curves = [Line(name, *_curve(one)) for name, one in of.items() if len(one.curve[0]) > 1]
         if 0 < len(curves) <= FEW:
@@ -74,13 +74,13 @@ def _distributions(summaries: Summaries) -> Iterator[Panel]:
 
 
 def _curve(of: OfGroup) -> tuple[Any, Any]:
-    """From where all take longer."""
+    """Returns times and the shares that take longer, of at least 0.1 % for a logarithmic axis."""
     at_s, lasting = of.curve
     return at_s, np.maximum(lasting, 1e-3)
 
 
 def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
-    """Each measure of each group along the longest axis, a line for each place on the others."""
+    """Yields a panel of each measure of each group along the longest axis; a line per place on the others."""
     if not axes:
         return
     key = _longest(axes)
@@ -122,7 +122,7 @@ def _by_group(summaries: Summaries) -> dict[str, dict[str, OfGroup]]:
 
 
 def _longest(axes: Axes) -> str:
-    """The axis with the most values, of several one of numbers."""
+    """Returns the axis with the most values; among equals, one of numbers."""
 
     def length(key: str) -> tuple[int, bool]:
         return len(set(map(summary_tables.shown, axes[key]))), None not in map(_number, axes[key])

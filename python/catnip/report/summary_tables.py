@@ -1,4 +1,4 @@
-"""How a summary is told: as tables and as JSON, on the command line, in notebooks and in reports."""
+"""Summaries as tables and as JSON, for the command line, notebooks and reports."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Summaries: TypeAlias = Mapping[str, Summary]
 Axes: TypeAlias = Mapping[str, Sequence[Any]]
 Predictions: TypeAlias = "Mapping[str, Mapping[str, Prediction]]"
-"""By variant and model."""
+"""Predictions by variant and model."""
 
 TIMES = {
     "page_time_s": "page time, s",
@@ -52,13 +52,13 @@ CUT_SHORT = """\
 
 
 def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> None:
-    """How each group fared in each variant, and the links that had something to do with it."""
+    """Prints the measures of each group in each variant, and of the links that lost packets or were busy."""
     for table in tables(title, seeds, summaries):
         _print(table)
 
 
 def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Told]:
-    """The same as tables."""
+    """Returns a summary as tables: one for each group, and one of links."""
     title = f"{title} ({span(seeds)})"
     made: list[Told] = []
     names = dict.fromkeys(group for one in summaries.values() for group in one.groups)
@@ -68,7 +68,7 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Told]
             title = "\n".join(filter(None, (title, name)))
         made.append(_of_group(title, of))
         title = ""
-    # What a mark means is said once, behind the last one.
+    # Only the last marked table explains the mark.
     marked = [place for place, table in enumerate(made) if table.note]
     for place in marked[:-1]:
         made[place] = replace(made[place], note="")
@@ -84,10 +84,10 @@ def _print(table: Told) -> None:
 
 
 def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
-    """With which variant each other one is compared. Raises InputError.
+    """Returns the base of each variant: the variant with which it is compared. Raises InputError.
 
-    With that of this name, or with the one that differs from it only in having this value on an axis, as in
-    `queue=drop-tail:10`.
+    `against` is the name of a variant, or a value of an axis as in `queue=drop-tail:10`; the base is then the
+    variant that differs only in having this value.
     """
     if against in variants:
         return {name: against for name in variants if name != against}
@@ -109,13 +109,13 @@ def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
 
 
 def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
-    """How much more each variant has than the one with which it is compared, with what that is in percent."""
+    """Prints the difference of each variant to its base, with its share in percent."""
     for table in differences(against, axes, summaries):
         _print(table)
 
 
 def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Told]:
-    """The same as tables, one for each group."""
+    """Yields the differences as tables, one for each group."""
     other = bases(against, axes, list(summaries))
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for group in groups:
@@ -148,17 +148,17 @@ def _difference(key: str, there: OfGroup, less: Mapping[str, Interval]) -> str:
 
 
 def shown(level: Any) -> str:
-    """A value of an axis as names of variants have it."""
+    """Returns a value of an axis in the form that names of variants have."""
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
-    """Simulated transfer times of single transfers, and what the models that match say of them."""
+    """Prints simulated times of single transfers, and the predictions of the models that match."""
     labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
     rows: list[tuple[str, ...]] = []
     told: list[Nearby] = []
     for name, row in predicted.items():
-        # A single transfer is the only group there is.
+        # A single transfer is the only group of its scenario.
         for of in summaries[name].groups.values():
             if mean := of.means.get("completed_s"):
                 said = (_beside(row[key], mean) if key in row else "–" for key in labels)
@@ -179,7 +179,7 @@ def document(
     predicted: Predictions,
     against: str | None = None,
 ) -> dict[str, Any]:
-    """What a run gave, by variant, and what models say of single transfers."""
+    """Returns the results of a run by variant, and the predictions for single transfers, for JSON."""
     axes = axes_of(scenario, list(summaries))
     other = bases(against, axes, list(summaries)) if against is not None else {}
     trusted = {}
@@ -240,7 +240,7 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
 
 
 def _of_group(title: str, variants: Mapping[str, OfGroup]) -> Told:
-    """A row per variant, a column per measure that any of them has."""
+    """Returns a table with a row per variant and a column per measure that any of them has."""
     keys = [key for key in MEASURES if any(_is_told(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
     is_cut_short = any(of.is_cut_short for of in variants.values())
@@ -259,7 +259,7 @@ def _of_group(title: str, variants: Mapping[str, OfGroup]) -> Told:
 
 
 def _is_told(key: str, of: OfGroup) -> bool:
-    """That all get the same, or that nothing is lost, goes without saying."""
+    """Returns false for a missing measure and for a usual value: equal shares, no losses, no timeouts."""
     usual = {"fairness": 1.0, "retransmitted_pct": 0.0, "timeouts": 0.0}
     return key in of.means and abs(of.means[key].mean - usual.get(key, math.inf)) > 5e-4
 
@@ -271,7 +271,7 @@ def _mean(of: OfGroup, key: str) -> str:
 
 
 def _of_links(title: str, summaries: Summaries) -> Told:
-    """Those that have lost packets, or were half used."""
+    """Returns a table of the links that have lost packets, or were half used."""
     links = [(name, port, of) for name, one in summaries.items() for port, of in one.links.items()]
     ports = dict.fromkeys(port for _, port, _ in links)
     matter = {port for _, port, of in links if of["loss_pct"].mean > 0 or of["utilization_pct"].mean >= 50}

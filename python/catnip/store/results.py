@@ -1,8 +1,8 @@
-"""Tables on disk: Parquet with units in the column names, and a manifest that says where they come from.
+"""Tables on disk: Parquet files with units in the column names, and a manifest of their origin.
 
-The core declares the tables, `catnip list` describes them, and an emulation gives the same files.
+The core declares the tables, `catnip list` describes them, and an emulation writes the same files.
 
-Running and reporting are separate: whoever draws or compares reads these tables and nothing else.
+Running and reporting are separate: figures and comparisons read these tables and nothing else.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ from catnip.store.tables import TABLES, Column, Table
 ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 CERTIFICATE = "certificate.json"
-"""What an emulation was asked and what it did."""
+"""File with the requested and the actual behaviour of an emulation."""
 LONGEST_TEXT = 1 << 18
-"""Bytes of a file that a manifest holds as it is."""
+"""Largest size of a file that a manifest includes as text, bytes."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What was run, completely enough to run it again."""
+    """Description of runs, complete enough to repeat them."""
 
     created_by: str
     scenario: str
@@ -49,22 +49,23 @@ class Manifest:
     variants: list[str]
     seeds: list[int]
     axes: Mapping[str, list[Any]] = field(default_factory=dict)
-    """In what variants differ: keys of the scenario, each with its value in every variant."""
+    """Axes of the variants: keys of the scenario, each with its value in every variant."""
     created: str | None = None
     commit: str | None = None
-    """Of the checkout that has run it; `+` behind it says that files were changed."""
+    """Commit of the checkout that ran the scenario; a trailing `+` marks changed files."""
     text: str | None = None
-    """The scenario, and behind it those on which it builds."""
+    """Text of the scenario, followed by those of the scenarios on which it builds."""
     files: Mapping[str, Mapping[str, str]] | None = None
-    """Other files that it names, from where it stands: their SHA-256, and the text of short ones."""
+    """Other files that the scenario names, relative to its folder: their SHA-256, and the text of short
+    ones."""
     made: Mapping[str, Any] | None = None
-    """By whom and how: command, host, libraries, duration. The rest is the same for the same run."""
+    """Circumstances of the run: command, host, libraries, duration. All else is equal for equal runs."""
 
     @classmethod
     def of(
         cls, scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], created: str | None = None
     ) -> "Manifest":
-        """The manifest of one call of `Scenario.run`; without `created` the same run gives the same file."""
+        """Returns the manifest of a call of `Scenario.run`; equal runs give equal files without `created`."""
         return cls(
             created_by=f"catnip {__version__}",
             scenario=scenario.id,
@@ -83,7 +84,7 @@ class Manifest:
         )
 
     def made_in(self, seconds: float) -> "Manifest":
-        """The same of a run by this program, on this machine, in so long."""
+        """Returns the manifest with this program, this machine and the duration of the run."""
         return replace(self, made=_made_here(seconds))
 
 
@@ -110,7 +111,7 @@ def _contents(file: Path) -> dict[str, str]:
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:
-    """Refuses a folder that holds the results of something else, which would be lost."""
+    """Raises InputError if a folder holds results of another scenario or version, which would be lost."""
     if not (folder / "manifest.json").exists():
         return
     there, _ = read(folder, tables=())
@@ -129,8 +130,10 @@ def write(
     tables: Mapping[str, Table],
     certificate: Mapping[str, Any] | None = None,
 ) -> None:
-    """One Parquet file per table, with variants by name, and manifest.json, in place of what is there; of an
-    emulation its certificate, too."""
+    """Writes one Parquet file per table, with names of variants, and manifest.json; replaces existing ones.
+
+    The results of an emulation include its certificate.
+    """
     arrow = {name: [to_arrow(table, manifest.variants, manifest.axes)] for name, table in tables.items()}
     _replace(folder, manifest, arrow, certificate)
 
@@ -146,10 +149,10 @@ def carried_out(
     every: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator["Made"]:
-    """The runs of a manifest, kept in `folder` while they are looked at.
+    """Executes the runs of a manifest, and keeps them in `folder` until the block ends.
 
-    If it is interrupted, the next call with the same manifest goes on from there; another manifest, or
-    another version, begins anew. `every` is the interval of time series.
+    After an interruption, the next call with the same manifest continues; another manifest or another version
+    starts anew. `every` is the interval of time series.
     """
     began_s = perf_counter()
     check_folder(folder, manifest)
@@ -180,23 +183,23 @@ def _token(manifest: Manifest, tables: Sequence[str], every: str | None) -> str:
 
 @dataclass(frozen=True)
 class Made:
-    """Runs that are done: a folder, which says so, for some that follow each other by variant and seed."""
+    """Finished runs on disk: a folder for each range of consecutive runs, ordered by variant and seed."""
 
     parts: Path
     manifest: Manifest
     began_s: float
 
     def write(self, folder: Path, tables: Iterable[str]) -> None:
-        """One Parquet file per table and manifest.json, in place of what is there."""
+        """Writes one Parquet file per table and manifest.json; replaces existing ones."""
         manifest = self.manifest.made_in(perf_counter() - self.began_s)
         _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
     def done(self) -> int:
-        """See `runs.Keeper`."""
+        """Implements `runs.Keeper`."""
         return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
 
     def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """See `runs.Keeper`. A part is there as a whole or not at all."""
+        """Implements `runs.Keeper`. A part appears as a whole or not at all."""
         new = self.parts / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -212,13 +215,13 @@ class Made:
         new.rename(self.parts / f"{first:012}-{end:012}")
 
     def _tables(self, name: str) -> Iterator[pa.Table]:
-        """Of all parts, in order, one at a time."""
+        """Yields the table of each part, in order."""
         for part in self._folders():
             with (part / f"{name}.arrow").open("rb") as file:
                 yield pa.ipc.open_file(file).read_all()
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """See `runs.Keeper`."""
+        """Implements `runs.Keeper`."""
         each = len(self.manifest.seeds)
         some = []
         for part in self._folders():
@@ -240,7 +243,7 @@ def _replace(
     tables: Mapping[str, Iterable[pa.Table]],
     certificate: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes all aside and puts it in the place of what was there; the manifest comes last."""
+    """Writes all files to a folder of its own and moves them into place, the manifest last."""
     aside = folder / "new"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
@@ -263,7 +266,7 @@ def _replace(
 
 
 def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Groups of rows are equally long wherever parts end, so that the same rows give the same bytes."""
+    """Writes row groups of equal length wherever parts end, so that equal rows give equal bytes."""
     pending: list[pa.Table] = []
     with _named(path), ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
@@ -283,7 +286,7 @@ def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
 
 @contextmanager
 def _named(file: Path) -> Iterator[Path]:
-    """Says of which file an error is, which pyarrow does not."""
+    """Adds the name of the file to an OSError, which pyarrow omits."""
     try:
         yield file
     except OSError as error:
@@ -291,7 +294,7 @@ def _named(file: Path) -> Iterator[Path]:
 
 
 def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, dict[str, Table]]:
-    """What `write` wrote, in the form that `Scenario.run` returns: all tables, or these."""
+    """Reads the tables that `write` wrote, in the form that `Scenario.run` returns: all, or those named."""
     path = folder / "manifest.json"
     try:
         manifest = Manifest(**json.loads(path.read_text()))
@@ -309,7 +312,7 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
-    """As numbers, or as texts of which equal ones are made once."""
+    """Returns a column as numbers or as strings; each distinct string is converted once."""
     if not pa.types.is_string(column.type):
         return np.asarray(column)
     encoded = column.combine_chunks().dictionary_encode()
@@ -318,19 +321,19 @@ def _values(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def to_arrow(table: Table, variants: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """With variants by name, and behind the seed a column for each axis."""
+    """Returns a table with the names of the variants and, after the seed, a column for each axis."""
     columns: dict[str, Any] = {}
     for key, column in table.items():
         columns[key] = _column_to_arrow(key, column, variants)
         if key == "seed":
             columns |= {axis: _levels(table["variant"], of) for axis, of in axes.items()}
-    # No value is missing anywhere, and the types are those that Parquet itself has.
+    # No column has nulls, and all types are native to Parquet.
     fields = [pa.field(key, column.type, nullable=False) for key, column in columns.items()]
     return pa.table(list(columns.values()), pa.schema(fields))
 
 
 def _levels(variant: Column, of_variant: Sequence[Any]) -> pa.Array:
-    """The value of an axis in each row: numbers or truths if all are, and otherwise texts."""
+    """Returns the value of an axis in each row: Booleans or numbers if all values are, otherwise strings."""
     for kind, type_ in ((bool, pa.bool_()), (int, pa.int64()), (float, pa.float64())):
         if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
             return pa.array(of_variant, type_).take(pa.array(variant))

@@ -1,4 +1,4 @@
-"""Does runs a few at a time. What is done is kept, on disk or as far as it is needed: no more is there."""
+"""Execution of runs in batches, whose tables are kept, so that an interrupted call can resume."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,22 +16,22 @@ Progress: TypeAlias = Callable[[int, int], None]
 Rows: TypeAlias = "dict[str, NDArray[Any]]"
 
 PART_S = 3.0
-"""About so long a run goes on before what it has done is safe."""
+"""Approximate duration of a batch, s: the time that an interruption can lose."""
 
 
 class Keeper(Protocol):
-    """Where the tables of runs are, which follow each other by variant and seed."""
+    """Store of the tables of finished runs, in the order of variant and seed."""
 
     def done(self) -> int:
-        """How many runs there are."""
+        """Returns the number of stored runs."""
         ...
 
     def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Keeps the tables of the runs from `first` to before `end`; their first variant has this number."""
+        """Stores the tables of the runs from `first` to before `end`; `variant` numbers the first variant."""
         ...
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Some columns of a table, of the variant with this number."""
+        """Returns columns of a table, for the variant with this number."""
         ...
 
 
@@ -46,7 +46,7 @@ def complete(
     every: str | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Does the runs that are missing; `every` is the interval of time series."""
+    """Executes the missing runs; `every` is the interval of time series."""
     total = len(variants) * len(seeds)
     size = 4 * (threads or os.cpu_count() or 1)
     while (done := keeper.done()) < total:
@@ -63,7 +63,7 @@ def complete(
 
 
 def axes_of(scenario: Scenario, variants: Sequence[str]) -> dict[str, list[Any]]:
-    """In what these variants of a scenario differ."""
+    """Returns the axes of these variants of a scenario."""
     places = [scenario.variants.index(name) for name in variants]
     return {key: [values[place] for place in places] for key, values in scenario.axes.items()}
 

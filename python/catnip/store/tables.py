@@ -1,4 +1,4 @@
-"""The form of the tables of results, which the core declares and `catnip list` describes."""
+"""Form of the tables of results, which the core declares and `catnip list` describes."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +13,6 @@ Table: TypeAlias = "Mapping[str, Column]"
 
 TABLES = tuple(name for name, _, _ in _core.tables())
 SERIES = ("link_series", "connection_series")
-"""What changes with time, a row per interval, whose length must be said."""
+"""Time series, with a row per interval; they need the length of the interval."""
 USUAL = tuple(name for name in TABLES if name not in {"bursts", "events", *SERIES})
-"""Tables that are made unless others are asked for: what is made of packets takes time and room."""
+"""Tables made by default; tables derived from single packets take time and memory."""

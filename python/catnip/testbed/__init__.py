@@ -1,1 +1,1 @@
-"""Real servers and clients around emulated links: what the papers' testbeds did with machines in a room."""
+"""Real servers and clients around emulated links, in place of the papers' testbeds of machines."""

@@ -1,9 +1,9 @@
-"""The Web client of the testbed: fetches one file over and over, each time over a new connection.
+"""Web client of the testbed: fetches one file repeatedly, each time over a new connection.
 
-With several addresses it is users who fetch, think and fetch again.
+With --users it simulates users who fetch, think and fetch again, from several servers.
 
-It runs inside a link's namespace by its path, with the standard library alone: starting it must not take
-longer than what it measures. What it measured is logged as lines of JSON.
+The program runs inside a link's namespace by its path, with the standard library alone: its start must not
+take longer than the measured fetches. The measurements are logged as lines of JSON.
 """
 
 import argparse
@@ -19,7 +19,7 @@ CHUNK_BYTES = 1 << 16
 
 
 def main() -> None:
-    """Reads the options."""
+    """Reads the options and runs the client."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("url", nargs="+", help="http://ADDRESS:PORT/FILE, or echo://ADDRESS:PORT/")
     options.add_argument("--count", type=int, default=10)
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 async def users(address: tuple[str, int], path: str, count: int, per_second: float, timeout_s: float) -> None:
-    """Fetches begin at their times, whether earlier ones have ended or not: a slow one delays no other."""
+    """Begins fetches at fixed times, whether earlier ones have ended or not: a slow one delays no other."""
 
     async def user(number: int) -> None:
         await asyncio.sleep(number / per_second)
@@ -62,7 +62,7 @@ async def users(address: tuple[str, int], path: str, count: int, per_second: flo
 
 
 async def readers(servers: list[tuple[str, int]], chosen: argparse.Namespace) -> None:
-    """A closed loop of users. What has not ended with the time counts as long as it has lasted."""
+    """Runs a closed loop of users. An unfinished fetch counts with its time until the end of the run."""
     began = time.perf_counter()
 
     async def reader(number: int) -> None:
@@ -94,7 +94,10 @@ async def readers(servers: list[tuple[str, int]], chosen: argparse.Namespace) ->
 
 
 async def fetch(address: tuple[str, int], path: str) -> dict[str, float]:
-    """How long the handshake and the whole took from the SYN to the last byte, s; the bytes of the body."""
+    """Fetches a file; returns its times in seconds and the bytes of the body.
+
+    The times run from the SYN to the end of the handshake and to the last byte.
+    """
     loop = asyncio.get_running_loop()
     request = f"GET {path} HTTP/1.0\r\nHost: {address[0]}\r\n\r\n".encode()
     answer = bytearray()
@@ -112,7 +115,7 @@ async def fetch(address: tuple[str, int], path: str) -> dict[str, float]:
 
 
 async def type_keys(host: str, port: int, count: int) -> None:
-    """One connection over which keystrokes go, ten a second, each waiting for its echo."""
+    """Sends keystrokes over one connection, ten a second at most, each after the echo of the one before."""
     reader, writer = await asyncio.open_connection(host, port)
     for _ in range(count):
         start = time.perf_counter()

@@ -1,7 +1,7 @@
-"""The server's namespace of the testbed: sets the kernel's TCP, starts a Web server, runs links with clients.
+"""Server side of the testbed: configures the kernel's TCP, starts a Web server, runs links with clients.
 
-It runs by its path, with the standard library alone, reads its task as JSON on stdin and writes one JSON line
-per finished point on stdout.
+The program runs in the server's namespace by its path, with the standard library alone. It reads its task as
+JSON from stdin and writes one JSON line per finished point to stdout.
 """
 
 import json
@@ -55,7 +55,7 @@ DocumentRoot "{folder}/www"
 
 
 def main() -> None:
-    """Does what the task says."""
+    """Executes the task."""
     task = json.load(sys.stdin)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     sockets = MOST_SOCKETS if most == resource.RLIM_INFINITY else min(most, MOST_SOCKETS)
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def configured(kind: str, folder: Path) -> list[str]:
-    """Writes what a Web server is to do, which has what is below `www`; the command that starts it."""
+    """Writes the configuration of a Web server for the files in `www`; returns the command that starts it."""
     root = os.geteuid() == 0
     if kind == "nginx":
         sockets, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -110,7 +110,7 @@ def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def _echo() -> None:
-    """Sends back what it is sent: the far end of an interactive program."""
+    """Returns every line to its sender, as the far end of an interactive program."""
 
     class Echo(socketserver.StreamRequestHandler):
         disable_nagle_algorithm = True
@@ -120,7 +120,7 @@ def _echo() -> None:
                 self.wfile.write(line)
 
     class Server(socketserver.ThreadingTCPServer):
-        # A client that is gone with its link never says so.
+        # A client that ends with its link never closes its connections.
         daemon_threads = True
 
     with Server(("", ECHO_PORT), Echo) as server:
@@ -128,7 +128,7 @@ def _echo() -> None:
 
 
 def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """One link with a client behind it; what the client logged and what the link certifies."""
+    """Runs one link with a client behind it; returns the client's output and the link's certificate."""
     certificate = folder / f"certificate-{point['id']}.json"
     log = folder / f"log-{point['id']}.csv"
     fetches = (

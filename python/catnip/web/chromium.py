@@ -1,6 +1,6 @@
-"""A headless Chromium, told what to do through its DevTools pipe.
+"""Headless Chromium, controlled through its DevTools pipe.
 
-As a program it loads one page and prints its times as JSON: so a link can have it as its command.
+Run as a program, it loads one page and prints its times as JSON, so that a link can have it as its command.
 """
 
 import argparse
@@ -28,17 +28,17 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-default-apps",
-    # Its own questions for the time, updates and accounts would cross the link beside the page.
+    # The browser's own requests for time, updates and accounts would share the link with the page.
     "--disable-features=NetworkTimeServiceQuerying",
     "--component-updater=url-source=http://127.0.0.1:9/",
     "--gaia-url=http://127.0.0.1:9/",
     "--disable-extensions",
     "--remote-debugging-pipe",
 ]
-# It refuses to be root's in any other way.
+# Chromium requires this flag to run as root.
 AS_ROOT = ["--no-sandbox"]
 LONGEST_S = 120.0
-# What the browser itself says of a page: its own times in milliseconds, and how much has come.
+# Script for the browser's timing of a page, in milliseconds, and for its numbers of objects and bytes.
 TIMING = """(() => {
   const [page] = performance.getEntriesByType('navigation');
   const objects = [page, ...performance.getEntriesByType('resource')];
@@ -49,7 +49,7 @@ TIMING = """(() => {
 
 @dataclass(frozen=True)
 class Load:
-    """One page as the browser has loaded it."""
+    """Times and size of one page load."""
 
     seconds: float
     html_seconds: float
@@ -58,14 +58,14 @@ class Load:
 
 
 class Chromium:
-    """A browser with a new profile, gone at the end of a `with` block."""
+    """Browser with a new profile, which is removed at the end of a `with` block."""
 
     def __init__(self, program: str, flags: Sequence[str] = ()) -> None:
         self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
         self._buffer = b""
         self._number = 0
         self._events: list[dict[str, Any]] = []
-        # The browser reads from descriptor 3 and writes to 4; ours must not be these.
+        # The browser reads from descriptor 3 and writes to 4; our ends need other numbers.
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair]
         read_here, write_here, read_there, write_there = ends[2], ends[1], ends[0], ends[3]
         quiet = os.open(os.devnull, os.O_RDWR)
@@ -108,14 +108,14 @@ class Chromium:
         while True:
             answer = self._call("Runtime.evaluate", session, expression=TIMING, returnByValue=True)
             loaded, html, objects, size = answer["result"]["value"]
-            # The load event may still be handled.
+            # The page may still be handling its load event.
             if loaded > 0:
                 break
         self._call("Target.disposeBrowserContext", browserContextId=context)
         return Load(loaded / 1000, html / 1000, int(objects), int(size))
 
     def record(self, url: str, timeout_s: float, quiet_s: float = 1.0) -> list[dict[str, Any]]:
-        """Loads a page in the same way; all that the DevTools protocol tells of it until it falls silent."""
+        """Loads a page like `load`; returns its DevTools events until none has come for `quiet_s`."""
         context, _ = self._visit(url, timeout_s, "Page", "Network")
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -128,7 +128,7 @@ class Chromium:
         return events
 
     def _visit(self, url: str, timeout_s: float, *domains: str) -> tuple[str, str]:
-        """Goes to a page, of which these domains tell, until its load event; gives context and session."""
+        """Navigates to a page with these domains enabled, to its load event; returns context and session."""
         context = self._call("Target.createBrowserContext")["browserContextId"]
         target = self._call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -174,18 +174,18 @@ class Chromium:
 
 
 def find(name: str) -> str | None:
-    """The path of a browser."""
+    """Returns the path of a browser, if it is installed."""
     return shutil.which(name) or (name if Path(name).is_file() else None)
 
 
 def flags_of(environment: Mapping[str, str]) -> list[str]:
-    """What a browser takes from where it runs: a proxy, and the authority of a recorder or a replayer."""
+    """Returns the browser's flags from the environment: proxy, and authority of a recorder or replayer."""
     flags = {"--proxy-server": "CATNIP_PROXY", "--ignore-certificate-errors-spki-list": "CATNIP_CA_PIN"}
     return [f"{flag}={environment[name]}" for flag, name in flags.items() if name in environment]
 
 
 def main() -> int:
-    """Loads one page."""
+    """Loads one page and prints its times."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("url", metavar="URL")
     arguments.add_argument("--longest-s", type=float, default=LONGEST_S, help="gives the page up after that")

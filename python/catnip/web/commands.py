@@ -1,4 +1,4 @@
-"""Commands that run while servers do."""
+"""Commands that run as long as servers do."""
 
 import asyncio
 import os
@@ -19,17 +19,18 @@ async def run(
     stdout: int | IO[str] | None = None,
     stderr: int | None = None,
 ) -> tuple[int, bytes, bytes]:
-    """Runs a command, which hears of every signal that would end us, and gives its exit code, as a shell says
-    it, and what it has said to pipes.
+    """Runs a command and forwards to it every signal that would end this process.
+
+    Returns its exit code in the form of a shell (128 and the number of a signal), and its output to pipes.
     """
-    # Nothing of ours may come behind what it prints.
+    # Our own buffered output must precede that of the command.
     sys.stdout.flush()
     process = await asyncio.create_subprocess_exec(
         *command, env={**os.environ, **environment}, stdout=stdout, stderr=stderr
     )
 
     def pass_on(number: signal.Signals) -> None:
-        # A terminal tells all that run in front, so the command has heard of it.
+        # A terminal signals all processes in the foreground, so the command has received it already.
         if process.returncode is None and not (number in OF_TERMINAL and _is_in_front()):
             process.send_signal(number)
 
@@ -40,7 +41,7 @@ async def run(
 
 
 async def interrupted() -> None:
-    """Waits for a signal that would end us."""
+    """Waits for a signal that would end this process."""
     ended = asyncio.Event()
     with _heard(lambda _: ended.set()):
         await ended.wait()
@@ -67,7 +68,7 @@ def _is_in_front() -> bool:
 
 
 class Ended(Exception):
-    """A command was ended by a signal, so that its caller should end, too."""
+    """End of a command by a signal; its caller should end, too."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)

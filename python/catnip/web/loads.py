@@ -18,21 +18,21 @@ from catnip.web import commands
 from catnip.web.chromium import Load
 
 BROWSER = [sys.executable, "-P", "-m", "catnip.web.chromium"]
-"""Loads one page."""
+"""Command that loads one page."""
 OURS = ("--certificate", "--json", "--resolver", "--seed")
 """Options of a link that each load sets."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A link by name, and what it is asked for."""
+    """Link by name, with its options."""
 
     name: str
     options: Sequence[str]
 
     @classmethod
     def parse(cls, text: str) -> "Way":
-        """Reads `NAME: OPTIONS`."""
+        """Parses `NAME: OPTIONS`."""
         name, colon, rest = text.partition(":")
         if not colon or not name.strip() or name.strip().startswith("-"):
             raise InputError(
@@ -50,20 +50,20 @@ class Way:
 
 @dataclass(frozen=True)
 class Behind:
-    """How to get behind a link: the emulator, who knows names, and the environment of commands there."""
+    """Circumstances of commands behind a link: emulator, DNS resolver and environment."""
 
     emulator: Path
     resolver: str
     environment: Mapping[str, str]
 
     def command(self, options: Sequence[str], command: Sequence[str]) -> list[str]:
-        """A command behind a link with these options."""
+        """Returns the command line that runs a command behind a link with these options."""
         return [str(self.emulator), "link", *options, f"--resolver={self.resolver}", "--", *command]
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A page, visited over a link: its times, or why there are none."""
+    """Visit of a page over a link: its times, or the reason of its failure."""
 
     url: str
     link: str
@@ -74,18 +74,19 @@ class Visit:
 
     @property
     def is_red(self) -> bool:
-        """Whether the link has been out of tolerance."""
+        """True if the link was out of tolerance."""
         return bool(self.certificate.get("verdict") == "red")
 
 
 async def visits(
     behind: Behind, urls: Sequence[str], ways: Sequence[Way], seeds: Sequence[int], longest_s: float
 ) -> AsyncIterator[Visit]:
-    """Visits each page over each link once for each seed, with a new browser each time. Every second time the
-    links take turns the other way round, so that what changes in time changes both.
+    """Visits each page over each link once for each seed, with a new browser each time.
+
+    The order of the links is reversed for every second seed, so that a drift in time affects all links.
     """
     for url in urls:
-        # What servers and files are slower with the first time is nobody's page time.
+        # Servers and files are slower the first time, so this visit does not count.
         await _visit(behind, url, Way("", []), seeds[0], longest_s)
     for number, seed in enumerate(seeds):
         for url in urls:
@@ -114,20 +115,20 @@ async def _visit(behind: Behind, url: str, way: Way, seed: int, longest_s: float
 
 @dataclass(frozen=True)
 class Timed:
-    """The visits of one page over one link."""
+    """Summary of the visits of one page over one link."""
 
     loaded: int
     visits: int
     load_s: Interval | None
-    """Until the end of the load event; None if it never came."""
+    """Time until the end of the load event; None if the page was never loaded."""
     html_s: Interval | None
-    """Until the end of the document itself."""
+    """Time until the end of the document itself."""
     less_s: Interval | None
-    """Than over the first link, of the pairs in which both have loaded."""
+    """Difference of the load time to the first link, of the pairs in which both have loaded."""
 
 
 def timed(made: Sequence[Visit], url: str, link: str, first: str) -> Timed:
-    """Sums up a page over a link."""
+    """Returns the summary of a page over a link."""
     here, there = (
         {one.seed: one.load for one in made if (one.url, one.link) == (url, of)} for of in (link, first)
     )
@@ -145,7 +146,7 @@ def timed(made: Sequence[Visit], url: str, link: str, first: str) -> Timed:
 
 
 def document(made: Sequence[Visit], urls: Sequence[str], ways: Sequence[Way]) -> dict[str, Any]:
-    """Pages by URL, each by link, and every visit."""
+    """Returns pages by URL, each by link, and every visit, for JSON."""
     first = ways[0].name
     return {
         "links": {way.name: shlex.join(way.options) for way in ways},

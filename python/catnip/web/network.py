@@ -1,4 +1,4 @@
-"""A network namespace of our own."""
+"""Network namespace of a replay, with its addresses and without the machine's table of host names."""
 
 import os
 import subprocess
@@ -12,12 +12,12 @@ from catnip._core import InputError
 
 AS_ROOT = ["unshare", "--net", "--mount", "--"]
 AS_USER = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--mount", "--"]
-"""Commands stay the user's, as behind `catnip link`."""
+"""Command prefix for a user other than root; commands stay the user's, as behind `catnip link`."""
 HOSTS = Path("/etc/hosts")
 
 
 def way_in() -> list[str]:
-    """What to put before a command that is to run in a network namespace of its own."""
+    """Returns the prefix with which a command runs in a network namespace of its own."""
     why = ""
     for way in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
         tried = subprocess.run([*way, "true"], capture_output=True, text=True, check=False)
@@ -29,7 +29,7 @@ def way_in() -> list[str]:
 
 
 async def have(addresses: Iterable[str]) -> None:
-    """Makes these addresses this namespace's."""
+    """Adds these addresses to the loopback device of this namespace."""
     async with AsyncIPRoute() as kernel:
         [loopback] = await kernel.link_lookup(ifname="lo")
         await kernel.link("set", index=loopback, state="up")
@@ -38,7 +38,7 @@ async def have(addresses: Iterable[str]) -> None:
 
 
 def hide_names() -> None:
-    """Hides what this machine says of names by itself: programs would believe that before they ask."""
+    """Hides the names in /etc/hosts, which programs would use before DNS."""
     if HOSTS.exists():
         with NamedTemporaryFile("w", prefix="catnip-hosts-") as file:
             file.write("127.0.0.1 localhost\n::1 localhost\n")

@@ -1,4 +1,4 @@
-"""The proxy library at work: servers that end with a block, and an authority that nobody knew before it."""
+"""Servers of the proxy library for the duration of a block, with a new certificate authority."""
 
 import asyncio
 import base64
@@ -28,10 +28,10 @@ from catnip._core import InputError
 from catnip.base.verbosity import note
 
 CREATED = "mitmproxy-ca-cert.pem"
-"""What the library calls the certificate of its authority."""
+"""Name of the library's file with the certificate of its authority."""
 
 TRUSTED = ("CATNIP_CA", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-"""Where programs look for the authorities that they trust: OpenSSL, curl, Python's requests, Node.js."""
+"""Environment variables with trusted authorities, also of OpenSSL, curl, Python's requests and Node.js."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +40,28 @@ class Serving:
 
     addresses: Sequence[tuple[str, int]]
     authority: Path
-    """The certificate of the authority of all their certificates. Its key ends with the servers."""
+    """Certificate of the authority of all their certificates. Its key is deleted with the servers."""
 
     @property
     def pin(self) -> str:
-        """The hash by which Chromium trusts it (--ignore-certificate-errors-spki-list)."""
+        """Hash by which Chromium trusts the authority (--ignore-certificate-errors-spki-list)."""
         key = load_pem_x509_certificate(self.authority.read_bytes()).public_key()
         known = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return base64.b64encode(hashlib.sha256(known).digest()).decode()
 
     def environment(self) -> dict[str, str]:
-        """By which a command finds what to trust."""
+        """Returns the environment variables through which a command trusts the authority."""
         return {**dict.fromkeys(TRUSTED, str(self.authority)), "CATNIP_CA_PIN": self.pin}
 
 
 @asynccontextmanager
 async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, Any]) -> AsyncIterator[Serving]:
-    """Servers in these modes of the library, as long as the block runs; the addon hears of exchanges."""
+    """Runs servers in these modes of the library during the block; the addon handles their exchanges."""
     logger = logging.getLogger("mitmproxy")
     heard = _Notes()
     logger.addHandler(heard)
     with TemporaryDirectory(prefix="catnip-proxy-") as name:
-        # Commands of other users read the certificate, and nobody the key.
+        # Commands of other users must read the certificate, but not the key.
         folder, keys = Path(name), Path(name) / "keys"
         folder.chmod(0o755)
         keys.mkdir(mode=0o700)
@@ -69,7 +69,7 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
         master = Master(Options(confdir=str(keys), mode=list(modes)))
         server = Proxyserver()
         try:
-            # Whoever knows the answer comes first.
+            # The addon that may have the response comes first.
             master.addons.add(_Running(running), addon, Core(), AntiCache(), server)
             master.addons.add(NextLayer(), TlsConfig(), DisableH2C())
             master.options.update(**settings)
@@ -93,7 +93,7 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
 
 
 class _Running:
-    """Hears that all servers have been started."""
+    """Addon that signals the start of all servers."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
@@ -103,7 +103,7 @@ class _Running:
 
 
 class _Notes(logging.Handler):
-    """What the library says is for who asks."""
+    """Log handler that shows the library's messages if --verbose is set."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())

@@ -1,4 +1,4 @@
-"""What passes a proxy, kept as a site."""
+"""Recorder of a site: a proxy that keeps the exchanges that pass it."""
 
 import re
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Headers, Request, Response, origin_of
 
 SECRETS = {"authorization", "cookie", "proxy-authorization"}
-"""Headers of requests that say who asks. No replay needs them."""
+"""Headers of requests that identify the user. No replay needs them."""
 
 
 class Recorder:
-    """Hears of each exchange."""
+    """Addon of the proxy library that keeps each exchange."""
 
     def __init__(self) -> None:
         self._begun: dict[str, Exchange | None] = {}
@@ -24,21 +24,21 @@ class Recorder:
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """Those that are whole, in the order of their requests."""
+        """Complete exchanges, in the order of their requests."""
         return [exchange for exchange in self._begun.values() if exchange is not None]
 
     @property
     def lost(self) -> list[str]:
-        """What was asked for, and is not among them, and why."""
+        """Requests without a complete exchange, each with the reason."""
         return list(self._lost.values())
 
     def requestheaders(self, flow: HTTPFlow) -> None:
-        """A request begins: unless more is heard of it, its response is not whole."""
+        """Registers a request; its response counts as incomplete until `response` is called."""
         self._begun[flow.id] = None
         self._lost[flow.id] = f"{flow.request.method} {flow.request.url}: not over when the recording ended"
 
     def response(self, flow: HTTPFlow) -> None:
-        """A response is whole."""
+        """Records an exchange whose response is complete."""
         request, response = flow.request, flow.response
         assert response is not None
         try:
@@ -64,16 +64,16 @@ class Recorder:
         del self._lost[flow.id]
 
     def error(self, flow: HTTPFlow) -> None:
-        """Its connection has ended before it was over."""
+        """Registers an exchange whose connection ended before it was complete."""
         self._begun[flow.id] = None
         self._lose(flow, flow.error.msg if flow.error else "no response")
 
     def http_connect_error(self, flow: HTTPFlow) -> None:
-        """There is no way to a server."""
+        """Registers a server that cannot be reached."""
         self._lose(flow, flow.server_conn.error or "no connection")
 
     def tls_failed_client(self, data: TlsData) -> None:
-        """Whoever asks does not trust us."""
+        """Registers a client that does not trust the authority."""
         host = data.conn.sni or "?"
         self._lost[data.conn.id] = (
             f"https://{host}: {data.conn.error or 'no TLS'}: is $CATNIP_CA trusted there?"
@@ -86,13 +86,13 @@ class Recorder:
 
 @asynccontextmanager
 async def recording(recorder: Recorder, port: int, trusted: str | None) -> AsyncIterator[Serving]:
-    """A proxy on this machine, which verifies servers by the authorities of a file if one is named."""
-    # What a browser has in its cache would be left out.
+    """Runs a proxy on this machine; it verifies servers by the authorities of the file `trusted`, if any."""
+    # Objects in a browser's cache would be missing from the recording.
     settings = {"anticache": True, "ssl_verify_upstream_trusted_ca": trusted}
     async with serving([f"regular@127.0.0.1:{port}"], recorder, settings) as proxy:
         yield proxy
 
 
 def _listed(headers: Fields) -> Headers:
-    """Bytes are characters of Latin-1, which loses none."""
+    """Returns the headers as Latin-1 characters, which represent every byte."""
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.fields]

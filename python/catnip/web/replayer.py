@@ -21,7 +21,7 @@ from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Origin, Site
 
 RANGE = ipaddress.IPv4Network("198.18.0.0/15")
-"""For measurements of networks (RFC 2544); no address of the Internet is in it."""
+"""Addresses for measurements of networks (RFC 2544); no address of the Internet is in this range."""
 RESOLVER = str(RANGE[1])
 TTL_S = 60
 HOP_BY_HOP = {
@@ -34,14 +34,14 @@ HOP_BY_HOP = {
     "transfer-encoding",
     "upgrade",
 }
-"""Headers that were about the recorded connection (RFC 9110)."""
+"""Headers that concern the recorded connection only (RFC 9110)."""
 ELSEWHERE = {"alt-svc"}
-"""Headers that lead to servers which are not replayed, such as those of HTTP/3."""
+"""Headers that lead to servers that are not replayed, such as those of HTTP/3."""
 WITHOUT_BODY = {204, 304}
 
 
 def addresses(site: Site) -> dict[str, str]:
-    """Of each host: its own if that is its name, or the next one of the range."""
+    """Returns the address of each host: its name if that is an address, or the next one of the range."""
     hosts = list(dict.fromkeys(origin.host for origin in site.origins))
     literal = {host for host in hosts if _is_address(host)}
     free = (str(address) for address in RANGE.hosts() if str(address) not in {RESOLVER, *literal})
@@ -49,16 +49,16 @@ def addresses(site: Site) -> dict[str, str]:
 
 
 class Replayer:
-    """Answers requests and questions for addresses, and counts them."""
+    """Answers requests and DNS queries from a recorded site, and counts them."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.addresses = addresses(site)
         self.answered = 0
         self.unmatched: Counter[str] = Counter()
-        """Requests, with method and URL, that nothing recorded answers."""
+        """Requests, by method and URL, for which no response was recorded."""
         self.unknown: Counter[str] = Counter()
-        """Names that no recorded host has."""
+        """Names in DNS queries that no recorded host has."""
 
     def request(self, flow: HTTPFlow) -> None:
         """Answers a request."""
@@ -76,11 +76,11 @@ class Replayer:
             flow.response = _response(found)
 
     def resolve(self, question: Message) -> Message:
-        """Answers a question: a host has an IPv4 address and nothing else, others do not exist."""
+        """Answers a DNS query: a host has an IPv4 address and nothing else, others do not exist."""
         answer = make_response(question, recursion_available=True)
         for asked in question.question:
             name = asked.name.to_text(omit_final_dot=True).lower()
-            # Who asks how a port other than 443 is best reached puts that before the name (RFC 9460).
+            # Queries about HTTPS on a port other than 443 have the port before the name (RFC 9460).
             address = self.addresses.get(re.sub(r"^_\d+\._https\.", "", name))
             if address is None:
                 self.unknown[name] += 1
@@ -90,7 +90,7 @@ class Replayer:
         return answer
 
     def document(self) -> dict[str, Any]:
-        """What was asked, as JSON has it."""
+        """Returns the counts of requests and queries, for JSON."""
         return {
             "addresses": self.addresses,
             "answered": self.answered,
@@ -99,7 +99,7 @@ class Replayer:
         }
 
     def complaints(self) -> list[str]:
-        """What was asked and not recorded, in words."""
+        """Returns in words the requests and queries that were not recorded."""
         asked = [f"404, not recorded: {request}{_times(count)}" for request, count in self.unmatched.items()]
         names = [f"no such name, not recorded: {name}{_times(count)}" for name, count in self.unknown.items()]
         return asked + names
@@ -107,9 +107,9 @@ class Replayer:
 
 @asynccontextmanager
 async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
-    """Servers and a resolver at their addresses, which this machine must have."""
+    """Runs servers and a DNS resolver at their addresses, which this machine must have."""
     where = dict.fromkeys((replayer.addresses[origin.host], origin.port) for origin in replayer.site.origins)
-    # Who begins with TLS gets TLS. Nothing goes on from there: all answers are here.
+    # Clients that begin with TLS are served with TLS. No request is forwarded to these addresses.
     modes = [f"reverse:http://{address}:{port}@{address}:{port}" for address, port in where]
     settings = {"connection_strategy": "lazy", "keep_host_header": True, "http2": False}
     loop = asyncio.get_running_loop()
@@ -122,7 +122,7 @@ async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
 
 
 class _Resolver(asyncio.DatagramProtocol):
-    """Questions come in datagrams, and so do answers."""
+    """DNS resolver: receives queries and sends answers in UDP datagrams."""
 
     _transport: asyncio.DatagramTransport
 
@@ -142,7 +142,7 @@ class _Resolver(asyncio.DatagramProtocol):
 
 
 def _response(exchange: Exchange) -> Response:
-    """The recorded bytes, as HTTP/1.1 sends them over a connection that stays."""
+    """Returns the recorded response as HTTP/1.1 over a persistent connection."""
     recorded = exchange.response
     dropped = HOP_BY_HOP | ELSEWHERE
     has_body = exchange.request.method != "HEAD" and recorded.status not in WITHOUT_BODY

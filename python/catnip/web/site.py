@@ -1,7 +1,7 @@
-"""A recorded site: what was fetched from it, as files that people can read and compare.
+"""Recorded site: its exchanges, as files that people can read and compare.
 
-`site.jsonl` has a line for each exchange, in the order of the requests, behind a first line that says what it
-is; a body is a file in `bodies`, called by the SHA-256 of its bytes. docs/replay.md has the format.
+`site.jsonl` has a first line that identifies the format, and then a line for each exchange, in the order of
+the requests. A body is a file in `bodies`, named by the SHA-256 of its bytes. docs/replay.md has the format.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ FORMAT = 1
 PORTS = {"http": 80, "https": 443}
 
 NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*")
-"""A host's name as browsers ask for it, which has no capitals."""
+"""Host name in the form that browsers request, which has no capitals."""
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""A method, or the name of a header (RFC 9110)."""
+"""Method, or name of a header (RFC 9110)."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Headers = Sequence[tuple[str, str]]
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, order=True)
 class Origin:
-    """Who answers: a scheme, a host and a port."""
+    """Origin of responses: a scheme, a host and a port."""
 
     scheme: str
     host: str
@@ -48,7 +48,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """Recorded request."""
 
     method: str
     url: str
@@ -58,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What was answered; the body is as it was sent, compressed or not."""
+    """Recorded response; the body is as it was sent, compressed or not."""
 
     status: int
     reason: str
@@ -68,7 +68,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request with the whole response to it, and the address that gave it."""
+    """Request with the whole response to it, and the address of the server."""
 
     request: Request
     response: Response
@@ -76,24 +76,24 @@ class Exchange:
 
     @cached_property
     def origin(self) -> Origin:
-        """Who has answered."""
+        """Origin of the response."""
         return origin_of(self.request.url)
 
 
 @dataclass(frozen=True)
 class Site:
-    """All that was recorded, in the order of the requests."""
+    """Recorded exchanges, in the order of the requests."""
 
     exchanges: Sequence[Exchange]
 
     @cached_property
     def origins(self) -> list[Origin]:
-        """Those that have answered, in order of their first request."""
+        """Origins of all responses, in the order of their first request."""
         return list(dict.fromkeys(exchange.origin for exchange in self.exchanges))
 
     @cached_property
     def documents(self) -> list[str]:
-        """What a browser may have been told to visit: successful HTML, in order of requests."""
+        """URLs that a browser may have visited: successful HTML responses to GET, in order of requests."""
         return list(
             dict.fromkeys(
                 exchange.request.url
@@ -103,9 +103,11 @@ class Site:
         )
 
     def answer(self, method: str, origin: Origin, target: str) -> Exchange | None:
-        """What was answered to such a request: same method, origin and path, and of these the one whose
-        query has the longest beginning in common with this one, as mahimahi's ReplayShell decides. Of
-        equals it is the last: what came before may have been a redirection to itself, for a cookie's sake.
+        """Returns the recorded exchange that answers a request, if there is one.
+
+        Method, origin and path must be equal. Among several exchanges, the query with the longest common
+        beginning decides, as in mahimahi's ReplayShell; an equal query comes first. Among equals the last one
+        is returned: an earlier one may have been a redirection to itself that sets a cookie.
         """
         path, _, query = target.partition("?")
         candidates = self._by_path.get((method, origin, path), ())
@@ -126,7 +128,7 @@ class Site:
 
 
 def origin_of(url: str) -> Origin:
-    """The origin of a URL. Raises ValueError, which says why, if it can have no address behind a link."""
+    """Returns the origin of a URL. Raises ValueError with a reason if it has no address behind a link."""
     parts = urlsplit(url)
     if parts.scheme not in PORTS:
         raise ValueError("expected http:// or https://")
@@ -145,7 +147,7 @@ def origin_of(url: str) -> Origin:
 
 
 def target_of(url: str) -> str:
-    """What the first line of a request for a URL names: path and query."""
+    """Returns the target in the first line of a request for a URL: path and query."""
     rest = url.partition("://")[2].partition("#")[0]
     found = re.search(r"[/?]", rest)
     target = rest[found.start() :] if found else "/"
@@ -153,7 +155,7 @@ def target_of(url: str) -> str:
 
 
 def check_folder(folder: Path, overwrite: bool) -> None:
-    """Refuses a folder that has something in it, unless that is a site which may go."""
+    """Raises InputError if a folder is not empty, unless it has a site that may be overwritten."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / INDEX).exists():
@@ -163,7 +165,7 @@ def check_folder(folder: Path, overwrite: bool) -> None:
 
 
 def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
-    """Writes a site in place of what is there."""
+    """Writes a site; replaces an existing one."""
     bodies = folder / BODIES
     bodies.mkdir(parents=True, exist_ok=True)
     lines: list[Json] = [{"catnip_site": FORMAT, "created_by": f"catnip {__version__}"}]
@@ -186,7 +188,7 @@ def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
                 "response": {"headers": response.headers, "body": digests[1]},
             }
         )
-    # The index last: without it there is no site.
+    # The index comes last: a folder without it is not a site.
     aside = folder / f"{INDEX}.part"
     aside.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="ascii")
     aside.replace(folder / INDEX)
@@ -196,7 +198,7 @@ def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
 
 
 def read(folder: Path) -> Site:
-    """Reads a site, all of it. Raises InputError, which names file, key and value, if it is damaged."""
+    """Reads a whole site. Raises InputError with file, key and value if it is damaged."""
     index = folder / INDEX
     if not index.exists():
         raise InputError(f"SITE: {folder} has no {INDEX}: expected a folder that `catnip record` has written")
@@ -229,7 +231,7 @@ def _parsed(where: str, line: str) -> Json:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A part of a line of the index, which may hold anything."""
+    """Part of a line of the index, which may have any content."""
 
     where: str
     values: Json
@@ -285,7 +287,7 @@ class _Entry:
         digest = self.values.get("body")
         if digest is None:
             return b""
-        # It becomes a part of a path.
+        # The digest becomes a part of a path.
         if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
             raise self.wrong("body", "expected a SHA-256 in hexadecimal digits, or null")
         file = bodies / digest
@@ -304,13 +306,13 @@ class _Entry:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
+    """Returns the length of the common beginning of two texts."""
     pairs = zip(one, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _is_line(value: Any) -> bool:
-    """Is it a text that can stand in a header without ending it, of characters that are bytes?"""
+    """Returns true if a value is text that a header can hold: Latin-1 without line breaks and NUL."""
     return isinstance(value, str) and not re.search(r"[\r\n\0]|[^\0-\xff]", value)
 
 

@@ -1,6 +1,7 @@
 """The CATNIP paper (Wu and Williamson, 2002): its systems CAT-S1 to S19 and its experiments.
 
-ns-2 2.35 at the same settings is the first oracle, the paper's tables and directions the second.
+ns-2 2.35 at the same settings is the first oracle. The paper's tables and the direction of its results are
+the second.
 """
 
 from collections.abc import Sequence
@@ -22,15 +23,15 @@ LIVE: tuple[str, ...] = ()
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Scenario runs, made on demand."""
+    """Returns the scenario runs, made on demand."""
     return Runs(seeds or (QUICK_SEEDS if quick else None), first_seed, progress)
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """The pages over five routers."""
+    """Returns the table of page times over five routers."""
     return [figures.five_routers(runs)]
 
 
 def seeds(runs: Runs) -> Sequence[int]:
-    """The seeds of the longest experiment."""
+    """Returns the seeds of the longest experiment."""
     return runs.longest

@@ -1,4 +1,4 @@
-"""The components CAT-S1 to CAT-S19, each on its own."""
+"""Components CAT-S1 to CAT-S19, each on its own."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,27 +23,27 @@ DOWNLOADS = int(number("catp12"))
 
 @measured
 def one_packet_off_ns(_runs: Runs) -> float:
-    """CAT-S1: one packet and its ACK over an idle link, against the time by hand."""
+    """CAT-S1: difference of the time of one packet and its ACK over an idle link from the calculated time."""
     done_s = transfers.trace(1)["time_s"][-1]
     return float(abs(done_s - transfers.ROUND_TRIP_S) * 1e9)
 
 
 @measured
 def runs_alike(_runs: Runs, scenario: str, seeds: Sequence[int]) -> str:
-    """CAT-S1: two runs, event by event."""
+    """CAT-S1: comparison of two runs, event by event."""
     one, other = (tuple(_core.fingerprint(paths.scenario(scenario), seed)) for seed in seeds)
     return "the same" if one == other else "different"
 
 
 @measured
 def packets_unheard_of(runs: Runs, scenario: str) -> str:
-    """CAT-S1: packets sent whose end, delivery or drop, no host heard of."""
+    """CAT-S1: number of packets sent for which no host received a report of delivery or drop."""
     return str(sum(int(result.rows("runs")["packets_open"].sum()) for result in runs.of(scenario).values()))
 
 
 @measured
 def packet_after_third_duplicate(_runs: Runs, drop: int) -> str:
-    """CAT-S2: the packet that leaves on the third duplicate ACK."""
+    """CAT-S2: number of the packet sent on the third duplicate ACK."""
     late = transfers.trace(transfers.PACKETS, drop=[drop])
     third = next(
         i for i, dupacks in enumerate(late["dupacks"]) if dupacks == 3 and late["event"][i] == "send"
@@ -53,20 +53,20 @@ def packet_after_third_duplicate(_runs: Runs, drop: int) -> str:
 
 @measured
 def timeouts_of_a_first_packet_s(_runs: Runs, times: int) -> str:
-    """CAT-S2: how long a first packet waits, each time it is lost."""
+    """CAT-S2: waiting times of a first packet before each retransmission, if it is lost `times` times."""
     sent_s, _ = transfers.sends(transfers.trace(1, drop=list(range(1, times + 1))))
     return ", ".join(f"{gap:g}" for gap in np.diff(sent_s))
 
 
 @measured
 def timeouts_after(_runs: Runs, drop: Sequence[int]) -> str:
-    """CAT-S2: timeouts of a transfer that loses these packets."""
+    """CAT-S2: number of timeouts of a transfer that loses the packets `drop`."""
     return str(Counter(transfers.trace(transfers.PACKETS, drop=drop)["event"])["rto"])
 
 
 @measured
 def resent_before_the_timeout(_runs: Runs, drop: Sequence[int]) -> str:
-    """CAT-S2: lost packets that are resent before the timer expires: the first new ACK ends fast recovery."""
+    """CAT-S2: packets resent before the timer expires: the first new ACK ends fast recovery."""
     events = transfers.trace(transfers.PACKETS, drop=drop)
     expired = list(events["event"]).index("rto")
     sent = Counter(
@@ -79,7 +79,7 @@ def resent_before_the_timeout(_runs: Runs, drop: Sequence[int]) -> str:
 
 @measured
 def timeout_on_a_short_path_s(_runs: Runs) -> float:
-    """CAT-S2: from the last ACK to the timeout that repairs the loss of the last packet, over 2 ms."""
+    """CAT-S2: time from the last ACK to the timeout that repairs a lost last packet, over 2 ms."""
     events = transfers.trace(40, drop=[40], delay="1ms", rate="10Mbit", tick_phase="50ms")
     times = {event: events["time_s"][i] for i, event in enumerate(events["event"])}
     last_ack = max(
@@ -92,7 +92,7 @@ def timeout_on_a_short_path_s(_runs: Runs) -> float:
 
 @measured
 def most_extra_round_trips(_runs: Runs, source: str) -> float:
-    """CAT-S3, S4: what a source costs without loss, the worst of documents of 1 to 200 packets."""
+    """CAT-S3, S4: extra time of a source without loss, largest over documents of 1 to 200 packets."""
     options: dict[str, Any] = transfers.SOURCES[source]
 
     def extra(packets: int) -> float:
@@ -104,7 +104,7 @@ def most_extra_round_trips(_runs: Runs, source: str) -> float:
 
 @measured
 def idle_pages_off_ms(runs: Runs, source: str, but: Sequence[int]) -> float:
-    """CAT-S4: idle page times against the paper's minima, the worst page."""
+    """CAT-S4: largest difference of an idle page time from the paper's minimum."""
     paper = printed.paper_pages(source, "DropTail", "min")
     pages = [page for page in printed.PAGES if page not in but]
     return 1e3 * max(abs(_idle_s(runs, source)[page - 1] - paper[page - 1]) for page in pages)
@@ -112,19 +112,19 @@ def idle_pages_off_ms(runs: Runs, source: str, but: Sequence[int]) -> float:
 
 @measured
 def idle_page_ratio(runs: Runs, page: int, source: str) -> float:
-    """CAT-S4: an idle page with a source over that with Reno."""
+    """CAT-S4: time of an idle page with a source over that with Reno."""
     return _idle_s(runs, source)[page - 1] / _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
 def idle_page_s(runs: Runs, page: int) -> float:
-    """CAT-S12: an idle page with Reno."""
+    """CAT-S12: time of an idle page with Reno."""
     return _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
 def high_packets(_runs: Runs, packets: int, marker: str) -> str:
-    """CAT-S5: numbers of the marked packets of a document."""
+    """CAT-S5: numbers of the HIGH packets of a document."""
     events = transfers.trace(packets, marker=marker)
     sent = [i for i, event in enumerate(events["event"]) if event == "send" and events["high"][i]]
     return ", ".join(str(events["seq"][i] + 1) for i in sent)
@@ -132,19 +132,19 @@ def high_packets(_runs: Runs, packets: int, marker: str) -> str:
 
 @measured
 def combinations_that_load_every_page(runs: Runs) -> str:
-    """CAT-S6: variants of sources."""
+    """CAT-S6: number of source variants that load every page."""
     return str(sum(_all_pages(result) for result in runs.of("catnip-variants").values()))
 
 
 @measured
 def dropped_of_a_burst(runs: Runs) -> str:
-    """CAT-S7: of six packets that find room for three."""
+    """CAT-S7: packets dropped of a burst of six at a queue with space for three."""
     return str(int(runs.of("catnip-e11")["room for three"].rows("connections")["dropped"][0]))
 
 
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
-    """CAT-S8 to S11, S14, S19, S22, S23: what tests of components keep, by the first of their seeds."""
+    """CAT-S8 to S11, S14, S19, S22, S23: result of a component test with its first seed."""
     return component_results.alone(says)[0]
 
 
@@ -159,7 +159,7 @@ def session_of_a_user(runs: Runs) -> str:
 
 @measured
 def orders_of_pages(runs: Runs) -> float:
-    """CAT-S13: different orders among all users of a run."""
+    """CAT-S13: number of different page orders among all users of a run."""
     result = runs.of("catnip-e4")["Reno/DropTail"]
     rows = result.rows("pages")
     of_seed = rows["seed"] == result.seeds[0]
@@ -169,14 +169,14 @@ def orders_of_pages(runs: Runs) -> float:
 
 @measured
 def generated_pages(runs: Runs) -> str:
-    """CAT-S14: different pages of all runs."""
+    """CAT-S14: number of different pages in all runs."""
     rows = runs.of("catnip-generated")["Reno/DropTail"].rows("pages")
     return str(len({(int(page), int(size)) for page, size in zip(rows["page"], rows["bytes"], strict=True)}))
 
 
 @measured
 def most_open_connections(runs: Runs) -> str:
-    """CAT-S15: of one client at a time."""
+    """CAT-S15: largest number of connections that one client has open at a time."""
     objects = _objects(runs)
     start, end = objects["start_s"], objects["start_s"] + objects["time_s"]
     most = 0
@@ -188,7 +188,7 @@ def most_open_connections(runs: Runs) -> str:
 
 @measured
 def pages_that_begin_with_an_image(runs: Runs) -> str:
-    """CAT-S15: pages of which the HTML is not the first object."""
+    """CAT-S15: number of pages whose first object is not the HTML."""
     objects = _objects(runs)
     count = 0
     for user in np.unique(objects["client"]):
@@ -200,21 +200,21 @@ def pages_that_begin_with_an_image(runs: Runs) -> str:
 
 @measured
 def connections_per_page(runs: Runs) -> str:
-    """CAT-S16: least and most, with HTTP/1.1."""
+    """CAT-S16: least and most connections per page with HTTP/1.1."""
     per_page = runs.of("catnip-e8")["Reno/DropTail"].rows("pages")["connections"]
     return f"{per_page.min()} to {per_page.max()}"
 
 
 @measured
 def bytes_of_connections_less_pages(runs: Runs) -> str:
-    """CAT-S16: what connections carry, less what pages have, with HTTP/1.1."""
+    """CAT-S16: bytes carried by connections less bytes of pages, with HTTP/1.1."""
     result = runs.of("catnip-e8")["Reno/DropTail"]
     return str(int(result.rows("connections")["bytes"].sum() - result.rows("pages")["bytes"].sum()))
 
 
 @measured
 def packets_dropped_exactly_once(runs: Runs) -> str:
-    """CAT-S17: packets k of which one is dropped, and no other one."""
+    """CAT-S17: number of packets k for which every transfer drops exactly one packet."""
     results = runs.of("catnip-e1")
     right = (
         (results[f"k = {k}"].rows("connections")["dropped"] == 1).all()
@@ -225,7 +225,7 @@ def packets_dropped_exactly_once(runs: Runs) -> str:
 
 @measured
 def records_less_counters(runs: Runs) -> str:
-    """CAT-S18: what connections tell, less what the port counted: sent, HIGH, dropped."""
+    """CAT-S18: records of the connections less counters of the port: sent, HIGH, dropped."""
     result = runs.of("catnip-e4")["Reno/CATNIP-Good"]
     connections, ports = result.rows("connections"), result.rows("ports")
     there = {key: values[ports["port"] == "bottleneck"] for key, values in ports.items()}
@@ -237,13 +237,13 @@ def records_less_counters(runs: Runs) -> str:
 
 @measured
 def high_without_context_less_partial(runs: Runs) -> str:
-    """CAT-S19: HIGH packets of sources that do not know the size, less those of partial marking."""
+    """CAT-S19: HIGH packets of sources without the document's size, less those of partial marking."""
     return str(_high(runs, "no context") - _high(runs, "partial SPM"))
 
 
 @measured
 def high_without_context_over_with(runs: Runs) -> float:
-    """CAT-S19: HIGH packets without the size over those with it."""
+    """CAT-S19: HIGH packets of sources without the document's size over those of sources with it."""
     return _high(runs, "no context") / _high(runs, "victim random")
 
 
@@ -252,7 +252,7 @@ def _high(runs: Runs, variant: str) -> int:
 
 
 def _objects(runs: Runs) -> dict[str, np.ndarray]:
-    """All objects of one run."""
+    """Returns all objects of one run."""
     if "objects" not in runs.kept:
         table = paths.scenario("catnip-e4").run(["Reno/DropTail"], [runs.first_seed], ["objects"])["objects"]
         runs.kept["objects"] = {key: np.asarray(values) for key, values in table.items()}
@@ -261,7 +261,7 @@ def _objects(runs: Runs) -> dict[str, np.ndarray]:
 
 
 def _idle_s(runs: Runs, source: str) -> list[float]:
-    """Page times with nobody else on the network, page 1 first."""
+    """Returns the page times of a single user on the network, page 1 first."""
     return [float(time) for time in runs.of("catnip-idle")[source].page_means()[0]]
 
 

@@ -39,11 +39,11 @@ LOOKS = {
     "ECA over RED": 6,
     "ECA over CATNIP-RED": 3,
 }
-"""The same in all figures; a source looks the same over both routers that know the context."""
+"""Styles in all figures; a source has the same style over both routers that use the context."""
 
 
 def loss_profile(runs: Runs) -> Figure:
-    """Figure 1: what it costs to lose the k-th packet."""
+    """Figure 1: transfer time by lost packet."""
     results = runs.of("catnip-e1")
     times = {k: completion_s(results[f"k = {k}"]).mean() for k in range(1, PACKETS + 1)}
     ns2 = printed.single_loss_s()
@@ -64,7 +64,7 @@ def loss_profile(runs: Runs) -> Figure:
 
 
 def burst_patterns(_runs: Runs) -> Figure:
-    """Figure 2: what the sources do with 14 packets."""
+    """Figure 2: transmissions of a 14-packet document by each source."""
     panels = [(name, *sends(trace(14, **options))) for name, options in SOURCES.items()]
     caption = (
         "Packets of a 14-packet document as the server sends them over 1 Mbit/s and 100 ms. RBPLW "
@@ -75,7 +75,7 @@ def burst_patterns(_runs: Runs) -> Figure:
 
 
 def droptail(runs: Runs) -> Figure:
-    """Figure 5: what a source can do alone."""
+    """Figure 5: page times of the four sources over DropTail routers."""
     results = runs.of("catnip-e3")
     series = [_series(name, results[f"{name}/DropTail"], name, "DropTail") for name in SOURCES]
     series[0] = _with_ns2(series[0], "DropTail")
@@ -89,7 +89,7 @@ def droptail(runs: Runs) -> Figure:
 
 
 def catnip_good(runs: Runs) -> Figure:
-    """Figure 6: what a router can do with the context."""
+    """Figure 6: page times over routers that use the context."""
     results = runs.of("catnip-e4")
     series = [
         _with_ns2(
@@ -112,7 +112,7 @@ def catnip_good(runs: Runs) -> Figure:
 
 
 def red(runs: Runs) -> Figure:
-    """Figure 7: CATNIP together with RED."""
+    """Figure 7: page times over RED and CATNIP-RED routers."""
     results = runs.of("catnip-e6")
     names = ("Reno/RED", "Reno/CATNIP-RED", "ECA/RED", "ECA/CATNIP-RED")
     series = [
@@ -136,7 +136,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """The main result in two sentences."""
+    """Returns the main result in two sentences."""
     results = runs.of("catnip-e4")
     base, good = results["Reno/DropTail"], results["Reno/CATNIP-Good"]
     faster = average_gain(good.page_means(), base.page_means())
@@ -153,7 +153,7 @@ def headline(runs: Runs) -> str:
 
 
 def five_routers(runs: Runs) -> Table:
-    """Mean page time of Reno sources over each router, with the paper's beside it."""
+    """Mean page time of Reno sources over each router, with the paper's values."""
     good, bad, red_runs = (runs.of(name) for name in ("catnip-e4", "catnip-e5", "catnip-e6"))
     columns = {
         "DropTail": good["Reno/DropTail"],
@@ -194,7 +194,7 @@ def _half(interval: Interval) -> float:
 
 
 def _series(label: str, result: Result, tcp: str = "", router: str = "") -> Series:
-    """Bars of one variant, with the paper's values where it prints them."""
+    """Returns the bars of one variant, with the paper's values where it prints them."""
     means = [stats.mean(column) for column in result.page_means().T]
     paper_mean, paper_sd = (printed.paper_pages(tcp, router, column) or None for column in ("mean", "sdev"))
     return Series(

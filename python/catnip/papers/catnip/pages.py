@@ -1,4 +1,4 @@
-"""The ten pages and 100 clients: CAT-E3 to CAT-E8 and CAT-E12."""
+"""Experiments with ten pages and 100 clients: CAT-E3 to CAT-E8 and CAT-E12."""
 
 from collections.abc import Sequence
 
@@ -17,18 +17,18 @@ USERS = int(number("catp01"))
 
 
 def gains_pct(ours: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """By how much each page's pooled value is lower, percent."""
+    """Returns the reduction of each page's pooled value, percent."""
     return np.asarray(100 * (1 - ours.mean(axis=0) / base.mean(axis=0)))
 
 
 def average_gain(ours: np.ndarray, base: np.ndarray) -> Interval:
-    """The average of the pages' gains, percent; its interval by leaving out one run at a time (jackknife)."""
+    """Returns the mean of the pages' gains, percent, with a jackknife interval over the runs."""
     values = stats.pseudo_values(lambda runs: float(gains_pct(ours[runs], base[runs]).mean()), len(ours))
     return stats.mean(values)
 
 
 def session_min(result: Result) -> np.ndarray:
-    """From the start of a user's first page to the end of the last one, mean over users, per run."""
+    """Returns the time from a user's first page start to the last page end, mean over users, per run."""
     rows = result.rows("pages")
     spans = []
     for seed in result.seeds:
@@ -42,47 +42,47 @@ def session_min(result: Result) -> np.ndarray:
 
 @measured
 def loss_pct(runs: Runs, scenario: str, variant: str) -> Interval:
-    """Packets dropped at the bottleneck, percent."""
+    """Share of packets dropped at the bottleneck, percent."""
     return runs.of(scenario)[variant].loss_pct()
 
 
 @measured
 def priority_loss_pct(runs: Runs, scenario: str, variant: str, priority: str) -> Interval:
-    """Packets of a priority, `high` or `low`, that the bottleneck dropped, percent."""
+    """Share of the packets of a priority, `high` or `low`, dropped at the bottleneck, percent."""
     port = runs.of(scenario)[variant].port
     return stats.mean(100 * (port.high_loss if priority == "high" else port.low_loss))
 
 
 @measured
 def high_over_low_loss(runs: Runs, scenario: str, variant: str) -> Interval:
-    """Loss of HIGH packets over that of LOW ones."""
+    """Loss of HIGH packets over loss of LOW packets."""
     port = runs.of(scenario)[variant].port
     return stats.ratio(port.high_loss, port.low_loss)
 
 
 @measured
 def high_share_pct(runs: Runs, scenario: str, variant: str) -> Interval:
-    """HIGH packets of all that arrive at the bottleneck, percent."""
+    """Share of HIGH packets among all arrivals at the bottleneck, percent."""
     return stats.mean(100 * runs.of(scenario)[variant].port.high_share)
 
 
 @measured
 def share_ratio(runs: Runs, scenario: str, variant: str, over: str) -> Interval:
-    """Share of HIGH packets over that of another scenario's same variant."""
+    """Share of HIGH packets over the share in the same variant of another scenario."""
     ours, base = (runs.of(name)[variant].port.high_share for name in (scenario, over))
     return stats.ratio(ours, base)
 
 
 @measured
 def loss_ratio(runs: Runs, scenario: str, variant: str, over: Sequence[str], scale: float = 1.0) -> Interval:
-    """Loss over that of another variant, of another scenario."""
+    """Loss over the loss of another scenario's variant."""
     base = runs.of(over[0])[over[1]].port.loss
     return stats.ratio(runs.of(scenario)[variant].port.loss, base) * scale
 
 
 @measured
 def loss_reduction_pct(runs: Runs, scenario: str, variant: str, base: str) -> Interval:
-    """By how much the loss is lower than that of another variant, percent."""
+    """Reduction of the loss relative to another variant, percent."""
     results = runs.of(scenario)
     quotient = stats.ratio(results[variant].port.loss, results[base].port.loss) * 100
     return Interval(100 - quotient.mean, 100 - quotient.high, 100 - quotient.low, quotient.n)
@@ -90,7 +90,7 @@ def loss_reduction_pct(runs: Runs, scenario: str, variant: str, base: str) -> In
 
 @measured
 def loss_difference_points(runs: Runs, scenario: str, variant: str, base: str) -> Interval:
-    """Loss less that of another variant, points."""
+    """Loss less that of another variant, percentage points."""
     results = runs.of(scenario)
     return stats.paired_difference(100 * results[variant].port.loss, 100 * results[base].port.loss)
 
@@ -99,7 +99,7 @@ def loss_difference_points(runs: Runs, scenario: str, variant: str, base: str) -
 def pages_in_ns2_range(
     runs: Runs, scenario: str, variant: str, queue: str, column: str, slack_s: float = 0.0
 ) -> float:
-    """Pages whose pooled `mean` or `median` lies within the range of ns-2's runs."""
+    """Number of pages whose pooled `mean` or `median` lies within the range of ns-2's runs."""
     result = runs.of(scenario)[variant]
     values = (result.page_means() if column == "mean" else result.page_medians).mean(axis=0)
     low, high = (np.array(printed.ns2_pages(queue, f"run_{column}_{end}")) for end in ("lo", "hi"))
@@ -123,7 +123,7 @@ def times_ratio(runs: Runs, scenario: str, variant: str, base: str, scale: float
 def gain_pct(
     runs: Runs, scenario: str, variant: str, base: str, column: str, statistic: str
 ) -> Interval | float:
-    """A statistic of the pages' gains over another variant, in their means or deviations.
+    """Statistic of the pages' gains over another variant, in their means or deviations.
 
     `statistic` is `average`, which has an interval, or one of `printed.of_pages`.
     """
@@ -138,7 +138,7 @@ def gain_pct(
 
 @measured
 def sources_differ_pct(runs: Runs, scenario: str, router: str, sources: Sequence[str]) -> float:
-    """Largest difference of a source's mean page time from the first one's, percent."""
+    """Largest difference of a source's mean page time from that of the first source, percent."""
     means = [runs.of(scenario)[f"{name}/{router}"].overall_mean_s().mean() for name in sources]
     return float(100 * max(abs(mean / means[0] - 1) for mean in means))
 
@@ -152,7 +152,7 @@ def source_over_router(runs: Runs, scenario: str, base: str, source: str, router
 
 @measured
 def longest_page_s(runs: Runs, scenario: str, variant: str) -> Interval:
-    """The longest page time of a run, s."""
+    """Longest page time of a run, s."""
     result = runs.of(scenario)[variant]
     rows = result.rows("pages")
     return stats.mean([rows["time_s"][rows["seed"] == seed].max() for seed in result.seeds])
@@ -194,7 +194,7 @@ def bytes_per_user(runs: Runs, variant: str) -> str:
 
 @measured
 def packets_per_user(runs: Runs, variant: str) -> str:
-    """CAT-E12: packets of a session of which none is sent twice."""
+    """CAT-E12: packets of a session, without retransmissions."""
     result = runs.of("catnip-e12")[variant]
     rows = result.rows("connections")
     first_sent = rows["sent"] - rows["retransmitted"]
@@ -211,7 +211,7 @@ def load_mbps(runs: Runs, variant: str) -> Interval:
 
 @measured
 def session_length_min(runs: Runs, variant: str) -> Interval:
-    """CAT-E12: session of a user, minutes."""
+    """CAT-E12: session length of a user, minutes."""
     return stats.mean(session_min(runs.of("catnip-e12")[variant]))
 
 

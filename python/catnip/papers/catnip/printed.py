@@ -1,4 +1,4 @@
-"""What the paper prints and what ns-2 measured, from the reference tables."""
+"""Values that the paper prints and values measured with ns-2, from the reference tables."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -14,13 +14,13 @@ CALIBRATED_THINK = "exp:40"
 
 
 def paper_pages(tcp: str, router: str, column: str) -> list[float]:
-    """A column of Tables II, III, V, VI, VIII or IX, page by page, seconds."""
+    """Returns a column of Tables II, III, V, VI, VIII or IX, page by page, seconds."""
     wanted = [r for r in rows("catnip_transfer_times.csv") if (r["tcp"], r["router"]) == (tcp, router)]
     return [float(row[column]) for row in sorted(wanted, key=lambda row: int(row["page"]))]
 
 
 def ns2_pages(queue: str, column: str, tcp: str = "") -> list[float]:
-    """A column of ns-2's page times: plain Reno by queue, or marking sources by queue and source."""
+    """Returns a column of ns-2's page times: plain Reno by queue, or marking sources by queue and source."""
     if tcp:
         table = [r for r in rows("ns2/catnip_marking_pages.csv") if (r["tcp"], r["queue"]) == (tcp, queue)]
     else:
@@ -34,17 +34,17 @@ def ns2_pages(queue: str, column: str, tcp: str = "") -> list[float]:
 
 
 def paper_reductions_pct(router: str, column: str) -> list[float]:
-    """By how much each page is better than over DropTail, percent."""
+    """Returns the reduction of each page's value relative to DropTail in the paper, percent."""
     return _reductions_pct(*(paper_pages("Reno", name, column) for name in ("DropTail", router)))
 
 
 def ns2_reductions_pct(queue: str, column: str) -> list[float]:
-    """The same of ns-2."""
+    """Returns the reduction of each page's value relative to DropTail in ns-2, percent."""
     return _reductions_pct(*(ns2_pages(name, column, "SPM") for name in ("CatTail", queue)))
 
 
 def single_loss_s() -> dict[int, tuple[float, float, float]]:
-    """ns-2's completion time of the 28-packet document by lost packet: median, least, greatest, s."""
+    """Returns ns-2's completion time of the 28-packet document by lost packet: median, least, greatest, s."""
     return {
         int(row["k"]): (
             float(row["time_sender"]),
@@ -58,7 +58,7 @@ def single_loss_s() -> dict[int, tuple[float, float, float]]:
 
 @printed
 def paper_loss_pct(tcp: str, router: str, priority: str = "all") -> float:
-    """A cell of Tables IV, VII or X, percent."""
+    """Loss in a cell of Tables IV, VII or X, percent."""
     wanted = (tcp, router, priority)
     found = (r for r in rows("catnip_loss.csv") if (r["tcp"], r["router"], r["priority"]) == wanted)
     return float(next(found)["loss_pct"])
@@ -75,13 +75,13 @@ def paper_sent_packets(tcp: str, router: str) -> float:
 
 @printed
 def paper_loss_reduction_pct(tcp: str) -> float:
-    """By how much a source lowers Reno's loss over DropTail, percent."""
+    """Reduction of the loss by a source relative to Reno, both over DropTail, percent."""
     return 100 * (1 - paper_loss_pct(tcp, "DropTail") / paper_loss_pct("Reno", "DropTail"))
 
 
 @printed
 def paper_high_share_pct(tcp: str, router: str) -> float:
-    """HIGH packets of all that were sent, percent."""
+    """Share of HIGH packets among all packets sent, percent."""
     sent = {
         row["priority"]: float(row["sent"])
         for row in rows("catnip_loss.csv")
@@ -92,7 +92,7 @@ def paper_high_share_pct(tcp: str, router: str) -> float:
 
 @printed
 def paper_loss_ratio(tcp: str, router: str, over: Sequence[str], scale: float = 1.0) -> float:
-    """Loss of a variant over that of another one, or of one priority over the other one's."""
+    """Loss of a variant over that of another, or loss of HIGH packets over that of LOW ones."""
     if over == "high/low":
         return paper_loss_pct(tcp, router, "high") / paper_loss_pct(tcp, router, "low")
     return scale * paper_loss_pct(tcp, router) / paper_loss_pct(*over)
@@ -100,13 +100,13 @@ def paper_loss_ratio(tcp: str, router: str, over: Sequence[str], scale: float = 
 
 @printed
 def paper_page(tcp: str, router: str, column: str, page: int) -> float:
-    """A cell of the tables of page times, s."""
+    """Cell of the tables of page times, s."""
     return paper_pages(tcp, router, column)[page - 1]
 
 
 @printed
 def paper_page_ratio(page: int, column: str, tcp: str) -> float:
-    """A page with a source over that with Reno, over DropTail."""
+    """Time of a page with a source over that with Reno, over DropTail."""
     return paper_page(tcp, "DropTail", column, page) / paper_page("Reno", "DropTail", column, page)
 
 
@@ -119,19 +119,19 @@ def paper_times_ratio(tcp: str, router: str, scale: float = 1.0) -> float | None
 
 @printed
 def paper_gain_pct(router: str, column: str, statistic: str) -> float:
-    """A statistic of the pages' gains over DropTail, percent."""
+    """Statistic of the pages' gains over DropTail, percent."""
     return of_pages(paper_reductions_pct(router, column), statistic)
 
 
 @printed
 def ns2_gain_pct(queue: str, column: str, statistic: str) -> float:
-    """The same of ns-2."""
+    """Statistic of the pages' gains over DropTail in ns-2, percent."""
     return of_pages(ns2_reductions_pct(queue, column), statistic)
 
 
 @printed
 def ns2_loss_pct(queue: str, tcp: str = "", priority: str = "") -> list[float]:
-    """ns-2's loss in percent, one value per run; `priority` is hi or lo."""
+    """Loss in ns-2, percent, one value per run; `priority` is hi or lo."""
     if not tcp:
         return [
             100 * float(row["loss"])
@@ -150,13 +150,13 @@ def ns2_loss_pct(queue: str, tcp: str = "", priority: str = "") -> list[float]:
 
 @printed
 def ns2_mean_loss_pct(queue: str, tcp: str = "", priority: str = "") -> float:
-    """Its mean over the runs."""
+    """Mean over the runs of the loss in ns-2, percent."""
     return fmean(ns2_loss_pct(queue, tcp, priority))
 
 
 @printed
 def ns2_loss_ratio(queue: str, tcp: str, over: Sequence[str], scale: float = 1.0) -> float:
-    """ns-2's loss over that of another queue, or of one priority over the other one's."""
+    """Loss in ns-2 over that of another queue, or loss of HIGH packets over that of LOW ones."""
     if over == "high/low":
         return ns2_mean_loss_pct(queue, tcp, "hi") / ns2_mean_loss_pct(queue, tcp, "lo")
     return scale * ns2_mean_loss_pct(queue, tcp) / ns2_mean_loss_pct(*over)
@@ -164,44 +164,44 @@ def ns2_loss_ratio(queue: str, tcp: str, over: Sequence[str], scale: float = 1.0
 
 @printed
 def ns2_loss_difference_pct(queue: str, base: str) -> float:
-    """Points between the losses of two queues, plain Reno."""
+    """Difference between the losses of two queues in ns-2 with plain Reno, percentage points."""
     return ns2_mean_loss_pct(queue) - ns2_mean_loss_pct(base)
 
 
 @printed
 def ns2_loss_reduction_pct(tcp: str) -> float:
-    """By how much a marking source lowers the loss of marking Reno over DropTail, percent."""
+    """Reduction of the loss by a marking source relative to marking Reno over DropTail in ns-2, percent."""
     return 100 * (1 - ns2_mean_loss_pct("CatTail", tcp) / ns2_mean_loss_pct("CatTail", "SPM"))
 
 
 @printed
 def ns2_page_s(queue: str, tcp: str) -> float:
-    """ns-2's mean page time over all pages, s."""
+    """Mean page time in ns-2 over all pages, s."""
     return fmean(ns2_pages(queue, "mean", tcp))
 
 
 @printed
 def ns2_times_ratio(queue: str, tcp: str) -> float:
-    """ns-2's mean page time over that of marking Reno over DropTail."""
+    """Mean page time in ns-2 over that of marking Reno over DropTail."""
     return ns2_page_s(queue, tcp) / ns2_page_s("CatTail", "SPM")
 
 
 @printed
 def ns2_single_loss_s(k: int) -> float:
-    """ns-2's completion time with packet k lost, s; k = 0: none."""
+    """Completion time in ns-2 with packet k lost, s; 0 for no loss."""
     return single_loss_s()[k][0]
 
 
 @printed
 def ns2_extra_s(k: int) -> float:
-    """What the loss of packet k costs in ns-2, s."""
+    """Extra time due to the loss of packet k in ns-2, s."""
     times = single_loss_s()
     return times[k][0] - times[0][0]
 
 
 @printed
 def ns2_sent() -> list[float]:
-    """Data packets that ns-2 sends per run."""
+    """Data packets sent per run in ns-2."""
     return [
         float(row["sent"])
         for row in rows("ns2/catnip_loss_by_seed.csv")
@@ -211,18 +211,18 @@ def ns2_sent() -> list[float]:
 
 @printed
 def loss_ratio_of_rows(one: str, other: str) -> float:
-    """What one row of catnip_claims.csv prints over what another one does."""
+    """Value of one row of catnip_claims.csv over that of another row."""
     return float(row_of(one)["low"]) / float(row_of(other)["low"])
 
 
 @printed
 def row_over_loss(id: str, tcp: str, router: str) -> float:
-    """A row over a loss of the tables."""
+    """Value of a row over a loss of the tables."""
     return float(row_of(id)["low"]) / paper_loss_pct(tcp, router)
 
 
 def of_pages(values: Sequence[float], statistic: str) -> float:
-    """Of pages: mean, max, `pages`: how many are above 0, or the n-th smallest, counted from 0."""
+    """Returns `mean`, `max`, `pages` (the number above 0) or the n-th smallest value, counted from 0."""
     match statistic:
         case "pages":
             return float(sum(value > 0 for value in values))

@@ -20,7 +20,7 @@ TABLES = ["pages", "ports", "connections", "runs"]
 
 @dataclass(frozen=True)
 class Result:
-    """One variant of a scenario over its seeds."""
+    """Runs of one variant of a scenario over its seeds."""
 
     tables: Mapping[str, Table]
     variant: int
@@ -46,15 +46,15 @@ class Result:
         return measures.port_loss(self.tables["ports"], self.variant, self.seeds)
 
     def rows(self, table: str, group: str | None = None) -> dict[str, np.ndarray]:
-        """The rows of this variant."""
+        """Returns the rows of this variant."""
         return measures.select(self.tables[table], self.variant, group)
 
     def loss_pct(self) -> Interval:
-        """Packets dropped at the bottleneck, percent of those that arrived."""
+        """Share of arriving packets dropped at the bottleneck, percent."""
         return stats.mean(100 * self.port.loss)
 
     def sender_loss(self, group: str) -> Floats:
-        """Data packets of a group's senders that were dropped, as a fraction."""
+        """Share of a group's data packets that were dropped, as a fraction."""
         return measures.sender_loss(self.tables["connections"], self.variant, self.seeds, group)
 
     def overall_mean_s(self, group: str | None = None) -> Floats:
@@ -64,20 +64,20 @@ class Result:
 
 @dataclass
 class Runs:
-    """Runs scenarios on demand and remembers them; the seeds of all variants are the same."""
+    """Scenario runs, made on demand and kept; all variants have the same seeds."""
 
     seed_count: int | None
     first_seed: int
     progress: Progress
     longest: list[int] = field(default_factory=list)
     kept: dict[str, Any] = field(default_factory=dict)
-    """What quantities share beside the runs."""
+    """Results other than runs that quantities share."""
     sample: int = 1
-    """Seeds of the largest scenario asked for since this was last set."""
+    """Largest number of seeds of the scenarios requested since this was last set."""
     _made: dict[str, dict[str, Result]] = field(default_factory=dict)
 
     def of(self, name: str) -> dict[str, Result]:
-        """The variants of a scenario, by name."""
+        """Returns the variants of a scenario by name."""
         if name not in self._made:
             self._made[name] = self._run(paths.scenario(name))
         made = self._made[name]
@@ -85,7 +85,7 @@ class Runs:
         return made
 
     def _run(self, scenario: Scenario) -> dict[str, Result]:
-        # A scenario of one seed has nothing random in it.
+        # A scenario of one seed is deterministic.
         count = 1 if scenario.seeds == 1 else self.seed_count or scenario.seeds
         seeds = list(range(self.first_seed, self.first_seed + count))
         self.longest = max(self.longest, seeds, key=len)

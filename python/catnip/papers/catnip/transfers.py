@@ -1,4 +1,4 @@
-"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces that components are judged by."""
+"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces used to judge components."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ SOURCES: Mapping[str, dict[str, Any]] = {
 
 
 def trace(packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, Any]:
-    """One transfer over the paper's two-node network: 1 Mbit/s, 100 ms, packets of 512 B."""
+    """Simulates one transfer over the paper's two-node network: 1 Mbit/s, 100 ms, packets of 512 B."""
     fixed: dict[str, Any] = dict.fromkeys(
         ("recovery", "control", "pacing", "marker", "size", "window", "tick_phase")
     )
@@ -36,13 +36,13 @@ def trace(packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, A
 
 
 def sends(events: Mapping[str, Any]) -> tuple[list[float], list[int]]:
-    """Times and packet numbers (from 1) of all transmissions."""
+    """Returns times and packet numbers (from 1) of all transmissions."""
     sent = [i for i, event in enumerate(events["event"]) if event == "send"]
     return [float(events["time_s"][i]) for i in sent], [int(events["seq"][i]) + 1 for i in sent]
 
 
 def in_bursts(times: Sequence[float]) -> str:
-    """Sizes of bursts: what is sent less than half a round trip after the packet before."""
+    """Returns the sizes of bursts: packets sent less than half a round trip after their predecessor."""
     sizes: list[int] = []
     for before, now in zip([-1.0, *times], times, strict=False):
         if sizes and now - before < ROUND_TRIP_S / 2:
@@ -53,13 +53,13 @@ def in_bursts(times: Sequence[float]) -> str:
 
 
 def completion_s(result: Result) -> np.ndarray:
-    """From the first packet sent to the last ACK, one value per clock phase."""
+    """Returns the time from the first packet sent to the last ACK, one value per clock phase."""
     rows = result.rows("connections")
     return np.asarray(rows["acked_s"] - rows["start_s"])
 
 
 def timeouts_by_lost_packet(runs: Runs) -> dict[int, int]:
-    """Most timeouts of a transfer that loses packet k."""
+    """Returns the largest number of timeouts of a transfer by its lost packet k."""
     results = runs.of("catnip-e1")
     return {k: int(results[f"k = {k}"].rows("connections")["timeouts"].max()) for k in range(1, PACKETS + 1)}
 
@@ -71,31 +71,31 @@ def _extra_s(runs: Runs, k: int) -> np.ndarray:
 
 @measured
 def no_loss_s(runs: Runs) -> Interval:
-    """CAT-E1: the document without a loss."""
+    """CAT-E1: transfer time of the document without loss."""
     return stats.mean(completion_s(runs.of("catnip-e1")["no loss"]))
 
 
 @measured
 def loss_of_packet_s(runs: Runs, k: int) -> Interval:
-    """CAT-E1: the document that loses its packet k."""
+    """CAT-E1: transfer time of the document with packet k lost."""
     return stats.mean(completion_s(runs.of("catnip-e1")[f"k = {k}"]))
 
 
 @measured
 def extra_for_packet_s(runs: Runs, k: int) -> Interval:
-    """CAT-E1: what it costs to lose packet k."""
+    """CAT-E1: extra time due to the loss of packet k."""
     return stats.mean(_extra_s(runs, k))
 
 
 @measured
 def packets_that_need_a_timeout(runs: Runs) -> str:
-    """CAT-E1: their numbers."""
+    """CAT-E1: numbers of the packets whose loss causes a timeout."""
     return ", ".join(str(k) for k, count in timeouts_by_lost_packet(runs).items() if count)
 
 
 @measured
 def late_extra_over_early(runs: Runs, late: Sequence[int], early: Sequence[int]) -> float:
-    """CAT-E1: the dearest late packet against the cheapest early one."""
+    """CAT-E1: largest extra time of the late packets over the smallest extra time of the early ones."""
     dearest, cheapest = (
         max(_extra_s(runs, k).mean() for k in late),
         min(_extra_s(runs, k).mean() for k in early),
@@ -105,13 +105,13 @@ def late_extra_over_early(runs: Runs, late: Sequence[int], early: Sequence[int])
 
 @measured
 def most_extra_s(runs: Runs, first: int, last: int) -> float:
-    """CAT-E1: the dearest packet of a range, over all phases of the clock."""
+    """CAT-E1: largest extra time of a range of lost packets over all phases of the clock."""
     return float(max(_extra_s(runs, k).max() for k in range(first, last + 1)))
 
 
 @measured
 def farthest_from_ns2_s(runs: Runs) -> float:
-    """CAT-E1: how far our times leave ns-2's range over its clock phases, the worst of all packets."""
+    """CAT-E1: largest distance of our times from ns-2's range over its clock phases."""
     ns2, results = printed.single_loss_s(), runs.of("catnip-e1")
     apart = []
     for k in range(1, PACKETS + 1):
@@ -122,28 +122,28 @@ def farthest_from_ns2_s(runs: Runs) -> float:
 
 @measured
 def bursts(_runs: Runs, source: str, packets: int, before: int = 0) -> str:
-    """CAT-E2, S2 to S4: sizes of the bursts of a document, or of its packets `before` one."""
+    """CAT-E2, S2 to S4: sizes of the bursts of a document, or of its first `before` packets."""
     times, _ = sends(trace(packets, **SOURCES[source]))
     return in_bursts(times[:before] if before else times)
 
 
 @measured
 def gap_off_ms(_runs: Runs, source: str, last: int) -> float:
-    """CAT-E2, S3: the last packets of 14 at equal gaps of a round trip; the worst difference."""
+    """CAT-E2, S3: largest difference of the last gaps of 14 packets from equal shares of a round trip."""
     times, _ = sends(trace(14, **SOURCES[source]))
     return float(np.abs(np.diff(times)[14 - last :] - ROUND_TRIP_S / last).max() * 1e3)
 
 
 @measured
 def sent_alike_before(_runs: Runs, source: str, other: str, packets: int) -> str:
-    """CAT-E2: two sources send their first packets at the same times."""
+    """CAT-E2: comparison of the times at which two sources send their first packets."""
     ours, theirs = (sends(trace(14, **SOURCES[name]))[0][:packets] for name in (source, other))
     return "alike" if ours == theirs else "different"
 
 
 @measured
 def burst_off_ns(runs: Runs, which: str) -> float:
-    """CAT-E11: times over the small network against those worked out by hand."""
+    """CAT-E11: difference of a time over the small network from the time calculated by hand."""
     results = runs.of("catnip-e11")
     two = sorted(results["two senders"].rows("connections")["received_s"])
     ours_s = {
@@ -160,6 +160,6 @@ def burst_off_ns(runs: Runs, which: str) -> float:
 
 @measured
 def small_network_counts(runs: Runs, columns: Sequence[str]) -> str:
-    """CAT-E11: what happens to a burst of six where there is room for three."""
+    """CAT-E11: counters of a burst of six packets at a queue with space for three."""
     rows = runs.of("catnip-e11")["room for three"].rows("connections")
     return ", ".join(str(int(rows[key][0])) for key in columns)

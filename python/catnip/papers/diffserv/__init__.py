@@ -1,7 +1,7 @@
 """Service differentiation for interactive applications (Noureddine and Tobagi, 2002): IDS-S1 to IDS-E13.
 
-What the paper does not ask is IDS-E14, today's queues and end systems, and IDS-E15, users who mark
-everything HIGH.
+Two experiments go beyond the paper: IDS-E14, today's queues and end systems, and IDS-E15, users who mark all
+their packets HIGH.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ LIVE: tuple[str, ...] = ()
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Runs of the tree, made on demand; quickly, of a fifth of it."""
+    """Returns the runs of the tree, made on demand; `quick` takes a fifth of the tree."""
     return Runs(quick, seeds, first_seed, progress)
 
 
 def seeds(runs: Runs) -> Sequence[int]:
-    """The seeds of the experiments on a fifth of the tree, which have the most."""
+    """Returns the seeds of the experiments on a fifth of the tree, which have the most."""
     return runs.seeds("diffserv-small")

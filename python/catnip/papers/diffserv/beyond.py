@@ -1,4 +1,4 @@
-"""Single questions, asked in a fifth of the tree: IDS-E10 to E15 and parts of IDS-E4 and E8."""
+"""Experiments in a fifth of the tree: IDS-E10 to E15 and parts of IDS-E4 and E8."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -33,7 +33,7 @@ measured = Quantities()
 
 LONG = "diffserv-long"
 SAMPLE_S = 4
-"""Length of a sample of throughput; the paper takes 2 to 4 s."""
+"""Length of a throughput sample; the paper takes 2 to 4 s."""
 PIECE_BYTES = 2000
 EDGES = ("both sides", "sources")
 HOST_BUFFERS = ("64", "1000")
@@ -52,7 +52,10 @@ def variation_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
 
 @measured
 def spread_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
-    """IDS-E10: the same of mean throughputs over users, two with each round trip."""
+    """IDS-E10: variation of users' mean throughputs with TCP-DS over that with another scheme.
+
+    Each round trip has two users.
+    """
     return ratio(_spread(runs, scheme, rate_mbps) for scheme in (TCP_DS, other))
 
 
@@ -64,7 +67,10 @@ def late_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
 
 @measured
 def reversed_pairs(runs: Runs, recovery: str) -> str:
-    """IDS-E11: of all pairs; only what an interval of their difference supports is an order."""
+    """IDS-E11: number of pairs of schemes whose order is reversed by another version of TCP.
+
+    Two schemes have an order only if the interval of their difference excludes zero.
+    """
 
     def order(late: Mapping[str, Floats], one: str, other: str) -> int:
         apart = stats.paired_difference(late[one], late[other])
@@ -90,7 +96,7 @@ def late_ratio_of_few(runs: Runs, scheme: str) -> Interval:
 
 @measured
 def deviation_grows_with_objects(runs: Runs) -> str:
-    """IDS-E12: standard deviation of page times, from each number of objects to the next larger one."""
+    """IDS-E12: growth of the standard deviation of page times with each larger number of objects."""
     deviations = [runs.of("diffserv-objects", name, *OBJECTS).pages[WEB_10].seconds.std() for name in OBJECTS]
     return yes(np.diff(deviations) > 0)
 
@@ -104,7 +110,7 @@ def deviation_s(runs: Runs, objects: str) -> Interval:
 
 @measured
 def time_falls_with_thresholds(runs: Runs, what: str, last: str = THRESHOLDS[-1]) -> str:
-    """IDS-E13: mean time of measured pages or files, from each pair of thresholds to the next."""
+    """IDS-E13: decrease of the mean page or file time from each pair of thresholds to the next."""
     pairs = THRESHOLDS[: THRESHOLDS.index(last) + 1]
     means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in pairs]
     return yes(np.diff(means) < 0)
@@ -118,14 +124,14 @@ def with_thresholds_s(runs: Runs, thresholds: str, what: str) -> Interval:
 
 @measured
 def edge_late_ratio(runs: Runs, side: str) -> Interval:
-    """IDS-E8: share of pages above 5 s with marks of this edge, or of both, over that with RED."""
+    """IDS-E8: share of pages above 5 s with marks of one edge, or of both, over that with RED."""
     known = (*EDGES, RED)
     return ratio(runs.of("diffserv-edge", name, *known).pages[WEB_10].above(5) for name in (side, RED))
 
 
 @measured
 def slow_echoes_by_host_buffer_pct(runs: Runs, packets: str) -> Interval:
-    """IDS-E4: echoes above 1 s in the small tree, with buffers of so many packets at hosts."""
+    """IDS-E4: share of echoes above 1 s in the small tree, by buffer size of the hosts in packets."""
     return share_pct(runs.of("diffserv-hosts", packets, *HOST_BUFFERS).echoes.above(1))
 
 
@@ -137,37 +143,37 @@ def late_at_random_pct(runs: Runs, who: str) -> Interval:
 
 @measured
 def today_pages_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """IDS-E14: measured pages that took longer, with today's end systems."""
+    """IDS-E14: share of measured pages above a limit, with today's end systems."""
     return share_pct(runs.small(scheme, rate_mbps, "diffserv-today").pages[WEB_10].above(limit_s))
 
 
 @measured
 def today_echoes_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """IDS-E14: echoes that took longer, with today's end systems."""
+    """IDS-E14: share of echoes above a limit, with today's end systems."""
     return share_pct(runs.small(scheme, rate_mbps, "diffserv-today").echoes.above(limit_s))
 
 
 @measured
 def greedy_kbps(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: bytes of whole pages and files that one such user gets."""
+    """IDS-E15: throughput of a greedy user in complete pages and files, kbit/s."""
     return stats.mean(_greedy_bps(greedy(runs, variant)) / 1e3)
 
 
 @measured
 def others_files_ratio(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: files per unit of time of everybody else over those where all are honest."""
+    """IDS-E15: files per unit of time of the other users over those where all are honest."""
     return ratio(files_per_s(greedy(runs, name)) for name in (variant, HONEST))
 
 
 @measured
 def others_late_points(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: share of everybody else's pages above 5 s less that where all are honest, percent points."""
+    """IDS-E15: share of other users' pages above 5 s less that where all are honest, percentage points."""
     one, two = (100 * greedy(runs, name).pages[WEB_10].above(5) for name in (variant, HONEST))
     return stats.paired_difference(one, two)
 
 
 def greedy(runs: Runs, variant: str) -> Result:
-    """A variant of the tree with some users more."""
+    """Returns a variant of the tree with additional users."""
     return runs.of("diffserv-greedy", variant, HONEST, POLICED, NOT_POLICED)
 
 
@@ -192,7 +198,7 @@ def _version(runs: Runs, scheme: str, recovery: str) -> Result:
 
 
 def throughputs(runs: Runs, scheme: str, rate_mbps: float) -> list[list[Floats]]:
-    """Bits per second in each sample of each long transfer, by run and user."""
+    """Returns bits per second in each sample of each long transfer, by run and user."""
     variant = f"{scheme} / rate={rate_mbps / SMALLER:g}Mbit"
     made: list[list[Floats]] = runs.kept(("throughputs", variant), lambda: _throughputs(runs, variant))
     return made
@@ -203,7 +209,7 @@ def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
     runs.sample = len(seeds)
     told = runs.progress.task(f"{paths.scenario(LONG).id} {variant}")
     rows = measures.select(runs.run(LONG, [variant], ["objects"], told)["objects"], 0)
-    # Of all measured objects only the pieces of long transfers have this size.
+    # Only the pieces of long transfers have this size among all measured objects.
     pieces = rows["bytes"] == PIECE_BYTES
     edges = np.arange(WARM_UP_S, END_S + 1, SAMPLE_S)
     ended = rows["start_s"] + rows["time_s"]

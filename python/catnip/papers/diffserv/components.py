@@ -9,5 +9,5 @@ measured = Quantities()
 
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
-    """The largest value of a statement over its seeds."""
+    """Largest value of a statement over its seeds."""
     return max(component_results.alone(says))

@@ -45,21 +45,21 @@ LOOKS = {
     CODEL: 7,
     **{name: RAMP + place for place, name in enumerate(SLOW_LINKS[4:])},
 }
-"""The same in all figures; FQ-CoDel is never drawn beside TCP-RAND."""
+"""Styles in all figures; FQ-CoDel is never drawn beside TCP-RAND."""
 
 
 def congestion_10(runs: Runs) -> Figure:
-    """Figure 2, above."""
+    """Figure 2, top: pages of HTTP/1.0 over drop tail."""
     return _congestion(runs, "1.0", WEB_10)
 
 
 def congestion_11(runs: Runs) -> Figure:
-    """Figure 2, below."""
+    """Figure 2, bottom: pages of HTTP/1.1 over drop tail."""
     return _congestion(runs, "1.1", WEB_11)
 
 
 def by_application(runs: Runs) -> Figure:
-    """Figure 6."""
+    """Figure 6: pages under application-based marking."""
     panels = [Panel(scheme, _over_rates(runs, scheme), (GOOD_S, BAD_S)) for scheme in (APPL_250, APPL_110)]
     caption = (
         "HTTP/1.0. The tokens for the MED packets of 81 KB take 2.6 s to come at 250 kbit/s, 5.9 s at 110"
@@ -71,7 +71,7 @@ def by_application(runs: Runs) -> Figure:
 
 
 def slow_links(runs: Runs) -> Figure:
-    """Figure 7."""
+    """Figure 7: echoes over slow links."""
     made = {name: schemes.slow_echoes(runs, name) for name in SLOW_LINKS}
     panels = [
         Panel("One queue", [_curve(name, made[name], 3) for name in SLOW_LINKS[:4]]),
@@ -88,7 +88,7 @@ def slow_links(runs: Runs) -> Figure:
 
 
 def file_times(runs: Runs) -> Figure:
-    """Figure 8."""
+    """Figure 8: file times at 75 Mbit/s."""
     curves = [
         _curve(scheme, runs.tree(scheme, 75).connections["ftp-probe"], 40)
         for scheme in (DROP_TAIL, RED, APPL_110, APPL_250)
@@ -101,7 +101,7 @@ def file_times(runs: Runs) -> Figure:
 
 
 def by_state(runs: Runs) -> Figure:
-    """Figure 11."""
+    """Figure 11: pages under TCP-state-based marking."""
     panel = Panel("", _over_rates(runs, TCP_DS), (GOOD_S, BAD_S))
     caption = (
         "HTTP/1.0. The paper: from 60 Mbit/s on all downloads complete within desirable limits, predictably."
@@ -111,7 +111,7 @@ def by_state(runs: Runs) -> Figure:
 
 
 def pages_of_schemes(runs: Runs) -> Figure:
-    """Figure 12, pages."""
+    """Figure 12: pages of all schemes."""
     curves = [_curve(scheme, runs.tree(scheme, 100).pages[WEB_10], 25) for scheme in SCHEMES]
     caption = "HTTP/1.0, 100 Mbit/s. Lines: 5 s, which is good, and 10 s, beyond which users leave."
     svg = ccdf_panels("Pages at 100 Mbit/s", [Panel("", curves, (GOOD_S, BAD_S))], "page time, s", LOOKS)
@@ -119,7 +119,7 @@ def pages_of_schemes(runs: Runs) -> Figure:
 
 
 def echoes_of_schemes(runs: Runs) -> Figure:
-    """Figure 12, echoes."""
+    """Figure 12: echoes of all schemes."""
     curves = [_curve(scheme, runs.tree(scheme, 100).echoes, 2.5) for scheme in SCHEMES]
     caption = "100 Mbit/s, all round trips. Dotted: 150 ms. A step at 1 s is the first timeout."
     svg = ccdf_panels("Echoes at 100 Mbit/s", [Panel("", curves, (ECHO_LIMIT_S,))], "echo, s", LOOKS)
@@ -127,7 +127,7 @@ def echoes_of_schemes(runs: Runs) -> Figure:
 
 
 def files_of_schemes(runs: Runs) -> Figure:
-    """Figure 13."""
+    """Figure 13: files per second of all schemes."""
     values = {
         scheme: [stats.mean(schemes.files_per_s(runs.tree(scheme, rate))) for rate in RATES_MBPS]
         for scheme in SCHEMES
@@ -138,7 +138,7 @@ def files_of_schemes(runs: Runs) -> Figure:
 
 
 def worth(runs: Runs) -> Figure:
-    """Pages with the paper's end systems and with today's."""
+    """Page times with the paper's end systems and with today's."""
     hosts = {"the paper's end systems": PAPERS_HOSTS, "today's end systems": TODAYS_HOSTS}
     panels = [
         Panel(
@@ -175,7 +175,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """The answer in two sentences."""
+    """Returns the answer in two sentences."""
     shown = (DROP_TAIL, APPL_250, TCP_DS)
     late = {scheme: 100 * runs.tree(scheme, 100).pages[WEB_10].above(GOOD_S).mean() for scheme in shown}
     files = 100 * schemes.files_ratio(runs, TCP_DS, 100).mean
@@ -191,7 +191,7 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """What the paper found, all schemes at all rates, marking beside a fair queue, and what the runs cost."""
+    """Returns the paper's findings, all schemes at all rates, marking beside a fair queue, and the cost."""
     return [_findings(runs), _of_schemes(runs), _beside_a_fair_queue(runs), _cost(runs)]
 
 
@@ -298,7 +298,7 @@ OF_PAGES: Mapping[str, Measure] = {
 def _table(
     title: str, first: str, trees: Iterable[tuple[str, Result]], measures: Mapping[str, Measure], note: str
 ) -> Table:
-    """A row for each tree, a column for each measure, which gives a value per run."""
+    """Returns a table with a row for each tree and a column for each measure, which gives a value per run."""
     rows = [
         (name, *(show_interval(stats.mean(measure(tree))) for measure in measures.values()))
         for name, tree in trees
@@ -333,7 +333,7 @@ def _over_rates(runs: Runs, scheme: str, group: str = WEB_10) -> list[Curve]:
 
 
 def _of_rates(panels: Iterable[Panel]) -> dict[str, int]:
-    """Looks of curves by their rate, whatever is lost there."""
+    """Returns the styles of curves by their rate, regardless of the loss in their labels."""
     return {curve.label: RAMP + place for panel in panels for place, curve in enumerate(panel.curves)}
 
 

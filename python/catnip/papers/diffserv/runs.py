@@ -1,4 +1,4 @@
-"""Runs of the tree, each made once, reduced to what claims ask: times, losses, counts."""
+"""Runs of the tree, each made once and reduced to the values of the claims: times, losses, counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,29 +22,29 @@ LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled")
 """Scenarios of the whole tree, which take fewer seeds."""
 RTTS_MS = (20, 40, 80, 120, 200)
 TYPISTS = 20
-"""Measured users of Telnet."""
+"""Number of measured Telnet users."""
 TABLES = ("pages", "echoes", "connections", "ports")
 
 DROP_TAIL, RED, CODEL, FQ_CODEL = "drop tail", "RED", "CoDel", "FQ-CoDel"
 APPL_250, APPL_110, ER_TBM = "APPL-250K", "APPL-110K", "ER-TBM"
 TCP_DS, TCP_RAND = "TCP-DS", "TCP-RAND"
 SCHEMES = (DROP_TAIL, RED, APPL_250, APPL_110, TCP_DS, TCP_RAND, ER_TBM)
-"""Those of the paper."""
+"""Schemes of the paper."""
 RATES_MBPS = (45, 60, 75, 100, 175)
 
 SMALLER = 5
-"""The small tree has so many times fewer users, over a bottleneck that is so many times slower."""
+"""Factor by which the small tree has fewer users and a slower bottleneck."""
 
 WEB_10, WEB_11 = "web-10-probe", "web-11-probe"
 GROUPS = {"1.0": WEB_10, "1.1": WEB_11}
-"""Users who fetch the measured pages, by their version of HTTP."""
+"""Groups of users who fetch the measured pages, by version of HTTP."""
 CHUNK = 2
-"""Variants that run at a time: enough for two cores, few enough for the memory."""
+"""Number of variants that run at a time: enough for two cores, few enough for the memory."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """How long those took that ended after the warm-up, with their seeds and the numbers of their users."""
+    """Durations of actions that ended after the warm-up, with their seeds and the numbers of their users."""
 
     seconds: Floats
     seed: NDArray[Any]
@@ -52,30 +52,30 @@ class Times:
     seeds: int
 
     def per_seed(self, statistic: Any) -> Floats:
-        """A statistic of the times of each run, NaN if there are none."""
+        """Returns a statistic of the times of each run, NaN for a run without times."""
         of_runs = (self.seconds[self.seed == seed] for seed in range(self.seeds))
         return np.array([statistic(times) if len(times) else np.nan for times in of_runs])
 
     def above(self, limit_s: float) -> Floats:
-        """The share that took longer, for each run."""
+        """Returns the share of times above a limit, for each run."""
         return self.per_seed(lambda times: (times > limit_s).mean())
 
     def quantile(self, q: float) -> Floats:
-        """A quantile for each run, s."""
+        """Returns a quantile for each run, s."""
         return self.per_seed(lambda times: np.quantile(times, q))
 
     def counts(self) -> Floats:
-        """How many there are, for each run."""
+        """Returns the number of times, for each run."""
         return np.bincount(self.seed.astype(int), minlength=self.seeds).astype(float)
 
     def of(self, users: Iterable[int]) -> "Times":
-        """Those of some users of the group."""
+        """Returns the times of some users of the group."""
         chosen = np.isin(self.user, list(users))
         return Times(self.seconds[chosen], self.seed[chosen], self.user[chosen], self.seeds)
 
 
 class ByGroup(dict[str, Times]):
-    """Times of each group of users. Of a group of which nobody finished anything there are none."""
+    """Times of each group of users; empty for a group in which no user finished anything."""
 
     def __init__(self, groups: Mapping[str, Times], seeds: int) -> None:
         super().__init__(groups)
@@ -88,7 +88,7 @@ class ByGroup(dict[str, Times]):
 
 @dataclass(frozen=True)
 class Port:
-    """Packets at a port by priority, and what it delivered, for each run from its beginning."""
+    """Packets at a port by priority, and its delivered load, for each run from its beginning."""
 
     arrived: Mapping[str, Floats]
     dropped: Mapping[str, Floats]
@@ -96,17 +96,17 @@ class Port:
     utilization: Floats
 
     def loss(self) -> Floats:
-        """Share of the packets that were dropped."""
+        """Returns the share of packets that were dropped."""
         return np.asarray(sum(self.dropped.values()) / sum(self.arrived.values()))
 
 
 @dataclass(frozen=True)
 class Result:
-    """One variant over its seeds."""
+    """Runs of one variant over its seeds."""
 
     pages: ByGroup
     connections: ByGroup
-    """Of files, a connection is a file."""
+    """Times of connections; a file takes one connection."""
     page_bytes: Mapping[str, Floats]
     page_connections: Mapping[str, Floats]
     file_bytes: Mapping[str, Floats]
@@ -117,42 +117,42 @@ class Result:
 
     @property
     def forward(self) -> Port:
-        """From the sources to the users."""
+        """Port of the bottleneck from the sources to the users."""
         return self.ports["bottleneck"]
 
     @property
     def back(self) -> Port:
-        """From the users to the sources."""
+        """Port of the bottleneck from the users to the sources."""
         return self.ports["bottleneck:back"]
 
     def files_per_s(self, *groups: str) -> Floats:
-        """Files that ended, for each run."""
+        """Returns the number of finished files per second, for each run."""
         return np.asarray(sum(self.connections[group].counts() for group in groups) / COUNTED_S)
 
 
 @dataclass
 class Runs(Campaign):
-    """Runs of the tree, each variant reduced to what claims ask."""
+    """Runs of the tree, each variant reduced to the values of the claims."""
 
     _made: dict[tuple[str, str], Result] = field(default_factory=dict)
 
     def usual_seeds(self, name: str) -> int:
-        """Fewer for the whole tree."""
+        """Returns the usual number of seeds, lower for the whole tree."""
         return QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
 
     def tree(self, scheme: str, rate_mbps: float) -> Result:
-        """The whole tree with a scheme over a bottleneck; quickly, the small one."""
+        """Returns the whole tree with a scheme over a bottleneck; in a quick run, the small tree."""
         if self.quick:
             return self._at("diffserv-small", scheme, rate_mbps, RATES_MBPS, SMALLER)
         return self._at("diffserv", scheme, rate_mbps, RATES_MBPS)
 
     def first_of_tree(self, scheme: str, rate_mbps: float) -> Result:
-        """The first run of the whole tree alone; quickly, of the small one."""
+        """Returns the first run of the whole tree alone; in a quick run, of the small tree."""
         name, smaller = ("diffserv-small", SMALLER) if self.quick else ("diffserv", 1)
         return self.first(name, f"{scheme} / rate={rate_mbps / smaller:g}Mbit")
 
     def first(self, name: str, variant: str) -> Result:
-        """The first run of a variant alone, for what every run of it has."""
+        """Returns the first run of a variant alone, for values that need only one run."""
         seeds = self.seeds(name)[:1]
 
         def make() -> Result:
@@ -162,18 +162,21 @@ class Runs(Campaign):
         return self.kept((name, variant, "first"), make)
 
     def small(self, scheme: str, rate_mbps: float, name: str = "diffserv-small") -> Result:
-        """The small tree, or one that builds on it; the bottleneck is said as if it were the whole one."""
+        """Returns the small tree, or a tree that builds on it.
+
+        The rate is that of the whole tree's bottleneck.
+        """
         return self._at(name, scheme, rate_mbps, (60, 100), SMALLER)
 
     def of(self, name: str, *variants: str) -> Result:
-        """One variant of a scenario; the others named run with it."""
+        """Returns one variant of a scenario; the other named variants run with it."""
         self._run(name, variants)
         return self._made[name, variants[0]]
 
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
     ) -> Result:
-        """A scheme over one bottleneck; whoever asks for it soon asks for the others."""
+        """Returns a scheme over one bottleneck; runs all bottlenecks at once, as callers request them all."""
         wanted, *others = (
             f"{scheme} / rate={rate / smaller:g}Mbit" for rate in dict.fromkeys((rate_mbps, *rates))
         )
@@ -199,7 +202,7 @@ def _shifted(told: Any, before: int, total: int, done: int, _of: int) -> None:
 
 
 def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> Result:
-    """What claims ask of one variant."""
+    """Reduces the tables of one variant to the values of the claims."""
     rows = {name: measures.select(tables[name], variant) for name in TABLES}
     pages, echoes, connections, ports = (rows[name] for name in TABLES)
     connections["time_s"] = connections["acked_s"] - connections["start_s"]
@@ -220,7 +223,7 @@ def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> 
 
 
 def times(rows: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> Times:
-    """The times of rows of one group that ended after the warm-up."""
+    """Returns the times of the rows of one group that ended after the warm-up."""
     counted = rows["start_s"] + rows["time_s"] >= WARM_UP_S
     users = np.unique(rows["client"], return_inverse=True)[1]
     seed = np.searchsorted(seeds, rows["seed"])
@@ -228,17 +231,17 @@ def times(rows: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> Times:
 
 
 def typists(rtt_ms: int) -> range:
-    """Of the whole tree's measured users of Telnet, who are 21 apart, those with a round trip."""
+    """Returns the whole tree's measured Telnet users, who are 21 apart, with a round trip."""
     return range(RTTS_MS.index(rtt_ms), TYPISTS, len(RTTS_MS))
 
 
 def share_pct(values: Floats) -> Interval:
-    """A share, one value per run, in percent."""
+    """Returns a share, one value per run, in percent."""
     return stats.mean(100 * values)
 
 
 def ratio(both: Iterable[Floats]) -> Interval:
-    """The first over the second, paired by seed."""
+    """Returns the ratio of the first to the second, paired by seed."""
     one, other = both
     return stats.ratio(one, other)
 
@@ -251,7 +254,7 @@ def _groups(rows: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any
 
 
 def _typed(echoes: Mapping[str, NDArray[Any]], seed: int) -> Floats:
-    """(start, end) of each echo of a run, by user and start."""
+    """Returns user, start and end of each echo of a run, by user and start."""
     here = echoes["seed"] == seed
     start, end = echoes["start_s"][here], (echoes["start_s"] + echoes["time_s"])[here]
     order = np.lexsort((start, echoes["client"][here]))

@@ -1,4 +1,4 @@
-"""IDS-E1 to E9: congestion, and what each scheme makes of it."""
+"""IDS-E1 to E9: congestion, and the performance of each scheme."""
 
 from collections.abc import Sequence
 
@@ -27,43 +27,46 @@ measured = Quantities()
 
 REVERSE = ("all", "a quarter", "none")
 TIMED_OUT_S = 1.0
-"""No timeout is shorter."""
+"""Lower bound of all timeouts."""
 
 
 @measured
 def loss_pct(runs: Runs, scheme: str, rate_mbps: float) -> Interval:
-    """Packets dropped at the bottleneck towards the users."""
+    """Share of packets dropped at the bottleneck towards the users, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).forward.loss())
 
 
 @measured
 def loss_falls_with_rate(runs: Runs) -> str:
-    """IDS-E1: its mean, from each bottleneck to the next faster one."""
+    """IDS-E1: decrease of the mean loss from each bottleneck to the next faster one."""
     return yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
 
 
 @measured
 def pages_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float, http: str = "1.0") -> Interval:
-    """Measured pages that took longer."""
+    """Share of measured pages above a limit, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).pages[GROUPS[http]].above(limit_s))
 
 
 @measured
 def late_with_reverse_pct(runs: Runs, reverse: str) -> Interval:
-    """IDS-E1: pages above 10 s in the small tree at 60 Mbit/s, so many users sending files, too."""
+    """IDS-E1: pages above 10 s in the small tree at 60 Mbit/s, with some users sending files as well."""
     return share_pct(runs.of("diffserv-reverse", reverse, *REVERSE).pages[WEB_10].above(10))
 
 
 @measured
 def fewer_late_with_11(runs: Runs, rate_mbps: float) -> Interval:
-    """IDS-E1: share of pages above 10 s with HTTP/1.1 less that with HTTP/1.0, percent points."""
+    """IDS-E1: share of pages above 10 s with HTTP/1.1 less that with HTTP/1.0, percentage points."""
     pages = runs.tree(DROP_TAIL, rate_mbps).pages
     return stats.paired_difference(100 * pages[WEB_11].above(10), 100 * pages[WEB_10].above(10))
 
 
 @measured
 def fewer_late_with_short_timeout(runs: Runs, rate_mbps: float) -> Interval:
-    """IDS-E2: share of pages above 10 s with a first timeout of 1 s less that with 6 s, percent points."""
+    """IDS-E2: late pages with a first timeout of 1 s less those with 6 s, percentage points.
+
+    Late pages take more than 10 s.
+    """
     short = runs.small(DROP_TAIL, rate_mbps, "diffserv-first-timeout").pages[WEB_10]
     usual = runs.small(DROP_TAIL, rate_mbps).pages[WEB_10]
     return stats.paired_difference(100 * short.above(10), 100 * usual.above(10))
@@ -71,13 +74,13 @@ def fewer_late_with_short_timeout(runs: Runs, rate_mbps: float) -> Interval:
 
 @measured
 def echoes_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """Echoes that took longer."""
+    """Share of echoes above a limit, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).echoes.above(limit_s))
 
 
 @measured
 def echoes_within_pct(runs: Runs, from_s: float, to_s: float) -> Interval:
-    """IDS-E3: share of echoes over drop tail at 100 Mbit/s that took so long."""
+    """IDS-E3: share of echoes between two limits over drop tail at 100 Mbit/s, percent."""
     echoes = runs.tree(DROP_TAIL, 100).echoes
     return share_pct(echoes.above(from_s) - echoes.above(to_s))
 
@@ -91,14 +94,14 @@ def between_the_modes(runs: Runs) -> Interval:
 
 @measured
 def slow_echoes_fall_with_rate(runs: Runs) -> str:
-    """IDS-E3: share of echoes above 1 s, from each bottleneck to the next faster one."""
+    """IDS-E3: decrease of the share of echoes above 1 s from each bottleneck to the next faster one."""
     means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
 
 @measured
 def high_packets_dropped(runs: Runs, scheme: str) -> str:
-    """IDS-E4: at the bottleneck, both ways, over all rates."""
+    """IDS-E4: HIGH packets dropped at the bottleneck in both directions, over all rates."""
     trees = [runs.tree(scheme, rate) for rate in RATES_MBPS]
     return str(int(sum(port.dropped["high"].sum() for tree in trees for port in (tree.forward, tree.back))))
 
@@ -111,13 +114,13 @@ def page_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> In
 
 @measured
 def scaled_echo_ms(runs: Runs, variant: str, percent: float) -> Interval:
-    """IDS-E5: a percentile of the echoes of users with a round trip of 80 ms, over slow links."""
+    """IDS-E5: percentile of the echoes of users with a round trip of 80 ms, over slow links."""
     return stats.mean(1e3 * slow_echoes(runs, variant).quantile(percent / 100))
 
 
 @measured
 def scaled_echo_ratio(runs: Runs, variant: str, other: str, percent: float) -> Interval:
-    """IDS-E5: such a percentile over that of another scheme."""
+    """IDS-E5: percentile of the echoes over slow links over that of another scheme."""
     return ratio(slow_echoes(runs, name).quantile(percent / 100) for name in (variant, other))
 
 
@@ -130,7 +133,7 @@ def file_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> In
 
 @measured
 def page_time_falls_with_rate(runs: Runs, scheme: str) -> str:
-    """IDS-E7: mean page time, from each bottleneck to the next faster one."""
+    """IDS-E7: decrease of the mean page time from each bottleneck to the next faster one."""
     means = [runs.tree(scheme, rate).pages[WEB_10].seconds.mean() for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
@@ -143,7 +146,7 @@ def late_ratio(runs: Runs, scheme: str, other: str, limit_s: float) -> Interval:
 
 @measured
 def told_apart(runs: Runs, scheme: str, other: str, limit_s: float) -> str:
-    """IDS-E8: does the interval of the difference of shares above a limit leave out 0, at 100 Mbit/s?"""
+    """IDS-E8: exclusion of 0 from the interval of the difference of shares above a limit, at 100 Mbit/s."""
     one, two = (_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
     apart = stats.paired_difference(one, two)
     return "no" if apart.low <= 0 <= apart.high else "yes"
@@ -163,17 +166,17 @@ def files_ratio(runs: Runs, scheme: str, rate_mbps: float, other: str = RED) -> 
 
 @measured
 def measured_pages(runs: Runs) -> Interval:
-    """IDS-S20: with HTTP/1.0 over drop tail, 100 Mbit/s, in a run."""
+    """IDS-S20: measured pages of a run with HTTP/1.0 over drop tail, 100 Mbit/s."""
     return stats.mean(runs.tree(DROP_TAIL, 100).pages[WEB_10].counts())
 
 
 def files_per_s(result: Result) -> Floats:
-    """Files of all users, the measured ones included, for each run."""
+    """Returns the files per second of all users, including the measured users, for each run."""
     return result.files_per_s("ftp", "ftp-probe")
 
 
 def slow_echoes(runs: Runs, variant: str) -> Times:
-    """Echoes of users with a round trip of 80 ms, in the network of slow links."""
+    """Returns the echoes of users with a round trip of 80 ms, in the network of slow links."""
     return runs.of("diffserv-scaled", variant).echoes.of(typists(80))
 
 
@@ -182,5 +185,5 @@ def _late(result: Result, limit_s: float) -> Floats:
 
 
 def yes(holds: Sequence[bool] | np.ndarray) -> str:
-    """Whether all of it holds, in a word."""
+    """Returns `yes` if all conditions hold, else `no`."""
     return "yes" if np.all(holds) else "no"

@@ -1,4 +1,4 @@
-"""IDS-S1 to S7: the tree, and what each source of traffic does when it is alone."""
+"""IDS-S1 to S7: the tree, and each traffic source alone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,14 +17,14 @@ measured = Quantities()
 
 ECHO_BYTES = 100
 HOPS_BPS = 2 * tuple(1e6 * number(id) for id in ("dsp05", "dsp06", "dsp07"))
-"""The links between a user and its source, without the bottleneck, which is next to nothing when alone."""
+"""Rates of the links between a user and its source, without the bottleneck, which is fast in runs alone."""
 ALONE_BPS = 1e9
 LARGE_FILE = 1e6
 
 
 @measured
 def echo_off_us(runs: Runs, rtt_ms: int) -> float:
-    """IDS-S1: the fastest echo of users with a round trip, off the time by hand."""
+    """IDS-S1: difference of the fastest echo of users with a round trip from the time calculated by hand."""
     echoes = runs.of("diffserv-alone", "probes").echoes
     fastest_s = float(echoes.of(typists(rtt_ms)).seconds.min())
     crossing_s = sum(8 * ECHO_BYTES / bps for bps in (*HOPS_BPS, ALONE_BPS))
@@ -33,7 +33,7 @@ def echo_off_us(runs: Runs, rtt_ms: int) -> float:
 
 @measured
 def pairs(runs: Runs) -> str:
-    """IDS-S1: users who get files."""
+    """IDS-S1: number of users who fetch files."""
     made = runs.first("diffserv-alone", "FTP").connections
     return str(sum(len(np.unique(made[group].user)) for group in ("ftp", "ftp-probe")))
 
@@ -47,7 +47,7 @@ def timeouts(
     rate: str = "1Mbit",
     delay: str = "50ms",
 ) -> int:
-    """IDS-S2: of a transfer that loses these packets, usually over the link of ns-2's traces."""
+    """IDS-S2: timeouts of a transfer that loses the packets `lost`, by default over ns-2's traced link."""
     free: dict[str, Any] = dict.fromkeys(("control", "pacing", "size", "marker", "tick_phase"))
     trace = _core.trace(
         rate=rate,
@@ -67,28 +67,28 @@ def timeouts(
 
 @measured
 def keystrokes_per_s(runs: Runs) -> Interval:
-    """IDS-S3: of one user, with nothing else in the network."""
+    """IDS-S3: keystrokes per second of one user, without other traffic in the network."""
     users = len(np.unique(runs.of("diffserv-alone", "Telnet").echoes.user))
     return stats.mean(runs.of("diffserv-alone", "Telnet").echoes.counts() / COUNTED_S / users)
 
 
 @measured
 def telnet_mbps(runs: Runs) -> Interval:
-    """IDS-S3: all echoes, with headers."""
+    """IDS-S3: load of all echoes, with headers."""
     return stats.mean(runs.of("diffserv-alone", "Telnet").forward.bps / 1e6)
 
 
 @measured
 def keystrokes_before_the_echo(runs: Runs) -> str:
-    """IDS-S3: keystrokes that did not wait for the echo of the one before."""
+    """IDS-S3: number of keystrokes that did not wait for the echo of the preceding one."""
     user, start, end = runs.first_of_tree(DROP_TAIL, 100).keystrokes_s.T
-    # A time is the difference of two, so that an end is right to some nanoseconds.
+    # Times are differences of two numbers, so an end is accurate to some nanoseconds.
     return str(int(((user[1:] == user[:-1]) & (start[1:] < end[:-1] - 1e-8)).sum()))
 
 
 @measured
 def connections_of_a_page(runs: Runs, http: str) -> str:
-    """IDS-S4, S5: the fewest and most over which a measured page came."""
+    """IDS-S4, S5: fewest and most connections of a measured page."""
     made = runs.of("diffserv-alone", "probes").page_connections[GROUPS[http]]
     return " to ".join(str(int(count)) for count in np.unique([made.min(), made.max()]))
 
@@ -106,14 +106,17 @@ def connections_at_a_time(runs: Runs) -> str:
 
 @measured
 def idle_round_trips(runs: Runs) -> float:
-    """IDS-S4: the fastest page of users 200 ms away, in round trips."""
+    """IDS-S4: time of the fastest page of users 200 ms away, in round trips."""
     pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
     return float(pages.of(_pages_with_rtt(4)).seconds.min()) / (RTTS_MS[4] / 1e3)
 
 
 @measured
 def round_trips_of_handshakes(runs: Runs) -> float:
-    """IDS-S4: what the fastest page 200 ms away takes more: for its HTML, and twice for four images."""
+    """IDS-S4: extra time of the fastest page 200 ms away due to handshakes, in round trips.
+
+    Handshakes precede the HTML and, twice, four images.
+    """
     with_them, without = (
         float(runs.of("diffserv-alone", name).pages[WEB_10].of(_pages_with_rtt(4)).seconds.min())
         for name in ("pages", "pages without handshakes")
@@ -123,7 +126,7 @@ def round_trips_of_handshakes(runs: Runs) -> float:
 
 @measured
 def longest_gap(runs: Runs) -> float:
-    """IDS-S5: between ends of images of an HTTP/1.1 page 20 ms away, over the time of one on the link."""
+    """IDS-S5: longest gap between images of an HTTP/1.1 page 20 ms away over an image's transmission time."""
     rows = _alone(runs, "objects", WEB_11)
     near = rows["client"] == np.unique(rows["client"])[_pages_with_rtt(0, offset=1)[0]]
     image = near & (rows["object"] > 0)
@@ -136,7 +139,7 @@ def longest_gap(runs: Runs) -> float:
 
 @measured
 def idle_page_spread_pct(runs: Runs) -> float:
-    """IDS-S4: standard deviation over mean of an idle HTTP/1.0 page, of the worst round trip."""
+    """IDS-S4: standard deviation over mean of an idle HTTP/1.0 page, largest over the round trips."""
     pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
     of_rtt = [pages.of(_pages_with_rtt(index)).seconds for index in range(len(RTTS_MS))]
     return float(100 * max(times.std(ddof=1) / times.mean() for times in of_rtt))
@@ -144,7 +147,7 @@ def idle_page_spread_pct(runs: Runs) -> float:
 
 @measured
 def file_mean_off_pct(runs: Runs) -> float:
-    """IDS-S6: mean size of a file, files above 1 MB counted as 1 MB, off the distribution's."""
+    """IDS-S6: difference of the mean file size from that of the distribution, with sizes cut at 1 MB."""
     sizes = runs.of("diffserv-alone", "FTP").file_bytes["ftp"].astype(float)
     shape, least = number("dsp25"), 1e3 * number("dsp24") * (number("dsp25") - 1) / number("dsp25")
     expected = least * (shape - (least / LARGE_FILE) ** (shape - 1)) / (shape - 1)
@@ -153,33 +156,33 @@ def file_mean_off_pct(runs: Runs) -> float:
 
 @measured
 def back_over_forward(runs: Runs) -> Interval:
-    """IDS-S6: use of the bottleneck towards the sources over that towards the users."""
+    """IDS-S6: utilization of the bottleneck towards the sources over that towards the users."""
     tree = runs.tree(DROP_TAIL, 100)
     return stats.ratio(tree.back.utilization, tree.forward.utilization)
 
 
 @measured
 def files_alone_mbps(runs: Runs) -> Interval:
-    """IDS-S6: what files alone make of a link that could carry ten times as much."""
+    """IDS-S6: load of files alone on a link that could carry ten times as much."""
     return stats.mean(runs.of("diffserv-alone", "FTP").forward.bps / 1e6)
 
 
 @measured
 def page_sizes(runs: Runs, http: str) -> str:
-    """IDS-S7: bytes of the measured pages."""
+    """IDS-S7: sizes of the measured pages, bytes."""
     made = runs.tree(DROP_TAIL, 100).page_bytes[GROUPS[http]]
     return ", ".join(str(int(size)) for size in np.unique(made))
 
 
 @measured
 def file_sizes(runs: Runs) -> str:
-    """IDS-S7: bytes of the measured files."""
+    """IDS-S7: sizes of the measured files, bytes."""
     return ", ".join(str(int(size)) for size in np.unique(runs.tree(DROP_TAIL, 100).file_bytes["ftp-probe"]))
 
 
 @measured
 def sessions(runs: Runs, group: str) -> str:
-    """IDS-S7: users of a measured group."""
+    """IDS-S7: number of users of a measured group."""
     tree = runs.of("diffserv-alone", "probes")
     made = tree.pages if group in tree.pages else tree.connections
     return str(len(np.unique(made[group].user)))
@@ -187,19 +190,19 @@ def sessions(runs: Runs, group: str) -> str:
 
 @measured
 def web_alone_mbps(runs: Runs) -> Interval:
-    """IDS-E1: all users of the Web, with headers, when nothing is lost."""
+    """IDS-E1: load of all Web users, with headers, without loss."""
     return stats.mean(runs.of("diffserv-alone", "Web").forward.bps / 1e6)
 
 
 def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:
-    """Of the measured Web users, 42 apart from this one on, those with a round trip."""
+    """Returns the measured Web users, 42 apart from user `offset` on, with a round trip."""
     return [user for user in range(10) if (offset + 42 * user) % len(RTTS_MS) == index]
 
 
 def _alone(runs: Runs, table: str, group: str) -> dict[str, Any]:
-    """Rows of a group of measured pages in an otherwise empty network, of the first run."""
+    """Returns the rows of a group of measured pages in an otherwise empty network, of the first run."""
     made = runs.kept("pages alone", lambda: _pages_alone(runs.first_seed))
-    # Objects have no group; users are numbered group by group.
+    # The table of objects has no group; users are numbered group by group.
     connections = made["connections"]
     clients = np.unique(connections["client"][connections["group"] == group])
     rows = made[table]

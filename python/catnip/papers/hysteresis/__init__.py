@@ -1,6 +1,6 @@
 """The hysteresis model of short transfers: its components HYS-S1 to S14 and its experiments.
 
-The simulations of the paper's design are made anew; the models' values are checked against independent ones.
+Simulations repeat the paper's design. The models' values are checked against independent ones.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ LIVE: tuple[str, ...] = ()
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Trials:
-    """Simulated transfers, made on demand."""
+    """Returns the simulated transfers, made on demand."""
     return Trials(seeds or (PAPER_TRIALS if quick else TRIALS), first_seed, progress)
 
 
 def seeds(trials: Trials) -> Sequence[int]:
-    """The seed of each trial."""
+    """Returns the seed of each trial."""
     return trials.seeds

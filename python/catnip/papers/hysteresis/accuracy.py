@@ -1,4 +1,4 @@
-"""The models against the simulation: Tables 2 and 3 (HYS-E1, E2, E8, E9, S14)."""
+"""Comparison of the models with the simulation: Tables 2 and 3 (HYS-E1, E2, E8, E9, S14)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ MODELS = {model.name: model for model in COMPARED}
 
 @dataclass(frozen=True)
 class Errors:
-    """How far a model is from the simulation over some sizes at one loss rate."""
+    """Differences of a model from the simulation over some sizes at one loss rate."""
 
     v: Interval
-    """Equation 13 as printed: the mean squared difference, s²."""
+    """Equation 13 as printed: mean squared difference, s²."""
     squared_relative: float
     absolute_relative: float
     bias: float
@@ -31,9 +31,9 @@ class Errors:
 
 
 def errors(predicted: Floats, simulated: Sequence[Floats], seed: int = 1) -> Errors:
-    """Measures of accuracy; `simulated` holds the trials of each size.
+    """Computes the measures of accuracy; `simulated` holds the trials of each size.
 
-    The interval of V is that of the simulated means: each is drawn anew from its normal distribution.
+    The interval of V results from the simulated means, each drawn from its normal distribution.
     """
     means = np.array([times.mean() for times in simulated])
     spread = np.array([times.std(ddof=1) / np.sqrt(len(times)) for times in simulated])
@@ -50,7 +50,7 @@ def errors(predicted: Floats, simulated: Sequence[Floats], seed: int = 1) -> Err
 
 
 def errors_of(trials: Trials, model: Model, flows: str, loss: float, count: int | None = None) -> Errors:
-    """A model over the short or the long transfers; `count` trials of each size, all by default."""
+    """Returns a model's errors for short or long transfers; `count` trials of each size, all by default."""
     sizes = FLOWS[flows]
     simulated = [trials.transfer(RENO, packets, loss)[:count] for packets in sizes]
     return errors(model.predicts(sizes, loss), simulated)
@@ -71,26 +71,26 @@ def v_over_hysteresis(trials: Trials, model: str, flows: str, loss: float) -> fl
 
 @measured
 def worst_absolute_relative_pct(trials: Trials, flows: str) -> float:
-    """HYS-E1: mean absolute relative error of the hysteresis model, the worst of the loss rates."""
+    """HYS-E1: mean absolute relative error of the hysteresis model, largest over the loss rates."""
     return 100 * max(errors_of(trials, HYSTERESIS, flows, loss).absolute_relative for loss in LOSSES)
 
 
 @measured
 def bias_pct(trials: Trials, flows: str, loss: float) -> float:
-    """HYS-E2: by how much the hysteresis model is too high on average."""
+    """HYS-E2: mean overestimate of the hysteresis model, percent."""
     return 100 * errors_of(trials, HYSTERESIS, flows, loss).bias
 
 
 @measured
 def v_by_hand(_trials: Trials, measure: str) -> float:
-    """HYS-S14: a measure of predictions (1, 4) against samples (2, 2) and (1, 3)."""
+    """HYS-S14: measure of predictions (1, 4) against samples (2, 2) and (1, 3)."""
     made = errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
     return made.v.mean if measure == "v" else float(getattr(made, measure))
 
 
 @measured
 def largest_squared_relative(trials: Trials) -> float:
-    """HYS-S14: mean squared relative difference, the largest of all models, sizes and loss rates."""
+    """HYS-S14: mean squared relative difference, largest over all models, sizes and loss rates."""
     return max(
         errors_of(trials, model, flows, loss).squared_relative
         for model in COMPARED
@@ -101,7 +101,7 @@ def largest_squared_relative(trials: Trials) -> float:
 
 @measured
 def residuals_ratio(trials: Trials, flows: str, fit: str, loss: float) -> float:
-    """HYS-E8: squared residuals of a `log` or `linear` fit over the size, over those of the other one."""
+    """HYS-E8: squared residuals of a `log` or `linear` fit over the size, over those of the other fit."""
     sizes = FLOWS[flows]
     means = np.array([trials.transfer(RENO, packets, loss).mean() for packets in sizes])
     left = {"log": _unexplained(np.log(sizes), means), "linear": _unexplained(np.array(sizes, float), means)}

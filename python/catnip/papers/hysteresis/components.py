@@ -1,4 +1,4 @@
-"""The components HYS-S1 to S13, each on its own, and what ties models and simulator together."""
+"""Components HYS-S1 to S13, each on its own, and comparisons of models and simulator."""
 
 import math
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ LONE = f"{RENO} / packets=1 / loss=priority:low=0.01"
 
 @measured
 def check_values_off(_trials: Trials, starts: Sequence[str]) -> float:
-    """Largest relative difference from values worked out independently, of models whose names start so."""
+    """Largest relative difference from independent values, of models with these name prefixes."""
     return check_values.farthest(*starts)
 
 
 @measured
 def sampled_off_pct(trials: Trials, samples: int) -> float:
-    """HYS-S1: samples against the exact mean, at 15 points."""
+    """HYS-S1: largest difference of sampled means from exact ones at 15 points."""
     off = []
     for n in (12, 36, 143):
         for p in LOSSES:
@@ -45,7 +45,7 @@ def sampled_off_pct(trials: Trials, samples: int) -> float:
 
 @measured
 def cardwell_without_loss_off_s(_trials: Trials) -> float:
-    """HYS-S4: Cardwell-00 at p = 0 against windows that grow by a half each round, worked out here."""
+    """HYS-S4: difference of Cardwell-00 at p = 0 from windows that grow by a half each round."""
     sizes = np.array([1, 3, 6, 12, 23, 36])
     rounds = np.log(1 + sizes / 2) / math.log(1.5)
     return float(np.abs(models.cardwell00(sizes, 0.0) - (ROUND_TRIP_S * rounds + DELACK_S)).max())
@@ -53,7 +53,7 @@ def cardwell_without_loss_off_s(_trials: Trials) -> float:
 
 @measured
 def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
-    """HYS-S6: the partial model at p' = p, farthest from the plain one over the loss rates."""
+    """HYS-S6: largest difference of the partial model at p' = p from the plain one over the loss rates."""
     losses = np.array(LOSSES)
     same, plain = models.partial_catnip(packets, losses, losses), models.hysteresis(packets, losses)
     return float(100 * np.abs(same / plain - 1).max())
@@ -61,7 +61,7 @@ def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
 
 @measured
 def partial_grows_with_high_loss(_trials: Trials) -> str:
-    """HYS-S6: the mean of the partial model by p' from 0 to p."""
+    """HYS-S6: growth of the mean of the partial model with p' from 0 to p."""
     sizes, losses = np.array([6, 12, 23, 36]), np.array(LOSSES)[:, None]
     levels = np.linspace(0, 1, 11)[:, None, None] * losses
     mean = models.partial_catnip(sizes, losses, levels)
@@ -70,20 +70,20 @@ def partial_grows_with_high_loss(_trials: Trials) -> str:
 
 @measured
 def round_trip_ms(trials: Trials) -> float:
-    """HYS-S7: the lone packet whose ACK waits least for a beat of its timer."""
+    """HYS-S7: shortest time of a lone packet, whose ACK waits least for the tick of its timer."""
     return 1e3 * float(_lone_packets_s(trials).min())
 
 
 @measured
 def lost_to_a_full_queue(trials: Trials) -> str:
-    """HYS-S7: packets, at 10 % loss and 143 packets."""
+    """HYS-S7: packets dropped by a full queue, at 10 % loss and 143 packets."""
     ports = _ports(trials, f"{RENO} / packets=143 / loss=priority:low=0.1", ["access", "path"])
     return str(int(ports["overflow"].sum()))
 
 
 @measured
 def rate_off_sigmas(trials: Trials, scenario: str, variant: str, priority: str, p: float) -> float:
-    """HYS-S8, S9: the share of packets of a priority that were lost, off p, in standard deviations."""
+    """HYS-S8, S9: difference of a priority's loss rate from p, in standard deviations."""
     ports = _ports(trials, variant, ["path"], scenario)
     lost, of = int(ports[f"dropped_{priority}"].sum()), int(ports[f"arrived_{priority}"].sum())
     return abs(lost / of - p) / math.sqrt(p * (1 - p) / of)
@@ -91,27 +91,27 @@ def rate_off_sigmas(trials: Trials, scenario: str, variant: str, priority: str, 
 
 @measured
 def high_packets_lost(trials: Trials) -> str:
-    """HYS-S9: with p' = 0."""
+    """HYS-S9: HIGH packets lost with p' = 0."""
     ports = _ports(trials, f"{PARTIAL} / packets=143 / loss=priority:low=0.05", ["path"])
     return str(int(ports["dropped_high"].sum()))
 
 
 @measured
 def packets_sent_without_loss(trials: Trials, packets: int) -> str:
-    """HYS-S10: by a source of so many packets."""
+    """HYS-S10: packets sent by a source of so many packets, without loss."""
     return str(int(_connections(trials, "slow-start", f"packets={packets}", 1)["sent"][0]))
 
 
 @measured
 def lone_packet_off_ns(trials: Trials) -> float:
-    """HYS-S10: a lone packet and its ACK against the time by hand."""
+    """HYS-S10: difference of the time of a lone packet and its ACK from the time calculated by hand."""
     by_hand_s = ROUND_TRIP_S + (MSS + 40 + 40) * 8 / LINK_BPS
     return abs(float(trials.of("slow-start", 1)["packets=1"][0]) - by_hand_s) * 1e9
 
 
 @measured
 def lone_packet_wait_ms(trials: Trials, statistic: str) -> Interval | float:
-    """HYS-S11: how much longer a lone packet takes than a round trip: its mean, or the longest."""
+    """HYS-S11: time of a lone packet above a round trip: its mean, or the longest."""
     flow = paths.scenario("hysteresis").single_flow(LONE)
     assert flow is not None
     waits_ms = 1e3 * (_lone_packets_s(trials) - flow["rtt_s"])
@@ -120,14 +120,14 @@ def lone_packet_wait_ms(trials: Trials, statistic: str) -> Interval | float:
 
 @measured
 def packets_of_one_ack(_trials: Trials) -> str:
-    """HYS-S11: most packets that one ACK acknowledges, of 31 without loss."""
+    """HYS-S11: most packets acknowledged by one ACK, of 31 packets without loss."""
     acked = [-1, *(seq for seq, event in _events() if event == "ack")]
     return str(max(np.diff(acked)))
 
 
 @measured
 def out_of_order_less_duplicates(_trials: Trials, lost: int) -> str:
-    """HYS-S11: packets of 31 that arrive beyond a lost one, less the duplicate ACKs that come at once."""
+    """HYS-S11: packets of 31 that arrive beyond a lost one, less the immediate duplicate ACKs."""
     trace = _trace(31, [lost])
     events = [(int(seq) + 1, event) for seq, event in zip(trace["seq"], trace["event"], strict=True)]
     resent = [i for i, one in enumerate(events) if one == (lost, "send")][1]
@@ -138,7 +138,7 @@ def out_of_order_less_duplicates(_trials: Trials, lost: int) -> str:
 
 @measured
 def high_packets(_trials: Trials, packets: int, marker: str) -> str:
-    """HYS-S12: numbers of the marked packets of a transfer without loss."""
+    """HYS-S12: numbers of the HIGH packets of a transfer without loss."""
     trace = _trace(packets, [], marker)
     sent = zip(*(trace[key] for key in ("seq", "event", "high")), strict=True)
     return ", ".join(str(int(seq) + 1) for seq, event, high in sent if event == "send" and high)
@@ -156,7 +156,7 @@ def more_high_packets_after_losses(trials: Trials) -> float:
 
 @measured
 def alike_by_threads(trials: Trials, threads: Sequence[int]) -> str:
-    """HYS-S13: 1000 trials on so many threads."""
+    """HYS-S13: comparison of 1000 trials on two numbers of threads."""
     one, many = (_batch(trials, count) for count in threads)
     return "the same" if all(np.array_equal(one[key], many[key]) for key in one) else "different"
 
@@ -171,7 +171,7 @@ def seeds_not_recorded(trials: Trials) -> str:
 
 @measured
 def means_beyond_three_errors_pct(trials: Trials) -> float:
-    """HYS-S13: means of all points against another simulator: what is left beyond three standard errors."""
+    """HYS-S13: largest difference of means from another simulator's, beyond three standard errors."""
     off = []
     for row in reference.rows("hysteresis_means.csv"):
         p, n, mean_s = float(row["p"]), int(row["packets"]), float(row["mean_s"])
@@ -184,7 +184,7 @@ def means_beyond_three_errors_pct(trials: Trials) -> float:
 
 @measured
 def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
-    """HYS-S2: long transfers against PFTK's receive rate."""
+    """HYS-S2: difference of the goodput of long transfers from PFTK's receive rate."""
     times = trials.of("steady-state", LONG_FLOWS)
     sample = next(t for name, t in times.items() if float(name.rpartition(":")[2]) == loss_pct / 100)
     goodput = stats.mean(20_000 / sample)
@@ -193,7 +193,7 @@ def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
 
 @measured
 def slow_start_off_ns(_trials: Trials) -> float:
-    """HYS-S4: transfers of 1 to 255 packets without loss against slow start in closed form."""
+    """HYS-S4: difference of transfers of 1 to 255 packets without loss from slow start in closed form."""
     scenario = paths.scenario("slow-start")
     rows = scenario.run(scenario.variants, [1], ["connections"])["connections"]
     took = np.asarray(rows["acked_s"]) - np.asarray(rows["start_s"])
@@ -201,7 +201,7 @@ def slow_start_off_ns(_trials: Trials) -> float:
     wire_s = (MSS + 40) * 8 / LINK_BPS
     round_s = ROUND_TRIP_S + wire_s + 40 * 8 / LINK_BPS
     window = 64
-    # The packets of the last round leave one after the other; its first ACK ends the round.
+    # The packets of the last round leave back to back; the first ACK ends the round.
     last_round = np.minimum((packets + 1) / 2, window)
     closed = models.E_Tss(packets, w1=1, b=1, RTT_s=round_s, Wmax=window) + (last_round - 1) * wire_s
     return float(np.abs(took - closed).max() * 1e9)
@@ -209,18 +209,18 @@ def slow_start_off_ns(_trials: Trials) -> float:
 
 @measured
 def timeout_probability(_trials: Trials, loss: float, window: float) -> str:
-    """HYS-E3: equation 8, to two digits."""
+    """HYS-E3: probability of a timeout by equation 8, to two digits."""
     return f"{models.Q_hat(loss, window):.2f}"
 
 
 def _lone_packets_s(trials: Trials) -> Floats:
-    """Times of transfers of one packet where nothing was lost."""
+    """Returns the times of one-packet transfers without loss."""
     rows = _connections(trials, "hysteresis", LONE)
     return np.asarray((rows["acked_s"] - rows["start_s"])[rows["dropped"] == 0])
 
 
 def _trace(packets: int, drop: Sequence[int], marker: str | None = None) -> dict[str, Any]:
-    """One transfer over the paper's path, with the ACK timer of its receiver."""
+    """Simulates one transfer over the paper's path, with the ACK timer of its receiver."""
     link = {"rate": "10Mbit", "delay": "100ms", "queue": "drop-tail:1000"}
     free = dict.fromkeys(("recovery", "control", "pacing", "size", "window", "tick_phase"))
     asked: dict[str, Any] = {

@@ -43,11 +43,11 @@ LOOKS = {
     FULL: 4,
     RENO_SIMULATED: BASE,
 }
-"""The same in all figures."""
+"""Styles in all figures."""
 
 
 def short_flows(trials: Trials) -> Figure:
-    """Figure 3."""
+    """Figure 3: short transfers."""
     caption = (
         "Points: simulated means with 95 % intervals. At 1 % all models are low between 8 and 32 KB: the "
         "ACK timer beats every 200 ms, in step with the round trip, which makes more packets wait than the "
@@ -59,7 +59,7 @@ def short_flows(trials: Trials) -> Figure:
 
 
 def long_flows(trials: Trials) -> Figure:
-    """Figure 4."""
+    """Figure 4: long transfers."""
     caption = (
         "At 10 % the hysteresis model overestimates, as the paper says: every loss of a small window is"
         " taken for a timeout. Cardwell-00"
@@ -75,7 +75,7 @@ def long_flows(trials: Trials) -> Figure:
 
 
 def distribution(trials: Trials) -> Figure:
-    """Figure 5, 32 KB at 5 %."""
+    """Figure 5: distribution of transfer times of 32 KB at 5 % loss."""
     partial, full = (trials.transfer(sender, 23, 0.05) for sender in (PARTIAL, FULL))
     caption = (
         "About one packet of 23 is lost, so that few windows are small and few more packets are HIGH:"
@@ -88,7 +88,7 @@ def distribution(trials: Trials) -> Figure:
 
 
 def partial(trials: Trials) -> Figure:
-    """Figure 6."""
+    """Figure 6: Partial CATNIP."""
     caption = (
         "Points: simulated Partial CATNIP with 95 % intervals. Reno is simulated, too. At 1 % there is"
         " little to gain, because Reno loses"
@@ -109,7 +109,7 @@ FIGURES: Mapping[str, Callable[[Trials], Figure]] = {
 
 
 def headline(trials: Trials) -> str:
-    """The answer in two sentences."""
+    """Returns the answer in two sentences."""
     worst = max(errors_of(trials, HYSTERESIS, "short", loss).absolute_relative for loss in LOSSES)
     long = errors_of(trials, HYSTERESIS, "long", 0.1)
     gained = 100 * (1 - trials.transfer(PARTIAL, 36, 0.1).mean() / trials.transfer(RENO, 36, 0.1).mean())
@@ -123,7 +123,7 @@ def headline(trials: Trials) -> str:
 
 
 def tables(trials: Trials) -> list[Table]:
-    """Tables 2 and 3 with every measure."""
+    """Returns Tables 2 and 3 with every measure."""
     return [
         _table(trials, "Table 2: short transfers (1 to 50 KB)", "short"),
         _table(trials, "Table 3: long transfers (64 to 200 KB)", "long"),

@@ -1,4 +1,4 @@
-"""What marking the ends of a transfer is worth: Figures 5 and 6 (HYS-E4 to E7, E10)."""
+"""Benefit of marking the ends of a transfer: Figures 5 and 6 (HYS-E4 to E7, E10)."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ MARKED = tuple(packets for packets in SHORT if packets >= number("hysp14") + num
 
 @measured
 def full_apart_from_partial_pct(trials: Trials, packets: int, loss: float) -> float:
-    """HYS-E4: mean of CATNIP against that of Partial CATNIP."""
+    """HYS-E4: difference of the mean of CATNIP from that of Partial CATNIP."""
     partial, full = (trials.transfer(sender, packets, loss) for sender in (PARTIAL, FULL))
     return 100 * abs(float(full.mean() / partial.mean()) - 1)
 
@@ -33,7 +33,7 @@ def distance_of_distributions(trials: Trials, packets: int, loss: float) -> floa
 
 @measured
 def gain_pct(trials: Trials, packets: int, loss: float) -> Interval:
-    """HYS-E5: by how much Partial CATNIP is faster than Reno."""
+    """HYS-E5: reduction of the mean time by Partial CATNIP relative to Reno."""
     ratio = stats.ratio(trials.transfer(PARTIAL, packets, loss), trials.transfer(RENO, packets, loss))
     return Interval(100 * (1 - ratio.mean), 100 * (1 - ratio.high), 100 * (1 - ratio.low), ratio.n)
 
@@ -46,7 +46,7 @@ def smallest_gain_pct(trials: Trials) -> float:
 
 @measured
 def greatest_gain_pct(trials: Trials, loss: float) -> float:
-    """HYS-E5: over the sizes."""
+    """HYS-E5: greatest gain over the sizes."""
     return max(gain_pct(trials, packets, loss).mean for packets in MARKED)
 
 
@@ -63,7 +63,7 @@ def model_off_pct(trials: Trials, loss: float) -> float:
 
 @measured
 def partial_apart_from_full_pct(trials: Trials, loss: float) -> float:
-    """HYS-E7: Partial CATNIP against CATNIP, the worst of the short sizes."""
+    """HYS-E7: largest difference of Partial CATNIP from CATNIP over the short sizes."""
 
     def apart(packets: int) -> float:
         partial, full = (trials.transfer(sender, packets, loss) for sender in (PARTIAL, FULL))
@@ -74,20 +74,20 @@ def partial_apart_from_full_pct(trials: Trials, loss: float) -> float:
 
 @measured
 def grows_with_high_loss(trials: Trials, sender: str, levels: Sequence[str]) -> str:
-    """HYS-E10: does the mean grow by p' from 0 to p?"""
+    """HYS-E10: growth of the mean with p' from 0 to p."""
     means = [float(_at(trials, sender, high).mean()) for high in levels]
     return "yes" if np.all(np.diff(means) > 0) else "no"
 
 
 @measured
 def off_reno_s(trials: Trials, sender: str) -> float:
-    """HYS-E10: at p' = p, the largest difference from Reno in the same trial."""
+    """HYS-E10: largest difference from Reno in the same trial at p' = p."""
     return float(np.abs(_at(trials, sender, "0.1") - _at(trials, RENO, "0.1")).max())
 
 
 @measured
 def gain_at_pct(trials: Trials, sender: str, high: str) -> float:
-    """HYS-E10: by how much a sender is faster than Reno, with p' for HIGH packets."""
+    """HYS-E10: reduction of the mean time by a sender relative to Reno, with p' for HIGH packets."""
     return float(100 * (1 - _at(trials, sender, high).mean() / _at(trials, RENO, "0.1").mean()))
 
 

@@ -1,4 +1,4 @@
-"""What the models say at the points of the design, with the paper's path."""
+"""Predictions of the models at the points of the design, with the paper's path."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Predicts = Callable[[Sequence[int], float], Floats]
 
 @dataclass(frozen=True)
 class Model:
-    """A model of the comparison; the name is that of the paper's tables where it is in them."""
+    """Model of the comparison; a model of the paper's tables has its name there."""
 
     name: str
     predicts: Predicts
@@ -35,9 +35,9 @@ SIKDAR_FITTED = Model(
 )
 
 COMPARED = (HYSTERESIS, CARDWELL00, CARDWELL00_SEND, SIKDAR, SIKDAR_FITTED)
-"""All of Tables 2 and 3, and what their rows may have meant."""
+"""Models of Tables 2 and 3, and other readings of their rows."""
 
 
 def partial_catnip(packets: Sequence[int], loss: float, high_loss: float = 0.0) -> Floats:
-    """Mean transfer times of Partial CATNIP by the paper's section 5, seconds."""
+    """Returns the mean transfer times of Partial CATNIP by the paper's section 5, seconds."""
     return np.asarray(models.partial_catnip(packets, loss, high_loss))

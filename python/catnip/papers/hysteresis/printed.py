@@ -1,4 +1,4 @@
-"""What the paper prints, and what another simulator of the same setting gave, from the reference tables."""
+"""Values of the paper, and of another simulator with the same settings, from the reference tables."""
 
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import end_of_row, row_of, rows
@@ -25,7 +25,7 @@ def paper_v_ratio(flows: str, loss: float) -> float | None:
 
 @printed
 def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
-    """A value of hysteresis_independent.csv."""
+    """Value of hysteresis_independent.csv."""
     wanted = (name, flows, str(packets or ""), f"{100 * loss:g}")
     found = (
         row
@@ -37,5 +37,5 @@ def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
 
 @printed
 def as_text(id: str) -> str:
-    """A row that prints one number, as it prints it."""
+    """Number of a row, as the row prints it."""
     return row_of(id)["low"]

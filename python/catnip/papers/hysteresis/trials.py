@@ -12,7 +12,7 @@ from catnip.base.progress import Progress
 
 SIZES_KB = (1, 4, 8, 16, 32, 50, 64, 90, 110, 128, 160, 180, 200)
 KILOBYTES = {math.ceil(size * 1024 / 1433): size for size in SIZES_KB}
-"""The transfer sizes of Table 1: packets of 1433 bytes, and the KB of 1024 bytes that they are."""
+"""Transfer sizes of Table 1: number of packets of 1433 bytes, and KB of 1024 bytes."""
 
 SHORT = tuple(packets for packets, size in KILOBYTES.items() if size <= 50)
 LONG = tuple(packets for packets, size in KILOBYTES.items() if size > 50)
@@ -24,41 +24,41 @@ PAPER_TRIALS = 1000
 
 @dataclass
 class Trials:
-    """Runs scenarios on demand and remembers them; trial n of every variant has the same seed."""
+    """Scenario runs, made on demand and kept; trial n of every variant has the same seed."""
 
     count: int
     first_seed: int
     progress: Progress
     sample: int = 1
-    """Trials of the largest point asked for since this was last set."""
+    """Largest number of trials of the points requested since this was last set."""
     batches: dict[int, dict[str, Floats]] = field(default_factory=dict)
-    """A batch of trials by the number of threads that made it."""
+    """Batch of trials by number of threads."""
     _made: dict[str, dict[str, Floats]] = field(default_factory=dict)
 
     @property
     def seeds(self) -> list[int]:
-        """The seed of each trial."""
+        """Seed of each trial."""
         return list(range(self.first_seed, self.first_seed + self.count))
 
     def transfer(self, sender: str, packets: int, loss: float) -> Floats:
-        """Transfer times at a point of the design, one per trial, seconds."""
+        """Returns the transfer times at a point of the design, one per trial, seconds."""
         return self.of("hysteresis")[f"{sender} / packets={packets} / loss=priority:low={loss:g}"]
 
     def with_first_timeout(self, first_timeout_s: int, packets: int, loss: float) -> Floats:
-        """Reno's transfer times with another timeout before the first sample than the design's 3 s."""
+        """Returns Reno's transfer times with a first timeout other than the design's 3 s."""
         if first_timeout_s == 3:
             return self.transfer(RENO, packets, loss)
         point = f"rto_first={first_timeout_s}s / packets={packets} / loss=priority:low={loss:g}"
         return self.of("hysteresis-first-timeout")[point]
 
     def of(self, name: str, count: int | None = None) -> Mapping[str, Floats]:
-        """Transfer times by variant of a scenario: from the first packet sent to the ACK of the last one."""
+        """Returns the transfer times by variant of a scenario: from the first packet sent to the last ACK."""
         if name not in self._made:
             scenario = paths.scenario(name)
             seeds = self.seeds[: count or self.count]
             told = self.progress.task(scenario.id)
             made: dict[str, Floats] = {}
-            # The table of one variant in full is all that is kept in memory besides the times.
+            # Memory holds the full table of only one variant besides the times.
             variants = scenario.variants
             for done, variant in enumerate(variants):
                 rows = scenario.run([variant], seeds, ["connections"])["connections"]

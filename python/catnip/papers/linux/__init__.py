@@ -1,7 +1,7 @@
-"""The papers' prototypes and experiments on this machine's kernel: marks, newCWV, and what both are worth.
+"""The papers' prototypes and experiments on this machine's kernel: marks, newCWV, and the benefit of both.
 
-An agent marks what real servers send and registers congestion controllers; routers are emulated in real time.
-What the simulator says of the same stands beside it.
+An agent marks the packets of unmodified servers and registers congestion controllers. Routers are emulated in
+real time. The simulator's results stand beside those of the kernel.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ LIVE = tuple(MEASURED)
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Measurements, made on demand; `seeds` is the number of runs of each cell."""
+    """Returns the measurements, made on demand; `seeds` is the number of runs of each cell."""
     return Runs(quick, seeds, first_seed, progress)
 
 
 def seeds(runs: Runs) -> Sequence[int]:
-    """Those of the slow line."""
+    """Returns the seeds of the slow line."""
     return runs.seeds(stack.REAL)

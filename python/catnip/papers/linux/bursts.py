@@ -20,20 +20,20 @@ FULL_S = 240.0
 SIZES_KB = (5, 10, 20, 40, 80)
 IDLES_S = (1, 3, 5, 7, 10, 15)
 FEWEST = 10
-"""Bursts that a class must have to have a gain."""
+"""Least number of bursts of a class that has a gain."""
 
 
 @measured
 def kernel_gain_pct(
     runs: Runs, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
 ) -> Interval:
-    """By how much shorter bursts above a size are after a silence than under the kernel's Reno."""
+    """Gain of bursts above a size after an idle period over the kernel's Reno, percent."""
     return bursts.gain(_class(runs, setting, system, burst_kb, idle_s, simulated), _seeds(runs))
 
 
 @measured
 def extreme_gain_pct(runs: Runs, setting: str, system: str, which: str) -> float:
-    """The least, the greatest or the average gain of all classes that have enough bursts."""
+    """Least, greatest or average gain of all classes with enough bursts, percent."""
     values = [gain.mean for gain in _classes(runs, setting, system).values()]
     runs.sample = len(values)
     chosen: dict[str, Callable[[Any], float]] = {"least": min, "greatest": max, "average": np.mean}
@@ -42,28 +42,28 @@ def extreme_gain_pct(runs: Runs, setting: str, system: str, which: str) -> float
 
 @measured
 def falls_with_size(runs: Runs, setting: str, system: str = KERNEL_CWV) -> str:
-    """Do gains fall from bursts above 5 to 20 to 80 KB?"""
+    """Decrease of the gains from bursts above 5 to 20 to 80 KB."""
     gains = [kernel_gain_pct(runs, setting, system, size).mean for size in (5, 20, 80)]
     return "yes" if gains[0] > gains[1] > gains[2] else "no"
 
 
 @measured
 def large_over_small_points(runs: Runs, setting: str) -> float:
-    """Gain above 80 KB less that above 5 KB."""
+    """Gain above 80 KB less that above 5 KB, percentage points."""
     large, small = (kernel_gain_pct(runs, setting, KERNEL_CWV, size).mean for size in (80, 5))
     return large - small
 
 
 @measured
 def long_over_short_points(runs: Runs, setting: str, burst_kb: float = 5) -> float:
-    """Gain after 15 s of silence less that after 1 s."""
+    """Gain after an idle period of 15 s less that after 1 s, percentage points."""
     long, short = (kernel_gain_pct(runs, setting, KERNEL_CWV, burst_kb, idle_s).mean for idle_s in (15, 1))
     return long - short
 
 
 @measured
 def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 1.0) -> float:
-    """What pacing adds to the gain beside a file."""
+    """Gain added by pacing in the presence of a file transfer, percentage points."""
     paced, unpaced = (
         kernel_gain_pct(runs, SHARED, system, burst_kb, idle_s).mean for system in (KERNEL_PACED, KERNEL_CWV)
     )
@@ -72,7 +72,7 @@ def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 
 
 @measured
 def sent_again_ratio(runs: Runs, setting: str) -> float:
-    """Segments that newCWV sends again, over those of the kernel's Reno."""
+    """Share of segments retransmitted by newCWV over that by the kernel's Reno."""
 
     def share(system: str) -> float:
         made = [real.of(one).run(setting, system) for one in _traces(runs)]
@@ -84,40 +84,40 @@ def sent_again_ratio(runs: Runs, setting: str) -> float:
 
 @measured
 def kernel_spread_ms(runs: Runs, system: str) -> float:
-    """From the first to the last byte of a burst above 20 KB that newCWV sends within one round trip."""
+    """Time from the first to the last byte of bursts above 20 KB that newCWV sends within one round trip."""
     parts = [real.class_of(one, FREE, system, 20_000, 1.0, reference=KERNEL_CWV) for one in _traces(runs)]
     return real.spread_ms(bursts.joined(parts))
 
 
 @measured
 def file_over(runs: Runs, system: str) -> float:
-    """What a file gets beside the bursts of an algorithm, over what it gets beside those of Reno."""
+    """Throughput of a file beside the bursts of an algorithm over that beside the bursts of Reno."""
     ours, theirs = (sum(real.file_kbps(one, each) for one in _traces(runs)) for each in (system, RENO))
     return ours / theirs
 
 
 @measured
 def over_simulated_kernel(runs: Runs, setting: str, system: str) -> Interval:
-    """Time of bursts above 5 KB, the kernel's over the simulator's."""
+    """Time of bursts above 5 KB of the kernel over that of the simulator."""
     here = bursts.joined([real.beside_simulated(one, setting, system) for one in _traces(runs)])
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
 
 @measured
 def cwv_red_certificates(runs: Runs) -> str:
-    """Runs whose router did not do what was asked of it, in two tries."""
+    """Number of runs whose router has a red certificate in two tries."""
     return str(sum(int(real.red_certificates(one)) for one in _traces(runs)))
 
 
 @measured
 def wrong_bursts(runs: Runs) -> str:
-    """Responses of another size, and connections that ended early."""
+    """Responses of a wrong size, and connections that ended early."""
     counts = (real.responses_of_another_size, real.broken_connections)
     return str(sum(int(count(one)) for one in _traces(runs) for count in counts))
 
 
 def table(runs: Runs) -> Table:
-    """Gains of all classes that have enough bursts, by setting and system, and the simulator's."""
+    """Returns the gains of all classes with enough bursts, by setting and system, and the simulator's."""
     rows = []
     for setting in real.SETTINGS:
         for system in (KERNEL_CWV, KERNEL_PACED):
@@ -149,7 +149,7 @@ def _told(runs: Runs, setting: str, system: str, size: int, idle: int, simulated
 def _class(
     runs: Runs, setting: str, system: str, size_kb: float, idle_s: float, simulated: bool = False
 ) -> bursts.Pairs:
-    """Bursts of all traces, beside themselves under the kernel's Reno."""
+    """Returns the bursts of all traces, paired with the same bursts under the kernel's Reno."""
     return bursts.joined(
         [
             real.class_of(one, setting, system, 1000 * size_kb, idle_s, simulated, RENO)
@@ -159,7 +159,7 @@ def _class(
 
 
 def _classes(runs: Runs, setting: str, system: str) -> dict[tuple[int, int], Interval]:
-    """The gain of each class of the paper that has enough bursts."""
+    """Returns the gain of each class of the paper with enough bursts."""
     made = {}
     for size in SIZES_KB:
         for idle in IDLES_S:
@@ -174,7 +174,7 @@ def _seeds(runs: Runs) -> list[int]:
 
 
 def _traces(runs: Runs) -> list[Runs]:
-    """The same for each trace, as the quantities of the newCWV paper take it."""
+    """Returns the runs of each trace, in the form that the newCWV paper's quantities take."""
 
     def make() -> list[Runs]:
         runs.must_have()

@@ -1,7 +1,8 @@
-"""Do the marks of unmodified servers agree with what a judge of captures expects (CAT-S20, S21, E9, IDS-S21)?
+"""Agreement of the marks of unmodified servers with a judge of captures (CAT-S20, S21, E9, IDS-S21).
 
-The judge knows nothing but the packets that tcpdump saw leave. It cannot see the window, by which Algorithm 1
-marks: that is followed from the ACKs, as far as a slow start without losses goes.
+The judge uses only the packets that tcpdump captured on their way out. A capture does not show the window, by
+which Algorithm 1 marks. The judge derives the window from the ACKs, which is possible during slow start
+without losses.
 """
 
 import http.client
@@ -37,24 +38,24 @@ measured = Quantities()
 SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 SERVERS = ("nginx", "apache")
 PACED, SINGLE = "paced", "single"
-"""How the agent has segments leave: as a rule one by one, or always."""
+"""Segment modes of the agent: one by one on paths below a segment per millisecond, or always."""
 ALONE = ", segments one by one"
 Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
 WINDOW = 2
-"""The initial one where Algorithm 1 marks, segments: from there on its thresholds are passed one by one."""
+"""Initial window with Algorithm 1, segments, from which the window passes the thresholds one by one."""
 HIGH_WINDOW, MED_WINDOW = 4, 8
 AT_ONCE, CONNECTIONS, ROUNDS = 4, 8, 6
 SIDE_BY_SIDE = 4
 FIN, SYN, ACK = 1, 2, 16
 DSCP = {18: "high", 20: "med", 22: "low"}
-"""AF21 to AF23: the class is interactive."""
+"""Priority by DSCP, AF21 to AF23: the class is interactive."""
 
 
 @dataclass
 class Verdict:
-    """What a capture shows."""
+    """Result of judging a capture."""
 
     judged: int = 0
     right: int = 0
@@ -70,7 +71,7 @@ class Verdict:
 
 @measured
 def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False, segments: str = PACED) -> float:
-    """Packets whose mark the judge is sure of, and which have it."""
+    """Share of packets with the expected mark among those whose mark the judge can derive, percent."""
     made = _of(runs, mark, server, lossy, segments)
     runs.sample = made.judged
     return 100 * made.right / made.judged
@@ -78,7 +79,7 @@ def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False, segme
 
 @measured
 def red_captures(runs: Runs) -> str:
-    """Links of captures whose certificate is red in all tries."""
+    """Number of capture links whose certificate is red in all tries."""
     made = [_of(runs, *each) for each in cases()]
     runs.sample = len(made)
     return str(sum(one.is_red for one in made))
@@ -86,20 +87,20 @@ def red_captures(runs: Runs) -> str:
 
 @measured
 def retransmissions(runs: Runs, mark: str, server: str) -> float:
-    """Packets sent again in the captures with losses."""
+    """Number of retransmitted packets in the captures with losses."""
     return float(_of(runs, mark, server, True).retransmissions)
 
 
 @measured
 def damaged(runs: Runs) -> str:
-    """Packets with a wrong checksum, and places at which the capture has a gap."""
+    """Number of packets with a wrong checksum, and of gaps in the captures."""
     made = [_of(runs, *each) for each in cases()]
     runs.sample = len(made)
     return str(sum(one.bad_checksums + one.gaps for one in made))
 
 
 def table(runs: Runs) -> Table:
-    """Every capture."""
+    """Returns the table of all captures."""
     rows = []
     for mark, server, lossy, segments in cases():
         one = _of(runs, mark, server, lossy, segments)
@@ -122,7 +123,7 @@ def table(runs: Runs) -> Table:
 
 
 def cases() -> list[Case]:
-    """Marks, servers, whether packets are lost, and how segments leave."""
+    """Returns mark, server, presence of loss and segment mode of each capture."""
     usual = [(mark, server, lossy, PACED) for mark in MARKS for server in SERVERS for lossy in (False, True)]
     return usual + [(mark, server, True, SINGLE) for mark in (PARTIAL, FULL) for server in SERVERS]
 
@@ -139,7 +140,7 @@ def _all(runs: Runs) -> dict[Case, Verdict]:
 
 
 def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: int = 1) -> Verdict:
-    """What a server sends over one link, judged; a link that was late is tried again."""
+    """Captures and judges the packets of a server over one link; repeats a link that was late."""
     options: dict[str, str | int | bool] = {"rate": "20Mbit", "delay": "20ms", "queue": "drop-tail:2000"}
     options |= {"seed": seed} | ({"loss": LOSS} if lossy else {})
     if mark == STATE:
@@ -163,7 +164,7 @@ def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: i
 
 @contextmanager
 def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
-    """A Web server behind a link with a file of each size."""
+    """Runs a Web server behind a link with a file of each size."""
     folder.chmod(0o755)
     (folder / "www").mkdir()
     for size in SIZES:
@@ -189,7 +190,7 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
-    """An agent behind a link."""
+    """Runs an agent behind a link."""
     agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
     options = ["--controllers", "none", "--segments", segments, "--mark", mark, *control]
@@ -203,7 +204,10 @@ def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
 
 
 def fetch_all(address: str, seed: int, persistent: bool) -> int:
-    """Over connections side by side, persistent ones if they are to be and new ones; the bytes that came."""
+    """Fetches files over concurrent connections and returns the number of bytes received.
+
+    Some connections are persistent if `persistent` is set; the others carry one file each.
+    """
 
     def one(connection: http.client.HTTPConnection, size: int) -> int:
         connection.request("GET", f"/{size}")
@@ -228,7 +232,7 @@ def fetch_all(address: str, seed: int, persistent: bool) -> int:
 
 
 def verified(capture: Path, mark: str) -> Verdict:
-    """What `catnip agent verify` says of a capture."""
+    """Returns the verdict of `catnip agent verify` on a capture."""
     command = [str(program(AGENT)), "verify", str(capture), "--json", "--mark", mark]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
@@ -242,10 +246,10 @@ def verified(capture: Path, mark: str) -> Verdict:
 
 @dataclass
 class Followed:
-    """A connection of the server's, as its packets tell."""
+    """Connection of the server, as followed from its packets."""
 
     sent: list[tuple[int, bool]] = field(default_factory=list)
-    """End of each packet not acknowledged yet, and whether it has data."""
+    """End of each packet not yet acknowledged, and whether it has data."""
     next: int = 0
     acked: int = 0
     window: int = WINDOW
@@ -254,7 +258,10 @@ class Followed:
 
 
 def follow(capture: bytes, port: int = site.PORT) -> Verdict:
-    """Algorithm 1 from a capture, of connections with one document each: the window follows from the ACKs."""
+    """Judges Algorithm 1 from a capture of connections with one document each.
+
+    The window follows from the ACKs.
+    """
     made, known = Verdict(), defaultdict[tuple[bytes, int], Followed](Followed)
     for packet in packets(capture):
         tcp = packet[4 * (packet[0] & 15) :]
@@ -280,7 +287,7 @@ def _sent(one: Followed, made: Verdict, sequence: int, length: int, flags: int, 
     if not length:
         return
     if offset < one.next:
-        # A probe repeats what was sent last, by the window.
+        # A tail loss probe repeats the last packet, whose mark depends on the window.
         made.retransmissions += 1
         if offset + length < one.next:
             _judge(made, level, "high", "repair")
@@ -309,7 +316,7 @@ def _judge(made: Verdict, level: str, expected: str, what: str) -> None:
 
 
 def packets(capture: bytes) -> Iterator[bytes]:
-    """IPv4 packets of TCP in a capture of tcpdump's, without what the link puts before them."""
+    """Yields the IPv4 packets of TCP in a tcpdump capture, without link headers."""
     order = "<" if capture[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
     link = struct.unpack(f"{order}I", capture[20:24])[0]
     before = {1: 14, 101: 0, 12: 0, 228: 0}[link]

@@ -1,4 +1,4 @@
-"""What marks are worth to today's stack, and what the papers' experiments give with a kernel's own marks."""
+"""Benefit of marks for today's stack, and the papers' experiments with a kernel's own marks."""
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ def _cells(runs: Runs, control: str) -> Figure:
 
 
 def wan(runs: Runs) -> Figure:
-    """CAT-E10, E13."""
+    """CAT-E10, E13: page times over FIFO's by buffer, marks and server."""
     values: dict[str, list[Interval]] = {
         f"{marks}, {server}": [network.wan_time_ratio(runs, kb, marks, server=server) for kb in BUFFERS_KB]
         for server in network.SERVERS
@@ -72,7 +72,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """The main result in a few sentences."""
+    """Returns the main result in a few sentences."""
     cubic, bbr = (stack.change_pct(runs, control, BASE, LAST) for control in stack.CONTROLS)
     spm = stack.change_pct(runs, "cubic", BASE, SPM)
     deep = stack.change_pct(runs, "cubic", "40 packets of buffer", LAST)
@@ -89,7 +89,7 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """Every cell, who pays, what is lost; captures; Table XI; bursts."""
+    """Returns the tables of cells, of unmarked transfers, losses, Table XI, bursts and captures."""
     return [
         *(_stack(runs, control) for control in stack.CONTROLS),
         _others(runs),
@@ -168,7 +168,7 @@ def _losses(runs: Runs) -> Table:
 
 
 def _against(change: Interval) -> str:
-    """With its interval, if there were several runs."""
+    """Returns a change with its interval, if there are several runs."""
     if not change.n:
         return "–"
     known = f" [{change.low:+.0f}, {change.high:+.0f}]" if change.n > 1 else ""

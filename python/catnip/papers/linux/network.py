@@ -31,7 +31,7 @@ SIDE_BY_SIDE = 10
 def wan_loss_pct(
     runs: Runs, buffer_kb: int, marks: str, packets: str = "all", server: str = "nginx"
 ) -> Interval:
-    """CAT-E10, E13: `all`, `high` or `low` packets towards the clients that the router drops."""
+    """CAT-E10, E13: share of `all`, `high` or `low` packets towards the clients dropped by the router."""
     which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
     return stats.mean(
         [100 * float(getattr(one.loss, which)[0]) for one in _of(runs, buffer_kb, marks, server)]
@@ -57,14 +57,14 @@ def wan_time_ratio(
 def wan_spread_is_larger(
     runs: Runs, marks: str, at_kb: Sequence[int], than_at_kb: Sequence[int], server: str = "nginx"
 ) -> str:
-    """CAT-E10: do pages differ more in what they gain at some buffers than at others?"""
+    """CAT-E10: larger spread of the pages' gains at some buffers than at others."""
     spread = {kb: float(_ratios(runs, kb, marks, NONE, server).mean(axis=0).std()) for kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
 @measured
 def wan_red_runs(runs: Runs) -> str:
-    """CAT-E10: runs whose certificate is red in two tries."""
+    """CAT-E10: number of runs whose certificate is red in two tries."""
     made = [one for key in _known(runs) for one in _of(runs, *key)]
     runs.sample = len(made)
     return str(sum(one.is_red for one in made))
@@ -72,12 +72,12 @@ def wan_red_runs(runs: Runs) -> str:
 
 @measured
 def wan_unaccounted(runs: Runs) -> str:
-    """CAT-E10: packets that the emulator itself lost."""
+    """CAT-E10: number of packets lost by the emulator itself."""
     return str(sum(wan.unaccounted(one) for key in _known(runs) for one in _of(runs, *key)))
 
 
 def table(runs: Runs) -> Table:
-    """Page times, losses and shares, by server, buffer and marks."""
+    """Returns page times, losses and shares, by server, buffer and marks."""
     rows = []
     for buffer_kb, marks, server in _known(runs):
         ratio = "1" if marks == NONE else str(wan_time_ratio(runs, buffer_kb, marks, server=server))
@@ -93,7 +93,7 @@ def table(runs: Runs) -> Table:
 
 
 def _known(runs: Runs) -> list[tuple[int, str, str]]:
-    """In a quick run, one server."""
+    """Returns buffer, marks and server of each cell; a quick run has one server."""
     servers = SERVERS[:1] if runs.quick else SERVERS
     known = [(kb, marks, server) for server in servers for kb in BUFFERS_KB for marks in (NONE, *PAPER)]
     return known if runs.quick else [*known, (64, LAST, "nginx")]
@@ -101,7 +101,7 @@ def _known(runs: Runs) -> list[tuple[int, str, str]]:
 
 def _of(runs: Runs, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
     made = runs.kept("wan", lambda: _runs(runs))
-    # What a quick run leaves out it has from the other server, or from the full marks.
+    # A quick run replaces a missing cell by the same cell with the other server, or with full marks.
     of = (
         made.get((buffer_kb, marks, server))
         or made.get((buffer_kb, marks, SERVERS[0]))

@@ -1,4 +1,4 @@
-"""What all measurements on this machine's kernel need, each made once."""
+"""Requirements and tools common to all measurements on this machine's kernel."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from catnip.papers.testbed.runs import can_run
 
 RED, TRIES = 3, 3
 LOOK_S, IDLE_LOOKS = 0.05, 20
-"""How often tcpdump is asked what it has read, and how often in vain."""
+"""Interval between requests for tcpdump's counters, and the number of requests without progress."""
 USUAL_SEEDS = {"linux-stack": 4, "linux-wan": 10, "newcwv-real": 4}
 
 
@@ -26,23 +26,23 @@ class Runs(Campaign):
     """Measurements, made on demand."""
 
     def usual_seeds(self, name: str) -> int:
-        """Of the real runs; simulated ones that stand beside them are as many as these."""
+        """Returns the number of real runs; as many simulated runs stand beside them."""
         return 1 if self.quick else USUAL_SEEDS.get(name, 1)
 
     def must_have(self, *servers: str) -> None:
-        """Says what this machine lacks."""
+        """Raises InputError if this machine lacks a requirement."""
         if missing := why_not(*servers):
             raise InputError(f"linux: {missing}")
 
 
 def why_not(*servers: str) -> str | None:
-    """Why nothing can be measured on this machine; None if it can."""
+    """Returns the reason why this machine cannot measure, None if it can."""
     return cannot_control() or cannot_mark() or can_run(*servers)
 
 
 @contextmanager
 def controllers() -> Iterator[None]:
-    """The agent's congestion controllers, for every network namespace; nothing is marked."""
+    """Provides the agent's congestion controllers to every network namespace; no packet is marked."""
     with api.link() as link:
         command = [str(program(AGENT)), "start", "--mark", "none"]
         started = link.run(command, capture_output=True, text=True)
@@ -55,14 +55,14 @@ def controllers() -> Iterator[None]:
 
 
 def device(link: Link) -> str:
-    """The one behind a link."""
+    """Returns the name of the device behind a link."""
     shown = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
     return str(json.loads(shown.stdout)[0]["dev"])
 
 
 @contextmanager
 def capturing(link: Link, capture: Path) -> Iterator[Path]:
-    """What passes the device behind a link, as tcpdump sees it, and all of it."""
+    """Captures all TCP packets of the device behind a link with tcpdump."""
     options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
     command = ["tcpdump", "-Z", "root", "-i", device(link), *options, "tcp"]
     watch = link.start(command, stderr=subprocess.PIPE, text=True)
@@ -70,7 +70,7 @@ def capturing(link: Link, capture: Path) -> Iterator[Path]:
     watch.stderr.readline()
     try:
         yield capture
-        # What is on its way is captured, too.
+        # The capture includes packets in flight.
         time.sleep(0.5)
         catch_up(watch)
     finally:
@@ -79,12 +79,12 @@ def capturing(link: Link, capture: Path) -> Iterator[Path]:
 
 
 def catch_up(watch: "subprocess.Popen[str]") -> None:
-    """Waits until tcpdump has read what the kernel keeps for it; an interrupted one forgets it."""
+    """Waits until tcpdump has read the packets buffered by the kernel; an interrupt discards them."""
     assert watch.stderr is not None
     before, idle_looks = 0, 0
     while idle_looks < IDLE_LOOKS:
         watch.send_signal(signal.SIGUSR1)
-        # "250 packets captured, 250 packets received by filter, 0 packets dropped by kernel"
+        # Example: "250 packets captured, 250 packets received by filter, 0 packets dropped by kernel"
         told = watch.stderr.readline()
         counts = re.findall(r"(\d+) packets?", told)
         if len(counts) != 3:
@@ -94,7 +94,7 @@ def catch_up(watch: "subprocess.Popen[str]") -> None:
             raise InputError(f"linux: tcpdump was too slow for {dropped} of {received} packets")
         if captured == received:
             return
-        # Received are, too, those that came before there was a filter, which nobody will read.
+        # The received packets include those that arrived before the filter was set and are never read.
         idle_looks = 0 if captured > before else idle_looks + 1
         before = captured
         time.sleep(LOOK_S)

@@ -1,4 +1,4 @@
-"""Does CATNIP help a modern stack? Files over a slow line, by this machine's kernel and by the simulator."""
+"""Benefit of CATNIP for a modern stack: files over a slow line, by this kernel and by the simulator."""
 
 import json
 import os
@@ -30,7 +30,7 @@ measured = Quantities()
 MODEL, REAL = "linux-stack-model", "linux-stack"
 DROP_TAIL, LAST, SPM = "DropTail", "last packets", "SPM"
 MARKS = {DROP_TAIL: "none", LAST: "last-only", SPM: "spm"}
-"""What the agent is told; with all but the first the router is CATNIP-Good."""
+"""Marks of the agent by system; with all but the first the router is CATNIP-Good."""
 SYSTEMS = tuple(MARKS)
 MODEL_MARKS = {
     DROP_TAIL: "none",
@@ -47,30 +47,30 @@ STATISTICS: Mapping[str, Callable[[Floats], float]] = {
 MODEL_SEEDS = 40
 FOR_S, QUICK_FOR_S = 40.0, 12.0
 SETTLED_S, UNTIL_S = 4.0, 5.0
-"""Fetches count that begin so long after the start, and so long before the end."""
+"""Margins after the start and before the end within which fetches that begin are not counted, s."""
 SIDE_BY_SIDE = 14
 LINE = "line"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What end systems and the line are like."""
+    """Configuration of end systems and line."""
 
     control: str = "cubic"
     window: int = 10
-    """The initial one, segments."""
+    """Initial window, segments."""
     rack: bool = True
     queue: int = 10
     half: bool = False
-    """Only one of the two servers marks."""
+    """True if only one of the two servers marks."""
 
     def host(self, system: str, is_other: bool) -> str:
-        """What host.sh is told of a server."""
+        """Returns the arguments of host.sh for a server."""
         marks = "none" if is_other and self.half else MARKS[system]
         return f"{self.control} {self.window} {int(self.rack)} {marks}"
 
     def changes(self, system: str) -> list[tuple[str, str]]:
-        """What the simulator is told."""
+        """Returns the changed keys of the simulated scenario."""
         marks = MODEL_MARKS[system]
         made = [
             ("tcp.control", {"cubic": "linux-cubic"}.get(self.control, self.control)),
@@ -86,7 +86,7 @@ class Cell:
 
     @property
     def can_be_simulated(self) -> bool:
-        """The simulator's BBR needs RACK."""
+        """True if the simulator has the configuration: its BBR needs RACK."""
         return self.rack or self.control != "bbr"
 
 
@@ -104,13 +104,13 @@ CONTROLS = {"cubic": "CUBIC", "bbr": "BBR"}
 
 
 def cell(control: str, name: str) -> Cell:
-    """One thing changed."""
+    """Returns the default configuration with one change."""
     return ONE_AT_A_TIME[name](Cell(control))
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a cell and a system with one seed: times by the server, what the line dropped."""
+    """Result of a cell and a system with one seed: fetch times by server, and drops of the line."""
 
     waited_s: Mapping[str, Floats]
     loss: PortLoss
@@ -118,26 +118,26 @@ class Run:
     is_red: bool = False
 
     def of(self, group: str) -> Floats:
-        """Fetch times; unfinished ones count as long as they had lasted."""
+        """Returns the fetch times; an unfinished fetch counts with its duration so far."""
         return np.concatenate(list(self.waited_s.values())) if group == ALL else self.waited_s[group]
 
 
 Measured = Mapping[tuple[str, str, str], list[Run]]
-"""By controller, cell and system: a run for each seed."""
+"""Run of each seed, by controller, cell and system."""
 
 
 def cells() -> list[tuple[str, str]]:
-    """By controller and name."""
+    """Returns all cells by controller and name."""
     return [(control, name) for control in CONTROLS for name in ONE_AT_A_TIME]
 
 
 def real(runs: Runs) -> Measured:
-    """All cells by the kernel; what is compared runs at the same time."""
+    """Returns all cells measured with the kernel; systems that are compared run at the same time."""
     return runs.kept("stack", lambda: _real(runs))
 
 
 def model(runs: Runs) -> Measured:
-    """All cells by the simulator."""
+    """Returns all cells run by the simulator."""
     return runs.kept("stack model", lambda: _model(runs))
 
 
@@ -149,7 +149,7 @@ def _of(runs: Runs, control: str, name: str, system: str, by: str) -> list[Run]:
 
 @measured
 def red_runs(runs: Runs) -> str:
-    """LIN-S1: runs whose certificate is red in all tries."""
+    """LIN-S1: number of runs whose certificate is red in all tries."""
     made = [run for of in real(runs).values() for run in of]
     runs.sample = len(made)
     return str(sum(run.is_red for run in made))
@@ -157,7 +157,7 @@ def red_runs(runs: Runs) -> str:
 
 @measured
 def failed_fetches(runs: Runs) -> str:
-    """LIN-S1: fetches that ended with an error, or not with the whole file."""
+    """LIN-S1: number of fetches that ended with an error or without the complete file."""
     return str(sum(run.errors for of in real(runs).values() for run in of))
 
 
@@ -171,7 +171,7 @@ def fetch_s(
     by: str = KERNEL,
     group: str = ALL,
 ) -> Interval:
-    """A statistic of fetch times, s: the mean of runs, a quantile of all of them together."""
+    """Statistic of fetch times, s: mean of runs, or a quantile of the pooled times of all runs."""
     made = _of(runs, control, cell, system, by)
     if not made:
         return NOTHING
@@ -190,7 +190,7 @@ def change_pct(
     by: str = KERNEL,
     group: str = ALL,
 ) -> Interval:
-    """By how much a statistic of fetch times differs from that over DropTail, in pairs of runs, percent."""
+    """Change of a statistic of fetch times relative to DropTail, in pairs of runs, percent."""
     ours, theirs = (_of(runs, control, cell, one, by) for one in (system, DROP_TAIL))
     if not ours:
         return NOTHING
@@ -204,7 +204,7 @@ def change_pct(
 
 @measured
 def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
-    """Of all cells and marks, those in which the simulator's change lies within the interval measured."""
+    """Share of cells and marks in which the simulator's change agrees with the measured interval, percent."""
     inside = []
     for control, name in cells():
         if not cell(control, name).can_be_simulated:
@@ -221,7 +221,7 @@ def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
 
 @measured
 def loss_pct(runs: Runs, control: str, cell: str, system: str, packets: str, by: str = KERNEL) -> Interval:
-    """Packets that the line drops: `all`, `high` or `low` ones of those that come."""
+    """Share of `all`, `high` or `low` arriving packets dropped by the line, percent."""
     which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
     made = _of(runs, control, cell, system, by)
     values = [100 * float(getattr(run.loss, which)[0]) for run in made]
@@ -249,7 +249,7 @@ def _real(runs: Runs) -> Measured:
 
 
 def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
-    """One run; if it was too late it is run again."""
+    """Emulates one run; repeats a run that was late."""
     one = cell(control, name)
     queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
     told = {
@@ -281,7 +281,7 @@ def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> R
 
 
 def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
-    """What the readers have printed, and what the line has dropped."""
+    """Reads the readers' output into a run, with the drops of the line."""
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     counted = [line for line in lines if SETTLED_S <= line["start_s"] < for_s - UNTIL_S]
     waited = {
@@ -295,7 +295,7 @@ def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
 
 
 def files() -> list[int]:
-    """Bytes of each file."""
+    """Returns the size of each file, bytes."""
     return [int(row["bytes"]) for row in reference.rows("linux_files.csv")]
 
 

@@ -1,7 +1,7 @@
-"""The windows of the agent's controllers in this kernel, beside the simulator's on the same path (CWV-S5).
+"""Windows of the agent's controllers in this kernel and of the simulator on the same path (CWV-S5).
 
-A server answers with documents of the same size, each after a silence, over one connection and one link, on
-which packets are lost by their numbers.
+A server sends documents of the same size, each after an idle period, over one connection and one link. The
+link loses packets given by their numbers.
 """
 
 import json
@@ -31,10 +31,10 @@ RATE, DELAY_MS, QUEUE = "20Mbit", 20, "drop-tail:2000"
 SEGMENT, PORT = 1448, 8081
 BURSTS, BURST_BYTES, SILENCE_S = 4, 200_000, 2.0
 SCRIPTS = {"none": "none", "one": "packets:90", "two": "packets:60,150"}
-"""What is lost of what the server sends."""
+"""Losses among the packets of the server."""
 NEW_CWV = {"control": "reno", "validation": "newcwv"}
 SIDE_BY_SIDE, TRIES = 3, 6
-"""Links of a second, of which a machine is soon too busy for one."""
+"""Number of concurrent links, and of tries for a link that is late on a busy machine."""
 SERVER = """
 import json, socket, struct, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -68,14 +68,14 @@ with socket.create_server(("", 8081)) as server:
 
 @measured
 def window_ratio(runs: Runs, lost: str, nth: int) -> float:
-    """cwnd of newCWV at the end of the nth burst, from 1: the kernel's over the simulator's."""
+    """cwnd of newCWV at the end of the nth burst, counted from 1: the kernel's over the simulator's."""
     kernel, ours = _of(runs)[lost]
     return kernel[nth - 1] / ours[nth - 1]
 
 
 @measured
 def kept_share(runs: Runs, lost: str) -> float:
-    """What two seconds of silence leave of newCWV's window in the kernel, with default settings, at least."""
+    """Least share of newCWV's window left in the kernel after an idle period of 2 s, by default settings."""
     return runs.kept("kept windows", lambda: _kept(runs))[lost]
 
 
@@ -88,11 +88,11 @@ def burst(
     capture: Path | None = None,
     **link_options: str | int | bool,
 ) -> list[list[int]]:
-    """cwnd before and after each of some responses, as the kernel has it, and at the end.
+    """Returns the kernel's cwnd before and after each of some responses, and at the end.
 
-    What was measured over a link that has not kept its promises, as on a busy machine, is measured once more.
+    A measurement over a link with a red certificate, as on a busy machine, is repeated.
     """
-    # A transfer has so few packets that one decides; to be late by less than half of a round trip is fine.
+    # A transfer has so few packets that one late packet decides; a delay below half a round trip is harmless.
     tolerance = {"tolerance": f"{3 * DELAY_MS // 4}ms"}
     options = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, **tolerance, **link_options}
     for _ in range(TRIES):
@@ -104,7 +104,7 @@ def burst(
 
 
 def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: str = "none") -> Any:
-    """The events of a simulated server on the same path; all sizes are the same."""
+    """Returns the events of a simulated server on the same path; all sizes are the same."""
     [size] = set(sizes)
     near = {"rate": "10Gbit", "delay": "0ms", "queue": "drop-tail:10000"}
     far = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, "there": {"loss": loss}}
@@ -140,7 +140,7 @@ def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: st
 
 
 def ends(events: Any, count: int) -> list[float]:
-    """cwnd in segments at the end of each burst: at the last ACK before a silence."""
+    """Returns cwnd in segments at the end of each burst: at the last ACK before an idle period."""
     acks = events[events["kind"] == "ack"]
     times, windows = acks["time_s"].to_numpy(), acks["cwnd_bytes"].to_numpy() / SEGMENT
     last = np.append(np.flatnonzero(np.diff(times) > SILENCE_S / 4), len(times) - 1)
@@ -149,7 +149,7 @@ def ends(events: Any, count: int) -> list[float]:
 
 
 def _of(runs: Runs) -> dict[str, tuple[list[float], list[float]]]:
-    """The kernel's windows at the ends of bursts and ours, by what is lost."""
+    """Returns the windows of the kernel and the simulator at the ends of bursts, by loss."""
     return runs.kept(
         "windows",
         lambda: {
@@ -187,7 +187,7 @@ def _behind(
 ) -> list[list[int]]:
     link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
     agent = str(program(AGENT))
-    # Those of another agent would not know what is told here.
+    # Controllers registered by another agent do not receive the context set here.
     whose = ["--controllers", "all"] if tells else []
     start = [agent, "start", "--device", device(link), "--mark", "none", *whose]
     started = link.run(start, capture_output=True, text=True, timeout=60)

@@ -1,7 +1,7 @@
 """Linux as an oracle: this machine's kernel and the simulated profile linux-6 on the same links.
 
-A real sender and a real receiver stand at the ends of an emulated link, a simulated pair at those of a
-simulated one. Both links lose, delay and mark the same packets, which a case names one by one.
+A real sender and receiver use an emulated link, a simulated pair uses a simulated one. Both links lose, delay
+and mark the same packets, which a case lists by number.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ LIVE = tuple(MEASURED)
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Cases and long transfers, made on demand; `seeds` is the number of long transfers."""
+    """Returns the cases and long transfers, made on demand; `seeds` is the number of long transfers."""
     return Runs(quick, seeds, first_seed, progress)
 
 
 def seeds(runs: Runs) -> Sequence[int]:
-    """Those of the long transfers."""
+    """Returns the seeds of the long transfers."""
     return runs.seeds

@@ -1,4 +1,4 @@
-"""How far the kernel and the simulator do the same."""
+"""Agreement of the kernel and the simulator."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -14,31 +14,31 @@ from catnip.report.model import Table
 measured = Quantities()
 
 CLOSE, TICK_S = 0.05, 0.004
-"""Completion within this share of the kernel's time, or a tick of its timers."""
+"""Tolerance of the completion time: a share of the kernel's time, or a tick of its timers."""
 
 
 def same_set(pair: Pair) -> bool:
-    """The same segments were sent again, each as often."""
+    """Returns true if the same segments were retransmitted, each as often."""
     return sorted(pair.kernel.retransmitted) == sorted(pair.ours.retransmitted)
 
 
 def same_order(pair: Pair) -> bool:
-    """In the same order, too."""
+    """Returns true if the same segments were retransmitted in the same order."""
     return pair.kernel.retransmitted == pair.ours.retransmitted
 
 
 def same_timeouts(pair: Pair) -> bool:
-    """As many timeouts."""
+    """Returns true if the numbers of timeouts are equal."""
     return pair.kernel.timeouts == pair.ours.timeouts
 
 
 def same_probes(pair: Pair) -> bool:
-    """As many tail loss probes."""
+    """Returns true if the numbers of tail loss probes are equal."""
     return pair.kernel.probes == pair.ours.probes
 
 
 def same_time(pair: Pair) -> bool:
-    """The last ACK came as soon."""
+    """Returns true if the last ACKs arrived at about the same time."""
     off = abs(pair.ours.done_s - pair.kernel.done_s)
     return off <= max(CLOSE * pair.kernel.done_s, TICK_S)
 
@@ -56,13 +56,13 @@ LIKENESSES: dict[str, Callable[[Pair], bool]] = {
 
 @measured
 def cases(runs: Runs, control: str) -> float:
-    """LNX-E1: cases that were compared."""
+    """LNX-E1: number of compared cases."""
     return float(len(_of(runs, control)))
 
 
 @measured
 def alike_pct(runs: Runs, control: str, likeness: str) -> float:
-    """LNX-E1: the share of cases in which the kernel and the simulator do the same."""
+    """LNX-E1: share of cases in which the kernel and the simulator agree, percent."""
     pairs = _of(runs, control)
     runs.sample = len(pairs)
     return 100 * sum(LIKENESSES[likeness](pair) for pair in pairs) / len(pairs)
@@ -70,7 +70,7 @@ def alike_pct(runs: Runs, control: str, likeness: str) -> float:
 
 @measured
 def window_ratio(runs: Runs, control: str) -> Interval:
-    """LNX-E2: mean cwnd under random loss, the simulator's over the kernel's."""
+    """LNX-E2: mean cwnd of the simulator under random loss over that of the kernel."""
     kernel, ours = runs.windows[control]
     runs.sample = len(kernel)
     return stats.ratio(ours, kernel)
@@ -94,13 +94,13 @@ def flow_ratio(runs: Runs, delay_ms: float, link: str, what: str) -> Interval:
 
 @measured
 def red_certificates(runs: Runs) -> str:
-    """LNX-S1: links that did not do what was asked of them, in three tries."""
+    """LNX-S1: number of links whose certificate is red in three tries."""
     _ = runs.pairs, runs.windows, runs.flows
     return str(runs.red)
 
 
 def headline(runs: Runs) -> str:
-    """The main result in two sentences."""
+    """Returns the main result in two sentences."""
     pairs = runs.pairs
     alike = {name: sum(likeness(pair) for pair in pairs) for name, likeness in LIKENESSES.items()}
     ratios = {control: window_ratio(runs, control) for control in CONTROLS}
@@ -114,7 +114,7 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """By kind of case, by path, and every case that differs."""
+    """Returns the tables by kind of case and path, of BBR, and of every case that differs."""
     by_kind = {
         words: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, words in KINDS.items()
     }

@@ -1,4 +1,4 @@
-"""Which packets are lost, come late or are marked: the same ones for the kernel and for the simulator."""
+"""Packets that are lost, late or marked, the same ones for the kernel and the simulator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ import numpy as np
 
 SEGMENTS, SEGMENT_BYTES = 100, 1448
 RATE, QUEUE = "10Mbit", "drop-tail:200"
-"""Room for more than a transfer: nothing is lost but what a case names."""
+"""Buffer space for more than a transfer: the link loses only the packets of a case."""
 DELAYS_MS = (10, 50, 100)
-"""One way: round trips of 20, 100 and 200 ms."""
+"""One-way delays for round trips of 20, 100 and 200 ms."""
 CONTROLS: Mapping[str, str] = {"cubic": "linux-cubic", "reno": "reno"}
-"""The kernel's name of a controller, and ours."""
+"""Name of each controller in the simulator, by its name in the kernel."""
 KINDS = {
     "one": "one segment lost",
     "head": "the first segments lost",
@@ -28,7 +28,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Case:
-    """What happens to a transfer. Packets with data, and ACKs, are numbered from 1 as they leave."""
+    """Events of a transfer. Data packets and ACKs are numbered from 1 in the order of their departure."""
 
     kind: str
     delay_ms: int
@@ -36,12 +36,12 @@ class Case:
     lost: Sequence[int] = ()
     acks: Sequence[int] = ()
     late: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """By milliseconds."""
+    """Late packets by delay in milliseconds."""
     marked: Sequence[int] = ()
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """Name of the case in tables."""
         what = [f"lost {_list(self.lost)}"] if self.lost else []
         what += [f"ACKs {_list(self.acks)} lost"] if self.acks else []
         what += [f"{_list(which)} late by {by} ms" for by, which in self.late.items()]
@@ -49,7 +49,10 @@ class Case:
         return f"{self.control}, {2 * self.delay_ms} ms, {', '.join(what)}"
 
     def ways(self, before_data: int, before_acks: int) -> dict[str, dict[str, str]]:
-        """Keys of the link for both ways; so many packets come before the first segment and the first ACK."""
+        """Returns keys of the link for both directions.
+
+        `before_data` and `before_acks` packets precede the first segment and the first ACK.
+        """
         data = {}
         losses = [_stage("packets", self.lost, before_data), _stage("marks", self.marked, before_data)]
         if said := " | ".join(filter(None, losses)):
@@ -62,7 +65,7 @@ class Case:
 
 
 def scripted(quick: bool) -> list[Case]:
-    """All cases: with `quick`, every eleventh."""
+    """Returns all cases, or every eleventh with `quick`."""
     cases = [
         Case(kind, delay_ms, control, **what)
         for delay_ms in DELAYS_MS
@@ -92,7 +95,7 @@ def _scripts(delay_ms: int, control: str) -> Iterator[tuple[str, dict[str, Any]]
                 "random",
                 {"lost": sorted(rng.choice(np.arange(1, last + 1), count, replace=False).tolist())},
             )
-    # Packet 11 probes the first window, 31 the second, 101 the tail; 12 and 102 come after a timeout.
+    # Packet 11 probes the first window, 31 the second, 101 the tail; 12 and 102 are sent after a timeout.
     for first, end in ((1, 11), (1, 12), (11, 31), (95, 101), (100, 101), (100, 102)):
         yield "timeout", {"lost": list(range(first, end + 1))}
     for first, count in ((1, 1), (3, 2), (8, 4), (18, 10), (42, 10)):

@@ -1,4 +1,4 @@
-"""Sequences of segments of the kernel and of the simulator over each other."""
+"""Overlaid segment sequences of the kernel and the simulator."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,7 @@ from catnip.papers.linux_tcp.runs import Pair, Runs
 from catnip.report.model import Figure
 
 SHOWN = (("head", "cubic", 10), ("burst", "reno", 50), ("tail", "cubic", 50), ("acks", "reno", 100))
-"""Kind, controller and delay of what is drawn: the first case of each."""
+"""Kind, controller and delay of the drawn cases; the first match of each is drawn."""
 
 
 def sequences(runs: Runs) -> Figure:

@@ -1,4 +1,4 @@
-"""Long transfers with BBR: how much of a link a sender uses, and what it keeps in the queue."""
+"""Long transfers with BBR: goodput and queueing delay of a sender."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ Floats = NDArray[np.float64]
 
 FLOW_S = 30.0
 PATHS_MS = (10, 50, 100)
-"""One way."""
+"""One-way delays."""
 LINKS: Mapping[str, tuple[str, str]] = {
     "deep buffer": ("drop-tail:200", ""),
     "20 packets of buffer": ("drop-tail:20", ""),
     "1 % random loss": ("drop-tail:200", "bernoulli:1%"),
 }
-"""Queue, and loss behind it."""
+"""Queue, and loss behind the queue."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A path and its link."""
+    """Path and its link."""
 
     delay_ms: int
     link: str
 
     @property
     def queue(self) -> str:
-        """Where packets wait."""
+        """Queue of the link."""
         return LINKS[self.link][0]
 
     @property
@@ -45,7 +45,7 @@ SETTINGS = [Setting(delay_ms, link) for link in LINKS for delay_ms in PATHS_MS]
 
 @dataclass(frozen=True)
 class Flow:
-    """What came of a transfer."""
+    """Results of a transfer."""
 
     goodput_kbps: float
     queue_ms: float
@@ -53,9 +53,9 @@ class Flow:
 
 
 def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) -> Flow:
-    """From segments that left, each with its first byte, and from ACKs, each with the next byte.
+    """Computes the results from sent segments, each with its first byte, and ACKs, each with the next byte.
 
-    An ACK measures the round trip of the segment before it, if that was sent once (Karn's rule).
+    An ACK measures the round trip of the segment before it, if that segment was sent once (Karn's rule).
     """
     bytes_, at, times = np.unique(firsts, return_index=True, return_counts=True)
     is_new = np.concatenate([[True], followings[1:] > np.maximum.accumulate(followings)[:-1]])
@@ -69,14 +69,14 @@ def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) ->
 
 
 def from_kernel(said: Mapping[str, Any]) -> Flow:
-    """Of what a sender has said, see `sender`."""
+    """Computes the results of a transfer from the output of `sender`."""
     sent, acks = np.array(said["segments"], float), np.array(said["acks"], float)
     acks = acks[acks[:, 0] <= FLOW_S]
     return flow(sent[:, 0], sent[:, 1], acks[:, 0], acks[:, 1])
 
 
 def from_events(events: pd.DataFrame) -> list[Flow]:
-    """Of simulated transfers, by seed: the table events, of which those of the sender count."""
+    """Computes the results of simulated transfers, by seed, from the sender's rows of the table events."""
     made = []
     for _, here in events[events["end"] == "server"].groupby("seed"):
         sent, acks = (here[here["kind"] == kind] for kind in ("send", "ack"))

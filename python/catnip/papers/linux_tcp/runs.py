@@ -24,32 +24,32 @@ from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, 
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
-"""Few where the link is full: who watches it must keep up with each packet."""
+"""Numbers of concurrent links; few where the link is full, as the capture must keep up with each packet."""
 TRIES = 3
 RED = 3
 LONG, QUICK_LONG, FLOWS = 60, 4, 12
 LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
-"""Sixty transfers of a minute: an hour of each controller."""
+"""Long transfers under random loss: sixty of a minute are an hour of each controller."""
 SETTLED_S = 10.0
-"""Of a long transfer, before it is looked at: slow start is over."""
+"""Initial part of a long transfer that is not evaluated, s: slow start is over afterwards."""
 POLLED_S, LONG_POLLED_S = 0.004, 0.05
 LONGEST_S = 120
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a sender did: when which segment left, numbered from 1, and what came of it."""
+    """Segments that a sender sent, with their times and numbers from 1, and the results."""
 
     times_s: Sequence[float]
     segments: Sequence[int]
     timeouts: int
     probes: int
     done_s: float
-    """From the first segment to the last ACK."""
+    """Time from the first segment to the last ACK."""
 
     @cached_property
     def is_again(self) -> list[bool]:
-        """Of each segment that left, whether it had left before."""
+        """True for each transmission that repeats a segment."""
         seen: set[int] = set()
         again = []
         for segment in self.segments:
@@ -59,13 +59,13 @@ class Transfer:
 
     @property
     def retransmitted(self) -> list[int]:
-        """Segments that had left before, in order."""
+        """Retransmitted segments, in order."""
         return list(compress(self.segments, self.is_again))
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A case, as the kernel and as the simulator went through it."""
+    """Transfers of a case by the kernel and by the simulator."""
 
     case: Case
     kernel: Transfer
@@ -73,7 +73,7 @@ class Pair:
 
 
 class Runs:
-    """Makes them on demand, each once."""
+    """Transfers, made on demand, each once."""
 
     sample = 1
 
@@ -81,13 +81,13 @@ class Runs:
         self.progress = progress
         self.cases = scripted(quick)
         self.red = 0
-        """Emulated links whose certificate was red, in as many tries as there are."""
+        """Number of emulated links whose certificate was red in all tries."""
         count = seed_count or (QUICK_LONG if quick else LONG)
         self.seeds = list(range(first_seed, first_seed + count))
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All scripted cases."""
+        """Pairs of transfers of all scripted cases."""
         if missing := cannot_control():
             raise InputError(f"linux-tcp: {missing}")
         cases = self.cases
@@ -99,7 +99,7 @@ class Runs:
 
     @cached_property
     def windows(self) -> Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Mean cwnd of each long transfer in segments, by controller: the kernel's and ours."""
+        """Mean cwnd of each long transfer in segments, by controller: the kernel's and the simulator's."""
         if missing := cannot_control():
             raise InputError(f"linux-tcp: {missing}")
         made = {}
@@ -112,7 +112,7 @@ class Runs:
 
     @cached_property
     def flows(self) -> Mapping[Setting, tuple[list[Flow], list[Flow]]]:
-        """Long transfers with BBR, by setting and seed: the kernel's and ours."""
+        """Long transfers with BBR, by setting and seed: the kernel's and the simulator's."""
         if missing := cannot_control():
             raise InputError(f"linux-tcp: {missing}")
         count = min(FLOWS, len(self.seeds))
@@ -133,7 +133,7 @@ class Runs:
         return from_kernel(self._measured(options, [f"{FLOW_S}s", "bbr", "0", str(LONG_POLLED_S)]))
 
     def _by_kernel(self, case: Case) -> Transfer:
-        # SYN and ACK, and the SYN with ACK, come before the data and its ACKs.
+        # SYN and ACK precede the data, the SYN-ACK precedes the ACKs of the data.
         ways = case.ways(before_data=2, before_acks=1)
         said = self._measured(
             {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(ways),
@@ -164,7 +164,10 @@ class Runs:
 
 
 def simulated(case: Case) -> Transfer:
-    """A case over a simulated link. The sender opens; the ACK of the handshake goes with its data."""
+    """Simulates a case.
+
+    The sender opens the connection; the ACK of its handshake travels with the data.
+    """
     ways = case.ways(before_data=1, before_acks=1)
     tcp = {"control": CONTROLS[case.control], "ecn": "classic" if case.marked else "none"}
     scenario = _scenario(case.delay_ms, ways, tcp, {"packets": SEGMENTS})
@@ -194,7 +197,7 @@ def _long_simulated(control: str, seeds: Sequence[int]) -> NDArray[np.float64]:
 
 def _flows(setting: Setting, seeds: Sequence[int]) -> list[Flow]:
     ways = {"data": setting.loss, "acks": {}}
-    # Without loss nothing but the start tells runs apart.
+    # Without loss, runs differ only in their start.
     begin = {"bytes": "endless", "start": "uniform:minimum=0s,maximum=20ms"}
     scenario = _scenario(setting.delay_ms, ways, {"control": "bbr"}, begin)
     scenario["duration"] = f"{FLOW_S:g}s"
@@ -219,7 +222,7 @@ def _scenario(
 
 
 def _options(ways: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Of `catnip link`, whose inside sends."""
+    """Returns the options of `catnip link`, behind which the sender runs."""
     return {
         way: ",".join(f"{key.replace('_', '-')}={value}" for key, value in said.items())
         for way, said in (("up", ways["data"]), ("down", ways["acks"]))
@@ -230,7 +233,7 @@ def _options(ways: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 def _behind_a_link(
     options: Mapping[str, str], arguments: Sequence[str]
 ) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """The certificate of a link, and what the sender behind it has said; a receiver stands before it."""
+    """Runs a sender behind a link and a receiver before it; returns certificate and sender's output."""
     with socket.create_server(("0.0.0.0", 0)) as server, api.link(**options) as link:
         receiver = threading.Thread(target=_receive, args=(server,), daemon=True)
         receiver.start()
@@ -248,7 +251,7 @@ def _receive(server: socket.socket) -> None:
     try:
         connection, _ = server.accept()
     except OSError:
-        # The sender never came, and says why.
+        # The sender never connected and reports the reason.
         return
     with connection:
         connection.settimeout(sender.PATIENCE_S)

@@ -1,8 +1,9 @@
-"""The sender behind the link, a program of its own: sends so many bytes and says what left, and when.
+"""Sender behind the link, a program of its own: sends so many bytes and reports the times of its segments.
 
-It prints one object: `segments`, [seconds, first byte] of each that left with data or a FIN, from the first
-one on; `acks`, [seconds, next byte] of each that came; `counters` of this namespace's TCP; `cwnd`, [seconds,
-segments] now and then; and `done_s`, when the last byte was acknowledged, or something was for the last time.
+The program prints one object: `segments`, [seconds, first byte] of each sent segment with data or a FIN,
+counted from the first; `acks`, [seconds, next byte] of each received ACK; `counters` of this namespace's TCP;
+`cwnd`, [seconds, segments] at intervals; and `done_s`, the time of the ACK of the last byte, or of the last
+ACK.
 """
 
 import json
@@ -20,10 +21,10 @@ PATIENCE_S = 90.0
 
 
 def main(address: str, port: str, size: str, control: str, marks: str, polled_s: str) -> None:
-    """Sends `size` bytes, or for as many seconds if it ends in s."""
-    # The first line names the columns; there is no route but that over the link.
+    """Sends `size` bytes, or sends for `size` seconds if it ends in s."""
+    # The first line names the columns; the only route is that over the link.
     device = Path("/proc/net/route").read_text().splitlines()[1].split()[0]
-    # Each segment is a packet of its own, as it is in the simulator.
+    # Each segment is a packet of its own, as in the simulator.
     subprocess.run(["ip", "link", "set", "dev", device, "gso_max_segs", "1"], check=True)
     Path("/proc/sys/net/ipv4/tcp_ecn").write_text(marks)
     capture = Capture(device, int(port))
@@ -39,7 +40,7 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
         else:
             connection.sendall(bytes(int(size)))
             connection.shutdown(socket.SHUT_WR)
-            # The receiver closes once it has everything.
+            # The receiver closes once it has received everything.
             connection.recv(1)
         cwnd.stop()
     segments, acks = capture.stop()
@@ -58,7 +59,7 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
 
 
 class Capture:
-    """Sees what leaves and what comes, by the kernel's clock."""
+    """Capture of sent segments and received ACKs, by the kernel's clock."""
 
     def __init__(self, device: str, port: int) -> None:
         self._port = port
@@ -75,7 +76,7 @@ class Capture:
         self._thread.start()
 
     def stop(self) -> tuple[list[tuple[float, int]], list[tuple[float, int]]]:
-        """Segments and ACKs."""
+        """Stops the capture and returns segments and ACKs."""
         time.sleep(0.05)
         self._stopped = True
         self._thread.join()
@@ -107,7 +108,7 @@ class Capture:
 
 
 class Polled:
-    """Asks the kernel for a connection's congestion window now and then."""
+    """Periodic record of a connection's congestion window."""
 
     def __init__(self, connection: socket.socket, every_s: float) -> None:
         self.seen: list[tuple[float, int]] = []
@@ -117,7 +118,7 @@ class Polled:
         self._thread.start()
 
     def stop(self) -> None:
-        """No more."""
+        """Stops the record."""
         self._ended.set()
         self._thread.join()
 
@@ -129,7 +130,7 @@ class Polled:
 
 
 def counters() -> dict[str, int]:
-    """Of this namespace."""
+    """Returns the TCP counters of this network namespace."""
     lines = Path("/proc/net/netstat").read_text().splitlines()
     counted = zip(lines[::2], lines[1::2], strict=True)
     return {

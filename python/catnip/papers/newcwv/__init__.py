@@ -1,7 +1,7 @@
 """newCWV and pacing for HTTP (Hossain and Fairhurst, 2023): CWV-S1 to CWV-E13.
 
-What the paper does not ask is CWV-E14, other answers to silence behind today's queues, and CWV-E15, bursts
-that are both remembered and marked.
+Two experiments go beyond the paper: CWV-E14, other responses to idle periods behind today's queues, and
+CWV-E15, newCWV combined with marks.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ LIVE = tuple(real.measured)
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Runs of the dumbbell, made on demand."""
+    """Returns the runs of the dumbbell, made on demand."""
     return Runs(quick, seeds, first_seed, progress)
 
 
 def seeds(runs: Runs) -> Sequence[int]:
-    """The seeds of the hours of HTTP."""
+    """Returns the seeds of the hours of HTTP."""
     return runs.seeds(SHARED)

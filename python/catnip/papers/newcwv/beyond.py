@@ -1,4 +1,4 @@
-"""CWV-E14 and E15, beyond the paper: other answers to silence behind today's queues, and marks."""
+"""CWV-E14 and E15, beyond the paper: other responses to idle periods behind today's queues, and marks."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def marks_over_memory_points(runs: Runs, burst_kb: float, than: str) -> Interval
 
 @measured
 def marks_and_memory_points(runs: Runs, burst_kb: float) -> Interval:
-    """CWV-E15: the gain of both less the sum of the gains of either, points."""
+    """CWV-E15: gain of newCWV with marks less the sum of the gains of marks and of newCWV alone, points."""
     both, marks, memory = (
         per_seed(runs, host, "CATNIP-Good", burst_kb)
         for host in ("newCWV, marked", "NewReno, marked", "newCWV")
@@ -56,7 +56,7 @@ def marks_and_memory_points(runs: Runs, burst_kb: float) -> Interval:
 
 @measured
 def mean_time_s(runs: Runs, host: str, queue: str, burst_kb: float) -> Interval:
-    """Of bursts above a size after more than a second."""
+    """Mean time of bursts above a size after more than a second."""
     rows = runs.bursts(BEYOND, variant(host, queue))
     chosen = (rows["bytes"] > 1000 * burst_kb) & (rows["idle_s"] > IDLE_S)
     times = [rows["time_s"][chosen & (rows["seed"] == seed)].mean() for seed in runs.seeds(BEYOND)]
@@ -65,7 +65,7 @@ def mean_time_s(runs: Runs, host: str, queue: str, burst_kb: float) -> Interval:
 
 @measured
 def ftp_behind_mbps(runs: Runs, host: str, queue: str) -> Interval:
-    """What the file transfer gets."""
+    """Throughput of the file transfer."""
     known = runs.variants(BEYOND)
     rows = measures.select(runs.tables(BEYOND)["ports"], known.index(variant(host, queue)))
     here = {key: column[rows["port"] == "sink"] for key, column in rows.items()}
@@ -73,12 +73,12 @@ def ftp_behind_mbps(runs: Runs, host: str, queue: str) -> Interval:
 
 
 def per_seed(runs: Runs, host: str, queue: str, burst_kb: float) -> Floats:
-    """The mean gain over NewReno behind drop tail in each run, percent."""
+    """Returns the mean gain over NewReno behind drop tail in each run, percent."""
     pairs = runs.pairs(BEYOND, variant(host, queue), variant(*REFERENCE)).within(1000 * burst_kb, IDLE_S)
     seed, gains = pairs.reference["seed"], pairs.gain_pct
     return np.array([gains[seed == one].mean() for one in runs.seeds(BEYOND)])
 
 
 def variant(host: str, queue: str) -> str:
-    """Its name in the scenario."""
+    """Returns the name of a host behind a queue in the scenario."""
     return f"{host} / queue={QUEUES[queue]}"

@@ -52,14 +52,13 @@ LOOKS = {
     "pipeACK": 6,
     "in flight": 6,
 }
-"""By the sender's algorithm, the same in all figures; none is twice in a figure."""
+"""Styles by the sender's algorithm in all figures; no style is used twice in a figure."""
 
 
 def burstiness(runs: Runs) -> Figure:
-    """Figure 1."""
+    """Figure 1: bursts of one connection."""
     rows = runs.events(FREE, NEW_RENO)
     server = single.of_server(rows)
-    # The connection with the most segments of those that live for a minute or less.
     best = _a_bursty_connection(server)
     sends = (server["kind"] == "send") & (server["connection"] == best)
     start_s = server["time_s"][sends].min()
@@ -72,7 +71,7 @@ def burstiness(runs: Runs) -> Figure:
 
 
 def versions(runs: Runs) -> Figure:
-    """Figure 2."""
+    """Figure 2: windows of four versions of TCP."""
     tracks = []
     for name in ("Tahoe", "Reno", "NewReno", "SACK"):
         rows = single.of_server(runs.events("newcwv-versions", name))
@@ -88,7 +87,7 @@ def versions(runs: Runs) -> Figure:
 
 
 def idle(runs: Runs) -> Figure:
-    """Figure 3."""
+    """Figure 3: window after an idle period, by algorithm."""
     tracks = []
     names = {"restart": "RFC 5681", "linux": "Linux", "cwv": "CWV", "newcwv": "newCWV"}
     for rule, name in names.items():
@@ -104,7 +103,7 @@ def idle(runs: Runs) -> Figure:
 
 
 def limited(runs: Runs) -> Figure:
-    """Figure 4."""
+    """Figure 4: window of an application-limited sender."""
     tracks = []
     names = {"standard": "standard", "newcwv": "newCWV", "cwv": "CWV"}
     for rule, name in names.items():
@@ -122,7 +121,7 @@ def limited(runs: Runs) -> Figure:
 
 
 def filters(runs: Runs) -> Figure:
-    """Figure 5."""
+    """Figure 5: pipeACK with and without its filter."""
     drawn = []
     for title, name in zip(("(a) each round trip", "(b) the largest of five"), single.FILTERS, strict=True):
         rows = single.of_server(runs.events("newcwv-filter", name))
@@ -139,7 +138,7 @@ def filters(runs: Runs) -> Figure:
 
 
 def uncongested(runs: Runs) -> Figure:
-    """Figure 7."""
+    """Figure 7: gain without congestion."""
     maps = [Map(name, _map(runs, FREE, name)) for name in (NEW_CWV, PACED)]
     caption = (
         "Mean gain in percent. The paper has 37 to 62, 50 on average, about 60 above 80 KB."
@@ -150,7 +149,7 @@ def uncongested(runs: Runs) -> Figure:
 
 
 def congested(runs: Runs) -> Figure:
-    """Figure 8."""
+    """Figure 8: gain over a bottleneck."""
     maps = [Map(name, _map(runs, CONGESTED, name)) for name in (NEW_CWV, PACED)]
     caption = "Mean gain in percent over 2 Mbit/s and 30 KB. The paper has 10 to 35, less for larger bursts."
     svg = heat_maps("Gain over NewReno over a bottleneck, %", maps, SIZES, SILENCES, LABELS)
@@ -158,7 +157,7 @@ def congested(runs: Runs) -> Figure:
 
 
 def losses(runs: Runs) -> Figure:
-    """Figure 9."""
+    """Figure 9: retransmissions."""
     names = {"no cross traffic": CONGESTED, "beside a file transfer": SHARED}
     values = {
         variant: [gains.loss_pct(runs, path, variant) for path in names.values()]
@@ -172,7 +171,7 @@ def losses(runs: Runs) -> Figure:
 
 
 def tables_2_and_3(runs: Runs) -> Figure:
-    """Tables 2 and 3."""
+    """Tables 2 and 3: gain beside a file transfer."""
     maps = [
         Map("Table 2: newCWV", _map(runs, SHARED, NEW_CWV), table_gains(2)),
         Map("Table 3: newCWV, paced", _map(runs, SHARED, PACED), table_gains(3)),
@@ -183,7 +182,7 @@ def tables_2_and_3(runs: Runs) -> Figure:
 
 
 def pacing(runs: Runs) -> Figure:
-    """Figure 10."""
+    """Figure 10: departure times of a burst, paced and not paced."""
     tracks = []
     for rule, name in (("newcwv", NEW_CWV), ("newcwv, paced", PACED)):
         here = single.silence(runs, rule, 5)
@@ -197,7 +196,7 @@ def pacing(runs: Runs) -> Figure:
 
 
 def fairness(runs: Runs) -> Figure:
-    """Figure 11."""
+    """Figure 11: throughput of the file transfer."""
     bins = np.arange(0, 3601, MINUTE_S)
     tracks = []
     for name in (NEW_RENO, NEW_CWV, PACED):
@@ -212,7 +211,7 @@ def fairness(runs: Runs) -> Figure:
 
 
 def behind_queues(runs: Runs) -> Figure:
-    """Beyond the paper: hosts and queues."""
+    """Beyond the paper: gain by host and queue."""
     queues = list(beyond.QUEUES)
     values = {
         host: [beyond.gain_behind_pct(runs, host, queue, 5) for queue in queues] for host in beyond.HOSTS
@@ -227,7 +226,7 @@ def behind_queues(runs: Runs) -> Figure:
 
 
 def marks(runs: Runs) -> Figure:
-    """Beyond the paper: memory and marks."""
+    """Beyond the paper: gain by burst size with newCWV and marks."""
     sizes = (5, 20, 80)
     values = {
         host: [beyond.gain_behind_pct(runs, host, "CATNIP-Good", size) for size in sizes]
@@ -263,7 +262,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """The answer in two sentences."""
+    """Returns the answer in two sentences."""
     free = gains.average_gain_pct(runs, FREE)
     shared, paced = (gains.gain_pct(runs, SHARED, 5, 1, name).mean for name in (NEW_CWV, PACED))
     alone, both = (
@@ -278,7 +277,7 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """All hosts behind all queues, measured beside simulated, and what the runs cost."""
+    """Returns the tables of hosts behind queues, of measured and simulated bursts, and of the cost."""
     return [_behind_queues(runs), real.table(runs), _cost(runs)]
 
 
@@ -306,7 +305,7 @@ def _cost(runs: Runs) -> Table:
 
 
 def _with(prefix: str) -> dict[str, int]:
-    """The looks of tracks that say more than the algorithm's name."""
+    """Returns the styles of tracks whose labels have a prefix before the algorithm's name."""
     return {**LOOKS, **{f"{prefix}{name}": number for name, number in LOOKS.items()}}
 
 
@@ -320,7 +319,7 @@ def _map(runs: Runs, path: str, variant: str) -> Floats:
 
 
 def _of_files(rows: Rows) -> Rows:
-    """ACKs that the file transfer's sender has heard, which has the most."""
+    """Returns the ACKs received by the sender of the file transfer, the connection with the most ACKs."""
     server = single.of_server(rows)
     acks = server["kind"] == "ack"
     numbers, counts = np.unique(server["connection"][acks], return_counts=True)
@@ -329,7 +328,7 @@ def _of_files(rows: Rows) -> Rows:
 
 
 def _a_bursty_connection(server: Rows) -> int:
-    """Of the connections that are over within a minute, the one with the most silences above two seconds."""
+    """Returns the connection with the most idle periods above two seconds among those of at most a minute."""
     sends = server["kind"] == "send"
     order = np.lexsort((server["time_s"][sends], server["connection"][sends]))
     number, time_s = server["connection"][sends][order], server["time_s"][sends][order]

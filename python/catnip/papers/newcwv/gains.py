@@ -21,103 +21,103 @@ ON_THE_WIRE = (SEGMENT + 52) / SEGMENT
 
 @measured
 def gain_pct(runs: Runs, path: str, burst_kb: float, idle_s: float, variant: str = NEW_CWV) -> Interval:
-    """Mean gain over NewReno of bursts above a size after more than a silence."""
+    """Mean gain over NewReno of bursts above a size after an idle period above a length."""
     return bursts.gain(runs.pairs(path, variant).within(1000 * burst_kb, idle_s), runs.seeds(path))
 
 
 @measured
 def average_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> float:
-    """Mean over the classes."""
+    """Mean of the gains of all classes, percent."""
     return float(np.mean([one.mean for one in _classes(runs, path, variant)]))
 
 
 @measured
 def least_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
-    """Of the class that gains least."""
+    """Gain of the class that gains least."""
     return min(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
 def greatest_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
-    """Of the class that gains most."""
+    """Gain of the class that gains most."""
     return max(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
 def large_over_small_points(runs: Runs, path: str) -> Interval:
-    """Gain above 80 KB less that above 5 KB, after more than a second, percent points."""
+    """Gain above 80 KB less that above 5 KB, after more than a second, percentage points."""
     return _difference(runs, path, NEW_CWV, (LARGEST_KB, SHORTEST_S), (SMALLEST_KB, SHORTEST_S))
 
 
 @measured
 def long_over_short_points(runs: Runs, path: str, burst_kb: float) -> Interval:
-    """Gain after more than 15 s less that after more than a second, percent points."""
+    """Gain after more than 15 s less that after more than a second, percentage points."""
     return _difference(runs, path, NEW_CWV, (burst_kb, LONGEST_S), (burst_kb, SHORTEST_S))
 
 
 @measured
 def falls_with_size(runs: Runs, path: str) -> str:
-    """For every silence, the gain from each size to the next larger one."""
+    """Decrease of the gain from each size to the next larger one, for every idle period."""
     means = [[gain_pct(runs, path, size / 1000, idle).mean for size in SIZES_BYTES] for idle in IDLE_S]
     return "yes" if np.all(np.diff(means, axis=1) < 0) else "no"
 
 
 @measured
 def paced_over_unpaced_points(runs: Runs, burst_kb: float, idle_s: float) -> Interval:
-    """CWV-E9: what pacing adds to the gain beside the file transfer, percent points."""
+    """CWV-E9: gain added by pacing beside the file transfer, percentage points."""
     paced, unpaced = (_per_seed(runs, SHARED, name, burst_kb, idle_s) for name in (PACED, NEW_CWV))
     return stats.paired_difference(paced, unpaced)
 
 
 @measured
 def loss_ratio(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
-    """CWV-E7: segments of bursts sent again over those sent, over NewReno's share."""
+    """CWV-E7: share of retransmissions among the segments of bursts, over NewReno's share."""
     one, other = (_lost(runs, path, name) for name in (variant, NEW_RENO))
     return stats.ratio(one, other)
 
 
 @measured
 def loss_pct(runs: Runs, path: str, variant: str) -> Interval:
-    """Segments of bursts that were sent again."""
+    """Share of retransmissions among the segments of bursts, percent."""
     return stats.mean(100 * _lost(runs, path, variant))
 
 
 @measured
 def ftp_ratio(runs: Runs, variant: str) -> Interval:
-    """CWV-E11: what the file transfer gets beside an algorithm over what it gets beside NewReno."""
+    """CWV-E11: throughput of the file transfer beside an algorithm over that beside NewReno."""
     return stats.ratio(ftp_mbps(runs, variant), ftp_mbps(runs, NEW_RENO))
 
 
 @measured
 def ftp_goodput_mbps(runs: Runs, variant: str) -> Interval:
-    """CWV-E11: beside an algorithm."""
+    """CWV-E11: goodput of the file transfer beside an algorithm, Mbit/s."""
     return stats.mean(ftp_mbps(runs, variant))
 
 
 @measured
 def web_kbps(runs: Runs) -> Interval:
-    """CWV-S9: what servers send in an hour, each byte once."""
+    """CWV-S9: data sent by the servers in an hour, each byte counted once, kbit/s."""
     rows = runs.bursts(FREE, NEW_RENO)
     return stats.mean(measures.per_seed(rows, "bytes", runs.seeds(FREE)) * 8 / HOUR_S / 1e3)
 
 
 @measured
 def unpaired_per_mille(runs: Runs, path: str, variant: str) -> float:
-    """CWV-S9: bursts of either algorithm without the same one under the other."""
+    """CWV-S9: bursts of either algorithm without a counterpart under the other, per mille."""
     pairs = runs.pairs(path, variant)
     return 1e3 * pairs.unpaired / (2 * len(pairs.reference["seed"]))
 
 
 @measured
 def fewest_bursts(runs: Runs) -> float:
-    """CWV-S12: in the rarest class, per run."""
+    """CWV-S12: number of bursts in the rarest class, per run."""
     rarest = runs.pairs(SHARED, NEW_CWV).within(1000 * LARGEST_KB, LONGEST_S)
     return len(rarest.reference["seed"]) / len(runs.seeds(SHARED))
 
 
 @measured
 def silent_share_pct(runs: Runs) -> Interval:
-    """CWV-E1: of the lives of connections with several bursts, without a limit of rate."""
+    """CWV-E1: idle share of the lifetime of connections with several bursts, without a rate limit."""
     rows = runs.bursts(FREE, NEW_RENO)
     later = rows["number"] > 0
     shares = []
@@ -129,7 +129,7 @@ def silent_share_pct(runs: Runs) -> Interval:
 
 
 def ftp_mbps(runs: Runs, variant: str) -> Floats:
-    """Data of the file transfer that arrived, Mbit/s, for each run."""
+    """Returns the rate of the file transfer's received data, Mbit/s, for each run."""
     known = runs.variants(SHARED)
     rows = measures.select(runs.tables(SHARED)["ports"], known.index(variant))
     here = {key: column[rows["port"] == "sink"] for key, column in rows.items()}
@@ -149,7 +149,7 @@ def _difference(
 
 
 def _per_seed(runs: Runs, path: str, variant: str, burst_kb: float, idle_s: float) -> Floats:
-    """The mean gain of a class in each run, percent."""
+    """Returns the mean gain of a class in each run, percent."""
     pairs = runs.pairs(path, variant).within(1000 * burst_kb, idle_s)
     seed, gains = pairs.reference["seed"], pairs.gain_pct
     return np.array([gains[seed == one].mean() for one in runs.seeds(path)])

@@ -1,4 +1,4 @@
-"""What the paper's tables print beside the claims."""
+"""Values of the paper's tables that stand beside the claims."""
 
 import numpy as np
 
@@ -12,25 +12,25 @@ printed = Quantities()
 
 @printed
 def table_gain_pct(table: int, burst_kb: int, idle_s: int) -> float:
-    """A cell of table 2 or 3."""
+    """Cell of table 2 or 3."""
     return float(table_gains(table)[[n // 1000 for n in SIZES_BYTES].index(burst_kb), IDLE_S.index(idle_s)])
 
 
 @printed
 def table_improvement_points(burst_kb: int, idle_s: int) -> float:
-    """What pacing adds: a cell of table 3 less that of table 2."""
+    """Gain added by pacing: a cell of table 3 less that of table 2."""
     return table_gain_pct(3, burst_kb, idle_s) - table_gain_pct(2, burst_kb, idle_s)
 
 
 @printed
 def sawtooth_mean() -> float:
-    """CWV-E2: the mean of a window between a half and all of what path and buffer hold, segments."""
+    """CWV-E2: mean of a window between half and all of the capacity of path and buffer, segments."""
     path, buffer = 4e6 * 0.1 / 8 / 1000, 20
     return 0.75 * (path + buffer)
 
 
 def table_gains(table: int) -> Floats:
-    """Table 2 or 3: a row for each size, a column for each silence, percent."""
+    """Returns table 2 or 3: a row for each size, a column for each idle period, percent."""
     cells = {
         (int(row["burst_kb"]), int(row["idle_s"])): float(row["gain_pct"])
         for row in rows("newcwv_gain.csv")

@@ -1,9 +1,9 @@
-"""Bursts that a real client fetches over an emulated router, beside the simulation (CWV-S14, S15, E6 to E11).
+"""Bursts fetched by a real client over an emulated router, and the simulation (CWV-S14, S15, E6 to E11).
 
-Servers are simulated ones or the kernel's. The trace, its links and the time are the same in all runs, and a
-response is known by its connection and its first byte, so whatever is compared is so burst by burst. Clients
-measure from a request to the last byte of its response, simulated servers from the first segment to the last
-ACK: the same span half a round trip later, up to the delay of that ACK.
+Servers are simulated or the kernel's. The trace, its links and the time are the same in all runs. A response
+is identified by its connection and its first byte, so variants are compared burst by burst. Clients measure
+from a request to the last byte of its response, simulated servers from the first segment to the last ACK: the
+same span half a round trip later, up to the delay of that ACK.
 """
 
 import json
@@ -40,29 +40,29 @@ RENO, CUBIC = "Reno of the kernel", "CUBIC of the kernel"
 KERNEL_CWV, KERNEL_PACED = "newCWV of the kernel", "newCWV of the kernel, paced"
 SYSTEMS = (NEW_RENO, NEW_CWV, PACED, RENO, CUBIC)
 OF_THE_KERNEL = (RENO, KERNEL_CWV, KERNEL_PACED)
-"""Where an agent has registered newCWV."""
+"""Systems of a machine whose agent has registered newCWV."""
 BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux", KERNEL_CWV: NEW_CWV, KERNEL_PACED: PACED}
-"""What is simulated beside the kernel's; others stand beside themselves."""
+"""Simulated counterparts of the kernel's systems; other systems are their own counterparts."""
 
 EMULATED, SIMULATED = "newcwv-real", "newcwv-short"
 FULL_S, QUICK_S = 300.0, 45.0
 LEAST_BYTES = 5_000
-"""Of a burst that counts: shorter ones fit into the initial window."""
+"""Least size of a burst that counts: smaller ones fit into the initial window."""
 SHORTEST_BYTES = 200
-"""Above the header of a response."""
+"""Size above that of a response header."""
 AT_ONCE_S = 0.3
-"""Less than two round trips."""
+"""Time below two round trips."""
 RED = 3
 TRIES = 2
 SIDE_BY_SIDE = 15
 BOTTLENECK, FILE = "bottleneck", "sink"
 OPENED_BEFORE = {FREE: 0, CONGESTED: 0, SHARED: 1}
-"""Connections that are numbered before those of the trace: that of the file."""
+"""Number of connections numbered before those of the trace: the connection of the file."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A setting and a system; `simulated` is what stands beside a measurement."""
+    """Setting and system; `simulated` selects the counterpart of a measurement."""
 
     setting: str
     system: str
@@ -70,39 +70,39 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """In its scenario."""
+        """Name in the scenario."""
         system = BESIDE.get(self.system, self.system) if self.simulated else self.system
         return f"{self.setting}: {system}"
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a variant."""
+    """Results of a variant."""
 
     responses: Rows
-    """Of the Web server: columns of the table bursts, as the client has seen them if it is a real one."""
+    """Responses of the Web server, in columns of the table bursts, timed by the real client if any."""
     ports: Rows
     duration_s: float
     sent: int
     """Data segments of the Web server."""
     retransmitted: int
-    """Of these, retransmissions."""
+    """Retransmissions among `sent`."""
     served: Rows | None = None
-    """Bursts as the server has seen them, if a simulated one has served a real client."""
+    """Bursts as measured by the server, if a simulated one has served a real client."""
     certificate: Mapping[str, Any] | None = None
     late_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """How much later than they should have the client has sent requests: median, 99th percentile, maximum."""
+    """Lateness of the client's requests: median, 99th percentile, maximum."""
     broken: int = 0
     """Connections that ended early."""
 
     @property
     def is_red(self) -> bool:
-        """The emulator was not where it should have been."""
+        """True if the run's certificate is red."""
         return self.certificate is not None and self.certificate["verdict"] == "red"
 
     @cached_property
     def dropped_pct(self) -> float:
-        """Packets towards the clients that the router dropped, of all kinds of traffic."""
+        """Share of the packets of all traffic towards the clients dropped by the router, percent."""
         port = self._port(BOTTLENECK)
         names = [
             f"{what}_{priority}" for what in ("dropped", "arrived") for priority in ("high", "med", "low")
@@ -112,7 +112,7 @@ class Run:
 
     @cached_property
     def file_kbps(self) -> float:
-        """What the receiver of the file got, headers included."""
+        """Throughput at the receiver of the file, headers included."""
         return self._port(FILE)["delivered_bytes"] * 8 / self.duration_s / 1e3
 
     def _port(self, name: str) -> dict[str, float]:
@@ -124,41 +124,41 @@ class Run:
 
 @dataclass(frozen=True)
 class Real:
-    """All runs of the same trace."""
+    """Runs of the same trace."""
 
     seed: int
     trace_bytes: Mapping[tuple[int, int], int]
-    """What the trace says that each response is long, by connection and first byte."""
+    """Length of each response in the trace, by connection and first byte."""
     runs: Mapping[Variant, Run]
 
     def run(self, setting: str, system: str, simulated: bool = False) -> Run:
-        """One of them."""
+        """Returns one of the runs."""
         return self.runs[Variant(setting, system, simulated)]
 
     @property
     def emulated(self) -> list[Run]:
-        """Those in real time."""
+        """Runs in real time."""
         return [run for variant, run in self.runs.items() if not variant.simulated]
 
     def pairs(self, reference: Variant, other: Variant) -> Pairs:
-        """Responses of two variants, each with itself."""
+        """Returns pairs of the same response under two variants."""
         return pair(self.runs[reference].responses, self.runs[other].responses)
 
 
 def of(runs: Campaign) -> Real:
-    """All settings and servers; with `quick` for less time."""
+    """Returns all settings and servers; a quick run takes less time."""
     return runs.kept("real", lambda: measure(runs, SYSTEMS, FULL_S))
 
 
 @measured
 def red_certificates(runs: Campaign) -> str:
-    """CWV-S14: runs whose router did not do what was asked of it, in two tries."""
+    """CWV-S14: number of runs whose router has a red certificate in two tries."""
     return str(sum(run.is_red for run in of(runs).emulated))
 
 
 @measured
 def router_late_ms(runs: Campaign) -> float:
-    """CWV-S14: how late the router was, 99th percentile, the largest of all runs and hosts."""
+    """CWV-S14: 99th percentile of the router's lateness, largest over all runs and hosts."""
     late_us = []
     for run in of(runs).emulated:
         certificate = run.certificate or {}
@@ -168,13 +168,13 @@ def router_late_ms(runs: Campaign) -> float:
 
 @measured
 def unaccounted_packets(runs: Campaign) -> str:
-    """CWV-S14: packets into named links less those out, dropped and held; those that a host has missed."""
+    """CWV-S14: packets into named links less those out, dropped and held, and packets missed by hosts."""
     return str(sum(_unaccounted(run.certificate or {}) for run in of(runs).emulated))
 
 
 @measured
 def rate_off_pct(runs: Campaign) -> float:
-    """CWV-S14: the rate of the bottleneck while packets followed one another, off 2 Mbit/s; the farthest."""
+    """CWV-S14: largest difference of the busy bottleneck's rate from 2 Mbit/s, percent."""
     off = [
         100 * abs(_bottleneck(run)["busy_rate"] / 2e6 - 1)
         for variant, run in of(runs).runs.items()
@@ -185,7 +185,7 @@ def rate_off_pct(runs: Campaign) -> float:
 
 @measured
 def client_late_ms(runs: Campaign, statistic: str) -> float:
-    """CWV-S15: how late the real clients were with what they did, the largest of all runs."""
+    """CWV-S15: lateness of the real clients, largest over all runs."""
     place = ("median", "p99", "largest").index(statistic)
     return 1e3 * max(run.late_s[place] for run in of(runs).emulated)
 
@@ -198,14 +198,14 @@ def broken_connections(runs: Campaign) -> str:
 
 @measured
 def responses_of_another_size(runs: Campaign) -> str:
-    """CWV-S15: responses not as long as the trace says, but for those that are shorter than a header."""
+    """CWV-S15: responses whose length differs from the trace, without those shorter than a header."""
     real = of(runs)
     wrong = 0
     for run in real.emulated:
         columns = (run.responses[name].tolist() for name in ("connection", "first_byte", "bytes"))
         for connection, first_byte, size in zip(*columns, strict=True):
             asked = real.trace_bytes[connection, first_byte]
-            # The length of a header grows with that of the number in it: some sizes are one too many.
+            # A header grows with the digits of the length in it, so some responses are one byte short.
             wrong += not 0 <= asked - size <= 1 and asked > SHORTEST_BYTES
     return str(wrong)
 
@@ -214,14 +214,14 @@ def responses_of_another_size(runs: Campaign) -> str:
 def real_time_s(
     runs: Campaign, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
 ) -> Interval:
-    """CWV-E6 to E9: of responses above a size, from request to last byte (simulated: to the last ACK)."""
+    """CWV-E6 to E9: time of responses above a size, to the last byte (simulated: to the last ACK)."""
     rows = of(runs).run(setting, system, simulated).responses
     return resampling.mean(rows["time_s"][rows["bytes"] > above_bytes])
 
 
 @measured
 def over_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
-    """CWV-S15: time measured over time simulated, of the responses that both have."""
+    """CWV-S15: measured time over simulated time of the responses that both have."""
     here = beside_simulated(runs, setting, system, above_bytes)
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
@@ -236,49 +236,50 @@ def real_gain_pct(
     simulated: bool = False,
     reference: str = NEW_RENO,
 ) -> Interval:
-    """CWV-E6 to E9: by how much shorter responses are than under a reference, of a class."""
+    """CWV-E6 to E9: reduction of the response time of a class relative to a reference, percent."""
     here = class_of(runs, setting, system, above_bytes, idle_s, simulated, reference)
     return bursts.gain(here, [of(runs).seed])
 
 
 @measured
 def sent_again_pct(runs: Campaign, setting: str, system: str, simulated: bool = False) -> float:
-    """CWV-E7: data segments of the Web server that were retransmissions."""
+    """CWV-E7: share of retransmissions among the data segments of the Web server, percent."""
     run = of(runs).run(setting, system, simulated)
     return 100 * run.retransmitted / run.sent
 
 
 @measured
 def dropped_pct(runs: Campaign, setting: str, system: str, simulated: bool = False) -> float:
-    """CWV-E7: packets towards the clients that the router dropped, those of the file included."""
+    """CWV-E7: share of packets towards the clients dropped by the router, including those of the file."""
     return of(runs).run(setting, system, simulated).dropped_pct
 
 
 @measured
 def file_kbps(runs: Campaign, system: str, simulated: bool = False) -> float:
-    """CWV-E11: what a file transfer gets beside the bursts."""
+    """CWV-E11: throughput of a file transfer beside the bursts."""
     return of(runs).run(SHARED, system, simulated).file_kbps
 
 
 @measured
 def file_off_pct(runs: Campaign, simulated: bool = False) -> float:
-    """CWV-E11: what a file gets beside three algorithms, off the mean of the three; the farthest."""
+    """CWV-E11: largest difference of a file's throughput beside three algorithms from their mean, percent."""
     rates = np.array([file_kbps(runs, system, simulated) for system in (NEW_RENO, NEW_CWV, PACED)])
     return float(100 * np.abs(rates / rates.mean() - 1).max())
 
 
 @measured
 def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference: str = NEW_CWV) -> float:
-    """CWV-E10: from the first to the last byte, as the client reads them, without a rate limit.
+    """CWV-E10: time from the first to the last byte at the client, without a rate limit.
 
-    Of responses above 20 KB, after more than 1 s of silence, that newCWV sends within one round trip.
+    The responses are above 20 KB, follow more than 1 s of idle time, and newCWV sends them within one round
+    trip.
     """
     return spread_ms(class_of(runs, FREE, system, 20_000, 1.0, reference=reference), quantile)
 
 
 @measured
 def server_less_client_ms(runs: Campaign, setting: str, system: str, statistic: str = "mean") -> float:
-    """CWV-S11: a burst as its simulated server times it, less the same one as the real client does."""
+    """CWV-S11: duration of a burst at its simulated server less that of the same burst at the real client."""
     run = of(runs).run(setting, system)
     assert run.served is not None, f"{system}: a kernel does not say"
     both = pair(run.responses, run.served)
@@ -287,7 +288,7 @@ def server_less_client_ms(runs: Campaign, setting: str, system: str, statistic: 
 
 
 def pair(reference: Rows, other: Rows) -> Pairs:
-    """Bursts of two runs, each with itself, with what is known of both."""
+    """Pairs each burst of one run with the same burst of another, in the columns that both have."""
     joined = {key: np.concatenate([reference[key], other[key]]) for key in reference if key in other}
     sides = np.repeat([0, 1], [len(reference["bytes"]), len(other["bytes"])])
     return bursts.pair({**joined, "variant": sides}, 0, 1)
@@ -302,26 +303,26 @@ def class_of(
     simulated: bool = False,
     reference: str = NEW_RENO,
 ) -> Pairs:
-    """The responses above a size after more than a silence, paired with themselves under a reference."""
+    """Returns the responses above a size and an idle time, paired with the same ones under a reference."""
     sides = (Variant(setting, name, simulated) for name in (reference, system))
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
 
 def beside_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Pairs:
-    """The responses above a size, as they were measured, beside themselves as they were simulated."""
+    """Returns the measured responses above a size, paired with the same ones simulated."""
     sides = Variant(setting, system, simulated=True), Variant(setting, system)
     return of(runs).pairs(*sides).within(above_bytes, 0)
 
 
 def spread_ms(both: Pairs, quantile: float = 0.5) -> float:
-    """From the first to the last byte of responses that the reference gets within one round trip."""
+    """Returns the time from first to last byte of responses that the reference gets within a round trip."""
     at_once = both.reference["time_s"] < AT_ONCE_S
     spread_s = (both.other["time_s"] - both.other["first_s"])[at_once]
     return 1e3 * float(np.quantile(spread_s, quantile)) if len(spread_s) else float("nan")
 
 
 def table(runs: Campaign) -> ReportTable:
-    """Everything measured, and the same simulated."""
+    """Returns the table of all measured and simulated variants."""
     real, rows = of(runs), []
     for variant, run in real.runs.items():
         setting, system, simulated = variant.setting, variant.system, variant.simulated
@@ -355,14 +356,14 @@ def table(runs: Campaign) -> ReportTable:
 
 
 def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
-    """The gain of a class, empty for the reference and where there is nothing of the class."""
+    """Returns the gain of a class as text, empty for the reference and for an empty class."""
     here = class_of(runs, variant.setting, variant.system, above_bytes, 1.0, variant.simulated)
     is_known = variant.system != NEW_RENO and len(here.gain_pct) > 0
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
 def measure(runs: Campaign, systems: Sequence[str], full_s: float) -> Real:
-    """All settings with some servers, at once."""
+    """Measures all settings with some servers at once, and simulates their counterparts."""
     if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
     for_s = QUICK_S if runs.quick else full_s
@@ -407,7 +408,7 @@ def read_run(
     tables: Mapping[str, ResultTable],
     seed: int,
 ) -> Run:
-    """What the client and the server have printed, and what the emulator has counted."""
+    """Reads the output of client and server and the counters of the emulator into a run."""
     lines = [json.loads(line) for line in out.splitlines()]
     if len(lines) < 2 or "late_s" not in lines[-1]:
         raise InputError(
@@ -435,7 +436,7 @@ def read_run(
 
 
 def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Variant, Run]:
-    """What has ended by the time at which real clients give up."""
+    """Simulates variants and keeps the responses that end before real clients give up."""
     scenario = paths.scenario(SIMULATED)
     tables = scenario.run([variant.name for variant in variants], [seed], ["bursts", "ports", "runs"])
     made = {}
@@ -454,14 +455,14 @@ def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Vari
 
 
 def _of_trace(table: ResultTable, place: int, group: str, variant: Variant) -> Rows:
-    """Bursts of the Web server, their connections counted as in the trace."""
+    """Returns the bursts of the Web server, with connections numbered as in the trace."""
     rows = measures.select(table, place, group)
     before = OPENED_BEFORE[variant.setting]
     return {**rows, "connection": rows["connection"].astype(np.int64) - before}
 
 
 def trace_bytes(text: str) -> dict[tuple[int, int], int]:
-    """How long each response is, by its connection and its first byte there."""
+    """Returns the length of each response by its connection and its first byte there."""
     made: dict[tuple[int, int], int] = {}
     connection, first_byte = -1, 0
     for line in text.splitlines():
@@ -475,7 +476,7 @@ def trace_bytes(text: str) -> dict[tuple[int, int], int]:
 
 
 def _bottleneck(run: Run) -> Mapping[str, Any]:
-    """What the router has done towards the clients."""
+    """Returns the record of the bottleneck towards the clients."""
     links = (run.certificate or {})["links"]
     up: Mapping[str, Any] = next(link for link in links if link["name"] == BOTTLENECK)["certificate"]["up"]
     return up

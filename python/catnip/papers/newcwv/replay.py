@@ -1,13 +1,13 @@
 """Web client and server of a trace behind the emulator, which run at its nodes by this file's path.
 
-They need the standard library alone, so that they are there before the first connection is due. The client
-opens each connection at its time, whether earlier ones have ended or not, and asks for the next document when
-the silence behind the last one is over (HTTP/1.1, persistent). Requests and responses have the sizes of the
-trace, headers included: a request is filled up, and the body asked for is shorter by the header that servers
-send. It prints a line of JSON per response, and one for all of them.
+Both use only the standard library, so that they start before the first connection is due. The client opens
+each connection at its time, whether earlier ones have ended or not, and requests the next document when the
+idle period after the last one is over (HTTP/1.1, persistent). Requests and responses have the sizes of the
+trace, headers included: a request is padded, and the requested body is shorter by the header of the response.
+The client prints a line of JSON per response, and one for the whole run.
 
-The server speaks by the kernel's TCP, with a congestion control that is asked for. What the kernel has
-counted of a connection is a line of JSON on standard error.
+The server uses the kernel's TCP with the given congestion control. It prints the kernel's counters of each
+connection as a line of JSON on standard error.
 """
 
 import argparse
@@ -29,22 +29,22 @@ FILL = b"X-Fill: "
 FILLING = b"abcdefghijklmnopqrstuvwxyz" * 2520
 TCP_INFO_BYTES = 232
 RETRANSMITTED_AT, SENT_AT = 100, 156
-"""tcpi_total_retrans and tcpi_data_segs_out in struct tcp_info (linux/tcp.h)."""
+"""Offsets of tcpi_total_retrans and tcpi_data_segs_out in struct tcp_info (linux/tcp.h)."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request, and its response."""
+    """Request and its response."""
 
     request_bytes: int
     response_bytes: int
     silence_s: float
-    """Before the request, since the last byte of the response before."""
+    """Idle period between the last byte of the preceding response and the request."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """One of the trace."""
+    """Connection of the trace."""
 
     at_s: float
     exchanges: list[Exchange]
@@ -52,36 +52,36 @@ class Connection:
 
 @dataclass(frozen=True)
 class Response:
-    """What came of an exchange."""
+    """Measurements of an exchange."""
 
     connection: int
     first_byte: int
-    """Of all that the server sends over the connection, as the trace has it."""
+    """Offset of the response in the data of the server over the connection, by the trace."""
     bytes: int
-    """Header and body, as they came."""
+    """Received bytes of header and body."""
     idle_s: float
     start_s: float
-    """When the request was sent, since the beginning of the trace."""
+    """Time of the request since the beginning of the trace."""
     first_s: float
-    """From then to the first bytes of the response."""
+    """Time from the request to the first bytes of the response."""
     time_s: float
-    """From then to the last."""
+    """Time from the request to the last byte of the response."""
 
 
 @dataclass
 class Replay:
-    """A trace in progress."""
+    """Replay of a trace in progress."""
 
     address: tuple[str, int]
     began: float
     late_s: list[float] = field(default_factory=list)
-    """How much later than they should have connections were opened, and requests sent."""
+    """Lateness of each opened connection and sent request."""
     errors: int = 0
-    """Connections that ended early."""
+    """Number of connections that ended early."""
 
 
 def main() -> None:
-    """Reads the options."""
+    """Reads the options and runs a program."""
     options = argparse.ArgumentParser(description=__doc__)
     programs = options.add_subparsers(dest="program", required=True)
     client = programs.add_parser("client")
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def connections(lines: Iterable[str]) -> Iterator[Connection]:
-    """The sequential connections of a trace (Weigle et al., 2006): SEQ, w, >, t and < lines, times in us."""
+    """Yields the sequential connections of a trace (Weigle et al., 2006): SEQ, w, >, t, <; times in us."""
     at_s, pause_s, asked, exchanges = 0.0, 0.0, (0, 0.0), list[Exchange]()
     for line in lines:
         word, *values = line.split()
@@ -116,7 +116,7 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
             case ">":
                 asked, pause_s = (int(values[0]), pause_s), 0.0
             case "<":
-                # A server takes no time to think: what is paused before a response is one microsecond.
+                # A server has no thinking time: the pause before a response is one microsecond.
                 request_bytes, silence_s = asked
                 exchanges.append(Exchange(request_bytes, int(values[0]), silence_s))
                 pause_s = 0.0
@@ -129,12 +129,12 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
 
 
 async def replay(address: tuple[str, int], trace: list[Connection], for_s: float) -> None:
-    """All connections, until the last has ended or the time is over."""
+    """Replays all connections until the last one ends or the time is over."""
     made = Replay(address, time.perf_counter())
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(for_s):
             await asyncio.gather(*(one(made, number, each) for number, each in enumerate(trace)))
-    # Servers hear of the end before the network is gone.
+    # Servers receive the end of the connections before the network is gone.
     await asyncio.sleep(PARTING_S)
     late_s = sorted(made.late_s)
     quantiles = [late_s[int(share * (len(late_s) - 1))] for share in (0.5, 0.99, 1.0)] if late_s else []
@@ -142,7 +142,7 @@ async def replay(address: tuple[str, int], trace: list[Connection], for_s: float
 
 
 async def one(made: Replay, number: int, trace: Connection) -> None:
-    """One connection from its time on."""
+    """Replays one connection from its time on."""
     loop = asyncio.get_running_loop()
     await until(made, made.began + trace.at_s)
     with socket.socket() as stream:
@@ -174,13 +174,13 @@ async def one(made: Replay, number: int, trace: Connection) -> None:
 
 
 async def until(made: Replay, due: float) -> None:
-    """Waits for a time, and notes how much later it got."""
+    """Waits until a time and records the lateness."""
     await asyncio.sleep(due - time.perf_counter())
     made.late_s.append(time.perf_counter() - due)
 
 
 def request(host: str, exchange: Exchange) -> bytes:
-    """A request of its size, or the shortest there is."""
+    """Returns a request of the exchange's size, or the shortest possible one."""
     body_bytes = body_of(exchange.response_bytes)
     head = f"GET /of/{body_bytes} HTTP/1.1\r\nHost: {host}\r\n".encode()
     fill = exchange.request_bytes - len(head) - len(FILL) - 4
@@ -188,7 +188,7 @@ def request(host: str, exchange: Exchange) -> bytes:
 
 
 def response_head(body_bytes: int) -> bytes:
-    """The header of a response: what the emulator's servers send, and so the real one, too."""
+    """Returns the header of a response, as the emulator's servers send it."""
     return (
         b"HTTP/1.1 200 OK\r\nServer: catnip-emu\r\nContent-Type: application/octet-stream\r\n"
         b"Content-Length: %d\r\nConnection: keep-alive\r\n\r\n" % body_bytes
@@ -196,7 +196,7 @@ def response_head(body_bytes: int) -> bytes:
 
 
 def body_of(response_bytes: int) -> int:
-    """The longest body that makes a response of no more bytes; 0 if there is no room for one."""
+    """Returns the length of the longest body of a response of at most so many bytes; 0 if none fits."""
     body_bytes = max(response_bytes - len(response_head(0)) + 1, 0)
     while body_bytes and body_bytes + len(response_head(body_bytes)) > response_bytes:
         body_bytes -= 1
@@ -204,7 +204,7 @@ def body_of(response_bytes: int) -> int:
 
 
 async def response(stream: socket.socket) -> tuple[int, float, float]:
-    """Reads a response: its bytes, and when its first and its last have come."""
+    """Reads a response; returns its size and the times of its first and last bytes."""
     loop = asyncio.get_running_loop()
     head, first = b"", 0.0
     while b"\r\n\r\n" not in head:
@@ -229,7 +229,7 @@ async def response(stream: socket.socket) -> tuple[int, float, float]:
 
 
 class Server(ThreadingTCPServer):
-    """A thread per connection, so that a slow one delays no other."""
+    """Server with a thread per connection, so that a slow connection delays no other."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -237,12 +237,12 @@ class Server(ThreadingTCPServer):
 
 
 class Handler(StreamRequestHandler):
-    """One connection."""
+    """Handler of one connection."""
 
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        """Answers request by request, and says in the end what it took."""
+        """Answers the requests in turn and prints the counters of the connection at its end."""
         with contextlib.suppress(ConnectionError):
             while line := self.rfile.readline():
                 while self.rfile.readline() not in (b"\r\n", b""):
@@ -250,17 +250,17 @@ class Handler(StreamRequestHandler):
                 self.answer(int(line.split()[1].rpartition(b"/")[2]))
         info = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
         (sent,), (again,) = (struct.unpack_from("I", info, at) for at in (SENT_AT, RETRANSMITTED_AT))
-        # In one piece: other threads write, too.
+        # A single write, because other threads write as well.
         sys.stderr.write(json.dumps({"sent": sent, "retransmitted": again}) + "\n")
 
     def answer(self, body_bytes: int) -> None:
-        """Header and body in one call, so that what is short is one segment."""
+        """Sends header and body in one call, so that a short response is one segment."""
         body = (FILLING * -(-body_bytes // len(FILLING)))[:body_bytes]
         self.connection.sendall(response_head(body_bytes) + body)
 
 
 def serve(port: int, congestion: str) -> None:
-    """Connections inherit the congestion control of the socket on which the server listens."""
+    """Serves with a congestion control, which connections inherit from the listening socket."""
     with Server(("", port), Handler, bind_and_activate=False) as server:
         server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         server.server_bind()

@@ -12,41 +12,41 @@ from catnip.papers.campaign import Campaign
 from catnip.store.tables import Table
 
 SEEDS, BEYOND_SEEDS, QUICK_SEEDS = 30, 5, 2
-"""The paper has five iterations (cwvp10); with thirty a verdict is settled."""
+"""Numbers of seeds. The paper has five iterations (cwvp10); thirty make a verdict stable."""
 NEW_RENO, NEW_CWV, PACED, CWV, LINUX = "NewReno", "newCWV", "newCWV, paced", "CWV", "Linux"
 FREE, CONGESTED, SHARED = "newcwv", "newcwv-congested", "newcwv-ftp"
-"""The paths of figure 7, of figures 8 and 9, and of the tables."""
+"""Paths of figure 7, of figures 8 and 9, and of the tables."""
 BEYOND = "newcwv-beyond"
-"""Servers and queues that the paper does not have."""
+"""Scenario of servers and queues beyond the paper."""
 SEGMENT = 1448
 Rows = Mapping[str, NDArray[Any]]
 
 
 class Runs(Campaign):
-    """Runs of the dumbbell, as bursts."""
+    """Runs of the dumbbell, reduced to bursts."""
 
     def usual_seeds(self, name: str) -> int:
-        """Thirty for what the paper has."""
+        """Returns the usual number of seeds: thirty for the paper's scenarios."""
         return QUICK_SEEDS if self.quick else BEYOND_SEEDS if name == BEYOND else SEEDS
 
     def tables(self, name: str) -> Mapping[str, Table]:
-        """Bursts, ports and costs of all variants of a scenario."""
+        """Returns bursts, ports and costs of all variants of a scenario."""
         self.sample = max(self.sample, len(self.seeds(name)))
         return self.kept(("tables", name), lambda: self._run(name))
 
     def variants(self, name: str) -> list[str]:
-        """Of a scenario."""
+        """Returns the variants of a scenario."""
         return list(paths.scenario(name).variants)
 
     def bursts(self, name: str, variant: str) -> Rows:
-        """What the Web server has sent."""
+        """Returns the bursts of the Web server."""
         return self.kept(
             ("bursts", name, variant),
             lambda: measures.select(self.tables(name)["bursts"], self.variants(name).index(variant), "web"),
         )
 
     def pairs(self, name: str, variant: str, reference: str = NEW_RENO) -> Pairs:
-        """The same bursts under two algorithms."""
+        """Returns pairs of the same burst under two algorithms."""
         known = self.variants(name)
         return self.kept(
             ("pairs", name, variant, reference),
@@ -56,7 +56,7 @@ class Runs(Campaign):
         )
 
     def events(self, name: str, variant: str, seed: int | None = None) -> Rows:
-        """Everything that happened in one run of a scenario."""
+        """Returns all events of one run of a scenario."""
         return self.kept(
             ("events", name, variant, seed),
             lambda: measures.select(

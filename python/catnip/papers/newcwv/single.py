@@ -1,4 +1,4 @@
-"""One connection, event by event: CWV-S1 to S7, E2 to E5, E10, E12 and E13."""
+"""Single connections, event by event: CWV-S1 to S7, E2 to E5, E10, E12 and E13."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ RTT_S, RTO_S = 0.2, 0.4
 HEADERS = 52
 INITIAL_WINDOW = 3 * SEGMENT
 WARM_UP_S = 5
-"""Until then the windows of the connections of figures 4 and 5 have grown."""
+"""Time after which the windows of the connections of figures 4 and 5 have grown."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A sender at an event."""
+    """State of a sender at an event."""
 
     at_s: float
     cwnd: float
@@ -37,16 +37,16 @@ class Moment:
 
 @dataclass(frozen=True)
 class Silence:
-    """The longest time in which a server sent nothing: the sender before and after it."""
+    """Longest idle period of a server, with the sender's state before and after it."""
 
     before: Moment
     after: Moment
     sent_s: Floats
-    """When its segments left from then on."""
+    """Transmission times of the segments after the idle period."""
 
     @property
     def gap_s(self) -> float:
-        """From the last segment before to the first one after it."""
+        """Time from the last segment before the idle period to the first segment after it."""
         return float(self.sent_s[0] - self._last_s)
 
     _last_s: float = 0.0
@@ -54,20 +54,20 @@ class Silence:
 
 @measured
 def cwnd_after_silence(runs: Runs, rule: str, idle_s: float) -> float:
-    """CWV-S1: segments, as the first one leaves."""
+    """CWV-S1: window at the first segment after an idle period, segments."""
     return silence(runs, rule, idle_s).after.cwnd / SEGMENT
 
 
 @measured
 def cwnd_kept(runs: Runs, rule: str, idle_s: float) -> float:
-    """The window after a silence over that before it."""
+    """Window after an idle period over that before it."""
     here = silence(runs, rule, idle_s)
     return here.after.cwnd / here.before.cwnd
 
 
 @measured
 def linux_off_segments(runs: Runs, idle_s: float) -> float:
-    """CWV-S1: the window after a silence off the kernel's: halved for each timeout, whole segments."""
+    """CWV-S1: difference of the window from the kernel's rule: halved for each timeout, whole segments."""
     here = silence(runs, "linux", idle_s)
     halvings = int((here.gap_s - 1e-9) / RTO_S)
     expected = max(int(here.before.cwnd // SEGMENT) >> halvings, 3) * SEGMENT
@@ -76,7 +76,7 @@ def linux_off_segments(runs: Runs, idle_s: float) -> float:
 
 @measured
 def cwv_off_bytes(runs: Runs, idle_s: float) -> float:
-    """CWV-S2: the window after a silence off that of RFC 2861, and so for ssthresh, the larger of both."""
+    """CWV-S2: larger difference of window and ssthresh after an idle period from those of RFC 2861."""
     here = silence(runs, "cwv", idle_s)
     cwnd, halvings = int(here.before.cwnd), int(here.gap_s / RTO_S)
     for _ in range(min(halvings, 64)):
@@ -87,10 +87,10 @@ def cwv_off_bytes(runs: Runs, idle_s: float) -> float:
 
 @measured
 def kept_by_newcwv_off_bytes(runs: Runs, idle_s: float) -> float:
-    """CWV-S3, E12: window and threshold after a silence off those of RFC 7661, section 4.4.3."""
+    """CWV-S3, E12: larger difference of window and ssthresh from those of RFC 7661, section 4.4.3."""
     here = silence(runs, "newcwv", idle_s)
     cwnd, ssthresh = int(here.before.cwnd), int(here.before.ssthresh)
-    # Valid until the last sample is a second old, at most; then in steps of five minutes.
+    # The window stays valid while the last sample is at most a second old, then shrinks every five minutes.
     for _ in range(int(idle_s // 300)):
         cwnd, ssthresh = max(cwnd // 2, INITIAL_WINDOW), max(ssthresh, 3 * cwnd // 4)
     return float(max(abs(here.after.cwnd - cwnd), abs(here.after.ssthresh - ssthresh)))
@@ -98,27 +98,27 @@ def kept_by_newcwv_off_bytes(runs: Runs, idle_s: float) -> float:
 
 @measured
 def pipe_ack_after_silence(runs: Runs, idle_s: float) -> float:
-    """CWV-S4: segments, as the first one leaves after a silence."""
+    """CWV-S4: pipeACK at the first segment after an idle period, segments."""
     return silence(runs, "newcwv", idle_s).after.pipe_ack / SEGMENT
 
 
 @measured
 def pipe_ack_kept(runs: Runs) -> float:
-    """CWV-S4: pipeACK after a silence of 20 ms over that before it."""
+    """CWV-S4: pipeACK after an idle period of 20 ms over that before it."""
     here = silence(runs, "newcwv", 0.02)
     return here.after.pipe_ack / here.before.pipe_ack
 
 
 @measured
 def phases_around_silence(runs: Runs, idle_s: float) -> str:
-    """CWV-S13: the phase before and after a silence."""
+    """CWV-S13: phases before and after an idle period."""
     here = silence(runs, "newcwv", idle_s)
     return f"{here.before.phase}, {here.after.phase}"
 
 
 @measured
 def pipe_ack_over_rate(runs: Runs) -> float:
-    """CWV-S4: the median pipeACK of a source of constant rate over rate times round trip."""
+    """CWV-S4: median pipeACK of a source of constant rate over rate times round trip."""
     rows = _acks(runs.events("newcwv-limited", "newcwv"))
     settled = rows["pipe_ack_bytes"][rows["time_s"] > WARM_UP_S]
     return float(np.median(settled)) / (SEGMENT / 0.01 * RTT_S)
@@ -126,7 +126,7 @@ def pipe_ack_over_rate(runs: Runs) -> float:
 
 @measured
 def window_over_use(runs: Runs, rule: str) -> float:
-    """CWV-E3, E4: the largest window of a source of constant rate over the most that it had in flight."""
+    """CWV-E3, E4: largest window of a source of constant rate over its largest flight."""
     rows = runs.events("newcwv-limited", rule)
     late = of_server(rows)["time_s"] > WARM_UP_S
     return float(of_server(rows)["cwnd_bytes"][late].max() / flight(rows)[1].max())
@@ -134,7 +134,7 @@ def window_over_use(runs: Runs, rule: str) -> float:
 
 @measured
 def window_over_present_use(runs: Runs, rule: str) -> float:
-    """CWV-E4: the last window of a source of constant rate over the most that it has in flight by then."""
+    """CWV-E4: last window of a source of constant rate over its largest flight."""
     rows = runs.events("newcwv-limited", rule)
     time_s, used = flight(rows)
     return float(of_server(rows)["cwnd_bytes"][-1] / used[time_s > WARM_UP_S].max())
@@ -142,27 +142,27 @@ def window_over_present_use(runs: Runs, rule: str) -> float:
 
 @measured
 def pipe_ack_variation_ratio(runs: Runs) -> Interval:
-    """CWV-E5: the variance of pipeACK with the maximum filter over that without, relative to their means."""
+    """CWV-E5: relative variance of pipeACK with the maximum filter over that without it."""
     without, within = (_filtered(runs, variant, _relative_variance) for variant in FILTERS)
     return stats.ratio(within, without)
 
 
 @measured
 def peak_cwnd(runs: Runs, variant: str) -> Interval:
-    """CWV-E5: the largest window, segments."""
+    """CWV-E5: largest window, segments."""
     return stats.mean(_filtered(runs, variant, lambda rows: rows["cwnd_bytes"].max() / SEGMENT))
 
 
 @measured
 def peak_cwnd_ratio(runs: Runs) -> Interval:
-    """CWV-E5: with the filter over that without."""
+    """CWV-E5: largest window with the filter over that without it."""
     without, within = (_filtered(runs, name, lambda rows: rows["cwnd_bytes"].max()) for name in FILTERS)
     return stats.ratio(within, without)
 
 
 @measured
 def spread_round_trips(runs: Runs, rule: str) -> float:
-    """CWV-S6, E10: how long the first window after a silence takes to leave, round trips."""
+    """CWV-S6, E10: transmission time of the first window after an idle period, round trips."""
     here = silence(runs, rule, 5)
     window = int(here.after.cwnd // SEGMENT)
     return float(here.sent_s[window - 1] - here.sent_s[0]) / RTT_S
@@ -170,13 +170,13 @@ def spread_round_trips(runs: Runs, rule: str) -> float:
 
 @measured
 def spread_ms(runs: Runs, rule: str) -> float:
-    """CWV-E10: the same in milliseconds."""
+    """CWV-E10: transmission time of the first window after an idle period, ms."""
     return spread_round_trips(runs, rule) * RTT_S * 1e3
 
 
 @measured
 def paced_time_ratio(runs: Runs) -> float:
-    """CWV-S6: a transfer of 5 MB over an idle path, paced over not paced."""
+    """CWV-S6: time of a transfer of 5 MB over an idle path, paced over not paced."""
     scenario = paths.scenario("newcwv-long")
     rows = scenario.run(list(scenario.variants), [runs.first_seed], ["connections"], 0, None)["connections"]
     parts = {name: measures.select(rows, index) for index, name in enumerate(scenario.variants)}
@@ -186,7 +186,7 @@ def paced_time_ratio(runs: Runs) -> float:
 
 @measured
 def timeouts_of_drops(_runs: Runs, recovery: str, lost: Sequence[int]) -> str:
-    """CWV-S7: of a transfer of 100 packets of which these are lost."""
+    """CWV-S7: timeouts of a transfer of 100 packets that loses the packets `lost`."""
     events = trace(
         profile="ns2-2.35",
         recovery=recovery,
@@ -209,7 +209,7 @@ def timeouts_of_drops(_runs: Runs, recovery: str, lost: Sequence[int]) -> str:
 
 @measured
 def restarts_of(runs: Runs, variant: str) -> float:
-    """CWV-E2: how often the window falls to a segment in the first seconds that the figure shows."""
+    """CWV-E2: number of times the window falls to one segment in the seconds of the figure."""
     rows = of_server(runs.events("newcwv-versions", variant))
     small = rows["cwnd_bytes"] <= 1000
     return float((np.diff(small.astype(int)) == 1).sum())
@@ -217,20 +217,20 @@ def restarts_of(runs: Runs, variant: str) -> float:
 
 @measured
 def timeouts_of_version(runs: Runs, variant: str) -> str:
-    """CWV-E2: expired timers."""
+    """CWV-E2: number of expired retransmission timers."""
     return str(int((runs.events("newcwv-versions", variant)["kind"] == "rto").sum()))
 
 
 @measured
 def settled_window(runs: Runs, variant: str) -> float:
-    """CWV-E2: the mean window from the fifth second on, segments of 1000 bytes."""
+    """CWV-E2: mean window from the fifth second on, segments of 1000 bytes."""
     rows = of_server(runs.events("newcwv-versions", variant))
     return float(rows["cwnd_bytes"][rows["time_s"] > 6].mean() / 1000)
 
 
 @measured
 def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
-    """CWV-E13: the window after a recovery off (max(pipeACK, LossFlightSize) - R) / 2."""
+    """CWV-E13: difference of the window after a recovery from (max(pipeACK, LossFlightSize) - R) / 2."""
     rows = runs.events("newcwv-loss", variant)
     server = of_server(rows)
     again = _retransmissions(server)
@@ -250,13 +250,13 @@ def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
 
 @measured
 def measured_round_trip_ms(runs: Runs) -> float:
-    """CWV-S8: the shortest one of a connection without a limit of rate."""
+    """CWV-S8: shortest round trip of a connection without a rate limit."""
     return 1e3 * float(round_trips_s(runs.events("newcwv-silence", _name("restart", 5))).min())
 
 
 @measured
 def link_mbps(runs: Runs) -> float:
-    """CWV-S8: bits on the wire in the best second of a transfer over the bottleneck, Mbit/s."""
+    """CWV-S8: bits on the link in the best second of a transfer over the bottleneck, Mbit/s."""
     acks = _acks(runs.events("newcwv-alone", "NewReno"))
     grid = np.arange(10, 290)
     reached = np.interp(grid, acks["time_s"], acks["seq_bytes"])
@@ -265,7 +265,7 @@ def link_mbps(runs: Runs) -> float:
 
 @measured
 def packets_in_buffer(runs: Runs) -> str:
-    """CWV-S8: of thirty full packets that come at once to an idle bottleneck, those that it takes."""
+    """CWV-S8: packets accepted of thirty full ones that arrive at once at an idle bottleneck."""
     rows = runs.events("newcwv-alone", "thirty segments at once")
     first_s = of_server(rows)["time_s"][0]
     dropped = (rows["kind"] == "drop") & (rows["time_s"] < first_s + RTT_S / 2)
@@ -274,7 +274,7 @@ def packets_in_buffer(runs: Runs) -> str:
 
 @measured
 def utilization_alone(runs: Runs) -> float:
-    """CWV-S10: of the bottleneck by the file transfer alone."""
+    """CWV-S10: utilization of the bottleneck by the file transfer alone."""
     scenario = paths.scenario("newcwv-alone")
     ports = measures.select(scenario.run(["NewReno"], [runs.first_seed], ["ports"], 0, None)["ports"], 0)
     return float(ports["utilization"][ports["port"] == "bottleneck"][0])
@@ -282,7 +282,7 @@ def utilization_alone(runs: Runs) -> float:
 
 @measured
 def found_bursts(runs: Runs) -> str:
-    """CWV-S11: the bytes of the bursts of a connection with two responses of 200 000 bytes."""
+    """CWV-S11: sizes of the bursts of a connection with two responses of 200 000 bytes."""
     scenario = paths.scenario("newcwv-silence")
     rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
     return ", ".join(str(int(size)) for size in rows["bytes"])
@@ -290,16 +290,16 @@ def found_bursts(runs: Runs) -> str:
 
 @measured
 def found_silence_off_ms(runs: Runs) -> float:
-    """CWV-S11: the silence found off the planted five seconds and the way of a request there and back."""
+    """CWV-S11: difference of the found idle period from the planted five seconds."""
     scenario = paths.scenario("newcwv-silence")
     rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
-    # The last ACK arrives when the last byte has; the request leaves five seconds after that byte came.
+    # The last ACK leaves when the last byte arrives, the request five seconds later, over the same path.
     return 1e3 * abs(float(rows["idle_s"][1]) - 5)
 
 
 @measured
 def traced(runs: Runs) -> str:
-    """CWV-S13: what the events of a sender tell."""
+    """CWV-S13: columns of the sender's state in its events."""
     rows = runs.events("newcwv-silence", _name("newcwv", 5))
     wanted = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
     return ", ".join(name for name in wanted if name in rows)
@@ -309,7 +309,7 @@ FILTERS = ("last sample", "largest of five")
 
 
 def silence(runs: Runs, rule: str, idle_s: float) -> Silence:
-    """What a silence of the application makes of the sender."""
+    """Returns the longest idle period of a sender and its effect on the sender's state."""
     rows = of_server(runs.events("newcwv-silence", _name(rule, idle_s)))
     sends = np.flatnonzero(rows["kind"] == "send")
     sent_s = rows["time_s"][sends]
@@ -319,14 +319,14 @@ def silence(runs: Runs, rule: str, idle_s: float) -> Silence:
 
 
 def of_server(rows: Rows) -> Rows:
-    """Events of the sender of documents."""
+    """Returns the events of the sender of documents."""
     here = {key: column[rows["end"] == "server"] for key, column in rows.items()}
-    # Numbers that may be subtracted.
+    # Signed numbers can be subtracted.
     return here | {name: here[name].astype(np.int64) for name in ("seq_bytes", "wire_bytes")}
 
 
 def flight(rows: Rows) -> tuple[Floats, Floats]:
-    """When the server sends, and what is out then, bytes."""
+    """Returns the server's transmission times and the bytes in flight at these times."""
     server = of_server(rows)
     is_send, is_ack = server["kind"] == "send", server["kind"] == "ack"
     acked = np.maximum.accumulate(np.where(is_ack, server["seq_bytes"], 0))
@@ -336,7 +336,7 @@ def flight(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def round_trips_s(rows: Rows) -> Floats:
-    """Of each ACK: since the newest segment left that it acknowledges and that left once."""
+    """Returns the round trip of each ACK since the newest acknowledged segment that was sent once."""
     server = of_server(rows)
     again = _retransmissions(server)
     first = (server["kind"] == "send") & ~again
@@ -345,7 +345,7 @@ def round_trips_s(rows: Rows) -> Floats:
     newest = np.searchsorted(ends, acks["seq_bytes"], side="right") - 1
     known = newest >= 0
     times = acks["time_s"][known] - server["time_s"][first][newest[known]]
-    # Only an ACK of two segments in order came at once: others were delayed, or filled a gap.
+    # Only an ACK of two segments in order is immediate; others were delayed, or filled a gap.
     told = np.diff(acks["seq_bytes"][known], prepend=0)
     calm = acks["dupacks"][known] == 0
     fresh = (told == 2 * SEGMENT) & calm & np.concatenate([[True], calm[:-1]])

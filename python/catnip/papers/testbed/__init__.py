@@ -1,8 +1,8 @@
 """The testbed paper (Wang, Zhang and Keshav): real servers and clients over emulated links, and its model.
 
-Its components TB-S1 to S14 and its experiments, with those of other papers that need a real server. The
-kernel is today's, set near to the paper's; the models are given its timeouts. A simulated kernel of the
-paper's time stands beside it.
+The claims cover its components TB-S1 to S14 and its experiments, and experiments of other papers that need a
+real server. The kernel is today's, with settings close to the paper's, and the models use its timeouts. A
+simulated kernel of the paper's time is compared as well.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ LIVE = tuple(systems.measured | latency.measured | figures.measured | wan.measur
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Measurements, made on demand; `seeds` is the number of fetches per point."""
+    """Returns the measurements, made on demand; `seeds` is the number of fetches per point."""
     scale = seeds / latency.FETCHES if seeds else QUICK if quick else 1.0
     return Runs(scale, first_seed, progress, servers=tuple(SERVERS))
 
 
 def seeds(runs: Runs) -> Sequence[int]:
-    """The seed of the first link; the others follow it."""
+    """Returns the seed of the first link; the other links have consecutive seeds."""
     return [runs.first_seed]

@@ -1,4 +1,4 @@
-"""What the models say of a fetch, given the timers of a kernel."""
+"""Fetch times by the models, given the timers of a kernel."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from catnip.papers.reference import number
 
 SEGMENT_BYTES = int(number("tbp14"))
 HEADER_BYTES = 260
-"""What nginx puts before a file."""
+"""Header that nginx sends before a file."""
 
 LEAST_DELAY_S = 1e-4
-"""A delay of zero has no round trip; this is what crossing the emulator takes."""
+"""Least delay of the models: time to cross the emulator, since a delay of zero has no round trip."""
 
 
 @dataclass(frozen=True)
 class Timers:
-    """Retransmission timers of a kernel; where it times the handshake, its data start with a sample."""
+    """Retransmission timers of a kernel; `times_handshake` if the handshake gives the first RTT sample."""
 
     first_s: float
     times_handshake: bool
@@ -29,16 +29,19 @@ TODAY = Timers(first_s=1.0, times_handshake=True)
 PAPER = Timers(first_s=number("tbp08"), times_handshake=False)
 
 Estimator: TypeAlias = Callable[[int, float, float, Timers], float]
-"""Packets, loss of each direction, one-way delay in s and timers to the time of a fetch in s."""
+"""Function of packets, loss of each direction, one-way delay in s and timers to the time of a fetch in s."""
 
 
 def packets(size_kb: int) -> int:
-    """Segments of a file and its HTTP header."""
+    """Returns the number of segments of a file and its HTTP header."""
     return -(-(size_kb * 1024 + HEADER_BYTES) // SEGMENT_BYTES)
 
 
 def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
-    """The new model (section III-C): data start with the timeout of the handshake unless that was timed."""
+    """Returns the fetch time by the new model (section III-C).
+
+    Data start with the timeout of the handshake unless the handshake gave an RTT sample.
+    """
     delay_s = max(delay_s, LEAST_DELAY_S)
     parts = models.evaluate("wzk_new", data=data, pl=loss, delay_s=delay_s, Ts_s=timers.first_s)
     if not timers.times_handshake:
@@ -49,7 +52,10 @@ def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
 
 
 def model_c(data: int, loss: float, delay_s: float, timers: Timers, high: bool) -> float:
-    """Model C with the loss of one way, or of both; its first timeout is that of a sender with a sample."""
+    """Returns the fetch time by Model C with the loss of one direction, or of both.
+
+    Its first timeout is that of a sender with an RTT sample.
+    """
     model = models.model_c_high if high else models.model_c_low
     timeout_s = max(6 * delay_s, timers.least_s)
     return float(model(data, loss, max(delay_s, LEAST_DELAY_S), T0_s=timeout_s, Ts_s=timers.first_s))

@@ -19,7 +19,7 @@ MEASURED_LABEL = "measured, 95 % interval"
 
 
 def headline(runs: Runs) -> str:
-    """The answer in three sentences."""
+    """Returns the answer in three sentences."""
     loads, losses = latency.fetches(runs, "load"), latency.fetches(runs, "loss")
     count = sum(len(one.fetches) for one in runs.all() if one.point.command is None)
     red = sum(one.is_red for one in runs.all())
@@ -36,7 +36,7 @@ def headline(runs: Runs) -> str:
 
 
 def comparison(runs: Runs) -> Table:
-    """TB-S14: measured, new model, Model C low and high at every load."""
+    """TB-S14: measured latency, new model, Model C low and high at every load."""
     rows = []
     for size in SIZES_KB:
         measured_s = latency.latencies(runs, "load", size)
@@ -53,13 +53,13 @@ def comparison(runs: Runs) -> Table:
 
 @measured
 def numbers_of_the_comparison(runs: Runs) -> str:
-    """TB-S14: cells of the table that hold a time above zero."""
+    """TB-S14: number of cells of the table with a time above zero."""
     times = [cell.split()[0] for row in comparison(runs).rows for cell in row[3:]]
     return str(sum(np.isfinite(float(time)) and float(time) > 0 for time in times))
 
 
 def stacks(runs: Runs) -> Table:
-    """TB-E8: what makes today's Linux faster than the model, one factor at a time."""
+    """TB-E8: latency of Linux stacks that differ from each other in one factor, and of the new model."""
     made = runs.simulated("testbed-loss")
     suffix = f" / wire_loss=bernoulli:{STACK_LOSS_PCT / 100:g}"
     kernel = [latency.fetches(runs, "loss")[f"{size}-{STACK_LOSS_PCT}"] for size in SIZES_KB]
@@ -82,7 +82,7 @@ def stacks(runs: Runs) -> Table:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """The models, the stacks, and Table XI of the CATNIP paper with what stands behind it."""
+    """Returns the tables of models, stacks, and the CATNIP paper's Table XI with its losses and gains."""
     return [
         comparison(runs),
         stacks(runs),
@@ -92,7 +92,7 @@ def tables(runs: Runs) -> Sequence[Table]:
 
 
 def link(runs: Runs) -> Figure:
-    """Figure 3."""
+    """Figure 3: delay and loss of a link by its offered load."""
     states = latency.states(runs)
     loads = [100 * state.load for state in states]
     panels = [
@@ -108,7 +108,7 @@ def link(runs: Runs) -> Figure:
 
 
 def over_load(runs: Runs) -> Figure:
-    """Figures 4a and 7."""
+    """Figures 4a and 7: latency over load, measured and by model."""
     caption = (
         "nginx on Linux set near to the paper's (Reno, no SACK, initial window 2), each fetch over a new "
         "connection through a link with the delay and loss of that load."
@@ -118,14 +118,14 @@ def over_load(runs: Runs) -> Figure:
 
 
 def over_delay(runs: Runs) -> Figure:
-    """Figure 4b."""
+    """Figure 4b: latency over delay."""
     caption = "Without loss, every fetch takes a fixed number of round trips."
     svg = _panels(runs, "delay", "Latency grows linearly with delay", "one-way delay, ms")
     return Figure("testbed-delay", "Figure 4b: latency over delay", caption, svg)
 
 
 def over_loss(runs: Runs) -> Figure:
-    """Figure 4c."""
+    """Figure 4c: latency over loss."""
     caption = "Loss hits both directions, as in the paper. Without delay nearly all of the time is timeouts."
     svg = _panels(runs, "loss", "Latency grows faster than linearly with loss", "loss of each direction, %")
     return Figure("testbed-loss", "Figure 4c: latency over loss", caption, svg)

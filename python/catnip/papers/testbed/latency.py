@@ -1,4 +1,4 @@
-"""Web retrieval latency over load, delay and loss, and what the models say of it (TB-E1 to E8)."""
+"""Web retrieval latency over load, delay and loss, measured and by the models (TB-E1 to E8)."""
 
 import tomllib
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ DELAYS_MS = (0, 25, 50, 100, 150, 200, 250)
 LOSSES = (0.0, 0.01, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2)
 LOADS = tuple(n / 10 for n in range(11))
 KNEE = LOADS.index(number("tbc04") / 100)
-"""The load up to which both models are said to be near."""
+"""Index of the load up to which both models are close, by the paper."""
 
 HEAVY_LOSS = number("tbc08") / 100
 FETCHES = 10_000
@@ -35,12 +35,12 @@ MAP_SEEDS = 30
 GENERATOR_SEEDS = 40
 INITIAL_WINDOW = ("--initial-window", "2")
 KERNEL, LINUX_20 = "kernel", "linux-2.0"
-"""Who serves: nginx on this machine's kernel, or a simulated host of the paper's time."""
+"""Servers: nginx on this machine's kernel, or a simulated host of the paper's time."""
 
 
 @dataclass(frozen=True)
 class LinkState:
-    """What a load does to a link."""
+    """Delay and loss of a link at a load."""
 
     load: float
     delay_s: Interval
@@ -50,7 +50,7 @@ class LinkState:
 
 @dataclass(frozen=True)
 class Case:
-    """A link, by its one-way delay and the loss of each direction, at a place `x` of an axis."""
+    """Link with its one-way delay and the loss of each direction, at position `x` of an axis."""
 
     x: float
     delay_s: float
@@ -65,7 +65,7 @@ def states(runs: Runs) -> tuple[LinkState, ...]:
 
 
 def cases(runs: Runs, over: str, server: str = KERNEL) -> list[Case]:
-    """The links of an axis: `load` in percent, `delay` in ms, `loss` in percent."""
+    """Returns the links of an axis: `load` in percent, `delay` in ms, `loss` in percent."""
     if over == "delay":
         return [Case(delay, delay / 1e3, 0.0) for delay in DELAYS_MS]
     if over == "loss":
@@ -77,7 +77,7 @@ def cases(runs: Runs, over: str, server: str = KERNEL) -> list[Case]:
 
 
 def fetches(runs: Runs, over: str) -> dict[str, Measured]:
-    """What nginx's clients measured on an axis, by size in KB and the place."""
+    """Returns the measurements of nginx's clients on an axis, by size in KB and position."""
     points = [
         _point(f"{size}-{case.x:g}", size, case, runs) for size in SIZES_KB for case in cases(runs, over)
     ]
@@ -85,7 +85,7 @@ def fetches(runs: Runs, over: str) -> dict[str, Measured]:
 
 
 def latencies(runs: Runs, over: str, size: int, server: str = KERNEL) -> list[Interval]:
-    """Mean latencies on an axis."""
+    """Returns the mean latencies on an axis."""
     if server == KERNEL:
         made = fetches(runs, over)
         return [made[f"{size}-{case.x:g}"].mean_s for case in cases(runs, over)]
@@ -95,7 +95,7 @@ def latencies(runs: Runs, over: str, size: int, server: str = KERNEL) -> list[In
 def predicted(
     runs: Runs, model: str, over: str, size: int, server: str = KERNEL, least_timeout_s: float | None = None
 ) -> Floats:
-    """What a model says of the links of an axis, with the server's timers or another least timeout."""
+    """Returns a model's latencies on an axis, with the server's timers or another least timeout."""
     timers = TODAY if server == KERNEL else PAPER
     if least_timeout_s is not None:
         timers = replace(timers, least_s=least_timeout_s)
@@ -107,7 +107,7 @@ def predicted(
 
 @measured
 def falls_with_load(runs: Runs, of: str) -> str:
-    """TB-E1: loads at which a quantity of the link, simulated, is less than at the one before."""
+    """TB-E1: number of loads at which a quantity of the simulated link is below that at the load before."""
     values = [getattr(state, of).mean for state in states(runs)]
     return str(sum(later < earlier for earlier, later in pairwise(values)))
 
@@ -120,23 +120,23 @@ def deviation_ms(runs: Runs, load_pct: float) -> float:
 
 @measured
 def deviation_grows_by(runs: Runs, from_pct: float, to_pct: float) -> float:
-    """TB-E1: the delay's standard deviation at a load over that at another."""
+    """TB-E1: standard deviation of the delay at a load over that at another."""
     return _at(runs, to_pct).deviation_s / _at(runs, from_pct).deviation_s
 
 
 @measured
 def link_loss_pct(runs: Runs, load_pct: float) -> Interval:
-    """TB-E1: what the link loses at a load."""
+    """TB-E1: loss of the link at a load, percent."""
     return _at(runs, load_pct).loss * 100
 
 
 @measured
 def load_off_pct(runs: Runs, loads_pct: Sequence[int]) -> float:
-    """TB-S6: what the generator offers against what it is asked for, the farthest of some loads."""
+    """TB-S6: largest relative difference of the generator's offered load from the requested one."""
     off = []
     for load_pct in loads_pct:
         table = _generated(runs, load_pct)
-        # Both directions of 10 Mbit/s, 100 s a run.
+        # Two directions of 10 Mbit/s, 100 s per run.
         offered = float(np.asarray(table["sent_bytes"]).sum()) * 8 / (2 * 10e6 * 100 * GENERATOR_SEEDS)
         off.append(abs(100 * offered / load_pct - 1))
     return 100 * max(off)
@@ -144,14 +144,14 @@ def load_off_pct(runs: Runs, loads_pct: Sequence[int]) -> float:
 
 @measured
 def packet_bytes(runs: Runs, load_pct: int) -> float:
-    """TB-S6: the mean packet of the generator at a load."""
+    """TB-S6: mean packet size of the generator at a load."""
     table = _generated(runs, load_pct)
     return float(np.asarray(table["sent_bytes"]).sum() / np.asarray(table["sent"]).sum())
 
 
 @measured
 def widest_interval_pct(runs: Runs, over: str, statistic: str) -> float:
-    """tbp07: half of an interval over its mean, of all points of an axis with loss."""
+    """tbp07: half of the interval over its mean, largest or median over an axis' points with loss."""
     half = [
         50 * (one.high - one.low) / one.mean
         for size in SIZES_KB
@@ -163,14 +163,14 @@ def widest_interval_pct(runs: Runs, over: str, statistic: str) -> float:
 
 @measured
 def falls_beyond_noise(runs: Runs, size: int) -> str:
-    """TB-E2: loads whose latency lies below that of the one before, and their intervals apart."""
+    """TB-E2: number of loads whose latency is below that of the preceding load, with disjoint intervals."""
     pairs = pairwise(latencies(runs, "load", size))
     return str(sum(later.high < earlier.low for earlier, later in pairs))
 
 
 @measured
 def steeper_above(runs: Runs, over: str, size: int) -> float:
-    """TB-E2, E4: slope beyond the knee (60 % load, 10 % loss) over that up to it."""
+    """TB-E2, E4: slope beyond the knee (60 % load, 10 % loss) over that up to the knee."""
     x, means = [one.x for one in cases(runs, over)], _means(latencies(runs, over, size))
     knee = KNEE if over == "load" else LOSSES.index(HEAVY_LOSS)
     lower, upper = (
@@ -189,7 +189,10 @@ def straightness(runs: Runs, size: int) -> float:
 
 @measured
 def parts_off_pct(runs: Runs, size: int, statistic: str) -> float:
-    """TB-E5: latency at a load's delay plus that at its loss, off that at the load, below 10 % loss."""
+    """TB-E5: difference of the sum of two latencies from the latency at a load, below 10 % loss.
+
+    The two latencies are those at the load's delay and at its loss alone.
+    """
     loaded = [case for case in cases(runs, "load") if 0 < case.loss < HEAVY_LOSS]
     parts = _parts(runs, loaded)
     whole = fetches(runs, "load")
@@ -216,14 +219,14 @@ def error_pct(
 
 @measured
 def error_less_pct(runs: Runs, than: str, over: str, size: int, server: str) -> float:
-    """TB-E6, E7: mean error of the new model less that of another one, points."""
+    """TB-E6, E7: mean error of the new model less that of another one, percentage points."""
     new, other = (error_pct(runs, model, over, size, server, "mean") for model in (NEW, than))
     return new - other
 
 
 @measured
 def places_of_another(runs: Runs, over: str, size: int, server: str) -> str:
-    """TB-E7: the places of an axis where a Model C is closer than the new model."""
+    """TB-E7: positions of an axis where a Model C is closer than the new model."""
     errors = {
         model: np.abs(_over_measured(runs, model, over, size, server) - 1) for model in (NEW, LOW, HIGH)
     }
@@ -238,7 +241,7 @@ def places_of_another(runs: Runs, over: str, size: int, server: str) -> str:
 def measured_over(
     runs: Runs, model: str, size: int, server: str, statistic: str, least_timeout_s: float | None = None
 ) -> float:
-    """TB-E6: latency over what a Model C says, least or most of the loads from 60 % on."""
+    """TB-E6: measured latency over that of a Model C, least or largest over the loads from 60 % on."""
     model_s = predicted(runs, model, "load", size, server, least_timeout_s)
     heavy = (_means(latencies(runs, "load", size, server)) / model_s)[KNEE - len(LOADS) :]
     return float(heavy.min() if statistic == "least" else heavy.max())
@@ -246,7 +249,7 @@ def measured_over(
 
 @measured
 def heavy_loss_ratio(runs: Runs, size: int, server: str) -> float:
-    """TB-E8: new model over measured, mean of the losses above 10 %."""
+    """TB-E8: latency by the new model over the measured one, mean over the losses above 10 %."""
     ratios = _over_measured(runs, NEW, "loss", size, server)
     heavy = [
         ratio
@@ -308,7 +311,7 @@ def _case_of(link: dict[str, str], load: float) -> Case:
 
 
 def _simulated(runs: Runs, over: str, size: int) -> list[Floats]:
-    """Latencies of a simulated kernel of the paper's time, place by place."""
+    """Returns the latencies of a simulated kernel of the paper's time, by position."""
     if over == "load":
         return [of_load[size] for of_load in runs.simulated("testbed-load").values()]
     assert over == "loss", f"{over}: not simulated"
@@ -317,12 +320,12 @@ def _simulated(runs: Runs, over: str, size: int) -> list[Floats]:
 
 
 def _lossy(runs: Runs, over: str, server: str) -> list[Case]:
-    """The links of an axis but for the one that neither delays nor loses."""
+    """Returns the links of an axis without the one that neither delays nor loses packets."""
     return [case for case in cases(runs, over, server) if case.x > 0]
 
 
 def _over_measured(runs: Runs, model: str, over: str, size: int, server: str) -> Floats:
-    """A model over what was measured, where there is delay or loss."""
+    """Returns a model's latency over the measured one, for links with delay or loss."""
     count = len(_lossy(runs, over, server))
     model_s = predicted(runs, model, over, size, server)
     return np.asarray(model_s[-count:] / _means(latencies(runs, over, size, server))[-count:])

@@ -1,4 +1,4 @@
-"""What the papers print, from the reference tables."""
+"""Values that the papers print, from the reference tables."""
 
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number, rows
@@ -8,13 +8,13 @@ printed = Quantities()
 
 @printed
 def milliseconds(id: str) -> float:
-    """A row in seconds."""
+    """Value of a row in seconds, in ms."""
     return 1e3 * number(id)
 
 
 @printed
 def table_xi(column: str, buffer_kb: int) -> float:
-    """A number of the CATNIP paper's Table XI, without its pages."""
+    """Number of the CATNIP paper's Table XI, without its pages."""
     return float(_by_buffer()[buffer_kb][column])
 
 

@@ -24,7 +24,7 @@ from catnip.base.progress import Progress
 
 SIZES_KB = (3, 10, 30)
 FILES = {f"{size}": size * 1024 for size in SIZES_KB} | {"bulk": 1 << 20}
-AT_ONCE = 6  # more links do not fit into the addresses of the one around them
+AT_ONCE = 6  # the surrounding link has no addresses for more links
 RED = 3
 TRIES = 2
 GIVEN_UP_S = 120.0
@@ -39,17 +39,21 @@ OLD_STACK: Mapping[str, Any] = {
     "ipv4/tcp_frto": 0,
     "ipv4/tcp_ecn": 0,
 }
-"""Linux as near to the paper's 2.0.34 as today's lets itself be set: Reno, neither SACK nor tail loss probes.
-The first timeout stays 1 s, the least one 200 ms."""
+"""Linux with settings as close as possible to the paper's 2.0.34: Reno, neither SACK nor tail loss probes.
+
+The first timeout stays 1 s, the least one 200 ms.
+"""
 
 TODAY: Mapping[str, Any] = {"ipv4/tcp_no_metrics_save": 1, "ipv4/tcp_congestion_control": "reno"}
-"""Linux as it comes, with SACK, RACK and tail loss probes; Reno, as few kernels let a namespace use CUBIC."""
+"""Linux by default, with SACK, RACK and tail loss probes; Reno, as few kernels let a namespace use CUBIC."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One link, by options of `catnip link`, and what its client does: fetches begin at their times, so many
-    per second."""
+    """Link, by options of `catnip link`, and the actions of its client.
+
+    Fetches begin at fixed times, `per_second` of them in a second.
+    """
 
     id: str
     link: Sequence[str]
@@ -59,12 +63,12 @@ class Point:
     command: str | None = None
     log: bool = False
     stops: bool = False
-    """Its link is stopped on purpose, so that its certificate is red."""
+    """True if the link is stopped on purpose, so that its certificate is red."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a point."""
+    """Measurements of a point."""
 
     point: Point
     code: int
@@ -72,53 +76,53 @@ class Measured:
     certificate: Mapping[str, Any]
     log: str | None
     snmp: str = ""
-    """The counters of the server's kernel afterwards, as /proc/net/snmp has them."""
+    """Counters of the server's kernel afterwards, in the format of /proc/net/snmp."""
 
     @cached_property
     def fetches(self) -> list[dict[str, Any]]:
-        """The client's log."""
+        """Log of the client."""
         return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
 
     @cached_property
     def latencies_s(self) -> Floats:
-        """From the SYN to the last byte, one value per fetch; of one given up, how long it had been tried."""
+        """Time from the SYN to the last byte, one value per fetch; up to the end of an abandoned fetch."""
         return np.array([fetch.get("latency_s", fetch.get("after_s")) for fetch in self.fetches])
 
     @cached_property
     def mean_s(self) -> Interval:
-        """The mean latency; losses give it a heavy tail, which is resampled."""
+        """Mean latency; its interval is resampled, because losses cause a heavy tail."""
         return resampling.mean(self.latencies_s)
 
     @property
     def errors(self) -> int:
-        """Fetches that did not end, or not with the whole file."""
+        """Number of fetches that did not end or lacked a part of the file."""
         whole = FILES[self.point.file]
         return sum(fetch.get("bytes") != whole for fetch in self.fetches)
 
     @property
     def is_red(self) -> bool:
-        """The link did not do what was asked of it, in two tries, and was not meant to."""
+        """True if the link's certificate is red, unless the link was stopped on purpose."""
         return self.code == RED and not self.point.stops
 
 
 @dataclass
 class Runs:
-    """Runs points on demand and remembers them."""
+    """Points, measured on demand and kept."""
 
     scale: float
     first_seed: int
     progress: Progress
     servers: Sequence[str] = ()
-    """Web servers that later measurements need: whoever lacks one hears of it before the first."""
+    """Web servers of later measurements; a missing one is an error before the first measurement."""
     sample: int = 1
-    """Fetches of the largest point asked for since this was last set."""
+    """Number of fetches of the largest point requested since this was last set."""
     emulated: dict[str, list[Any]] | None = None
     admitted: dict[str, Any] | None = None
     _made: dict[str, dict[str, Measured]] = field(default_factory=dict)
     _simulated: dict[str, dict[str, dict[int, Floats]]] = field(default_factory=dict)
 
     def count(self, at_full_length: int) -> int:
-        """So many, fewer if it has to be quick."""
+        """Returns a number of repetitions, scaled to the length of the campaign."""
         return max(10, round(at_full_length * self.scale))
 
     def of(
@@ -128,7 +132,7 @@ class Runs:
         stack: Mapping[str, Any] = OLD_STACK,
         server: str = "nginx",
     ) -> dict[str, Measured]:
-        """Measures points behind one server; a point whose link was too late is measured again."""
+        """Measures points behind one server; a point whose link was late is measured again."""
         if name not in self._made:
             if missing := can_run(server, *self.servers):
                 raise InputError(f"testbed: {missing}")
@@ -149,7 +153,7 @@ class Runs:
         return made
 
     def simulated(self, name: str) -> dict[str, dict[int, Floats]]:
-        """Latencies of simulated fetches by variant and size in KB; they are given up when real ones are."""
+        """Returns latencies of simulated fetches by variant and size in KB, limited like the real ones."""
         if name not in self._simulated:
             scenario = paths.scenario(name)
             seeds = list(range(self.first_seed, self.first_seed + self.count(scenario.seeds)))
@@ -166,7 +170,7 @@ class Runs:
         return made
 
     def all(self) -> list[Measured]:
-        """Everything measured so far."""
+        """Returns all measurements so far."""
         return [measured for made in self._made.values() for measured in made.values()]
 
     def _run(
@@ -177,7 +181,7 @@ class Runs:
         server: str,
         told: Callable[[int], None],
     ) -> list[Measured]:
-        """Some points of a group, each with the seed of its place in it; says how many there are already."""
+        """Measures some points of a group, each seeded by its place in the group; reports the number done."""
         known = {point.id: point for point in points}
         task = {
             "sysctl": dict(stack),
@@ -200,7 +204,7 @@ class Runs:
             ],
         }
         site = Path(__file__).parents[2] / "testbed" / "site.py"
-        # The server has a namespace of its own, so that the kernel's settings are not those of the machine.
+        # The server has a network namespace of its own, so the machine's settings stay unchanged.
         command = [str(program()), "link", "--quiet", "--", sys.executable, str(site)]
         rows: list[dict[str, Any]] = []
         with tempfile.TemporaryFile("w+") as asked, tempfile.TemporaryFile("w+") as err:
@@ -237,11 +241,11 @@ SERVERS: Mapping[str, tuple[str, str]] = {
     "nginx": ("nginx", "nginx-light"),
     "apache": ("apache2", "apache2-bin"),
 }
-"""The program of each Web server, and the Debian package that it is in."""
+"""Program and Debian package of each Web server."""
 
 
 def can_run(*servers: str) -> str | None:
-    """Why the testbed with these servers cannot be built on this machine; None if it can."""
+    """Returns the reason why this machine cannot run the testbed with these servers, None if it can."""
     if missing := cannot_emulate():
         return missing
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin"

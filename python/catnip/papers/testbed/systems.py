@@ -1,4 +1,4 @@
-"""The components TB-S1 to S13, and the handshake and the other applications (TB-E9, E10)."""
+"""Components TB-S1 to S13, and the handshake and the other applications (TB-E9, E10)."""
 
 import csv
 import io
@@ -29,13 +29,13 @@ SERVER = "http://$CATNIP_OUTSIDE:8080"
 
 @measured
 def fetches_that_did_not_end(runs: Runs) -> float:
-    """TB-S1: of all clients behind links that delay or lose, in two minutes."""
+    """TB-S1: fetches of all clients behind links with delay or loss that did not end within two minutes."""
     return float(sum(one.errors for one in _delays_and_losses(runs)))
 
 
 @measured
 def loss_off_sigmas(runs: Runs, statistic: str) -> float:
-    """TB-S2: the loss of links that lose, both ways, off what was asked for, in standard deviations."""
+    """TB-S2: difference of the links' loss from the requested one in each direction, in sigmas."""
     losing = [one for one in latency.fetches(runs, "loss").values() if _asked_loss(one, "up") > 0]
     off = [abs(_sigmas(one, side)) for one in losing for side in EDGES]
     return float(np.mean(off)) if statistic == "mean" else max(off)
@@ -43,7 +43,7 @@ def loss_off_sigmas(runs: Runs, statistic: str) -> float:
 
 @measured
 def round_trip_off(runs: Runs) -> float:
-    """TB-S2: the handshake as clients time it, off twice the delay, in units of 1 ms or 2 %; the farthest."""
+    """TB-S2: largest difference of the clients' handshake time from twice the delay, in 1 ms or 2 %."""
     off = []
     for one in latency.fetches(runs, "delay").values():
         asked_ms = 2 * _asked_ms(one)
@@ -56,7 +56,7 @@ def round_trip_off(runs: Runs) -> float:
 
 @measured
 def delay_off(runs: Runs) -> float:
-    """TB-S2: the mean delay that links certify, off what was asked, in units of 1 ms or 2 %; the farthest."""
+    """TB-S2: largest difference of the links' certified mean delay from the requested one, in 1 ms or 2 %."""
     off = []
     for one in latency.fetches(runs, "delay").values():
         asked_ms = _asked_ms(one)
@@ -67,26 +67,26 @@ def delay_off(runs: Runs) -> float:
 
 @measured
 def red_certificates(runs: Runs) -> str:
-    """TB-S2: of all links with a delay or a loss, those that did not do what was asked in two tries."""
+    """TB-S2: number of links with a delay or a loss whose certificate is red in two tries."""
     return str(sum(one.is_red for one in _delays_and_losses(runs)))
 
 
 @measured
 def wrong_checksums(runs: Runs, end: str) -> str:
-    """TB-S3: segments that a kernel found damaged."""
+    """TB-S3: number of damaged segments found by a kernel."""
     forced = _forced(runs)
     return str(_snmp(forced.out if end == "client" else forced.snmp)["Tcp"]["InCsumErrors"])
 
 
 @measured
 def packets_that_crossed(runs: Runs, side: str) -> float:
-    """TB-S3: packets of five fetches, of 30 KB each, that a direction of the link let through."""
+    """TB-S3: number of packets of five fetches of 30 KB that passed a direction of the link."""
     return float(_forced(runs).certificate[side]["packets_out"])
 
 
 @measured
 def packets_beside_the_link(runs: Runs, side: str) -> str:
-    """TB-S4: packets that the client's kernel sent or received, less those that the link took or gave."""
+    """TB-S4: packets sent or received by the client's kernel, less those that entered or left the link."""
     forced = _forced(runs)
     counters = _snmp(forced.out)["Ip"]
     if side == "up":
@@ -96,7 +96,7 @@ def packets_beside_the_link(runs: Runs, side: str) -> str:
 
 @measured
 def answers_around_a_stop(runs: Runs) -> str:
-    """TB-S4: a fetch before the emulator is stopped, one while it is, and one after it goes on."""
+    """TB-S4: HTTP status of fetches before the emulator is stopped, while it is, and after it continues."""
     fetch = f"curl -s -m 2 -o /dev/null -w '%{{http_code}} ' {SERVER}/3"
     command = f"{fetch}; kill -STOP $PPID; {fetch}; kill -CONT $PPID; {fetch}"
     point = Point("stopped", ["--delay", "5ms"], command=command, stops=True)
@@ -105,13 +105,13 @@ def answers_around_a_stop(runs: Runs) -> str:
 
 @measured
 def unaccounted(runs: Runs, mode: str) -> str:
-    """TB-S5: packets in, less those out, dropped and held, both ways."""
+    """TB-S5: packets in, less those out, dropped and held, in both directions."""
     return str(_unaccounted(_modes(runs)[mode]))
 
 
 @measured
 def out_of_order(runs: Runs, mode: str) -> str:
-    """TB-S5: packets that left a link before one that had come earlier."""
+    """TB-S5: number of packets that left a link before an earlier arrival."""
     log = _modes(runs)[mode].log
     assert log, f"{mode}: the link was told to log"
     return str(sum(_overtakings(numbers) for numbers in _departures(log)))
@@ -119,14 +119,14 @@ def out_of_order(runs: Runs, mode: str) -> str:
 
 @measured
 def distributed_delay_ms(runs: Runs, statistic: str) -> float:
-    """TB-S5: one-way delay of lone packets, one every 100 ms, over a link of 20 ± 5 ms."""
+    """TB-S5: one-way delay of single packets, one every 100 ms, over a link of 20 ± 5 ms."""
     delay = _modes(runs)["distributed"].certificate["up"]["delay_ms"]
     return float(delay[statistic])
 
 
 @measured
 def logger_off_ms(runs: Runs, clients: int, fetches: int, statistic: str) -> float:
-    """TB-S7: latencies of clients that start together, against the times between packets of links' logs."""
+    """TB-S7: difference of the latencies of concurrent clients from the packet times in the links' logs."""
     # One fetch of a client ends before its next one begins.
     points = [
         Point(f"log-{n}", ["--delay", "20ms", *INITIAL_WINDOW], "30", fetches, per_second=2, log=True)
@@ -153,7 +153,7 @@ def body_bytes(runs: Runs, size: int) -> str:
 
 @measured
 def apache_off_nginx_pct(runs: Runs, loss_pct: float) -> float:
-    """TB-S9: mean latency of 10 KB over 20 ms from the one server, off that from the other."""
+    """TB-S9: difference of Apache's mean latency of 10 KB over 20 ms from nginx's, percent."""
     apache, nginx = (_server(runs, server, loss_pct).mean_s.mean for server in ("apache", "nginx"))
     return 100 * abs(apache / nginx - 1)
 
@@ -166,13 +166,13 @@ def server_latency_s(runs: Runs, server: str, loss_pct: float) -> Interval:
 
 @measured
 def check_values_off(_runs: Runs, starts: str) -> float:
-    """TB-S10, S11, S13: largest relative difference from values worked out independently."""
+    """TB-S10, S11, S13: largest relative difference from values computed independently."""
     return check_values.farthest(starts)
 
 
 @measured
 def chain_sampled_off_pct(_runs: Runs, samples: int) -> float:
-    """TB-S11: samples against the exact chain, for one to three packets at three rates; the farthest."""
+    """TB-S11: largest difference of samples from the exact chain, for one to three packets at three rates."""
     off = []
     for data in (1, 2, 3):
         for p in (0.05, 0.1, 0.2):
@@ -183,7 +183,7 @@ def chain_sampled_off_pct(_runs: Runs, samples: int) -> float:
 
 @measured
 def handshake_rtts_without_loss(_runs: Runs) -> float:
-    """TB-S12: the handshake of the model, in round trips."""
+    """TB-S12: handshake time of the model, in round trips."""
     delay_s = 0.05
     parts = models.evaluate("wzk_new", data=8, pl=0.0, delay_s=delay_s)
     return round(float(parts["t_handshk_s"]) / (2 * delay_s), 12)
@@ -191,7 +191,7 @@ def handshake_rtts_without_loss(_runs: Runs) -> float:
 
 @measured
 def handshake_costs_ms(runs: Runs, lost: str) -> Interval:
-    """TB-E9: latency with one packet of the handshake lost, more than the mean without."""
+    """TB-E9: latency with one packet of the handshake lost, less the mean without loss."""
     cases = {
         "none": ("none", "none"),
         "SYN": ("packets:1", "none"),
@@ -217,26 +217,26 @@ def handshake_costs_ms(runs: Runs, lost: str) -> Interval:
 
 @measured
 def curl_fetches(runs: Runs, what: str) -> str | float:
-    """TB-E10: 1 MB by curl through 10 Mbit/s: bytes, or seconds."""
+    """TB-E10: fetch of 1 MB by curl through 10 Mbit/s: bytes, or seconds."""
     size, took_s = _others(runs)["curl"].out.split()
     return size if what == "bytes" else float(took_s)
 
 
 @measured
 def echo_median_ms(runs: Runs) -> float:
-    """TB-E10: an interactive echo over 20 ms each way."""
+    """TB-E10: median time of an interactive echo over 20 ms each way."""
     return _median_ms(_others(runs)["echo"])
 
 
 @measured
 def router_round_trip_ms(runs: Runs) -> float:
-    """CWV-S14: with the limits off."""
+    """CWV-S14: median round trip with the limits off."""
     return _median_ms(_router(runs)["delay"])
 
 
 @measured
 def router_down(runs: Runs, what: str) -> float:
-    """CWV-S14: with 2 Mbit/s and 30 KB: the rate while busy in Mbit/s, or most packets waiting."""
+    """CWV-S14: busy rate in Mbit/s, or largest queue in packets, with 2 Mbit/s and 30 KB."""
     down = _router(runs)["limited"].certificate["down"]
     return float(down["busy_rate"] / 1e6 if what == "rate" else down["largest_queue"])
 
@@ -299,7 +299,7 @@ def _asked_loss(one: Measured, side: str) -> float:
 
 
 def _sigmas(one: Measured, side: str) -> float:
-    """How far the loss of a direction is from what was asked for."""
+    """Returns the difference of a direction's loss from the requested one, in standard deviations."""
     certified, asked = one.certificate[side], _asked_loss(one, side)
     n = certified["packets_in"]
     return float((certified["loss"] - asked) / np.sqrt(asked * (1 - asked) / n))
@@ -317,7 +317,7 @@ def _unaccounted(one: Measured) -> int:
 
 
 def _logged_latencies_s(log: str) -> list[float]:
-    """From each SYN to the last packet with data that reached the client before the next one."""
+    """Returns the times from each SYN to the last data packet that reached the client before the next SYN."""
     began_ns: list[int] = []
     ended_ns: list[int] = []
     flows = set()
@@ -328,14 +328,14 @@ def _logged_latencies_s(log: str) -> list[float]:
             began_ns.append(time_ns)
             ended_ns.append(time_ns)
         elif not ended_ns:
-            continue  # what comes before the first SYN is left over from a client that had this address
+            continue  # packets before the first SYN are left over from another client with this address
         elif (row["event"], row["edge"]) == ("depart", "1") and int(row["len_bytes"]) > LEAST_DATA_BYTES:
             ended_ns[-1] = time_ns + int(row["lateness_ns"] or 0)
     return [(ended - began) / 1e9 for began, ended in zip(began_ns, ended_ns, strict=True)]
 
 
 def _departures(log: str) -> Iterator[list[int]]:
-    """Per direction, the numbers of packets in the order in which they left."""
+    """Yields the numbers of the packets of each direction in the order of their departure."""
     rows = list(csv.DictReader(io.StringIO(log)))
     for edge in ("0", "1"):
         yield [int(row["number"]) for row in rows if row["event"] == "depart" and row["edge"] == edge]
@@ -346,7 +346,7 @@ def _overtakings(numbers: Sequence[int]) -> int:
 
 
 def _snmp(text: str) -> dict[str, dict[str, int]]:
-    """The kernel's counters, by protocol and name."""
+    """Returns the kernel's counters, by protocol and name."""
     counters: dict[str, dict[str, int]] = {}
     lines = [line.split() for line in text.splitlines() if line.startswith(("Ip:", "Tcp:"))]
     for names, values in zip(lines[::2], lines[1::2], strict=True):

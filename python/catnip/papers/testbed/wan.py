@@ -1,6 +1,6 @@
 """The CATNIP paper's WAN emulation: 100 emulated clients and one real server (CAT-S24, S25, E10).
 
-A simulated server stands beside it, which needs no clock.
+A simulated server, which needs no real time, is compared as well.
 """
 
 import json
@@ -37,18 +37,18 @@ SEEDS = 10
 SIDE_BY_SIDE = 2
 TABLES = ("pages", "objects", "connections", "ports")
 FIFO, HIGH, LOW = "FIFO", "CATNIP", "CATNIP with SYN-ACKs LOW"
-"""Routers, and how what they get was marked; where nothing else is said, SYN-ACKs are HIGH."""
+"""Routers with the marking of their packets; SYN-ACKs are HIGH unless the name has LOW."""
 ROUTERS = (FIFO, HIGH, LOW)
 SERVERS = ("nginx", "simulated")
 ALL_PAGES = tuple(range(1, 11))
 SMALL_OBJECTS = (1, 3, 4, 7, 8, 9, 10)
-"""Pages without an object above 9 KB, of which nearly all packets are at an end."""
+"""Pages without an object above 9 KB, whose packets are nearly all at an end of a transfer."""
 LARGE_OBJECTS = (2, 6)
 
 
 @dataclass(frozen=True)
 class Emulated:
-    """One run of a hundred clients in real time."""
+    """Run of a hundred clients in real time."""
 
     certificate: dict[str, Any]
     pages: Mapping[str, NDArray[Any]]
@@ -64,28 +64,28 @@ class Emulated:
 
     @property
     def is_red(self) -> bool:
-        """The emulator was not where it should have been, in two tries."""
+        """True if the certificate is still red after two tries."""
         return bool(self.certificate["verdict"] == "red")
 
     @cached_property
     def loss(self) -> PortLoss:
-        """Packets towards the clients at the bottleneck."""
+        """Losses at the bottleneck towards the clients."""
         return port_loss(self.ports, 0, [int(seed) for seed in np.unique(self.ports["seed"])])
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came of a variant: mean page times, a row per run and a column per page; the rest per run."""
+    """Results of a variant: mean page times, a row per run and a column per page; the rest per run."""
 
     times_s: Floats
     losses: Sequence[PortLoss]
     handshakes_repeated: Sequence[float]
-    """Connections of whose handshake something had to be sent again, as a fraction."""
+    """Fraction of connections with a retransmission in the handshake."""
 
 
 @measured
 def damaged_objects(runs: Runs) -> str:
-    """CAT-S24: objects from nginx that are not whole, of another size, or not as the document is."""
+    """CAT-S24: number of objects from nginx that are incomplete, of a wrong size, or of wrong content."""
     objects = _all_of(runs, "objects")
     runs.sample = len(objects["bytes"])
     written = {size: f"{_fnv1a(size):016x}" for size in np.unique(objects["bytes"])}
@@ -96,11 +96,11 @@ def damaged_objects(runs: Runs) -> str:
 
 @measured
 def wrongly_marked(runs: Runs) -> str:
-    """CAT-S24: connections with nothing sent twice that have more or fewer HIGH packets than they need.
+    """CAT-S24: number of connections without retransmissions that have a wrong number of HIGH packets.
 
-    HIGH are the first and the last three packets of the response, whose size the server tells in its header
-    (CAT-S19), the SYN-ACK unless it is to be LOW, and up to two without data: the FIN, if no data is with it,
-    and what of all this is sent again because its answer is late.
+    HIGH are the first and the last three packets of the response, whose size is in the server's header
+    (CAT-S19), the SYN-ACK unless it is LOW, and up to two packets without data: the FIN, if it carries no
+    data, and any of these packets that is sent again because its ACK is late.
     """
     wrong = sample = 0
     for syn_acks, variants in ((1, HIGH), (0, LOW)):
@@ -116,19 +116,19 @@ def wrongly_marked(runs: Runs) -> str:
 
 @measured
 def lateness_p99_ms(runs: Runs) -> float:
-    """CAT-S25: the largest of all runs."""
+    """CAT-S25: 99th percentile of the lateness, largest over all runs."""
     return max(float(one.certificate["lateness_us"][1]) / 1e3 for one in _everything(runs))
 
 
 @measured
 def packets_lost_from_sight(runs: Runs) -> str:
-    """CAT-S25: packets that the emulator itself lost, read too late or could not write."""
+    """CAT-S25: number of packets that the emulator lost, read too late or could not write."""
     return str(sum(unaccounted(one) for one in _everything(runs)))
 
 
 @measured
 def red_runs(runs: Runs) -> str:
-    """CAT-S25: runs whose certificate is red in two tries."""
+    """CAT-S25: number of runs whose certificate is red in two tries."""
     return str(sum(one.is_red for one in _everything(runs)))
 
 
@@ -136,20 +136,20 @@ def red_runs(runs: Runs) -> str:
 def loss_pct(
     runs: Runs, buffer_kb: int, router: str, packets: str = "all", server: str = "nginx"
 ) -> Interval:
-    """CAT-E10: `all`, `high` or `low` packets towards the clients that a router drops, one value per run."""
+    """CAT-E10: share of `all`, `high` or `low` packets towards the clients dropped by a router, per run."""
     which = {"all": "loss", "high": "high_loss", "low": "low_loss"}[packets]
     return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], which)
 
 
 @measured
 def high_share_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: packets that come to a router HIGH, of all that come."""
+    """CAT-E10: share of HIGH packets among all that arrive at a router."""
     return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], "high_share")
 
 
 @measured
 def handshakes_repeated_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: connections of whose handshake something had to be sent again, one value per run."""
+    """CAT-E10: share of connections with a retransmission in the handshake, one value per run."""
     fractions = _fetched(runs, server)[f"{buffer_kb} KB {router}"].handshakes_repeated
     return stats.mean([100 * fraction for fraction in fractions])
 
@@ -169,7 +169,7 @@ def page_time_ratio(
 
 @measured
 def total_time_ratio(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: time for the ten pages together over that with FIFO, one value per pair of runs."""
+    """CAT-E10: total time of the ten pages over that with FIFO, one value per pair of runs."""
     made = _fetched(runs, server)
     ours, fifo = (made[f"{buffer_kb} KB {one}"].times_s.sum(axis=1) for one in (router, FIFO))
     return stats.mean(ours / fifo)
@@ -177,14 +177,14 @@ def total_time_ratio(runs: Runs, buffer_kb: int, router: str, server: str = "ngi
 
 @measured
 def spread_is_larger(runs: Runs, at_kb: Sequence[int], than_at_kb: Sequence[int]) -> str:
-    """CAT-E10: do pages differ more in what they gain at some buffers than at others?"""
+    """CAT-E10: larger spread of the pages' gains at some buffers than at others."""
     made = _fetched(runs)
     spread = {buffer_kb: float(ratios(made, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
 def table(runs: Runs) -> Table:
-    """Table XI, with SYN-ACKs that are HIGH and LOW beside each other."""
+    """Table XI, with HIGH and with LOW SYN-ACKs."""
     made = _fetched(runs)
     cells = [(buffer_kb, router) for buffer_kb in BUFFERS_KB for router in (HIGH, LOW)]
     by_page = [ratios(made, *cell).mean(axis=0) for cell in cells]
@@ -199,7 +199,7 @@ def table(runs: Runs) -> Table:
 
 
 def trade(runs: Runs, server: str) -> Table:
-    """What each router loses, and whose pages gain."""
+    """Page times and losses of each router."""
 
     def changes(buffer_kb: int, router: str) -> list[str]:
         if router == FIFO:
@@ -241,7 +241,7 @@ def trade(runs: Runs, server: str) -> Table:
 
 
 def whose_pages_gain(runs: Runs) -> Figure:
-    """What every page gains or loses at the smallest buffer, by what SYN-ACKs are."""
+    """Change of each page's time at the smallest buffer, by the priority of SYN-ACKs."""
     buffer_kb = BUFFERS_KB[0]
     largest_b = _largest_objects_bytes()
     pages = sorted(largest_b, key=lambda page: largest_b[page])
@@ -287,14 +287,14 @@ def _mean_pct(of: Fetched, which: str) -> Interval:
 
 
 def _fetched(runs: Runs, server: str = "nginx") -> Mapping[str, Fetched]:
-    """Every variant, from a real server or a simulated one."""
+    """Returns the results of every variant, from a real server or a simulated one."""
     if server == "simulated":
         return _simulated(runs)
     return {variant: fetched(of) for variant, of in _runs(runs).items()}
 
 
 def fetched(of: Sequence[Emulated]) -> Fetched:
-    """What came of several runs of a variant."""
+    """Returns the results of several runs of a variant."""
     return Fetched(
         np.array([one.page_means_s for one in of]),
         [one.loss for one in of],
@@ -320,7 +320,7 @@ def _simulated(runs: Runs) -> Mapping[str, Fetched]:
 
 
 def _runs(runs: Runs) -> dict[str, list[Emulated]]:
-    """Every variant with every seed; a run that was too late is run again once."""
+    """Runs every variant with every seed; a run that was late is repeated once."""
     if runs.emulated is None:
         scenario = paths.scenario("testbed-web")
         seeds = range(runs.first_seed, runs.first_seed + max(1, round(SEEDS * runs.scale)))
@@ -334,7 +334,7 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
 
 
 def emulated(scenario: str, variant: str, seed: int, told: Mapping[str, str] | None = None) -> Emulated:
-    """One run; `told` is what its commands find in their environment. If it was too late it is run again."""
+    """Emulates one run with `told` in its commands' environment; repeats a run that was late."""
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="catnip-wan-") as folder:
             command = [str(program()), "emulate", scenario, "--variant", variant, "--seed", str(seed)]
@@ -367,7 +367,7 @@ def ratios(
     pages: Sequence[int] = ALL_PAGES,
     than: str = FIFO,
 ) -> Floats:
-    """One row per seed, one column per page."""
+    """Returns ratios of page times, one row per seed, one column per page."""
     ours, theirs = (made[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
     over: Floats = ours / theirs
     return over[:, [page - 1 for page in pages]]
@@ -380,7 +380,7 @@ def _everything(runs: Runs) -> list[Emulated]:
 
 
 def _all_of(runs: Runs, name: str, router: str = "") -> Mapping[str, NDArray[Any]]:
-    """The rows of a table of all runs, or of those with a router."""
+    """Returns the rows of a table of all runs, or of those with a router."""
     made = [
         getattr(one, name)
         for variant, of in _runs(runs).items()
@@ -391,7 +391,7 @@ def _all_of(runs: Runs, name: str, router: str = "") -> Mapping[str, NDArray[Any
 
 
 def _fnv1a(size: int) -> int:
-    """The hash (FNV-1a, 64 bits) of a document of so many bytes, which is the alphabet over and over."""
+    """Returns the hash (FNV-1a, 64 bits) of a document of so many bytes, which repeats the alphabet."""
     value = 0xCBF29CE484222325
     for at in range(size):
         value = (value ^ (ord("a") + at % 26)) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
@@ -399,7 +399,7 @@ def _fnv1a(size: int) -> int:
 
 
 def unaccounted(one: Emulated) -> int:
-    """Packets that the emulator lost from sight, read too late or could not write."""
+    """Returns the number of packets that the emulator lost, read too late or could not write."""
     network, memory = one.certificate["packets_inside"]
     sides = [link["certificate"][side] for link in one.certificate["links"] for side in ("up", "down")]
     missed = sum(host["missed"] + host["unwritable"] for host in one.certificate["hosts"])

@@ -1,7 +1,7 @@
-"""Does context still matter? The pages of 2002 and of today, with today's end systems, behind today's queues.
+"""Value of context today: the pages of 2002 and of today, with today's end systems, behind today's queues.
 
-No paper asks this: what it shows are measurements of this simulator, whose hosts and queues are held against
-the kernel, against RFCs and against other simulators elsewhere.
+No paper examines this. The results are measurements of this simulator, whose hosts and queues are compared
+with the kernel, with RFCs and with other simulators elsewhere.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ LIVE: tuple[str, ...] = ()
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Cells, made on demand."""
+    """Returns the cells, made on demand."""
     return Runs(quick, seeds, first_seed, progress)
 
 
 def seeds(runs: Runs) -> Sequence[int]:
-    """The seeds of the ten pages."""
+    """Returns the seeds of the ten pages."""
     return runs.seeds(TEN.scenario)

@@ -1,16 +1,16 @@
-"""What changes from one cell to the next: one thing at a time, and from 2002 to today step by step."""
+"""Changes from one cell to the next: one factor at a time, and from 2002 to today step by step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 Changes: TypeAlias = Sequence[tuple[str, str]]
-"""Keys of a scenario and what they are set to, as `catnip run --set` takes them."""
+"""Keys of a scenario with their values, as `catnip run --set` takes them."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A set of pages and the line over which they come, which has a scenario of its own."""
+    """Set of pages and their line, with a scenario of its own."""
 
     scenario: str
     says: str
@@ -18,10 +18,10 @@ class Place:
     """Bandwidth-delay product, packets of 1500 bytes."""
     seeds: int
     counted_s: tuple[float, float]
-    """When a counted page begins: the file transfer has found its rate, and there is time to finish."""
+    """Start times of counted pages: the file transfer has found its rate, and pages have time to finish."""
 
     def cells(self) -> Mapping[str, Changes]:
-        """The cells by name; the first one is what the others are compared with."""
+        """Returns the cells by name; the others are compared with the first one."""
         return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
 
 
@@ -34,7 +34,7 @@ HALF, UNMARKED, ALONE = "half of the servers mark", "handshake unmarked", "no fi
 DROP_TAIL, FQ_CODEL = "DropTail", "FQ-CoDel"
 CONTEXT = ("CATNIP-Good", "CATNIP-RED", "three-level RED")
 BLIND = ("RED", "CoDel", FQ_CODEL, "PIE", "DualPI2", "CAKE")
-"""Queues that look at no mark of ours."""
+"""Queues that use none of CATNIP's marks."""
 QUEUES = (DROP_TAIL, *CONTEXT, *BLIND)
 
 STEPS: Mapping[str, Changes] = {
@@ -52,11 +52,11 @@ STEPS: Mapping[str, Changes] = {
     "CUBIC": (("tcp.control", "linux-cubic"),),
     "full segments": (("tcp.segment", "1448B"),),
 }
-"""Each step comes on top of the ones before it. Up to the last one, packets have the paper's 512 bytes."""
+"""Changes added by each step to those of the preceding steps; before the last, packets have 512 bytes."""
 
 
 def step(name: str) -> Changes:
-    """All changes up to a step."""
+    """Returns all changes up to a step."""
     names = list(STEPS)
     upto = names[: names.index(name) + 1]
     return list(dict(change for one in upto for change in STEPS[one]).items())

@@ -1,4 +1,4 @@
-"""From 2002 to today, all queues with today's hosts, what changes the answer, and the answer in words."""
+"""Steps from 2002 to today, all queues with today's hosts, the influence of each factor, and the answer."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -37,7 +37,7 @@ LOOKS = {
 
 
 def steps(runs: Runs) -> Figure:
-    """TDY-E1."""
+    """TDY-E1: gain in the paper's network by step from its hosts to those of today."""
     values = {
         queue: [quantities.gain_in_the_old_network_pct(runs, step, queue) for step in STEPS]
         for queue in OLD_QUEUES
@@ -55,17 +55,17 @@ def steps(runs: Runs) -> Figure:
 
 
 def queues_ten(runs: Runs) -> Figure:
-    """TDY-E2."""
+    """TDY-E2: the ten pages behind each queue."""
     return _queues(runs, "ten", "The ten pages behind each queue")
 
 
 def queues_mix(runs: Runs) -> Figure:
-    """TDY-E3."""
+    """TDY-E3: pages of today behind each queue."""
     return _queues(runs, "mix", "Pages of today behind each queue")
 
 
 def one_at_a_time(runs: Runs) -> Figure:
-    """TDY-E4."""
+    """TDY-E4: 95th percentile of page times with one factor changed at a time."""
     maps = [_map(runs, name, place.says) for name, place in PLACES.items()]
     caption = (
         "By how much the 95th percentile of page times differs from that behind DropTail in the same row, in"
@@ -83,7 +83,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """The answer, with its intervals."""
+    """Returns the answer, with its intervals."""
     first, *_, last = (quantities.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
     said = [
         f"In the paper's own network CATNIP-Good makes pages {_pct(first)} faster with the paper's hosts"
@@ -106,7 +106,7 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """Where context buys time, what it costs, and all queues."""
+    """Returns the tables of the gain by context, of its cost to others, and of all queues."""
     return [
         *(_where(runs, place) for place in PLACES),
         _others(runs),
@@ -115,7 +115,7 @@ def tables(runs: Runs) -> Sequence[Table]:
 
 
 def _where(runs: Runs, place: str) -> Table:
-    """A row for each cell: what queues that look at marks make of page times."""
+    """Returns the table of page times behind queues that use marks, a row for each cell."""
     rows = []
     for cell in PLACES[place].cells():
         over = [_against(quantities.change_pct(runs, place, cell, queue, TAIL)) for queue in CONTEXT]

@@ -1,4 +1,4 @@
-"""What context is worth, and what it costs others: ratios of times and rates, paired by run."""
+"""Benefit of context, and its cost to others: ratios of times and rates, paired by run."""
 
 from collections.abc import Callable
 
@@ -21,18 +21,18 @@ printed(paper_gain_pct)
 
 QUANTILES = {"median": 0.5, "95th percentile": 0.95, "99th percentile": 0.99}
 WEIGHED = ("p10", "p25", "p50", "p75", "p90")
-"""The percentile that each of the pages of today stands for."""
+"""Percentile of the Web represented by each of the pages of today."""
 
 
 @measured
 def gain_in_the_old_network_pct(runs: Runs, step: str, queue: str) -> Interval:
-    """TDY-E1: average over the ten pages by how much each is faster than over DropTail."""
+    """TDY-E1: mean over the ten pages of their gains over DropTail."""
     return average_gain(runs.old(step, queue), runs.old(step, DROP_TAIL))
 
 
 @measured
 def page_s(runs: Runs, place: str, cell: str, queue: str, quantile: str, group: str = MARKED) -> Interval:
-    """A quantile of all page times, s."""
+    """Quantile of all page times, s."""
     made = runs.cell(place, cell)[queue]
     return stats.jackknife(_quantile(made, quantile, group), made.runs)
 
@@ -47,7 +47,7 @@ def change_pct(
     than: str = DROP_TAIL,
     group: str = MARKED,
 ) -> Interval:
-    """By how much a quantile of all page times differs from that behind another queue, percent of that."""
+    """Change of a quantile of all page times relative to another queue, percent."""
     made = runs.cell(place, cell)
     ours, theirs = (_quantile(made[name], quantile, group) for name in (queue, than))
     return stats.jackknife(lambda kept: 100 * (ours(kept) / theirs(kept) - 1), made[queue].runs)
@@ -55,14 +55,14 @@ def change_pct(
 
 @measured
 def file_change_pct(runs: Runs, place: str, cell: str, queue: str, than: str = DROP_TAIL) -> Interval:
-    """By how much the rate of the file transfer differs from that behind another queue, percent of that."""
+    """Change of the file transfer's rate relative to another queue, percent."""
     made = runs.cell(place, cell)
     return _change_pct(made[queue].file_mbps, made[than].file_mbps)
 
 
 @measured
 def longest_tail_s(runs: Runs, place: str) -> float:
-    """The longest 99th percentile of all cells and queues, s: unknown beyond what each page is given."""
+    """Longest 99th percentile of all cells and queues, s; measurable up to the time that each page has."""
     every = np.arange(len(runs.seeds(PLACES[place].scenario)))
     made = [result for cell in PLACES[place].cells() for result in runs.cell(place, cell).values()]
     return max(result.pages[MARKED].quantile(QUANTILES["99th percentile"], every) for result in made)
@@ -70,26 +70,26 @@ def longest_tail_s(runs: Runs, place: str) -> float:
 
 @measured
 def page_kb(_runs: Runs, percentile: str) -> float:
-    """TDY-S1: what the page of a percentile weighs."""
+    """TDY-S1: weight of the page of a percentile, KB."""
     return sum(_sizes(percentile)) / 1024
 
 
 @measured
 def page_requests(_runs: Runs, percentile: str) -> float:
-    """TDY-S1: how many objects it has."""
+    """TDY-S1: number of objects of the page of a percentile."""
     return len(_sizes(percentile))
 
 
 @measured
 def object_kb(_runs: Runs, quantile: float) -> float:
-    """TDY-S1: a quantile of the sizes of all objects but the HTML."""
+    """TDY-S1: quantile of the sizes of all objects except the HTML."""
     sizes = [size for percentile in WEIGHED for size in _sizes(percentile)[1:]]
     return float(np.quantile(sizes, quantile)) / 1024
 
 
 @printed
 def almanac(what: str, percentile: str) -> float:
-    """A number of the Web Almanac's."""
+    """Number of the Web Almanac."""
     return next(float(row[percentile]) for row in rows("today_almanac.csv") if row["what"] == what)
 
 

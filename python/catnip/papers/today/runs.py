@@ -1,4 +1,4 @@
-"""Runs of each cell behind all queues, made on demand and reduced to what claims ask."""
+"""Runs of each cell behind all queues, made on demand and reduced to the values of the claims."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,56 +27,56 @@ OLD_QUEUES: Mapping[str, str] = {
     "CATNIP-RED": "catnip-red:10",
     FQ_CODEL: "fq-codel:10",
 }
-"""What stands in the paper's own network, in place of what its variant says."""
+"""Queues of the paper's own network, in place of its variant's queue."""
 
 
 @dataclass(frozen=True)
 class Pages:
-    """How long pages took, of unfinished ones how long they had lasted, and the numbers of their runs."""
+    """Page times, for unfinished pages the time so far, and the numbers of their runs."""
 
     waited_s: Floats
     run: NDArray[np.intp]
 
     def quantile(self, q: float, runs: NDArray[np.intp]) -> float:
-        """Of the pages of some runs, in seconds."""
+        """Returns a quantile of the page times of some runs, s."""
         return float(np.quantile(self.waited_s[np.isin(self.run, runs)], q))
 
 
 @dataclass(frozen=True)
 class Result:
-    """One cell behind one queue."""
+    """Runs of one cell behind one queue."""
 
     pages: Mapping[str, Pages]
     file_mbps: Floats
-    """Of each run; NaN without one."""
+    """Rate of the file transfer in each run; NaN without one."""
     loss: Mapping[str, Floats]
-    """Of packets by priority that come to the line, the share that is dropped; NaN of none."""
+    """Share of arriving packets dropped by the line, by priority; NaN without arrivals."""
     queue_s: Floats
     utilization: Floats
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of runs."""
         return len(self.queue_s)
 
 
 class Runs(Campaign):
-    """Each cell is run behind all queues at once, and kept."""
+    """Runs of cells; each cell is run behind all queues at once and kept."""
 
     def usual_seeds(self, name: str) -> int:
-        """More where pages are small, of which a run has the fewer packets."""
+        """Returns the number of seeds, higher for small pages, of which a run has fewer packets."""
         if self.quick:
             return QUICK_SEEDS
         places = {place.scenario: place.seeds for place in PLACES.values()}
         return places.get(name) or paths.scenario(name).seeds
 
     def cell(self, place: str, name: str) -> Mapping[str, Result]:
-        """A cell of a place, by queue."""
+        """Returns the runs of a cell of a place, by queue."""
         self.sample = max(self.sample, len(self.seeds(PLACES[place].scenario)))
         return self.kept((place, name), lambda: self._cell(PLACES[place], name))
 
     def old(self, name: str, queue: str) -> Floats:
-        """The paper's own network with hosts that have come so far: mean time of each page in each run, s."""
+        """Returns mean times of each page in each run of the paper's network with hosts of a step, s."""
         self.sample = max(self.sample, len(self.seeds(OLD)))
         return self.kept(("old", name, queue), lambda: self._old(name, queue))
 
@@ -98,7 +98,7 @@ class Runs(Campaign):
 
 
 def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[float, float]) -> Result:
-    """What claims ask of one variant, of whose tables these are all rows."""
+    """Reduces all rows of one variant's tables to the values of the claims."""
     line = _where(rows["ports"], "port", LINE)
     files = _where(rows["groups"], "group", FILE)
     return Result(

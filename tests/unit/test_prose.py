@@ -1,0 +1,67 @@
+"""The rules of language that a machine can see (CONTRIBUTING.md): doc comments name the thing, and no packet knows anything."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ["crates", "python", "tests", "tools", "benches", "examples/custom-policy/src", "fuzz/fuzz_targets"]
+MOST_SHARE = 0.02
+"""Share of doc comments that may break the rule: a noun phrase can begin with such a word, too."""
+
+FRAGMENT = re.compile(
+    r"(What|Whatever|Who|Whom|Whose|Whoever|Which|Whichever|How|Of|That|Those|These|This|The same|The ones? that|The thing that"
+    r"|Where|Wherever|When|Whenever|Whether|Why|It|Its|They|Their|Nobody|Somebody|Everybody|Nothing|Something|Everything"
+    r"|All that|As|At|By|For|From|In|On|Until|To|With|Without|If|Is|Are|Was|Were|Has|Have|Does|Do|Did|Can|May|Must"
+    r"|Before|After|Behind|Beside|Not|Such|So|And|Or|But|Also|Then|There)\b"
+)
+NOBODY = re.compile(r"\b(nobody|whoever|whomever|somebody|everybody|anybody|whom)\b", re.IGNORECASE)
+RUST_DOC = re.compile(r"\s*//[/!] ?(?!/)(.*)")
+PYTHON_DOC = re.compile(r'"""(.*?)"""', re.DOTALL)
+
+
+def sources() -> list[Path]:
+    found = (path for root in SOURCES for ending in ("*.rs", "*.py") for path in (ROOT / root).rglob(ending))
+    return sorted(path for path in found if "target" not in path.parts)
+
+
+def doc_comments(path: Path) -> Iterator[tuple[int, str]]:
+    """Doc comments of a file, each with the number of its first line."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        for found in PYTHON_DOC.finditer(text):
+            yield text[: found.start()].count("\n") + 1, " ".join(found[1].split())
+        return
+    first, lines = 0, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if found := RUST_DOC.match(line):
+            first = first or number
+            lines.append(found[1])
+        elif lines:
+            yield first, " ".join(lines)
+            first, lines = 0, []
+
+
+def test_doc_comments_begin_with_a_noun_phrase_or_a_verb() -> None:
+    every = [(path, line, text) for path in sources() for line, text in doc_comments(path)]
+    fragments = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:80]}" for path, line, text in every if FRAGMENT.match(text)
+    ]
+    share = len(fragments) / len(every)
+    assert share < MOST_SHARE, f"{len(fragments)} of {len(every)} doc comments:\n" + "\n".join(fragments)
+
+
+@pytest.mark.parametrize("ending", ["*.rs", "*.py", "*.md", "*.toml", "*.c", "*.h"])
+def test_nobody_and_whoever_do_nothing(ending: str) -> None:
+    roots = [ROOT / "docs", *(ROOT / root for root in SOURCES)]
+    files = {path for root in roots for path in root.rglob(ending) if "target" not in path.parts}
+    files |= {path for path in ROOT.glob(ending) if path.name != "CHANGELOG.md"}
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for path in sorted(files - {Path(__file__)})
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if NOBODY.search(line)
+    ]
+    assert not found, "\n".join(found)
