@@ -35,12 +35,12 @@ fn main() {
             peak_kb()
         );
     }
-    // Giving the memory back would be counted with the last round.
+    // Freeing the memory would count in the last round.
     std::process::exit(0);
 }
 
-/// One run, with the memory of the run before: its packet-hops, and the memory for the next one. `benches/gate.py` counts from
-/// here on, by this name.
+/// Executes one run with the memory of the previous run. Returns its packet-hops and the memory for the next run. `benches/gate.py`
+/// starts counting at this function, by its name.
 #[inline(never)]
 fn round(plan: &Plan, seed: u64, memory: Memory) -> (u64, Memory) {
     let sim = plan.run_in(seed, (), memory);
@@ -49,7 +49,7 @@ fn round(plan: &Plan, seed: u64, memory: Memory) -> (u64, Memory) {
     (hops, sim.into_memory())
 }
 
-/// Peak resident memory of this process.
+/// Returns the peak resident memory of this process, kB.
 fn peak_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

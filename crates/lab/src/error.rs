@@ -1,12 +1,12 @@
 use catnip_base::notation::did_you_mean;
 use std::fmt;
 
-/// Bad input: one line that names the file, the key and the value.
+/// Error in an input: one line that names the file, the key and the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError(String);
 
 impl InputError {
-    /// What is wrong, where. `what` names the offending value.
+    /// Creates an error about a key of a file; `what` gives the wrong value and the reason. Empty parts are left out.
     pub fn new(file: &str, key: &str, what: impl fmt::Display) -> Self {
         let what = what.to_string().replace('\n', " ");
         let parts = [file, key, &what];
@@ -22,10 +22,10 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// The same before the file is known: the key, and what is wrong with its value.
+/// Error in an input whose file is not given yet: the key, and what is wrong with its value.
 pub(crate) type Wrong = (String, String);
 
-/// The message of a reader without the names that types have in programs, and with a guess of what was meant.
+/// Rewrites an error message of serde in the terms of TOML instead of Rust types, with a suggestion for a misspelled name.
 pub(crate) fn in_plain_words(message: &str) -> String {
     let first = message.lines().next().unwrap_or(message);
     let Some((before, expected)) = first.split_once(", expected ") else { return first.into() };
@@ -47,7 +47,7 @@ pub(crate) fn in_plain_words(message: &str) -> String {
     format!("{before}, expected {expected}")
 }
 
-/// What was meant by a name in backticks, of those that were expected.
+/// Returns a suggestion for the name in backticks in `before`, if there is exactly one, from the names in backticks in `expected`.
 fn guess(before: &str, expected: &str) -> String {
     let in_backticks =
         |text: &'_ str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(String::from).collect() };

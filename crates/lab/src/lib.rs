@@ -1,4 +1,4 @@
-//! The laboratory: scenario files, runs over all cores, and tables of results.
+//! Laboratory: scenario files, their runs on all cores, and tables of results.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a large recording takes of memory: an allocator that knows the most that was in use at a time.
+//! Memory for reading a large recording, measured by an allocator that records the peak in use.
 
 use catnip_lab::read_har;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 thread_local! {
-    /// Of this thread only: the test harness allocates when it likes.
+    /// Bytes in use by this thread only: the test harness allocates at any time.
     static IN_USE: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
@@ -35,7 +35,7 @@ static ALLOCATOR: Measuring = Measuring;
 const MEGABYTE: usize = 1 << 20;
 const OBJECTS: usize = 400;
 
-/// A recording with bodies of 50 MB, one of them of 10 MB.
+/// Writes a recording with bodies of 50 MB in total, one of them of 10 MB.
 fn write_har(to: &mut impl Write) -> std::io::Result<()> {
     let body = "iVBORw0KGgo\\n".repeat(8500);
     write!(to, r#"{{"log":{{"version":"1.2","pages":[],"entries":["#)?;

@@ -1,5 +1,5 @@
-//! HAR 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>), as browsers export it, with the fields that Chromium adds. What
-//! is private is skipped as it is read, bodies byte by byte: a recording takes no more memory than its list of requests.
+//! HAR 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>), as exported by browsers, with the fields that Chromium adds. Private
+//! fields are skipped during reading, bodies byte by byte: a recording takes no more memory than its list of requests.
 
 use crate::InputError;
 use crate::formats::site_file::{RecordedObject, RecordedPage, SiteFile, read_json};
@@ -14,42 +14,42 @@ use std::path::Path;
 use url::Url;
 
 words! {
-    /// Why an entry of a HAR is left out.
+    /// Reason for which an entry of a HAR is left out.
     #[derive(PartialOrd, Ord)]
     pub enum Dropped {
-        /// It came out of the browser.
+        /// Response from the browser itself: from its cache or a service worker.
         Cached = ("cached", "It came out of the browser's cache, or from a service worker."),
-        /// No response came, or not all of it.
+        /// Missing or incomplete response.
         Failed = ("failed", "It ended with an error."),
-        /// It was within its URL.
+        /// Object within its URL.
         Data = ("data", "Its URL holds it."),
-        /// A conversation, not an object.
+        /// WebSocket, which is no object.
         WebSocket = ("websocket", "A WebSocket."),
-        /// Something else than the Web.
+        /// Scheme other than HTTP.
         Scheme = ("scheme", "Its URL is neither http nor https."),
-        /// Nobody knows what has come.
+        /// Response without a recorded size.
         Empty = ("empty", "Nothing says that any byte has come."),
     }
 }
 
-/// What was read of a page.
+/// Summary of a page of a HAR.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HarPage {
-    /// Of its first object, without what may be private; empty if there is none, and then the page is left out.
+    /// URL of the first object, without possibly private parts; empty if the page has no object and is left out.
     pub url: String,
-    /// How many origins its objects have.
+    /// Number of origins of the objects.
     pub origins: usize,
-    /// How many objects it has.
+    /// Number of objects.
     pub objects: usize,
     /// Bytes of the responses.
     pub bytes: u64,
-    /// Over how many connections they came, as far as that is known.
+    /// Number of connections of the responses, as far as known.
     pub connections: usize,
-    /// How many entries were left out, by reason.
+    /// Number of entries left out, by reason.
     pub dropped: BTreeMap<Dropped, usize>,
 }
 
-/// Reads a HAR: what is kept of it, and what was read of each page.
+/// Reads a HAR, and returns the site and a summary of each page.
 pub fn read_har(path: &Path) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| InputError::new(&name, "", error))?;
@@ -57,7 +57,7 @@ pub fn read_har(path: &Path) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     digest(log).map_err(|(at, what)| InputError::new(&name, &at, what))
 }
 
-/// Reads a HAR, if the name ends in `.har`, or else a page file.
+/// Reads a HAR if the name ends in `.har`, otherwise a page file.
 pub fn read_site(path: &Path) -> Result<SiteFile, InputError> {
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("har")) {
         return Ok(read_har(path)?.0);
@@ -67,7 +67,7 @@ pub fn read_site(path: &Path) -> Result<SiteFile, InputError> {
     SiteFile::read(&name, BufReader::new(file))
 }
 
-/// Where in a HAR something is wrong, as a JSON path, and what.
+/// Location of an error in a HAR, as a JSON path, and its description.
 type Wrong = (String, String);
 
 #[derive(Deserialize)]
@@ -89,16 +89,16 @@ struct LogPage {
     started_date_time: Moment,
 }
 
-/// What is kept of an entry until all are read.
+/// Parts of an entry that are needed until all entries are read.
 #[derive(Deserialize)]
 #[serde(from = "RawEntry")]
 struct Entry {
     page: Option<String>,
     start: Moment,
-    /// Milliseconds.
+    /// Total time of the entry, milliseconds.
     took_ms: f64,
     wait_ms: f64,
-    /// Of a new connection, without TLS.
+    /// Time to open a new connection, without TLS, milliseconds.
     connect_ms: Option<f64>,
     url: Address,
     redirects_to: String,
@@ -106,7 +106,7 @@ struct Entry {
     bytes: u64,
     connection: Option<String>,
     initiators: Vec<String>,
-    /// Why it is left out.
+    /// Reason for which the entry is left out.
     dropped: Option<Dropped>,
 }
 
@@ -120,7 +120,7 @@ struct RawEntry {
     response: Response,
     timings: Timings,
     connection: Option<String>,
-    /// Where Chromium has this, `connection` is a port.
+    /// Connection in Chromium, where `connection` is a port.
     #[serde(rename = "_connectionId")]
     connection_id: Option<String>,
     #[serde(rename = "_initiator")]
@@ -180,7 +180,7 @@ struct Timings {
     ssl: Option<f64>,
 }
 
-/// What made Chromium ask: the document that a parser was in, or the scripts that were running.
+/// Cause of a request in Chromium: the document that was being parsed, or the scripts that were running.
 #[derive(Deserialize)]
 struct Initiator {
     url: Option<String>,
@@ -201,7 +201,7 @@ struct Frame {
     url: String,
 }
 
-/// More than enough to find one that is in the recording.
+/// Maximum number of scripts per initiator: more than enough to find one that is in the recording.
 const MOST_INITIATORS: usize = 16;
 
 impl From<RawEntry> for Entry {
@@ -263,7 +263,7 @@ impl Entry {
 }
 
 impl Initiator {
-    /// What may have made it ask, the nearest first.
+    /// Returns the URLs of the possible causes, nearest first.
     fn urls(self) -> Vec<String> {
         let mut urls: Vec<String> = Vec::new();
         let mut stack = self.stack;
@@ -281,7 +281,7 @@ impl Initiator {
     }
 }
 
-/// A time of day with an offset, as milliseconds of Unix time.
+/// Time of day with an offset, as milliseconds of Unix time.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Moment(f64);
@@ -295,7 +295,7 @@ impl TryFrom<String> for Moment {
     }
 }
 
-/// How long a text is.
+/// Length of a text, bytes.
 struct Length(usize);
 
 impl<'de> Deserialize<'de> for Length {
@@ -304,14 +304,14 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
-/// What is kept of a URL.
+/// Parts of a URL that are kept.
 #[derive(Clone, Debug)]
 struct Address {
     scheme: Scheme,
     /// Scheme, host and port.
     origin: String,
     path: String,
-    /// Without fragment, to find it again; forgotten when all is read.
+    /// URL without fragment, by which entries refer to each other; dropped when all entries are read.
     whole: String,
 }
 
@@ -349,7 +349,7 @@ impl Address {
     }
 }
 
-/// Makes a value of a text that is only lent.
+/// Visitor that makes a value from a borrowed text.
 struct Reader<F>(&'static str, F);
 
 impl<T, F: FnOnce(&str) -> Result<T, String>> de::Visitor<'_> for Reader<F> {
@@ -386,7 +386,7 @@ fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), Wrong> {
     Ok((SiteFile::new(origins, pages)?, told))
 }
 
-/// The page to which an entry belongs: the one that it names, else the last one that has begun before.
+/// Returns the page to which an entry belongs: the page that the entry names, otherwise the last page that started before the entry.
 fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Wrong> {
     match &entry.page {
         Some(id) if !pages.is_empty() => pages.iter().position(|page| page.id == *id).ok_or_else(|| {
@@ -400,8 +400,8 @@ fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Wro
     }
 }
 
-/// What the network takes of the wait for an answer, by origin, milliseconds: a round trip. It is the shortest time in which a TCP
-/// connection was opened, or in which an answer came, if that is shorter.
+/// Returns the share of the network in the wait for a response, by origin, milliseconds: a round-trip time. It is estimated by the
+/// shortest time in which a TCP connection was opened, or in which a response began, whichever is less.
 fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
     let mut least: BTreeMap<String, f64> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.dropped.is_none()) {
@@ -412,17 +412,17 @@ fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
     least
 }
 
-/// Makes a page of entries in the order of their starts.
+/// Makes a page from entries in the order of their starts.
 fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut Vec<String>) -> RecordedPage {
     let mut objects: Vec<RecordedObject> = Vec::new();
     let mut connections: Vec<&str> = Vec::new();
     let mut url = String::new();
-    // Of each entry: what it waits for, and what those wait for that it has caused.
+    // By entry: object, with its end, on which the entries caused by it depend. An entry that is left out passes its own dependency on.
     let mut causes: Vec<Option<(u32, f64)>> = Vec::new();
-    // Entries by URL, the last one that has begun, and by the URL to which they redirect.
+    // Last started entry by URL, and entries by the URL to which they redirect.
     let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
     let mut redirected: BTreeMap<String, usize> = BTreeMap::new();
-    // Objects in the order of their ends that have ended; those that have not.
+    // Object that has ended last, and objects that have not ended, with their ends.
     let mut last_ended: Option<(u32, f64)> = None;
     let mut underway: Vec<(u32, f64)> = Vec::new();
     let first_ms = entries.iter().find(|entry| entry.dropped.is_none()).map_or(0.0, |entry| entry.start.0);
@@ -469,7 +469,7 @@ fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut 
     RecordedPage { url, objects }
 }
 
-/// The number of what is in a list, or is now.
+/// Returns the index of an element of a list, to which it is added if it is missing.
 fn number_of<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> u32 {
     let number = list.iter().position(is_it).unwrap_or_else(|| {
         list.push(make());
@@ -478,7 +478,7 @@ fn number_of<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce
     number as u32
 }
 
-/// Where an answer has sent the browser, if it has.
+/// Returns the URL to which a response redirects, if it does.
 fn redirect_target(entry: &Entry) -> Option<String> {
     if entry.redirects_to.is_empty() {
         return None;
@@ -488,7 +488,7 @@ fn redirect_target(entry: &Entry) -> Option<String> {
     Some(target.into())
 }
 
-/// Milliseconds, not below zero, in whole microseconds.
+/// Returns milliseconds rounded to whole microseconds, at least 0.
 fn to_micros(ms: f64) -> f64 {
     (ms.max(0.0) * 1e3).round() / 1e3
 }
@@ -506,7 +506,7 @@ fn tell(entries: &[&Entry], page: &RecordedPage) -> HarPage {
         url: page.url.clone(),
         origins: distinct(|object| Some(object.origin)),
         objects: page.objects.len(),
-        // Recorded sizes may be anything.
+        // Recorded sizes may be arbitrarily large.
         bytes: page.objects.iter().fold(0, |sum, object| sum.saturating_add(object.bytes)),
         connections: distinct(|object| object.connection),
         dropped,

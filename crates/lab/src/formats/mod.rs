@@ -1,4 +1,4 @@
-//! Formats of other tools: HAR, page files, Tmix, pcapng, qlog.
+//! File formats: HAR, page files, Tmix, pcapng, qlog.
 
 pub(crate) mod har;
 pub(crate) mod logs;

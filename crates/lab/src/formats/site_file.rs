@@ -1,4 +1,4 @@
-//! Page files: what is kept of a recorded site, as JSON that people can read, one object a line.
+//! Page files: recorded sites as readable JSON, one object per line.
 
 use crate::InputError;
 use catnip_base::Span;
@@ -7,76 +7,76 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io::BufRead;
 
-/// A recorded site: pages, whose objects come from several origins and wait for each other.
+/// Recorded site: pages whose objects come from several origins and depend on each other.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteFile {
     /// Version of the format: 1.
     catnip_page: u32,
-    /// Scheme, host and port of each.
+    /// Scheme, host and port of each origin.
     pub origins: Vec<String>,
-    /// At least one.
+    /// Pages, at least one.
     pub pages: Vec<RecordedPage>,
 }
 
-/// A recorded page.
+/// Recorded page.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedPage {
-    /// Of its first object, without what may be private.
+    /// URL of the first object, without possibly private parts.
     pub url: String,
-    /// At least one, in the order in which they were asked for.
+    /// Objects in the order of their requests, at least one.
     pub objects: Vec<RecordedObject>,
 }
 
-/// An object of a recorded page.
+/// Object of a recorded page.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedObject {
-    /// Number of its origin, from 0.
+    /// Number of the origin, from 0.
     pub origin: u32,
-    /// Without query.
+    /// Path of the URL, without query.
     pub path: String,
     /// Bytes of the request.
     pub request_bytes: u64,
-    /// Bytes of the response with its header, as they crossed the network.
+    /// Bytes of the response with its header, as transferred over the network.
     pub bytes: u64,
-    /// How long the server took before it answered, milliseconds.
+    /// Processing time of the server, milliseconds.
     pub server_ms: f64,
-    /// Number of the object, from 0, for whose end it waited; otherwise the start of the page.
+    /// Number, from 0, of the earlier object whose end the request waits for; `None`: it waits only for the start of the page.
     pub after: Option<u32>,
-    /// From then to its request, milliseconds.
+    /// Delay from this event to the request, milliseconds.
     pub delay_ms: f64,
-    /// Number of the connection over which it came, from 0, where that is known.
+    /// Number of the connection of the response, from 0, if known.
     pub connection: Option<u32>,
 }
 
-/// Where in a file something is wrong, as a JSON path, and what.
+/// Location of an error in a file, as a JSON path, and its description.
 type Wrong = (String, String);
 
-/// A terabyte: more than any object has.
+/// Maximum size of an object: a terabyte.
 const MOST_BYTES: u64 = 1_000_000_000_000;
-/// A day, milliseconds.
+/// Maximum of a time: a day, milliseconds.
 const LONGEST_MS: f64 = 86_400_000.0;
 
 impl SiteFile {
     const VERSION: u32 = 1;
 
-    /// A site of these pages, or what is wrong with them.
+    /// Returns a site of these pages, or an error if they are invalid.
     pub(crate) fn new(origins: Vec<String>, pages: Vec<RecordedPage>) -> Result<Self, Wrong> {
         let file = Self { catnip_page: Self::VERSION, origins, pages };
         file.check()?;
         Ok(file)
     }
 
-    /// Reads a page file; `name` is what errors call it.
+    /// Reads a page file, which errors call `name`.
     pub fn read(name: &str, from: impl BufRead) -> Result<Self, InputError> {
         let file: Self = read_json(name, from)?;
         file.check().map_err(|(at, what)| InputError::new(name, &at, what))?;
         Ok(file)
     }
 
-    /// The file as text.
+    /// Returns the file as text.
     pub fn to_text(&self) -> String {
         let quoted = |text: &String| serde_json::Value::from(text.as_str()).to_string();
         let origins: Vec<_> = self.origins.iter().map(|origin| format!("    {}", quoted(origin))).collect();
@@ -94,7 +94,7 @@ impl SiteFile {
         out
     }
 
-    /// What programs need to know of it.
+    /// Returns the site in the form that applications use.
     pub fn site(&self) -> Site {
         let span = |ms: f64| Span::from_secs_f64(ms / 1e3);
         let object = |of: &RecordedObject| SiteObject {
@@ -156,7 +156,7 @@ impl RecordedObject {
     }
 }
 
-/// Reads one JSON document piece by piece, or says at which JSON path something is wrong. Byte order marks are skipped.
+/// Reads one JSON document incrementally. Errors name the JSON path. A byte order mark is skipped.
 pub(crate) fn read_json<T: for<'de> Deserialize<'de>>(
     name: &str,
     mut from: impl BufRead,
@@ -168,7 +168,7 @@ pub(crate) fn read_json<T: for<'de> Deserialize<'de>>(
     }
     let mut json = serde_json::Deserializer::from_reader(from);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        // A document that ends within a key has no path there.
+        // The path is incomplete if the document ends within a key.
         let path = error.path().to_string();
         InputError::new(name, path.trim_end_matches(['.', '?']), error.inner())
     })?;

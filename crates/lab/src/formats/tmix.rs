@@ -1,23 +1,24 @@
-//! Traces of connections as Tmix writes them down: connection vectors (Weigle et al., ACM CCR 36(3), 2006), in both forms that
+//! Traces of connections in the format of Tmix: connection vectors (Weigle et al., ACM CCR 36(3), 2006), in both forms that
 //! ns-2 reads ("The ns Manual", chapter "Tmix: Internet Traffic Generation").
 //!
-//! Times are in microseconds, sizes in bytes. What stands behind a `#` is a comment. Each connection has a header:
+//! Times are in microseconds, sizes in bytes. A `#` starts a comment. Each connection has a header:
 //!
-//! | line | holds |
+//! | line | contents |
 //! |---|---|
-//! | `SEQ start epochs id id` (original), `S ...` (alternate) | a sequential one |
-//! | `CONC start initiator_adus acceptor_adus id id`, `C ...` | a concurrent one |
+//! | `SEQ start epochs id id` (original), `S ...` (alternate) | start of a sequential connection |
+//! | `CONC start initiator_adus acceptor_adus id id`, `C ...` | start of a concurrent connection |
 //! | `m initiator acceptor` | maximum segment sizes |
 //! | `w initiator acceptor` | windows |
-//! | `r rtt` | the shortest round trip |
-//! | `l to_acceptor to_initiator` | shares of packets lost |
+//! | `r rtt` | minimum round-trip time |
+//! | `l to_acceptor to_initiator` | loss rates |
 //!
-//! Then, in the original form, what is said: `>` and `<` with a size, by the initiator and the acceptor, and between two of them
-//! `t` with a wait; in concurrent ones `c>`, `c<`, `t>` and `t<`. A wait at the end is one before a FIN. In the alternate form
-//! each line has both waits: `I send_wait receive_wait size` and `A send_wait receive_wait size`; a size of 0 is a FIN.
+//! The application data units (ADUs) follow. In the original form, `>` and `<` give the size of an ADU of the initiator and the acceptor,
+//! and `t` between two ADUs gives a waiting time; a concurrent connection has `c>`, `c<`, `t>` and `t<`. A waiting time at the end precedes
+//! a FIN. In the alternate form, each line has both waiting times: `I send_wait receive_wait size` and `A send_wait receive_wait size`; a
+//! size of 0 is a FIN.
 //!
-//! As with ns-2, a wait of 0 between two ADUs counts as a microsecond, because 0 is how the alternate form says that there is
-//! no wait of this kind.
+//! As with ns-2, a waiting time of 0 between two ADUs counts as a microsecond, because 0 in the alternate form means that there is no
+//! waiting time of this kind.
 
 mod read;
 mod write;
@@ -29,11 +30,11 @@ pub use write::write;
 use catnip_base::words;
 
 words! {
-    /// How vectors are written down.
+    /// Form of connection vectors.
     pub enum Form {
-        /// `SEQ`, `>`, `t`, `<`.
+        /// Original form: `SEQ`, `>`, `t`, `<`.
         Original = ("original", "ADUs and waits on lines of their own, as first published."),
-        /// `S`, `I`, `A`.
+        /// Alternate form: `S`, `I`, `A`.
         Alternate = ("alternate", "Each ADU with both its waits: what ns-2 and ns-3 read fastest."),
     }
 }

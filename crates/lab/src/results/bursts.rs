@@ -1,68 +1,68 @@
-//! The bursts in which servers send (CWV-S11).
+//! Bursts in which servers send (CWV-S11).
 
 use catnip_base::{Span, Time};
 use catnip_sim::record::{Served, ServedStep};
 use catnip_sim::{Event, TcpId, Watch};
 use std::collections::BTreeMap;
 
-/// The bursts of all connections: each a maximal time in which some of what the server's program has handed over is not
-/// acknowledged, whatever the window makes of that. Where a burst begins, it begins under any congestion control.
+/// Bursts of all connections. A burst is a maximal period in which some data written by the server's application is not acknowledged,
+/// regardless of the congestion window. The first byte of a burst is therefore the same under any congestion control.
 #[derive(Debug, Default)]
 pub struct Bursts {
-    /// By connection; those that are over are forgotten.
+    /// State of each open connection, by number.
     connections: BTreeMap<u64, OfConnection>,
     over: Vec<Burst>,
 }
 
-/// A burst of a response.
+/// Burst of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// Its connection, in order of opening, from 0.
+    /// Number of the connection in order of opening, from 0.
     pub connection: u64,
-    /// The program that opened the connection, or [`NOBODY`](catnip_sim::record::NOBODY).
+    /// Application that opened the connection, or [`NOBODY`](catnip_sim::record::NOBODY).
     pub app: u32,
-    /// The traffic group, by its TCP parameters.
+    /// TCP parameters, which identify the traffic group.
     pub tcp: TcpId,
-    /// Which burst of the connection, from 0.
+    /// Number of the burst in its connection, from 0.
     pub number: u32,
-    /// Its first byte, counted from the first that the server ever sends over the connection.
+    /// First byte of the burst, counted from the first byte that the server sends over the connection.
     pub first_byte: u64,
-    /// How many there are, as far as they were handed over.
+    /// Size of the burst as written by the server's application so far, bytes.
     pub bytes: u64,
-    /// How many of them are acknowledged.
+    /// Acknowledged bytes of the burst.
     pub delivered: u64,
-    /// How long the server has had nothing to send, or since the connection was opened.
+    /// Idle period from the end of the previous burst, or from the opening of the connection, to the start of this burst.
     pub idle: Span,
-    /// When its first segment left.
+    /// Time at which the first segment was sent.
     pub start: Time,
-    /// When its last ACK arrived; [`Time::NEVER`] before.
+    /// Time at which the last ACK arrived; [`Time::NEVER`] before.
     pub end: Time,
     /// Data segments sent, retransmissions included.
     pub sent: u32,
-    /// Of these, retransmissions.
+    /// Data segments retransmitted.
     pub retransmitted: u32,
-    /// Of these, dropped by the network.
+    /// Data segments dropped by the network.
     pub dropped: u32,
-    /// Expired retransmission timers.
+    /// Expiries of the retransmission timer.
     pub timeouts: u32,
 }
 
 #[derive(Debug)]
 struct OfConnection {
-    /// When its last burst was over, or it was opened.
+    /// End of the last burst, or the opening of the connection.
     silent_since: Time,
-    /// Bursts so far.
+    /// Number of bursts that are over.
     count: u32,
     current: Option<Burst>,
 }
 
 impl Bursts {
-    /// Those that are over, in the order in which they ended.
+    /// Returns the bursts that are over, in the order in which they ended.
     pub fn over(&self) -> &[Burst] {
         &self.over
     }
 
-    /// Those that are not, by connection.
+    /// Returns the bursts that are not over, by number of the connection.
     pub fn unfinished(&self) -> impl Iterator<Item = &Burst> {
         self.connections.values().filter_map(|of| of.current.as_ref())
     }
@@ -75,7 +75,7 @@ impl Bursts {
         });
         let burst = match &mut of.current {
             Some(burst) => burst,
-            // Late for a burst that is over.
+            // Retransmission after the end of its burst.
             None if retransmission => return,
             none => none.insert(Burst {
                 connection: what.connection,

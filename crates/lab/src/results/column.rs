@@ -1,14 +1,14 @@
-//! What columns are: what they are called, what they hold, and who is told of them.
+//! Columns of tables of results: values, headings, and visitors of their declarations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Index;
 use std::sync::Arc;
 
-/// One column of results.
+/// Column of a table of results.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Measured values; NaN where there is none.
+    /// Measured values; NaN stands for a missing value.
     Float(Vec<f64>),
     /// Counts and numbers.
     Integer(Vec<u64>),
@@ -16,7 +16,7 @@ pub enum Column {
     Text(Texts),
 }
 
-/// Names of which many are the same: each is kept once, and of a row its number.
+/// Column of names, many of which repeat: each name is stored once, and each row stores the index of its name.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     names: Vec<Arc<str>>,
@@ -25,28 +25,28 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Is there no row?
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The name in each row.
+    /// Returns the name in each row, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.rows.iter().map(|&number| &*self.names[number as usize])
     }
 
-    /// Names that are not the same, and of each row the number of its own among them.
+    /// Returns the distinct names and, for each row, the index of its name.
     pub fn into_parts(self) -> (Vec<Arc<str>>, Vec<u32>) {
         (self.names, self.rows)
     }
 
     pub(crate) fn push(&mut self, name: &str) {
-        // Rows of one name often follow each other.
+        // Consecutive rows often have the same name.
         let last = self.rows.last().copied().filter(|&last| *self.names[last as usize] == *name);
         let number = last.unwrap_or_else(|| self.number(name));
         self.rows.push(number);
@@ -83,7 +83,7 @@ impl Index<usize> for Texts {
     }
 }
 
-/// Columns are the same if every value is, to the bit; where there is none, there is none in the other.
+/// Compares measured values by their bits, so that a missing value, NaN, equals a missing value.
 impl PartialEq for Column {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -98,7 +98,7 @@ impl PartialEq for Column {
 }
 
 impl Column {
-    /// What its values are called where tables are described.
+    /// Returns the name of the type of the values, for descriptions of tables.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Float(_) => "float",
@@ -108,19 +108,19 @@ impl Column {
     }
 }
 
-/// What a column is called, and what it holds.
+/// Heading of a column: name, description and type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heading {
-    /// Its name, which ends in the unit of its values, if they have one.
+    /// Name of the column, which ends in the unit of the values, if they have one.
     pub name: &'static str,
-    /// What a value says, in one sentence.
+    /// Description of a value, in one sentence.
     pub about: &'static str,
-    /// A column of this kind without values.
+    /// Column of the same type without values.
     pub empty: Column,
 }
 
 impl Heading {
-    /// The unit of its values; empty for names, numbers of things and counts.
+    /// Returns the unit of the values; empty for names, numbers and counts.
     pub fn unit(&self) -> &'static str {
         match self.name.rsplit('_').next() {
             Some("s") => "s",
@@ -133,17 +133,17 @@ impl Heading {
     }
 }
 
-/// Hears of the columns of a table with rows made of `R`.
+/// Visitor of the columns of a table whose rows are made from `R`.
 pub trait Columns<R> {
-    /// A column of measured values, NaN where there is none.
+    /// Visits a column of measured values, NaN where there is none.
     fn float(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> f64);
-    /// A column of counts or numbers.
+    /// Visits a column of counts or numbers.
     fn integer(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> u64);
-    /// A column of names.
+    /// Visits a column of names.
     fn text(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> Cow<'_, str>);
 }
 
-/// Notes what columns are called.
+/// Visitor that collects the headings of columns.
 #[derive(Debug, Default)]
 pub(crate) struct Headings(pub(crate) Vec<Heading>);
 

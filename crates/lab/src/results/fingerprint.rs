@@ -3,7 +3,7 @@ use catnip_base::Time;
 use catnip_sim::{Event, Watch};
 use std::hash::{Hash, Hasher};
 
-/// A number that depends on every event of a run: two runs with the same fingerprint did the same.
+/// Returns a hash of all events of a run. Runs with the same fingerprint have the same events.
 pub fn fingerprint(plan: &Plan, seed: u64) -> u64 {
     plan.run(seed, Fingerprint(Fnv(0xcbf2_9ce4_8422_2325))).into_watch().0.0
 }
@@ -18,7 +18,7 @@ impl Watch for Fingerprint {
     }
 }
 
-/// FNV-1a over bytes of fixed order, so that every machine gives the same number.
+/// FNV-1a over bytes in a fixed order, so that the hash is the same on every machine.
 struct Fnv(u64);
 
 impl Hasher for Fnv {

@@ -1,4 +1,4 @@
-//! How the groups of traffic fare in a run: sums over all that their users do, and what these wait for, one by one.
+//! Results of the traffic groups of a run: sums over their users, and the single transfers that the users wait for.
 
 use crate::Plan;
 use crate::results::rows::{ConnectionRow, EchoRow, GroupRow, PageRow, TransferRow, Unit};
@@ -8,17 +8,17 @@ use catnip_sim::record::ConnectionRecord;
 use catnip_sim::{Event, Handler, Watch, World};
 use std::collections::BTreeMap;
 
-/// What a run has come to at the end of its warm-up: what was counted before it does not count.
+/// Counts of a run at the end of its warm-up, which are subtracted from the final counts.
 #[derive(Clone, Debug)]
 pub struct WarmUp {
-    /// When it ends.
+    /// Time at which the warm-up ended.
     pub end: Time,
     ports: Vec<PortCounters>,
     open: BTreeMap<u64, (ConnectionRecord, u64)>,
 }
 
 impl WarmUp {
-    /// Looks at a world in which everything up to now has happened.
+    /// Returns the counts of a world in which all events of the warm-up have been executed.
     pub fn of<M: Handler, W: Watch>(world: &mut World<M, W>) -> Self {
         world.catch_up();
         let ports = (0..world.fabric().ports() as u32).map(|id| world.fabric().counters(PortId(id)));
@@ -31,20 +31,20 @@ impl WarmUp {
         made
     }
 
-    /// What a port has counted since.
+    /// Returns the counts of a port since the end of the warm-up.
     pub(crate) fn since(&self, port: PortId, counters: &PortCounters) -> PortCounters {
         counters.since(&self.ports[port.0 as usize])
     }
 }
 
-/// The rows of a run's groups of traffic, and of what their users wait for.
+/// Rows of the traffic groups of a run, and of the transfers that their users wait for.
 pub(crate) struct Groups<'a> {
     pub(crate) groups: Vec<GroupRow<'a>>,
     pub(crate) transfers: Vec<TransferRow<'a>>,
 }
 
 impl<'a> Groups<'a> {
-    /// Of a run that has ended, from the rows of its other tables.
+    /// Computes the rows of a run that has ended from the rows of its other tables.
     pub(crate) fn of(
         plan: &'a Plan,
         warm_up: Option<&WarmUp>,
@@ -116,7 +116,7 @@ fn begin(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
     let mut groups: Vec<GroupRow<'_>> = Vec::new();
     for traffic in plan.traffic().iter().filter(|it| it.measured && !it.workload.is_datagrams()) {
         if groups.iter().all(|group| group.group != traffic.name) {
-            // Of real clients nothing is known but their connections.
+            // Only the connections of external clients are known.
             let unit = if traffic.users.is_empty() { Unit::Transfer } else { traffic.workload.unit() };
             groups.push(GroupRow::nothing(&traffic.name, unit, measured));
         }
@@ -124,8 +124,8 @@ fn begin(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
     groups
 }
 
-/// Jain's index of fairness, from 1 / their number to 1 (Jain, Chiu and Hawe 1984, equation 1); NaN of fewer than two users, and if
-/// nobody got anything.
+/// Returns Jain's fairness index, from 1 / n for n users to 1 (Jain, Chiu and Hawe 1984, equation 1); NaN for fewer than two users, and if
+/// no user received any bytes.
 fn jain(got: impl Iterator<Item = f64>) -> f64 {
     let (count, sum, squares) =
         got.fold((0.0, 0.0, 0.0), |(count, sum, squares), it| (count + 1.0, sum + it, squares + it * it));

@@ -1,4 +1,4 @@
-//! Tables of results: declared by rows, filled by runs, summed up by traffic group.
+//! Tables of results: declared by rows, filled by runs, summarized by traffic group.
 
 pub(crate) mod bursts;
 pub(crate) mod column;

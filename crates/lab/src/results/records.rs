@@ -10,23 +10,23 @@ use catnip_sim::record::{ConnectionRecord, EchoRecord, NOBODY, ObjectRecord, Pag
 use catnip_sim::{Event, Handler, Watch, World};
 use std::collections::BTreeMap;
 
-/// What a run tells of pages, objects and connections, kept if there are tables for it. Hears of no packets.
+/// Records of the pages, objects, connections and keystrokes of a run, as far as tables need them. Events of packets are not recorded.
 #[derive(Debug)]
 pub struct Records {
     pages: Option<Vec<(Time, PageRecord)>>,
     objects: Option<Vec<(Time, ObjectRecord, Option<Reply>)>>,
     connections: Option<Vec<(ConnectionRecord, Option<Reply>)>>,
     echoes: Option<Vec<(Time, EchoRecord)>>,
-    /// Are there tables of sums over them?
+    /// True if the tables of groups or transfers are requested, which are computed from these records.
     sums: bool,
-    /// Of connections that are not over: what has come over each so far.
+    /// Response so far over each connection that is not over, by number of the connection.
     replies: BTreeMap<u64, Reply>,
-    /// What came last.
+    /// Last response.
     last: Option<Reply>,
 }
 
 impl Records {
-    /// For these tables.
+    /// Creates the records that these tables need.
     pub fn new(tables: &[TableName]) -> Self {
         let series = tables.contains(&TableName::ConnectionSeries);
         let sums = tables.contains(&TableName::Groups) || tables.contains(&TableName::Transfers);
@@ -41,12 +41,12 @@ impl Records {
         }
     }
 
-    /// The connections that are over, in the order in which they ended, from this one on; none unless a table needs them.
+    /// Returns the connections that are over, in the order in which they ended, from index `first`; none unless a table needs them.
     pub(crate) fn ended_from(&self, first: usize) -> &[(ConnectionRecord, Option<Reply>)] {
         self.connections.as_ref().map_or(&[], |connections| &connections[first..])
     }
 
-    /// Adds the rows of this world's run to all tables but those of bursts, events and time series.
+    /// Adds the rows of the run of this world to all tables except those of bursts, events and time series.
     pub fn fill<M: Handler, W: Watch>(
         &self,
         tables: &mut Tables,
@@ -121,7 +121,7 @@ impl Records {
         let connections: Vec<_> = connections
             .map(|(record, reply, delivered)| {
                 let group = match reply {
-                    // A real client belongs to the group that it asks.
+                    // An external client belongs to the traffic group of the server that it contacts.
                     Some(reply) if record.app == NOBODY => {
                         plan.groups().nth(reply.tcp.0 as usize).map_or("", |group| group.name)
                     }
@@ -183,7 +183,7 @@ impl Bursts {
     }
 }
 
-/// Which applications have rows.
+/// Flags of the applications that have rows, by number of the application.
 pub(crate) struct Measured(Vec<bool>);
 
 impl Measured {
@@ -197,12 +197,12 @@ impl Measured {
     }
 }
 
-/// Bytes of what is over that came: all, but for a real server that broke off.
+/// Returns the bytes of a completed transfer that have arrived: all, except from an external server that closed early.
 fn came(reply: &Option<Reply>, bytes: u64) -> u64 {
     reply.map_or(bytes, |reply| reply.body_bytes)
 }
 
-/// What is kept in a list that a table wants, and behind it what the end of the run has cut short.
+/// Returns the completed entries of a list, followed by those that the end of the run has cut short; none unless a table needs the list.
 fn both<'a, K, R>(
     kept: &'a Option<Vec<K>>,
     open: &'a [(Event, u64)],
@@ -216,7 +216,7 @@ fn both<'a, K, R>(
     kept.iter().flatten().map(ended).chain(open)
 }
 
-/// What has come over a connection with both: the status of the first that did not come, or of the last.
+/// Combines two responses over a connection. Status and hash are those of the first incomplete response, or else of the last response.
 fn joined(before: &Reply, now: &Reply) -> Reply {
     let Reply { status, digest, .. } = if before.whole { *now } else { *before };
     let body_bytes = before.body_bytes + now.body_bytes;

@@ -1,4 +1,4 @@
-//! What links and connections do over time, interval by interval.
+//! Time series of links and connections, interval by interval.
 
 use crate::results::records::Measured;
 use crate::results::rows::{ConnectionSample, LinkSample, Run};
@@ -9,30 +9,30 @@ use catnip_sim::record::ConnectionRecord;
 use catnip_sim::{Handler, Watch, World};
 use std::collections::BTreeMap;
 
-/// What is said of a connection, what has been delivered, and cwnd and ssthresh if it is open.
+/// Record of a connection, delivered bytes, and cwnd and ssthresh if the connection is open.
 type Seen = (ConnectionRecord, u64, Option<(u64, Option<u64>)>);
 
-/// Looks at a run again and again and tells what has changed since the last time.
+/// Sampler of a run, which reports the changes since the previous sample.
 pub(crate) struct Series {
-    /// When that was.
+    /// Time of the previous sample.
     last: Time,
-    /// Of each name in [`Plan::ports`].
+    /// Counters at the previous sample, for each name in [`Plan::ports`].
     ports: Vec<PortCounters>,
-    /// Of each connection that was open: what was to be said of it, and what had been delivered.
+    /// Connections that were open at the previous sample, by number: record and delivered bytes.
     open: BTreeMap<u64, (ConnectionRecord, u64)>,
-    /// Connections that had ended.
+    /// Number of connections that had ended at the previous sample.
     ended: usize,
     measured: Measured,
 }
 
 impl Series {
-    /// At the beginning of a run.
+    /// Returns the sampler for the start of a run.
     pub(crate) fn new(plan: &Plan) -> Self {
         let ports = vec![PortCounters::default(); plan.ports().len()];
         Self { last: Time::ZERO, ports, open: BTreeMap::new(), ended: 0, measured: Measured::of(plan) }
     }
 
-    /// Adds the rows of the interval that ends now; ports have caught up.
+    /// Adds the rows of the interval that ends at `now`. The state of the ports must be up to date, see [`World::catch_up`].
     pub(crate) fn sample<M: Handler, W: Watch>(
         &mut self,
         now: Time,

@@ -6,44 +6,44 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::slice::IterMut;
 
-/// A table of results, by columns of equal length.
+/// Table of results, stored as columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     columns: Vec<(&'static str, Column)>,
 }
 
 impl Table {
-    /// No rows yet, but all columns.
+    /// Returns a table with all columns and no rows.
     pub fn new(name: TableName) -> Self {
         Self { columns: name.headings().into_iter().map(|heading| (heading.name, heading.empty)).collect() }
     }
 
-    /// Some columns, of equal length.
+    /// Returns a table of these columns, which must have equal length.
     pub fn of(columns: Vec<(&'static str, Column)>) -> Self {
         Self { columns }
     }
 
-    /// The column of this name.
+    /// Returns the column of this name.
     ///
     /// # Panics
     ///
-    /// Panics if there is none.
+    /// Panics if there is no such column.
     pub fn column(&self, name: &str) -> &Column {
         let found = self.columns.iter().find(|(other, _)| *other == name);
         &found.unwrap_or_else(|| panic!("there is no column {name}")).1
     }
 
-    /// The columns in order.
+    /// Returns the columns in order.
     pub fn columns(&self) -> &[(&'static str, Column)] {
         &self.columns
     }
 
-    /// The columns in order, given away.
+    /// Consumes the table and returns the columns in order.
     pub fn into_columns(self) -> Vec<(&'static str, Column)> {
         self.columns
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         match &self.columns[0].1 {
             Column::Float(values) => values.len(),
@@ -70,37 +70,37 @@ impl Table {
     }
 }
 
-/// The tables that were asked for.
+/// Requested tables of results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tables(BTreeMap<TableName, Table>);
 
 impl Tables {
-    /// These, without rows.
+    /// Returns the requested tables without rows.
     pub fn new(wanted: &[TableName]) -> Self {
         Self(wanted.iter().map(|&name| (name, Table::new(name))).collect())
     }
 
-    /// Adds rows of a run. If nobody asked for their table, they are not even made.
+    /// Adds rows of a run. The rows are not computed unless their table was requested.
     pub fn extend<R: Row>(&mut self, run: Run, rows: impl IntoIterator<Item = R>) {
         if let Some(table) = self.0.get_mut(&R::TABLE) {
             rows.into_iter().for_each(|row| table.push(&run, &row));
         }
     }
 
-    /// Adds the rows of the same tables.
+    /// Appends the rows of another set of the same tables.
     pub fn append(&mut self, other: Self) {
         for (mine, theirs) in self.0.values_mut().zip(other.0.into_values()) {
             mine.append(theirs);
         }
     }
 
-    /// By name.
+    /// Returns the tables by name.
     pub fn into_map(self) -> BTreeMap<TableName, Table> {
         self.0
     }
 }
 
-/// Puts the values of one row at the ends of the columns.
+/// Visitor that appends the values of one row to the columns.
 struct Cells<'a, 'b, R> {
     row: &'a R,
     columns: &'a mut IterMut<'b, (&'static str, Column)>,

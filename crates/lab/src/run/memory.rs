@@ -1,30 +1,30 @@
-//! How much memory runs may take: they are refused, or end with a sentence, before the machine ends them.
+//! Memory of runs: a run is refused, or ends with an error message, before the system kills the process.
 
 use std::fs;
 use std::path::Path;
 
-/// What a host takes with its link, its user and a connection of it (measured: 200 000 clients in 589 MB).
+/// Memory of a host with its link, its user and one connection, bytes (measured: 200 000 clients in 589 MB).
 const HOST_BYTES: u64 = 3000;
-/// Less than this is left for nobody else: a run ends.
+/// Minimum of free memory, bytes; with less, a run ends.
 const RESERVE: u64 = 64 << 20;
 
-/// About what one run of a network of so many nodes takes, at least.
+/// Returns the approximate minimum memory of a run of a network with this number of nodes, bytes.
 pub(crate) fn of_nodes(nodes: u64) -> u64 {
     nodes.saturating_mul(HOST_BYTES)
 }
 
-/// Why so many bytes cannot be had, if they cannot.
+/// Returns the reason why this number of bytes is not available, if it is not.
 pub(crate) fn refusal(needed: u64) -> Option<String> {
     let free = free()?;
     (needed > free).then(|| format!("needs about {} of memory, and {} are free", shown(needed), shown(free)))
 }
 
-/// Is there next to nothing left?
+/// Returns true if the free memory is below the minimum.
 pub(crate) fn is_short() -> bool {
     free().is_some_and(|free| free < RESERVE)
 }
 
-/// Bytes that this process can still have; `None` if nobody says so.
+/// Returns the number of bytes that this process can still allocate; `None` if it is unknown.
 pub fn free() -> Option<u64> {
     [of_machine(), of_group(), of_limit()].into_iter().flatten().min()
 }
@@ -35,7 +35,8 @@ fn of_machine() -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// What the control group allows, in either version of them. What files have left in memory is given back when it is needed.
+/// Returns the free memory of the control group, version 1 or 2. Cached pages of files count as free, since the kernel releases them on
+/// demand.
 fn of_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let left = |line: &str| {
@@ -58,7 +59,7 @@ fn of_group() -> Option<u64> {
     groups.lines().filter_map(left).min()
 }
 
-/// What `ulimit -v` allows.
+/// Returns the free address space within the limit of `ulimit -v`.
 fn of_limit() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let most = after(&limits, "Max address space")?;
@@ -66,7 +67,7 @@ fn of_limit() -> Option<u64> {
     Some(most.saturating_sub(after(&status, "VmSize:")? * 1024))
 }
 
-/// The number behind a label.
+/// Returns the number after a label at the start of a line.
 fn after(text: &str, label: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     line.split_whitespace().next()?.parse().ok()

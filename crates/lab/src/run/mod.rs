@@ -1,4 +1,4 @@
-//! Runs over all cores.
+//! Execution of runs on all cores.
 
 pub mod memory;
 pub(crate) mod trace;
@@ -13,30 +13,30 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Runs to do: every variant with every seed.
+/// Runs to execute: every variant with every seed.
 #[derive(Clone, Debug)]
 pub struct RunRequest<'a> {
     /// Names of variants.
     pub variants: Vec<&'a str>,
-    /// Seeds; the same seed gives the same users and pages to each variant.
+    /// Seeds. A seed gives the same users and pages to each variant.
     pub seeds: Vec<u64>,
-    /// What to keep.
+    /// Tables to fill.
     pub tables: Vec<TableName>,
-    /// Threads; 0: one per core.
+    /// Number of threads; 0: one per core.
     pub threads: usize,
-    /// From one sample of a time series to the next; without it there are none.
+    /// Interval between the samples of time series; `None`: no time series.
     pub every: Option<Span>,
 }
 
-/// Called with the number of finished runs, several times a second and when some are done; `false` stops.
+/// Callback that receives the number of finished runs, several times a second and when runs finish. Its result `false` stops the execution.
 pub type Progress<'a> = &'a mut dyn FnMut(usize) -> bool;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 const BATCHES_PER_THREAD: usize = 50;
 const LARGEST_BATCH: usize = 500;
 
-/// Does all runs over all cores. The tables are in order of variant and seed, whatever the threads did.
-/// `None` if it was told to stop.
+/// Executes all runs on all cores. The tables are in order of variant and seed, regardless of the threads. Returns `None` if `progress` has
+/// stopped the execution.
 pub fn run_all(
     scenario: &Scenario,
     request: &RunRequest<'_>,
@@ -54,7 +54,7 @@ pub fn run_all(
         return Err(short(format!("{threads} runs at a time: {why}; try --threads 1")));
     }
     let mut is_short = false;
-    // Short runs are handed out many at a time, or telling of them would take longer than doing them.
+    // Short runs are executed in batches, since a message for each of them would take longer than the run.
     let size = (jobs.len() / (threads * BATCHES_PER_THREAD)).clamp(1, LARGEST_BATCH);
     let batches: Vec<&[(usize, u64)]> = jobs.chunks(size).collect();
     let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -115,7 +115,7 @@ fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
     jobs.get(job).map(|it| (job, it))
 }
 
-/// Adds the rows of one run; `None` if it was told to stop before the end.
+/// Adds the rows of one run. Returns `None` if the run was stopped before its end.
 fn add_run(
     plan: &Plan,
     run: Run,
@@ -147,7 +147,8 @@ fn add_run(
     Some(())
 }
 
-/// From the beginning to the end, with a look at the end of the warm-up and at every sample of time series.
+/// Executes a run from beginning to end, with a snapshot at the end of the warm-up and samples of time series. Returns the snapshot, if the
+/// run has a warm-up, or `None` if the run was stopped.
 fn carry_out<W: Watch>(
     sim: &mut Sim<W>,
     records: fn(&W) -> &Records,
@@ -185,7 +186,7 @@ fn carry_out<W: Watch>(
     }
 }
 
-/// Keeps everything.
+/// Watch that keeps all events.
 #[derive(Debug, Default)]
 struct Events(Vec<(Time, Event)>);
 

@@ -1,10 +1,10 @@
-//! Texts that have a name: what many links say alike is said once, and a variant changes it for all of them.
+//! Named texts: a text that many links share is written once, and a variant changes it for all of them.
 
 use crate::error::Wrong;
 use crate::scenario::text::change_texts;
 use std::collections::BTreeMap;
 
-/// Takes `[define]` out of a scenario and puts what it says in place of each `{NAME}`.
+/// Removes `[define]` from a scenario and replaces each `{NAME}` with the text of this name.
 pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
     let said = match table.remove("define") {
         None => return Ok(()),
@@ -18,11 +18,11 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
     })
 }
 
-/// What stands for each name.
+/// Text of each name.
 struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// One text may refer to another.
+    /// Reads the texts, which may refer to each other.
     fn read(said: toml::Table) -> Result<Self, Wrong> {
         let each = said.into_iter().map(|(name, said)| match said {
             toml::Value::String(text) => Ok((name, text)),
@@ -34,7 +34,7 @@ impl Names {
         Ok(Self(resolved.collect::<Result<_, Wrong>>()?))
     }
 
-    /// What a name stands for in the end; `within` are the names whose texts refer to it.
+    /// Returns the text of a name with all references replaced; `within` holds the names whose texts refer to it.
     fn resolved<'a>(&'a self, name: &'a str, within: &mut Vec<&'a str>) -> Result<String, Wrong> {
         let text = &self.0[name];
         if within.contains(&name) {

@@ -1,4 +1,4 @@
-//! What the schema of scenarios says of single values: which texts they are, and what these mean.
+//! Schema of single values of scenarios: their notations, and what these mean.
 
 use crate::scenario::kinds::built_in;
 use catnip_base::notation::{Family, Kind, Usage, name};
@@ -16,17 +16,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// The extension that names a notation: one of [`notations`], or a family of kinds.
+/// Extension that names a notation: one of [`notations`], or a family of kinds.
 pub const NOTATION: &str = "x-notation";
-/// The extension that lists the ways to write a value.
+/// Extension that lists the forms of a value.
 pub(crate) const FORMS: &str = "x-forms";
-/// The extension that says in words what is so if nothing is said.
+/// Extension that describes in words the default of a key.
 pub const OTHERWISE: &str = "x-default";
 
-/// A notation, what it means, and examples.
+/// Notation: its name, its meaning, and examples.
 pub type Notation = (&'static str, String, Vec<&'static str>);
 
-/// The notations of values that are no kinds.
+/// Returns the notations of values that are not kinds.
 pub fn notations() -> Vec<Notation> {
     fn quantity<Q: Quantity>(examples: &[&'static str]) -> Notation {
         let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
@@ -84,12 +84,12 @@ pub(crate) fn measure_name(measure: Measure) -> &'static str {
     }
 }
 
-/// What may stand in a text instead of all else: a name in braces.
+/// Pattern of a text that contains a name in braces, which any value may be.
 const BY_NAME: &str = r"\{";
 
-/// What the schema says of the texts of a type.
+/// Type that is written as text, with a schema of its texts.
 pub(crate) trait InSchema {
-    /// A schema without a description of its own.
+    /// Returns the schema, without a description.
     fn schema() -> Schema;
 }
 
@@ -124,7 +124,7 @@ fn kind<F: Family>() -> Schema {
     kinds(&F::usages(), false)
 }
 
-/// Texts that name a kind; a few that are written like nothing else begin with something else than a name.
+/// Returns the schema of texts that name a kind. A family has no pattern if the text of one of its kinds does not begin with a name.
 fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
     let mut names: Vec<&str> = usages.iter().copied().map(name).collect();
     names.dedup();
@@ -144,7 +144,7 @@ fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
     schema.into()
 }
 
-/// The name of a TCP profile.
+/// Name of a TCP profile.
 pub(crate) struct Profile;
 
 impl JsonSchema for Profile {
@@ -183,7 +183,7 @@ impl JsonSchema for Nodes {
     }
 }
 
-/// What can be said of a wire.
+/// Keys of a wire.
 pub(crate) struct Wire;
 
 impl JsonSchema for Wire {
@@ -203,7 +203,7 @@ impl JsonSchema for Wire {
 fn wire_key(key: &Key) -> Value {
     let usages = (key.values)();
     let mut schema = match usages[..] {
-        // A form that is an example says of what.
+        // A form that is itself a time is an example of a time.
         [(form, _)] if form.parse::<Span>().is_ok() => Span::schema(),
         _ => kinds(&usages, key.usual == Some("none")),
     };
@@ -216,7 +216,7 @@ fn wire_key(key: &Key) -> Value {
     schema.to_value()
 }
 
-/// The schema of a value that is drawn.
+/// Returns the schema of a distribution.
 pub(crate) fn drawn(measure: Measure) -> Schema {
     let mut names: Vec<&str> = Distribution::USAGE.iter().copied().map(name).collect();
     names.dedup();
@@ -234,7 +234,7 @@ pub(crate) fn drawn(measure: Measure) -> Schema {
     })
 }
 
-/// A form such as `pareto:shape=,minimum=[,maximum=]` as a table: what stands in brackets may be left out.
+/// Returns the schema of the table that corresponds to a form such as `pareto:shape=,minimum=[,maximum=]`; keys in brackets are optional.
 fn table_of((form, about): Usage) -> Value {
     let (needed, more) = form.split_once('[').unwrap_or((form, ""));
     let keys = |text: &str| -> Vec<String> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Where a scenario stands, and the files that were looked up beside it.
+/// Path of a scenario, and the files that were looked up relative to it.
 #[derive(Debug)]
 pub(crate) struct Files {
     scenario: PathBuf,
@@ -16,26 +16,26 @@ impl Files {
         Self { scenario: scenario.into(), named: RefCell::default() }
     }
 
-    /// Where a file is; it is one of the scenario's from now on.
+    /// Returns the path of a file and adds it to the files of the scenario.
     pub(crate) fn find(&self, file: &Path) -> PathBuf {
         let path = beside(&self.scenario, file);
         self.named.borrow_mut().insert(path.clone());
         path
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     pub(crate) fn text(&self, file: &str) -> Result<String, String> {
         let path = self.find(Path::new(file));
         std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Those that were looked up, in order.
+    /// Returns the files that were looked up, sorted by path.
     pub(crate) fn into_named(self) -> Vec<PathBuf> {
         self.named.into_inner().into_iter().collect()
     }
 }
 
-/// Files that a scenario names are relative to it.
+/// Returns the path of a file that a scenario names relative to itself.
 pub(crate) fn beside(scenario: &Path, file: &Path) -> PathBuf {
     scenario.parent().unwrap_or(Path::new("")).join(file)
 }

@@ -24,58 +24,60 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// A scenario file: one experiment, in one or more variants.
+/// Scenario file: one experiment, in one or more variants.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Where it came from.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its text, and behind it that of the scenarios on which it builds.
+    /// Text of the file, followed by the texts of the scenarios on which it builds; with changed keys, the changes and the resulting
+    /// scenario.
     pub text: String,
-    /// Other files that it names: recordings, traces, pages.
+    /// Other files that the scenario names: recordings, traces, pages.
     pub files: Vec<PathBuf>,
-    /// What it reproduces, such as `CAT-E4`.
+    /// Identifier of the experiment that the scenario reproduces, such as `CAT-E4`.
     pub id: String,
-    /// What it shows.
+    /// Title, one line.
     pub title: String,
-    /// Replicates unless something else is asked for.
+    /// Default number of replications.
     pub seeds: u32,
-    /// In what variants differ: keys of the scenario, each with its value in every variant.
+    /// Keys in which the variants differ, each with its value in every variant; empty without `[[axis]]`.
     pub axes: Vec<(String, Vec<toml::Value>)>,
     plans: Vec<(String, Plan)>,
 }
 
 impl Scenario {
-    /// Reads a file; every variant is checked at once, so that a mistake in the last one does not wait for its turn.
+    /// Reads a file and checks every variant, so that an error in the last variant is reported before any run.
     pub fn load(path: &Path) -> Result<Self, InputError> {
         Self::load_with(path, &Kinds::default())
     }
 
-    /// The same for a scenario that may name these kinds, too.
+    /// Reads a file as [`Scenario::load`] does; the scenario may also use these kinds.
     pub fn load_with(path: &Path, kinds: &Kinds) -> Result<Self, InputError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
         Self::parse_with(path, &text, kinds)
     }
 
-    /// The same with changed keys: a path as that of an axis, and a value of TOML or a bare text. They hold in all variants, instead of
-    /// an axis of the same key. The text of the scenario is then what was changed, as one file.
+    /// Reads a file as [`Scenario::load`] does and changes keys. Each change is the path of a key, as in an axis, and a TOML value or a
+    /// bare text. A change applies to all variants and replaces an axis of the same key. The text of the scenario is then the changed
+    /// scenario, as one file.
     pub fn load_set(path: &Path, set: &[(String, String)]) -> Result<Self, InputError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
         Self::parse_set(path, &text, set)
     }
 
-    /// The same for a scenario from text.
+    /// Reads a scenario from text and changes keys as [`Scenario::load_set`] does.
     pub fn parse_set(path: &Path, text: &str, set: &[(String, String)]) -> Result<Self, InputError> {
         Self::read(path, text, &Kinds::default(), set)
     }
 
-    /// Reads a scenario from text; `path` is what errors call it and what other files' names are relative to.
+    /// Reads a scenario from text. Errors name `path`, and the names of other files are relative to it.
     pub fn parse(path: &Path, text: &str) -> Result<Self, InputError> {
         Self::parse_with(path, text, &Kinds::default())
     }
 
-    /// The same for a scenario that may name these kinds, too.
+    /// Reads a scenario from text as [`Scenario::parse`] does; the scenario may also use these kinds.
     pub fn parse_with(path: &Path, text: &str, kinds: &Kinds) -> Result<Self, InputError> {
         Self::read(path, text, kinds, &[])
     }
@@ -103,7 +105,7 @@ impl Scenario {
             let (parsed, plan) = changed(base.clone(), changes)
                 .and_then(|whole| check(&files, whole, kinds))
                 .map_err(|(key, what)| {
-                    // What is wrong without the variant's changes, too, is not the variant's fault.
+                    // An error that also occurs without the changes of the variant is reported without the variant.
                     let common = check(&files, base.clone(), kinds)
                         .err()
                         .is_some_and(|other| other == (key.clone(), what.clone()));
@@ -117,12 +119,12 @@ impl Scenario {
         Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, axes, plans })
     }
 
-    /// The names of the variants, in order.
+    /// Returns the names of the variants, in order.
     pub fn variants(&self) -> impl Iterator<Item = &str> {
         self.plans.iter().map(|(name, _)| name.as_str())
     }
 
-    /// What a variant does in the simulator, which has no real hosts.
+    /// Returns the plan of a variant for the simulator, which does not support external hosts.
     pub fn plan(&self, variant: &str) -> Result<&Plan, InputError> {
         let plan = self.emulation(variant)?;
         match plan.real_nodes() {
@@ -135,7 +137,7 @@ impl Scenario {
         }
     }
 
-    /// What a variant does in the emulator.
+    /// Returns the plan of a variant for the emulator.
     pub fn emulation(&self, variant: &str) -> Result<&Plan, InputError> {
         let plan = self.plans.iter().find(|(name, _)| name == variant);
         plan.map(|(_, plan)| plan).ok_or_else(|| {
@@ -146,21 +148,21 @@ impl Scenario {
     }
 }
 
-/// The head of a scenario file and the names of its variants, read without checking what the variants do: enough for a list.
+/// Head of a scenario file and the names of its variants, for lists: what the variants do is not checked.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// Id, such as `CAT-E4`.
+    /// Identifier, such as `CAT-E4`.
     pub id: String,
     /// Title, one line.
     pub title: String,
-    /// Replicates unless something else is asked for.
+    /// Default number of replications.
     pub seeds: u32,
     /// Names of the variants, in the order of [`Scenario::variants`].
     pub variants: Vec<String>,
 }
 
 impl Outline {
-    /// Reads the outline of a file. An error names file, key and value, but what only a whole reading finds is not found.
+    /// Reads the outline of a file. An error gives file, key and value; errors that only a full reading detects are not reported.
     pub fn load(path: &Path) -> Result<Self, InputError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
@@ -175,7 +177,7 @@ impl Outline {
     }
 }
 
-/// Keys of a scenario that a list shows beside its variants.
+/// Keys of a scenario that a list shows together with its variants.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -187,15 +189,16 @@ struct Head {
 
 const DEFAULT_VARIANT: &str = "default";
 
-/// More files than anybody builds upon each other; so many are a circle.
+/// Maximum number of files in a chain of base scenarios; a longer chain indicates a cycle.
 const MOST_FILES: usize = 8;
 
-/// A scenario with all that those say on which it builds, `base = "FILE"`, where it says nothing else itself; and their texts.
-/// Variants of its own replace their variants and axes, axes of its own their axes.
+/// Returns a scenario merged with the scenarios on which it builds (`base = "FILE"`), and the texts of all files. Keys of a base apply
+/// where the scenario does not set them. Variants of the scenario replace the variants and axes of its base, axes of the scenario replace
+/// the axes.
 fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
     let mut texts = text.to_string();
     let mut at = path.to_path_buf();
-    // The scenario, that on which it builds, that on which this builds, ...
+    // The scenario, its base, the base of its base, ...
     let mut chain = vec![(at.display().to_string(), table(path, text)?)];
     while let Some((file, top)) = chain.last_mut()
         && let Some(base) = top.remove("base")
@@ -235,7 +238,7 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
     })
 }
 
-/// Reads one variant, or says with which key something is wrong.
+/// Reads one variant. An error gives the wrong key and the reason.
 fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
     define::fill_in(&mut table)?;
     sla::fill_in(&mut table)?;
@@ -244,7 +247,7 @@ fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(Scenar
     Ok((parsed, plan))
 }
 
-/// What a variant is called, what it changes, and where it stands on each axis.
+/// Variant: its name, its changes, and its value on each axis.
 #[derive(Clone, Debug)]
 struct Variant {
     name: String,
@@ -252,10 +255,10 @@ struct Variant {
     levels: Vec<(String, toml::Value)>,
 }
 
-/// The axis of variants that have names.
+/// Axis of the names of variants.
 const NAMES: &str = "variant.name";
 
-/// Takes `[[variant]]` out of a scenario.
+/// Removes `[[variant]]` from a scenario and returns the variants, or a single default variant if there are none.
 fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, InputError> {
     let Some(value) = base.remove("variant") else {
         return Ok(vec![Variant {
@@ -284,29 +287,29 @@ fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, Inp
     Ok(variants)
 }
 
-/// The levels of variants, which all have the same axes, by axis.
+/// Returns each axis with its value in every variant. All variants have the same axes.
 fn by_axis(variants: &[Variant]) -> Vec<(String, Vec<toml::Value>)> {
-    // Names alone say no more than the variants do.
+    // An axis of names alone adds nothing to the list of variants.
     let several = |variant: &&Variant| variant.levels.iter().any(|(key, _)| key != NAMES);
     let axes = variants.first().filter(several).into_iter().flat_map(|first| first.levels.iter().enumerate());
     let of = |axis: usize| variants.iter().map(|variant| variant.levels[axis].1.clone()).collect();
     axes.map(|(axis, (key, _))| (key.clone(), of(axis))).collect()
 }
 
-/// A key and the values that it takes in turn.
+/// Key with a list of values, which are combined with every variant.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "axis")]
 pub(crate) struct Axis {
-    /// The path of the key, with points in between.
+    /// Path of the key, its parts separated by dots.
     #[schemars(example = &"link.line.queue")]
     key: String,
-    /// What it takes, one after the other.
+    /// Values of the key, in order.
     #[schemars(with = "Vec<serde_json::Value>", length(min = 1), example = serde_json::json!(["drop-tail:10", "red:10"]))]
     values: Vec<toml::Value>,
 }
 
-/// Takes `[[axis]]` out of a scenario.
+/// Removes `[[axis]]` from a scenario and returns the axes.
 fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError> {
     let Some(value) = base.remove("axis") else { return Ok(Vec::new()) };
     let axes: Vec<Axis> = serde_path_to_error::deserialize(value).map_err(|error| {
@@ -328,7 +331,7 @@ fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError
     Ok(axes)
 }
 
-/// Every variant with every value of every axis, the last axis changing fastest.
+/// Combines every variant with every value of every axis. The last axis changes fastest.
 fn cross(variants: Vec<Variant>, axes: &[Axis]) -> Vec<Variant> {
     axes.iter().fold(variants, |variants, axis| {
         let with = |variant: &Variant, value: &toml::Value| {
@@ -347,7 +350,7 @@ fn cross(variants: Vec<Variant>, axes: &[Axis]) -> Vec<Variant> {
     })
 }
 
-/// The change of one key, named by its path.
+/// Returns the change of the key with this path.
 fn change_of(key: &str, value: toml::Value) -> toml::Table {
     let change = key
         .rsplit('.')
@@ -356,7 +359,7 @@ fn change_of(key: &str, value: toml::Value) -> toml::Table {
     change
 }
 
-/// A whole scenario, variants and axes included, in which a key has this value in all variants.
+/// Sets a key to a value in all variants of a scenario from which variants and axes are not yet removed.
 fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, Wrong> {
     let parts: Vec<&str> = key.split('.').collect();
     if let ["base" | "variant" | "axis", ..] = parts[..] {
@@ -367,7 +370,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         list.filter_map(toml::Value::as_table).cloned().collect()
     };
     let everywhere: Vec<toml::Table> = variants(&whole).into_iter().chain([whole.clone()]).collect();
-    // What has a name must be there; what has none is checked where it is read.
+    // A table with a name must exist; other keys are checked where they are read.
     if let [family @ ("node" | "link" | "traffic" | "define" | "sla"), name, ..] = parts[..] {
         let there = everywhere.iter().filter_map(|table| table.get(family)?.as_table());
         let names: Vec<&str> = there.flat_map(|table| table.keys().map(String::as_str)).collect();
@@ -380,7 +383,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         let (first, rest) = parts.split_first()?;
         rest.iter().try_fold(table.get(*first)?, |value, part| value.get(*part)).cloned()
     };
-    // What is a text stays one: 1.1 may be a version of HTTP.
+    // A text remains a text: 1.1 may be a version of HTTP.
     let is_text = everywhere.iter().filter_map(value_at).any(|value| value.is_str());
     let as_value = format!("value = {said}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
     let value =
@@ -397,7 +400,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         for variant in variants.iter_mut().filter_map(toml::Value::as_table_mut) {
             *variant = merge(std::mem::take(variant), change.clone());
         }
-        // Nothing can be left out that is not there.
+        // Each variant now leaves the group out, which therefore must remain in the common part.
         if without {
             return Ok(whole);
         }
@@ -405,16 +408,16 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
     changed(whole, change)
 }
 
-/// What a scenario or a variant says instead of a group of traffic that it does without.
+/// Value of a group of traffic that a scenario or a variant leaves out.
 const WITHOUT: &str = "none";
 
-/// A table with changes: tables are merged key by key, everything else is replaced, under its other name, too.
+/// Applies changes to a table. Tables are merged key by key; all other values are replaced, also if the key has its other name.
 fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     forget_other_names(&mut base, &changes);
     merge_keys(base, changes)
 }
 
-/// Keys of times in groups of traffic have an older name, which ends in `_s`.
+/// Removes the keys of groups of traffic that are changed under their other name: keys of times have an older name that ends in `_s`.
 fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
     let Some((toml::Value::Table(base), toml::Value::Table(changes))) =
         base.get_mut("traffic").zip(changes.get("traffic"))
@@ -449,7 +452,7 @@ fn merge_keys(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     base
 }
 
-/// A scenario with changes, which may do without groups of traffic that it has.
+/// Applies changes to a scenario; they may also leave out groups of traffic.
 fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Table, Wrong> {
     if let Some(toml::Value::Table(said)) = changes.get_mut("traffic") {
         let without = said.iter().filter(|(_, group)| group.as_str() == Some(WITHOUT));

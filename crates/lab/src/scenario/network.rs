@@ -1,4 +1,4 @@
-//! What scenarios say of nodes and links.
+//! Nodes and links of scenarios.
 
 use crate::error::Wrong;
 use crate::run::memory;
@@ -14,23 +14,23 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Wires between two nodes, one there and one back. The keys of a wire hold for both, unless one of them has its own; files
-/// that they name are beside the scenario.
+/// Link between two nodes, with a wire in each direction. The keys of a wire apply to both directions unless a direction has its own value.
+/// Files are relative to the scenario.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "link", extend("additionalProperties" = false))]
 pub(crate) struct LinkFile {
-    /// Where it begins: a node, or several, which are joined with those of `to` one by one; of the fewer each has a block of
-    /// neighbours.
+    /// Nodes at the start of the link: one or several. Several nodes are linked to those of `to` one by one; if one side has fewer nodes,
+    /// each of them is linked to a block of neighbouring nodes of the other side.
     #[schemars(with = "Nodes", example = &"server")]
     from: String,
-    /// Where it ends.
+    /// Nodes at the end of the link: one or several.
     #[schemars(with = "Nodes", example = &"router")]
     to: String,
-    /// What the way from `from` to `to` has of its own.
+    /// Keys that apply only to the direction from `from` to `to`.
     #[serde(default)]
     #[schemars(with = "Wire", example = json!({ "loss": "bernoulli:1%" }), extend("x-default" = "as the other way"))]
     there: Said,
-    /// What the way back has of its own.
+    /// Keys that apply only to the direction from `to` to `from`.
     #[serde(default)]
     #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "as the other way"))]
     back: Said,
@@ -42,7 +42,7 @@ pub(crate) struct LinkFile {
 type Said = BTreeMap<String, toml::Value>;
 
 impl LinkFile {
-    /// The wires from → to and back, or which key is wrong.
+    /// Returns the wires from `from` to `to` and back. An error gives the wrong key and the reason.
     fn wires(&self, files: &Files, kinds: &Kinds) -> Result<[WireSpec; 2], Wrong> {
         for (place, said) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
             if let Some((key, value)) = said.iter().find(|(_, value)| !value.is_str()) {
@@ -62,19 +62,19 @@ impl LinkFile {
         Ok([wire(0)?, wire(1)?])
     }
 
-    /// What one direction has of its own.
+    /// Returns the keys that apply only to one direction.
     fn own(&self, side: usize) -> &Said {
         [&self.there, &self.back][side]
     }
 
-    /// Where a key of one direction is said.
+    /// Returns the path within the link at which a key of one direction is set.
     fn place(&self, side: usize, key: &str) -> String {
         let place = if self.own(side).contains_key(key) { ["there.", "back."][side] } else { "" };
         format!("{place}{key}")
     }
 }
 
-/// What to write instead of a key that does not exist.
+/// Returns the error message for a key that does not exist.
 fn unknown(key: &str) -> String {
     match key.strip_suffix("_back") {
         Some(key) => {
@@ -89,21 +89,21 @@ fn unknown(key: &str) -> String {
     }
 }
 
-/// What the nodes and links of a scenario make.
+/// Network built from the nodes and links of a scenario.
 pub(crate) struct Network {
     pub(crate) topology: Topology,
-    /// Nodes of one name.
+    /// Nodes by name.
     pub(crate) groups: BTreeMap<String, Vec<NodeId>>,
     /// Both directions of each entry of `[link]`, `from` to `to` first.
     pub(crate) ports: Vec<NamedPorts>,
     pub(crate) real: Vec<RealNode>,
     pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
-    /// Key and value of each contract of a link.
+    /// Contracts of links, each with its key and value.
     contracts: Vec<(String, String, Sla)>,
 }
 
 impl Network {
-    /// The buckets of contracts must hold the longest packet, or that would never pass.
+    /// Checks that the token buckets of contracts hold the longest packet, which could never pass otherwise.
     pub(crate) fn check_contracts(&self, longest_bytes: u64) -> Result<(), Wrong> {
         let narrow = self.contracts.iter().find(|(.., sla)| sla.least_depth() < longest_bytes);
         narrow.map_or(Ok(()), |(key, value, sla)| {
@@ -115,7 +115,7 @@ impl Network {
         })
     }
 
-    /// The rate of the port of a link which packets between all these pairs pass, bit/s.
+    /// Returns the rate of the port of a link that the packets between all these pairs pass, bit/s.
     pub(crate) fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
         let names = [link.to_string(), format!("{link}:back")];
         let ports: Vec<PortId> = self
@@ -138,17 +138,17 @@ impl Network {
     }
 }
 
-/// One direction of the links that an entry of `[link]` makes.
+/// One direction of the links of an entry of `[link]`.
 #[derive(Clone, Debug)]
 pub struct NamedPorts {
-    /// What results call it: the name of the entry; behind that of the way from `to` to `from` stands `:back`.
+    /// Name in results: that of the entry, followed by `:back` for the direction from `to` to `from`.
     pub name: String,
-    /// One for each link.
+    /// Ports, one for each link.
     pub ids: Vec<PortId>,
 }
 
 impl NamedPorts {
-    /// The port, if it is the only one of this name.
+    /// Returns the port if it is the only one of this name.
     pub fn single(&self) -> Option<PortId> {
         match self.ids[..] {
             [id] => Some(id),
@@ -157,7 +157,7 @@ impl NamedPorts {
     }
 }
 
-/// Makes a network of the nodes and links of a scenario.
+/// Builds a network from the nodes and links of a scenario.
 pub(crate) fn build(
     files: &Files,
     nodes: &BTreeMap<String, NodeFile>,
@@ -199,7 +199,7 @@ pub(crate) fn build(
             let what = format!("{:?}: {} nodes cannot be paired with {}", link.to, to.len(), from.len());
             return Err((format!("link.{name}.to"), what));
         }
-        // Of the side with fewer nodes, each has a block of neighbours on the other side.
+        // Each node of the smaller side is linked to a block of neighbours on the other side.
         let ends = (0..count).map(|i| (from[i * from.len() / count], to[i * to.len() / count]));
         if let Some((node, _)) = ends.clone().find(|(from, to)| from == to) {
             let what = format!("{:?}: {} would be linked to itself", link.to, topology.name(node));
@@ -220,7 +220,7 @@ pub(crate) fn build(
     Ok(Network { topology, groups, ports, real, addresses, contracts })
 }
 
-/// Nodes by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one), `client[1..:2]`, or
+/// Returns nodes given by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one), `client[1..:2]`, or
 /// `client[0..50 except 0..:10]`.
 pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Result<Vec<NodeId>, String> {
     let expected = || {
@@ -247,7 +247,7 @@ pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Resu
     if chosen.is_empty() { Err(format!("{text:?}: selects nobody")) } else { Ok(chosen) }
 }
 
-/// Every `step`th number from `first` to before `end`.
+/// Numbers from `first` to before `end` in steps of `step`.
 struct Range {
     first: usize,
     end: usize,
@@ -255,7 +255,7 @@ struct Range {
 }
 
 impl Range {
-    /// `3`, `0..50`, `2..` or `1..:2`, of so many.
+    /// Parses `3`, `0..50`, `2..` or `1..:2`, where `count` is the end of an open range.
     fn read(text: &str, count: usize) -> Option<Self> {
         let number = |text: &str| text.trim().parse::<usize>().ok();
         let (range, step) = match text.split_once(':') {

@@ -1,4 +1,4 @@
-//! What scenarios say of real hosts, which only the emulator has.
+//! External hosts of scenarios, which only the emulator supports.
 
 use crate::error::Wrong;
 use crate::scenario::text::one;
@@ -7,58 +7,58 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 
-/// A host that is a network namespace of this machine.
+/// External host: a network namespace of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RealNode {
-    /// Its place in the network.
+    /// Node of the host in the network.
     pub node: NodeId,
-    /// What runs there: a program and its arguments.
+    /// Command that runs on the host: a program and its arguments.
     pub command: Option<Vec<String>>,
-    /// The run begins when a program there listens at this TCP port.
+    /// TCP port on which a program of the host must listen before the run begins.
     pub ready_tcp: Option<u16>,
-    /// The run ends with this command.
+    /// True if the run ends with the command.
     pub ends_run: bool,
-    /// How its kernel controls congestion; by default as the machine does.
+    /// Congestion control of the kernel of the host; by default that of the machine.
     pub congestion: Option<String>,
-    /// Its initial window, segments.
+    /// Initial window of the kernel of the host, segments.
     pub initial_window: Option<u32>,
 }
 
-/// How a service of a traffic group is reached, and what is spoken there.
+/// Service of a traffic group: its port, its protocol, and the names of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// TCP port.
     pub port: u16,
-    /// What is spoken.
+    /// Protocol of the service.
     pub speaks: Protocol,
-    /// How objects are named.
+    /// Pattern of the names of objects.
     pub paths: Paths,
 }
 
-/// What hosts speak that are real, or talk to one.
+/// Protocol of connections with external hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1 (RFC 9112).
     Http {
-        /// Connections go on behind an answer: HTTP/1.1, otherwise HTTP/1.0.
+        /// True if connections persist after a response: HTTP/1.1, otherwise HTTP/1.0.
         persistent: bool,
     },
-    /// What is said comes back (RFC 862).
+    /// Echo protocol (RFC 862).
     Echo,
 }
 
-/// A pattern for the names of objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+/// Pattern of the names of objects: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths(String);
 
-/// What a path can name.
+/// Values that a path can contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectName {
-    /// From 0.
+    /// Number of the page, from 0.
     pub page: u32,
-    /// From 0.
+    /// Number of the object in its page, from 0.
     pub object: u32,
-    /// Its size.
+    /// Size of the object, bytes.
     pub bytes: u64,
     /// Number of the client.
     pub user: u32,
@@ -84,7 +84,7 @@ impl Paths {
         Ok(Self(text.into()))
     }
 
-    /// The path of an object.
+    /// Returns the path of an object.
     pub fn of(&self, name: ObjectName) -> String {
         let values = [u64::from(name.page) + 1, u64::from(name.object), name.bytes, u64::from(name.user)];
         let named = Self::KEYS.iter().zip(values);
@@ -94,11 +94,11 @@ impl Paths {
     }
 }
 
-/// Where servers listen of whom nothing is said: HTTP.
+/// Default port of servers: HTTP.
 pub(crate) const PORT: u16 = 80;
 
 impl Service {
-    /// Reads what a scenario says, or which key is wrong.
+    /// Reads a service from the keys of a scenario. An error gives the wrong key and the reason.
     pub(crate) fn read(
         port: Option<u16>,
         paths: &str,
@@ -112,7 +112,7 @@ impl Service {
     }
 }
 
-/// Are these hosts real? They must be alike.
+/// Returns true if these hosts are external, and false if they are simulated; a mixture is an error.
 pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Result<bool, String> {
     let is_real = |node: &NodeId| real.iter().any(|real| real.node == *node);
     let first = nodes.first().is_some_and(is_real);
@@ -129,34 +129,35 @@ pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Resul
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "node")]
 pub(crate) struct NodeFile {
-    /// What it is: hosts are ends of connections, routers pass packets on.
+    /// Kind of the node: hosts are ends of connections, routers forward packets.
     #[schemars(example = &"host")]
     pub(crate) kind: NodeKind,
-    /// How many there are. Several are numbered from 0, as in `NAME[0]`.
+    /// Number of nodes. Several nodes are numbered from 0, as in `NAME[0]`.
     #[serde(default = "one")]
     #[schemars(range(min = 1), example = 50)]
     pub(crate) count: u32,
-    /// It is a network namespace of this machine; only `emulate` has such hosts.
+    /// True if the host is external: a network namespace of this machine. Only `emulate` supports external hosts.
     #[serde(default)]
     #[schemars(example = true)]
     pub(crate) real: bool,
-    /// What runs there, a program and its arguments. Such a host is real.
+    /// Command that runs on the host: a program and its arguments. A host with a command is external.
     #[schemars(example = serde_json::json!(["nginx", "-c", "site.conf"]), extend("x-default" = "nothing"))]
     pub(crate) command: Option<Vec<String>>,
-    /// Its IPv4 address.
+    /// IPv4 address of the host.
     #[schemars(example = &"172.16.5.2", extend("x-default" = "a free one from 10.0.0.0/8"))]
     pub(crate) address: Option<Ipv4Addr>,
-    /// Of a real host: the run begins when a program there listens at this port, as in `tcp:80`.
+    /// TCP port on which a program of the external host must listen before the run begins, as in `tcp:80`.
     #[schemars(pattern(r"^tcp:[0-9]+$|\{"), example = &"tcp:80", extend("x-default" = "nobody waits for it"))]
     pub(crate) ready: Option<String>,
-    /// Of a host with a command: the run ends with it, and its exit code is that of the run.
+    /// True if the run ends with the command of the host. The exit code of the command is then that of the run, unless several commands end
+    /// the run.
     #[serde(default)]
     #[schemars(example = true)]
     pub(crate) ends_run: bool,
-    /// Of a real host: how its kernel controls congestion.
+    /// Congestion control of the kernel of the external host.
     #[schemars(example = &"reno", extend("x-default" = "as this machine does"))]
     pub(crate) congestion: Option<String>,
-    /// Of a real host: the initial window of its kernel, segments.
+    /// Initial window of the kernel of the external host, segments.
     #[schemars(range(min = 1), example = 10, extend("x-default" = "as this machine does"))]
     pub(crate) initial_window_segments: Option<u32>,
 }
@@ -174,7 +175,7 @@ impl NodeFile {
         self.real || self.command.is_some()
     }
 
-    /// Notes what is real about the nodes of a name.
+    /// Checks the keys of external hosts, and adds the external hosts and the addresses among the nodes of a name to the lists.
     pub(crate) fn note_real(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! All that a scenario file may say, as JSON Schema: derived from the types that read it.
+//! JSON Schema of scenario files, derived from the types that read them.
 
 use crate::scenario::Axis;
 use crate::scenario::describe;
@@ -12,42 +12,43 @@ use std::path::PathBuf;
 
 pub use crate::scenario::describe::{NOTATION, Notation, OTHERWISE, notations};
 
-/// The extension of an older name of a key: which key it is.
+/// Extension of an older name of a key, with the current name as its value.
 pub const OLDER_NAME: &str = "x-older-name-of";
 
-/// What a file says of others and of variants, which is taken out of it before the rest is read.
+/// Keys of a file about other files and about variants, which are removed before the rest is read.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a table of TOML is read key by key")]
 struct Around {
-    /// Another scenario, beside this one, on which this one builds: whatever is not said here is as it is there.
+    /// Scenario on which this one builds, relative to this file. Its keys apply where this scenario does not set them.
     #[schemars(example = &"tree.toml", extend("x-default" = "it builds on none"))]
     base: Option<PathBuf>,
-    /// Texts that have a name: `{NAME}` in any other text stands for one of them, in another one of these, too.
+    /// Named texts: `{NAME}` in any other text, also in that of another name, is replaced with the text of this name.
     #[schemars(example = json!({ "router": "drop-tail:64" }), extend("x-default" = "none"))]
     define: Option<BTreeMap<String, String>>,
-    /// Contracts by name: `{sla.NAME}` in a text stands for one of them.
+    /// Contracts by name: `{sla.NAME}` in a text is replaced with the contract of this name.
     #[schemars(example = json!({ "user": { "high": "250kbit/6000B" } }), extend("x-default" = "none"))]
     sla: Option<BTreeMap<String, SlaFile>>,
-    /// Variants in order: each has a name, and any of the other keys changes what the scenario says otherwise.
+    /// Variants, in order. Each has a name, and any other key changes that key of the scenario.
     #[schemars(example = json!([{ "name": "RED", "link": { "line": { "queue": "red:10" } } }]),
         extend("x-default" = "a single one, `default`"))]
     variant: Option<Vec<Variant>>,
-    /// Keys that take several values in turn; every variant is combined with every value of every axis.
+    /// Keys with several values. Every variant is combined with every value of every axis.
     #[schemars(example = json!([{ "key": "link.line.rate", "values": ["1Mbit", "10Mbit"] }]), extend("x-default" = "none"))]
     axis: Option<Vec<Axis>>,
 }
 
-/// What differs in a variant: besides its name, any key of a scenario.
+/// Variant of the scenario: its name, and any keys of the scenario that differ.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a table of TOML is read key by key")]
 #[schemars(rename = "variant")]
 struct Variant {
-    /// What results call it.
+    /// Name of the variant in results.
     #[schemars(example = &"drop-tail")]
     name: String,
 }
 
-/// The JSON Schema (draft 7) of scenario files. In definitions that begin with `part-of-` nothing is required, as in variants.
+/// Returns the JSON Schema (draft 7) of scenario files. Definitions whose names begin with `part-of-` have no required keys, as in
+/// variants.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut scenario = ScenarioFile::json_schema(&mut generator).to_value();
@@ -80,7 +81,7 @@ pub fn schema() -> Value {
     definitions["sla"] = definitions[&part_of("sla")].clone();
     definitions.retain(|name, _| !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name));
     around.extend(part);
-    // What others say, or variants, may be left out here.
+    // Keys that a base, a variant or an axis may set are not required here.
     let elsewhere = ["base", "variant", "axis"].map(|key| json!({ "required": [key] }));
     object_mut(&mut scenario).retain(|key, _| matches!(key.as_str(), "properties" | "required"));
     json!({
@@ -95,7 +96,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// The same as a text, as it is kept in a file, with keys in the order of the alphabet.
+/// Returns the schema as the text of a file, with keys in alphabetical order.
 pub fn schema_text() -> String {
     format!("{:#}\n", sorted(schema()))
 }
@@ -116,7 +117,7 @@ fn part_of(name: &str) -> String {
     format!("part-of-{name}")
 }
 
-/// Brings a schema, and all within, into the form that editors understand; TOML has no null.
+/// Converts a schema and all schemas within it to the form that editors support. TOML has no null.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(tidy),
@@ -134,7 +135,7 @@ fn tidy(schema: &mut Value) {
             }
             add_forms(map);
             add_older_names(map);
-            // Draft 7 ignores what stands beside a reference.
+            // Draft 7 ignores keywords beside a reference.
             if map.len() > 1
                 && let Some(reference) = map.remove("$ref")
             {
@@ -165,7 +166,7 @@ fn without_null(map: &mut Map<String, Value>) {
     }
 }
 
-/// The ways to write a value, behind what it is.
+/// Appends the forms of a value to its description.
 fn add_forms(map: &mut Map<String, Value>) {
     if let Some(Value::Array(forms)) = map.get(describe::FORMS)
         && let Some(Value::String(about)) = map.get("description")
@@ -177,7 +178,7 @@ fn add_forms(map: &mut Map<String, Value>) {
     }
 }
 
-/// Keys of times have older names, which say that numbers are seconds.
+/// Adds the older names of keys of times, which end in `_s` because their numbers are seconds.
 fn add_older_names(map: &mut Map<String, Value>) {
     let times = json!("#/$defs/times");
     let refers =
@@ -204,7 +205,7 @@ fn older_name(name: &str) -> String {
     format!("{name}_s")
 }
 
-/// The same with nothing required, and with references to definitions of which that holds.
+/// Removes all requirements from a schema, and changes its references to definitions without requirements.
 fn without_requirements(schema: &mut Value) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(without_requirements),
@@ -226,10 +227,10 @@ fn without_requirements(schema: &mut Value) {
     }
 }
 
-/// A table of several forms, of which a part has keys of any.
+/// Merges the forms of a table, if it has several, into one with the keys of all forms, since a part may have any of them.
 fn merge_forms(map: &mut Map<String, Value>) {
     let Some(Value::Array(forms)) = map.get("oneOf") else { return };
-    // Kinds of traffic are told apart by what they say of themselves.
+    // Kinds of traffic have no such constant and remain separate; their key `kind` distinguishes them.
     let Some(names) =
         forms.iter().map(|form| form.pointer("/properties/distribution/const").cloned()).collect()
     else {
@@ -242,7 +243,8 @@ fn merge_forms(map: &mut Map<String, Value>) {
     *map = object(&json!({ "type": "object", "properties": keys, "additionalProperties": false })).clone();
 }
 
-/// Some keys of a group: of one kind if it says which, otherwise of any. Or nothing, if the group is left out.
+/// Returns the schema of a part of a group: keys of one kind if `kind` is given, otherwise keys of any kind; or `none` if the group is left
+/// out.
 fn part_of_traffic(kinds: &Value) -> Value {
     let Value::Array(mut kinds) = kinds["oneOf"].clone() else {
         unreachable!("a group is one of several kinds")

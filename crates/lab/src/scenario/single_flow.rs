@@ -1,4 +1,4 @@
-//! When is a run one that the analytical models speak of? They know a single transfer over a fast path with random loss.
+//! Single flows: runs to which the analytical models apply, with a single transfer over a fast path with random loss.
 
 use crate::Plan;
 use crate::traffic::Traffic;
@@ -11,49 +11,50 @@ use catnip_net::{Colour, PortId, WireSpec};
 use catnip_tcp::control::{ControlSpec, RenoSpec};
 use catnip_tcp::pacing::PacingKind;
 
-/// The inputs of the latency models, read off a run of which they hold.
+/// Inputs of the latency models, derived from a run to which the models apply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SingleFlow {
-    /// Full segments to send.
+    /// Number of full segments to send.
     pub packets: u64,
     /// Probability that a LOW data packet is lost.
     pub p: f64,
     /// Probability that a HIGH data packet is lost.
     pub p_high: f64,
-    /// Which packets are HIGH.
+    /// Packets that are HIGH.
     pub marking: Marking,
-    /// Round trip of a lone full segment and its ACK, seconds, without the wait of a delayed ACK.
+    /// Round-trip time of a lone full segment and its ACK, without the delay of a delayed ACK, seconds.
     pub rtt_s: f64,
-    /// The timeout after the first sample: three round trips (RFC 6298, section 2.2), at least the floor, seconds.
+    /// Timeout after the first RTT sample: three round trips (RFC 6298, section 2.2), at least the minimum RTO, seconds.
     pub t0_s: f64,
-    /// The timeout before the first sample, seconds.
+    /// Timeout before the first RTT sample, seconds.
     pub first_timeout_s: f64,
-    /// The receive window, segments.
+    /// Receive window, segments.
     pub w_max: u64,
     /// Segments per ACK.
     pub b: u32,
-    /// The initial window, segments.
+    /// Initial window, segments.
     pub w1: u32,
-    /// How long the ACK of a lone segment waits on average, seconds.
+    /// Mean delay of the ACK of a lone segment, seconds.
     pub delack_s: f64,
-    /// The transfer time includes a handshake, whose first timeout this is, seconds.
+    /// First timeout of the handshake, seconds; `None` if the transfer time includes no handshake.
     pub handshake_s: Option<f64>,
 }
 
-/// Which packets of a document are HIGH.
+/// Selection of the packets of a document that are HIGH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
-    /// None of them.
+    /// No packet.
     None,
-    /// The first and the last three: Partial CATNIP.
+    /// First three and last three packets: Partial CATNIP.
     Ends,
-    /// Any other choice; no model knows it.
+    /// Any other selection, which no model covers.
     Other,
 }
 
 impl Plan {
-    /// What the models need to know of this run; `None` if its transfer competes with others, is limited by the rate or
-    /// the buffers of its path, or is not one of Reno's family.
+    /// Returns the inputs of the models for this run, or `None` if the models do not apply. They need a single transfer by Reno without
+    /// pacing, and a path of constant rate and delay that drops only data packets, independently of each other, and whose rate and buffers
+    /// do not limit the window.
     pub fn single_flow(&self) -> Option<SingleFlow> {
         let [Traffic { tcp, marker, pairs, tells_size, workload, .. }] = self.traffic() else { return None };
         let bytes = workload.lone_transfer()?;
@@ -122,7 +123,7 @@ impl Plan {
     }
 }
 
-/// Propagation and transmission along a path.
+/// Returns the sum of the propagation delays and transmission times along a path, seconds.
 fn delay_s(path: &[&WireSpec], bytes: u32) -> f64 {
     path.iter().map(|wire| wire.delay.as_secs() + f64::from(bytes) / bytes_per_s(&wire.rate)).sum()
 }
@@ -131,7 +132,7 @@ fn bytes_per_s(rate: &RateSpec) -> f64 {
     rate.mean().map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0)
 }
 
-/// The probability of at least one of two independent events.
+/// Returns the probability of at least one of two independent events.
 fn either(p: f64, q: f64) -> f64 {
     p + q - p * q
 }

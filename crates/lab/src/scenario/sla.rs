@@ -1,4 +1,4 @@
-//! What scenarios say of contracts: a contract has a name, and the source that shapes and the edge that polices refer to it.
+//! Contracts of scenarios. A contract has a name, to which the source that shapes and the edge that polices refer.
 
 use crate::error::Wrong;
 use crate::scenario::text::{change_texts, read_table};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Takes `[sla.NAME]` out of a scenario and puts what it says in place of each `{sla.NAME}`.
+/// Removes `[sla.NAME]` from a scenario and replaces each `{sla.NAME}` with the contract.
 pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
     let contracts = match table.remove("sla") {
         None => Contracts::default(),
@@ -26,15 +26,15 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
     })
 }
 
-/// What a user may send: RATE/DEPTH of a token bucket for each priority, of all connections together.
+/// Contract that limits what a user may send: RATE/DEPTH of a token bucket for each priority, for all connections together.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "sla")]
 pub(crate) struct SlaFile {
-    /// As HIGH.
+    /// Token bucket of HIGH packets.
     #[schemars(example = &"250kbit/6000B", extend("x-default" = "nothing: but one of the two must be said"))]
     high: Option<String>,
-    /// As MED.
+    /// Token bucket of MED packets.
     #[schemars(example = &"500kbit/6000B", extend("x-default" = "nothing"))]
     med: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! How values of scenario files are read.
+//! Parsing of values of scenario files.
 
 use crate::error::{Wrong, in_plain_words};
 use crate::scenario::describe::{InSchema, drawn};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// A value in a text: with a unit, or in the notation of its kind.
+/// Value in a text: with a unit, or in the notation of its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Text<T>(pub(crate) T);
 
@@ -38,7 +38,7 @@ impl<T: InSchema> JsonSchema for Text<T> {
     }
 }
 
-/// What may be absent, which is written as `none`.
+/// Optional value; its absence is written as `none`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrNone<T>(pub(crate) Option<T>);
 
@@ -84,15 +84,15 @@ macro_rules! drawn {
 }
 
 drawn! {
-    /// Times, seconds. A key of them has an older name that ends in `_s`, too.
+    /// Distribution of times, seconds. A key of this type also has an older name that ends in `_s`.
     Times = "times", Measure::Time;
-    /// Sizes, bytes.
+    /// Distribution of sizes, bytes.
     Sizes = "sizes", Measure::Size;
-    /// Numbers of things.
+    /// Distribution of counts.
     Counts = "counts", Measure::Count;
 }
 
-/// A distribution as a value, a text or a table is read from a text.
+/// Returns the text of a distribution that is given as a value, a text or a table.
 fn distribution_text(said: toml::Value) -> String {
     let toml::Value::Table(mut table) = said else { return plain(&said) };
     let name = table.remove("distribution").map_or_else(String::new, |name| plain(&name));
@@ -100,7 +100,7 @@ fn distribution_text(said: toml::Value) -> String {
     format!("{name}:{}", options.join(","))
 }
 
-/// A value as it is in a text. Points of a list are separated by semicolons, the numbers of a point by slashes.
+/// Returns a value as it is written in a text. The points of a list are separated by semicolons, the numbers of a point by slashes.
 fn plain(value: &toml::Value) -> String {
     let join = |list: &[toml::Value], by| list.iter().map(plain).collect::<Vec<_>>().join(by);
     match value {
@@ -111,7 +111,7 @@ fn plain(value: &toml::Value) -> String {
     }
 }
 
-/// Reads a table that stands at `place`, or says with which key something is wrong.
+/// Reads the table at the path `place`. An error gives the wrong key and the reason.
 pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) -> Result<T, Wrong> {
     serde_path_to_error::deserialize(toml::Value::Table(said)).map_err(|error| {
         let path = error.path().to_string();
@@ -123,7 +123,7 @@ pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) ->
     })
 }
 
-/// Changes every text within a table; `change` gets the key at which it stands, too.
+/// Calls `change` for every text within a table, with the path of its key.
 pub(crate) fn change_texts(
     table: &mut toml::Table,
     change: &mut dyn FnMut(&str, &mut String) -> Result<(), Wrong>,

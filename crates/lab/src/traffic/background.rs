@@ -8,27 +8,27 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Bursts of packets without TCP from each host to another.
+/// Background traffic: bursts of packets without TCP from one host to another.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "background")]
 pub(crate) struct BackgroundFile {
-    /// Who sends.
+    /// Sending nodes.
     #[schemars(with = "Nodes", example = &"server")]
     from: String,
-    /// Who receives. Each sender has a block of neighbouring receivers.
+    /// Receiving nodes. Each sender sends to a block of neighbouring receivers.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
-    /// What all sources offer together, as a share of the rate of `link`, up to 10; or `rate`.
+    /// Offered load of all sources together, as a share of the rate of `link`, up to 10; alternative to `rate`.
     #[schemars(example = &"60%", extend("x-default" = "`rate` says it"))]
     load: Option<Text<Share>>,
-    /// The link of `load`, which all packets pass.
+    /// Link to whose rate `load` refers. All packets of the group must pass it.
     #[schemars(example = &"line", extend("x-default" = "`rate` needs none"))]
     link: Option<String>,
-    /// What all sources offer together, or `load` and `link`.
+    /// Mean rate of all sources together; alternative to `load` and `link`.
     #[schemars(example = &"500kbit", extend("x-default" = "`load` and `link` say it"))]
     rate: Option<Text<Rate>>,
-    /// The rate of a source during a burst.
+    /// Rate of a source during a burst.
     #[schemars(example = &"5Mbit")]
     peak: Text<Rate>,
     /// Mean length of a burst.
@@ -38,14 +38,14 @@ pub(crate) struct BackgroundFile {
     #[serde(default = "three_halves")]
     #[schemars(example = 1.2)]
     burst_shape: f64,
-    /// Tail index of the Pareto distribution of silences.
+    /// Tail index of the Pareto distribution of idle periods.
     #[serde(default = "three_halves")]
     #[schemars(example = 1.2)]
     silence_shape: f64,
-    /// Bytes of a packet.
+    /// Size of a packet, bytes.
     #[schemars(example = &"uniform:minimum=40,maximum=984")]
     packet_bytes: Sizes,
-    /// The same again from `to` to `from`.
+    /// True if there is the same traffic from `to` to `from`, too.
     #[serde(default)]
     #[schemars(example = true)]
     both_ways: bool,
@@ -55,7 +55,7 @@ fn three_halves() -> f64 {
     1.5
 }
 
-/// Ten times what a link carries is overload enough.
+/// Maximum load: ten times the rate of a link, which is sufficient overload.
 const MAX_LOAD: f64 = 10.0;
 
 impl TrafficKind for BackgroundFile {
@@ -94,7 +94,7 @@ impl TrafficKind for BackgroundFile {
 }
 
 impl BackgroundFile {
-    /// What all sources offer together, bit/s.
+    /// Returns the mean rate of all sources together, bit/s.
     fn total(&self, scene: &Scene<'_>) -> Result<f64, Wrong> {
         match (self.load, &self.link, self.rate) {
             (None, None, Some(Text(rate))) => Ok(rate.bits_per_second() as f64),

@@ -19,47 +19,48 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "bulk")]
 pub(crate) struct BulkFile {
-    /// Who sends: the servers.
+    /// Sending nodes: the servers.
     #[schemars(with = "Nodes", example = &"server")]
     from: String,
-    /// Who receives: the clients. Each server has a block of neighbouring ones.
+    /// Receiving nodes: the clients. Each server serves a block of neighbouring clients.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
-    /// How long a transfer is, full segments; or `bytes`.
+    /// Size of a transfer in full segments; alternative to `bytes`.
     #[schemars(example = 28, extend("x-default" = "`bytes` says it"))]
     packets: Option<u64>,
-    /// How long a transfer is, or `packets`; `endless`: as long as the run.
+    /// Size of a transfer; alternative to `packets`. An `endless` transfer lasts as long as the run.
     #[schemars(example = &"32KB", extend("x-default" = "`packets` says it"))]
     bytes: Option<Text<Length>>,
-    /// When a transfer begins.
+    /// Start time of a transfer; a distribution or a time.
     #[serde(alias = "start_s")]
     #[schemars(example = &"uniform:minimum=0s,maximum=2s", extend("default" = START))]
     start: Option<Times>,
-    /// What its connections have of their own beside what `[tcp]` says of all.
+    /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
-    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
+    /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// Where servers listen, if one of the hosts is real.
+    /// TCP port of the servers, if one of the hosts is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// How a real server names its objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
 
-/// Names of documents of which nothing is said.
+/// Default names of documents.
 pub(super) const PATHS: &str = "/{bytes}";
-/// When transfers begin of which nothing is said, seconds.
+/// Default start time of transfers, seconds.
 const START: f64 = 0.0;
-/// A transfer of more than this (an exabyte) is a slip of the keyboard, and one of so much is never over.
+/// Maximum size of a transfer, an exabyte. A larger one is probably a typing error. An endless transfer has this size, since no run
+/// completes it.
 const MAX_BYTES: u64 = 1 << 60;
 const ENDLESS: &str = "endless";
 
-/// How long a transfer is.
+/// Size of a transfer.
 #[derive(Clone, Copy, Debug)]
 enum Length {
     Bytes(Bytes),

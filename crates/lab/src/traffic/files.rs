@@ -12,51 +12,51 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// People who fetch files one after the other, each over a connection of its own: FTP.
+/// Users that fetch files one after the other, each over a connection of its own: FTP.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ftp")]
 pub(crate) struct FilesFile {
-    /// Who sends: the servers.
+    /// Sending nodes: the servers.
     #[schemars(with = "Nodes", example = &"server")]
     from: String,
-    /// Who receives: the clients. Each server has a block of neighbouring ones.
+    /// Receiving nodes: the clients. Each server serves a block of neighbouring clients.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
-    /// How long a file is.
+    /// Size of a file.
     #[schemars(example = &"pareto:shape=1.2,minimum=32KB,maximum=20MB")]
     bytes: Sizes,
-    /// From the end of a file to the beginning of the next one, and before the first.
+    /// Time from the end of a file to the start of the next one, and before the first one.
     #[serde(alias = "gap_s")]
     #[schemars(example = &"exponential:mean=2s")]
     gap: Times,
-    /// How many files each fetches.
+    /// Number of files that each user fetches.
     #[schemars(example = 10, extend("x-default" = "on and on"))]
     files: Option<u32>,
-    /// Bytes of a request. Without any a request takes no time: the connection is enough.
+    /// Size of a request, bytes. With 0 a request takes no time and needs only the connection.
     #[serde(default)]
     #[schemars(example = 300)]
     request_bytes: u64,
-    /// How long a server needs before it answers; answers of a connection keep their order.
+    /// Processing time of a server before a response. The responses of a connection keep their order.
     #[serde(alias = "server_delay_s")]
     #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "no time"))]
     server_delay: Option<Times>,
-    /// What its users do has rows in results; its packets count where they are in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// What its connections have of their own beside what `[tcp]` says of all.
+    /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
-    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
+    /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// Where servers listen, if one of the hosts is real.
+    /// TCP port of the servers, if one of the hosts is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// How a real server names its objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }

@@ -21,56 +21,56 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "page")]
 pub(crate) struct PageFile {
-    /// Who asks. Each server has a block of neighbouring clients.
+    /// Clients, on which the browsers run.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
-    /// Who answers. Each browser talks to all of them; the origins of the recording take turns.
+    /// Servers. Each browser connects to all of them; the origins of the recording are assigned to the servers in rotation.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// A HAR or a page file, beside the scenario.
+    /// Recording of the site: a HAR or a page file, relative to the scenario.
     #[schemars(example = &"pages/site.har")]
     page: PathBuf,
-    /// Which HTTP: `1.1`, with several connections to an origin and one answer after the other, or `2`, with one over which
-    /// answers are interleaved.
+    /// Version of HTTP: `1.1`, with several connections to an origin and one response after the other, or `2`, with one connection to an
+    /// origin, over which responses are interleaved.
     #[serde(default = "http_11")]
     #[schemars(extend("enum" = ["1.1", "2"]), example = &"2")]
     http: String,
-    /// HTTP/1.1: so many connections to an origin at a time.
+    /// HTTP/1.1: maximum number of parallel connections to an origin.
     #[schemars(range(min = 1), example = 2, extend("default" = CONNECTIONS_PER_ORIGIN))]
     connections_per_origin: Option<u32>,
-    /// HTTP/2: origins at one server share a connection.
+    /// HTTP/2: true if origins at one server share a connection.
     #[schemars(example = true, extend("default" = false))]
     coalesced: Option<bool>,
-    /// HTTP/2: bytes of payload of a frame, up to 16777215.
+    /// HTTP/2: payload of a frame, up to 16777215 bytes.
     #[schemars(range(min = 1, max = MOST_FRAME_BYTES), example = 1400, extend("default" = FRAME_BYTES))]
     frame_bytes: Option<u64>,
-    /// HTTP/2: the next frame is written when fewer bytes than these have yet to be sent.
+    /// HTTP/2: number of unsent bytes below which the next frame is written.
     #[schemars(range(min = 1), example = 100_000, extend("default" = FRAME_BYTES))]
     unsent_bytes: Option<u64>,
-    /// Connections outlive the page.
+    /// True if connections outlive the page.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     keep_alive: bool,
-    /// How often all pages are loaded.
+    /// Number of times that all pages are loaded.
     #[schemars(range(min = 1), example = 10, extend("default" = TIMES))]
     times: Option<u32>,
-    /// Pages are loaded on and on, instead of `times`.
+    /// True if the pages are loaded without end, instead of `times`.
     #[serde(default)]
     #[schemars(example = true)]
     endless: bool,
-    /// From the end of a page to the start of the next one, and before the first one.
+    /// Think time from the end of a page to the start of the next one, and before the first one.
     #[serde(alias = "think_s")]
     #[schemars(example = &"exponential:mean=2s", extend("x-default" = "no time"))]
     think: Option<Times>,
-    /// What its users do has rows in results; its packets count where they are in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// What its connections have of their own beside what `[tcp]` says of all.
+    /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
-    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
+    /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
@@ -80,11 +80,12 @@ fn http_11() -> String {
     "1.1".into()
 }
 
-/// Loads of a site of which nothing is said.
+/// Default number of loads of a site.
 const TIMES: u32 = 1;
-/// As many connections as browsers open to an origin.
+/// Default number of connections to an origin, as in browsers.
 const CONNECTIONS_PER_ORIGIN: u32 = 6;
-/// RFC 9113, section 6.5.2, SETTINGS_MAX_FRAME_SIZE: "The initial value is 2^14 (16,384) octets", and the most is 2^24-1.
+/// Default size of a frame. RFC 9113, section 6.5.2, SETTINGS_MAX_FRAME_SIZE: "The initial value is 2^14 (16,384) octets", and the maximum
+/// is 2^24-1.
 const FRAME_BYTES: u64 = 16_384;
 const MOST_FRAME_BYTES: u64 = 16_777_215;
 

@@ -12,34 +12,34 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// People at terminals: they type, wait for the echo, and type on.
+/// Telnet sessions: a user sends a keystroke, waits for its echo, and sends the next keystroke.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "telnet")]
 pub(crate) struct TelnetFile {
-    /// Who asks. Each server has a block of neighbouring clients.
+    /// Clients, which send requests. Each server serves a block of neighbouring clients.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
-    /// Who answers.
+    /// Servers, which send responses.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Bytes of what is typed, and of its echo.
+    /// Size of a keystroke and of its echo, bytes.
     #[serde(default = "hundred")]
     #[schemars(range(min = 1), example = 1)]
     bytes: u64,
-    /// From one keystroke to the next, unless its echo takes longer; also before the first.
+    /// Time from one keystroke to the next, unless the echo takes longer; also before the first keystroke.
     #[serde(alias = "pause_s")]
     #[schemars(example = &"exponential:mean=200ms")]
     pause: Times,
-    /// What its users do has rows in results; its packets count where they are in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// What its connections have of their own beside what `[tcp]` says of all.
+    /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
-    /// Where servers listen, if one of the hosts is real.
+    /// TCP port of the servers, if one of the hosts is external.
     #[schemars(range(min = 1), example = 7007, extend("default" = ECHO))]
     port: Option<u16>,
 }
@@ -48,7 +48,7 @@ fn hundred() -> u64 {
     100
 }
 
-/// RFC 862.
+/// Port of the echo protocol (RFC 862).
 const ECHO: u16 = 7;
 
 impl TrafficKind for TelnetFile {

@@ -21,16 +21,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tmix")]
 pub(crate) struct TmixFile {
-    /// Who asks. Each server has a block of neighbouring clients.
+    /// Clients, which send requests. Each server serves a block of neighbouring clients.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
-    /// Who answers.
+    /// Servers, which send responses.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Connection vectors in either form of Tmix: a file beside the scenario; or `generate`.
+    /// Connection vectors: a file in either form of Tmix, relative to the scenario; alternative to `generate`.
     #[schemars(example = &"traces/web.cvec", extend("x-default" = "`generate` says it"))]
     trace: Option<PathBuf>,
-    /// A trace that is drawn, or `trace`.
+    /// Randomly generated trace; alternative to `trace`.
     #[schemars(example = json!({
         "connections": 100,
         "over": "2min",
@@ -39,63 +39,63 @@ pub(crate) struct TmixFile {
         "idle": "1s",
     }), extend("x-default" = "`trace` says it"))]
     generate: Option<GenerateFile>,
-    /// What its users do has rows in results; its packets count where they are in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// What its connections have of their own beside what `[tcp]` says of all.
+    /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
-    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
+    /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// Where servers listen, if one of the hosts is real.
+    /// TCP port of the servers, if one of the hosts is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// How a real server names its objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
 
-/// Connections that are drawn.
+/// Randomly generated connections.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tmix-generate")]
 struct GenerateFile {
-    /// The same trace in all runs, drawn with this seed.
+    /// Seed of the trace, which is then the same in all runs.
     #[schemars(example = 7, extend("x-default" = "the seed of the run: another trace in each run, the same in all variants"))]
     seed: Option<u64>,
-    /// How many connections, up to ten million.
+    /// Number of connections, up to ten million.
     #[schemars(range(min = 1, max = MAX_CONNECTIONS), example = 3151)]
     connections: u32,
-    /// In which time they are opened.
+    /// Period in which the connections are opened.
     #[schemars(example = &"60min")]
     over: Text<Span>,
-    /// Requests of a connection, at least one.
+    /// Number of requests of a connection, at least one.
     #[schemars(example = &"exponential:mean=3.4")]
     epochs: Counts,
-    /// Bytes of a request.
+    /// Size of a request, bytes.
     #[schemars(example = &"uniform:minimum=200,maximum=600", extend("default" = REQUEST_BYTES))]
     request_bytes: Option<Sizes>,
-    /// Bytes of a response.
+    /// Size of a response, bytes.
     #[schemars(example = &"lognormal:mu=9.21,sigma=1.45,maximum=1MB")]
     response_bytes: Sizes,
-    /// Silence between a response and the next request.
+    /// Idle period between a response and the next request.
     #[serde(alias = "idle_s")]
     #[schemars(example = &"pareto:shape=0.33,minimum=1s,maximum=1min")]
     idle: Times,
-    /// How long a server takes before a response.
+    /// Processing time of a server before a response.
     #[serde(alias = "server_s")]
     #[schemars(example = &"20ms", extend("x-default" = "no time"))]
     server: Option<Times>,
 }
 
-/// More connections than a run has memory for.
+/// Maximum number of connections, more than a run has memory for.
 const MAX_CONNECTIONS: u32 = 10_000_000;
 
-/// Bytes of a request of which nothing is said.
+/// Default size of a request, bytes.
 const REQUEST_BYTES: f64 = 300.0;
 
 impl TrafficKind for TmixFile {
@@ -185,12 +185,12 @@ impl GenerateFile {
     }
 }
 
-/// Where the vectors of a run come from.
+/// Source of the connection vectors of a run.
 #[derive(Debug)]
 enum Source {
-    /// The same in all runs.
+    /// Vectors that are the same in all runs.
     Known(Arc<[ConnectionVector]>),
-    /// Drawn from the seed of the run.
+    /// Vectors that are drawn from the seed of the run.
     Drawn(Box<Drawn>),
 }
 
@@ -198,7 +198,7 @@ enum Source {
 struct Drawn {
     generator: VectorGenerator,
     stream: Stream,
-    /// What runs that go on have drawn, by seed: all users and servers of a run share it.
+    /// Vectors drawn by runs in progress, by seed. All users and servers of a run share them.
     made: Mutex<BTreeMap<u64, Weak<[ConnectionVector]>>>,
 }
 

@@ -16,102 +16,102 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// People who fetch pages.
+/// Users that fetch Web pages.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "web")]
 pub(crate) struct WebFile {
-    /// Who asks. Each server has a block of neighbouring clients.
+    /// Clients, which send requests. Each server serves a block of neighbouring clients.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
-    /// Who answers.
+    /// Servers, which send responses.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Pages that are known: a CSV file beside the scenario with the columns page, object_index and bytes, pages in order from
-    /// 1, their objects from 0, the HTML first; or `generate`.
+    /// Known pages: a CSV file, relative to the scenario, with the columns page, object_index and bytes. Pages are in order from 1, their
+    /// objects from 0, the HTML first. Alternative to `generate`.
     #[schemars(example = &"pages.csv", extend("x-default" = "`generate` says it"))]
     pages: Option<PathBuf>,
-    /// Pages that are drawn, or `pages`.
+    /// Randomly generated pages; alternative to `pages`.
     #[schemars(example = json!({ "html_bytes": "10KB", "images": 8, "image_bytes": "8KB" }), extend("x-default" = "`pages` says it"))]
     generate: Option<GenerateFile>,
-    /// Known pages are fetched again and again, instead of once each; those that users draw themselves always go on.
+    /// True if known pages are fetched repeatedly, instead of once each. Pages that users draw themselves never end.
     #[serde(default)]
     #[schemars(example = true)]
     endless: bool,
-    /// Which HTTP: `1.0`, a connection per object; `1.1`, connections that persist; `approximate-1.1`, a connection per page, which
-    /// carries all its bytes as one document (CATNIP paper, section V-F).
+    /// Version of HTTP: `1.0`, with a connection per object; `1.1`, with persistent connections; `approximate-1.1`, with a connection per
+    /// page, which carries all bytes of the page as one document (CATNIP paper, section V-F).
     #[serde(default = "http_10")]
     #[schemars(extend("enum" = ["1.0", "1.1", "approximate-1.1"]), example = &"1.1")]
     http: String,
-    /// HTTP/1.0 and 1.1: so many connections to the server at a time.
+    /// HTTP/1.0 and 1.1: maximum number of parallel connections to the server.
     #[schemars(range(min = 1), example = 6, extend("default" = MAX_CONNECTIONS))]
     max_connections: Option<u32>,
-    /// HTTP/1.1: requests do not wait for answers to earlier ones.
+    /// HTTP/1.1: true if requests do not wait for the responses to earlier ones.
     #[schemars(example = true, extend("default" = false))]
     pipelining: Option<bool>,
-    /// HTTP/1.1: connections outlive the page.
+    /// HTTP/1.1: true if connections outlive the page.
     #[schemars(example = false, extend("default" = true))]
     keep_alive: Option<bool>,
-    /// From the end of a page to the request for the next one, and before the first.
+    /// Think time from the end of a page to the request for the next one, and before the first one.
     #[serde(alias = "think_s")]
     #[schemars(example = &"exponential:mean=5s")]
     think: Times,
-    /// Images are asked for when so many packets of the HTML have arrived.
+    /// Number of packets of the HTML that must arrive before images are requested.
     #[schemars(example = 2, extend("x-default" = "all of the HTML"))]
     images_after_packets: Option<u32>,
-    /// Bytes of a request. Without any a request takes no time: the connection is enough.
+    /// Size of a request, bytes. With 0 a request takes no time and needs only the connection.
     #[serde(default)]
     #[schemars(example = 300)]
     request_bytes: u64,
-    /// How long a server needs before it answers; answers of a connection keep their order.
+    /// Processing time of a server before a response. The responses of a connection keep their order.
     #[serde(alias = "server_delay_s")]
     #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "no time"))]
     server_delay: Option<Times>,
-    /// What its users do has rows in results; its packets count where they are in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// What its connections have of their own beside what `[tcp]` says of all.
+    /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
-    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
+    /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// Where servers listen, if one of the hosts is real.
+    /// TCP port of the servers, if one of the hosts is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// How a real server names its objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
 
-/// Pages that are drawn.
+/// Randomly generated pages.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "web-generate")]
 struct GenerateFile {
-    /// So many pages for everybody, drawn with `seed`.
+    /// Number of pages, which are drawn with `seed` and are the same for all users.
     #[schemars(range(min = 1), example = 10, extend("x-default" = "users draw their own, on and on"))]
     pages: Option<u32>,
-    /// The seed of `pages`, which needs it.
+    /// Seed of `pages`, which requires it.
     #[schemars(example = 2002, extend("x-default" = "the seed of the run"))]
     seed: Option<u64>,
-    /// Bytes of the HTML.
+    /// Size of the HTML, bytes.
     #[schemars(example = &"lognormal:mu=7.63,sigma=1.001")]
     html_bytes: Sizes,
-    /// Images of a page.
+    /// Number of images of a page.
     #[schemars(example = &"pareto:shape=2.43,minimum=1,maximum=100")]
     images: Counts,
-    /// Bytes of an image.
+    /// Size of an image, bytes.
     #[schemars(example = &"lognormal:mu=8.2,sigma=1.36,maximum=1MB")]
     image_bytes: Sizes,
 }
 
-/// Names of objects of which nothing is said.
+/// Default names of objects.
 const PATHS: &str = "/{page}/{object}";
-/// Connections at a time of which nothing is said.
+/// Default maximum number of parallel connections.
 const MAX_CONNECTIONS: u32 = 4;
 
 fn http_10() -> String {
@@ -243,7 +243,7 @@ struct PageRow {
     bytes: u64,
 }
 
-/// Reads pages from CSV with the columns page, object_index and bytes; objects in order, the HTML first.
+/// Reads pages from a CSV file with the columns page, object_index and bytes. Objects are in order, the HTML first.
 fn read_pages(files: &Files, file: &Path) -> Result<Vec<Page>, String> {
     let path = files.find(file);
     let wrong = |what: String| format!("{}: {what}", path.display());

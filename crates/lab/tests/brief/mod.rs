@@ -1,13 +1,13 @@
-//! Large networks are compared by what they do first.
+//! Comparison of large networks by their first seconds.
 
 use catnip_base::Span;
 use catnip_lab::Plan;
 
-/// Of networks with more pairs of hosts than this, the first seconds are enough.
+/// Number of pairs of hosts above which the first seconds are enough.
 const LARGE: usize = 200;
 const FIRST: Span = Span::from_secs(2);
 
-/// The plan, or the first seconds of one for a large network.
+/// Returns the plan, or its first seconds if the network is large.
 pub(crate) fn brief(plan: &Plan) -> Plan {
     let pairs: usize = plan.groups().map(|group| group.pairs.len()).sum();
     if pairs > LARGE { plan.until(FIRST) } else { plan.clone() }

@@ -1,24 +1,24 @@
-//! Tables of what components measure, from where reproductions take it.
+//! Tables of measurements of components, which reproductions read.
 
 use std::fs;
 use std::path::Path;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// One measured number and the statement that it belongs to.
+/// Measured number, and the claim to which it belongs.
 pub(crate) struct Check {
-    /// The system, such as `CAT-S9`.
+    /// Identifier of the system, such as `CAT-S9`.
     pub(crate) id: &'static str,
-    /// What is counted or computed.
+    /// Quantity that is counted or computed.
     pub(crate) claim: &'static str,
-    /// The result.
+    /// Result.
     pub(crate) value: f64,
-    /// It must not be above this.
+    /// Limit that the result must not exceed.
     pub(crate) limit: f64,
 }
 
-/// Makes these checks with several seeds; none is above its limit, and the table in `python/catnip/measured` tells of
-/// all of them.
+/// Runs these checks with several seeds. Panics if a result exceeds its limit, or if the table in `python/catnip/measured` differs from
+/// the results.
 pub(crate) fn keep(file: &str, checks: impl Fn(u64) -> Vec<Check>) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/measured").join(file);
     let mut table = csv::Writer::from_writer(Vec::new());
@@ -26,11 +26,11 @@ pub(crate) fn keep(file: &str, checks: impl Fn(u64) -> Vec<Check>) {
     let mut above = Vec::new();
     for seed in SEEDS {
         for Check { id, claim, value, limit } in checks(seed) {
-            // What is no number is not within a limit, either.
+            // NaN is not within a limit, either.
             if value.is_nan() || value > limit {
                 above.push(format!("{id}, seed {seed}: {claim}: {value} > {limit}"));
             }
-            // More digits would depend on the machine's logarithm.
+            // More digits would depend on the logarithm of the machine.
             let [value, limit] = [value, limit].map(|number| ((number * 1e4).round() / 1e4).to_string());
             table.write_record([id, claim, &seed.to_string(), &value, &limit]).unwrap();
         }

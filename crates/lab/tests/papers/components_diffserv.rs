@@ -1,5 +1,5 @@
-//! Components of the DiffServ study (Noureddine and Tobagi 2002) driven by many random arrivals. What is measured is kept in
-//! python/catnip/measured/components-diffserv.csv, from where its reproduction takes it.
+//! Components of the DiffServ study (Noureddine and Tobagi 2002) driven by many random arrivals. The measurements are kept in
+//! python/catnip/measured/components-diffserv.csv, from where the reproduction of the study takes them.
 
 mod buckets;
 mod drive;
@@ -19,7 +19,7 @@ fn components_of_differentiated_services_stay_within_their_limits_and_measure_wh
                 .into_iter()
                 .flat_map(|of| of(seed))
                 .collect();
-        // As the study counts its components.
+        // Order of the components in the study.
         checks.sort_by_key(|check| check.id.trim_start_matches("IDS-S").parse::<u32>().ok());
         checks
     });

@@ -1,4 +1,4 @@
-//! All scenarios as a whole, and what takes thousands of transfers: beside ns-2, and for tables of the papers.
+//! All scenarios as a whole, and tests with thousands of transfers: comparison with ns-2, and tables of the papers.
 
 #[path = "../brief/mod.rs"]
 mod brief;

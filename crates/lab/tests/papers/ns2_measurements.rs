@@ -1,4 +1,4 @@
-//! Against measurements made with ns-2 2.35 (python/catnip/reference/ns2/README.md): the single-loss profile for every
+//! Comparison with measurements made with ns-2 2.35 (python/catnip/reference/ns2/README.md): the single-loss profile for every
 //! lost packet, and the mean latency of short transfers under random loss.
 
 use catnip_base::{FlowContext, Rate, Span, Time};
@@ -66,7 +66,7 @@ fn the_single_loss_profile_agrees_with_ns2_for_every_packet_and_phase() {
             })
             .collect();
         times.sort_by(f64::total_cmp);
-        // columns: median, minimum and maximum over the phases of ns-2's clock
+        // Columns: median, minimum and maximum over the phases of ns-2's clock
         let (low, high) = (number(&row[7]), number(&row[8]));
         let tick_s = config(preset, variant, delayed).rto.tick.as_secs();
         let off = (low - times[0]).abs().max((high - times[8]).abs()).max((number(&row[6]) - times[4]).abs());
@@ -108,7 +108,7 @@ fn transfers_that_lose_the_same_packets_as_in_ns2_take_the_same_time() {
     assert_eq!(table.len(), 480);
 }
 
-/// Keeps the one connection of a run.
+/// Watch that keeps the record of the only connection of a run.
 #[derive(Default)]
 struct One(Option<ConnectionRecord>);
 
@@ -144,7 +144,7 @@ fn one_flow(
     sim.into_watch().0.expect("the transfer ends")
 }
 
-/// Every mean within five standard errors of ns-2's, and the errors of all of them standard normal on the whole.
+/// Checks that every mean is within five standard errors of that of ns-2, and that the errors are standard normal on the whole.
 fn compare_means(file: &str, flows: u64, marked: bool) {
     let (mut squares, mut compared) = (0.0, 0);
     let table = rows(file);

@@ -1,11 +1,11 @@
-//! Telnet, Web and FTP over a congested tree, beside ns-2 with the same traffic: `validation/ns2/diffserv.tcl`, measured over ten
+//! Telnet, Web and FTP over a congested tree, compared with ns-2 with the same traffic: `validation/ns2/diffserv.tcl`, measured over ten
 //! seeds in `python/catnip/reference/ns2/diffserv_tree.csv`.
 
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What is counted ends within these seconds.
+/// Start and end of the measurement, seconds: transfers that end in between are counted.
 const COUNTED_S: (f64, f64) = (50.0, 350.0);
 const SEEDS: u64 = 5;
 
@@ -23,7 +23,7 @@ fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
     }
 }
 
-/// How long those took that ended in the time that counts, in order of duration.
+/// Returns the durations of the transfers that ended within the measurement, in ascending order.
 fn durations_s(table: &Table) -> Vec<f64> {
     let ended = floats(table, "start_s").iter().zip(floats(table, "time_s"));
     let counted = ended.filter(|(start, time)| (COUNTED_S.0..COUNTED_S.1).contains(&(*start + *time)));
@@ -36,7 +36,7 @@ fn above(durations_s: &[f64], limit_s: f64) -> f64 {
     durations_s.iter().filter(|&&time| time > limit_s).count() as f64 / durations_s.len() as f64
 }
 
-/// The tables of a case over all seeds, from its beginning to a time.
+/// Returns the tables of a case over all seeds, from its start to a time.
 fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ns2_tree.toml");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -50,7 +50,7 @@ fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     run_all(&scenario, &request, &mut |_| true).unwrap().expect("nobody stops it")
 }
 
-/// Packets that have come to the bottleneck towards the users, and those that it has dropped.
+/// Returns the numbers of packets that arrived at the bottleneck towards the users, and that it dropped.
 fn at_the_bottleneck(ports: &Table) -> [f64; 2] {
     let is_bottleneck = match ports.columns().iter().find(|(name, _)| *name == "port") {
         Some((_, Column::Text(names))) => names.iter().map(|name| name == "bottleneck").collect::<Vec<_>>(),
@@ -62,11 +62,11 @@ fn at_the_bottleneck(ports: &Table) -> [f64; 2] {
     })
 }
 
-/// What both simulators are asked, by the name of ns-2's column.
+/// Returns the quantities that are compared, by the name of the column of ns-2.
 fn measured(case: &str) -> BTreeMap<&'static str, f64> {
     let (before, all) = (run(case, COUNTED_S.0), run(case, COUNTED_S.1));
     let (pages, echoes) = (durations_s(&all[&TableName::Pages]), durations_s(&all[&TableName::Echoes]));
-    // The same seed does the same until then, so that what is counted later is the difference.
+    // Runs with the same seed are the same up to this time, so that the difference is the count within the measurement.
     let [early, whole] = [before, all].map(|tables| at_the_bottleneck(&tables[&TableName::Ports]));
     let [arrived, dropped] = [0, 1].map(|i| whole[i] - early[i]);
     BTreeMap::from([
@@ -78,7 +78,7 @@ fn measured(case: &str) -> BTreeMap<&'static str, f64> {
     ])
 }
 
-/// Least and greatest value over ns-2's seeds.
+/// Returns the least and the greatest value over the seeds of ns-2.
 fn of_ns2(case: &str, column: &str) -> (f64, f64) {
     let file =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/reference/ns2/diffserv_tree.csv");
@@ -90,10 +90,10 @@ fn of_ns2(case: &str, column: &str) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(*value), most.max(*value)))
 }
 
-/// What is beyond ns-2's range. Its one-way agents know no handshake; the one that stands in for it repeats a lost SYN/ACK when the
-/// opener asks again, ours by a timer of its own, too (RFC 9293, section 3.8.1), so that two copies leave and a second loss is rare.
-/// Without that timer pages are within the range. Loss is 1.7 % of itself below it, for which no cause is known. Who comes back into the
-/// range is told, too.
+/// Known deviations from the range of ns-2. The one-way agents of ns-2 have no handshake; the agent that stands in for it repeats a lost
+/// SYN-ACK when the opener repeats its SYN, CATNIP also by a timer of its own (RFC 9293, section 3.8.1), so that two copies are sent and a
+/// second loss is rare. Without this timer, the page times are within the range. The loss is 1.7 % of itself below the range, for which
+/// no cause is known. A value that returns to the range is reported, too.
 const OPEN: [(&str, &str); 3] = [
     ("droptail_20", "forward_loss_share"),
     ("droptail_20", "page_above_10_s_share"),

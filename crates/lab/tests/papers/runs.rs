@@ -1,4 +1,4 @@
-//! Whole runs: determinism, conservation, what the applications do, and what is said about bad input.
+//! Whole runs: determinism, conservation, behaviour of the applications, and errors for bad input.
 
 use crate::brief::brief;
 use crate::scenarios;
@@ -37,12 +37,12 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// A line for each variant of a scenario.
+/// Returns a line for each variant of a scenario.
 fn fingerprints(file: &Path) -> String {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap();
     let scenario = load(name);
     let mut lines = String::new();
-    // What the emulator does depends on real hosts.
+    // Variants for the emulator depend on external hosts.
     for variant in scenario.variants().filter(|name| scenario.plan(name).is_ok()) {
         let print = fingerprint(&brief(scenario.plan(variant).unwrap()), 1);
         writeln!(lines, "{print:016x} {name} {variant}").unwrap();
@@ -50,11 +50,11 @@ fn fingerprints(file: &Path) -> String {
     lines
 }
 
-/// Scenarios whose events are all hashed; a change of any event of any of them is a change of results.
+/// Hashes all events of all scenarios; a change of any event is a change of results.
 #[test]
 fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
     let stored = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.txt");
-    // Side by side: it takes longer than all other tests of this program.
+    // Parallel runs: this test takes longer than all other tests of this program.
     let (files, cores) = (scenarios::all(), std::thread::available_parallelism().map_or(1, usize::from));
     let next = AtomicUsize::new(0);
     let some = || std::iter::from_fn(|| files.get(next.fetch_add(1, Ordering::Relaxed)));
@@ -188,7 +188,7 @@ fn packets_sent_are_delivered_dropped_or_inside_when_a_run_is_cut_short() {
     for variant in scenario.variants() {
         let sim = scenario.plan(variant).unwrap().run(1, ());
         assert_eq!(sim.packets_out() as u64, sim.fabric().packets_inside(), "{variant}");
-        // What leaves the links into a router is what arrives at the links out of it.
+        // The packets that leave the links into a router are those that arrive at the links out of the router.
         let ports = scenario.plan(variant).unwrap().topology().ports();
         let counters = |port: usize| sim.fabric().counters(catnip_net::PortId(port as u32));
         for router in
@@ -300,7 +300,7 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         ("mean = 40", "mean = -40", &["traffic.web.think_s", "-40"]),
         ("profile = \"ns2-2002\"", "profile = \"ns3\"", &["tcp.profile", "ns3"]),
         ("recovery = \"reno\"", "recovery = \"reno\"\nrto_first = \"0s\"", &["tcp.rto_first", "0"]),
-        // The closed senders do not know what came later.
+        // The closed set of old senders does not support later mechanisms.
         (
             "recovery = \"reno\"",
             "recovery = \"reno\"\nvalidation = \"newcwv\"",

@@ -1,13 +1,13 @@
-//! The scenarios of the checkout: those of no paper, and those in the papers' folders.
+//! Scenarios of the repository: general ones, and those in the folders of the papers.
 
 use std::path::{Path, PathBuf};
 
-/// A scenario by its file name.
+/// Returns the path of the scenario with this file name.
 pub(crate) fn file(name: &str) -> PathBuf {
     all().into_iter().find(|path| path.ends_with(name)).unwrap_or_else(|| panic!("{name}: no such scenario"))
 }
 
-/// Every scenario, in the order of the file names.
+/// Returns the paths of all scenarios, in the order of the file names.
 pub(crate) fn all() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let papers = entries(&root.join("python/catnip/papers")).into_iter().map(|path| path.join("scenarios"));

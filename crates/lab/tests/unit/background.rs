@@ -1,4 +1,4 @@
-//! Background traffic in whole runs: load, conservation, determinism, and when a run with it ends.
+//! Background traffic in whole runs: load, conservation, determinism, and the end of the run.
 
 use crate::scenarios;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, fingerprint, run_all};

@@ -1,4 +1,4 @@
-//! Bursts: the connections that servers answer in bursts, and the table of what became of them.
+//! Bursts: connections on which servers send in bursts, and the table of bursts.
 
 use crate::scenarios;
 use catnip_base::{Span, Time};
@@ -14,7 +14,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// What a server does over connection 7, opened at 100 ms, told by hand.
+/// Bursts of connection 7, opened at 100 ms, from steps of its server that the test specifies.
 #[derive(Default)]
 struct ByHand(Bursts);
 
@@ -57,7 +57,7 @@ fn burst(number: u32, bytes: [u64; 2], idle: u64, times: [u64; 2], counts: [u32;
 #[test]
 fn planted_bursts_and_silences_are_recovered() {
     let mut it = ByHand::default();
-    // 3000 bytes, of which the window lets one segment out at a time: all of that is one burst.
+    // 3000 bytes, which the window releases one segment at a time: one burst.
     it.acked(150, 0, 0);
     it.sent(300, 3000, 0, false);
     it.acked(400, 3000, 1000);
@@ -65,7 +65,7 @@ fn planted_bursts_and_silences_are_recovered() {
     it.acked(500, 3000, 2000);
     it.sent(510, 3000, 2000, false);
     it.acked(600, 3000, 3000);
-    // Two segments, the first lost and sent again after a timeout; an old ACK in between changes nothing.
+    // Two segments, the first lost and retransmitted after a timeout; a duplicate ACK in between changes nothing.
     it.sent(2000, 5000, 3000, false);
     it.sent(2000, 5000, 4000, false);
     it.tell(2010, 5000, ServedStep::Dropped { seq: 3000 });
@@ -73,17 +73,17 @@ fn planted_bursts_and_silences_are_recovered() {
     it.tell(3000, 5000, ServedStep::Timeout);
     it.sent(3000, 5000, 3000, true);
     it.acked(3100, 5000, 5000);
-    // What arrives late for it counts for nobody.
+    // Events after the end of a burst do not count.
     it.sent(3101, 5000, 4000, true);
     it.tell(3102, 5000, ServedStep::Dropped { seq: 3000 });
     it.tell(3103, 5000, ServedStep::Timeout);
-    // Another response is handed over before the ACK of the first: one burst; the FIN counts like a byte.
+    // Another response is written before the ACK of the first: one burst; the FIN counts as one byte.
     it.sent(4000, 6000, 5000, false);
     it.tell(4001, 6000, ServedStep::Dropped { seq: 4000 });
     it.sent(4050, 7000, 6000, false);
     it.acked(4100, 7000, 6000);
     it.acked(4150, 7000, 7001);
-    // This one is not over: of its 2000 bytes half are acknowledged.
+    // Unfinished burst: half of its 2000 bytes are acknowledged.
     it.sent(9000, 9000, 7000, false);
     it.sent(9000, 9000, 8000, false);
     it.acked(9100, 9000, 8000);
@@ -130,7 +130,7 @@ fn a_connection_that_is_over_is_forgotten() {
     assert!(it.0.over().iter().all(|burst| burst.number == 0 && burst.idle == Span::from_millis(900)));
 }
 
-/// A byte takes a microsecond, and 10 ms to the other end. Headers and ACKs have 52 bytes, full segments 1000; no handshake.
+/// Scenario with one link: a microsecond per byte, and 10 ms of delay. Headers and ACKs have 52 bytes, full segments 1000; no handshake.
 fn one_link(kind: &str, more: &str) -> String {
     format!(
         "id = 'X'\ntitle = 'x'\n[node]\ns = {{ kind = 'host' }}\nc = {{ kind = 'host' }}\n\
@@ -182,15 +182,15 @@ fn a_known_vector_makes_the_bursts_that_it_says() {
     assert_eq!(of("first_byte"), [0.0, 948.0, 10_428.0]);
     assert_eq!(of("bytes"), [948.0, 9480.0, 480.0]);
     assert_eq!((of("sent"), of("dropped")), (vec![1.0, 10.0, 1.0], vec![0.0; 3]));
-    // Seconds to the other end: of a request, a segment, the last response, an ACK.
+    // Seconds to the other end for a request, a segment, the last response and an ACK.
     let (request, segment, last, ack) = (0.010_112, 0.011, 0.010_532, 0.010_052);
     let close = |seen: &[f64], expected: &[f64]| {
         seen.len() == expected.len() && seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9)
     };
-    // Windows of 2, of 4, and of the last 4, which leave one behind the other.
+    // Windows of 2 segments, of 4, and of the last 4, which are sent back to back.
     let second = 2.0 * (segment + ack) + 3.0 * 0.001 + segment + ack;
     assert!(close(&of("time_s"), &[segment + ack, second, last + ack]), "{:?}", of("time_s"));
-    // The client has the last byte an ACK's way before the server knows, thinks, and asks.
+    // The client receives the last byte one ACK delay before the server receives the ACK, then pauses and sends a request.
     let idle = |think: f64, server: f64| think + request + server - ack;
     let expected = [request + 0.02, idle(1.5, 0.000_1), idle(3.0, 0.001)];
     assert!(close(&of("idle_s"), &expected), "{:?} {expected:?}", of("idle_s"));
@@ -232,10 +232,10 @@ fn all_variants_replay_the_same_connections() {
     for seed in [1.0, 2.0] {
         let (restarted, kept) = (of_run(0.0, seed), of_run(1.0, seed));
         let same = restarted.iter().filter(|row| kept.binary_search(row).is_ok()).count();
-        // Those that the end of the run cuts differ.
+        // Bursts that the end of the run cuts short differ.
         assert!(same + 5 >= restarted.len().max(kept.len()), "{same} of {}", restarted.len());
     }
-    // All that was said has arrived, on every connection that is over.
+    // All data of the server has arrived on every connection that is over.
     let connections = &tables[&TableName::Connections];
     let number =
         ["seed", "connection", "bytes", "delivered_bytes", "acked_s"].map(|name| column(connections, name));
@@ -256,8 +256,7 @@ fn all_variants_replay_the_same_connections() {
     assert!(over > 2 * 2 * 180 && over < connections.rows(), "{over}");
 }
 
-/// CWV-S9: the digest of the newCWV paper asks for 3151 connections in an hour that offer about 700 kbit/s, and for 200 bursts of
-/// every class.
+/// CWV-S9: the digest of the newCWV paper requires 3151 connections in an hour that offer about 700 kbit/s, and 200 bursts of every class.
 #[test]
 fn an_hour_of_the_example_offers_what_the_study_of_bursts_needs() {
     let path = scenarios::file("bursts.toml");

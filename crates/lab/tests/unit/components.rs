@@ -1,5 +1,5 @@
-//! Components driven on their own by many random arrivals. What is measured is kept in
-//! python/catnip/measured/components.csv, from where the reproduction of the CATNIP paper takes it.
+//! Components driven in isolation by many random arrivals. The measurements are kept in
+//! python/catnip/measured/components.csv, from where the reproduction of the CATNIP paper takes them.
 
 use crate::kept::{self, Check};
 use catnip_base::{Distribution, Rate, Rng, Stream, Time};
@@ -70,7 +70,8 @@ fn packet(body: u32, high: bool) -> Packet {
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
-/// Arrivals and departures at random; counts protected packets that were dropped although another could have been.
+/// Returns the number of violations under random arrivals and departures: drops of protected packets although there was free space or
+/// another packet to drop, and departures out of order.
 fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Colour, seed: u64) -> f64 {
     const LIMIT: NonZeroU32 = NonZeroU32::new(9).unwrap();
     let mut random = Rng::new(seed, Stream::Workload(1));
@@ -131,7 +132,7 @@ const EIGHT: NonZeroU32 = NonZeroU32::new(8).unwrap();
 const TEN: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const RATE: Rate = Rate::from_bits_per_second(1_500_000).unwrap();
 
-/// With four packets always waiting p_b is 0.05, and the gaps between drops are uniform on 1 to 20.
+/// Returns chi-square of the gaps between drops. With four packets always waiting p_b is 0.05, and the gaps are uniform on 1 to 19.
 fn red_gap_chi_square(seed: u64) -> f64 {
     let mut law = RedLaw::new(red_parameters(1.0), RATE, Rng::new(seed, Stream::Queue(0)));
     law.on_arrival(Time::ZERO, 4);

@@ -1,4 +1,4 @@
-//! Recordings of browsers: what is kept of them, and what is said about bad ones.
+//! Recordings of browsers: the data that is kept, and errors.
 
 use crate::recording::{changed, entry, har, objects, read, written};
 use catnip_lab::{Dropped, RecordedObject, SiteFile, read_har, read_site};
@@ -36,13 +36,13 @@ fn of_a_har_sizes_server_times_and_dependencies_are_kept() {
         connection: Some(connection),
     };
     let expected = [
-        // Opening a connection took 30 - 10 ms, so the network takes 20 ms of the wait of each entry of this origin.
+        // The opening of a connection took 30 - 10 ms, so 20 ms of the wait of each entry of this origin are due to the network.
         object(0, "/a", 1000, 30.0, None, 0.0, 0),
-        // The parser asked before the document had ended; of its origin the shortest wait is all that is known.
+        // The parser sent the request before the document had ended; the shortest wait is the only measurement of its origin.
         object(1, "/s.js", 2000, 0.0, Some(0), 0.0, 1),
         // The script had ended at 140 ms.
         object(0, "/img", 5000, 5.0, Some(1), 110.0, 0),
-        // Without an initiator: the last one that had ended.
+        // An entry without initiator depends on the last object that had ended.
         object(2, "/late", 700, 0.0, Some(2), 160.0, 0),
     ];
     assert_eq!(file.pages[0].objects, expected);
@@ -113,7 +113,7 @@ fn what_did_not_cross_the_network_is_left_out_with_a_reason_and_its_followers_wa
                 "/response/content": null
             }),
         ),
-        // What Chromium makes up itself.
+        // Response that Chromium generates itself.
         like("http://example.org/hsts", json!({"/response/_transferSize": 0})),
         changed(entry("http://example.org/x", 95.0, 5.0, 1.0, 900), json!({"/_initiator": script})),
     ];
@@ -240,7 +240,7 @@ fn a_page_file_is_read_back_as_it_was_written_and_its_mistakes_are_named() {
     }
 }
 
-/// Something to put in the place of a value.
+/// Strategy for replacements of a value.
 fn anything() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -269,7 +269,7 @@ fn anything() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Every place of a value within a document.
+/// Collects the JSON pointers of all values within a document.
 fn pointers(value: &Value, at: String, into: &mut Vec<String>) {
     match value {
         Value::Object(table) => {

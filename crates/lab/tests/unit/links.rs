@@ -1,4 +1,4 @@
-//! What scenario files can say about links, and what is said about mistakes in it.
+//! Links in scenario files, and errors in their keys.
 
 use crate::scenarios;
 use catnip_base::Time;
@@ -9,7 +9,7 @@ use catnip_sim::Sim;
 use catnip_tcp::recovery::RecoveryKind;
 use std::path::Path;
 
-/// One transfer over a link with these lines.
+/// Scenario of one transfer over a link with these lines.
 fn text(link: &str) -> String {
     format!(
         r#"
@@ -134,7 +134,7 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
     std::fs::remove_file(bad_trace).unwrap();
 }
 
-/// What is said about lines of the link, or tables behind it, that are refused; one line that names the file.
+/// Returns the error of refused lines of the link, or of tables after it, which is one line that names the file.
 fn refusal(lines: &str) -> String {
     let path = scenarios::file("fading-link.toml").with_file_name("x.toml");
     let error = Scenario::parse(&path, &text(lines)).expect_err(lines).to_string();
@@ -185,7 +185,7 @@ fn a_bucket_below_the_longest_packet_is_refused_wherever_it_is_said() {
         assert!(error.contains(&format!(": link.l.{key}: {value:?}: a bucket of ")), "{value}: {error}");
         assert!(error.ends_with("no packet of 1500 bytes would ever pass"), "{error}");
     }
-    // The longest packet just fits.
+    // A bucket of exactly the longest packet is accepted.
     let all = "conditioner = \"tb-marker:high=1Mbit/1500B\"\n[sla.user]\nhigh = \"1Mbit/1500B\"";
     parse(&format!("{}\n{all}", queue("shaper:64,{sla.user}")));
 }
@@ -214,7 +214,7 @@ fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_re
     }
 }
 
-/// How long the transfer takes, seconds, and packets lost on the way there.
+/// Returns the duration of the transfer, seconds, and the number of packets lost in its direction.
 fn transfer(link: &str, seed: u64) -> (f64, u64) {
     let sim = parse(link).plan("default").unwrap().run(seed, ());
     assert_eq!(sim.tally().completed, 1, "{link}");
@@ -240,7 +240,7 @@ fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
     }
     let (unlimited, dropped) = transfer(&PLAIN.replace("2Mbit", "unlimited"), 1);
     assert!(unlimited < plain && dropped == 0);
-    // A shallow buffer drops, whatever it is measured in.
+    // A shallow buffer drops packets, whatever the unit of its limit.
     for queue in ["drop-tail:10", "drop-tail:10KB", "drop-tail:40ms"] {
         assert!(transfer(&PLAIN.replace("drop-tail:50", queue), 1).1 > 0, "{queue}");
     }
@@ -259,7 +259,7 @@ fn links_that_reorder_copy_stand_still_or_send_again_carry_every_byte_of_every_t
         "link_layer = \"arq:loss=0.2,retry=10ms,tries=3,in_order=true\"",
         "link_layer = \"arq:loss=0.1,retry=10ms\"\nwire_loss = \"reorder:0.05 | duplicate:0.05\"\noutage = \"mean_up=1s,mean_down=200ms\"\njitter = \"normal:5ms\"",
     ];
-    // In the other direction, too, over connections that open and close; and bytes of many messages.
+    // Traffic in the other direction, too: many messages over connections that open and close.
     let more = "[tcp]\nprofile = \"rfc\"\nrecovery = \"{}\"\n[traffic.up]\nkind = \"ftp\"\nfrom = \"b\"\nto = \"a\"\nbytes = \"constant:value=9000\"\ngap_s = \"constant:value=0.2\"\nfiles = 8";
     for link in links {
         for recovery in RecoveryKind::ALL {
@@ -306,6 +306,6 @@ fn a_trace_is_used_to_the_last_opportunity() {
     else {
         panic!("no utilization")
     };
-    // Links are in the order of their names: access and back, radio and back.
+    // Links are in the order of their names: access, there and back, then radio, there and back.
     assert!((0.9..=1.0).contains(&utilization[2]), "{utilization:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs in the forms of other tools: packets against what the run itself tells, qlog against the types of another project.
+//! Runs in the formats of other tools: packets compared with the events of the run, qlog with the types of another project.
 
 use catnip_base::Time;
 use catnip_lab::{
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Readers of lossy pages, files both ways, typists, and background traffic; all of it marked.
+/// Web pages, files and background traffic over a lossy link, with a marker.
 const OFFICE: &str = concat!(
     "duration = '20s'\n",
     include_str!("../lossy_link.toml"),
@@ -64,7 +64,7 @@ fn parse(text: &str) -> Scenario {
     Scenario::parse(Path::new("x.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Logs of a run with seed 1, seen at these nodes.
+/// Logs of a run with seed 1, captured at these nodes.
 struct Logs {
     folder: TempDir,
 }
@@ -91,7 +91,7 @@ impl Logs {
         self.folder.path().join("run.qlog")
     }
 
-    /// Shows each packet: when, at which interface, its bytes, how long it was, and its comment.
+    /// Visits each packet: time, interface, bytes, original length and comment.
     fn each(&self, mut see: impl FnMut(Time, u32, &[u8], u32, &str)) {
         let bytes = fs::read(self.packets()).unwrap();
         let mut reader = Reader::new(&bytes[..]).unwrap();
@@ -105,7 +105,7 @@ impl Logs {
     }
 }
 
-/// What the run itself says of packets and senders.
+/// Events of packets and senders as reported by the run itself.
 #[derive(Default)]
 struct Told {
     sent: u64,
@@ -158,7 +158,7 @@ fn a_capture_at_all_hosts_has_every_packet_as_it_leaves_and_as_it_arrives_and_sa
 fn at_its_server_a_connection_is_seen_once_with_all_that_the_server_sends_at_its_nanosecond() {
     let scenario = office();
     let logs = Logs::of(&scenario, &[]);
-    // By port of the client: the number behind that of the SYN that the server sends, and its data.
+    // Sequence number after that of the server's SYN, by port of the client, and the data of the servers.
     let mut initial: BTreeMap<u16, u32> = BTreeMap::new();
     let mut data = Vec::new();
     logs.each(|at, _, bytes, original_len, _| {
@@ -216,7 +216,7 @@ fn every_interface_has_the_name_of_its_node_and_counts_nanoseconds() {
         names
     };
     assert_eq!(names(&["near[1..]"]), ["near[1]", "near[2]"]);
-    // The servers of pages, and of what goes up.
+    // The servers of the pages and of the uploaded files.
     assert_eq!(names(&[]), ["far", "near[0]"]);
 }
 
@@ -275,7 +275,7 @@ fn what_cannot_be_written_is_one_error_that_names_it() {
     assert!(!file.exists());
 }
 
-/// The file as others read it, and as text.
+/// Returns the file as read by the types of the other project, and as JSON.
 fn read(logs: &Logs) -> (qlog::Qlog, Value) {
     let text = fs::read_to_string(logs.qlog()).unwrap();
     (serde_json::from_str(&text).unwrap(), serde_json::from_str(&text).unwrap())
@@ -287,7 +287,7 @@ fn qlog_is_read_whole_by_the_types_of_another_project_and_has_nothing_that_they_
     let (file, mut ours) = read(&logs);
     assert_eq!((file.qlog_version.as_str(), file.qlog_format.as_str()), (qlog::QLOG_VERSION, "JSON"));
     let mut theirs = serde_json::to_value(&file).unwrap();
-    // Their times have 32 bits; those of ours are compared elsewhere.
+    // Times of the other project have 32 bits; our times are compared elsewhere.
     let mut events = 0;
     for file in [&mut ours, &mut theirs] {
         for trace in file["traces"].as_array_mut().unwrap() {
@@ -322,7 +322,7 @@ fn words(table: &Table, name: &str) -> Vec<String> {
     }
 }
 
-/// A server that sends four files; the table of events has nothing else.
+/// Scenario of a server that sends four files; the table of events has no other traffic.
 fn files(profile: &str) -> Scenario {
     parse(&format!(
         "id = 'X'
@@ -369,7 +369,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
     for sender in SENDERS {
         let scenario = files(sender);
         let (_, file) = read(&Logs::of(&scenario, &[]));
-        // At each packet sent, ACK and timeout, in the order of the connection: when, window, threshold.
+        // Time, kind, cwnd and ssthresh at each packet sent, ACK and timeout of a connection, in order.
         let mut shown: BTreeMap<u64, Vec<(i64, &str, f64, f64)>> = BTreeMap::new();
         for trace in file["traces"].as_array().unwrap() {
             let connection = trace["common_fields"]["group_id"].as_str().unwrap().parse().unwrap();
@@ -384,7 +384,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
                     "recovery:metrics_updated" => {
                         cwnd = data["congestion_window"].as_f64().unwrap_or(cwnd);
                         ssthresh = data["ssthresh"].as_f64().unwrap_or(ssthresh);
-                        // It tells of what has just happened.
+                        // The metrics belong to the event before.
                         let last = rows.last_mut().unwrap();
                         (last.2, last.3) = (cwnd, ssthresh);
                         continue;
@@ -406,7 +406,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
             of.push((nanos, &kinds[row], cwnd[row], ssthresh[row]));
         }
         assert_eq!(expected.len(), 4);
-        // NaN is not equal to itself; as text it is.
+        // NaN is not equal to itself, but its text is.
         assert_eq!(format!("{shown:?}"), format!("{expected:?}"), "{sender}");
     }
 }
@@ -415,7 +415,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
 fn what_newcwv_has_found_out_is_told_as_in_the_table_of_events() {
     let scenario = files("profile = 'rfc'\nvalidation = 'newcwv'");
     let (_, file) = read(&Logs::of(&scenario, &[]));
-    // At each packet sent, ACK and timeout of a connection, in order: pipeACK while there is one, and the phase.
+    // pipeACK, if defined, and phase at each packet sent, ACK and timeout of a connection, in order.
     let mut shown: BTreeMap<u64, Vec<(Option<u64>, bool)>> = BTreeMap::new();
     for trace in file["traces"].as_array().unwrap() {
         let connection = trace["common_fields"]["group_id"].as_str().unwrap().parse().unwrap();
@@ -464,7 +464,7 @@ fn every_retransmission_was_lost_before_and_every_packet_is_acknowledged_or_lost
             ["connection", "retransmitted", "timeouts"].map(|name| numbers(&connections, name));
         let mut lost_in_all = 0;
         for trace in &file.traces {
-            // Sent and neither acknowledged nor lost: bytes of data by number; and what was lost and not sent again.
+            // Packets neither acknowledged nor lost: bytes of data by number. Lost packets without retransmission: number by offset.
             let (mut out, mut lost, mut in_flight) = (BTreeMap::new(), BTreeMap::new(), 0);
             let (mut again, mut expired, mut recovering, mut state) = (0, 0, 0, String::new());
             for event in &trace.events {

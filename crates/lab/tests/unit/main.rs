@@ -1,4 +1,4 @@
-//! Scenarios, runs and results, beside ns-2 and worked out by hand.
+//! Scenarios, runs and results, compared with ns-2 and with values computed by hand.
 
 mod background;
 mod bursts;

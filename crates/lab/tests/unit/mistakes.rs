@@ -1,4 +1,4 @@
-//! What is wrong with a scenario is told with its key, in the words of scenarios; and what changes one from outside.
+//! Errors in scenarios, which name the key in the words of scenarios, and changes of keys from outside.
 
 use catnip_lab::{InputError, Plan, Scenario, fingerprint};
 use std::path::Path;
@@ -200,7 +200,7 @@ fn a_change_under_either_name_of_a_key_replaces_the_other() {
     assert_eq!(plan(&varied("think")), plan(&changed("think_s = 1", "think = 7")));
 }
 
-/// Keys and values.
+/// Parses a scenario with these keys set to these values.
 fn set(text: &str, keys: &[(&str, &str)]) -> Result<Scenario, InputError> {
     let keys: Vec<_> = keys.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     Scenario::parse_set(Path::new("x.toml"), text, &keys)

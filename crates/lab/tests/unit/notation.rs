@@ -1,4 +1,4 @@
-//! What is written is read back as the same, for everything that a scenario names.
+//! Notations of everything that a scenario names: a written value is read back as the same value.
 
 use catnip_base::Distribution;
 use catnip_base::notation::{Family, name};
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-/// Texts of all kinds, with numbers in the place of letters: N is whole, F a fraction, T a time, R anything positive.
+/// Texts of all kinds, with letters in the place of numbers: N is a whole number, F a fraction, T a time, R any positive number.
 const TEXTS: &[(&str, &[&str])] = &[
     (
         "queues",
@@ -163,7 +163,7 @@ fn read_back<F: Family + Display + PartialEq + std::fmt::Debug>(text: &str) -> R
     let read = F::read_any(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
     let written = read.to_string();
     prop_assert_eq!(F::read_any(&written), Ok(read), "{} was written as {}", text, &written);
-    // The first form is the canonical one: what was written once is written so again.
+    // The written form is canonical: it is read and written again without a change.
     prop_assert_eq!(F::read_any(&written).unwrap().to_string(), written);
     Ok(())
 }

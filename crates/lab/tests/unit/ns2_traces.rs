@@ -1,4 +1,4 @@
-//! Packet by packet against ns-2 2.35: every send and every ACK, in the same order and at the same time, with the same
+//! Comparison with ns-2 2.35 packet by packet: every transmission and every ACK, in the same order, at the same time and with the same
 //! window.
 
 use catnip_base::{Rate, Span};
@@ -7,7 +7,7 @@ use catnip_net::queue::{DropTailSpec, QueueSpec};
 use catnip_tcp::{TcpConfig, profile};
 use std::path::{Path, PathBuf};
 
-/// 100 packets of 1000 B, 1 Mbit/s, 50 ms, window 64 (python/catnip/reference/ns2/README.md).
+/// Transfer of 100 packets of 1000 B, 1 Mbit/s, 50 ms, window 64 (python/catnip/reference/ns2/README.md).
 fn request(preset: &str, variant: &str, scenario: &str, limit: u32) -> TraceRequest {
     let drop = match scenario {
         "base" => vec![],
@@ -103,7 +103,7 @@ fn every_send_and_ack_of_80_transfers_agrees_with_ns2() {
         let request = request(preset, variant, &scenario, limit);
         let theirs = expected(&path);
         compared += 1;
-        // ns-2 starts each connection's clock at a random point of a tick; the trace does not say which.
+        // ns-2 starts the clock of each connection at a random point of a tick, which the trace does not contain.
         let tick_s = request.tcp.rto.tick.as_secs();
         let of_phase = |tenths: u64| {
             let tick_phase = Some(request.tcp.rto.tick * tenths / 10);

@@ -1,4 +1,4 @@
-//! A run can be looked at while it lasts: at the end of its warm-up, and at intervals. What is seen adds up, and looking changes nothing.
+//! Observation of a run at the end of its warm-up and at intervals: the results add up, and the observation changes nothing.
 
 use catnip_base::Span;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const OFFICE: &str = concat!(include_str!("../lossy_link.toml"), include_str!("../office.toml"));
 
-/// All tables of a run of the office, with these keys before the others.
+/// Returns all tables of a run of the office, with these keys before the others.
 fn run(keys: &str, every: Option<Span>) -> BTreeMap<TableName, Table> {
     let scenario = Scenario::parse(Path::new("x.toml"), &format!("{keys}\n{OFFICE}")).unwrap();
     let (variants, tables) = (vec!["default"], TableName::ALL.to_vec());
@@ -31,7 +31,7 @@ fn names(table: &Table, name: &str) -> Vec<String> {
     }
 }
 
-/// A column's sums over the rows with the same key.
+/// Returns the sums of a column over the rows with the same key.
 fn sums<K: Ord>(keys: impl IntoIterator<Item = K>, values: Vec<f64>) -> BTreeMap<K, f64> {
     let mut sums = BTreeMap::new();
     keys.into_iter().zip(values).for_each(|(key, value)| *sums.entry(key).or_default() += value);
@@ -63,7 +63,7 @@ proptest! {
                 prop_assert_eq!(whole - warm, rest, "{}", name);
             }
         }
-        // Means are sums by time.
+        // A mean times its duration is a sum.
         let seconds = |of: &BTreeMap<_, Table>| column(&of[&TableName::Runs], "end_s")[0];
         let [packets, packets_warm, packets_rest] =
             [&whole, &warm, &rest].map(|of| column(&of[&TableName::Ports], "queue_mean_packets"));
@@ -73,7 +73,7 @@ proptest! {
             let waited = all * seconds(&whole) - warm_mean * seconds(&warm);
             prop_assert!((waited - mean * measured).abs() < 1e-6, "{} {}", waited, mean * measured);
         }
-        // What was begun before has rows, too, but nobody waits for it.
+        // Connections from before the end of the warm-up have rows, but are no transfers that users wait for.
         let starts = column(&rest[&TableName::Transfers], "start_s");
         prop_assert!(starts.iter().all(|&start| start * 1e3 >= warm_ms as f64));
         prop_assert_eq!(rest[&TableName::Connections].rows(), whole[&TableName::Connections].rows());
@@ -111,7 +111,7 @@ proptest! {
 
 #[test]
 fn a_queue_is_seen_as_long_as_it_is() {
-    // 20 packets of 1000 bytes come at once to 800 kbit/s: one leaves every 10 ms, the first at 10 ms.
+    // 20 packets of 1000 bytes arrive at once at a link of 800 kbit/s: one leaves every 10 ms, the first at 10 ms.
     let text = "id = 'X'\ntitle = 'x'\n[node]\na = { kind = 'host' }\nb = { kind = 'host' }\n\
                 [link.ab]\nfrom = 'a'\nto = 'b'\nrate = '800kbit'\ndelay = '1s'\nqueue = 'drop-tail:100'\n\
                 [traffic.file]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\npackets = 20\n\
@@ -133,7 +133,7 @@ fn a_queue_is_seen_as_long_as_it_is() {
         .map(|(row, _)| row)
         .collect();
     let waiting = column(links, "waiting_packets");
-    // At 25 ms two have left and the third is on its way.
+    // At 25 ms, two packets have left and the third is in transmission.
     let seen: Vec<f64> = there.iter().take(9).map(|&row| waiting[row]).collect();
     assert_eq!(seen, [17.0, 14.0, 12.0, 9.0, 7.0, 4.0, 2.0, 0.0, 0.0]);
     let cwnd = column(&made[&TableName::ConnectionSeries], "cwnd_bytes");

@@ -1,4 +1,4 @@
-//! Recorded pages as traffic: what a replay fetches, when, and over which connections.
+//! Recorded pages as traffic: the objects that a replay fetches, their times and their connections.
 
 use crate::recording::{changed, entry, har, objects, read};
 use catnip_lab::{Column, RecordedObject, RunRequest, Scenario, Table, TableName, run_all};
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// A browser and servers with 10 Mbit/s and a round trip of 40 ms between them.
+/// Network of a browser and servers, with 10 Mbit/s and a round-trip time of 40 ms between them.
 const NETWORK: &str = r#"
 id = "X"
 title = "x"
@@ -34,7 +34,7 @@ servers = "server"
 page = "site.page.json"
 "#;
 
-/// An object that waits for nothing, unless told otherwise.
+/// Returns an object that depends on no other object.
 fn object(origin: u32, bytes: u64) -> RecordedObject {
     let path = format!("/{bytes}");
     RecordedObject {
@@ -56,11 +56,11 @@ fn site(origins: u32, pages: &[Vec<RecordedObject>]) -> String {
     json!({"catnip_page": 1, "origins": origins, "pages": pages}).to_string()
 }
 
-/// What came of loading a site.
+/// Results of loading a site.
 struct Loaded(BTreeMap<TableName, Table>);
 
 impl Loaded {
-    /// With these keys of the traffic, and these of the scenario.
+    /// Loads a site with these keys of the traffic group, which may be followed by others of the scenario.
     fn of(site: &str, keys: &str, seeds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("site.page.json"), site).unwrap();
@@ -92,7 +92,7 @@ impl Loaded {
         }
     }
 
-    /// Start and end of each object in seconds, in the order of their numbers.
+    /// Returns the start and the end of each object in seconds, in the order of their numbers.
     fn times(&self) -> Vec<(f64, f64)> {
         let of = |name| self.column(TableName::Objects, name);
         let (numbers, starts, took) = (of("object"), of("start_s"), of("time_s"));
@@ -115,7 +115,7 @@ impl Loaded {
     }
 }
 
-/// The most of these times that overlap.
+/// Returns the maximum number of these intervals that overlap.
 fn most_at_a_time(times: &[(f64, f64)]) -> usize {
     let at = |now: f64| times.iter().filter(|(start, end)| *start <= now && now < *end - 1e-8).count();
     times.iter().map(|(start, _)| at(*start)).max().unwrap()
@@ -141,11 +141,11 @@ fn a_replayed_har_has_its_sizes_and_asks_for_each_object_so_long_after_the_one_t
             let after = object.after.map_or(0.0, |after| times[after as usize].1);
             assert!((start - after - object.delay_ms / 1e3).abs() < 1e-8, "{http}: {object:?} at {start}");
         }
-        // It ends with its last object.
+        // The page ends with its last object.
         let last = times.iter().map(|(_, end)| *end).fold(0.0, f64::max);
         assert!((loaded.sum(TableName::Pages, "time_s") - last).abs() < 1e-8);
         assert_eq!(loaded.sum(TableName::Pages, "bytes"), 98_055.0);
-        // The server's time, of the last object: a round trip less than what was waited.
+        // Processing time of the last object: a round-trip time less than the recorded wait.
         let (start, end) = times[3];
         assert!(of[3].server_ms > 60.0 && end - start > 0.04 + of[3].server_ms / 1e3, "{}", end - start);
         assert!(end - start < 0.042 + of[3].server_ms / 1e3, "{}", end - start);
@@ -188,14 +188,14 @@ fn like_http_2_equal_responses_end_close_to_each_other_and_bytes_are_conserved()
         let times = loaded.times();
         (times[0].1, times[1].1)
     };
-    // A frame at 10 Mbit/s, with what its segments have before them. The first response has had two before the second one came.
+    // Time of a frame at 10 Mbit/s with the headers of its segments. Two frames of the first response precede the second request.
     let frame_s = 16_393.0 * 8.0 / 10e6 * 1.05;
     let (first, second) = ends("");
     assert!(first < second && second - first < 2.0 * frame_s, "{first} {second}");
-    // One frame each: the second response waits for the whole first one.
+    // One frame per response: the second response waits for the whole first one.
     let (first, second) = ends("frame_bytes = 1000000");
     assert!(second - first > 0.4, "{first} {second}");
-    // As much written at once as there is: what is written first comes first, but frames still take turns.
+    // All available data is written at once: it arrives in the order of writing, but frames still alternate.
     let (first, second) = ends("unsent_bytes = 10000000\nframe_bytes = 500000");
     assert!(second - first > 0.4, "{first} {second}");
 }
@@ -209,7 +209,7 @@ fn like_http_2_a_late_small_response_overtakes_only_what_is_not_yet_written() {
         let (start, end) = loaded.times()[1];
         end - start
     };
-    // Behind what is in flight, 40 segments, and two frames.
+    // The small response follows the 40 segments in flight and two frames.
     let (soon, late) = (took(""), took("unsent_bytes = 100000000"));
     assert!(soon < 0.2, "{soon}");
     assert!(
@@ -224,7 +224,7 @@ fn origins_take_turns_with_the_servers_and_share_a_connection_only_if_coalesced(
     let four = site(4, &[four]);
     for (keys, sizes) in [
         ("http = '2'", vec![10_009, 20_018, 30_018, 40_027]),
-        // Origins 0 and 2 at one server, 1 and 3 at the other.
+        // Origins 0 and 2 are at one server, 1 and 3 at the other.
         ("http = '2'\ncoalesced = true", vec![40_027, 60_045]),
         ("http = '2'\ncoalesced = true\nservers = 'server[0]'", vec![100_072]),
     ] {

@@ -1,4 +1,4 @@
-//! The reference of all that a scenario may say is what the types say: the schema, the page, and what is in effect.
+//! Reference of scenario files, which must agree with the types: the schema, the page of all keys, and the defaults in effect.
 
 use catnip_base::notation::Usage;
 use catnip_lab::{NOTATION, OLDER_NAME, OTHERWISE, Scenario, built_in, notations, schema, schema_text};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// A part of a scenario file: its heading, what it is, and what the schema says of its keys.
+/// Part of a scenario file: heading, description, and schema of its keys.
 struct Section {
     title: String,
     about: String,
@@ -18,7 +18,7 @@ struct Section {
 impl Section {
     fn new(title: &str, said: &Value) -> Self {
         let about = said["description"].as_str().unwrap_or_default();
-        // Older names are told once, not beside every key.
+        // Older names are listed once, not with every key.
         let keys = said["properties"].as_object().unwrap().clone();
         let keys = keys.into_iter().filter(|(_, key)| key.get(OLDER_NAME).is_none()).collect();
         Self { title: title.into(), about: about.into(), keys }
@@ -96,7 +96,7 @@ fn every_key_says_what_it_is_what_is_so_without_it_and_how_it_is_written() {
     }
 }
 
-/// Does the schema ask for it, under this name or the older one?
+/// Returns true if the schema requires the key, under this name or the older one.
 fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
     fn asks(of: &Value, key: &str) -> bool {
         let list = of["required"].as_array().is_some_and(|list| list.iter().any(|one| one == key));
@@ -121,7 +121,7 @@ fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
     whole.filter(same).any(|of| asks(of, key))
 }
 
-/// What holds of every scenario in which a key is tried.
+/// Common part of all scenarios in which a key is tried.
 const NETWORK: &str = r#"
 id = "X"
 title = "x"
@@ -143,7 +143,7 @@ delay = "10ms"
 queue = "drop-tail:10"
 "#;
 
-/// Where the keys of a section stand, in scenarios of which at least one may say any of them.
+/// Returns the path of the keys of a section, with scenarios of which at least one may contain any of these keys.
 fn contexts(section: &str) -> Vec<(&'static str, String)> {
     let bulk = "[traffic.it]\nkind = 'bulk'\nfrom = 'server'\nto = 'client'\n";
     let asks = "clients = 'client'\nservers = 'server'\n";
@@ -207,14 +207,14 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
             "traffic.it.generate",
             vec![format!("{web}{drawn}"), format!("{web}{drawn}generate.pages = 2\ngenerate.seed = 1\n")],
         ),
-        // Their keys are those of the list's example, which the top level has.
+        // The keys are covered by the example of the list, which is at the top level.
         "[[variant]]" | "[[axis]]" => return Vec::new(),
         other => panic!("no scenario for {other}"),
     };
     texts.into_iter().map(|text| (path, format!("{NETWORK}{text}"))).collect()
 }
 
-/// A folder with the files that examples name.
+/// Creates a folder with the files that examples name.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let there = |name: &str| folder.path().join(name);
@@ -230,7 +230,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A scenario with one key more, or with another value of it; tables and lists are added to what is there.
+/// Returns a scenario with this key set to this value; a table at the top level is merged with the existing one.
 fn with(text: &str, path: &str, key: &str, value: &Value) -> String {
     let mut table: toml::Table = text.parse().unwrap();
     let place = path.split('.').filter(|part| !part.is_empty());
@@ -245,14 +245,14 @@ fn with(text: &str, path: &str, key: &str, value: &Value) -> String {
     toml::to_string(&table).unwrap()
 }
 
-/// Does a scenario say this key already?
+/// Returns true if a scenario already contains this key.
 fn says(text: &str, path: &str, key: &str) -> bool {
     let whole: toml::Value = toml::Value::Table(text.parse().unwrap());
     let mut place = path.split('.').filter(|part| !part.is_empty());
     place.try_fold(&whole, |value, part| value.get(part)).is_some_and(|table| table.get(key).is_some())
 }
 
-/// What the first variant does, to the last number.
+/// Returns the number of seeds and the plan of the first variant as text, or the error.
 fn plan(folder: &Path, text: &str) -> Result<String, String> {
     let scenario = Scenario::parse(&folder.join("x.toml"), text).map_err(|error| error.to_string())?;
     let first = scenario.variants().next().unwrap();
@@ -334,7 +334,7 @@ fn keys_of_times_have_an_older_name_that_says_the_same() {
     assert_eq!(tried, ["gap", "idle", "pause", "server", "server_delay", "start", "think"]);
 }
 
-/// The page of all keys.
+/// Returns the page of all keys.
 fn page() -> String {
     let families: BTreeMap<&str, Vec<Usage>> = built_in().into_iter().collect();
     let mut page = String::from(
@@ -389,7 +389,7 @@ fn page() -> String {
     page
 }
 
-/// What kind of value a key has.
+/// Returns a description of the type of a key's values.
 fn value_of(key: &Value) -> String {
     let of_reference = |path: &str| {
         let schema = schema();
@@ -420,7 +420,7 @@ fn link_to(notation: &str) -> String {
     format!("[{notation}](#{})", notation.replace(' ', "-"))
 }
 
-/// A value as scenarios have it, on one line.
+/// Returns a value in the notation of scenarios, on one line.
 fn as_toml(value: &Value) -> String {
     match value {
         Value::Object(table) => {
@@ -433,7 +433,7 @@ fn as_toml(value: &Value) -> String {
     }
 }
 
-/// A bar would end the cell.
+/// Escapes bars, which would end the cell of a table.
 fn in_a_cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

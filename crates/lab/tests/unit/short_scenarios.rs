@@ -1,10 +1,10 @@
-//! What keeps a scenario short: hosts by pattern, texts that have a name, scenarios that build on others.
+//! Abbreviations in scenarios: patterns of hosts, named texts, and scenarios that build on others.
 
 use catnip_lab::{InputError, Plan, Scenario};
 use std::fs;
 use std::path::Path;
 
-/// Ten hosts send to ten others over a router; `{places}` is how many packets fit into each queue.
+/// Scenario of ten hosts that send to ten others over a router, with queues of `places` packets.
 fn tree(places: &str, from: &str, more: &str) -> String {
     format!(
         r#"
@@ -44,7 +44,7 @@ fn first(scenario: &Scenario) -> &Plan {
     scenario.plan(scenario.variants().next().unwrap()).unwrap()
 }
 
-/// Numbers of the hosts that a pattern selects.
+/// Returns the numbers of the hosts that a pattern selects.
 fn selected(pattern: &str) -> Result<Vec<u32>, InputError> {
     let text = tree("7", "b[0]", "")
         .replace("from = \"b[0]\"\nto = \"b[0]\"", &format!("from = \"b[0]\"\nto = \"a{pattern}\""));

@@ -1,4 +1,4 @@
-//! The tables of results: their columns are there before there are rows, and docs/tables.md says what they hold.
+//! Tables of results: a table without rows has all columns, and docs/tables.md describes the columns.
 
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ fn a_table_without_rows_has_the_columns_of_one_with_rows() {
     let kinds = |table: &Table| -> Vec<_> {
         table.columns().iter().map(|(name, column)| (*name, column.kind())).collect()
     };
-    // Nobody loads pages, and the duration is too short for anything to end.
+    // There are no pages, and the shorter duration ends before any transfer.
     let bulk = |duration: &str| {
         format!(
             "id = 'X'\ntitle = 'x'\nduration = '{duration}'\n[node]\na = {{ kind = 'host' }}\nb = {{ kind = 'host' }}\n\

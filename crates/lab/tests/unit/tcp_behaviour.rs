@@ -1,10 +1,10 @@
-//! What a transfer looks like packet by packet: the papers' examples and the RFCs' cases.
+//! Transfers packet by packet: the examples of the papers and the cases of the RFCs.
 
 use catnip_base::Span;
 use catnip_lab::{TraceRequest, TraceRow, trace};
 use catnip_tcp::{TcpConfig, profile};
 
-/// The CATNIP paper's two-node network (section III-A): 1 Mbit/s, 100 ms, 512 B.
+/// Transfer over the two-node network of the CATNIP paper (section III-A): 1 Mbit/s, 100 ms, 512 B.
 fn paper(packets: u64, drop: &[u64], change: impl FnOnce(&mut TcpConfig)) -> TraceRequest {
     let mut tcp = profile::ns2_2002();
     change(&mut tcp);
@@ -33,7 +33,7 @@ fn done_s(request: &TraceRequest) -> f64 {
     trace(request).iter().find(|row| row.event == "done").expect("the transfer ends").at.as_secs()
 }
 
-/// Sizes of bursts: packets sent less than half a round trip after the one before.
+/// Returns the sizes of bursts: packets sent less than half a round-trip time after the previous packet.
 fn bursts(request: &TraceRequest) -> Vec<usize> {
     let mut sizes = Vec::new();
     let mut last = -1.0;
@@ -112,7 +112,7 @@ fn reno_recovers_one_loss_on_the_third_duplicate_and_needs_a_timeout_for_two_in_
     assert_eq!(count(&one, "rto"), 0);
     let resent = sends(&one).iter().filter(|row| row.seq == 15).count();
     assert_eq!(resent, 2, "packet 16 goes out twice");
-    // A window of 8 of which two are lost leaves too few duplicates for the second one.
+    // Two losses in a window of 8 leave too few duplicate ACKs for the second one.
     let two = paper(28, &[8, 9], |_| {});
     assert_eq!(count(&two, "rto"), 1);
 }
@@ -132,7 +132,7 @@ fn newreno_and_sack_recover_three_losses_of_one_window_without_a_timeout() {
 
 #[test]
 fn newreno_resends_one_segment_per_round_trip_and_rfc_6675_as_the_pipe_allows() {
-    // RFC 6582, section 3.2: each partial ACK resends one segment, so the third loss waits for two round trips.
+    // RFC 6582, section 3.2: each partial ACK causes one retransmission, so the third loss waits for two round trips.
     let wait_s = |kind: &str| {
         let rows = sends(&paper(100, &[20, 22, 24], |tcp| {
             tcp.recovery = kind.parse().unwrap();
@@ -148,7 +148,7 @@ fn newreno_resends_one_segment_per_round_trip_and_rfc_6675_as_the_pipe_allows() 
 
 #[test]
 fn limited_transmit_repairs_a_loss_that_needs_a_timeout_without_it() {
-    // RFC 3042: the first of three segments is lost, so two duplicates come back; a third one needs new data.
+    // RFC 3042: the first of three segments is lost, so two duplicate ACKs return; a third one requires new data.
     let request = |limited| {
         paper(28, &[1], |tcp| {
             tcp.initial_window = 3;
@@ -161,7 +161,7 @@ fn limited_transmit_repairs_a_loss_that_needs_a_timeout_without_it() {
 
 #[test]
 fn half_of_the_flight_does_not_count_what_limited_transmit_sent() {
-    // RFC 5681, section 3.2. Every segment is acknowledged: two ACKs make cwnd 22, then the third segment is missing.
+    // RFC 5681, section 3.2. Every segment is acknowledged: two ACKs increase cwnd to 22, then the third segment is missing.
     let request = paper(100, &[3], |tcp| {
         *tcp = TcpConfig {
             initial_window: 20,
@@ -184,7 +184,7 @@ fn spm_marks_the_first_three_the_last_three_and_what_small_windows_send() {
     let mut request = paper(16, &[], |_| {});
     request.marker = Some("spm:small_window=3".parse().unwrap());
     let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();
-    // Windows below 3 send packets 0 to 2, which lead anyway.
+    // Windows below 3 send packets 0 to 2, which are among the first three anyway.
     assert_eq!(high, [0, 1, 2, 13, 14, 15]);
     request.marker = Some("spm:small_window=4".parse().unwrap());
     let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();
@@ -199,7 +199,7 @@ fn a_handshake_takes_one_round_trip_and_a_lost_syn_the_first_timeout() {
     });
     request.tcp.header_bytes = 40;
     let plain = done_s(&request);
-    // SYN, SYN with ACK, data with FIN, ACK: two round trips, and 4 transmissions.
+    // SYN, SYN-ACK, data with FIN, ACK: two round trips, and 4 transmissions.
     let expected = 4.0 * 0.1 + (40.0 + 40.0 + 552.0 + 40.0) * 8.0 / 1e6;
     assert!((plain - expected).abs() < 1e-6, "{plain}");
     request.drop = vec![1];
@@ -216,7 +216,7 @@ fn after_a_lost_syn_the_window_begins_at_one_and_the_timeout_at_three_seconds() 
     assert_eq!(first_burst(&request), 10);
     request.drop = vec![1];
     assert_eq!(first_burst(&request), 1);
-    // The SYN again, then the first data segment: lost, too.
+    // The SYN is retransmitted; then the first data segment is lost, too.
     request.drop = vec![1, 3];
     let times: Vec<f64> = sends(&request).iter().map(|row| row.at.as_secs()).collect();
     assert!((times[1] - times[0] - 3.0).abs() < 1e-6, "{times:?}");

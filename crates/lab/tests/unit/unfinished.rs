@@ -1,4 +1,4 @@
-//! What the end of a run cuts short is told: a run that ends earlier is the beginning of the same run, and nothing of it is missing.
+//! Rows of activities that the end of a run cuts short: a run that ends earlier is the beginning of the same run, without missing rows.
 
 use crate::scenarios;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Readers by all versions of HTTP, files both ways, typists and connections of a trace.
+/// Web pages by all versions of HTTP, files both ways, Telnet, and connections of a trace.
 const OFFICE: &str = concat!(include_str!("../lossy_link.toml"), include_str!("../office.toml"));
 
-/// The tables of things that end, and the columns that name one of them, say when it begins and how long it takes.
+/// Tables of activities that end, and the columns that identify a row.
 const TABLES: [(TableName, &[&str]); 4] = [
     (TableName::Pages, &["client", "start_s"]),
     (TableName::Objects, &["client", "object", "start_s"]),
@@ -18,7 +18,7 @@ const TABLES: [(TableName, &[&str]); 4] = [
     (TableName::Echoes, &["client", "number"]),
 ];
 
-/// What is said of something: when it begins, how long it takes and what has come of it, NaN where there is none.
+/// Start, duration and delivered bytes of an activity; NaN stands for a missing value.
 type Said = [f64; 3];
 
 fn run(
@@ -65,8 +65,8 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Of a run that ends earlier than another one: all that had begun by then is told in both, and alike but for what was not over.
-/// Gives how much that was.
+/// Checks that a run that ends earlier has the same rows as a longer one for all that had started by its end, except for activities that
+/// were not over. Returns the number of these activities.
 fn is_its_beginning(path: &Path, text: &str, variant: &str, [end_ms, later_ms]: [u64; 2]) -> usize {
     let [short, long] = [end_ms, later_ms].map(|until_ms| run(path, text, variant, until_ms));
     let end_s = end_ms as f64 / 1e3;

@@ -1,4 +1,4 @@
-//! Whatever a network does for a while, today's senders deliver everything, and soon after it has stopped.
+//! Robustness of today's senders: they deliver all data, whatever the network does for a while, and soon after it has stopped.
 
 use catnip_base::{Span, Time};
 use catnip_lab::Scenario;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const ROUND_TRIP: Span = Span::from_millis(40);
 const SEGMENTS: u32 = 120;
 
-/// When the last packet was lost, and how many segments were sent.
+/// Time of the last loss, and number of segments sent.
 #[derive(Default)]
 struct Told {
     lost: Time,
@@ -34,8 +34,8 @@ fn numbers(name: &str, numbers: &[u32]) -> String {
     if words.is_empty() { "none".into() } else { format!("{name}:{}", words.join(",")) }
 }
 
-/// Loses these packets there and back, and tells when all was over, how many connections were completed and are open and how many packets
-/// are out, and what was seen.
+/// Runs a transfer that loses these packets there and back. Returns the time of the end, the numbers of completed transfers, open
+/// connections and packets in the network, and the observations.
 fn run(lost: [&[u32]; 2], words: [&str; 4], seed: u64) -> (Time, (u64, u64, u64), Told) {
     let ([data, acks], [control, wire, other, queue]) = (lost, words);
     let text = format!(
@@ -74,8 +74,8 @@ packets = {SEGMENTS}
     (sim.now(), tally, sim.into_watch())
 }
 
-/// The timer that runs when the last packet is lost has doubled with each of those before: it was set less than that long ago, for less than
-/// twice as long as all this took, or for a second first.
+/// Returns true if the run ended soon after the last loss. The retransmission timer that runs at that time has doubled with each expiry
+/// before, so that it was set for less than twice the time up to the last loss, or for the initial second.
 fn is_soon_over(end: Time, told: &Told) -> bool {
     let timer = Span::from_secs(1) + told.lost.since(Time::ZERO) * 2;
     end.since(told.lost) < timer + ROUND_TRIP * 64
@@ -136,8 +136,8 @@ proptest! {
     }
 }
 
-/// A segment that is lost just before an undoing takes its mark away is repaired by the timer, which reports of what left after it do
-/// not put off.
+/// Checks that the retransmission timer repairs a segment that is lost just before an undo removes its loss mark: reports of segments sent
+/// later do not postpone the timer.
 #[test]
 fn a_segment_whose_mark_was_taken_away_is_repaired_in_time() {
     let words = ["eca", "reorder:10%,by=3", "pacing = \"linux\"", "drop-tail:30"];

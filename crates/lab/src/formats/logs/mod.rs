@@ -1,4 +1,4 @@
-//! What happens in one run, in the forms that the tools of others read: packets for Wireshark, senders for qvis.
+//! Logs of one run in the formats of other tools: packets for Wireshark, senders for qvis.
 
 mod packets;
 mod pages;
@@ -14,34 +14,34 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// One run, and what to write of it.
+/// Request for logs of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRequest<'a> {
-    /// The variant.
+    /// Name of the variant.
     pub variant: &'a str,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// The packets at interfaces of hosts, as pcapng.
+    /// Capture of the packets at interfaces of hosts, as pcapng.
     pub packets: Option<PacketLog<'a>>,
-    /// What the servers of connections do, as qlog: a trace for each connection.
+    /// File for the events of servers as qlog, with a trace for each connection.
     pub qlog: Option<&'a Path>,
 }
 
-/// A capture of packets.
+/// Capture of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketLog<'a> {
-    /// The file.
+    /// File of the capture.
     pub path: &'a Path,
-    /// The nodes at which packets are seen as they leave and as they arrive, named as in links. With none, each packet is seen
-    /// once: those of a connection at its server, datagrams at their source.
+    /// Nodes at which packets are captured as they leave and as they arrive, named as in links. If empty, each packet is captured once:
+    /// packets of a connection at its server, datagrams at their source.
     pub at: &'a [String],
 }
 
-/// Events between two looks at whether to go on.
+/// Number of steps of the simulator between two calls of `go_on`.
 const PATIENCE: u32 = 1 << 12;
 
-/// Does a run and writes its logs. `go_on` is asked again and again; if it says no, the files are left as they are, and the
-/// answer is false. Errors name the file, or the option of `catnip run`.
+/// Executes a run and writes its logs. `go_on` is called regularly; if it returns false, the files stay as they are, and the result is
+/// false. Errors name the file, or the option of `catnip run`.
 pub fn write_logs(
     scenario: &Scenario,
     request: &LogRequest<'_>,
@@ -63,7 +63,7 @@ pub fn write_logs(
     let qlog = match request.qlog {
         None => None,
         Some(path) => {
-            // Found out now, not at the end.
+            // Reports an unusable file before the run, not at its end.
             let file = File::create(path).map_err(|error| failed(path, error))?;
             let qlog = Qlog::new(path, plan).map_err(|error| failed(path, error))?;
             Some((qlog, path, file))
@@ -112,7 +112,7 @@ fn failed(path: &Path, error: impl Display) -> InputError {
     InputError::new(&path.display().to_string(), "", error)
 }
 
-/// Keeps the first failure of a watch, which has nobody to tell it to.
+/// First I/O error of a watch, whose methods cannot return errors.
 #[derive(Debug, Default)]
 struct Failure(Option<io::Error>);
 

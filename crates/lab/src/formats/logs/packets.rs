@@ -1,4 +1,4 @@
-//! What hosts send and receive in a simulated run, as a capture of real packets. The data in them is zeros.
+//! Capture of the packets that hosts send and receive in a simulated run. The data in the packets is zeros.
 
 use super::Failure;
 use crate::Plan;
@@ -14,36 +14,36 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::net::Ipv4Addr;
 
-/// Where packets are seen.
+/// Points at which packets are captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Points {
-    /// Those of a connection at its server, datagrams at their source. Each packet is seen once at most, so that a program
-    /// that follows connections takes none for a retransmission that is none.
+    /// Servers of connections, and sources of datagrams. Each packet is captured at most once, so that a program that follows
+    /// connections does not mistake a packet for a retransmission.
     Servers,
-    /// All that leave or reach these nodes.
+    /// Given nodes: all packets that leave or reach them.
     Nodes(Vec<NodeId>),
 }
 
-/// Writes a capture with an interface for each node at which packets are seen. A packet that the network drops has a comment that
-/// says where and why.
+/// Writer of a capture with an interface for each node at which packets are captured. A packet that the network drops has a comment with
+/// the port and the reason.
 #[derive(Debug)]
 pub(super) struct Packets {
     writer: Writer<BufWriter<File>>,
-    /// Of each node at which packets are seen.
+    /// Interface of each node; `None` if packets are not captured there.
     interfaces: Vec<Option<InterfaceId>>,
     at_servers: bool,
     addresses: Vec<Ipv4Addr>,
-    /// By number of the TCP parameters: what both ends announce, and where servers listen.
+    /// Options that both ends announce and port of the servers, by number of the TCP parameters.
     services: Vec<(Announcement, u16)>,
     /// Names of ports.
     ports: Vec<String>,
-    /// Of connections that are not over, both ends.
+    /// Translations of both ends of each connection that is not over, by number of the connection.
     connections: BTreeMap<u64, [Translation; 2]>,
-    /// Packets in the network that are or will be seen, by body.
+    /// Packets in the network that were or will be captured, by body.
     inside: BTreeMap<u32, Inside>,
-    /// What was seen and is not written yet, because nobody knows what becomes of it or of one before it.
+    /// Captured packets that are not written yet, because their own fate or that of an earlier packet is unknown.
     waiting: VecDeque<Seen>,
-    /// How many were written.
+    /// Number of captured packets that were written.
     written: u64,
     zeros: Vec<u8>,
     buffer: Vec<u8>,
@@ -51,15 +51,15 @@ pub(super) struct Packets {
     failure: Failure,
 }
 
-/// A packet as it was made.
+/// Packet as it was created.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     contents: Contents,
     source: NodeId,
     destination: NodeId,
-    /// Where it was seen or will be: as it leaves, and as it arrives.
+    /// Interfaces at which the packet is captured as it leaves and as it arrives.
     at: [Option<InterfaceId>; 2],
-    /// Its number among all that were seen, since it was seen leaving.
+    /// Number of the packet among all captured packets, if its departure was captured.
     number: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ enum Contents {
     Datagram,
 }
 
-/// A packet at an interface.
+/// Packet captured at an interface.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Time,
@@ -87,15 +87,16 @@ enum Fate {
     Dropped(PortId, DropReason),
 }
 
-/// The longest IPv4 packet, and the headers of a TCP segment with as many options as there can be.
+/// Length of the longest IPv4 packet, bytes.
 const LONGEST_PACKET: usize = u16::MAX as usize;
+/// Length of the headers of a TCP segment with the maximum of options, bytes.
 const LONGEST_HEADERS: usize = 20 + 60;
-/// Clients have ports from here on, one connection after the other.
+/// First port of clients. Each connection uses the next port.
 const FIRST_PORT: u16 = 1024;
 const HOP_LIMIT: u8 = 64;
 
 impl Packets {
-    /// Can packets of this plan be written?
+    /// Checks that the packets of this plan can be written.
     pub(super) fn check(plan: &Plan) -> Result<(), String> {
         let (longest, most) = (plan.longest_segment() as usize, LONGEST_PACKET - LONGEST_HEADERS);
         if longest <= most {
@@ -104,7 +105,7 @@ impl Packets {
         Err(format!("segments of {longest} bytes; an IP packet carries {most} behind its headers"))
     }
 
-    /// Begins a capture of a run of this plan.
+    /// Starts a capture of a run of this plan.
     pub(super) fn new(file: File, plan: &Plan, points: Points) -> io::Result<Self> {
         let topology = plan.topology();
         let mut writer = Writer::new(BufWriter::new(file), Span::ZERO)?;
@@ -141,12 +142,12 @@ impl Packets {
         })
     }
 
-    /// Has something gone wrong? Then nothing more is written.
+    /// Returns true after an I/O error. Nothing more is written then.
     pub(super) fn has_failed(&self) -> bool {
         self.failure.is_there()
     }
 
-    /// Writes what is left.
+    /// Writes the remaining packets.
     pub(super) fn finish(mut self) -> io::Result<()> {
         while !self.waiting.is_empty() {
             self.write_first();
@@ -155,12 +156,12 @@ impl Packets {
         self.writer.finish().map(|_| ())
     }
 
-    /// The header of a segment that this end of a connection sends.
+    /// Returns the header and the length of the data of a segment that this end of a connection sends; `None` for a datagram.
     fn header(&mut self, what: &Made<'_>) -> Option<(TcpHeader, u32)> {
         let &Made::Segment { connection, end, parties, segment } = what else { return None };
         let (announcement, server_port) = self.services[parties.tcp.0 as usize];
         let ends = self.connections.entry(connection).or_insert_with(|| {
-            // Any numbers will do; these are different ones and wrap soon in some connections.
+            // Arbitrary initial sequence numbers: they differ between connections, and wrap around soon in some of them.
             let [client, server] =
                 [0x9e37_79b9, 0x85eb_ca6b].map(|odd: u32| odd.wrapping_mul(connection as u32 + 1));
             [(client, server), (server, client)]
@@ -185,7 +186,7 @@ impl Packets {
         self.waiting.push_back(Seen { at, interface, contents, addresses, wire_bytes: packet.len, fate });
     }
 
-    /// The network has got rid of a packet.
+    /// Records the fate of a packet that has left the network.
     fn ended(&mut self, inside: &Inside, fate: Fate) {
         if let Some(number) = inside.number {
             self.waiting[(number - self.written) as usize].fate = fate;
@@ -279,7 +280,7 @@ impl Watch for Packets {
                 self.write_known();
             }
             Step::Copied(_, original) => {
-                // As it left it was seen as the original.
+                // The departure was captured as that of the original.
                 if let Some(&inside) = self.inside.get(&original) {
                     self.inside.insert(packet.body, Inside { number: None, ..inside });
                 }

@@ -2,36 +2,36 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Texts that grow side by side, of which little is in memory: the rest is in a file without a name.
+/// Storage of texts that grow concurrently. Most of their bytes are in an unnamed temporary file, only a few in memory.
 #[derive(Debug)]
 pub(super) struct Pages {
     file: File,
     len: u64,
 }
 
-/// One of the texts.
+/// Text in this storage.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    /// Where in the file its beginning is, piece by piece, and how long each piece is.
+    /// Offset and length of each piece of the text in the file.
     pieces: Vec<(u64, u32)>,
-    /// What comes behind that.
+    /// Bytes that follow these pieces, in memory.
     end: Vec<u8>,
 }
 
 const PAGE: usize = 1 << 12;
 
 impl Pages {
-    /// Puts the file into this folder.
+    /// Creates the file in this folder.
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         Ok(Self { file: tempfile::tempfile_in(folder)?, len: 0 })
     }
 
-    /// Takes the end of a text out of memory if it is long.
+    /// Moves the end of a text to the file if it is long.
     pub(super) fn turn(&mut self, text: &mut Text) -> io::Result<()> {
         if text.end.len() < PAGE { Ok(()) } else { self.put_away(text) }
     }
 
-    /// Takes the end of a text out of memory.
+    /// Moves the end of a text to the file.
     pub(super) fn put_away(&mut self, text: &mut Text) -> io::Result<()> {
         self.file.write_all(&text.end)?;
         text.pieces.push((self.len, text.end.len() as u32));
@@ -40,7 +40,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Writes the whole text.
+    /// Writes the whole text to `out`.
     pub(super) fn copy(&mut self, text: &Text, out: &mut impl Write) -> io::Result<()> {
         let mut page = Vec::new();
         for &(at, len) in &text.pieces {
@@ -54,12 +54,12 @@ impl Pages {
 }
 
 impl Text {
-    /// Nothing was ever written.
+    /// Returns true if the text is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.end.is_empty()
     }
 
-    /// To write behind all that there is.
+    /// Returns the end of the text, to which more can be appended.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.end
     }

@@ -1,7 +1,7 @@
-//! What the servers of connections do, as qlog 0.3 (draft-ietf-quic-qlog-main-schema-02, draft-ietf-quic-qlog-quic-events-02).
+//! Events of the servers of connections, as qlog 0.3 (draft-ietf-quic-qlog-main-schema-02, draft-ietf-quic-qlog-quic-events-02).
 //!
-//! qlog has events of QUIC. A segment of data is shown as a packet of its own, so that a segment sent again has a number of its
-//! own; an ACK is shown as one of all packets whose data it acknowledges for the first time.
+//! qlog defines events of QUIC. Each transmission of a data segment is shown as a packet with its own number, so that a retransmission
+//! has a new number; an ACK is shown as an ACK of all packets whose data it acknowledges for the first time.
 
 use super::Failure;
 use super::pages::{Pages, Text};
@@ -18,23 +18,23 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes a trace for each connection, in the order in which they were opened. Memory is needed for those that are not over.
+/// Writer of a trace for each connection, in order of opening. Only the texts of connections that are not over are in memory.
 #[derive(Debug)]
 pub(super) struct Qlog {
-    /// Names of nodes.
+    /// Names of the nodes.
     names: Vec<String>,
     connections: BTreeMap<u64, Trace>,
     pages: Pages,
     failure: Failure,
 }
 
-/// What is told of a sender when it changes, in the order of the file: another metric is another line.
+/// Returns the metrics of a sender in the order of the file. Changed metrics are logged.
 fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
     [
         ("congestion_window", Some(view.cwnd)),
         ("ssthresh", view.ssthresh),
         ("bytes_in_flight", Some(bytes_in_flight)),
-        // Of newCWV; qlog has no names for them. An undefined pipeACK shows by its phase alone, which is validated.
+        // Metrics of newCWV, for which qlog has no names. An undefined pipeACK is not logged; its phase is validated.
         ("pipe_ack", view.validity.and_then(|validity| validity.pipe_ack)),
         ("cwnd_validated", view.validity.map(|validity| validity.is_validated.into())),
     ]
@@ -42,25 +42,26 @@ fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
 
 const METRICS: usize = 5;
 
-/// Its name, and its value if it has one.
+/// Name of a metric, and its value if it has one.
 type Metric = (&'static str, Option<u64>);
 
-/// The trace of one connection.
+/// Trace of one connection.
 #[derive(Debug)]
 struct Trace {
     client: NodeId,
     server: NodeId,
-    /// Packets sent, which have these numbers, and ACKs received.
+    /// Number of packets sent, which is the number of the next packet.
     sent: u64,
+    /// Number of ACKs received.
     received: u64,
-    /// By first byte: what is neither acknowledged nor was sent again.
+    /// Packets whose data is neither acknowledged nor retransmitted, by first byte.
     out: BTreeMap<u64, Sent>,
     bytes_in_flight: u64,
-    /// End of all that was sent.
+    /// End of all data sent (SND.MAX).
     max: u64,
-    /// What begins before this byte is sent again because the timer has expired.
+    /// Bound for retransmissions: those that begin before this byte are caused by an expiry of the timer.
     expired_before: u64,
-    /// Number of the last packet acknowledged.
+    /// Greatest number of an acknowledged packet.
     acked: Option<u64>,
     metrics: [Metric; METRICS],
     state: Option<&'static str>,
@@ -70,14 +71,14 @@ struct Trace {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     number: u64,
-    /// Behind its data, and behind its FIN.
+    /// End of the data, and of the FIN if there is one.
     end: u64,
     data_bytes: u32,
     fin: bool,
 }
 
 impl Qlog {
-    /// For a run of this plan, to be written to this file.
+    /// Starts the log of a run of this plan, to be written to this file.
     pub(super) fn new(path: &Path, plan: &Plan) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let topology = plan.topology();
@@ -89,7 +90,7 @@ impl Qlog {
         })
     }
 
-    /// Has something gone wrong? Then nothing more is written.
+    /// Returns true after an I/O error. Nothing more is written then.
     pub(super) fn has_failed(&self) -> bool {
         self.failure.is_there()
     }
@@ -122,7 +123,7 @@ impl Qlog {
         out.flush()
     }
 
-    /// The trace of a sender's connection, if it is that of the server.
+    /// Returns the trace of the sender's connection, if the sender is that of the server.
     fn of(&mut self, view: &SenderView) -> Option<&mut Trace> {
         self.connections.get_mut(&view.connection).filter(|_| view.end == SERVER)
     }
@@ -183,7 +184,7 @@ impl Trace {
         let &SenderView { seq, data_bytes, fin, retransmission, .. } = view;
         let end = seq + u64::from(data_bytes) + u64::from(fin);
         let expired = seq < self.expired_before && !view.in_recovery;
-        // The first one that reaches beyond `seq` may begin before it.
+        // A packet that begins before `seq` may extend beyond it.
         let before = self.out.range(..seq).next_back().filter(|(_, sent)| sent.end > seq);
         let first = before.map_or(seq, |(&start, _)| start);
         while let Some((&start, &lost)) = self.out.range(first..end).next() {
@@ -219,7 +220,7 @@ impl Trace {
         numbers.sort_unstable();
         self.acked = self.acked.max(numbers.last().copied());
         if numbers.is_empty() {
-            // It says again what the one before it has said.
+            // The ACK repeats the previous acknowledgement.
             numbers.extend(self.acked);
         }
         let ranges = numbers.chunk_by(|a, b| a + 1 == *b).map(|range| [range[0], range[range.len() - 1]]);
@@ -241,7 +242,7 @@ impl Trace {
         self.update(now, view)
     }
 
-    /// Tells what has changed.
+    /// Logs the metrics and the congestion state that have changed.
     fn update(&mut self, now: Time, view: &SenderView) -> io::Result<()> {
         let metrics = metrics(view, self.bytes_in_flight);
         let before = std::mem::replace(&mut self.metrics, metrics);
@@ -271,7 +272,7 @@ impl Trace {
     }
 }
 
-/// Writes all of an object but its last bracket, and behind it the beginning of a list.
+/// Writes an object without its last bracket, followed by the beginning of a list.
 fn open(out: &mut impl Write, head: &impl Serialize, list: &str) -> io::Result<()> {
     let head = serde_json::to_string(head)?;
     let head = head.strip_suffix('}').unwrap_or(&head);
@@ -308,7 +309,7 @@ struct CommonFields {
     time_format: &'static str,
 }
 
-/// `time` is in milliseconds.
+/// Event of a trace, with `time` in milliseconds.
 #[derive(Serialize)]
 struct Logged<D> {
     time: f64,
@@ -386,7 +387,7 @@ struct StateUpdated {
     new: &'static str,
 }
 
-/// Of the metrics, those that have another value than before.
+/// Metrics whose values differ from the previous values.
 struct Changed {
     metrics: [Metric; METRICS],
     before: [Metric; METRICS],

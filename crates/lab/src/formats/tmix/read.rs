@@ -2,12 +2,12 @@ use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
 use std::fmt;
 use std::path::Path;
 
-/// What is wrong with a trace, and in which of its lines.
+/// Error in a trace, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Counted from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -17,7 +17,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Reads a file of connection vectors in either form; errors name the file and the line.
+/// Reads a file of connection vectors in either form. Errors name the file and the line.
 pub fn load(path: &Path) -> Result<Vec<ConnectionVector>, String> {
     let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
@@ -25,7 +25,7 @@ pub fn load(path: &Path) -> Result<Vec<ConnectionVector>, String> {
     if vectors.is_empty() { Err(wrong(&"no connections")) } else { Ok(vectors) }
 }
 
-/// Reads connection vectors in either form, and gives them in the order in which they start.
+/// Reads connection vectors in either form, and returns them in the order in which they start.
 pub fn read(text: &str) -> Result<Vec<ConnectionVector>, Mistake> {
     let mut vectors = Vec::new();
     let mut draft: Option<Draft> = None;
@@ -52,9 +52,9 @@ pub fn read(text: &str) -> Result<Vec<ConnectionVector>, Mistake> {
     Ok(vectors)
 }
 
-/// Longer than any run: a hundred days.
+/// Maximum of a time, longer than any run: a hundred days.
 const MAX_US: u64 = 100 * 86_400 * 1_000_000;
-/// An ADU of more than this (a terabyte) is a slip of the keyboard.
+/// Maximum size of an ADU, a terabyte. A larger size is a typing error.
 const MAX_BYTES: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,14 +73,14 @@ fn header(name: &str) -> Option<(Written, Order)> {
     }
 }
 
-/// A vector as far as it is read.
+/// Connection vector whose lines are being read.
 #[derive(Debug)]
 struct Draft {
     line: usize,
     written: Written,
-    /// What the header says of the number of epochs, or of the ADUs of each end.
+    /// Number of epochs, or of ADUs of each end, as given by the header.
     counts: Vec<u64>,
-    /// In the original form: waits whose ADU is yet to come. A sequential vector has one, the first.
+    /// Waiting times of the original form whose ADU has not been read yet. A sequential vector uses only the first element.
     waits: [Option<u64>; 2],
     vector: ConnectionVector,
 }
@@ -141,7 +141,7 @@ impl Draft {
         Ok(())
     }
 
-    /// `>` and `<`: if the other end has spoken last, the wait begins when that has arrived.
+    /// Adds an ADU of `>` or `<`. If the last ADU is from the other end, the waiting time counts from its arrival.
     fn say_in_turn(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
         let (after, wait_us) = match (self.vector.adus.last(), self.waits[0].take()) {
@@ -153,7 +153,7 @@ impl Draft {
         self.push(Adu { by, after, wait_us, bytes })
     }
 
-    /// `c>` and `c<`: each end for itself.
+    /// Adds an ADU of `c>` or `c<`, whose waiting time depends only on its own end.
     fn say(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
         let wait_us = match (self.has_spoken(by), self.waits[by as usize].take()) {
@@ -164,7 +164,7 @@ impl Draft {
         self.push(Adu { by, after: After::Sent, wait_us, bytes })
     }
 
-    /// `I` and `A`.
+    /// Adds an ADU of `I` or `A`.
     fn say_with_waits(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [send_us, receive_us, bytes] = numbers(values)?;
         at_most(send_us.max(receive_us), MAX_US, "microseconds")?;
@@ -202,7 +202,7 @@ impl Draft {
         Ok(())
     }
 
-    /// All its lines are read.
+    /// Completes the vector after its last line.
     fn finish(mut self) -> Result<ConnectionVector, Mistake> {
         let line = self.line;
         self.checked().map_err(|what| Mistake { line, what })
@@ -221,7 +221,7 @@ impl Draft {
                         self.push(Adu { by, after: After::Sent, wait_us, bytes: 0 })?;
                     }
                 }
-                // The ends do not depend on each other: FINs stand behind all that is said, the initiator's first.
+                // The ends do not depend on each other: FINs follow all ADUs, that of the initiator first.
                 self.vector
                     .adus
                     .sort_by_key(|adu| (adu.bytes == 0, adu.bytes == 0 && adu.by == Side::Acceptor));

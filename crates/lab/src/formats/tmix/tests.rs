@@ -2,7 +2,7 @@ use super::{Form, read, write};
 use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
 use proptest::prelude::*;
 
-/// A request, its response, another response in a row, and the end; then two ends that do not wait for each other.
+/// Sequential connection with a request, two responses in a row and a FIN, and a concurrent connection, in the original form.
 const ORIGINAL: &str = "\
 # what a network has seen
 SEQ 6000 2 17 4711              # begins after 6 ms
@@ -26,7 +26,7 @@ t> 725
 t< 130
 ";
 
-/// The same.
+/// Connections of [`ORIGINAL`] in the alternate form.
 const ALTERNATE: &str = "\
 S 6000 2 17 4711
 w 64800 6432
@@ -166,7 +166,7 @@ fn what_is_wrong_is_said_with_its_line() {
     }
 }
 
-/// Any vectors that the original form can say, too.
+/// Strategy for vectors that both forms can represent.
 fn vectors() -> impl Strategy<Value = Vec<ConnectionVector>> {
     let side = || prop_oneof![Just(Side::Initiator), Just(Side::Acceptor)];
     let adu = (side(), 1..1u64 << 40, 1..1u64 << 40);
@@ -230,7 +230,7 @@ proptest! {
         let _ = read(&text);
     }
 
-    /// Lines that look right, in any order and with any numbers; what is read can be written and read again.
+    /// Lines with valid keywords in any order and with any numbers: vectors that are read can be written and read again.
     #[test]
     fn no_lines_make_the_reader_panic(
         lines in prop::collection::vec(

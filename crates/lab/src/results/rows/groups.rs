@@ -1,24 +1,24 @@
-//! A row per group of traffic, and per transfer that its users wait for.
+//! Rows of traffic groups, and of the transfers that their users wait for.
 
 use super::row::{CLIENT, GROUP, Row, TableName, seconds_from};
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
 
-/// What users wait for.
+/// Kind of transfer that users wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A page is complete.
+    /// Page, until it is complete.
     Page,
-    /// What was typed has come back.
+    /// Keystroke, until its echo arrives.
     Keystroke,
-    /// A connection is over.
+    /// Connection, until it is over.
     Transfer,
-    /// Nothing: their connections last as long as the run.
+    /// No transfer: connections last as long as the run.
     Flow,
 }
 
 impl Unit {
-    /// What several of them are called.
+    /// Returns the name of the kind, in the plural.
     pub fn name(self) -> &'static str {
         match self {
             Self::Page => "pages",
@@ -29,41 +29,41 @@ impl Unit {
     }
 }
 
-/// A group of traffic.
+/// Row of a traffic group.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRow<'a> {
-    /// Its name.
+    /// Name of the group.
     pub group: &'a str,
-    /// What its users wait for.
+    /// Kind of transfer that the users wait for.
     pub unit: Unit,
-    /// How long it was looked at.
+    /// Length of the measurement: the run without its warm-up.
     pub measured: Span,
-    /// How many of these were begun in that time.
+    /// Number of transfers started after the warm-up.
     pub started: u64,
-    /// Of these, how many are over.
+    /// Number of started transfers that are over.
     pub finished: u64,
-    /// Connections that were open in that time.
+    /// Number of connections that were open after the warm-up.
     pub connections: u64,
-    /// Bytes that clients have got.
+    /// Bytes that arrived at clients after the warm-up.
     pub delivered_bytes: u64,
-    /// Data packets of servers, retransmissions included.
+    /// Data packets sent by servers, retransmissions included.
     pub sent: u64,
-    /// Of these, retransmissions.
+    /// Data packets retransmitted by servers.
     pub retransmitted: u64,
-    /// Expired timers of servers.
+    /// Expiries of the retransmission timers of servers.
     pub timeouts: u64,
-    /// Data packets of servers that the network dropped.
+    /// Data packets of servers dropped by the network.
     pub dropped: u64,
-    /// Round trips that servers have measured.
+    /// Number of round-trip times measured by servers.
     pub rtt_samples: u64,
-    /// All of these, added up.
+    /// Sum of the round-trip times measured by servers.
     pub rtt_sum: Span,
-    /// See the column.
+    /// Jain's index of the bytes that users received; NaN if it is undefined.
     pub fairness: f64,
 }
 
 impl<'a> GroupRow<'a> {
-    /// A group that has done nothing yet.
+    /// Returns the row of a group without any activity.
     pub(crate) fn nothing(group: &'a str, unit: Unit, measured: Span) -> Self {
         Self {
             group,
@@ -87,54 +87,60 @@ impl<'a> GroupRow<'a> {
 impl Row for GroupRow<'_> {
     const TABLE: TableName = TableName::Groups;
     fn columns(to: &mut impl Columns<Self>) {
-        to.text("group", "The traffic group.", |it| it.group.into());
+        to.text("group", "Name of the traffic group.", |it| it.group.into());
         to.text(
             "kind",
-            "What its users wait for: `pages`, `keystrokes`, `transfers`, which are connections, or nothing: `flows` never end.",
+            "Kind of transfer that its users wait for: `pages`, `keystrokes`, `transfers` (connections), or `flows`, which never end.",
             |it| it.unit.name().into(),
         );
-        to.float("measured_s", "How long it was looked at: the run without its warm-up.", |it| {
+        to.float("measured_s", "Length of the measurement: the run without its warm-up.", |it| {
             it.measured.as_secs()
         });
-        to.integer("started", "How many of these were begun in that time.", |it| it.started);
-        to.integer("finished", "Of these, how many were over at the end of the run.", |it| it.finished);
-        to.integer("connections", "Connections that were open in that time.", |it| it.connections);
-        to.integer("delivered_bytes", "What clients got over them in that time.", |it| it.delivered_bytes);
-        to.float("goodput_mbps", "The same by time; NaN without any.", |it| {
-            8e-6 * it.delivered_bytes as f64 / it.measured.as_secs()
+        to.integer("started", "Number of transfers started after the warm-up.", |it| it.started);
+        to.integer("finished", "Number of started transfers that were over at the end of the run.", |it| {
+            it.finished
         });
-        to.integer("sent", "Data packets that servers sent, retransmissions included.", |it| it.sent);
-        to.integer("retransmitted", "Of these, retransmissions.", |it| it.retransmitted);
+        to.integer("connections", "Connections that were open after the warm-up.", |it| it.connections);
+        to.integer("delivered_bytes", "Bytes that arrived at clients after the warm-up.", |it| {
+            it.delivered_bytes
+        });
+        to.float(
+            "goodput_mbps",
+            "Goodput: `delivered_bytes` divided by `measured_s`; NaN if that is 0.",
+            |it| 8e-6 * it.delivered_bytes as f64 / it.measured.as_secs(),
+        );
+        to.integer("sent", "Data packets sent by servers, retransmissions included.", |it| it.sent);
+        to.integer("retransmitted", "Data packets retransmitted by servers.", |it| it.retransmitted);
         to.integer("timeouts", "Retransmission timeouts of servers.", |it| it.timeouts);
-        to.integer("dropped", "Data packets of servers that the network dropped.", |it| it.dropped);
-        to.float("rtt_mean_s", "Mean of the round trips that servers have measured; NaN if none.", |it| {
+        to.integer("dropped", "Data packets of servers dropped by the network.", |it| it.dropped);
+        to.float("rtt_mean_s", "Mean of the round-trip times measured by servers; NaN if none.", |it| {
             it.rtt_sum.as_secs() / it.rtt_samples as f64
         });
-        to.integer("rtt_samples", "How many these are.", |it| it.rtt_samples);
+        to.integer("rtt_samples", "Number of round-trip times measured by servers.", |it| it.rtt_samples);
         to.float(
             "fairness",
-            "Jain's index of the bytes that users got; NaN of fewer than two, and if nobody got any.",
+            "Jain's index of the bytes that users received; NaN for fewer than two users, and if no bytes arrived.",
             |it| it.fairness,
         );
     }
 }
 
-/// A page, a keystroke or a connection for which somebody waits.
+/// Row of a page, a keystroke or a connection that a user waits for.
 #[derive(Clone, Copy, Debug)]
 pub struct TransferRow<'a> {
     /// Traffic group of the user.
     pub group: &'a str,
-    /// What it is.
+    /// Kind of the transfer.
     pub unit: Unit,
-    /// The user.
+    /// Number of the user.
     pub client: u32,
-    /// Its number, as in the table of its kind.
+    /// Number of the transfer, as in the table of its kind.
     pub number: u64,
-    /// When it was begun.
+    /// Time at which the transfer started.
     pub start: Time,
-    /// When it was over; [`Time::NEVER`]: it is not.
+    /// Time at which the transfer was over; [`Time::NEVER`] before.
     pub end: Time,
-    /// From its start to its end, or to that of the run.
+    /// Time from the start to the end of the transfer, or to the end of the run.
     pub waited: Span,
 }
 
@@ -148,11 +154,11 @@ impl Row for TransferRow<'_> {
             "Number of the page, the keystroke or the connection, as in the table of its kind.",
             |it| it.number,
         );
-        to.float("start_s", "When it was begun.", |it| it.start.as_secs());
-        to.float("time_s", "From then until it was over; NaN if it is not.", |it| {
+        to.float("start_s", "Time at which the transfer started.", |it| it.start.as_secs());
+        to.float("time_s", "Duration of the transfer; NaN if it is not over.", |it| {
             seconds_from(it.start, it.end)
         });
-        to.float("waited_s", "The same, or how long it had lasted at the end of the run.", |it| {
+        to.float("waited_s", "Duration of the transfer, or its age at the end of the run.", |it| {
             it.waited.as_secs()
         });
     }

@@ -1,5 +1,5 @@
-//! Every table of results, declared once: what its rows are made of, and each column with its name, which ends in its
-//! unit, with a sentence, and with its value. The simulator and the emulator fill the same tables.
+//! Declarations of the tables of results: the source of the rows and, for each column, its name, which ends in its unit, its description
+//! and its value. The simulator and the emulator fill the same tables.
 
 mod connections;
 mod groups;
@@ -20,7 +20,7 @@ pub use users::{EchoRow, ObjectRow, PageRow};
 use crate::results::column::{Heading, Headings};
 
 impl TableName {
-    /// Its columns, in order.
+    /// Returns the headings of the columns, in order.
     pub fn headings(self) -> Vec<Heading> {
         match self {
             Self::Runs => headings::<RunRow>(),

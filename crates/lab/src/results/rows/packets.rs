@@ -1,4 +1,4 @@
-//! A row per packet of TCP, and per source of packets that are not.
+//! Rows of events of TCP connections, and of sources of background traffic.
 
 use super::row::{Row, TableName};
 use crate::results::column::Columns;
@@ -6,14 +6,14 @@ use catnip_base::Time;
 use catnip_sim::record::SenderView;
 use catnip_sim::{DatagramCounters, Event, SERVER};
 
-/// A source of background traffic.
+/// Row of a source of background traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramRow<'a> {
-    /// Its traffic group.
+    /// Traffic group of the source.
     pub group: &'a str,
-    /// Its number.
+    /// Number of the source.
     pub source: u32,
-    /// What became of its packets.
+    /// Counts of the packets of the source.
     pub counters: DatagramCounters,
 }
 
@@ -22,23 +22,23 @@ impl Row for DatagramRow<'_> {
     fn columns(to: &mut impl Columns<Self>) {
         to.text("group", "Traffic group of the source.", |source| source.group.into());
         to.integer("source", "Number of the source, counted with the users.", |source| source.source.into());
-        to.integer("sent", "Packets it sent.", |source| source.counters.sent);
-        to.integer("sent_bytes", "Their size.", |source| source.counters.sent_bytes);
-        to.integer("duplicated", "Copies of them that the network made.", |source| {
+        to.integer("sent", "Packets sent by the source.", |source| source.counters.sent);
+        to.integer("sent_bytes", "Size of the packets sent.", |source| source.counters.sent_bytes);
+        to.integer("duplicated", "Copies of packets of the source made by the network.", |source| {
             source.counters.duplicated
         });
         to.integer("received", "Packets that arrived, copies included.", |source| source.counters.received);
-        to.integer("dropped", "Packets that the network dropped.", |source| source.counters.dropped);
-        to.float("delay_mean_s", "Mean time from source to sink; NaN if nothing arrived.", |source| {
+        to.integer("dropped", "Packets dropped by the network.", |source| source.counters.dropped);
+        to.float("delay_mean_s", "Mean delay from source to sink; NaN if no packet arrived.", |source| {
             source.counters.delay_s.mean()
         });
-        to.float("delay_variance_s2", "Variance of that time; NaN with fewer than two packets.", |source| {
+        to.float("delay_variance_s2", "Variance of the delay; NaN for fewer than two packets.", |source| {
             source.counters.delay_s.variance()
         });
     }
 }
 
-/// Something that happened to a connection's sender or to a packet of it.
+/// Row of an event of a sender or a packet of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRow {
     at: Time,
@@ -49,7 +49,7 @@ pub struct EventRow {
 }
 
 impl EventRow {
-    /// The row of an event, if it has one.
+    /// Returns the row of an event, if it has one.
     pub fn of(at: Time, event: &Event) -> Option<Self> {
         let of_sender = |kind, view: &SenderView| {
             Some(Self { at, kind, connection: view.connection, seq: view.seq, sender: Some(*view) })
@@ -72,23 +72,27 @@ impl Row for EventRow {
     fn columns(to: &mut impl Columns<Self>) {
         let bytes = |value: Option<u64>| value.map_or(f64::NAN, |bytes| bytes as f64);
         let sender = |event: &Self| event.sender;
-        to.float("time_s", "When it happened.", |event| event.at.as_secs());
-        to.text("kind", "`send`, `ack`, `drop`, or `rto`: the timer expired.", |event| event.kind.into());
+        to.float("time_s", "Time of the event.", |event| event.at.as_secs());
+        to.text(
+            "kind",
+            "Kind of the event: `send`, `ack`, `drop`, or `rto`, an expiry of the retransmission timer.",
+            |event| event.kind.into(),
+        );
         to.integer("connection", "Number of the connection, in order of opening.", |event| event.connection);
-        to.text("end", "Whose sender: `client` or `server`; empty for drops.", |event| {
+        to.text("end", "End of the sender, `client` or `server`; empty for drops.", |event| {
             event.sender.map_or("", |sender| if sender.end == SERVER { "server" } else { "client" }).into()
         });
         to.integer(
             "seq_bytes",
-            "First byte of the packet's data, or the byte that an ACK asks for.",
+            "First byte of the packet's data, acknowledgement number of an ACK, or SND.UNA at a timeout.",
             |event| event.seq,
         );
-        to.float("cwnd_bytes", "The sender's congestion window; NaN for drops.", |event| {
+        to.float("cwnd_bytes", "Congestion window of the sender; NaN for drops.", |event| {
             bytes(sender(event).map(|sender| sender.cwnd))
         });
         to.float(
             "ssthresh_bytes",
-            "Its slow-start threshold; NaN for drops and before there is one.",
+            "Slow-start threshold of the sender; NaN for drops and before one is set.",
             |event| bytes(sender(event).and_then(|sender| sender.ssthresh)),
         );
         let validity = |event: &Self| event.sender.and_then(|sender| sender.validity);
@@ -99,18 +103,20 @@ impl Row for EventRow {
         );
         to.text(
             "phase",
-            "`validated` or `non-validated` by newCWV; empty for connections without it.",
+            "Phase of newCWV, `validated` or `non-validated`; empty for connections without it.",
             move |event| match validity(event).map(|validity| validity.is_validated) {
                 None => "".into(),
                 Some(true) => "validated".into(),
                 Some(false) => "non-validated".into(),
             },
         );
-        to.integer("dupacks", "Duplicate ACKs in a row that it has seen.", |event| {
+        to.integer("dupacks", "Duplicate ACKs in a row received by the sender.", |event| {
             sender(event).map_or(0, |sender| sender.dupacks.into())
         });
-        to.integer("wire_bytes", "Size of the packet or ACK with its headers; 0 for drops.", |event| {
-            sender(event).map_or(0, |sender| sender.wire_bytes.into())
-        });
+        to.integer(
+            "wire_bytes",
+            "Size of the packet or ACK with its headers; 0 for drops and timeouts.",
+            |event| sender(event).map_or(0, |sender| sender.wire_bytes.into()),
+        );
     }
 }

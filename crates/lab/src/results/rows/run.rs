@@ -1,67 +1,75 @@
-//! A row per run.
+//! Rows of runs.
 
 use super::row::{Row, TableName};
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
 use catnip_sim::Tally;
 
-/// A run as a whole.
+/// Row of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunRow {
-    /// When it ended.
+    /// Time at which the run ended.
     pub end: Time,
-    /// Before then nothing was counted in sums.
+    /// Length of the warm-up, which sums leave out.
     pub warm_up: Span,
-    /// What became of its transfers.
+    /// Totals of the transfers.
     pub tally: Tally,
-    /// Packets that hosts have sent and whose end they have not heard of.
+    /// Number of packets that hosts have sent and that were neither delivered nor dropped.
     pub open: u64,
-    /// Packets times links.
+    /// Packet-hops: packets times the links that they crossed.
     pub hops: u64,
-    /// What it was like to do it in real time.
+    /// Measurements of the emulator; `None` if the run was simulated.
     pub real: Option<RealTime>,
 }
 
-/// What it was like to do a run in real time.
+/// Measurements of the emulator during a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RealTime {
-    /// The clock at the end.
+    /// Duration of the run by the clock of the emulator.
     pub duration: Span,
     /// CPU time of the emulator.
     pub cpu: Span,
-    /// It ran under SCHED_FIFO.
+    /// True if the emulator ran under SCHED_FIFO.
     pub scheduled: bool,
 }
 
 impl Row for RunRow {
     const TABLE: TableName = TableName::Runs;
     fn columns(to: &mut impl Columns<Self>) {
-        to.float("end_s", "When the run ended, on its own clock, which starts at 0.", |run| {
+        to.float("end_s", "Time at which the run ended, on its own clock, which starts at 0.", |run| {
             run.end.as_secs()
         });
         to.float(
             "warm_up_s",
-            "What the tables groups, transfers and ports leave out at its beginning.",
+            "Warm-up at the start of the run, which the tables groups, transfers and ports leave out.",
             |run| run.warm_up.as_secs(),
         );
-        to.integer("packets_sent", "Data packets that TCP senders sent, retransmissions included.", |run| {
-            run.tally.data_sent
+        to.integer(
+            "packets_sent",
+            "Data packets sent by servers over TCP, retransmissions included.",
+            |run| run.tally.data_sent,
+        );
+        to.integer("packets_dropped", "Data packets of servers dropped by the network.", |run| {
+            run.tally.data_dropped
         });
-        to.integer("packets_dropped", "Of these, dropped by the network.", |run| run.tally.data_dropped);
-        to.integer("packets_open", "Packets still in the network at the end, as the hosts count.", |run| {
-            run.open
-        });
+        to.integer(
+            "packets_open",
+            "Packets still in the network at the end, as counted by the hosts.",
+            |run| run.open,
+        );
         to.integer("connections", "TCP connections opened.", |run| run.tally.opened);
-        to.integer("hops", "Packets times the links they crossed.", |run| run.hops);
-        to.integer("transfers_completed", "Documents that have arrived whole.", |run| run.tally.completed);
+        to.integer("hops", "Packets times the links that they crossed.", |run| run.hops);
+        to.integer("transfers_completed", "Documents that have arrived completely.", |run| {
+            run.tally.completed
+        });
         let seconds = |run: &Self, of: fn(&RealTime) -> Span| {
             run.real.as_ref().map_or(f64::NAN, |real| of(real).as_secs())
         };
-        to.float("duration_s", "Emulator: how long the run took; NaN if simulated.", |run| {
+        to.float("duration_s", "Duration of the run in the emulator; NaN if simulated.", |run| {
             seconds(run, |real| real.duration)
         });
-        to.float("cpu_s", "Emulator: its CPU time; NaN if simulated.", |run| seconds(run, |real| real.cpu));
-        to.integer("real_time", "1 if an emulator ran under SCHED_FIFO.", |run| {
+        to.float("cpu_s", "CPU time of the emulator; NaN if simulated.", |run| seconds(run, |real| real.cpu));
+        to.integer("real_time", "1 if the emulator ran under SCHED_FIFO, otherwise 0.", |run| {
             run.real.is_some_and(|real| real.scheduled).into()
         });
     }

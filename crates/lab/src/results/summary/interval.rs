@@ -1,50 +1,51 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Of the intervals.
+/// Confidence level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// A mean and its confidence interval of 95 %; the bounds are NaN where one value alone cannot give them.
+/// Mean and its 95 % confidence interval; the bounds are NaN if there is only one value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The mean, or another estimate.
+    /// Mean, or another estimate.
     pub mean: f64,
-    /// The lower bound.
+    /// Lower bound.
     pub low: f64,
-    /// The upper bound.
+    /// Upper bound.
     pub high: f64,
-    /// How many independent values it has.
+    /// Number of independent values.
     pub n: usize,
 }
 
-/// A quantile of Student's t distribution.
+/// Returns a quantile of Student's t distribution.
 pub fn t_quantile(degrees: f64, share: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees).map_or(f64::NAN, |distribution| distribution.inverse_cdf(share))
 }
 
-/// The mean of left - right, seed by seed, where both are known; what both sides share cancels out. `None` if they cannot be paired.
+/// Returns the mean of left - right, paired by seed, over the seeds for which both values are known. Variation common to both sides
+/// cancels out. `None` if the values cannot be paired.
 pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Interval> {
     (left.len() == right.len()).then(|| mean_of_known(left.iter().zip(right).map(|(a, b)| a - b)))?
 }
 
-/// The mean of the values that are numbers; `None` if none is.
+/// Returns the mean of the values that are not NaN; `None` if there are none.
 pub(super) fn mean_of_known(values: impl IntoIterator<Item = f64>) -> Option<Interval> {
     let known: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
     (!known.is_empty()).then(|| mean(known))
 }
 
-/// The mean of independent values, one per seed, with its t-interval.
+/// Returns the mean of independent values, one per seed, with its t-interval.
 pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Interval {
     let values: Vec<f64> = values.into_iter().collect();
     around(values.iter().sum::<f64>() / values.len() as f64, &values)
 }
 
-/// An estimate that varies as the mean of these values does.
+/// Returns an estimate with the interval of the mean of `values`, centered at the estimate.
 pub(super) fn around(estimate: f64, values: &[f64]) -> Interval {
     let half = half_width(values);
     Interval { mean: estimate, low: estimate - half, high: estimate + half, n: values.len() }
 }
 
-/// Half of the t-interval of the mean of some values; NaN of one.
+/// Returns half the width of the t-interval of the mean of these values; NaN for fewer than two values.
 pub(super) fn half_width(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 2 {

@@ -1,4 +1,4 @@
-//! What is asked first of any run: how its transfers fared, by traffic group, and what its links did.
+//! Summary of runs: results of the transfers by traffic group, and of the links.
 
 mod interval;
 mod survival;
@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The tables that a summary is made of, and which columns of them.
+/// Tables and columns from which a summary is computed.
 pub const TABLES: [(TableName, &[&str]); 4] = [
     (TableName::Runs, &["variant", "seed", "hops"]),
     (
@@ -57,47 +57,47 @@ pub const TABLES: [(TableName, &[&str]); 4] = [
     ),
 ];
 
-/// Quantiles that are given where so many transfers are known that some take longer.
+/// Quantiles of the times of transfers, with their names. A quantile requires so many transfers that at least one is expected to exceed it.
 pub const QUANTILES: [(&str, f64); 3] = [("median_s", 0.5), ("p95_s", 0.95), ("p99_s", 0.99)];
 
-/// Points of a curve.
+/// Maximum number of points of a curve.
 const POINTS: usize = 400;
 
-/// A name, and what it stands for; in order.
+/// Values with names, in order.
 type Named<T> = Vec<(Arc<str>, T)>;
-/// The same by measure.
+/// Values by measure, in order.
 type Measured<T> = Vec<(&'static str, T)>;
 
-/// One variant over its seeds.
+/// Summary of one variant over its seeds.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Traffic groups that have begun anything.
+    /// Traffic groups with at least one transfer or connection.
     pub groups: Named<OfGroup>,
     /// Means over the seeds by port, that is, by link and direction.
     pub links: Named<Measured<Interval>>,
-    /// Packets times the links that they have crossed.
+    /// Packet-hops: packets times the links that they have crossed.
     pub hops: u64,
 }
 
-/// The transfers of a traffic group over all seeds: pages, keystrokes, or connections.
+/// Transfers of a traffic group over all seeds: pages, keystrokes or connections.
 #[derive(Clone, Debug)]
 pub struct OfGroup {
-    /// What they are: `pages`, `keystrokes` or `transfers`.
+    /// Kind of the transfers: `pages`, `keystrokes`, `transfers` or `flows`.
     pub kind: Arc<str>,
-    /// How many have begun.
+    /// Number of transfers started.
     pub started: u64,
-    /// How many were over before the run was.
+    /// Number of transfers that finished before the end of the run.
     pub finished: u64,
-    /// Times of finished ones, quantiles where it is known how many take longer, and rates.
+    /// Mean time of finished transfers, quantiles where they can be estimated, and rates.
     pub means: Measured<Interval>,
-    /// The mean of what a transfer takes or `horizon_s`, whichever is less, by Kaplan and Meier: what is known of those that have not
-    /// finished counts, too. `None` where all have finished in all variants.
+    /// Restricted mean: mean of the time of a transfer or `horizon_s`, whichever is less, after Kaplan and Meier, so that the time of
+    /// unfinished transfers counts, too. `None` if all transfers have finished in all variants, or if there are none.
     pub restricted_s: Option<Interval>,
-    /// NaN without `restricted_s`.
+    /// Horizon of `restricted_s`, seconds; NaN if all transfers have finished in all variants.
     pub horizon_s: f64,
-    /// Times, ascending, and the share of transfers that take longer than each: enough for a drawing.
+    /// Survival curve for plots: times in ascending order, and the share of transfers that take longer than each.
     pub curve: (Vec<f64>, Vec<f64>),
-    /// Values that vary with the seeds and have the mean of a measure: one for each, or for a block of them; NaN where a seed has none.
+    /// Values whose mean estimates a measure and that vary with the seeds: one for each seed or block of seeds, NaN for a seed without any.
     pub values: Measured<Vec<f64>>,
 }
 
@@ -109,13 +109,13 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// All rows of a table.
+    /// Returns all rows of a table.
     pub fn all(table: Table) -> Self {
         let rows = 0..table.rows();
         Self { table: Cow::Owned(table), rows }
     }
 
-    /// Those of a variant, of a table in the order of variants.
+    /// Returns the rows of a variant from a table in the order of variants.
     pub fn of_variant(table: &'a Table, variant: usize) -> Self {
         let variants = integers(table, "variant");
         let first = variants.partition_point(|&of| of < variant as u64);
@@ -134,7 +134,7 @@ impl<'a> Rows<'a> {
         &integers(&self.table, name)[self.rows.clone()]
     }
 
-    /// Each name, in the order of its first row, with its rows.
+    /// Returns each name, in the order of its first row, with its rows.
     fn by_name(&self, column: &str) -> Named<Vec<usize>> {
         let Column::Text(texts) = self.table.column(column) else { unreachable!("{column} holds names") };
         let mut made: Named<Vec<usize>> = Vec::new();
@@ -163,15 +163,15 @@ fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
     }
 }
 
-/// Each variant's groups and links, of tables in the order of variants; the seeds ascend.
+/// Summarizes each variant. The tables must be in the order of variants, and the seeds must ascend.
 pub fn of_tables(tables: &BTreeMap<TableName, Table>, variants: usize, seeds: &[u64]) -> Vec<Summary> {
     let read = |name, variant| Ok::<_, Infallible>(Rows::of_variant(&tables[&name], variant));
     let Ok(made) = summarize(read, variants, seeds);
     made
 }
 
-/// Each variant's groups and links; the seeds ascend. `read` gives the rows of a table that a variant has, by its number; no more rows
-/// are in memory than it gives at a time.
+/// Summarizes each variant. The seeds must ascend. `read` returns the rows of a table that belong to the variant with this number. Rows
+/// of only one variant are in memory at a time.
 pub fn summarize<'a, E>(
     mut read: impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
     variants: usize,
@@ -191,7 +191,8 @@ pub fn summarize<'a, E>(
         .collect()
 }
 
-/// Of groups that are cut short in a variant: how long all variants are looked at, which is as long as something is known of each.
+/// Returns the horizon of each group that has unfinished transfers in a variant: the time up to which the survival curves of all variants
+/// are known, or the longest time of any transfer if they are known entirely.
 fn horizons_s<'a, E>(
     read: &mut impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
     variants: usize,
@@ -289,19 +290,19 @@ fn times(transfers: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Times {
     Times::new(rows.iter().map(of), seeds.len())
 }
 
-/// The place of a seed.
+/// Returns the index of a seed.
 fn run(seeds: &[u64], seed: u64) -> usize {
     seeds.partition_point(|&one| one < seed)
 }
 
-/// What connections got of the network, whether they are over or not; of each seed.
+/// Returns the measures of all connections of a group, finished or not, by seed.
 fn rates(groups: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Measured<Vec<f64>> {
     let by_seed = |of: &dyn Fn(usize) -> f64| {
         let mut made = vec![f64::NAN; seeds.len()];
         rows.iter().for_each(|&row| made[run(seeds, groups.integers("seed")[row])] = of(row));
         made
     };
-    // A share of nothing is NaN.
+    // NaN if both counts are 0.
     let share = |part: &str, of: &str, row: usize| {
         groups.integers(part)[row] as f64 / groups.integers(of)[row] as f64
     };
@@ -321,7 +322,8 @@ fn seed_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
     means_by(over.iter().map(|&row| (run(seeds, seed[row]), time_s[row])), seeds.len())
 }
 
-/// Of known pages each counts the same, as in the papers' averages; of drawn ones each fetch.
+/// Returns the mean page time by seed. If all seeds with results have completed the same pages, each page has the same weight, as in the
+/// averages of the papers; otherwise each fetch has.
 fn page_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
     let (time_s, seed) = (transfers.floats("time_s"), transfers.integers("seed"));
     let number = transfers.integers("number");
@@ -329,7 +331,7 @@ fn page_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
     let cell =
         |row: usize| run(seeds, seed[row]) * pages.len() + pages.partition_point(|&page| page < number[row]);
     let each = means_by(over.iter().map(|&row| (cell(row), time_s[row])), seeds.len() * pages.len());
-    // Runs that have fetched nothing say nothing.
+    // A run that has completed no page at all has no mean.
     let is_whole = |pages: &[f64]| {
         let missing = pages.iter().filter(|mean| mean.is_nan()).count();
         missing == 0 || missing == pages.len()
@@ -343,7 +345,7 @@ fn page_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
     seed_means(transfers, over, seeds)
 }
 
-/// The mean in each cell, NaN where there is nothing.
+/// Returns the mean of the values in each cell, NaN for a cell without values.
 fn means_by(values: impl Iterator<Item = (usize, f64)>, cells: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0u64); cells];
     for (cell, value) in values {
@@ -364,7 +366,7 @@ fn of_links(ports: &Rows<'_>, seeds: &[u64]) -> Named<Measured<Interval>> {
         let packets = |what: &[&str]| {
             by_seed(&|row| what.iter().map(|&what| ports.integers(what)[row]).sum::<u64>() as f64)
         };
-        // A percentage of nothing is 0.
+        // A percentage of zero packets is 0.
         let percent = |part: &[&str], of: &[&str]| {
             let share = |(part, of): (f64, f64)| if of > 0.0 { 100.0 * (part / of) } else { 0.0 };
             mean(packets(part).into_iter().zip(packets(of)).map(share))

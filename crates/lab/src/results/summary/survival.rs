@@ -1,32 +1,32 @@
-//! How long things take when some have not ended yet: quantiles and means of times that are cut short.
+//! Quantiles and means of durations, some of which are censored by the end of the run.
 //!
-//! The curve is that of Kaplan and Meier (JASA 53, 1958). How much it varies is learned by leaving out blocks of seeds in turn (Tukey's
-//! jackknife): seeds are independent of each other, transfers of one run are not.
+//! The survival curve is that of Kaplan and Meier (JASA 53, 1958). The variability of an estimate is determined by leaving out blocks of
+//! seeds in turn (Tukey's jackknife): seeds are independent of each other, transfers of one run are not.
 
 use super::interval::{Interval, around, half_width};
 use std::collections::BTreeSet;
 
-/// Seeds are left out in no more parts than these.
+/// Maximum number of blocks of seeds.
 const BLOCKS: usize = 50;
-/// Rounding must not move a whole step of the curve.
+/// Tolerance for rounding, which must not move a result by a whole step of the curve.
 const ROUNDING: f64 = 1e-12;
 
-/// A number, its interval, and a value for each block of seeds whose mean it is, for differences.
+/// Estimate with its interval, and a value for each block of seeds, for differences between variants.
 #[derive(Clone, Debug)]
 pub struct Estimate {
-    /// The number.
+    /// Estimate and its confidence interval.
     pub interval: Interval,
-    /// A value for each block.
+    /// Value of each block of seeds; their mean estimates the same quantity.
     pub values: Vec<f64>,
 }
 
-/// How long things have taken or, if they are not over, have lasted.
+/// Durations of transfers, and the ages of those that are not over (censored durations).
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// Ascending; of equal ones first what is over.
+    /// Durations in ascending order; of equal durations, complete ones come first.
     waits: Vec<Wait>,
     blocks: usize,
-    /// The share that takes longer than each.
+    /// Estimated share of transfers that take longer than each duration.
     lasting: Vec<f64>,
 }
 
@@ -38,8 +38,8 @@ struct Wait {
 }
 
 impl Times {
-    /// How long each has waited, in seconds, whether that was all, and the number of its run, of so many. The same runs are in the same
-    /// blocks whatever the times.
+    /// Creates the set from the duration of each transfer in seconds, true if the transfer is over, and the index of its run, of `runs`
+    /// in total. The block of a run does not depend on the durations.
     pub fn new(waits: impl IntoIterator<Item = (f64, bool, usize)>, runs: usize) -> Self {
         let blocks = runs.min(BLOCKS);
         let mut waits: Vec<Wait> = waits
@@ -51,32 +51,32 @@ impl Times {
         Self { waits, blocks, lasting }
     }
 
-    /// How many there are.
+    /// Returns the number of durations.
     #[expect(clippy::len_without_is_empty, reason = "a collection of nothing is no special case")]
     pub fn len(&self) -> usize {
         self.waits.len()
     }
 
-    /// The longest wait; 0 without any.
+    /// Returns the longest duration; 0 if there are none.
     pub fn longest_s(&self) -> f64 {
         self.waits.last().map_or(0.0, |last| last.waited_s)
     }
 
-    /// Until when it is known how many take longer: if the longest is over, that is none, and this is infinite.
+    /// Returns the time up to which the survival curve is known: the longest duration if it is censored, otherwise infinity.
     pub fn known_until_s(&self) -> f64 {
-        // Of equal ones those that are not over are last.
+        // Of equal durations, censored ones come last.
         self.waits.last().filter(|last| !last.is_over).map_or(f64::INFINITY, |last| last.waited_s)
     }
 
-    /// The mean of the time or the horizon, whichever is less.
+    /// Returns the mean of the duration or the horizon, whichever is less.
     pub fn restricted_mean(&self, horizon_s: f64) -> Estimate {
         self.varied(|times| times.mean(horizon_s))
     }
 
-    /// The least time within which such a share is over; `None` if too few are.
+    /// Returns the least time within which such a share of the transfers is over; `None` if too few are.
     ///
-    /// The interval is Woodruff's (JASA 47, 1952): the shares that an interval around `share` of those that are over by then reaches
-    /// to, read off the same curve.
+    /// The interval is Woodruff's (JASA 47, 1952): the ends of the confidence interval of the share that is over by that time, centered at
+    /// `share`, are converted to times by the same curve.
     pub fn quantile(&self, share: f64) -> Option<Estimate> {
         let at_s = self.reached(share)?;
         if self.blocks == 1 {
@@ -86,7 +86,7 @@ impl Times {
         let shares = self.varied(|times| 1.0 - times.lasting_at(at_s)).values;
         let reach = half_width(&shares);
         let (low, high) = (self.reached(share - reach), self.reached(share + reach));
-        // So long it takes for the share to rise by the reach: that is how shares become times.
+        // Inverse slope of the curve, which converts differences of shares to differences of times.
         let low_s = low.unwrap_or(f64::INFINITY);
         let rise_s = high.map_or(at_s - low_s, |high_s| (high_s - low_s) / 2.0);
         let slope_s = if reach > 0.0 { rise_s / reach } else { 0.0 };
@@ -97,9 +97,9 @@ impl Times {
         Some(Estimate { interval, values })
     }
 
-    /// Times at which something is over, and the share that takes longer: so many points at most.
+    /// Returns times at which transfers end, and the share that takes longer than each, with at most `most` points.
     ///
-    /// They are closer to each other where few are left, which is what quantiles are read from.
+    /// The points are denser where few transfers are left, since upper quantiles are read there.
     pub fn curve(&self, most: usize) -> (Vec<f64>, Vec<f64>) {
         let over = self.waits.iter().zip(&self.lasting).filter(|(wait, _)| wait.is_over);
         let points: Vec<(f64, f64)> = over.map(|(wait, &lasting)| (wait.waited_s, lasting)).collect();
@@ -107,14 +107,14 @@ impl Times {
         if count <= most {
             return points.into_iter().unzip();
         }
-        // From the last point on, by equal factors.
+        // The distance from the last point grows by equal factors.
         let factor = (count as f64).ln() / (most - 1) as f64;
         let rank = |step: usize| count - (factor * step as f64).exp().round_ties_even() as usize;
         let chosen: BTreeSet<usize> = (0..most).map(rank).collect();
         chosen.into_iter().map(|rank| points[rank]).unzip()
     }
 
-    /// An estimate from all, and from all but each block.
+    /// Computes an estimate from all durations, and its jackknife values from all durations except those of each block.
     fn varied(&self, estimate: impl Fn(&Self) -> f64) -> Estimate {
         let whole = estimate(self);
         if self.blocks == 1 {
@@ -138,7 +138,7 @@ impl Times {
         if by_then == 0 { 1.0 } else { self.lasting[by_then - 1] }
     }
 
-    /// When such a share is over, if that is known.
+    /// Returns the time by which such a share is over, if it is known.
     fn reached(&self, share: f64) -> Option<f64> {
         let place = if share <= 0.0 {
             0
@@ -148,7 +148,7 @@ impl Times {
         self.waits.get(place).map(|wait| wait.waited_s)
     }
 
-    /// The area beneath the curve, up to the horizon.
+    /// Returns the area under the curve up to the horizon.
     fn mean(&self, horizon_s: f64) -> f64 {
         let steps = self.waits.iter().zip(&self.lasting).map(|(wait, &lasting)| (wait.waited_s, lasting));
         let (mut area, mut from_s, mut share) = (0.0, 0.0, 1.0);
@@ -161,7 +161,7 @@ impl Times {
     }
 }
 
-/// The estimated share that takes longer than each.
+/// Returns the estimated share that takes longer than each duration (Kaplan and Meier).
 fn lasting<'a>(waits: impl ExactSizeIterator<Item = &'a Wait>) -> Vec<f64> {
     let count = waits.len();
     let mut share = 1.0;

@@ -1,4 +1,4 @@
-//! Token buckets: shapers, policers and markers, and how they fit together.
+//! Token buckets: shapers, policers and markers, and their combination.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -51,20 +51,21 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
     ]
 }
 
-/// A contract of 250 and 500 kbit/s.
+/// Contract of 250 kbit/s HIGH and 500 kbit/s MED.
 const CONTRACT: &str = "high=250kbit/6000B,med=500kbit/6000B";
-/// The same in numbers: bit/s, bytes.
+/// Rates of the contract, bit/s.
 const PROFILES: [(Colour, u32); 2] = [(HIGH, 250_000), (MED, 500_000)];
+/// Depth of the buckets of the contract, bytes.
 const DEPTH: u32 = 6000;
 
-/// A byte in billionths of a bit.
+/// Size of a byte in billionths of a bit.
 const BYTE: i128 = 8_000_000_000;
 
-/// The bytes that have passed less rate x time and less the depth, at most, over all intervals from a packet to another one.
+/// Returns the maximum, over all intervals from a packet to another one, of the bytes that have passed less rate x time and less the depth.
 fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -> f64 {
     let (mut worst, mut before, mut until_here) = (i128::MIN, Time::ZERO, 0);
     for (at, len) in passed {
-        // The worst interval that ends here begins here, or where the worst one begins that ends with the packet before.
+        // The worst interval that ends here begins here, or extends the worst interval that ends with the previous packet.
         let came = i128::from((at - before).as_nanos()) * i128::from(bits_per_second);
         until_here = (until_here - came).max(0) + i128::from(len) * BYTE;
         (worst, before) = (worst.max(until_here), at);
@@ -72,7 +73,7 @@ fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -
     (worst - i128::from(DEPTH) * BYTE) as f64 / BYTE as f64
 }
 
-/// The worse one of HIGH and MED.
+/// Returns the greater excess of HIGH and MED.
 fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
     let of = |(colour, rate)| {
         let of_colour = passed.iter().filter(|(_, packet)| packet.dscp.colour() == colour);
@@ -83,7 +84,7 @@ fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
     PROFILES.map(of).into_iter().fold(0.0, f64::max)
 }
 
-/// Arrivals of all priorities, on average more than the contract, but not always.
+/// Returns arrivals of all priorities, on average above the contract, but not always.
 fn load(rng: &mut Rng, count: u32) -> Vec<(Time, Packet)> {
     arrivals(rng, count, Span::from_micros(4000), |rng| Packet {
         flow: rng.below(9) as u16,
@@ -107,7 +108,7 @@ fn stage_excess(seed: u64, text: &str) -> f64 {
     worst_excess(&passed)
 }
 
-/// What a policer does not let through as it is, of a user who shapes by the same contract.
+/// Returns the number of packets that a policer remarks or drops behind a shaper with the same contract.
 fn policed(seed: u64, user: u32) -> f64 {
     let mut rng = random(seed, 220 + user);
     let mut profile = || {
@@ -133,7 +134,7 @@ fn marked_rates(seed: u64) -> f64 {
     let (mut rng, mut marker) = (random(seed, 230), stage(&format!("tb-marker:{CONTRACT}")));
     let (mut now, mut bytes) = (Time::ZERO, [0u64; Colour::COUNT]);
     while now < Time::ZERO + Span::from_secs(SECONDS) {
-        // One after the other on a link of 1.5 Mbit/s.
+        // Packets back to back on a link of 1.5 Mbit/s.
         let mut packet = packet(0, any_size(&mut rng), any_colour(&mut rng));
         now += Span::from_nanos(u64::from(packet.len) * 8_000_000 / 1500);
         marker.pass(now, &mut packet).expect("it drops nothing");

@@ -1,4 +1,4 @@
-//! What drives components on their own.
+//! Drivers of single components.
 
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::queue::{AnyQueue, QueueKind, QueueSpec, Site};
@@ -8,22 +8,22 @@ use catnip_net::{Colour, DropReason, Dscp, Fate, Next, Packet, Port, Route};
 
 pub(crate) use Colour::{Green as HIGH, Red as LOW, Yellow as MED};
 
-/// Random numbers of a test.
+/// Returns the random numbers of a test.
 pub(crate) fn random(seed: u64, test: u32) -> Rng {
     Rng::new(seed, Stream::Workload(test))
 }
 
-/// One of them.
+/// Returns a random element.
 pub(crate) fn one_of<T: Copy>(all: &[T], rng: &mut Rng) -> T {
     all[rng.below(all.len() as u32) as usize]
 }
 
-/// A priority at random.
+/// Returns a random priority.
 pub(crate) fn any_colour(rng: &mut Rng) -> Colour {
     one_of(&Colour::DROPPED_FIRST, rng)
 }
 
-/// A size at random, bytes.
+/// Returns a random size, bytes.
 pub(crate) fn any_size(rng: &mut Rng) -> u32 {
     40 + rng.below(1461)
 }
@@ -32,7 +32,7 @@ pub(crate) fn packet(body: u32, len: u32, dscp: impl Into<Dscp>) -> Packet {
     Packet { dscp: dscp.into(), ..Packet::new(Time::ZERO, Route::default(), len, body) }
 }
 
-/// What was given up.
+/// Dropped packets, with the reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Drops(pub(crate) Vec<(Packet, DropReason)>);
 
@@ -54,20 +54,20 @@ fn wire(rate: &str) -> RateSpec {
     RateSpec::read(rate, |_| Err(String::new())).unwrap()
 }
 
-/// A queue and a wire without a delay behind it.
+/// Returns a port with this queue and a wire without propagation delay.
 pub(crate) fn port(queue_text: &str, rate: &str, seed: u64) -> Port<AnyQueue, AnyShaper> {
     Port::new(queue(queue_text, rate, seed), wire(rate).build(), Span::ZERO)
 }
 
-/// A wire on which a byte takes a microsecond.
+/// Rate of a wire on which a byte takes a microsecond.
 pub(crate) const MICROSECOND_PER_BYTE: &str = "8Mbit";
 
-/// What that wire takes for a packet.
+/// Returns the transmission time of a packet on this wire.
 pub(crate) fn takes(len: u32) -> Span {
     Span::from_micros(len.into())
 }
 
-/// Arrivals at random times. Their mean distance is now below and now above this one. Bodies are their numbers.
+/// Returns arrivals at random times, whose mean gap varies around `mean_gap`. The bodies are the numbers of the arrivals.
 pub(crate) fn arrivals(
     rng: &mut Rng,
     count: u32,
@@ -87,15 +87,15 @@ pub(crate) fn arrivals(
     (0..count).map(arrival).collect()
 }
 
-/// What a port has made of arrivals.
+/// Result of arrivals at a port.
 pub(crate) struct Crossed {
-    /// When the last bits of packets had left, in that order.
+    /// Packets in the order of departure, with the time at which the last bit had left.
     pub(crate) out: Vec<(Time, Packet)>,
-    /// By number of arrival: why it was dropped.
+    /// Reason of the drop, by number of the arrival.
     pub(crate) dropped: Vec<Option<DropReason>>,
 }
 
-/// Lets all of them pass a port.
+/// Passes all arrivals through a port.
 pub(crate) fn cross(port: &mut Port<AnyQueue, AnyShaper>, arrivals: &[(Time, Packet)]) -> Crossed {
     let (mut drops, mut out) = (Drops::default(), Vec::new());
     let ends = arrivals.iter().map(|&(at, packet)| (at, Some(packet))).chain([(Time::NEVER, None)]);
@@ -112,7 +112,7 @@ pub(crate) fn cross(port: &mut Port<AnyQueue, AnyShaper>, arrivals: &[(Time, Pac
     Crossed { out, dropped }
 }
 
-/// A number in standard deviations from what is expected. What has no deviation is exactly as expected, or infinitely far.
+/// Number of events, compared with its expectation in standard deviations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deviation {
     found: f64,
@@ -121,21 +121,21 @@ pub(crate) struct Deviation {
 }
 
 impl Deviation {
-    /// An event of this probability has happened, or not.
+    /// Adds an event of this probability that has happened, or not.
     pub(crate) fn add(&mut self, probability: f64, happened: bool) {
         self.found += f64::from(u8::from(happened));
         self.expected += probability;
         self.variance += probability * (1.0 - probability);
     }
 
-    /// How far it is off; the sum must have many summands, so that it is normally distributed.
+    /// Returns the deviation in standard deviations. The sum must have many summands, so that it is normally distributed.
     pub(crate) fn sigmas(&self) -> f64 {
         assert!(self.variance >= 25.0, "{self:?}");
         (self.found - self.expected).abs() / self.variance.sqrt()
     }
 }
 
-/// The worst of several.
+/// Returns the greatest of several deviations.
 pub(crate) fn worst<'a>(all: impl IntoIterator<Item = &'a Deviation>) -> f64 {
     all.into_iter().map(Deviation::sigmas).fold(0.0, f64::max)
 }

@@ -1,4 +1,4 @@
-//! Drop tail, RED, RED of three levels and weighted round robin.
+//! Drop tail, RED, three-level RED and weighted round robin.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -72,16 +72,16 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
     ]
 }
 
-/// What is in a buffer, by hand.
+/// Contents of a buffer, as computed by the test.
 #[derive(Default)]
 struct Inside {
-    /// When each packet will have left, and its size.
+    /// Departure time and size of each packet.
     packets: VecDeque<(Time, u32)>,
-    /// When all of them will.
+    /// Departure time of the last packet.
     free_at: Time,
 }
 
-/// A buffer, and whether there is room in it at a time for so many bytes.
+/// Buffer, and a function that returns true if it has space for so many bytes at a time.
 type Buffer = (&'static str, fn(&Inside, Time, u32) -> bool);
 
 const BUFFERS: [Buffer; 3] = [
@@ -117,19 +117,19 @@ fn drop_tail(seed: u64) -> f64 {
     f64::from(wrong)
 }
 
-/// What RED of three levels was measured to do.
+/// Measurements of three-level RED.
 struct Levels {
-    /// By colour, and by the place of the average between the thresholds: drops.
+    /// Drops by priority, and by position of the average between the thresholds.
     bins: [Vec<Deviation>; Colour::COUNT],
-    /// Arrivals with a certain fate that had another one.
+    /// Arrivals that had another fate than the certain one.
     certain: f64,
-    /// Arrivals after which averages were not as printed.
+    /// Arrivals after which the averages were not as printed.
     averages: f64,
-    /// Arrivals whose fates in the queue and by the law differed.
+    /// Arrivals whose fate in the queue differed from that by the law.
     otherwise: f64,
 }
 
-/// By the paper: thresholds in percent of the buffer.
+/// Returns the thresholds of the paper, which are percentages of the buffer, in packets.
 fn thresholds(colour: Colour, buffer: u32) -> (f64, f64) {
     let (min, max) = match colour {
         LOW => (10.0, 25.0),
@@ -139,7 +139,7 @@ fn thresholds(colour: Colour, buffer: u32) -> (f64, f64) {
     (min / 100.0 * f64::from(buffer), max / 100.0 * f64::from(buffer))
 }
 
-/// Random arrivals and departures; now these priorities prevail and now those, and now more arrives and now more leaves.
+/// Drives three-level RED with random arrivals and departures, whose mix of priorities and load vary.
 fn levels(seed: u64, buffer: u32, bins: usize, mix: impl Fn(&mut Rng) -> [f64; 3]) -> Levels {
     let mut rng = random(seed, 110 + buffer);
     let mut rio = queue(&format!("rio:{buffer}"), "10Mbit", seed);
@@ -171,7 +171,7 @@ fn levels(seed: u64, buffer: u32, bins: usize, mix: impl Fn(&mut Rng) -> [f64; 3
             [high, med, _] if drawn < high + med => MED,
             _ => LOW,
         };
-        // As printed: an arrival moves the averages of all counts that it is part of.
+        // As printed: an arrival updates the averages of all counts that include it.
         let [of_high, of_med, of_low] = [HIGH, MED, LOW].map(|colour| f64::from(waiting[colour as usize]));
         low = 0.5 * low + 0.5 * (of_high + of_med + of_low);
         if colour != LOW {
@@ -208,7 +208,7 @@ fn count(is_so: bool) -> f64 {
     f64::from(u8::from(is_so))
 }
 
-/// What stands in a queue of its own, and the rest.
+/// Returns the codepoint of a class with a queue of its own, or of the rest for class 0.
 fn class(class: u8) -> Dscp {
     if class == 0 { Dscp::DEFAULT } else { Dscp::assured(class, LOW) }
 }
@@ -219,7 +219,7 @@ fn wrr_share(seed: u64) -> f64 {
         let text = format!("wrr:af1={weight}(drop-tail:9),rest={}(drop-tail:9)", 100 - weight);
         let (mut wrr, mut bytes) = (queue(&text, "10Mbit", seed), [0u64; 2]);
         while bytes.iter().sum::<u64>() < 30_000_000 {
-            // Both always have something to send; what finds no place is dropped.
+            // Both queues are always backlogged; packets beyond the limits are dropped.
             for of in [0, 1] {
                 wrr.enqueue(Time::ZERO, packet(0, any_size(&mut rng), class(of)), &mut Drops::default());
             }
@@ -239,7 +239,7 @@ fn wrr_idle(seed: u64) -> f64 {
     });
     let text = "wrr:af1=20(drop-tail:30),af4=5(drop-tail:20),rest=80(rio:60)";
     let Crossed { out, dropped } = cross(&mut port(text, MICROSECOND_PER_BYTE, seed), &load);
-    // By number of arrival: it is there no more.
+    // True if the packet has left or was dropped, by number of the arrival.
     let mut gone: Vec<bool> = dropped.iter().map(Option::is_some).collect();
     let (mut first, mut free_at, mut idle, mut waited) = (0, Time::ZERO, 0, 0);
     for (at, packet) in out {

@@ -1,4 +1,4 @@
-//! The scheduler at the source, held against the rule as the paper prints it.
+//! Scheduler at the source, compared with the rule as printed in the paper.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -30,7 +30,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
     ]
 }
 
-/// Departures against the rule.
+/// Departures that violate the rule.
 #[derive(Debug, Default)]
 struct Faults {
     overtook: u32,
@@ -40,7 +40,7 @@ struct Faults {
     idle: u32,
 }
 
-/// A token bucket as printed: tokens = min(B, tokens + r x dt). Counted in billionths of a bit.
+/// Token bucket as printed: tokens = min(B, tokens + r x dt). Tokens are counted in billionths of a bit.
 struct Tokens {
     rate: u64,
     depth: u64,
@@ -61,18 +61,18 @@ impl Tokens {
         self.at = now;
     }
 
-    /// When there are enough, if nobody takes any before.
+    /// Returns the time at which there are enough tokens, if none are taken before.
     fn ready(&self, len: u32) -> Time {
         let missing = (u64::from(len) * BYTE).saturating_sub(self.there);
         self.at + Span::from_nanos(missing.div_ceil(self.rate))
     }
 }
 
-/// The first packet of a connection.
+/// First packet of a connection.
 #[derive(Clone, Copy)]
 struct Head {
     packet: Packet,
-    /// It is eligible from then on, if nobody blocks its priority.
+    /// Time from which the packet is eligible, unless its priority is blocked.
     ready: Time,
 }
 
@@ -85,12 +85,12 @@ impl Head {
         self.packet.dscp.colour()
     }
 
-    /// It is of a class above the other one's, and of the same priority.
+    /// Returns true if the packet has a higher class than the other packet, and the same priority.
     fn is_above(&self, other: &Self) -> bool {
         self.class() < other.class() && self.colour() == other.colour()
     }
 
-    /// It stands before the other one in the order of classes, and of priorities within them.
+    /// Returns true if the packet precedes the other packet in the order of classes, and of priorities within them.
     fn goes_before(&self, other: &Self) -> bool {
         let rank = |colour| Colour::DROPPED_FIRST.iter().position(|&it| it == colour);
         let same_class = self.class() == other.class();
@@ -98,7 +98,7 @@ impl Head {
     }
 }
 
-/// What waits before a link on which a byte takes a microsecond.
+/// Packets that wait for a link on which a byte takes a microsecond, and the token buckets.
 struct Link {
     waiting: Vec<Packet>,
     high: Tokens,
@@ -106,7 +106,7 @@ struct Link {
 }
 
 impl Link {
-    /// From when on a packet has its tokens, which it needs when its last bit leaves.
+    /// Returns the earliest start of the transmission of a packet, which needs its tokens when its last bit leaves.
     fn ready(&self, packet: &Packet) -> Time {
         let tokens = match packet.dscp.colour() {
             HIGH => &self.high,
@@ -116,7 +116,7 @@ impl Link {
         Time::ZERO + tokens.ready(packet.len).since(Time::ZERO + takes(packet.len))
     }
 
-    /// The first packets of connections, of what had come before this time.
+    /// Returns the first packet of each connection, among the packets that arrived before this time.
     fn heads(&self, now: Time) -> Vec<Head> {
         let mut heads: Vec<Head> = Vec::new();
         for packet in self.waiting.iter().filter(|packet| packet.arrived < now) {
@@ -127,7 +127,7 @@ impl Link {
         heads
     }
 
-    /// This packet started at this time, after the link had been free since another one.
+    /// Checks the departure of a packet whose transmission started at `start`, after the link had been free since `free_since`.
     fn sends(&mut self, packet: &Packet, start: Time, free_since: Time, faults: &mut Faults) {
         let heads = self.heads(start);
         let is_blocked = |head: &Head, now: Time| {
@@ -142,7 +142,7 @@ impl Link {
         faults.blocked += u32::from(is_blocked(&sent, start));
         faults.before_others +=
             u32::from(others().any(|head| head.goes_before(&sent) && eligible_at(head, start)));
-        // The first moment at which any of them could have gone. Whoever is blocked then waits for another one.
+        // Earliest time at which any packet could have been sent. A packet that is blocked at that time waits for another one.
         let earliest = |head: &Head| free_since.max(head.packet.arrived).max(head.ready);
         let firsts = heads.iter().map(|head| (earliest(head), head));
         let possible = firsts.filter(|(at, head)| eligible_at(head, *at)).map(|(at, _)| at);
@@ -160,12 +160,12 @@ fn faults(seed: u64) -> Faults {
     let mut rng = random(seed, 300);
     let mut faults = Faults::default();
     let (mut waited, mut contended) = (0, 0);
-    // With much LOW traffic the link is often busy, without it tokens are waited for more often.
+    // With much LOW traffic, the link is often busy; with little, packets wait for tokens more often.
     for low in [0.6, 0.1] {
         let load = arrivals(&mut rng, 60_000, Span::from_micros(1800), |rng| {
             let flow = rng.below(12) as u16;
             let colour = if rng.chance(low) { LOW } else { one_of(&[HIGH, MED, MED], rng) };
-            // A class for each connection, and priorities that change.
+            // Each connection has one class and varying priorities.
             let dscp = Dscp::assured(1 + (flow % 3) as u8, colour);
             Packet { flow, ..packet(0, any_size(rng), dscp) }
         });
@@ -184,7 +184,7 @@ fn faults(seed: u64) -> Faults {
         for (at, packet) in &crossed.out {
             let start = Time::ZERO + (*at - (Time::ZERO + takes(packet.len)));
             link.waiting.extend(std::iter::from_fn(|| comes.next_if(|packet| packet.arrived <= start)));
-            // The link has set when it arrived at the other end.
+            // The link has changed the arrival time of the packet to that at the other end.
             let packet = &load[packet.body as usize].1;
             waited += u32::from(free_since.max(packet.arrived) < start);
             contended += u32::from(free_since == start);
@@ -196,14 +196,14 @@ fn faults(seed: u64) -> Faults {
     faults
 }
 
-/// Connections of one class and priority that always have something to send.
+/// Returns the worst deviation of a share from its weight, percent, for backlogged connections of one class and priority.
 fn worst_share(seed: u64) -> f64 {
     let mut rng = random(seed, 310);
     let mut of = |class: u8, colour: Colour| {
         let mut link = queue("scheduler:200,high=4Mbit/3000B,med=4Mbit/3000B", "10Mbit", seed);
         let weights: [u32; 5] = std::array::from_fn(|_| 1 + rng.below(10));
         (0..).zip(weights).for_each(|(flow, weight)| link.set_weight(flow, weight));
-        // If tokens are waited for, whoever has the smaller packet may go first; so all have one size.
+        // While packets wait for tokens, a smaller packet may be sent first; so packets with tokens have one size.
         let size = |rng: &mut Rng| if colour == LOW { any_size(rng) } else { 1040 };
         let mut offer = |link: &mut dyn QueueDiscipline, now, flow| {
             let dscp = Dscp::assured(class, colour);

@@ -1,4 +1,4 @@
-//! Marks in simulated transfers, packet by packet as they enter and leave links.
+//! Marks in simulated transfers, observed as packets enter and leave links.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -59,7 +59,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
 
 const SERVICES: [Service; 3] = [Service::Highly, Service::Interactive, Service::Other];
 
-/// Segments of 1000 bytes with headers of 40, whatever they tell beside; no FIN, and no handshake.
+/// Returns a configuration with segments of 1000 bytes and headers of 40 bytes, SACK blocks included; no FIN, and no handshake.
 fn tcp() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1000,
@@ -74,7 +74,7 @@ fn tcp() -> TcpConfig {
     }
 }
 
-/// Less than any data packet has.
+/// Size of an ACK, bytes; less than that of any data packet.
 const ACK_BYTES: u32 = 40;
 
 fn link(kbit: u64, delay_ms: u64, queue: &str) -> WireSpec {
@@ -91,21 +91,21 @@ fn server(closes: bool) -> AnyApp {
     AnyApp::Server(Box::new(Server::new(Arc::new(config), 1, 0)))
 }
 
-/// What marks by application come to.
+/// Results of marking by application.
 #[derive(Debug, Default)]
 struct Shaped {
-    /// Marked otherwise than their application is, by the host that they are for.
+    /// Packets not marked as their application, which follows from their destination.
     otherwise: u32,
     policed: u32,
-    /// Packets of each application that have arrived.
+    /// Number of packets of each application that have arrived.
     seen: [u32; 3],
-    /// Who is served by what.
+    /// Clients, with the priority of their application.
     clients: Vec<(NodeId, Colour)>,
-    /// Those between source and edge: how they were marked at their source.
+    /// Marks at the source of the packets that are in the network, by body.
     inside: BTreeMap<u32, Dscp>,
 }
 
-/// Out of the source.
+/// Port out of the source.
 const SOURCE: PortId = PortId(0);
 
 impl Watch for Shaped {
@@ -130,7 +130,7 @@ impl Watch for Shaped {
     }
 }
 
-/// A source of Telnet, Web and FTP for a client each.
+/// Runs a source of Telnet, Web and FTP for a client each.
 fn by_application(seed: u64, med: &str) -> Shaped {
     let mut topology = Topology::default();
     let (source, edge) = (topology.host("source"), topology.router("edge"));
@@ -191,19 +191,19 @@ fn program(service: Service, parties: Parties, seed: u64, user: u32) -> AnyApp {
     }
 }
 
-/// How a connection is to be marked.
+/// Marking of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     class: u8,
     how: How,
-    /// By its application, not by default.
+    /// True if the application has set the marking, false for the default.
     chosen: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum How {
     All(Colour),
-    /// Up to these windows HIGH, and MED.
+    /// Greatest windows for HIGH and for MED.
     ByWindow(u32, u32),
 }
 
@@ -219,18 +219,18 @@ impl Setting {
     }
 }
 
-/// Of each connection, in the order in which they were opened.
+/// Marking of each connection, in order of opening.
 type Settings = Arc<Mutex<Vec<Setting>>>;
 
-/// Packets that are marked otherwise than their connection.
+/// Packets that are not marked as set for their connection.
 #[derive(Debug, Default)]
 struct Chosen {
     by_default: u32,
     by_choice: u32,
     settings: Settings,
-    /// What has just left a sender.
+    /// State of the sender that has just sent a segment.
     leaving: Option<SenderView>,
-    /// How many there should be of each mark.
+    /// Number of packets by expected mark.
     seen: BTreeMap<(bool, u8), u32>,
 }
 
@@ -243,7 +243,7 @@ impl Watch for Chosen {
     }
     fn packet(&mut self, _now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
         let Step::Entered(port) = step else { return };
-        // Not what the other end sends: it closes, and acknowledges.
+        // Packets of the other end, which only closes and acknowledges, do not count.
         let Some(view) = self.leaving.take().filter(|_| port == SOURCE) else { return };
         let setting = self.settings.lock().unwrap()[view.connection as usize];
         let right = setting.mark(view.cwnd.min(tcp().receive_window) / 1000);
@@ -253,13 +253,13 @@ impl Watch for Chosen {
     }
 }
 
-/// A source that opens connections, says things and changes its mind about them.
+/// Source that opens connections, sends data over them and changes their marking.
 #[derive(Debug)]
 struct Fickle {
     parties: Vec<(Parties, Setting)>,
     settings: Settings,
     rng: Rng,
-    /// Those that are open, with their numbers.
+    /// Open connections, with their numbers.
     open: Vec<(Conn, usize)>,
     steps: u32,
 }
@@ -291,7 +291,7 @@ impl Fickle {
         }
         let place = self.rng.below(self.open.len() as u32) as usize;
         let (conn, number) = self.open[place];
-        // Half of them have the defaults for all their lives.
+        // Half of the connections keep the defaults.
         if number.is_multiple_of(2) {
             self.choose(conn, number, host);
         }
@@ -343,24 +343,25 @@ fn chosen(seed: u64) -> Chosen {
     sim.run(Time::ZERO + Span::from_secs(600));
     assert_eq!((sim.tally().open, sim.tally().waiting, sim.tally().data_dropped), (0, 0, 0));
     let found = sim.into_watch();
-    // By default one class has each priority, two of them by the window; by choice there is everything.
+    // By default, the first class is all HIGH, and the other two have all priorities by the window; by choice, there are all 12 marks.
     let kinds = [false, true].map(|chosen| found.seen.keys().filter(|(it, _)| *it == chosen).count());
     assert_eq!(kinds, [7, 12], "{:?}", found.seen);
     found
 }
 
-/// ACKs against the data that they answer.
+/// ACKs compared with the data that they acknowledge.
 #[derive(Debug, Default)]
 struct Answered {
     otherwise: u32,
     low_repairs: u32,
-    /// By flow and by the port out of the end that hears: the data that came last.
+    /// Priority of the data that arrived last, by flow and by the port out of the receiving end.
     last: BTreeMap<(u16, u32), Colour>,
     nodes: Vec<NodeId>,
-    /// Connections that have had a timeout.
+    /// Connections with a timeout.
     timed_out: BTreeSet<u64>,
-    /// ACKs of data of each priority, and retransmissions in large windows.
+    /// Number of ACKs of data of each priority.
     answers: [u32; Colour::COUNT],
+    /// Number of retransmissions in large windows.
     repairs: u32,
 }
 
@@ -393,7 +394,7 @@ impl Watch for Answered {
     }
 }
 
-/// Says something to the other end as soon as that has answered, and opens another connection now and then.
+/// Client that sends a request after each response, and opens another connection now and then.
 #[derive(Debug)]
 struct Talker {
     parties: Parties,
@@ -425,7 +426,7 @@ impl Application for Talker {
 fn answered(seed: u64) -> Answered {
     let mut topology = Topology::default();
     let (source, client) = (topology.host("source"), topology.host("client"));
-    // Edges mark anew what comes out of the wire one way; an ACK answers what has come.
+    // The edge marks the packets again behind the wire in one direction; an ACK has the priority of the data as it arrived.
     let edge = "tb-marker:high=1Mbit/6000B,med=1Mbit/6000B".parse().unwrap();
     let there = WireSpec { conditioner: vec![edge], ..link(4000, 20, "drop-tail:40") };
     topology.link(source, client, there, link(4000, 20, "drop-tail:40"));
