@@ -108,7 +108,7 @@ proc arrived {flow bytes} {
     if {$::missing($flow) == 0} { eval $::at_end($flow) }
 }
 
-# All is acknowledged: what still arrives belongs to nobody, at either end. Were the sink to acknowledge a packet that
+# All is acknowledged: what still arrives belongs to no transfer, at either end. Were the sink to acknowledge a packet that
 # was sent twice, a sender with nothing to send would be done once more.
 Agent/TCP instproc done {} {
     global ns sink at_ack

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn ns_2_sends_whole_packets_and_the_first_one_without_a_header() {
-        // docs/deviations.md, "What ns-2 does and the standards do not", 1.
+        // docs/deviations.md, "ns-2 behaviour that deviates from the RFCs", 1.
         let config = profile::ns2_235();
         assert_eq!([0, 512, 1024].map(|seq| config.wire_bytes(seq, 512, 0)), [512, 552, 552]);
         assert_eq!((config.wire_bytes(512, 10, 0), config.wire_bytes(0, 10, 0)), (552, 512));
