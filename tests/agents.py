@@ -94,7 +94,7 @@ def waits_for(port: int, address: str) -> None:
             return
         except ConnectionRefusedError:
             time.sleep(0.05)
-    raise AssertionError(f"nobody listens at {address}, {port}")
+    raise AssertionError(f"no server listens at {address}, {port}")
 
 
 def verified(capture: Path, *options: str) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def test_a_run_that_a_signal_ends_leaves_what_there_is(
     said, err = running.communicate(timeout=60)
     assert running.returncode == 128 + number, err
     assert "0 of 1" in said
-    assert "the run was cut short: a signal ended it" in err
+    assert "the run was cut short: a signal was received" in err
     manifest, tables = results.read(out)
     assert manifest.scenario == "X"
     assert len(tables["connections"]["seed"]) == 1

@@ -170,7 +170,7 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
     assert told["connections"] == len({entry["_connectionId"] for entry in fetched})
     for private in ("version=7", "user=4711", "4711-abc"):
         assert private in recording.read_text()
-        assert private not in page.read_text(), "queries and cookies are nobody's business"
+        assert private not in page.read_text(), "queries and cookies stay private"
 
     objects = json.loads(page.read_text())["pages"][0]["objects"]
     by_path = {item["path"]: item for item in objects}

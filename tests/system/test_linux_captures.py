@@ -51,7 +51,7 @@ def test_a_capture_ends_though_packets_came_before_its_filter_and_fails_where_so
         return len(lines.read().splitlines())
 
     late = "{} packets captured, 9 packets received by filter, 0 packets dropped"
-    assert ends(*[late.format(7)] * 50) > 0, "two that nobody will read"
+    assert ends(*[late.format(7)] * 50) > 0, "some lines stay unread"
     reads = [late.format(at) for at in (1, 1, 1, 7, 9)]
     assert ends(*reads) == 0, "all that is read is waited for"
     with pytest.raises(InputError, match="too slow for 1 of 9"):

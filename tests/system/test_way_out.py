@@ -16,6 +16,8 @@ from catnip._core import InputError
 from catnip.base import programs
 
 NEEDS = ("ip", "unshare", "nsenter", "runuser", "nft", "dnsmasq", "slirp4netns", "pasta")
+USER = "nobody"
+"""Account without rights, which every Linux has."""
 
 
 def missing() -> str | None:
@@ -145,7 +147,7 @@ def test_a_firewall_that_would_drop_everything_is_named(machine: Machine) -> Non
     )
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
     assert done.stderr.startswith(
-        "error: --nat: no addresses are translated here: the firewall drops what is forwarded"
+        "error: --nat: cannot set up address translation: the firewall drops forwarded packets"
     )
 
 
@@ -159,17 +161,17 @@ def test_ordinary_users_go_out_through_a_program_that_carries_connections(
     allow = "rm -f tun && mknod tun c 10 200 && chmod 666 tun && mount --bind tun /dev/net/tun"
     for resolver in (KNOWN, OWN):
         done = machine(
-            f"{hide}; {allow}; runuser -u nobody -- link --nat --delay 5ms -- sh -c 'id -un; fetch'", resolver
+            f"{hide}; {allow}; runuser -u {USER} -- link --nat --delay 5ms -- sh -c 'id -un; fetch'", resolver
         )
-        assert done.stdout == "nobody\nYou are 192.0.2.1\n", done.stderr
+        assert done.stdout == f"{USER}\nYou are 192.0.2.1\n", done.stderr
 
 
 def test_without_any_of_these_the_refusal_says_what_to_install(machine: Machine) -> None:
     hide = "for one in slirp4netns pasta nft; do mount --bind /dev/null $(command -v $one); done"
-    done = machine(f"{hide}; link --nat -- true; echo $?; runuser -u nobody -- link --nat -- true; echo $?")
+    done = machine(f"{hide}; link --nat -- true; echo $?; runuser -u {USER} -- link --nat -- true; echo $?")
     assert done.stdout == "2\n2\n"
     assert (
-        done.stderr.count("error: --nat: root needs nft (nftables) for this, ordinary users slirp4netns") == 2
+        done.stderr.count("error: --nat: requires nft (nftables) for root, slirp4netns or pasta") == 2
     )
 
 
@@ -180,15 +182,15 @@ def test_root_without_nftables_goes_out_as_others_do(machine: Machine) -> None:
 
 def test_a_command_of_another_user_has_no_rights_of_root(machine: Machine) -> None:
     said = "id -un; id -Gn; echo $HOME $USER; grep CapEff /proc/self/status; ip link set lo down; echo $?"
-    done = machine(f"link --nat --user nobody -- sh -c '{said}; fetch'")
+    done = machine(f"link --nat --user {USER} -- sh -c '{said}; fetch'")
     name, groups, home, rights, refused, fetched = done.stdout.splitlines()
-    assert (name, groups, home) == ("nobody", "nogroup", "/nonexistent nobody")
+    assert (name, groups, home) == (USER, "nogroup", f"/nonexistent {USER}")
     assert int(rights.split()[1], 16) == 0
     assert (refused, fetched) == ("2", "You are 192.0.2.1")
-    done = machine("link --user nobody-of-this-name -- true; runuser -u nobody -- link --user root -- true")
+    done = machine(f"link --user missing-user -- true; runuser -u {USER} -- link --user root -- true")
     assert done.stderr.splitlines() == [
-        'error: --user: there is no user "nobody-of-this-name"',
-        "error: --user: only root can run a command as somebody else, leave it out",
+        'error: --user: there is no user "missing-user"',
+        "error: --user: only root can run a command as another user; omit the option",
     ]
 
 

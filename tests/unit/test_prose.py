@@ -1,4 +1,7 @@
-"""The rules of language that a machine can see (CONTRIBUTING.md): doc comments name the thing, and no packet knows anything."""
+"""Tests of the language rules of CONTRIBUTING.md.
+
+Doc comments begin with a noun phrase or a verb, and no sentence has an indefinite person as its subject.
+"""
 
 import re
 from collections.abc import Iterator
@@ -11,13 +14,30 @@ SOURCES = ["crates", "python", "tests", "tools", "benches", "examples/custom-pol
 MOST_SHARE = 0.02
 """Share of doc comments that may break the rule: a noun phrase can begin with such a word, too."""
 
-FRAGMENT = re.compile(
-    r"(What|Whatever|Who|Whom|Whose|Whoever|Which|Whichever|How|Of|That|Those|These|This|The same|The ones? that|The thing that"
-    r"|Where|Wherever|When|Whenever|Whether|Why|It|Its|They|Their|Nobody|Somebody|Everybody|Nothing|Something|Everything"
-    r"|All that|As|At|By|For|From|In|On|Until|To|With|Without|If|Is|Are|Was|Were|Has|Have|Does|Do|Did|Can|May|Must"
-    r"|Before|After|Behind|Beside|Not|Such|So|And|Or|But|Also|Then|There)\b"
-)
-NOBODY = re.compile(r"\b(nobody|whoever|whomever|somebody|everybody|anybody|whom)\b", re.IGNORECASE)
+FIRST_WORDS = [
+    "What Whatever Who Whom Whose Whoever Which Whichever How Where Wherever When Whenever Whether Why",
+    "That Those These This It Its They Their",
+    "Nobody Somebody Everybody Nothing Something Everything",
+    "Is Are Was Were Has Have Does Do Did Can May Must",
+    "Of As At By For From In On Until To With Without If Before After Behind Beside",
+    "Not Such So And Or But Also Then There",
+]
+FIRST_PHRASES = ["The same", "The one that", "The ones that", "The thing that", "All that"]
+FRAGMENT = re.compile(rf"({'|'.join([*' '.join(FIRST_WORDS).split(), *FIRST_PHRASES])})\b")
+"""Beginnings of doc comments that do not name the thing."""
+
+PERSONS = re.compile(r"\b(nobody|whoever|whomever|somebody|everybody|anybody|whom)\b", re.IGNORECASE)
+NAME = '"nobody"'
+NAMED = {
+    # The account of Linux.
+    "tests/system/test_way_out.py",
+    # A variant: a key of crates/lab/tests/fingerprints.txt and of rows in validation/diffserv.md.
+    "python/catnip/papers/diffserv/beyond.py",
+    "python/catnip/papers/diffserv/claims.toml",
+    "python/catnip/papers/diffserv/scenarios/diffserv-random.toml",
+}
+"""Files in which the quoted word is a name."""
+
 RUST_DOC = re.compile(r"\s*//[/!] ?(?!/)(.*)")
 PYTHON_DOC = re.compile(r'"""(.*?)"""', re.DOTALL)
 
@@ -58,10 +78,10 @@ def test_nobody_and_whoever_do_nothing(ending: str) -> None:
     roots = [ROOT / "docs", *(ROOT / root for root in SOURCES)]
     files = {path for root in roots for path in root.rglob(ending) if "target" not in path.parts}
     files |= {path for path in ROOT.glob(ending) if path.name != "CHANGELOG.md"}
-    found = [
-        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
-        for path in sorted(files - {Path(__file__)})
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if NOBODY.search(line)
-    ]
+    found = list[str]()
+    for path in sorted(files - {Path(__file__)}):
+        name = str(path.relative_to(ROOT))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if PERSONS.search(line.replace(NAME, "") if name in NAMED else line):
+                found.append(f"{name}:{number}: {line.strip()[:100]}")
     assert not found, "\n".join(found)

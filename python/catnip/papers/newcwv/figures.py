@@ -206,7 +206,7 @@ def fairness(runs: Runs) -> Figure:
         tracks.append(Track(f"beside {name}", bins[:-1] / MINUTE_S, mbps))
     caption = "What the file transfer gets in each minute beside the Web under three algorithms."
     strip = Strip("", "Mbit/s", tracks)
-    svg = strips("Nobody starves", [strip], "time, min", 3.4, looks=_with("beside "))
+    svg = strips("No flow starves", [strip], "time, min", 3.4, looks=_with("beside "))
     return Figure("newcwv-fairness", "Figure 11: throughput of the file transfer", caption, svg)
 
 

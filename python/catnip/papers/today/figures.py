@@ -99,7 +99,7 @@ def headline(runs: Runs) -> str:
         )
     bare, alone = (quantities.change_pct(runs, "ten", cell, GOOD, TAIL) for cell in (UNMARKED, ALONE))
     said.append(
-        f"If nobody marks handshakes, what the ten pages gain turns into {_pct(bare)}; without the file"
+        f"If handshakes are not marked, what the ten pages gain turns into {_pct(bare)}; without the file"
         f" transfer it is {_pct(alone)}."
     )
     return " ".join(said)
