@@ -13,7 +13,7 @@ pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
     if codec != PriorityCodec::FlagBit || off() {
         return Ok(());
     }
-    let what = "flag-bit needs a namespace without ECN, switch it off first (sysctl net.ipv4.tcp_ecn=0)";
+    let what = "flag-bit requires a namespace without ECN; switch ECN off first (sysctl net.ipv4.tcp_ecn=0)";
     Err(Failure::new("--codec", what))
 }
 

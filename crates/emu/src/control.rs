@@ -84,7 +84,7 @@ impl Control {
     /// Starts a thread that listens for requests, so that a slow client does not delay packets.
     pub(crate) fn listen(&mut self) -> Result<(), Failure> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
-        let cannot = failed("link set", "listen for it");
+        let cannot = failed("link set", "listen for requests");
         let (near, far) = UnixStream::pair().map_err(&cannot)?;
         let serve =
             move || listener.incoming().map_while(Result::ok).try_for_each(|asker| pass_on(&asker, &far));
@@ -163,17 +163,16 @@ impl Control {
 /// Requests a change from the link of this process; from the only link if `None`.
 pub fn ask(process: Option<u32>, said: &str) -> Result<(), Failure> {
     let process = process.map_or_else(only_one, Ok)?;
-    let gone =
-        |error: io::Error| Failure::new("--link", format!("no link of process {process} is here ({error})"));
+    let gone = |error: io::Error| {
+        Failure::new("--link", format!("no link of process {process} in this network namespace ({error})"))
+    };
     let address = SocketAddr::from_abstract_name(format!("{NAME}{process}")).map_err(gone)?;
     let link = UnixStream::connect_addr(&address).map_err(gone)?;
     let mut answer = String::new();
     writeln!(&link, "{said}").and_then(|()| BufReader::new(&link).read_line(&mut answer)).map_err(gone)?;
     match answer.trim() {
         DONE => Ok(()),
-        "" => {
-            Err(Failure::new("--link", format!("process {process} belongs to somebody else, or has ended")))
-        }
+        "" => Err(Failure::new("--link", format!("process {process} belongs to another user, or has ended"))),
         why => Err(Failure { message: why.into(), code: 2 }),
     }
 }
@@ -187,8 +186,11 @@ fn only_one() -> Result<u32, Failure> {
     found.dedup();
     match found[..] {
         [one] => Ok(one),
-        [] => Err(Failure::new("--link", "no link began in this network namespace and is still there")),
-        _ => Err(Failure::new("--link", format!("several links are here, say which: {found:?}"))),
+        [] => Err(Failure::new("--link", "no running link was started in this network namespace")),
+        _ => Err(Failure::new(
+            "--link",
+            format!("several links in this network namespace; specify one of {found:?}"),
+        )),
     }
 }
 

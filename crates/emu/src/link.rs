@@ -211,17 +211,17 @@ pub fn run<W: Watch>(
     watch: impl FnOnce(&LinkTopology, Stopwatch) -> Result<W, Failure>,
 ) -> Result<(Outcome, RunningLink<W>), Failure> {
     let [program, arguments @ ..] = command else {
-        return Err(Failure::new("COMMAND", "there is none, say what to run behind the link after --"));
+        return Err(Failure::new("COMMAND", "missing; specify the command to run behind the link after --"));
     };
     let watched = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
-    let signals =
-        Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
+    let signals = Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat())
+        .map_err(failed("signals", "open a signalfd"))?;
     let stopwatch = Stopwatch::start();
     let base = std::env::var_os(BASE);
     control.bind();
     let (outside, way_out) = open_outside(setup)?;
     without_ecn(setup.link.codec)?;
-    let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
+    let home = sys::current_network().map_err(failed("network namespace", "open the caller's"))?;
     let ends = connect(setup, outside, way_out, stopwatch)?;
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
@@ -248,7 +248,7 @@ pub fn run<W: Watch>(
     let mut processes = Processes::begin();
     let files = resolver.as_ref().map(Resolver::files).unwrap_or_default();
     sys::with_own_mounts(&mut command, processes.are_begun(), &files)
-        .map_err(failed("names", "say who knows them"))?;
+        .map_err(failed("DNS", "mount the resolver configuration"))?;
     if let Some(user) = &setup.user {
         user.takes(&mut command);
     }
@@ -260,7 +260,7 @@ pub fn run<W: Watch>(
     processes.leave();
     let mut child = child.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure {
-            message: format!("{program}: command not found, check its name or give its path"),
+            message: format!("{program}: command not found; check its name or specify its path"),
             code: 127,
         },
         _ => Failure { message: format!("{program}: cannot be executed: {error}"), code: 126 },
@@ -321,7 +321,7 @@ fn emulate_until_exit<W: Watch>(
     let mut kill_at = Time::NEVER;
     loop {
         control.change_due(ports, emulator);
-        let next = emulator.turn().map_err(failed("link", "read a device; was it taken down?"))?;
+        let next = emulator.turn().map_err(failed("link", "read a device (was it taken down?)"))?;
         emulator.sleep_until(next.min(kill_at).min(control.next_at()));
         if control.as_fd().is_some() && emulator.clock().is_ready(CONTROL) {
             control.change_asked(ports, emulator);
@@ -360,7 +360,7 @@ fn drain<W: Watch>(emulator: &mut RunningLink<W>, signals: &Signals, quiet: Span
     let began = emulator.clock().now();
     let (mut entered, mut since) = (0, began);
     loop {
-        let next = emulator.turn().map_err(failed("link", "read a device; was it taken down?"))?;
+        let next = emulator.turn().map_err(failed("link", "read a device (was it taken down?)"))?;
         let now = emulator.clock().now();
         let world = &emulator.world;
         if (world.packets_out() > 0) | (std::mem::replace(&mut entered, world.medium().entered()) != entered)
@@ -407,7 +407,7 @@ fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<WayOut>), Fa
     if carrier.is_none() || sys::enter_new_network().is_err() {
         enter_network_as_user("network devices")?;
     }
-    let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
+    let mut netlink = Netlink::open().map_err(failed("network", "open a netlink socket"))?;
     bring_up_loopback(&mut netlink)?;
     switch_ecn_off_for(setup.link.codec)?;
     let tun = sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))?;
@@ -433,7 +433,7 @@ fn connect(
         way_out => way_out,
     };
 
-    let cannot = failed("network namespace", "make one");
+    let cannot = failed("network namespace", "create one");
     sys::enter_new_network().map_err(cannot)?;
     let cannot = failed("network", "configure the inside end of the link");
     let (inside, inside_name) =

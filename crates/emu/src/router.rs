@@ -44,14 +44,14 @@ pub fn run<W: Watch>(
     mut report: impl FnMut(&RunningRouter<W>, &Outcome),
 ) -> Result<(Outcome, RunningRouter<W>), Failure> {
     without_ecn(setup.link.codec)?;
-    let mut netlink = Netlink::open().map_err(failed("network", "look at it"))?;
+    let mut netlink = Netlink::open().map_err(failed("network", "open a netlink socket"))?;
     if setup.inside == setup.outside {
-        return Err(Failure::new("--outside", "the same interface as --inside, give another one"));
+        return Err(Failure::new("--outside", "the same interface as --inside; expected another one"));
     }
     let inside = interface(&mut netlink, "--inside", &setup.inside)?;
     let outside = interface(&mut netlink, "--outside", &setup.outside)?;
     let stop = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-    let signals = Signals::new(&stop).map_err(failed("signals", "read them"))?;
+    let signals = Signals::new(&stop).map_err(failed("signals", "open a signalfd"))?;
     let stopwatch = Stopwatch::start();
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
@@ -60,9 +60,9 @@ pub fn run<W: Watch>(
         [(&inside, &setup.inside), (&outside, &setup.outside)].map(|(device, name)| {
             Ethernet::open(device.index, stopwatch).map_err(|error| match error.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    Failure::new("permission", "no right to read whole frames, run as root")
+                    Failure::new("permission", "cannot open packet sockets; run as root")
                 }
-                _ => Failure::new(name, format!("cannot open it: {error}")),
+                _ => Failure::new(name, format!("cannot open the interface: {error}")),
             })
         });
     let (inside_io, outside_io) = (inside_io?, outside_io?);
@@ -113,7 +113,7 @@ pub fn run<W: Watch>(
             check_at = now + CHECK;
             let mut both = [(&setup.inside, inside.index), (&setup.outside, outside.index)].into_iter();
             if let Some((name, _)) = both.find(|(name, index)| netlink.index_of(name).ok() != Some(*index)) {
-                break Some(Failure::new(name, "the interface has vanished"));
+                break Some(Failure::new(name, "the interface no longer exists"));
             }
         }
         if emulator.clock().is_ready(0) && signals.next().is_some() {
@@ -130,9 +130,9 @@ fn interface(netlink: &mut Netlink, key: &str, name: &str) -> Result<Device, Fai
         Err(_) => wrong("there is no such interface"),
         Ok(device) if !device.ethernet => wrong("not an Ethernet interface"),
         Ok(device) if device.part_of_another => {
-            wrong("it is part of a bridge or the like, take it out (ip link set NAME nomaster)")
+            wrong("part of a bridge or a similar device; remove it from there (ip link set NAME nomaster)")
         }
-        Ok(device) if !device.up => wrong("it is down, bring it up (ip link set NAME up)"),
+        Ok(device) if !device.up => wrong("the interface is down; bring it up (ip link set NAME up)"),
         Ok(device) => Ok(device),
     }
 }

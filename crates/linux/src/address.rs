@@ -80,7 +80,7 @@ impl Block {
 
     /// Claims the first block that overlaps neither an address nor a route of this namespace and that no other link has claimed.
     pub fn claim(addresses: &[IpNet], routes: &[IpNet]) -> Result<(Self, Claim), &'static str> {
-        let (enclosing, blocks) = Self::candidates(addresses).ok_or("links nest 5 deep at most")?;
+        let (enclosing, blocks) = Self::candidates(addresses).ok_or("links can be nested at most 5 deep")?;
         let around = |network: &IpNet| enclosing.is_some_and(|block| network.prefix_len() <= block.prefix);
         let used: Vec<&IpNet> = addresses.iter().chain(routes).filter(|network| !around(network)).collect();
         let overlap = |a: &IpNet, b: &IpNet| a.contains(b) || b.contains(a);
@@ -90,10 +90,10 @@ impl Block {
             match claim(block) {
                 Ok(claim) => return Ok((block, claim)),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(_) => return Err("this namespace has no local sockets"),
+                Err(_) => return Err("Unix sockets are not available in this namespace"),
             }
         }
-        Err("all of 100.64.0.0/10 that a link here may use is taken; end another link")
+        Err("all addresses of 100.64.0.0/10 for links in this namespace are in use; end another link")
     }
 }
 

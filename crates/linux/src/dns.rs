@@ -34,7 +34,7 @@ pub fn server(own: IpAddr) -> Result<IpAddr, Failure> {
         None => {
             // Default of resolver(5).
             let server = servers.first().copied().unwrap_or(IpAddr::from([127, 0, 0, 1]));
-            relay(own, server).map_err(failed("--nat", "pass on questions for names"))?;
+            relay(own, server).map_err(failed("--nat", "relay DNS queries"))?;
             Ok(own)
         }
     }
@@ -48,17 +48,15 @@ impl Resolver {
     /// Creates a configuration with `server`.
     pub fn new(server: IpAddr) -> Result<Self, Failure> {
         if !Path::new(CONFIGURATION).exists() {
-            let what = format!(
-                "there is no {CONFIGURATION} in place of which commands could have their own, make one"
-            );
-            return Err(Failure::new("names", what));
+            let what = format!("there is no {CONFIGURATION} to replace for the command; create one");
+            return Err(Failure::new("DNS", what));
         }
         let file = NamedTempFile::new().and_then(|mut file| {
             writeln!(file, "nameserver {server}")?;
             file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
             Ok(file)
         });
-        file.map(Self).map_err(failed("names", "write down who knows them"))
+        file.map(Self).map_err(failed("DNS", "write the resolver configuration"))
     }
 
     /// Returns pairs of paths: a file for commands, and the file that it replaces.

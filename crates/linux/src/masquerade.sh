@@ -10,7 +10,7 @@ main() {
   end_if_last
   local closed
   closed=$(nft list ruleset ip 2>&1 | grep -m1 'hook forward.*policy drop') &&
-    fail "the firewall drops what is forwarded ($(echo $closed)); let it accept what comes from and goes to $device"
+    fail "the firewall drops forwarded packets ($(echo $closed)); accept packets from and to $device"
   # Only devices that exist when forwarding is switched on can be uplinks.
   local off
   off=$(grep -lx 0 "$settings"/*/forwarding | sed 's,/forwarding$,,; s,.*/,,' | grep -vx -e all -e default -e lo)

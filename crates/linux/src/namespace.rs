@@ -13,8 +13,8 @@ pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
         Failure::new(
             "permission",
             format!(
-                "no right to make {for_what}, and no user namespace to get it in ({error}); run as root, or let \
-                 users have namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+                "cannot create {for_what}, and no user namespace is available ({error}); run as root, or permit \
+                 user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
                  kernel.apparmor_restrict_unprivileged_userns)"
             ),
         )
@@ -26,22 +26,24 @@ pub fn no_tun(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
             "/dev/net/tun",
-            "there is no TUN device, load the module (modprobe tun) or let the container have the device",
+            "no TUN device; load the module (modprobe tun) or give the container access to the device",
         ),
         Some(libc::EACCES) => Failure::new(
             "/dev/net/tun",
-            "no right to open it, run as root or make it accessible (chmod 0666)",
+            "no permission to open it; run as root or make it accessible (chmod 0666)",
         ),
-        Some(libc::EPERM) => Failure::new("/dev/net/tun", "no right to make a device here, run as root"),
+        Some(libc::EPERM) => {
+            Failure::new("/dev/net/tun", "no permission to create a device in this namespace; run as root")
+        }
         // EINVAL if the device is not a TUN device.
         Some(libc::EBUSY | libc::EINVAL) if Netlink::open().and_then(|mut it| it.index_of(name)).is_ok() => {
-            Failure::new("--device", format!("{name} is taken already, choose another name"))
+            Failure::new("--device", format!("{name} already exists; choose another name"))
         }
         Some(libc::EINVAL) | None => Failure::new(
             "--device",
-            format!("{name:?} is no name of a device, use up to 15 letters and digits"),
+            format!("{name:?} is not a valid device name; use up to 15 letters and digits"),
         ),
-        _ => Failure::new("/dev/net/tun", format!("cannot make the device {name}: {error}")),
+        _ => Failure::new("/dev/net/tun", format!("cannot create the device {name}: {error}")),
     }
 }
 

@@ -74,7 +74,7 @@ impl WayOut {
         said.map_or(Ok(0), |mut said| said.read_line(&mut line)).map_err(&cannot)?;
         match line.trim() {
             "ready" => Ok(Self { _helper: helper, resolver: dns::server(end.addr())? }),
-            what => Err(Failure::new("--nat", format!("no addresses are translated here: {what}"))),
+            what => Err(Failure::new("--nat", format!("cannot set up address translation: {what}"))),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Carrier {
     /// Finds an installed carrier and starts its script in the namespaces of this process.
     pub fn find() -> Result<Self, Failure> {
         let name = CARRIERS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
-            let what = "root needs nft (nftables) for this, ordinary users slirp4netns or pasta (passt); install one";
+            let what = "requires nft (nftables) for root, slirp4netns or pasta (passt) for ordinary users; install one";
             Failure::new("--nat", what)
         })?;
         let mut command = Command::new("sh");
@@ -97,7 +97,7 @@ impl Carrier {
 
     /// Starts to carry connections out of the namespace of this thread.
     pub fn carry(mut self) -> Result<WayOut, Failure> {
-        let cannot = failed("--nat", "start the program that carries connections");
+        let cannot = failed("--nat", "start the program that forwards connections");
         if let Some(mut to) = self.helper.child.stdin.take() {
             writeln!(to, "{}", std::process::id()).map_err(&cannot)?;
         }
@@ -105,7 +105,8 @@ impl Carrier {
         let mut waited = Duration::ZERO;
         while !netlink.addresses().map_err(&cannot)?.iter().any(|network| network.addr() == CARRIER_ADDRESS) {
             if waited > PATIENCE || self.helper.child.try_wait().map_err(&cannot)?.is_some() {
-                let what = format!("{} makes no way out of a namespace here, try it by hand", self.name);
+                let what =
+                    format!("{} cannot connect a namespace to the outside here; try it by hand", self.name);
                 return Err(Failure::new("--nat", what));
             }
             std::thread::sleep(POLL);
@@ -114,7 +115,7 @@ impl Carrier {
         // The carrier resolves the addresses behind the link as if they were on its own network.
         let answers = set(&format!("net/ipv4/conf/{CARRIER}/proxy_arp"), "1");
         let forwards = set("net/ipv4/ip_forward", "1");
-        answers.and(forwards).map_err(failed("--nat", "forward packets in a namespace of its own"))?;
+        answers.and(forwards).map_err(failed("--nat", "enable forwarding in the namespace"))?;
         Ok(WayOut { _helper: self.helper, resolver: CARRIER_RESOLVER.into() })
     }
 }

@@ -18,7 +18,7 @@ impl User {
     /// Returns the user with this name. `key` is the option of the name in errors.
     pub fn named(key: &str, name: &str) -> Result<Self, Failure> {
         if !Uid::effective().is_root() {
-            return Err(Failure::new(key, "only root can run a command as somebody else, leave it out"));
+            return Err(Failure::new(key, "only root can run a command as another user; omit the option"));
         }
         let cannot = |error: nix::Error| Failure::new(key, format!("cannot look up {name:?}: {error}"));
         let account = Account::from_name(name).map_err(cannot)?;

@@ -68,12 +68,12 @@ const AFTER: &str = "Examples:
   catnip-emu emulate testbed-web.toml --variant '64 KB CATNIP' --out results
 
 Exit codes:
-  that of the command that ends the run, if there is one and it is not 0
-  2    bad input, or a machine that cannot do it
+  exit code of the command that ends the run, if any and not 0
+  2    bad input, or not supported by this machine
   3    the certificate is red
   126  a command cannot be run
-  127  a command is not there
-  128 and the number of a signal that ended the run";
+  127  a command is not found
+  128 plus the number of the signal that ended the run";
 
 pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let notes = options.outputs.notes();
@@ -95,16 +95,17 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let nodes = (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).to_string());
     let capture = |stopwatch| {
         handed.map_or(Ok(()), |folder| tell_of_beginning(folder, plan))?;
-        notes.note(format_args!("{name}: the clock starts, to stop at {} at the latest", plan.duration()));
+        notes.note(format_args!("{name}: started, runs for at most {}", plan.duration()));
         outputs.capture(LinkType::Raw, stopwatch, nodes.collect(), 0)
     };
     let folder = options.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
     notes.note(format_args!("{}: {} real hosts", options.scenario.display(), plan.real_nodes().len()));
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
-    notes.note(format_args!("the run is over: {}", finished.cut.unwrap_or("all is done")));
+    notes.note(format_args!("run ended: {}", finished.cut.unwrap_or("complete")));
     // Writing results may take longer than a real-time thread may run.
-    sys::run_as_others().map_err(|error| Failure::new("SCHED_FIFO", format!("cannot leave it: {error}")))?;
+    sys::run_as_others()
+        .map_err(|error| Failure::new("SCHED_FIFO", format!("cannot return to SCHED_OTHER: {error}")))?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
     let told = Told { finished: &finished, certificate: &results.certificate };
     // An output that cannot be written does not prevent the others.
@@ -136,7 +137,8 @@ fn begin_folder(folder: &Path) -> Result<(), Failure> {
     let wrong = |error| cannot(folder, error);
     fs::create_dir_all(folder).map_err(wrong)?;
     if fs::read_dir(folder).map_err(wrong)?.next().is_some() {
-        let what = format!("{} is not empty; name another folder, or remove what is in it", folder.display());
+        let what =
+            format!("{} is not empty; choose another folder, or remove its contents", folder.display());
         return Err(Failure::new("--out", what));
     }
     tempfile::tempfile_in(folder).map_err(wrong)?;

@@ -78,22 +78,22 @@ const AFTER: &str = "Examples:
     catnip-emu link --rate 1.5Mbit --delay 25ms --queue catnip-good:10 -- \\
       sh -c 'curl -o /dev/null http://$CATNIP_OUTSIDE:8000/'
 
-  A browser in the Internet behind a mobile network, as root for somebody else:
+  A browser on the Internet behind a mobile network, started by root as another user:
     catnip-emu link --nat --user tux --rate 5Mbit --delay 60ms -- chromium https://example.org/
 
-  A fast way in and a slow, lossy way out:
+  A fast downlink and a slow, lossy uplink:
     catnip-emu link --delay 10ms --down rate=16Mbit --up rate=1Mbit,loss=bernoulli:1% -- bash
 
-  The same for ordinary users, with the server in an enclosing link:
+  The DSL line for ordinary users, with the server in an enclosing link:
     catnip-emu link -- sh -c 'python3 -m http.server 8000 & sleep 1;
       catnip-emu link --rate 1.5Mbit --delay 25ms -- sh -c \"curl http://\\$CATNIP_OUTSIDE:8000/\"'
 
 Exit codes:
-  that of the command, if it is not 0; 128 and the number of a signal that ended it
-  2    bad input, or a machine that cannot do it
+  exit code of the command, if not 0; 128 plus the number of the signal that ended it
+  2    bad input, or not supported by this machine
   3    the certificate is red
   126  the command cannot be run
-  127  the command is not there";
+  127  the command is not found";
 
 pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let default_queue = if options.offload { DEFAULT_QUEUE_BYTES } else { DEFAULT_QUEUE };
@@ -123,11 +123,11 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let skip = if options.offload { VIRTUAL_HEADER } else { 0 };
     let watch = |link: &LinkTopology, stopwatch| {
         let capture = outputs.capture(LinkType::Raw, stopwatch, EDGES.map(String::from).into(), skip)?;
-        notes.note(format_args!("the link is there; runs {}", options.command.join(" ")));
+        notes.note(format_args!("the link is up; runs {}", options.command.join(" ")));
         Ok((link.monitor(), (log()?, capture)))
     };
     let (outcome, emulator) = link::run(&setup, &options.command, &mut control, watch)?;
-    notes.note(format_args!("the command has ended with code {}", outcome.code));
+    notes.note(format_args!("the command exited with code {}", outcome.code));
     let (monitor, (log, capture)) = emulator.world.into_watch();
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
     let log = log.zip(options.log.as_deref());

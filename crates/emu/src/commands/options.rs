@@ -71,7 +71,7 @@ impl Args for Said {
         let option = |key: &Key| {
             let values: Vec<&str> = (key.values)().into_iter().map(|(form, _)| form).collect();
             let usual = key.usual.or(usual(key.name)).unwrap_or_default();
-            let help = format!("{}, both ways: {} [default: {usual}]", key.about, values.join(", "));
+            let help = format!("{}, both directions: {} [default: {usual}]", key.about, values.join(", "));
             let name = key.name.replace('_', "-");
             Arg::new(key.name).long(name).value_name("TEXT").allow_hyphen_values(true).help(help)
         };
@@ -149,7 +149,7 @@ impl Adjust for Adjusting {
         for edge in edges {
             let said = to.said[edge].but("change", Some(what))?;
             if said.0 == self.said[edge].0 && what.trim().is_empty() {
-                let expected = "expected what changes, as in \"rate=1Mbit,loss=1%\" or \"up delay=50ms\"";
+                let expected = "expected changes, as in \"rate=1Mbit,loss=1%\" or \"up delay=50ms\"";
                 return Err(Failure::new("change", expected));
             }
             if said.0[MARK] != self.said[edge].0[MARK] {
@@ -238,7 +238,8 @@ pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> 
     if wires.iter().all(takes) {
         return Ok(());
     }
-    let what = "super-packets have a rate, a delay and a queue such as drop-tail:4MB or drop-tail:50ms only";
+    let what =
+        "super-packets support only a rate, a delay and a queue such as drop-tail:4MB or drop-tail:50ms";
     Err(Failure::new("--offload", what))
 }
 
@@ -271,7 +272,7 @@ impl TimingOptions {
 }
 
 fn own_seed() -> Result<u64, Failure> {
-    sys::random().map_err(|error| Failure::new("--seed", format!("cannot draw one, say one: {error}")))
+    sys::random().map_err(|error| Failure::new("--seed", format!("cannot draw a seed; specify one: {error}")))
 }
 
 pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Display>>(

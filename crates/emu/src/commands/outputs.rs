@@ -76,7 +76,7 @@ impl OutputOptions {
         let left_out = capture.finish().map_err(|error| cannot(path, error))?;
         if left_out > 0 {
             let path = path.display();
-            tell(format_args!("warning: {path}: {left_out} packets are missing, the disk was too slow\n"));
+            tell(format_args!("warning: {path}: {left_out} packets are missing; the disk was too slow\n"));
         }
         Ok(())
     }

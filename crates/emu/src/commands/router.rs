@@ -56,12 +56,12 @@ pub(crate) struct Router {
 }
 
 const AFTER: &str = "Examples:
-  A slow line between two interfaces, with counters on standard output:
+  A slow link between two interfaces, with counters on standard output:
     catnip-emu router --inside eth1 --outside eth2 --rate 16Mbit --delay 10ms --counters -
 
 Exit codes:
-  0    SIGINT, SIGTERM or SIGHUP has ended it
-  2    bad input, or a machine that cannot do it
+  0    ended by SIGINT, SIGTERM or SIGHUP
+  2    bad input, or not supported by this machine
   3    the certificate is red";
 
 pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     }
     let on_stdout = options.counters.as_deref() == Some(Path::new("-"));
     if options.json && on_stdout {
-        return Err(Failure::new("--json and --counters -", "both want standard output"));
+        return Err(Failure::new("--json and --counters -", "both write to standard output"));
     }
     let setup = Setup {
         inside: options.inside.clone(),
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     let reporter = OnceCell::new();
     let watch = |link: &LinkTopology, stopwatch| {
         let _ = reporter.set(self::reporter(options)?);
-        notes.note(format_args!("shapes what passes between {} and {}", options.inside, options.outside));
+        notes.note(format_args!("emulates a link between {} and {}", options.inside, options.outside));
         let capture = outputs.capture(LinkType::Ethernet, stopwatch, EDGES.map(String::from).into(), 0)?;
         Ok((link.monitor(), capture))
     };
@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
             reporter.tell(Counters::new(&emulator.world.watch().0, so_far));
         }
     })?;
-    notes.note(outcome.cut.as_ref().map_or("a signal has ended it", |why| &why.message));
+    notes.note(outcome.cut.as_ref().map_or("stopped by a signal", |why| &why.message));
     let (monitor, capture) = emulator.world.into_watch();
     let told = reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
@@ -119,5 +119,5 @@ fn reporter(options: &Router) -> Result<Reporter, Failure> {
     };
     let link = format!("{}-{}", options.inside, options.outside);
     Reporter::start(lines, options.prometheus.clone(), link)
-        .map_err(|error| Failure::new("--prometheus", format!("cannot write it: {error}")))
+        .map_err(|error| Failure::new("--prometheus", format!("cannot write the counters: {error}")))
 }

@@ -24,10 +24,10 @@ pub(crate) struct Set {
 }
 
 const AFTER: &str = "Examples:
-  Half the rate, and some losses:
+  Half of the rate, and losses:
     catnip-emu link set rate=750kbit,loss=bernoulli:1%
 
-  A longer way in, of one of several links:
+  A longer delay of the inward direction of one of several links:
     catnip-emu link set --link 4711 down delay=200ms";
 
 pub(crate) fn run(options: &Set) -> Result<u8, Failure> {

@@ -100,7 +100,7 @@ pub trait Foreign: std::fmt::Debug + Default {
         _program: u32,
         _parties: Parties,
     ) -> Conn {
-        unreachable!("no program knows of anybody outside")
+        unreachable!("no program has a connection with an external host")
     }
     /// Performs an operation of a program on its end of a connection.
     fn act<O: Outside, W: Watch>(
@@ -109,7 +109,7 @@ pub trait Foreign: std::fmt::Debug + Default {
         _conn: Conn,
         _what: Act,
     ) {
-        unreachable!("no program knows of anybody outside")
+        unreachable!("no program has a connection with an external host")
     }
     /// Sends what programs have written to external hosts.
     fn flush<O: Outside, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time) {}

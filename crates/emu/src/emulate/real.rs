@@ -94,12 +94,12 @@ impl RealHosts {
 
 /// Checks that this process may create network namespaces, in a user namespace of its own if necessary. Returns the namespace to return to.
 fn leave_home() -> Result<OwnedFd, Failure> {
-    let home = || sys::current_network().map_err(failed("network namespace", "find the caller's"));
+    let home = || sys::current_network().map_err(failed("network namespace", "open the caller's"));
     let first = home()?;
     match sys::enter_new_network() {
         Ok(()) => return Ok(first),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
-        Err(error) => return Err(failed("network namespace", "make one")(error)),
+        Err(error) => return Err(failed("network namespace", "create one")(error)),
     }
     enter_network_as_user("network namespaces")?;
     home()
@@ -107,7 +107,7 @@ fn leave_home() -> Result<OwnedFd, Failure> {
 
 impl Host {
     fn new(real: &RealNode, environment: &Environment<'_>) -> Result<Self, Failure> {
-        sys::enter_new_network().map_err(failed("network namespace", "make one"))?;
+        sys::enter_new_network().map_err(failed("network namespace", "create one"))?;
         let (device, name) = sys::open_tun(DEVICE, false).map_err(|error| no_tun(DEVICE, &error))?;
         let cannot = failed("network", "configure a real host");
         let mut netlink = Netlink::open().map_err(&cannot)?;
@@ -129,7 +129,7 @@ impl Host {
                 let known = known.unwrap_or_default().trim().replace(' ', ", ");
                 Failure::new(
                     &key,
-                    format!("{congestion:?}: not permitted or not there ({error}); there are {known}"),
+                    format!("{congestion:?}: not permitted or not available ({error}); available: {known}"),
                 )
             })?;
         }
@@ -140,7 +140,7 @@ impl Host {
 
     /// Opens the device with a clock that counts from the beginning of the run.
     pub(crate) fn tun(&self, stopwatch: catnip_linux::clock::Stopwatch) -> Result<Tun, Failure> {
-        let device = self.device.try_clone().map_err(failed("/dev/net/tun", "use it twice"))?;
+        let device = self.device.try_clone().map_err(failed("/dev/net/tun", "duplicate its descriptor"))?;
         Ok(Tun::new(device, stopwatch))
     }
 
@@ -220,7 +220,7 @@ impl Commands {
         let key = format!("node.{}.command", host.name);
         let child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure {
-                message: format!("{key}: {program}: command not found, check its name or give its path"),
+                message: format!("{key}: {program}: command not found; check its name or specify its path"),
                 code: 127,
             },
             _ => Failure { message: format!("{key}: {program}: cannot be executed: {error}"), code: 126 },
@@ -240,11 +240,14 @@ impl Commands {
             self.reap();
             if let Some(code) = self.running.iter().find(|c| c.name == host.name).and_then(|c| c.code) {
                 let what =
-                    format!("the command has ended with code {code} and nobody listens at port {port}");
+                    format!("the command exited with code {code}, and no program listens on port {port}");
                 return Err(Failure::new(&key, what));
             }
             if waited > PATIENCE {
-                return Err(Failure::new(&key, format!("nobody listens at port {port} after {PATIENCE:?}")));
+                return Err(Failure::new(
+                    &key,
+                    format!("no program listens on port {port} after {PATIENCE:?}"),
+                ));
             }
             std::thread::sleep(POLL);
             waited += POLL;

@@ -114,7 +114,7 @@ fn certify<O: Outside>(
     let mut failures = Vec::new();
     let inside = [world.fabric().packets_inside(), world.packets_out() as u64];
     if inside[0] != inside[1] {
-        failures.push(format!("{} packets inside, {} in memory", inside[0], inside[1]));
+        failures.push(format!("{} packets in the network, {} in memory", inside[0], inside[1]));
     }
     let hosts: Vec<HostCertificate> = finished
         .hosts
@@ -129,7 +129,7 @@ fn certify<O: Outside>(
             }
             if host.served.written[1] > 0 {
                 failures.push(format!(
-                    "{}: its device did not take {} packets",
+                    "{}: its device did not accept {} packets",
                     host.name, host.served.written[1]
                 ));
             }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!((verdict, said.len()), (Verdict::Red, 1));
         assert!(said[0].starts_with("real: packets unread for 6."), "{said:?}");
         let (verdict, said) = failures(|_, host| host.served.written[1] = 3);
-        assert_eq!((verdict, &said[0][..]), (Verdict::Red, "real: its device did not take 3 packets"));
+        assert_eq!((verdict, &said[0][..]), (Verdict::Red, "real: its device did not accept 3 packets"));
         let soon = Span::from_millis(4);
         assert_eq!(failures(|kept, _| kept.lateness.record(soon)).0, Verdict::Green);
     }

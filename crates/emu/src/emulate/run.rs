@@ -86,7 +86,7 @@ pub fn run(
     capture: impl FnOnce(Stopwatch) -> Result<Option<Capture>, Failure>,
 ) -> Result<(Finished, EmulatedWorld), Failure> {
     let watched = [&ENDING[..], &[libc::SIGCHLD]].concat();
-    let signals = Signals::new(&watched).map_err(failed("signals", "read them"))?;
+    let signals = Signals::new(&watched).map_err(failed("signals", "open a signalfd"))?;
     let addresses = plan.addresses();
     let environment =
         Environment { plan, addresses: &addresses, folder, mtu: setup.mtu, keeps_stdout: setup.keeps_stdout };
@@ -107,8 +107,8 @@ pub fn run(
         let next = match emulator.turn() {
             Ok(next) => next,
             Err(error) => {
-                remarks.push(format!("real hosts: cannot read a device; was it taken down? {error}"));
-                break Ending { code: 2, cut: Some("a device has failed") };
+                remarks.push(format!("real hosts: cannot read a device (was it taken down?): {error}"));
+                break Ending { code: 2, cut: Some("a device failed") };
             }
         };
         let mut next_look = Time::ZERO + plan.duration();
@@ -161,7 +161,7 @@ fn hear_last_words<C: Clock, I: PacketIo>(
 ) -> Result<(), Failure> {
     let until = (emulator.clock().now() + LAST_WORDS).min(Time::ZERO + plan.duration());
     while emulator.clock().now() < until && emulator.world.medium().foreign.serves() {
-        let next = emulator.turn().map_err(failed("real hosts", "read a device; was it taken down?"))?;
+        let next = emulator.turn().map_err(failed("real hosts", "read a device (was it taken down?)"))?;
         emulator.sleep_until(next.min(emulator.clock().now() + LOOK));
     }
     Ok(())
@@ -186,12 +186,12 @@ fn is_over<C: Clock, I: PacketIo>(
 ) -> Option<Ending> {
     let world = &emulator.world;
     if world.told() >= Time::ZERO + plan.duration() {
-        return Some(Ending { code: 0, cut: Some("its duration is over") });
+        return Some(Ending { code: 0, cut: Some("the maximum duration was reached") });
     }
     let waits = commands.that_end_the_run() > 0;
-    let nobody = plan.groups().next().is_none();
+    let no_traffic = plan.groups().next().is_none();
     let idle = next == Time::NEVER && plan.real_nodes().is_empty();
-    let done = (!waits && (is_done(world) || idle)) || (nobody && commands.all_ended());
+    let done = (!waits && (is_done(world) || idle)) || (no_traffic && commands.all_ended());
     done.then_some(Ending::GOOD)
 }
 
@@ -199,7 +199,7 @@ fn on_signals(signals: &Signals, commands: &mut Commands, remarks: &mut Vec<Stri
     let mut ending = None;
     while let Some(signal) = signals.next() {
         if signal.number != libc::SIGCHLD {
-            let ended = Ending { code: 128 + signal.number as u8, cut: Some("a signal ended it") };
+            let ended = Ending { code: 128 + signal.number as u8, cut: Some("a signal was received") };
             ending = ending.or(Some(ended));
             continue;
         }
@@ -208,7 +208,7 @@ fn on_signals(signals: &Signals, commands: &mut Commands, remarks: &mut Vec<Stri
                 let code = if commands.that_end_the_run() == 1 { ended.code } else { 0 };
                 ending = ending.or(Some(Ending { code, cut: None }));
             } else if ended.code != 0 {
-                remarks.push(format!("{}: {} has ended with code {}", ended.host, ended.program, ended.code));
+                remarks.push(format!("{}: {} exited with code {}", ended.host, ended.program, ended.code));
             }
         }
     }

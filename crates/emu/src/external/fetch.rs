@@ -171,7 +171,7 @@ mod tests {
         [FIVE, missing, FIVE].concat().chunks(11).for_each(|bytes| fetch.hear(bytes));
         assert_eq!(tags(&mut fetch), [(0, true), (1, false), (2, true)]);
         fetch.hear(FIVE);
-        assert_eq!(tags(&mut fetch), [], "nobody has asked for it");
+        assert_eq!(tags(&mut fetch), [], "a response without a request");
     }
 
     #[test]

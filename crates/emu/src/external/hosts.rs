@@ -11,7 +11,7 @@ use catnip_lab::Protocol;
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 use catnip_sim::app::AppEvent;
 use catnip_sim::medium::Medium;
-use catnip_sim::record::{NOBODY, ServedStep};
+use catnip_sim::record::{NO_APP, ServedStep};
 use catnip_sim::{Act, CLIENT, Conn, Event, Parties, SERVER, TcpId, Watch};
 use catnip_tcp::Role;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -285,7 +285,7 @@ fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u
     let connection = &mut world.medium_mut().foreign.connections[id];
     if over && !std::mem::replace(&mut connection.told[1], true) {
         events.push((None, AppEvent::PeerClosed(conn)));
-        if program == NOBODY {
+        if program == NO_APP {
             connection.socket.close(now);
         }
     }
@@ -334,7 +334,7 @@ fn close<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32)
     let connection = &mut world.medium_mut().foreign.connections[id];
     if connection.account.closed.is_none() {
         connection.account.closed = Some(now);
-        let of_app = usize::from(connection.account.app != NOBODY);
+        let of_app = usize::from(connection.account.app != NO_APP);
         world.tally_mut().open -= of_app;
     }
 }

@@ -7,7 +7,7 @@ use catnip_base::Time;
 use catnip_lab::Protocol;
 use catnip_net::{Ecn, NodeId, Packet, Route};
 use catnip_sim::medium::Medium;
-use catnip_sim::record::NOBODY;
+use catnip_sim::record::NO_APP;
 use catnip_sim::{Account, CLIENT, Parties, SERVER, TcpId, Watch, tick_phase};
 use catnip_tcp::Role;
 use catnip_wire::{Tcp, TcpFlags};
@@ -93,7 +93,7 @@ pub(super) fn begin<O: Outside, W: Watch>(
     let identity = Identity { local, remote, initial_sequence: first.unwrap_or(drawn), stranger: true };
     let config = world.medium_mut().config(parties.tcp, &options.config);
     let socket = Socket::new(now, role, &config, phase, identity);
-    let (side, app) = if role == Role::Active { (CLIENT, program) } else { (SERVER, NOBODY) };
+    let (side, app) = if role == Role::Active { (CLIENT, program) } else { (SERVER, NO_APP) };
     Connection {
         socket,
         side,

@@ -231,8 +231,8 @@ impl Sorter {
         let ms = |span: Span| span.as_nanos() as f64 / 1e6;
         // Writing to a `String` cannot fail.
         let _ = match packet.fate.unwrap_or(Fate::Held) {
-            Fate::Passed { written: true } => write!(text, "{edge}: passed at once"),
-            Fate::Passed { written: false } => write!(text, "{edge}: passed at once, unwritable"),
+            Fate::Passed { written: true } => write!(text, "{edge}: passed without delay"),
+            Fate::Passed { written: false } => write!(text, "{edge}: passed without delay, unwritable"),
             _ => write!(text, "{edge} {priority}, flow {flow}: "),
         };
         let _ = match packet.fate.unwrap_or(Fate::Held) {

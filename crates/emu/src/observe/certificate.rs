@@ -162,7 +162,7 @@ pub struct Report {
 
 /// Distribution by its quantiles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "they are what their names say")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Quantiles {
     pub min: f64,
     pub mean: f64,
@@ -222,10 +222,10 @@ impl Certificate {
             _ => unreachable!("there are two"),
         };
         drop(reports);
-        failures.extend(outcome.cut.iter().map(|why| format!("it ended before its time: {why}")));
+        failures.extend(outcome.cut.iter().map(|why| format!("the run ended early: {why}")));
         let held = up.counts.held + down.counts.held;
         if held != outcome.buffers_in_use {
-            failures.push(format!("{held} packets inside, {} in memory", outcome.buffers_in_use));
+            failures.push(format!("{held} packets on the link, {} in memory", outcome.buffers_in_use));
         }
         let duration_s = outcome.duration.as_secs();
         let is_used = up.packets_in + down.packets_in > 0;
@@ -338,11 +338,11 @@ fn judge(
     if let Some((excess, waited, late, which, most_ms)) = most {
         let [excess, waited, late] = [excess, waited, late].map(|us| us / 1e3);
         fail(format!(
-            "packets were kept {excess:.2} ms too long ({which} > {most_ms} ms: {waited:.2} ms unread, {late:.2} ms late)"
+            "excess delay of {excess:.2} ms ({which} > {most_ms} ms: {waited:.2} ms waiting, {late:.2} ms lateness)"
         ));
     }
     if report.counts.unwritable > 0 {
-        fail(format!("the device at the other end did not take {} packets", report.counts.unwritable));
+        fail(format!("the device at the other end did not accept {} packets", report.counts.unwritable));
     }
     // Packets that wait for anything other than the wire do not show its rate.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
@@ -361,7 +361,7 @@ fn judge(
     }
     let is_still = wire.jitter.is_none() && judged.delay;
     if is_still && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay {
-        fail(format!("delay {} ms is less than asked", report.ideal_delay_ms.min));
+        fail(format!("delay {} ms is less than requested", report.ideal_delay_ms.min));
     }
     if let Some(limit) = wire.queue.holds().at_most.filter(|_| is_still && judged.rate && wire.is_steady())
         && report.largest_queue > limit
@@ -396,7 +396,7 @@ fn judge(
     }
     if let Some(count) = report.counts.refused.get("ecn_in_use") {
         fail(format!(
-            "{count} packets use ECN, so their flag bit says nothing; switch ECN off or use --codec dscp"
+            "{count} packets use ECN, so their flag bit has no meaning; switch ECN off or use --codec dscp"
         ));
     }
     if let Some(count) = report.counts.refused.get("no_buffer") {
@@ -439,10 +439,10 @@ impl fmt::Display for Certificate {
             "rate",
             both(&|r| {
                 let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", bits(rate), r.busy_s));
-                [r.asked.get("rate").into(), busy.unwrap_or_else(|| "no wait".into())]
+                [r.asked.get("rate").into(), busy.unwrap_or_else(|| "not busy".into())]
             }),
         );
-        let measured = |r: &Report, what: String| if r.packets_in > 0 { what } else { "nothing came".into() };
+        let measured = |r: &Report, what: String| if r.packets_in > 0 { what } else { "no packets".into() };
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
         row("delay", both(&|r| [r.asked.get("delay").into(), measured(r, delays(&r.delay_ms))]));
         for (key, name) in [("jitter", "jitter"), ("outage", "outage"), ("link_layer", "link")] {
@@ -466,9 +466,9 @@ impl fmt::Display for Certificate {
         );
         let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
-        row("late", both(&|r| [String::new(), measured(r, late(&r.lateness_us))]));
-        row("unread", both(&|r| [String::new(), measured(r, late(&r.waited_us))]));
-        row("too long", both(&|r| [most.clone(), measured(r, late(&r.excess_us))]));
+        row("lateness", both(&|r| [String::new(), measured(r, late(&r.lateness_us))]));
+        row("waiting", both(&|r| [String::new(), measured(r, late(&r.waited_us))]));
+        row("excess", both(&|r| [most.clone(), measured(r, late(&r.excess_us))]));
         let packets = |r: &Report| {
             let dropped: u64 = r.counts.dropped.values().sum();
             let lost = if r.counts.unwritable > 0 {
@@ -486,7 +486,7 @@ impl fmt::Display for Certificate {
             row("dropped", both(&|r| [String::new(), reasons(&r.counts.dropped)]));
         }
         if self.up.counts.passed + self.down.counts.passed > 0 {
-            row("at once", both(&|r| [String::new(), format!("{} frames", r.counts.passed)]));
+            row("passed", both(&|r| [String::new(), format!("{} frames", r.counts.passed)]));
         }
         if !(self.up.counts.refused.is_empty() && self.down.counts.refused.is_empty()) {
             row("refused", both(&|r| [String::new(), reasons(&r.counts.refused)]));

@@ -28,14 +28,14 @@ fn side_by_side(rows: &[Line<'_>]) -> String {
         format!("{}\n", line.trim_end())
     };
     let lines = rows.iter().map(|(first, cells)| line(first, cells.each_ref().map(String::as_str)));
-    line("", ["up: asked", "delivered", "down: asked", "delivered"]) + &lines.collect::<String>()
+    line("", ["up: requested", "delivered", "down: requested", "delivered"]) + &lines.collect::<String>()
 }
 
 /// Formats up, and below it down, in lines of `width` characters. A cell takes as many lines as it needs.
 fn one_below_the_other(rows: &[Line<'_>], width: usize) -> String {
     let mut text = String::new();
     for (direction, first) in EDGES.into_iter().zip([0, 2]) {
-        let titles = [format!("{direction}: asked"), "delivered".into()];
+        let titles = [format!("{direction}: requested"), "delivered".into()];
         let longest = rows.iter().map(|(_, cells)| cells[first].len()).chain([titles[0].len()]).max();
         let room = width.saturating_sub(name("").len() + 1).max(2 * NARROWEST);
         let asked = longest.unwrap_or(0).min((room / 2).max(NARROWEST));

@@ -46,7 +46,7 @@ pub struct DirectionCounters {
 
 /// Lateness of packets at their write, relative to the model, us.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "they are what their names say")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Lateness {
     pub count: u64,
     pub mean: f64,
@@ -58,14 +58,14 @@ pub struct Lateness {
 /// Metric of Prometheus with one value per direction: name, help, value.
 type Plain = (&'static str, &'static str, fn(&Counts) -> u64);
 const PLAIN: [Plain; 8] = [
-    ("bytes_in_total", "Their bytes", |c| c.bytes_in),
+    ("bytes_in_total", "Bytes of packets that entered the link", |c| c.bytes_in),
     ("packets_out_total", "Packets that left the link", |c| c.packets_out),
-    ("bytes_out_total", "Their bytes", |c| c.bytes_out),
-    ("packets_unwritable_total", "Packets that the interface did not take", |c| c.unwritable),
-    ("frames_passed_total", "Frames handed over at once", |c| c.passed),
-    ("frames_missed_total", "Frames that were not read in time", |c| c.missed),
-    ("frames_broken_total", "Frames that no wire could carry", |c| c.broken),
-    ("packets_held", "Packets inside", |c| c.held),
+    ("bytes_out_total", "Bytes of packets that left the link", |c| c.bytes_out),
+    ("packets_unwritable_total", "Packets that the interface did not accept", |c| c.unwritable),
+    ("frames_passed_total", "Frames forwarded without delay", |c| c.passed),
+    ("frames_missed_total", "Frames dropped by the kernel before they were read", |c| c.missed),
+    ("frames_broken_total", "Malformed frames", |c| c.broken),
+    ("packets_held", "Packets on the link", |c| c.held),
 ];
 
 impl Counters {
@@ -114,14 +114,14 @@ impl Counters {
         let drops = reasons(&|c| &c.counts.dropped, &DropReason::NAMES.map(|(_, name)| name));
         family("packets_dropped_total", "counter", "Packets dropped", &drops);
         let refusals = reasons(&|c| &c.counts.refused, &Refusal::NAMES.map(|(_, name)| name));
-        family("packets_refused_total", "counter", "Packets not let in", &refusals);
+        family("packets_refused_total", "counter", "Packets refused at entry", &refusals);
         let mut quantiles = Vec::new();
         for (name, c) in both {
             for (quantile, us) in [("0.5", c.lateness_us.p50), ("0.99", c.lateness_us.p99)] {
                 quantiles.push((labels(name, &format!(",quantile=\"{quantile}\"")), us / 1e6));
             }
         }
-        let help = "How much later than in the model packets left";
+        let help = "Lateness of departures relative to the model";
         family("lateness_seconds", "summary", help, &quantiles);
         for (name, c) in both {
             let l = c.lateness_us;

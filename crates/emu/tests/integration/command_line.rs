@@ -125,7 +125,7 @@ fn negative_values_and_values_that_are_too_large_are_said_to_be() {
 #[test]
 fn standard_output_is_for_one_thing_only() {
     let asked = ["router", "--inside", "a", "--outside", "b", "--json", "--counters", "-"];
-    refused(&asked, "--json and --counters -: both want standard output");
+    refused(&asked, "--json and --counters -: both write to standard output");
 }
 
 /// Temporary folder with a short scenario.
@@ -161,7 +161,7 @@ fn a_folder_in_which_something_is_or_nothing_can_be_is_refused_before_the_run() 
     fs::write(lab.0.join("mine/pages.parquet"), "of yesterday").unwrap();
     fs::write(lab.0.join("file"), "").unwrap();
     for (folder, message) in [
-        ("mine", "error: --out: mine is not empty; name another folder"),
+        ("mine", "error: --out: mine is not empty; choose another folder"),
         ("file", "error: file: cannot write it: File exists"),
         ("/proc/catnip", "error: /proc/catnip: cannot write it: "),
     ] {
@@ -236,7 +236,7 @@ fn with_json_standard_output_has_the_certificate_and_the_command_has_standard_er
     assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("said\n", ""));
     let output = link(&["-v"], &["true"]);
     assert!(
-        text(&output.stderr).contains(" s  the command has ended with code 0\n"),
+        text(&output.stderr).contains(" s  the command exited with code 0\n"),
         "{}",
         text(&output.stderr)
     );

@@ -18,11 +18,7 @@ fn errors_are_one_line() {
     for (a, code, message) in [
         ("command = ['no-such-command']", 127, "error: node.a.command: no-such-command: command not found"),
         ("command = ['/etc/passwd']", 126, "error: node.a.command: /etc/passwd: cannot be executed"),
-        (
-            "command = ['false'], ready = 'tcp:80'",
-            2,
-            "error: node.a.ready: the command has ended with code 1",
-        ),
+        ("command = ['false'], ready = 'tcp:80'", 2, "error: node.a.ready: the command exited with code 1"),
     ] {
         let output = lab.emulate(&scenario(&node(a), "", ""), &[]).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -31,7 +27,7 @@ fn errors_are_one_line() {
     }
     let output = lab.emulate(&scenario(&node("command = ['true']"), "", ""), &["--variant", "x"]).output();
     let stderr = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
-    assert!(stderr.contains("no variant \"x\"; there are default"), "{stderr}");
+    assert!(stderr.contains("no variant \"x\"; expected one of default"), "{stderr}");
 }
 
 fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {

@@ -255,7 +255,7 @@ fn nothing_passes_but_through_the_router_and_every_packet_is_accounted_for() {
     assert_eq!(counted.len() as u64, frames(up) + frames(down));
     let dropped = counted.iter().filter(|comment| comment.ends_with("dropped, overflow")).count() as u64;
     assert_eq!(dropped, sum(&up["dropped"]));
-    assert!(counted.iter().any(|comment| comment == "up: passed at once"), "ARP");
+    assert!(counted.iter().any(|comment| comment == "up: passed without delay"), "ARP");
 }
 
 /// Returns the comments of a capture. All its packets must be in order and have right checksums.
@@ -313,7 +313,7 @@ fn what_is_no_interface_is_refused() {
         ("none", "error: --outside: none: there is no such interface"),
         ("rc", "error: --outside: the same interface as --inside"),
         ("lo", "error: --outside: lo: not an Ethernet interface"),
-        ("off0", "error: --outside: off0: it is down, bring it up"),
+        ("off0", "error: --outside: off0: the interface is down; bring it up"),
         ("other", "error: --outside: other: it is part of a bridge"),
     ] {
         let words = format!("{} router --inside rc --outside {outside}", env!("CARGO_BIN_EXE_catnip-emu"));

@@ -2,11 +2,13 @@
 
 use crate::fakes::{LateClock, Script, emulator, packet};
 use crate::replay::{Memory, replay};
+use catnip_base::notation::Family;
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::datapath::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
 use catnip_net::mark::SpmParameters;
+use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Colour, Fabric, WireSpec};
 use catnip_sim::Watch;
@@ -17,24 +19,7 @@ const MTU: usize = 1500;
 const SEED: u64 = 7;
 
 fn queues() -> Vec<String> {
-    let red = "min=1,max=4,weight=0.2,max_p=0.3";
-    let mut queues = ["drop-tail:5", "drop-tail:4000B", "drop-tail:20ms"].map(String::from).to_vec();
-    queues.push(format!("red:6,{red}"));
-    queues.push("rio:6,max_p=0.3".into());
-    queues.push("scheduler:5,high=300kbit/2000B,med=1Mbit/1500B".into());
-    queues.push(format!("wrr:af1=1(catnip-red:5,{red}),rest=2(shaper:5,high=300kbit/2000B)"));
-    queues.push("drop-head:5".into());
-    queues.push("codel:8,target=2ms,interval=9ms".into());
-    queues.push("fq-codel:9000B,target=2ms,interval=9ms,flows=4".into());
-    queues.push("pie:9,target=2ms,update=3ms,burst=0s".into());
-    queues.push("dual-pi2:9000B,target=2ms,update=3ms".into());
-    queues.push("shaper:5,high=300kbit/2000B,med=1Mbit/1500B".into());
-    for victim in ["random", "newest", "oldest", "probe"] {
-        queues.push(format!("catnip-good:5,victim={victim}"));
-        queues.push(format!("catnip-bad:5,victim={victim}"));
-        queues.push(format!("catnip-red:6,{red},victim={victim}"));
-    }
-    queues
+    QueueSpec::examples().iter().map(QueueSpec::to_string).collect()
 }
 
 fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {

@@ -421,7 +421,7 @@ fn a_window_that_shrinks_below_what_is_out_is_asked_for() {
     assert!(asked.iter().all(|probe| probe.len == 0 && probe.seq == first - 1), "{asked:?}");
     raw.window = 60_000;
     let again = raw.says(ACK, ack, first, &[]);
-    assert_eq!(again[0].seq, first, "what nobody has is sent again: {again:?}");
+    assert_eq!(again[0].seq, first, "the first unacknowledged segment is retransmitted: {again:?}");
 }
 
 #[test]
@@ -455,7 +455,7 @@ fn only_a_reset_of_the_number_that_is_expected_ends_a_connection() {
     assert_eq!(raw.says(RST, OURS - 100, 0, &[]), [], "outside of it: nothing");
     assert_eq!(raw.says(RST, OURS + 1, 0, &[]), []);
     let answer = raw.says(ACK, OURS + 1, first, b"GET");
-    assert_eq!((flags(&answer), answer[0].seq), (vec![RST], first), "nobody is there any more");
+    assert_eq!((flags(&answer), answer[0].seq), (vec![RST], first), "the connection is closed");
     raw.opens(OURS + 7);
 }
 

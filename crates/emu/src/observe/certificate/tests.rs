@@ -79,7 +79,7 @@ fn packets_that_are_not_accounted_for_make_it_red() {
     assert_eq!(of(&with(|up| up.delivered = 99)), ["up: 100 packets in, 99 accounted for"]);
     // Dropped and held packets are accounted for. So are unwritable ones, but they are a failure.
     let unwritable = with(|up| (up.delivered, up.unwritable) = (99, 1));
-    assert_eq!(of(&unwritable), ["up: the device at the other end did not take 1 packets"]);
+    assert_eq!(of(&unwritable), ["up: the device at the other end did not accept 1 packets"]);
     let dropped = with(|up| {
         up.delivered = 99;
         up.dropped[DropReason::Overflow as usize] = 1;
@@ -90,7 +90,7 @@ fn packets_that_are_not_accounted_for_make_it_red() {
     assert!(failures(&wire(), &up, GateCounts::default(), &held).is_empty());
     let lost = Outcome { buffers_in_use: 3, ..held };
     let said = failures(&wire(), &up, GateCounts::default(), &lost);
-    assert_eq!(said, ["2 packets inside, 3 in memory"]);
+    assert_eq!(said, ["2 packets on the link, 3 in memory"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_nobody_reads_is_late_too() {
         unread.waited.record(Span::from_millis(8));
         unread.excess.record(Span::from_millis(8));
     }
-    let said = "up: packets were kept 8.00 ms too long (p99 > 5 ms: 8.00 ms unread, 0.04 ms late)";
+    let said = "up: excess delay of 8.00 ms (p99 > 5 ms: 8.00 ms waiting, 0.04 ms lateness)";
     assert_eq!(of(&unread), [said]);
 }
 
@@ -125,7 +125,7 @@ fn a_link_that_stood_still_is_red_however_few_packets_noticed_it() {
     assert!(of(&still).is_empty(), "{:?}", of(&still));
     still.excess.record(Span::from_secs(2));
     assert_eq!(of(&still).len(), 1);
-    assert!(of(&still)[0].contains("2000.00 ms too long (max > 500 ms"), "{:?}", of(&still));
+    assert!(of(&still)[0].contains("excess delay of 2000.00 ms (max > 500 ms"), "{:?}", of(&still));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_link_to_which_nothing_came_is_grey() {
     };
     let grey = made(&outcome());
     assert_eq!((grey.verdict, grey.failures.len()), (Verdict::Grey, 0));
-    assert!(grey.to_string().contains("nothing came"), "{grey}");
+    assert!(grey.to_string().contains("no packets"), "{grey}");
     assert_eq!(made(&Outcome { missed: [1, 0], ..outcome() }).verdict, Verdict::Red, "it missed some");
 }
 
@@ -184,7 +184,7 @@ fn copies_count_as_packets_in_and_links_out_of_step_are_not_held_to_a_rate_or_a_
 fn a_delay_below_what_was_asked_makes_it_red() {
     let mut early = direction();
     early.ideal_delay.record(Span::from_millis(9));
-    assert_eq!(of(&early), ["up: delay 9 ms is less than asked"]);
+    assert_eq!(of(&early), ["up: delay 9 ms is less than requested"]);
     let jitter = WireSpec { jitter: Some("uniform:3ms".parse().unwrap()), ..wire() };
     assert!(failures(&jitter, &early, GateCounts::default(), &outcome()).is_empty());
     // Packets that jitter has bunched do not show a rate, either.
