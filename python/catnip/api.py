@@ -89,7 +89,7 @@ class Results:
         """Summary of each variant: means with 95 % confidence intervals over the seeds, by group and link."""
         missing = ", ".join(name for name in summary.TABLES if name not in self.tables)
         if missing:
-            raise InputError(f"tables: a summary needs {missing}, too")
+            raise InputError(f"tables: a summary also needs {missing}")
         return summary.of_tables(self.tables, self.variants, self.seeds)
 
     def to_arrow(self, table: str = "groups") -> "pyarrow.Table":
@@ -111,7 +111,7 @@ class Results:
     def save(self, folder: SomePath) -> None:
         """Writes all tables as Parquet files, and a manifest, as `catnip run --out` does."""
         if self.scenario is None:
-            raise InputError("save: these results were read; copy their folder")
+            raise InputError("save: these results were read from a folder; copy the folder")
         results = _results()
         manifest = results.Manifest.of(self.scenario, self.variants, self.seeds)
         results.check_folder(Path(folder), manifest)
@@ -231,7 +231,8 @@ def link(**options: str | int | bool) -> Iterator[Link]:
             said = process.stdout.readline().split()
             if len(said) != 2:
                 raise InputError(
-                    process.stderr.read().strip().removeprefix("error: ") or "link: it has ended"
+                    process.stderr.read().strip().removeprefix("error: ")
+                    or "link: it ended without a message"
                 )
             # Every child of the emulator runs behind the link.
             behind = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1]

@@ -135,7 +135,7 @@ def test_a_summary_needs_its_tables(tmp_path: Path) -> None:
     scenario = paths.scenario("slow-start")
     made = scenario.run(scenario.variants, [1], ["runs"])
     results.write(tmp_path, results.Manifest.of(scenario, scenario.variants, [1]), made)
-    with pytest.raises(InputError, match="a summary needs groups, transfers, ports, too"):
+    with pytest.raises(InputError, match="a summary also needs groups, transfers, ports"):
         _ = catnip.read(tmp_path).summary
     with pytest.raises(InputError, match="'pages': no such table; there are runs"):
         catnip.read(tmp_path).to_arrow("pages")

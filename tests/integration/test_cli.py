@@ -29,7 +29,7 @@ SINGLE_TRANSFERS = "hysteresis-priority"
     ("arguments", "message"),
     [
         (["run", "missing.toml"], "missing.toml: "),
-        (["run", "nowhere"], "nowhere is no file and no scenario that `catnip list` shows"),
+        (["run", "nowhere"], "nowhere is neither a file nor a scenario of `catnip list`"),
         (["run"], "SCENARIO"),
         (["run", "catnip-e22"], "; did you mean catnip-e2"),
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
@@ -213,7 +213,7 @@ def test_a_run_that_ends_too_early_says_how_many_have_finished(catnip: Run, tmp_
     ended = catnip("run", file, "--seeds", 2)
     assert (ended.code, ended.err) == (0, "")
     assert "0 of 2" in ended.out
-    assert "* of those that finished" in ended.out
+    assert "* Mean of the transfers that finished" in ended.out
     groups = json.loads(catnip("run", file, "--seeds", 2, "--json").out)["variants"]["default"]["groups"]
     assert {name: (of["finished"], of["started"]) for name, of in groups.items()} == {
         "document": (0, 2),
@@ -370,7 +370,7 @@ def test_run_prints_one_row_per_variant(catnip: Run) -> None:
     ended = catnip("run", SMALL, "--seeds", 2, "--variant", variant)
     assert ended.code == 0
     assert "seeds 1 to 2" in ended.out
-    assert "completed after, s" in ended.out
+    assert "completion time, s" in ended.out
     assert ended.out.count("±") >= 2
 
 
@@ -428,5 +428,5 @@ def test_an_experiment_alone_is_merged_into_the_table_of_its_paper(catnip: Run, 
     assert table.read_text(encoding="utf-8").splitlines() == merged
     assert "--quick: short runs cannot be merged into the full results" in catnip(*alone, "--quick").err
     table.write_text("# Something else\n", encoding="utf-8")
-    assert "no table of this paper" in catnip(*alone).err
+    assert "not a table of this paper" in catnip(*alone).err
     assert table.read_text(encoding="utf-8") == "# Something else\n"

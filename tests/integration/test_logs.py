@@ -177,7 +177,7 @@ def test_what_is_seen_where_and_what_was_dropped_is_in_the_capture(
         (["--packets-at", "server"], "--packets-at: needs --packets"),
         (
             ["--variant", "recovery=sack", "--packets", "x.pcapng", "--packets-at", "missing"],
-            'files.toml: --packets-at: "missing": there is no such node',
+            'files.toml: --packets-at: "missing": no such node',
         ),
         (["--variant", "recovery=sack", "--qlog", "."], "--qlog: File '.' is a directory."),
     ],

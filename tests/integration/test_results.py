@@ -254,14 +254,14 @@ def test_results_of_another_scenario_or_version_are_not_overwritten(catnip: Run,
     assert catnip("run", "catnip-e2", "--seeds", 1, "--out", out).code == 0
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     refused = catnip("run", "hysteresis-priority", "--seeds", 1, "--out", out)
-    told = f"{out} has results of scenario CAT-E2, and these are of HYS-E10"
+    told = f"{out} has results of scenario CAT-E2, not of HYS-E10"
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith(f"error: --out: {told}")
     old = json.loads((out / "manifest.json").read_text()) | {"created_by": "catnip 0.0.1"}
     (out / "manifest.json").write_text(json.dumps(old))
     refused = catnip("run", "catnip-e2", "--seeds", 1, "--out", out)
     assert refused.code == 2
-    assert "has results of version 0.0.1, and these are of " in refused.err
+    assert "has results of version 0.0.1, not of " in refused.err
     assert {file.name: file.read_bytes() for file in out.glob("*.parquet")} == {
         name: contents for name, contents in before.items() if name.endswith(".parquet")
     }

@@ -41,7 +41,7 @@ def test_the_report_of_a_run_has_its_tables_its_drawings_and_its_scenario(
     assert 'id="axis"' in text
     drawn = plot.read_text(encoding="utf-8")
     assert drawn.startswith("<svg")
-    assert "along length" in drawn
+    assert "results by length" in drawn
     for written in (text, drawn):
         assert "nan" not in re.sub(r"[\w-]*nan[\w-]+|[\w-]+nan", "", written)
 
@@ -79,7 +79,7 @@ def test_what_lies_along_an_axis_of_numbers_is_drawn_in_their_order() -> None:
     made = summary.of_tables(tables, names, [1, 2])
     axes = runs.axes_of(scenario, names)
     [_, along] = run_page.figures(scenario, [1, 2], made, axes)
-    assert along.title == "Along length"
+    assert along.title == "Results by length"
     panels = list(run_page._sweep(made, axes))
     assert {line.label for line in panels[0].lines} == {"kind=drop-tail", "kind=catnip-good"}
     for panel in panels:

@@ -224,7 +224,7 @@ def test_a_recording_is_told_as_a_table(recording: Path, catnip: Run) -> None:
     [
         ("{", "site.har: EOF while parsing"),
         ('{"log": {"entries": [{"time": "x"}]}}', "site.har: log.entries[0].time: invalid type: string"),
-        ('{"log": {"entries": []}}', "site.har: log.entries: nothing that a browser has loaded"),
+        ('{"log": {"entries": []}}', "site.har: log.entries: no objects loaded over the network"),
     ],
 )
 def test_a_bad_har_ends_in_one_line_with_its_json_path(

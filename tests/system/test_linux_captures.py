@@ -56,7 +56,7 @@ def test_a_capture_ends_though_packets_came_before_its_filter_and_fails_where_so
     assert ends(*reads) == 0, "all that is read is waited for"
     with pytest.raises(InputError, match="too slow for 1 of 9"):
         ends("8 packets captured, 9 packets received by filter, 1 packet dropped")
-    with pytest.raises(InputError, match="tcpdump has ended"):
+    with pytest.raises(InputError, match="tcpdump exited"):
         ends("catnip0: The interface disappeared")
 
 

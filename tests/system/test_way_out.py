@@ -170,9 +170,7 @@ def test_without_any_of_these_the_refusal_says_what_to_install(machine: Machine)
     hide = "for one in slirp4netns pasta nft; do mount --bind /dev/null $(command -v $one); done"
     done = machine(f"{hide}; link --nat -- true; echo $?; runuser -u {USER} -- link --nat -- true; echo $?")
     assert done.stdout == "2\n2\n"
-    assert (
-        done.stderr.count("error: --nat: requires nft (nftables) for root, slirp4netns or pasta") == 2
-    )
+    assert done.stderr.count("error: --nat: requires nft (nftables) for root, slirp4netns or pasta") == 2
 
 
 def test_root_without_nftables_goes_out_as_others_do(machine: Machine) -> None:

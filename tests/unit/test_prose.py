@@ -56,9 +56,9 @@ def doc_comments(path: Path) -> Iterator[tuple[int, str]]:
         return
     first, lines = 0, list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
-        if found := RUST_DOC.match(line):
+        if doc := RUST_DOC.match(line):
             first = first or number
-            lines.append(found[1])
+            lines.append(doc[1])
         elif lines:
             yield first, " ".join(lines)
             first, lines = 0, []

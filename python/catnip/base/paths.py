@@ -70,7 +70,7 @@ def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
     by_small = {spelled.lower(): spelled for spelled in names}
     near = [by_small[small] for small in get_close_matches(name.lower(), by_small, 3)]
     guess = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise InputError(f"SCENARIO: {name} is no file and no scenario that `catnip list` shows{guess}")
+    raise InputError(f"SCENARIO: {name} is neither a file nor a scenario of `catnip list`{guess}")
 
 
 def _standard_input() -> str:

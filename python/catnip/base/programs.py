@@ -17,8 +17,8 @@ AGENT = "catnip-agent"
 CALLED = "catnip"
 """Name under which the program is started, which its help and errors show."""
 MADE_BY = {
-    PROGRAM: "`make build` makes it",
-    AGENT: "`make build` makes it where clang, libelf-dev and zlib1g-dev are installed",
+    PROGRAM: "`make build` builds it",
+    AGENT: "`make build` builds it if clang, libelf-dev and zlib1g-dev are installed",
 }
 
 
@@ -39,7 +39,7 @@ def program(name: str = PROGRAM) -> Path:
     for candidate in (beside, _installed(name), built, shutil.which(name)):
         if candidate is not None and os.access(candidate, os.X_OK):
             return Path(candidate)
-    raise InputError(f"{name}: not found; {MADE_BY[name]}, {variable} names it")
+    raise InputError(f"{name}: not found; {MADE_BY[name]}, or set {variable} to its path")
 
 
 def _installed(name: str) -> Path | None:
@@ -67,7 +67,7 @@ def cannot_control() -> str | None:
     if missing := cannot_emulate():
         return missing
     if os.geteuid() != 0:
-        return "not root, who alone may choose how a kernel controls congestion"
+        return "not root: only root can select the congestion control of a kernel"
     return None
 
 

@@ -47,7 +47,7 @@ def single_loss_profile(
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_xticks(list(k), minor=False)
         axes.tick_params(axis="x", labelsize=9)
-        axes.set(xlabel="which packet is lost", ylabel="transfer time, s")
+        axes.set(xlabel="lost packet", ylabel="transfer time, s")
         handles = [
             style.dot(VERMILION, "repaired by a timeout"),
             style.dot(BLUE, "repaired by fast retransmit"),
@@ -58,7 +58,8 @@ def single_loss_profile(
 
 
 def sequence_plots(
-    panels: Sequence[tuple[str, Sequence[float], Sequence[int]]], title: str = "Packets as they are sent"
+    panels: Sequence[tuple[str, Sequence[float], Sequence[int]]],
+    title: str = "Packets in the order of transmission",
 ) -> str:
     """Draws packet numbers over send times, a panel per (title, times, packet numbers), two to a row."""
     columns = min(2, len(panels))

@@ -40,7 +40,7 @@ PATH = {
     "w_max": "window",
     "b": "packets per ACK",
     "w1": "initial window",
-    "delack_s": "wait of an ACK",
+    "delack_s": "delay of an ACK",
 }
 """Fields of a case other than size and loss, in words."""
 _COUNTED = {"b", "w1"}
@@ -223,7 +223,7 @@ def notes(told: Sequence[Nearby]) -> list[str]:
     lines = []
     if far:
         all_of = Nearby(min(near.low for near in far), max(near.high for near in far))
-        lines.append(f"! not to be trusted there: {all_of} at the compared points around.")
+        lines.append(f"! not reliable: error of {all_of} at the nearest compared points.")
     if reasons:
         shown = reasons if len(reasons) <= 3 else [reasons[0], "…", reasons[-1]]
         lines.append(f"? not compared with simulations of such transfers: {'; '.join(shown)}.")

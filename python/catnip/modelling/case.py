@@ -97,11 +97,11 @@ LATENCIES = (
 
 RATES = (
     Rate("pftk_throughput", "PFTK, receive rate"),
-    Rate("pftk_full", "PFTK, send rate", "what is sent", simulated="sent"),
-    Rate("pftk_approx", "PFTK, approximation", "what is sent", simulated="sent"),
-    Rate("pftk_td_only", "PFTK without timeouts", "what is sent", simulated="sent"),
+    Rate("pftk_full", "PFTK, send rate", "sent packets", simulated="sent"),
+    Rate("pftk_approx", "PFTK, approximation", "sent packets", simulated="sent"),
+    Rate("pftk_td_only", "PFTK without timeouts", "sent packets", simulated="sent"),
     Rate("mathis", "Mathis"),
-    Rate("tfrc_rfc5348", "TFRC (RFC 5348)", "what is sent", simulated="sent"),
+    Rate("tfrc_rfc5348", "TFRC (RFC 5348)", "sent packets", simulated="sent"),
     Rate("cubic", "CUBIC (RFC 9438)", simulated="cubic"),
 )
 

@@ -15,6 +15,6 @@ class Quantities(dict[str, Callable[..., Any]]):
     def __call__(self, function: Function) -> Function:
         """Adds a function; for use as a decorator."""
         if function.__name__ in self:
-            raise ValueError(f"{function.__name__}: there are two quantities of this name")
+            raise ValueError(f"{function.__name__}: duplicate name of a quantity")
         self[function.__name__] = function
         return function

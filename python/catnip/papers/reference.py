@@ -26,7 +26,7 @@ def published(id: str) -> float | str | None:
 def number(id: str) -> float:
     """Returns the number of a row."""
     value = published(id)
-    assert isinstance(value, float), f"{id}: {value} is no number"
+    assert isinstance(value, float), f"{id}: {value} is not a number"
     return value
 
 

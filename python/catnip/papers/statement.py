@@ -107,7 +107,7 @@ def read(path: Path) -> Claims:
     statements = [_statement(path, one) for entry in document["claim"] for one in _each(path, dict(entry))]
     unknown = [one.id for one in statements if one.id not in document["experiments"]]
     if unknown:
-        raise InputError(f"{path}: claim: id = {unknown[0]}: it is not in [experiments]")
+        raise InputError(f"{path}: claim: id = {unknown[0]}: not in [experiments]")
     return Claims(
         title=document["title"],
         experiments=document["experiments"],
@@ -125,13 +125,15 @@ def _statement(path: Path, entry: dict[str, Any]) -> Statement:
         raise InputError(f"{path}: claim {says!r}: {min(wrong)}: there is no such key")
     bands = [name for name in BANDS if name in entry]
     if len(bands) > 1:
-        raise InputError(f"{path}: claim {says!r}: {bands[1]}: it has {bands[0]}, too")
+        raise InputError(f"{path}: claim {says!r}: {bands[1]}: cannot be combined with {bands[0]}")
     band = bands[0] if bands else ""
     if entry.get("by", "mean") != "mean":
         raise InputError(f"{path}: claim {says!r}: by = {entry['by']}: expected mean")
     explains = entry.get("explains")
     if bool(entry.get("deviation")) != bool(explains):
-        raise InputError(f"{path}: claim {says!r}: deviation: it says how far it explains a miss")
+        raise InputError(
+            f"{path}: claim {says!r}: deviation: requires explains, and explains requires deviation"
+        )
     return Statement(
         id=entry["id"],
         says=says,
@@ -172,7 +174,7 @@ def _each(path: Path, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield _filled(entry, values)
         except KeyError as missing:
             says = entry.get("says", "?")
-            raise InputError(f"{path}: claim {says!r}: each: {missing} is not in it") from None
+            raise InputError(f"{path}: claim {says!r}: each: {missing} is missing") from None
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

@@ -78,7 +78,7 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
 def print_scenarios(scenarios: Iterable[Outline], seed: int) -> None:
     """Prints a table of scenarios, with the seeds that follow from the first one."""
     rows = [(s.id, s.title, _shortened(s.variants), span(_seeds(s, seed))) for s in scenarios]
-    print_table("Scenarios", ("id", "what it shows", "variants", "runs"), rows)
+    print_table("Scenarios", ("id", "title", "variants", "runs"), rows)
 
 
 def print_outline(outline: Mapping[str, float | None]) -> None:
@@ -148,7 +148,9 @@ def check_page(page: str, title: str, file: Path) -> int:
     lines = page.splitlines()
     head = next((place for place, line in enumerate(lines) if line.startswith("| id | claim |")), None)
     if head is None or lines[0] != f"# {title}":
-        raise InputError(f"--table: {file}: it is there, and no table of this paper into which rows could go")
+        raise InputError(
+            f"--table: {file}: exists, but is not a table of this paper that rows can be added to"
+        )
     return head
 
 

@@ -32,19 +32,19 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
     made = []
     distributions = list(_distributions(summaries))
     if distributions:
-        title = f"{scenario.title}: how long it takes"
+        title = f"{scenario.title}: distribution of times"
         caption = (
-            "The share of transfers that take longer, on logarithmic axes: 10 % is the 90th percentile. What "
-            "the end of the run has cut short counts with what is known of it (Kaplan and Meier)."
+            "Share of transfers that take longer, on logarithmic axes: 10 % is the 90th percentile. "
+            "Transfers that the end of the run cuts short are included (Kaplan-Meier estimate)."
         )
         drawn = lines.panels(title, distributions[:MOST_PANELS])
-        made.append(Figure("times", "How long it takes", caption, drawn, seeds=seeds))
+        made.append(Figure("times", "Distribution of times", caption, drawn, seeds=seeds))
     sweep = list(_sweep(summaries, axes))
     if sweep:
-        title = f"{scenario.title}: along {_along(axes)}"
+        title = f"{scenario.title}: results by {_along(axes)}"
         caption = "Means over the seeds with 95 % intervals; quantiles of all transfers together."
         drawn = lines.panels(title, sweep[:MOST_PANELS])
-        made.append(Figure("axis", f"Along {_along(axes)}", caption, drawn, seeds=seeds))
+        made.append(Figure("axis", f"Results by {_along(axes)}", caption, drawn, seeds=seeds))
     return made
 
 

@@ -25,13 +25,13 @@ Predictions: TypeAlias = "Mapping[str, Mapping[str, Prediction]]"
 TIMES = {
     "page_time_s": "page time, s",
     "echo_s": "echo, s",
-    "completed_s": "completed after, s",
+    "completed_s": "completion time, s",
 }
 RATES = {
     "p95_s": "95th percentile, s",
     "goodput_mbps": "goodput, Mbit/s",
     "rtt_ms": "round trip, ms",
-    "retransmitted_pct": "sent again, %",
+    "retransmitted_pct": "retransmitted, %",
     "timeouts": "timeouts",
     "fairness": "Jain's index",
 }
@@ -47,8 +47,8 @@ LINKS = {
     "low_loss_pct": "LOW loss, %",
 }
 CUT_SHORT = """\
-* of those that finished before the end of the run: those that take longer are missing.
-  Restricted mean: of the time or the limit, whichever is less; what is known of the others counts, too."""
+* Mean of the transfers that finished before the end of the run: longer ones are missing.
+  Restricted mean: mean of the time or the limit, whichever is less; includes unfinished transfers."""
 
 
 def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> None:
@@ -167,7 +167,7 @@ def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
     if labels and rows:
         from catnip.modelling import accuracy  # noqa: PLC0415 -- few scenarios are a single transfer
 
-        print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
+        print_table("Models and simulated mean", ("variant", "completion time, s", *labels), rows)
         for note in accuracy.notes(told):
             click.echo(note)
 
@@ -283,5 +283,5 @@ def _of_links(title: str, summaries: Summaries) -> Told:
     note = ""
     if others := len(ports) - len(matter):
         say = "direction of a link has" if others == 1 else "directions of links have"
-        note = f"{others} more {say} lost nothing and carried less than half of what they could: --json."
+        note = f"{others} more {say} no losses and a utilization below 50 %: --json shows them."
     return Told(title, ("variant", "link", *(LINKS[key] for key in keys)), rows, note)

@@ -120,8 +120,8 @@ def check_folder(folder: Path, manifest: Manifest) -> None:
         ("version", there.created_by.split()[-1], manifest.created_by.split()[-1]),
     ):
         if theirs != ours:
-            told = f"{folder} has results of {what} {theirs}, and these are of {ours}"
-            raise InputError(f"--out: {told}; name another folder, or remove that one")
+            told = f"{folder} has results of {what} {theirs}, not of {ours}"
+            raise InputError(f"--out: {told}; choose another folder or remove it")
 
 
 def write(

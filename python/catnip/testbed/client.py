@@ -24,11 +24,13 @@ def main() -> None:
     options.add_argument("url", nargs="+", help="http://ADDRESS:PORT/FILE, or echo://ADDRESS:PORT/")
     options.add_argument("--count", type=int, default=10)
     options.add_argument("--per-second", type=float, default=20.0)
-    options.add_argument("--timeout-s", type=float, default=120.0, help="gives a fetch up")
+    options.add_argument("--timeout-s", type=float, default=120.0, help="time limit of a fetch")
     options.add_argument(
-        "--users", type=int, help="who fetch, think and fetch again, from the servers in turn"
+        "--users", type=int, help="number of users that fetch and think, with the servers in turn"
     )
-    options.add_argument("--files", default="", help="what they fetch, in any order, over and over")
+    options.add_argument(
+        "--files", default="", help="files that the users fetch, in random order, repeatedly"
+    )
     options.add_argument("--think-s", type=float, default=5.0)
     options.add_argument("--for-s", type=float, default=45.0)
     options.add_argument("--seed", type=int, default=1)

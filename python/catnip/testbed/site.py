@@ -106,7 +106,7 @@ def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
             break
         time.sleep(0.02)
     server.kill()
-    sys.exit(f"{kind}: does not answer: {(folder / 'error.log').read_text()[-300:]}")
+    sys.exit(f"{kind}: no response: {(folder / 'error.log').read_text()[-300:]}")
 
 
 def _echo() -> None:

@@ -166,7 +166,7 @@ class Chromium:
                 raise TimeoutError("the browser does not answer")
             some = os.read(self._read, 1 << 16)
             if not some:
-                raise RuntimeError("the browser has ended")
+                raise RuntimeError("the browser exited")
             self._buffer += some
         text, _, self._buffer = self._buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(text)
@@ -188,15 +188,15 @@ def main() -> int:
     """Loads one page and prints its times."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("url", metavar="URL")
-    arguments.add_argument("--longest-s", type=float, default=LONGEST_S, help="gives the page up after that")
+    arguments.add_argument("--longest-s", type=float, default=LONGEST_S, help="time limit of the page")
     arguments.add_argument(
-        "--settle", action="store_true", help="wait until the network is silent, tell nothing"
+        "--settle", action="store_true", help="wait until the network is idle, without output"
     )
     options = arguments.parse_args()
     try:
         program = find("chromium")
         if program is None:
-            raise RuntimeError("chromium: not found, install it (apt install chromium)")
+            raise RuntimeError("chromium: not found; install it (apt install chromium)")
         with Chromium(program, flags_of(os.environ)) as browser:
             if options.settle:
                 browser.record(options.url, options.longest_s)

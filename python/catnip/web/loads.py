@@ -109,7 +109,7 @@ async def _visit(behind: Behind, url: str, way: Way, seed: int, longest_s: float
             raise InputError(f"--link: {way.name}: {' '.join(said.split())}" if way.name else said)
         certificate = json.loads(file.read_text(encoding="utf-8"))
     load = Load(**json.loads(out)) if out else None
-    failure = None if load else said.splitlines()[-1] if said else "the browser has said nothing"
+    failure = None if load else said.splitlines()[-1] if said else "no output from the browser"
     return Visit(url, way.name, seed, load, failure, certificate)
 
 

@@ -24,8 +24,8 @@ def way_in() -> list[str]:
         if tried.returncode == 0:
             return way
         why = tried.stderr.strip()
-    told = "run as root, or let users have namespaces (sysctl user.max_user_namespaces)"
-    raise InputError(f"no network namespace of its own: {why}; {told}")
+    told = "run as root, or permit user namespaces (sysctl user.max_user_namespaces)"
+    raise InputError(f"cannot create a network namespace: {why}; {told}")
 
 
 async def have(addresses: Iterable[str]) -> None:
@@ -48,4 +48,4 @@ def hide_names() -> None:
                 ["mount", "--bind", file.name, HOSTS], capture_output=True, text=True, check=False
             )
         if tried.returncode:
-            raise InputError(f"{HOSTS}: cannot be hidden: {tried.stderr.strip()}")
+            raise InputError(f"{HOSTS}: cannot be replaced: {tried.stderr.strip()}")

@@ -35,7 +35,9 @@ class Recorder:
     def requestheaders(self, flow: HTTPFlow) -> None:
         """Registers a request; its response counts as incomplete until `response` is called."""
         self._begun[flow.id] = None
-        self._lost[flow.id] = f"{flow.request.method} {flow.request.url}: not over when the recording ended"
+        self._lost[flow.id] = (
+            f"{flow.request.method} {flow.request.url}: not complete at the end of the recording"
+        )
 
     def response(self, flow: HTTPFlow) -> None:
         """Records an exchange whose response is complete."""
@@ -47,7 +49,9 @@ class Recorder:
             self._lose(flow, str(why))
             return
         if response.status_code < 200:
-            self._lose(flow, f"{response.status_code} {response.reason}: what follows is not HTTP")
+            self._lose(
+                flow, f"{response.status_code} {response.reason}: the rest of the connection is not HTTP"
+            )
             return
         peer = flow.server_conn.peername
         sent = [(name, value) for name, value in _listed(request.headers) if name.lower() not in SECRETS]

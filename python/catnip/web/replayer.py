@@ -136,7 +136,7 @@ class _Resolver(asyncio.DatagramProtocol):
         try:
             answer = self._replayer.resolve(from_wire(data))
         except DNSException as error:
-            note(f"{addr[0]} asks what is no question: {error}")
+            note(f"invalid DNS query from {addr[0]}: {error}")
         else:
             self._transport.sendto(answer.to_wire(), addr)
 

@@ -134,9 +134,9 @@ def origin_of(url: str) -> Origin:
         raise ValueError("expected http:// or https://")
     host = (parts.hostname or "").rstrip(".")
     if ":" in host:
-        raise ValueError("an IPv6 address, where names and IPv4 addresses are replayed")
+        raise ValueError("an IPv6 address; only names and IPv4 addresses are supported")
     if host == "localhost" or host.endswith(".localhost"):
-        raise ValueError("the machine itself, which is not behind a link")
+        raise ValueError("an address of the machine itself, which is not behind a link")
     if re.fullmatch(r"[0-9.]+", host):
         address = ipaddress.IPv4Address(host)
         if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_reserved:
@@ -159,9 +159,9 @@ def check_folder(folder: Path, overwrite: bool) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / INDEX).exists():
-        raise InputError(f"SITE: {folder} is there, and is no recorded site; name another folder")
+        raise InputError(f"SITE: {folder} exists and is not a recorded site; choose another folder")
     if not overwrite:
-        raise InputError(f"SITE: {folder} has a recorded site; name another folder, or say --overwrite")
+        raise InputError(f"SITE: {folder} has a recorded site; choose another folder or use --overwrite")
 
 
 def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
@@ -201,7 +201,7 @@ def read(folder: Path) -> Site:
     """Reads a whole site. Raises InputError with file, key and value if it is damaged."""
     index = folder / INDEX
     if not index.exists():
-        raise InputError(f"SITE: {folder} has no {INDEX}: expected a folder that `catnip record` has written")
+        raise InputError(f"SITE: {folder} has no {INDEX}: expected a folder written by `catnip record`")
     exchanges = list(_exchanges(folder, index))
     if not exchanges:
         raise InputError(f"{index}: nothing was recorded")
@@ -269,7 +269,7 @@ class _Entry:
     def text(self, key: str) -> str:
         value = self.values.get(key)
         if not _is_line(value):
-            raise self.wrong(key, "expected a text in one line")
+            raise self.wrong(key, "expected a text of one line")
         return str(value)
 
     def headers(self) -> Headers:

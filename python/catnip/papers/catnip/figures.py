@@ -55,10 +55,10 @@ def loss_profile(runs: Runs) -> Figure:
         [count > 0 for count in timeouts_by_lost_packet(runs).values()],
     )
     caption = (
-        "Transfer time of a 28-packet document that loses one packet, once. The first and the last "
-        "three packets cost a retransmission timeout, the first one the initial timeout of 6 s; the "
-        "others are repaired by fast retransmit. The paper's figure is lost; ns-2 2.35 with the "
-        "settings of its time stands in for it."
+        "Transfer time of a 28-packet document that loses one packet, once. The first and the "
+        "last three packets cost a retransmission timeout, the first one the initial timeout of 6 "
+        "s; the others are repaired by fast retransmit. The paper's figure is not available; it "
+        "is replaced by ns-2 2.35 with the settings of that time."
     )
     return Figure("catnip-e1", "Figure 1: not all packet losses are equal", caption, svg)
 
@@ -70,8 +70,8 @@ def burst_patterns(_runs: Runs) -> Figure:
         "Packets of a 14-packet document as the server sends them over 1 Mbit/s and 100 ms. RBPLW "
         "spreads the last window over a round trip; ECA sends 4 and 3 packets instead of 7."
     )
-    svg = sequence_plots(panels, "The last burst is spread, or made smaller")
-    return Figure("catnip-e2", "Figure 2: what a source can do about its bursts", caption, svg)
+    svg = sequence_plots(panels, "The last burst is paced (RBPLW) or reduced (ECA)")
+    return Figure("catnip-e2", "Figure 2: burst control at the source", caption, svg)
 
 
 def droptail(runs: Runs) -> Figure:
@@ -103,11 +103,11 @@ def catnip_good(runs: Runs) -> Figure:
     series[1] = _with_ns2(series[1], "CatGood", "SPM")
     series[3] = _with_ns2(series[3], "CatGood", "ECA")
     caption = (
-        "The same with marking sources over CATNIP-Good routers, beside Reno over DropTail. Routers "
-        "that drop LOW packets first make all pages faster and far steadier, whatever the source "
-        "does."
+        "Mean and standard deviation of page times with marking sources over CATNIP-Good routers, "
+        "compared with Reno over DropTail. Routers that drop LOW packets first make all pages "
+        "faster and far less variable, with every source."
     )
-    svg = page_bars("Routers that know which packets are crucial remove the long waits", series, LOOKS)
+    svg = page_bars("Routers that drop uncritical packets first remove the long page times", series, LOOKS)
     return Figure("catnip-e4", "Figure 6: CATNIP-Good routers", caption, svg)
 
 
@@ -123,8 +123,9 @@ def red(runs: Runs) -> Figure:
     ]
     series[1] = _with_ns2(series[1], "RED")
     caption = (
-        "RED and CATNIP-RED. The paper's values exist only in its lost figure, so none are shown. RED"
-        " alone changes little; RED that drops LOW packets first is as good as CATNIP-Good."
+        "RED and CATNIP-RED. The paper's values appear only in a figure that is not available, so "
+        "none are shown. RED alone changes little; RED that drops LOW packets first is as good as "
+        "CATNIP-Good."
     )
     svg = page_bars("CATNIP works together with RED", series, LOOKS)
     return Figure("catnip-e6", "Figure 7: RED and CATNIP-RED routers", caption, svg)

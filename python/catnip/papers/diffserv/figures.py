@@ -62,9 +62,9 @@ def by_application(runs: Runs) -> Figure:
     """Figure 6: pages under application-based marking."""
     panels = [Panel(scheme, _over_rates(runs, scheme), (GOOD_S, BAD_S)) for scheme in (APPL_250, APPL_110)]
     caption = (
-        "HTTP/1.0. The tokens for the MED packets of 81 KB take 2.6 s to come at 250 kbit/s, 5.9 s at 110"
-        " kbit/s, where 5 s would be good. The paper: good for both, as long as the bottleneck carries all"
-        " that is marked."
+        "HTTP/1.0. The tokens for the MED packets of 81 KB take 2.6 s at 250 kbit/s and 5.9 s at "
+        "110 kbit/s, where 5 s would be good. The paper: good at both rates, as long as the "
+        "bottleneck carries all marked packets."
     )
     svg = ccdf_panels("Pages marked by application", panels, "page time, s", _of_rates(panels))
     return Figure("diffserv-application", "Figure 6: pages under application-based marking", caption, svg)
@@ -80,8 +80,9 @@ def slow_links(runs: Runs) -> Figure:
         ),
     ]
     caption = (
-        "All links ten times slower, users with a round trip of 80 ms. The paper: marking saves the echo from"
-        " loss, not from the queue; a queue of its own does, with 20 % or more. Dotted: 150 ms."
+        "All links ten times slower, users with a round trip of 80 ms. The paper: marking "
+        "protects echoes from loss, but not from queueing delay; a separate queue with a weight "
+        "of 20 % or more does. Dotted: 150 ms."
     )
     svg = ccdf_panels("Echoes over slow links", panels, "echo, s", LOOKS)
     return Figure("diffserv-slow-links", "Figure 7: echoes over slow links", caption, svg)
@@ -94,7 +95,7 @@ def file_times(runs: Runs) -> Figure:
         for scheme in (DROP_TAIL, RED, APPL_110, APPL_250)
     ]
     caption = (
-        "Files of 200 KB, 75 Mbit/s. The paper: slower if marked, and the more so the higher MED's rate."
+        "Files of 200 KB, 75 Mbit/s. The paper: marking slows down files, more so at higher rates of MED."
     )
     svg = ccdf_panels("Files under application-based marking", [Panel("", curves)], "file time, s", LOOKS)
     return Figure("diffserv-files", "Figure 8: file times at 75 Mbit/s", caption, svg)
@@ -113,7 +114,7 @@ def by_state(runs: Runs) -> Figure:
 def pages_of_schemes(runs: Runs) -> Figure:
     """Figure 12: pages of all schemes."""
     curves = [_curve(scheme, runs.tree(scheme, 100).pages[WEB_10], 25) for scheme in SCHEMES]
-    caption = "HTTP/1.0, 100 Mbit/s. Lines: 5 s, which is good, and 10 s, beyond which users leave."
+    caption = "HTTP/1.0, 100 Mbit/s. Lines: 5 s (good) and 10 s (users give up)."
     svg = ccdf_panels("Pages at 100 Mbit/s", [Panel("", curves, (GOOD_S, BAD_S))], "page time, s", LOOKS)
     return Figure("diffserv-pages", "Figure 12: pages of all schemes", caption, svg)
 
@@ -132,7 +133,7 @@ def files_of_schemes(runs: Runs) -> Figure:
         scheme: [stats.mean(schemes.files_per_s(runs.tree(scheme, rate))) for rate in RATES_MBPS]
         for scheme in SCHEMES
     }
-    caption = "Files that all users together finish in a second."
+    caption = "Files completed per second by all users together."
     svg = over_rates("Files per second", RATES_MBPS, values, "bottleneck, Mbit/s", "files per second", LOOKS)
     return Figure("diffserv-files-per-second", "Figure 13: files of all schemes", caption, svg)
 
@@ -152,7 +153,7 @@ def worth(runs: Runs) -> Figure:
         "A fifth of the tree, HTTP/1.0, 60 Mbit/s for 400 users. Today's end systems: SACK, limited transmit,"
         " first timeout of 1 s."
     )
-    title = "Marking beside the queues that an operator would choose today"
+    title = "Marking compared with queues of today"
     svg = ccdf_panels(title, panels, "page time, s", LOOKS)
     return Figure("diffserv-worth", "Beyond the paper: marking or a fair queue", caption, svg)
 
@@ -309,14 +310,14 @@ def _table(
 def _cost(runs: Runs) -> Table:
     rows = [(name, f"{count}", f"{hops / 1e6:.0f}") for name, count, hops in runs.cost()]
     columns = ("scenario", "runs", "million packet-hops")
-    return Table("What was simulated", columns, rows, "Each run simulates 350 s.")
+    return Table("Simulated runs", columns, rows, "Each run simulates 350 s.")
 
 
 def _congestion(runs: Runs, http: str, group: str) -> Figure:
     panel = Panel("", _over_rates(runs, DROP_TAIL, group), (GOOD_S, BAD_S))
     caption = (
-        "Drop tail everywhere; each curve names its bottleneck and what is lost there. Dotted: 5 s, which is"
-        " good, and 10 s, beyond which users leave."
+        "Drop tail on all links; each curve is labelled with the rate of its bottleneck and the "
+        "loss there. Dotted: 5 s (good) and 10 s (users give up)."
     )
     title = f"Pages over drop tail: HTTP/{http}"
     svg = ccdf_panels(title, [panel], "page time, s", _of_rates([panel]))

@@ -49,9 +49,10 @@ LOOKS = {
 def short_flows(trials: Trials) -> Figure:
     """Figure 3: short transfers."""
     caption = (
-        "Points: simulated means with 95 % intervals. At 1 % all models are low between 8 and 32 KB: the "
-        "ACK timer beats every 200 ms, in step with the round trip, which makes more packets wait than the "
-        "models know. At 10 % the hysteresis model is closest, as in the paper."
+        "Points: simulated means with 95 % intervals. At 1 % all models are low between 8 and 32 "
+        "KB: the ACK timer fires every 200 ms, in phase with the round trip, and delays more "
+        "packets than the models assume. At 10 % the hysteresis model is closest, as in the "
+        "paper."
     )
     panels = [_panel(trials, loss, SHORT, (HYSTERESIS, CARDWELL00, SIKDAR)) for loss in (0.01, 0.1)]
     svg = latency_panels("Short transfers: the hysteresis model is closest", panels, looks=LOOKS)
@@ -61,15 +62,14 @@ def short_flows(trials: Trials) -> Figure:
 def long_flows(trials: Trials) -> Figure:
     """Figure 4: long transfers."""
     caption = (
-        "At 10 % the hysteresis model overestimates, as the paper says: every loss of a small window is"
-        " taken for a timeout. Cardwell-00"
-        " with PFTK's receive rate, which goodput follows, is closer there; with the send rate it falls"
-        " far short."
+        "At 10 % the hysteresis model overestimates, as the paper states: it counts every loss in "
+        "a small window as a timeout. Cardwell-00 with PFTK's receive rate, which goodput "
+        "follows, is closer there; with the send rate it is far too low."
     )
     panels = [
         _panel(trials, loss, LONG, (HYSTERESIS, CARDWELL00, CARDWELL00_SEND, SIKDAR)) for loss in (0.01, 0.1)
     ]
-    title = "Long transfers: it depends on the rate that Cardwell-00 borrows"
+    title = "Long transfers: Cardwell-00 depends on its rate formula"
     svg = latency_panels(title, panels, looks=LOOKS)
     return Figure("hysteresis-long", "Figure 4: long transfers", caption, svg)
 
@@ -78,24 +78,25 @@ def distribution(trials: Trials) -> Figure:
     """Figure 5: distribution of transfer times of 32 KB at 5 % loss."""
     partial, full = (trials.transfer(sender, 23, 0.05) for sender in (PARTIAL, FULL))
     caption = (
-        "About one packet of 23 is lost, so that few windows are small and few more packets are HIGH:"
-        " the curves lie on each other. The"
-        " steps are timeouts of 1, 2 and 4 s."
+        "About one packet in 23 is lost, so few windows are small and few additional packets are "
+        "HIGH: the curves coincide. The steps are timeouts of 1, 2 and 4 s."
     )
     samples = [(PARTIAL, partial), (FULL, full)]
-    svg = distributions("Marking the ends is nearly all there is to gain", samples, looks=LOOKS)
+    svg = distributions(
+        "Marking the first and last packets yields nearly the whole gain", samples, looks=LOOKS
+    )
     return Figure("hysteresis-distribution", "Figure 5: 32 KB at 5 % loss", caption, svg)
 
 
 def partial(trials: Trials) -> Figure:
     """Figure 6: Partial CATNIP."""
     caption = (
-        "Points: simulated Partial CATNIP with 95 % intervals. Reno is simulated, too. At 1 % there is"
-        " little to gain, because Reno loses"
-        " little; at 10 % a short transfer takes half the time."
+        "Points: simulated Partial CATNIP with 95 % intervals. Reno is simulated, too. At 1 % the "
+        "gain is small, because Reno loses few packets; at 10 % a short transfer takes half the "
+        "time."
     )
     svg = latency_panels(
-        "Marking the first and last three packets pays where packets are lost",
+        "The gain from marking the first and last three packets grows with loss",
         [_marked_panel(trials, loss) for loss in (0.01, 0.1)],
         simulated="Partial CATNIP, simulated, 95 % interval",
         looks=LOOKS,

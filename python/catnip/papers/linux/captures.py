@@ -134,7 +134,7 @@ def _of(runs: Runs, mark: str, server: str, lossy: bool, segments: str = PACED) 
 
 def _all(runs: Runs) -> dict[Case, Verdict]:
     runs.must_have(*SERVERS)
-    told = runs.progress.task("captures of what leaves a server")
+    told = runs.progress.task("captures at a server")
     jobs = [partial(captured, *case, seed=runs.first_seed) for case in cases()]
     return dict(zip(cases(), side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
 

@@ -24,14 +24,14 @@ def _cells(runs: Runs, control: str) -> Figure:
         for by in (KERNEL, SIMULATED)
     }
     caption = (
-        "Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say "
-        "by how much the mean time of a fetch differs from that over DropTail without marks; below zero "
-        f"is faster. Each group changes one thing. Whiskers are 95 % intervals of "
-        f"{len(runs.seeds(stack.REAL))} pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
+        "Thirty clients fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars: change "
+        "of the mean fetch time from DropTail without marks; negative values are faster. Each group changes "
+        f"one setting. Whiskers are 95 % intervals of {len(runs.seeds(stack.REAL))} pairs of real runs and "
+        f"of {stack.MODEL_SEEDS} simulated ones."
     )
     if control == "bbr":
         caption += " The simulator has no BBR without RACK."
-    title = f"What marks are worth to {name} of Linux {platform.release().split('-')[0]}"
+    title = f"Effect of marks on {name} of Linux {platform.release().split('-')[0]}"
     names = [
         cell.replace(" of ", "\nof ").replace(" window", "\nwindow").replace(" RACK", "\nRACK")
         for cell in stack.ONE_AT_A_TIME
@@ -54,8 +54,8 @@ def wan(runs: Runs) -> Figure:
         for name, of in values.items()
     }
     caption = (
-        "A hundred clients, one real server, marks of its kernel. Bars say by how much the mean of the ten "
-        "pages' times differs from that with FIFO."
+        "A hundred clients, one real server, marks by its kernel. Bars: change of the mean time "
+        "of the ten pages from FIFO."
     )
     title = "Table XI with the kernel's own marks"
     svg = grouped_bars(

@@ -130,7 +130,7 @@ def _runs(runs: Runs) -> dict[tuple[int, str, str], list[Emulated]]:
         )
         for (buffer_kb, marks, server), seed in keys
     ]
-    told = runs.progress.task("100 clients and a server whose kernel marks")
+    told = runs.progress.task("100 clients and a server with a marking kernel")
     made: dict[tuple[int, str, str], list[Emulated]] = {}
     for (key, _), one in zip(keys, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True):
         made.setdefault(key, []).append(one)

@@ -88,7 +88,7 @@ def catch_up(watch: "subprocess.Popen[str]") -> None:
         told = watch.stderr.readline()
         counts = re.findall(r"(\d+) packets?", told)
         if len(counts) != 3:
-            raise InputError(f"linux: tcpdump has ended: {told.strip()}")
+            raise InputError(f"linux: tcpdump exited: {told.strip()}")
         captured, received, dropped = map(int, counts)
         if dropped:
             raise InputError(f"linux: tcpdump was too slow for {dropped} of {received} packets")

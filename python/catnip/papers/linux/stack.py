@@ -240,7 +240,7 @@ def _real(runs: Runs) -> Measured:
     for_s = QUICK_FOR_S if runs.quick else FOR_S
     keys = cells()
     jobs = [(*key, seed, system) for key in keys for seed in runs.seeds(REAL) for system in SYSTEMS]
-    told = runs.progress.task("files over a slow line, by the kernel")
+    told = runs.progress.task("files over a slow link, kernel")
     ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, told)
     made: dict[tuple[str, str, str], list[Run]] = {}
     for (control, name, _, system), run in zip(jobs, ended, strict=True):
@@ -301,7 +301,7 @@ def files() -> list[int]:
 
 def _model(runs: Runs) -> Measured:
     for_s = QUICK_FOR_S if runs.quick else FOR_S
-    told = runs.progress.task("files over a slow line, simulated")
+    told = runs.progress.task("files over a slow link, simulated")
     count = len(runs.seeds(REAL)) if runs.quick else MODEL_SEEDS
     chosen = list(range(runs.first_seed, runs.first_seed + count))
     known = [(*key, system) for key in cells() if cell(*key).can_be_simulated for system in SYSTEMS]

@@ -100,7 +100,7 @@ def burst(
             windows = _behind(link, control, sizes, idle_s, tells, capture)
         if link.certificate["verdict"] != "red":
             return windows
-    raise InputError(f"linux: the link was red in {TRIES} tries")
+    raise InputError(f"linux: the certificate of the link was red {TRIES} times")
 
 
 def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: str = "none") -> Any:
@@ -212,7 +212,7 @@ def _served(
     pipe = subprocess.PIPE
     server = link.start(command, stdin=pipe, stdout=pipe, text=True)
     assert server.stdout is not None
-    assert server.stdout.readline() == "ready\n", "the server listens"
+    assert server.stdout.readline() == "ready\n", "the server does not listen"
     with capturing(link, capture) if capture else nullcontext():
         print(json.dumps(list(sizes)), file=server.stdin, flush=True)
         with socket.create_connection((link.inside, PORT), timeout=30) as connection:
@@ -225,6 +225,6 @@ def _served(
             time.sleep(0.2)
             connection.sendall(b"x")
             used, windows = json.loads(server.stdout.readline())
-    assert used == control, "the kernel has the controller"
+    assert used == control, "the kernel lacks the controller"
     server.communicate(timeout=10)
     return list(windows)

@@ -23,9 +23,9 @@ def sequences(runs: Runs) -> Figure:
     }
     title = "The same transfers by the kernel and by the simulator"
     caption = (
-        "Each dot is a segment that leaves the kernel, each circle one that leaves the simulated sender; "
-        "those that had left before are crosses and squares. Where the circles lie around the dots, both do "
-        "the same at the same time."
+        "Dots: segments sent by the kernel. Circles: segments sent by the simulated sender. "
+        "Crosses and squares: their retransmissions. Where circles surround dots, both send the "
+        "same segment at the same time."
     )
     return Figure("linux_sequences", title, caption, overlaid(title, drawn))
 

@@ -211,7 +211,7 @@ def _scenario(
     link = {"from": "server", "to": "client", "rate": RATE, "delay": f"{delay_ms}ms", "queue": QUEUE}
     return {
         "id": "LNX",
-        "title": "A transfer as Linux makes it",
+        "title": "A transfer as by Linux",
         "seeds": 1,
         "duration": f"{LONGEST_S}s",
         "node": {"server": {"kind": "host"}, "client": {"kind": "host"}},
@@ -241,7 +241,7 @@ def _behind_a_link(
         command = [sys.executable, str(Path(sender.__file__)), link.outside, str(port), *arguments]
         done = link.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
-            raise InputError(f"linux-tcp: the sender has failed: {done.stderr.strip().splitlines()[-1]}")
+            raise InputError(f"linux-tcp: the sender failed: {done.stderr.strip().splitlines()[-1]}")
         receiver.join()
     return link.certificate, json.loads(done.stdout)
 

@@ -28,7 +28,7 @@ from catnip.report.model import Figure, Table
 
 SIZES = [f"> {size // 1000} KB" for size in SIZES_BYTES]
 SILENCES = [f"{idle}" for idle in IDLE_S]
-LABELS = ("burst", "after more than so many s of silence")
+LABELS = ("burst", "after idle periods longer than, s")
 MINUTE_S = 60
 LOOKS = {
     NEW_RENO: BASE,
@@ -64,8 +64,10 @@ def burstiness(runs: Runs) -> Figure:
     start_s = server["time_s"][sends].min()
     bins = np.arange(0, MINUTE_S, 0.25)
     kilobytes = np.histogram(server["time_s"][sends] - start_s, bins, weights=server["wire_bytes"][sends])[0]
-    strip = Strip("", "KB in a quarter of a second", [Track("", bins[:-1], kilobytes / 1e3)])
-    caption = "What a server sends over one connection of the trace: bursts, and silence between them."
+    strip = Strip("", "KB per quarter of a second", [Track("", bins[:-1], kilobytes / 1e3)])
+    caption = (
+        "Data that a server sends over one connection of the trace: bursts with idle periods between them."
+    )
     svg = strips("HTTP sends in bursts", [strip], "time, s", 2.8)
     return Figure("newcwv-bursts", "Figure 1: the bursts of a connection", caption, svg)
 
@@ -77,12 +79,12 @@ def versions(runs: Runs) -> Figure:
         rows = single.of_server(runs.events("newcwv-versions", name))
         tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] // 1000))
     caption = (
-        "A long transfer that begins at 1 s, over 4 Mbit/s with a delay of 50 ms and room for 20 packets"
-        " (rate and buffer are not in the paper). After its first losses Tahoe begins anew; Reno and NewReno"
-        " need a timeout; SACK repairs."
+        "A long transfer that begins at 1 s, over 4 Mbit/s with a delay of 50 ms and a buffer of "
+        "20 packets (rate and buffer are not in the paper). After the first losses Tahoe returns "
+        "to slow start; Reno and NewReno need a timeout; SACK recovers."
     )
     strip = Strip("", "cwnd, whole segments", tracks)
-    svg = strips("After a few seconds all settle", [strip], "time, s", 4, looks=LOOKS)
+    svg = strips("All windows settle after a few seconds", [strip], "time, s", 4, looks=LOOKS)
     return Figure("newcwv-versions", "Figure 2: windows of four versions of TCP", caption, svg)
 
 
@@ -94,12 +96,13 @@ def idle(runs: Runs) -> Figure:
         rows = single.of_server(runs.events("newcwv-silence", f"{rule} / idle_s=constant:value=5"))
         tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] / SEGMENT))
     caption = (
-        "Two bursts of 200 KB with five seconds between them, one packet of the first lost. By RFC 5681,"
-        " Linux and CWV the second one begins with a small window, by newCWV with the window of the first."
+        "Two bursts of 200 KB with five seconds between them, one packet of the first lost. With "
+        "RFC 5681, Linux and CWV the second burst begins with a small window, with newCWV with "
+        "the window of the first."
     )
     strip = Strip("", "cwnd, segments", tracks)
-    svg = strips("What a silence leaves of the window", [strip], "time, s", 3.6, looks=LOOKS)
-    return Figure("newcwv-idle", "Figure 3: a window after silence", caption, svg)
+    svg = strips("Congestion window after an idle period", [strip], "time, s", 3.6, looks=LOOKS)
+    return Figure("newcwv-idle", "Figure 3: the window after an idle period", caption, svg)
 
 
 def limited(runs: Runs) -> Figure:
@@ -112,12 +115,13 @@ def limited(runs: Runs) -> Figure:
     time_s, used = single.flight(runs.events("newcwv-limited", "newcwv"))
     tracks.append(Track("in flight", time_s, used / SEGMENT, LINE))
     caption = (
-        "A segment every 10 ms, 20 in a round trip. A standard sender that may grow unused windows ends with"
-        " ten times what the path was ever seen to carry; newCWV with what it needs."
+        "A segment every 10 ms, 20 per round trip. A standard sender that may grow unused windows "
+        "ends with ten times the amount that the path has carried; newCWV with the amount that it "
+        "needs."
     )
     strip = Strip("", "segments", tracks)
-    svg = strips("An application that sends less than it may", [strip], "time, s", 3.6, looks=_with("cwnd, "))
-    return Figure("newcwv-limited", "Figure 4: a window that is not used", caption, svg)
+    svg = strips("An application-limited sender", [strip], "time, s", 3.6, looks=_with("cwnd, "))
+    return Figure("newcwv-limited", "Figure 4: an unused window", caption, svg)
 
 
 def filters(runs: Runs) -> Figure:
@@ -131,7 +135,7 @@ def filters(runs: Runs) -> Figure:
         ]
         drawn.append(Strip(title, "segments", tracks))
     caption = (
-        "Bursts of any size in quick succession, the same ones in both. With history pipeACK is steadier."
+        "Bursts of any size in quick succession, the same in both panels. pipeACK varies less with history."
     )
     svg = strips("pipeACK without and with history", drawn, "time, s", 3.8, beside=True, looks=LOOKS)
     return Figure("newcwv-filter", "Figure 5: pipeACK without and with its filter", caption, svg)
@@ -141,8 +145,8 @@ def uncongested(runs: Runs) -> Figure:
     """Figure 7: gain without congestion."""
     maps = [Map(name, _map(runs, FREE, name)) for name in (NEW_CWV, PACED)]
     caption = (
-        "Mean gain in percent. The paper has 37 to 62, 50 on average, about 60 above 80 KB."
-        " Paced bursts take a round trip longer to leave."
+        "Mean gain in percent. The paper reports 37 to 62, 50 on average, about 60 above 80 KB. "
+        "Paced bursts take one round trip longer to send."
     )
     svg = heat_maps("Gain over NewReno without congestion, %", maps, SIZES, SILENCES, LABELS)
     return Figure("newcwv-free", "Figure 7: gain without congestion", caption, svg)
@@ -151,7 +155,9 @@ def uncongested(runs: Runs) -> Figure:
 def congested(runs: Runs) -> Figure:
     """Figure 8: gain over a bottleneck."""
     maps = [Map(name, _map(runs, CONGESTED, name)) for name in (NEW_CWV, PACED)]
-    caption = "Mean gain in percent over 2 Mbit/s and 30 KB. The paper has 10 to 35, less for larger bursts."
+    caption = (
+        "Mean gain in percent over 2 Mbit/s and 30 KB. The paper reports 10 to 35, less for larger bursts."
+    )
     svg = heat_maps("Gain over NewReno over a bottleneck, %", maps, SIZES, SILENCES, LABELS)
     return Figure("newcwv-congested", "Figure 8: gain over a bottleneck", caption, svg)
 
@@ -164,9 +170,10 @@ def losses(runs: Runs) -> Figure:
         for variant in (NEW_RENO, NEW_CWV, PACED)
     }
     caption = (
-        "Segments sent again. Larger bursts that come at once lose more; pacing takes a part of that back."
+        "Retransmitted segments. Larger unpaced bursts lose more segments; pacing avoids some of "
+        "these losses."
     )
-    svg = grouped_bars("newCWV loses more", list(names), values, "segments sent again, %", LOOKS)
+    svg = grouped_bars("newCWV loses more", list(names), values, "retransmitted segments, %", LOOKS)
     return Figure("newcwv-losses", "Figure 9: losses", caption, svg)
 
 
@@ -176,7 +183,7 @@ def tables_2_and_3(runs: Runs) -> Figure:
         Map("Table 2: newCWV", _map(runs, SHARED, NEW_CWV), table_gains(2)),
         Map("Table 3: newCWV, paced", _map(runs, SHARED, PACED), table_gains(3)),
     ]
-    caption = "Mean gain in percent beside a file transfer; small and slanted, the paper's."
+    caption = "Mean gain in percent beside a file transfer; the paper's values in small italics."
     svg = heat_maps("Gain over NewReno beside a file transfer, %", maps, SIZES, SILENCES, LABELS)
     return Figure("newcwv-tables", "Tables 2 and 3: gain beside a file transfer", caption, svg)
 
@@ -189,10 +196,13 @@ def pacing(runs: Runs) -> Figure:
         count = int(here.after.cwnd // SEGMENT)
         times_ms = 1e3 * (here.sent_s[:count] - here.sent_s[0])
         tracks.append(Track(name, times_ms, np.arange(count), DOTS))
-    caption = "The window that a silence of five seconds has left, as it leaves. The round trip is 200 ms."
+    caption = (
+        "Transmission of the window that remains after an idle period of five seconds. The round "
+        "trip is 200 ms."
+    )
     strip = Strip("", "segment of the burst", tracks)
     svg = strips("Pacing spreads a burst over a round trip", [strip], "time, ms", 3.4, looks=LOOKS)
-    return Figure("newcwv-pacing", "Figure 10: a burst, paced and not", caption, svg)
+    return Figure("newcwv-pacing", "Figure 10: a burst with and without pacing", caption, svg)
 
 
 def fairness(runs: Runs) -> Figure:
@@ -204,7 +214,7 @@ def fairness(runs: Runs) -> Figure:
         acked = np.interp(bins, rows["time_s"], np.maximum.accumulate(rows["seq_bytes"]))
         mbps = np.diff(acked) * 8 / MINUTE_S / 1e6
         tracks.append(Track(f"beside {name}", bins[:-1] / MINUTE_S, mbps))
-    caption = "What the file transfer gets in each minute beside the Web under three algorithms."
+    caption = "Throughput of the file transfer per minute beside Web traffic under three algorithms."
     strip = Strip("", "Mbit/s", tracks)
     svg = strips("No flow starves", [strip], "time, min", 3.4, looks=_with("beside "))
     return Figure("newcwv-fairness", "Figure 11: throughput of the file transfer", caption, svg)
@@ -217,12 +227,12 @@ def behind_queues(runs: Runs) -> Figure:
         host: [beyond.gain_behind_pct(runs, host, queue, 5) for queue in queues] for host in beyond.HOSTS
     }
     caption = (
-        "Bursts above 5 KB after more than a second of silence, beside a file transfer over 2 Mbit/s."
-        " The gain is over NewReno behind drop tail."
+        "Bursts above 5 KB after idle periods of more than a second, beside a file transfer over "
+        "2 Mbit/s. The gain is over NewReno behind drop tail."
     )
-    title = "What to do after a silence, behind the queues of today"
+    title = "Responses to an idle period behind the queues of today"
     svg = grouped_bars(title, queues, values, "gain, %", LOOKS)
-    return Figure("newcwv-queues", "Beyond the paper: other answers, other queues", caption, svg)
+    return Figure("newcwv-queues", "Beyond the paper: other responses, other queues", caption, svg)
 
 
 def marks(runs: Runs) -> Figure:
@@ -237,8 +247,8 @@ def marks(runs: Runs) -> Figure:
         " on the packets whose loss would cost a timeout. The gain is over NewReno behind drop tail."
     )
     groups = [f"> {size} KB" for size in sizes]
-    svg = grouped_bars("Remembered and marked", groups, values, "gain, %", LOOKS)
-    return Figure("newcwv-marks", "Beyond the paper: bursts that are remembered and marked", caption, svg)
+    svg = grouped_bars("newCWV combined with marks", groups, values, "gain, %", LOOKS)
+    return Figure("newcwv-marks", "Beyond the paper: newCWV combined with marks", caption, svg)
 
 
 FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
@@ -301,7 +311,7 @@ def _behind_queues(runs: Runs) -> Table:
 
 def _cost(runs: Runs) -> Table:
     rows = [(name, str(count), f"{hops / 1e6:.1f}") for name, count, hops in runs.cost()]
-    return Table("What was simulated", ("scenario", "hours simulated", "million packet-hops"), rows)
+    return Table("Simulated runs", ("scenario", "hours simulated", "million packet-hops"), rows)
 
 
 def _with(prefix: str) -> dict[str, int]:

@@ -281,7 +281,7 @@ def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference
 def server_less_client_ms(runs: Campaign, setting: str, system: str, statistic: str = "mean") -> float:
     """CWV-S11: duration of a burst at its simulated server less that of the same burst at the real client."""
     run = of(runs).run(setting, system)
-    assert run.served is not None, f"{system}: a kernel does not say"
+    assert run.served is not None, f"{system}: not reported by a kernel"
     both = pair(run.responses, run.served)
     less_ms = 1e3 * (both.other["time_s"] - both.reference["time_s"])
     return float({"mean": less_ms.mean(), "least": less_ms.min(), "largest": less_ms.max()}[statistic])

@@ -85,11 +85,18 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     programs = options.add_subparsers(dest="program", required=True)
     client = programs.add_parser("client")
-    client.add_argument("server", help="its address")
+    client.add_argument("server", help="address of the server")
     client.add_argument("trace", type=Path, help="connection vectors in the original form (catnip tmix)")
-    client.add_argument("--for-s", type=float, default=3600.0, help="gives up what has not ended by then")
+    client.add_argument(
+        "--for-s",
+        type=float,
+        default=3600.0,
+        help="time limit of the replay; open connections are then closed",
+    )
     server = programs.add_parser("server")
-    server.add_argument("--congestion", default="reno", help="of those that the kernel has")
+    server.add_argument(
+        "--congestion", default="reno", help="congestion control, one that the kernel provides"
+    )
     for program in (client, server):
         program.add_argument("--port", type=int, default=80)
     chosen = options.parse_args()
@@ -210,20 +217,20 @@ async def response(stream: socket.socket) -> tuple[int, float, float]:
     while b"\r\n\r\n" not in head:
         received = await loop.sock_recv(stream, CHUNK_BYTES)
         if not received:
-            raise ConnectionError("the server has closed the connection")
+            raise ConnectionError("the server closed the connection")
         first = first or time.perf_counter()
         head += received
     header, _, body = head.partition(b"\r\n\r\n")
     status, *fields = header.decode("ascii").split("\r\n")
     if status.split()[1] != "200":
-        raise ConnectionError(f"the server says {status}")
+        raise ConnectionError(f"the server returned {status}")
     of_field = dict(line.lower().split(": ", 1) for line in fields)
     whole = len(header) + 4 + int(of_field["content-length"])
     size = len(header) + 4 + len(body)
     while size < whole:
         received = await loop.sock_recv(stream, min(CHUNK_BYTES, whole - size))
         if not received:
-            raise ConnectionError("the server has closed the connection in the middle of a response")
+            raise ConnectionError("the server closed the connection in the middle of a response")
         size += len(received)
     return size, first, time.perf_counter()
 

@@ -100,21 +100,23 @@ def link(runs: Runs) -> Figure:
         Panel("loss, %", loads, [(100 * s.load, s.loss * 100) for s in states], []),
     ]
     caption = (
-        "10 Mbit/s, 50 packets, Pareto on-off sources with packets of 512 bytes on average. The paper's "
-        "Figure 3 is lost; these are the delays and losses that the later experiments set."
+        "10 Mbit/s, 50 packets, Pareto on-off sources with packets of 512 bytes on average. The "
+        "paper's Figure 3 is not available; the later experiments use these delays and losses."
     )
-    svg = latency_panels("A link by its offered load", panels, xlabel="offered load, %", ylabel="")
+    svg = latency_panels(
+        "Delay and loss of a link by offered load", panels, xlabel="offered load, %", ylabel=""
+    )
     return Figure("testbed-load", "Figure 3: the link", caption, svg)
 
 
 def over_load(runs: Runs) -> Figure:
     """Figures 4a and 7: latency over load, measured and by model."""
     caption = (
-        "nginx on Linux set near to the paper's (Reno, no SACK, initial window 2), each fetch over a new "
-        "connection through a link with the delay and loss of that load."
+        "nginx on Linux with settings similar to the paper's (Reno, no SACK, initial window 2), "
+        "each fetch over a new connection through a link with the delay and loss of that load."
     )
     svg = _panels(runs, "load", "Retrieval latency over load, measured and by model", "offered load, %")
-    return Figure("testbed-models", "Figures 4a and 7: models against measurement", caption, svg)
+    return Figure("testbed-models", "Figures 4a and 7: models and measurement", caption, svg)
 
 
 def over_delay(runs: Runs) -> Figure:
@@ -126,7 +128,10 @@ def over_delay(runs: Runs) -> Figure:
 
 def over_loss(runs: Runs) -> Figure:
     """Figure 4c: latency over loss."""
-    caption = "Loss hits both directions, as in the paper. Without delay nearly all of the time is timeouts."
+    caption = (
+        "Both directions have losses, as in the paper. Without delay, timeouts account for nearly "
+        "all of the time."
+    )
     svg = _panels(runs, "loss", "Latency grows faster than linearly with loss", "loss of each direction, %")
     return Figure("testbed-loss", "Figure 4c: latency over loss", caption, svg)
 
@@ -134,8 +139,8 @@ def over_loss(runs: Runs) -> Figure:
 def paper_kernel(runs: Runs) -> Figure:
     """Figure 7 with a kernel of the paper's time."""
     caption = (
-        "The same links between simulated hosts with the timers of Linux 2.0 (3 s before the first sample): "
-        "the new model is close for every size, Model C far below."
+        "The same links between simulated hosts with the timers of Linux 2.0 (3 s before the "
+        "first sample): the new model is close for every size, Model C far too low."
     )
     title = "Simulated hosts of the paper's time, and models"
     svg = _panels(runs, "load", title, "offered load, %", latency.LINUX_20, "simulated, 95 % interval")

@@ -217,9 +217,9 @@ class Runs:
                     rows.append(json.loads(line))
                     told(len(rows))
             err.seek(0)
-            said = err.read().strip().splitlines() or ["it said nothing"]
+            said = err.read().strip().splitlines() or ["no output"]
         if len(rows) < len(points):
-            raise InputError(f"testbed: {len(rows)} of {len(points)} points were measured: {said[-1]}")
+            raise InputError(f"testbed: only {len(rows)} of {len(points)} points were measured: {said[-1]}")
         for row in rows:
             if row["certificate"] is None:
                 raise InputError(f"testbed: {row['id']}: {row['err'].strip()}")

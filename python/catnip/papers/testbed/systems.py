@@ -113,7 +113,7 @@ def unaccounted(runs: Runs, mode: str) -> str:
 def out_of_order(runs: Runs, mode: str) -> str:
     """TB-S5: number of packets that left a link before an earlier arrival."""
     log = _modes(runs)[mode].log
-    assert log, f"{mode}: the link was told to log"
+    assert log, f"{mode}: the link has no log"
     return str(sum(_overtakings(numbers) for numbers in _departures(log)))
 
 

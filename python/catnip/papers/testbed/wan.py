@@ -260,12 +260,12 @@ def whose_pages_gain(runs: Runs) -> Figure:
     of_paper = [100 * (float(printed[page]["relative_time"]) - 1) for page in pages]
     bars["paper"] = [Interval(change, change, change, 1) for change in of_paper]
     caption = (
-        f"Table XI at {buffer_kb} KB, pages in order of their largest object. SYN-ACKs that are HIGH let all "
-        "hundred users in at once: short pages gain what those with large objects lose. SYN-ACKs that are "
-        "LOW keep users waiting, which costs pages of many short objects most."
+        f"Table XI at {buffer_kb} KB, pages in order of their largest object. HIGH SYN-ACKs admit all "
+        "hundred users at once: short pages gain at the expense of pages with large objects. LOW SYN-ACKs "
+        "make users wait, which delays pages of many short objects most."
     )
     svg = grouped_bars(
-        "Who gains by CATNIP depends on who is let in",
+        "The pages that gain depend on the priority of SYN-ACKs",
         [f"page {page}\n{largest_b[page] / 1000:.1f} KB" for page in pages],
         bars,
         "change of page time against FIFO, %",

@@ -44,11 +44,11 @@ def steps(runs: Runs) -> Figure:
         if queue != DROP_TAIL
     }
     caption = (
-        "The paper's own network: 100 readers, ten pages, 1.5 Mbit/s and ten packets of buffer. From left to"
-        " right its hosts become those of today, one step on top of the other. Bars say by how much pages are"
-        " faster than over DropTail with the same hosts."
+        "The paper's own network: 100 readers, ten pages, 1.5 Mbit/s and ten packets of buffer. "
+        "From left to right the hosts are updated to those of today in cumulative steps. Bars: "
+        "gain over DropTail with the same hosts."
     )
-    title = "What is left of the gain when the hosts become those of today"
+    title = "Remaining gain as the hosts are updated to those of today"
     names = [name.replace(", ", ",\n").replace(" window", "\nwindow") for name in STEPS]
     svg = grouped_bars(title, names, values, "gain, %", LOOKS)
     return Figure("today-steps", "From 2002 to today", caption, svg)
@@ -68,13 +68,13 @@ def one_at_a_time(runs: Runs) -> Figure:
     """TDY-E4: 95th percentile of page times with one factor changed at a time."""
     maps = [_map(runs, name, place.says) for name, place in PLACES.items()]
     caption = (
-        "By how much the 95th percentile of page times differs from that behind DropTail in the same row, in"
-        " percent. Brackets: the 95 % interval holds zero. Each row changes one thing."
+        "Change of the 95th percentile of page times from DropTail in the same row, percent. "
+        "Brackets: the 95 % interval includes zero. Each row changes one setting."
     )
     title = "95th percentile of page times, against DropTail"
     rows = list(PLACES["ten"].cells())
     svg = heat_maps(title, maps, rows, OTHER_QUEUES, ("", ""), 0.36 * len(rows) + 1.9)
-    return Figure("today-cells", "One thing at a time", caption, svg)
+    return Figure("today-cells", "One setting at a time", caption, svg)
 
 
 FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
@@ -204,8 +204,8 @@ def _queues(runs: Runs, place: str, title: str) -> Figure:
     }
     values["file transfer"] = [quantities.file_change_pct(runs, place, BASE, queue) for queue in OTHER_QUEUES]
     caption = (
-        f"Hosts as Linux has them; {PLACES[place].says} beside a file transfer. Page times below zero are"
-        " shorter than behind DropTail; the file transfer below zero is slower."
+        f"Hosts as Linux has them; {PLACES[place].says} beside a file transfer. Negative values are"
+        " shorter page times than behind DropTail, and a slower file transfer."
     )
     svg = grouped_bars(title, OTHER_QUEUES, values, "change against DropTail, %", LOOKS)
     return Figure(f"today-{place}", title, caption, svg)
