@@ -82,6 +82,11 @@ fn codepoint(text: &str) -> Option<u8> {
 
 impl Policy {
     /// Returns the configuration of the kernel programs for this policy, in the network namespace with this cookie.
+    /// Returns true if programs in the kernel can carry out this marking.
+    pub fn supports(mark: &MarkerSpec) -> bool {
+        matches!(mark, MarkerSpec::Spm(_) | MarkerSpec::Application(_) | MarkerSpec::TcpState(_))
+    }
+
     pub(crate) fn config(&self, network: u64) -> types::config {
         let mut config = types::config {
             network,
@@ -123,7 +128,7 @@ impl Policy {
                 config.fixed_level = spec.colour.map_or(config.fixed_level, number);
                 class = spec.class;
             }
-            Some(MarkerSpec::Custom(_)) => unreachable!("options name built-in markers only"),
+            Some(other) => unreachable!("{other}: not a policy of the kernel's programs"),
         }
         if let Some(sla) = &self.user {
             (config.high_rate, config.high_depth) = (sla.high.rate.bits_per_second(), sla.high.depth.get());

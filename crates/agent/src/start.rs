@@ -177,6 +177,11 @@ impl Start {
     fn policy(&self) -> Result<Policy, Failure> {
         let mark: Option<MarkerSpec> =
             notation::optional(&self.mark).map_err(|error| Failure::new("--mark", error))?;
+        if let Some(other) = mark.as_ref().filter(|mark| !Policy::supports(mark)) {
+            let what =
+                format!("{other}: expected spm, spm-partial, last-only, app, tcp-state or tcp-state-random");
+            return Err(Failure::new("--mark", what));
+        }
         let service =
             |key: &str, text: &str| text.parse::<Service>().map_err(|error| Failure::new(key, error));
         let user: Option<Sla> = self

@@ -71,23 +71,38 @@ impl Measure {
     fn expected(self) -> &'static str {
         match self {
             Self::Count => "a number such as 8",
-            Self::Time => "a time such as 200ms, seconds as a number",
-            Self::Size => "a size such as 32KB, bytes as a number",
+            Self::Time => "a time such as 200ms, or a number of seconds",
+            Self::Size => "a size such as 32KB, or a number of bytes",
         }
     }
 }
 
 impl Kind for Distribution {
     const USAGE: &'static [Usage] = &[
-        ("constant:value=", "always the same"),
-        ("uniform:minimum=,maximum=", "the same chance for all between the bounds"),
-        ("exponential:mean=", "no memory"),
-        ("pareto:shape=,minimum=[,maximum=]", "a heavy tail with this index, cut at the maximum"),
-        ("lognormal:mu=,sigma=[,maximum=]", "its logarithm is normal; cut at the maximum"),
+        ("constant:value=", "constant value"),
+        ("uniform:minimum=,maximum=", "uniform distribution between the bounds"),
+        ("exponential:mean=", "exponential distribution with this mean"),
+        (
+            "pareto:shape=,minimum=[,maximum=]",
+            "Pareto distribution with this tail index; values above the maximum are set to it",
+        ),
+        (
+            "lognormal:mu=,sigma=[,maximum=]",
+            "log-normal distribution; mu and sigma are the mean and the standard deviation of the logarithm; values above the maximum are \
+             set to it",
+        ),
         (
             "empirical:points=0/0;1/0.25;10/1",
-            "linear between points of a distribution function, value/probability",
+            "linear interpolation between points value/probability of a cumulative distribution function",
         ),
+    ];
+    const EXAMPLES: &'static [&'static str] = &[
+        "constant:value=3",
+        "uniform:minimum=0.5,maximum=4",
+        "exponential:mean=2",
+        "pareto:shape=1.5,minimum=1,maximum=100",
+        "lognormal:mu=0.5,sigma=2",
+        "empirical:points=0/0;0.5/0.5;3/1",
     ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
@@ -185,7 +200,7 @@ impl Distribution {
     fn mistake(&self) -> Option<&'static str> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let (holds, expected) = match self {
-            Self::Constant(value) => (*value >= 0.0 && value.is_finite(), "a value that is not negative"),
+            Self::Constant(value) => (*value >= 0.0 && value.is_finite(), "a non-negative value"),
             Self::Uniform { minimum, maximum } => {
                 let holds = 0.0 <= *minimum && minimum <= maximum && maximum.is_finite();
                 (holds, "0 <= minimum <= maximum")
@@ -203,7 +218,10 @@ impl Distribution {
                 let ascending = points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1);
                 let ends = points.first().is_some_and(|p| p.0 >= 0.0 && p.1 >= 0.0)
                     && points.last().is_some_and(|p| p.0.is_finite() && p.1 == 1.0);
-                (ascending && ends, "points that ascend in value and probability and end with probability 1")
+                (
+                    ascending && ends,
+                    "points in ascending order of value and probability, the last one with probability 1",
+                )
             }
         };
         (!holds).then_some(expected)
@@ -334,7 +352,7 @@ mod tests {
         for (text, measure, named) in [
             ("5s", Measure::Count, "a number such as 8"),
             ("5s", Measure::Size, "a size such as 32KB"),
-            ("-1", Measure::Time, "not negative"),
+            ("-1", Measure::Time, "non-negative"),
             ("exponential:mean=2KB", Measure::Time, "a value for mean, not \"2KB\""),
             ("exponental:mean=2", Measure::Time, "did you mean exponential?"),
         ] {
@@ -346,12 +364,12 @@ mod tests {
     #[test]
     fn numbers_that_make_no_distribution_are_refused() {
         for (text, named) in [
-            ("constant:value=-1", "not negative"),
+            ("constant:value=-1", "non-negative"),
             ("uniform:minimum=3,maximum=2", "0 <= minimum <= maximum"),
             ("exponential:mean=0", "positive mean"),
             ("pareto:shape=nan,minimum=1", "positive shape"),
             ("lognormal:mu=1,sigma=-1", "positive sigma"),
-            ("empirical:points=0/0;1/0.5", "end with probability 1"),
+            ("empirical:points=0/0;1/0.5", "the last one with probability 1"),
             ("empirical:points=0/0;1", "points such as"),
             ("exponential", "mean="),
             ("normal:mu=1", "one of constant, uniform, exponential, pareto, lognormal, empirical"),

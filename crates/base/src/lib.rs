@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod context;
+mod dispatch;
 mod distribution;
 mod histogram;
 pub mod notation;

@@ -16,6 +16,8 @@ pub type Usage = (&'static str, &'static str);
 pub trait Kind: Sized {
     /// Notations of the kind. Each begins with a name, which ends at `:` or `[`.
     const USAGE: &'static [Usage];
+    /// Notations of every form, with values so small that a few packets exercise them: tests of a family take all of them.
+    const EXAMPLES: &'static [&'static str];
     /// Parses and checks the parameters after the name.
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError>;
     /// Writes a notation that `read` parses to the same value.
@@ -26,6 +28,8 @@ pub trait Kind: Sized {
 pub struct Member<F> {
     /// Notations; see [`Kind::USAGE`].
     pub usage: &'static [Usage],
+    /// Examples; see [`Kind::EXAMPLES`].
+    pub examples: &'static [&'static str],
     /// Parses and checks the parameters after the name.
     pub read: fn(&mut Notation<'_>) -> Result<F, ParseError>,
 }
@@ -40,6 +44,16 @@ pub trait Family: Sized + 'static {
         Self::KINDS.iter().flat_map(|kind| kind.usage).copied().collect()
     }
 
+    /// Returns examples of all kinds.
+    ///
+    /// # Panics
+    ///
+    /// Panics if an example cannot be parsed.
+    fn examples() -> Vec<Self> {
+        let read = |text| Self::read_any(text).unwrap_or_else(|error| panic!("an example is wrong: {error}"));
+        Self::KINDS.iter().flat_map(|kind| kind.examples).copied().map(read).collect()
+    }
+
     /// Parses any kind of the family.
     fn read_any(text: &str) -> Result<Self, ParseError> {
         let mut text = Notation::of_family::<Self>(text)?;
@@ -52,7 +66,8 @@ pub trait Family: Sized + 'static {
 
 /// Each kind is a family of its own.
 impl<K: Kind + 'static> Family for K {
-    const KINDS: &'static [Member<Self>] = &[Member { usage: K::USAGE, read: K::read }];
+    const KINDS: &'static [Member<Self>] =
+        &[Member { usage: K::USAGE, examples: K::EXAMPLES, read: K::read }];
 }
 
 /// Implements parsing of a family from text.
@@ -92,6 +107,7 @@ macro_rules! as_text {
 /// # pub struct Square(u32);
 /// # impl Kind for Square {
 /// #     const USAGE: &'static [Usage] = &[("square:SIDE", "four equal sides")];
+/// #     const EXAMPLES: &'static [&'static str] = &["square:3"];
 /// #     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> { text.value("a side").map(Square) }
 /// #     fn write(&self, to: &mut Written) { to.name("square").value(self.0); }
 /// # }
@@ -113,6 +129,7 @@ macro_rules! kinds {
         impl $crate::notation::Family for $Family {
             const KINDS: &'static [$crate::notation::Member<Self>] = &[$($crate::notation::Member {
                 usage: <$Spec as $crate::notation::Kind>::USAGE,
+                examples: <$Spec as $crate::notation::Kind>::EXAMPLES,
                 read: |text| <$Spec as $crate::notation::Kind>::read(text).map(Self::$Kind),
             }),+];
         }
@@ -154,7 +171,11 @@ macro_rules! words {
 
         impl $crate::notation::Family for $Family {
             const KINDS: &'static [$crate::notation::Member<Self>] =
-                &[$($crate::notation::Member { usage: &[$usage], read: |_| Ok(Self::$Kind) }),+];
+                &[$($crate::notation::Member {
+                    usage: &[$usage],
+                    examples: &[$crate::notation::name($usage)],
+                    read: |_| Ok(Self::$Kind),
+                }),+];
         }
 
         $crate::from_text!($Family);
@@ -180,8 +201,12 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// Returns the name at the beginning of a notation.
-pub fn name((form, _): Usage) -> &'static str {
-    form.split([':', '[']).next().unwrap_or(form)
+pub const fn name((form, _): Usage) -> &'static str {
+    let mut end = 0;
+    while end < form.len() && !matches!(form.as_bytes()[end], b':' | b'[') {
+        end += 1;
+    }
+    form.split_at(end).0
 }
 
 /// Parses an optional value, whose absence is written as `none`.
@@ -216,7 +241,7 @@ impl<'a> Notation<'a> {
     pub fn parse(text: &'a str) -> Result<Self, ParseError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         if name.is_empty() {
-            return Err(ParseError::new(text, "a name, and after a colon what it needs"));
+            return Err(ParseError::new(text, "a name, followed by a colon and parameters if there are any"));
         }
         Ok(Self { text: text.into(), name, ..Self::nameless(rest) })
     }
@@ -267,6 +292,11 @@ impl<'a> Notation<'a> {
     /// Returns an error that contains the whole text and the expected form.
     pub fn error(&self, expected: impl Into<String>) -> ParseError {
         ParseError::new(self.text.as_str(), expected)
+    }
+
+    /// Returns an error that contains the whole text and the reason.
+    fn refusal(&self, reason: String) -> ParseError {
+        ParseError::because(self.text.as_str(), reason)
     }
 
     /// Returns the error for a part of the text: that the part is too large, or the expected form.
@@ -326,10 +356,10 @@ impl<'a> Notation<'a> {
         let keys = keys.filter_map(|part| part.split_once('=')).map(|(key, _)| key);
         match self.values.next().or(self.options.first().map(|(key, _)| *key)) {
             None => Ok(()),
-            Some(extra) if self.name.is_empty() => Err(self.error(format!("nothing like {extra:?}"))),
+            Some(extra) if self.name.is_empty() => Err(self.refusal(format!("unknown parameter {extra:?}"))),
             Some(extra) => {
                 let near = did_you_mean(extra, keys);
-                Err(self.error(format!("nothing like {extra:?} for {}{near}", self.name)))
+                Err(self.refusal(format!("unknown parameter {extra:?} of {}{near}", self.name)))
             }
         }
     }
@@ -415,6 +445,7 @@ impl<B: ?Sized> fmt::Debug for Custom<B> {
 /// Parsing requires a [`Registry`], as registered kinds have no fixed name.
 impl<B: ?Sized> Kind for Custom<B> {
     const USAGE: &'static [Usage] = &[];
+    const EXAMPLES: &'static [&'static str] = &[];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Err(text.error("the name of a registered kind"))
     }
@@ -472,6 +503,7 @@ mod tests {
 
     impl Kind for Comb {
         const USAGE: &'static [Usage] = &[("comb:TEETH[,gap=1]", "combs"), ("rake:TEETH", "rakes")];
+        const EXAMPLES: &'static [&'static str] = &["comb:3", "rake:2,gap=5"];
         fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
             Ok(Self { teeth: text.value("a number of teeth")?, gap: text.option("gap", 1.0)? })
         }
@@ -503,10 +535,10 @@ mod tests {
             ("comb", "\"comb\": expected a number of teeth"),
             ("comb:x", "\"comb:x\": expected a number of teeth"),
             ("comb:3,gap=wide", "\"comb:3,gap=wide\": expected a value for gap, not \"wide\""),
-            ("comb:3,4", "\"comb:3,4\": expected nothing like \"4\" for comb"),
-            ("comb:3,colour=red", "\"comb:3,colour=red\": expected nothing like \"colour\" for comb"),
-            ("comb:3,gip=2", "\"comb:3,gip=2\": expected nothing like \"gip\" for comb; did you mean gap?"),
-            ("", "\"\": expected a name, and after a colon what it needs"),
+            ("comb:3,4", "\"comb:3,4\": unknown parameter \"4\" of comb"),
+            ("comb:3,colour=red", "\"comb:3,colour=red\": unknown parameter \"colour\" of comb"),
+            ("comb:3,gip=2", "\"comb:3,gip=2\": unknown parameter \"gip\" of comb; did you mean gap?"),
+            ("", "\"\": expected a name, followed by a colon and parameters if there are any"),
         ] {
             assert_eq!(text.parse::<Tool>().unwrap_err().to_string(), message);
         }
@@ -544,7 +576,7 @@ mod tests {
         let open = &mut Notation::nameless("a=(1,2),b=3),c=4");
         assert_eq!((open.take("a"), open.take("b"), open.take("c")), (Some("(1,2)"), Some("3)"), Some("4")));
         let error = Notation::nameless("1").finish().unwrap_err();
-        assert_eq!(error.to_string(), "\"1\": expected nothing like \"1\"");
+        assert_eq!(error.to_string(), "\"1\": unknown parameter \"1\"");
     }
 
     #[test]
@@ -553,6 +585,7 @@ mod tests {
         struct Saw(u32);
         impl Kind for Saw {
             const USAGE: &'static [Usage] = &[("saw:TEETH", "saws"), ("comb", "is taken")];
+            const EXAMPLES: &'static [&'static str] = &["saw:7"];
             fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
                 text.value("a number of teeth").map(Self)
             }

@@ -4,18 +4,23 @@ use crate::{Rate, Span};
 use std::fmt;
 use std::str::FromStr;
 
-/// Error of parsing a text. The message contains the text and the expected form.
+/// Error of parsing a text. The message contains the text and the expected form, or the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     value: String,
-    expected: String,
+    reason: String,
     is_too_large: bool,
 }
 
 impl ParseError {
     /// Creates the error for an invalid `value`; `expected` completes the sentence "expected …".
     pub fn new(value: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self { value: value.into(), expected: expected.into(), is_too_large: false }
+        Self::because(value, format!("expected {}", expected.into()))
+    }
+
+    /// Creates the error for an invalid `value` with another reason than the expected form.
+    pub(crate) fn because(value: impl Into<String>, reason: String) -> Self {
+        Self { value: value.into(), reason, is_too_large: false }
     }
 
     /// Creates the error for a `value` above `most`, the largest value that a number can hold.
@@ -36,7 +41,7 @@ impl ParseError {
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: expected {}", self.value, self.expected)
+        write!(f, "{:?}: {}", self.value, self.reason)
     }
 }
 
@@ -117,7 +122,7 @@ fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &Units) -> fmt::Result {
 
 impl Quantity for Span {
     const NAME: &'static str = "time";
-    const ABOUT: &'static str = "not negative, kept to the nanosecond";
+    const ABOUT: &'static str = "non-negative, with a resolution of 1 ns";
     const UNITS: &'static [&'static str] = &["ns", "us", "ms", "s", "min"];
 }
 
@@ -138,7 +143,7 @@ impl fmt::Display for Span {
 
 impl Quantity for Rate {
     const NAME: &'static str = "rate";
-    const ABOUT: &'static str = "per second, positive; units of 1000";
+    const ABOUT: &'static str = "bits per second, positive; k, M and G are powers of 1000";
     const UNITS: &'static [&'static str] = &["bit", "kbit", "Mbit", "Gbit"];
 }
 
@@ -159,7 +164,7 @@ impl fmt::Display for Rate {
 
 impl Quantity for Bytes {
     const NAME: &'static str = "size";
-    const ABOUT: &'static str = "bytes, not negative; KB, MB and GB are 1024, 1024² and 1024³ of them";
+    const ABOUT: &'static str = "bytes, non-negative; KB, MB and GB are 1024, 1024² and 1024³ bytes";
     const UNITS: &'static [&'static str] = &["", "B", "KB", "MB", "GB"];
 }
 
@@ -184,7 +189,7 @@ impl fmt::Display for Bytes {
 
 impl Quantity for Share {
     const NAME: &'static str = "share";
-    const ABOUT: &'static str = "of a whole, or a probability: 5% is 0.05";
+    const ABOUT: &'static str = "share of a whole, or a probability; 5% is 0.05";
     const UNITS: &'static [&'static str] = &["", "%"];
 }
 

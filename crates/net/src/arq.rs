@@ -23,8 +23,11 @@ const USUAL_TRIES: NonZeroU32 = NonZeroU32::new(7).expect("7 is not 0");
 impl Kind for ArqSpec {
     const USAGE: &'static [Usage] = &[(
         "arq:loss=0.05,retry=8ms[,tries=7,in_order=false]",
-        "each attempt is lost with that probability and repeated after that time, up to 7 of them in all",
+        "retransmission by the link: each transmission of a packet is lost with probability loss, and repeated after retry, up to tries \
+         transmissions; in_order delivers packets in order",
     )];
+    const EXAMPLES: &'static [&'static str] =
+        &["arq:loss=0.05,retry=8ms", "arq:loss=0.1,retry=1ms,tries=2,in_order=true"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let Share(loss) = text.key("loss")?;

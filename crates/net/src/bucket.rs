@@ -59,7 +59,7 @@ impl Bucket {
     /// Takes the tokens of a packet, which must conform.
     pub fn take(&mut self, now: Time, len: u32) {
         let conforms = self.0.admits(now.as_nanos(), len);
-        debug_assert!(conforms, "what does not conform takes nothing");
+        debug_assert!(conforms, "a packet that does not conform takes no tokens");
     }
 
     /// Returns the earliest time at which a packet of `len` bytes conforms if no other packet takes tokens before it; [`Time::NEVER`] if
@@ -295,7 +295,7 @@ mod tests {
             ("high=250kbit/0B", "above zero"),
             ("high=0bit/6000B", "above zero"),
             ("high=250kbit/6000B,med=6000B/250kbit", "med=RATE/DEPTH"),
-            ("high=250kbit/6000B,low=250kbit/6000B", "nothing like \"low\""),
+            ("high=250kbit/6000B,low=250kbit/6000B", "unknown parameter \"low\""),
         ] {
             let error = text.parse::<Sla>().unwrap_err().to_string();
             assert!(error.contains(&format!("{text:?}")) && error.contains(named), "{error}");

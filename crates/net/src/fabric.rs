@@ -176,7 +176,7 @@ impl Fabric {
     /// Returns the route between two hosts for which [`crate::Topology::check_routes`] has found a path.
     #[inline]
     pub fn checked_route(&self, from: NodeId, to: NodeId) -> Route {
-        debug_assert!(self.route(from, to).is_some(), "no way from {from:?} to {to:?}");
+        debug_assert!(self.route(from, to).is_some(), "no route from {from:?} to {to:?}");
         Route(to.0)
     }
 

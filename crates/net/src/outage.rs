@@ -18,14 +18,19 @@ enum When {
 /// Shortest outage, and shortest mean of a random time. Shorter ones would make a run a mere list of outages.
 const SHORTEST: Span = Span::from_micros(1);
 
-const EXPECTED: &str =
-    "every=30s,for=2s[,first=10s] (for below every) or mean_up=30s,mean_down=2s, times of 1us or more";
+const EXPECTED: &str = "every=30s,for=2s[,first=10s] (for less than every) or mean_up=30s,mean_down=2s, with times of at least 1us";
 
 impl OutageSpec {
     /// Notations of outages, each with its description.
     pub const USAGE: &[Usage] = &[
-        ("every=30s,for=2s[,first=10s]", "the wire stops at the same times of each period, and packets wait"),
-        ("mean_up=30s,mean_down=2s", "the same at random times: exponential distributions"),
+        (
+            "every=30s,for=2s[,first=10s]",
+            "periodic outages, during which packets wait: 2 s every 30 s, the first one after 10 s",
+        ),
+        (
+            "mean_up=30s,mean_down=2s",
+            "random outages, during which packets wait: exponentially distributed times up and down with these means",
+        ),
     ];
 
     /// Reads outages from their keys in `text`, which may contain other keys, too.
@@ -211,6 +216,6 @@ mod tests {
             assert!(error.contains(&format!("{text:?}")) && error.contains("mean_up=30s"), "{error}");
         }
         let error = "every=2s,for=1s,x=1".parse::<OutageSpec>().unwrap_err().to_string();
-        assert!(error.contains("nothing like \"x\""), "{error}");
+        assert!(error.contains("unknown parameter \"x\""), "{error}");
     }
 }

@@ -52,7 +52,7 @@ macro_rules! wire {
             ) -> Result<Self, (&'static str, String)> {
                 let wire = Self {
                     $($field: {
-                        let text = said($name).or($usual).ok_or(($name, "nothing is said of it".to_string()))?;
+                        let text = said($name).or($usual).ok_or(($name, "required, for the link or for each direction".to_string()))?;
                         let read: fn(&str, &References<'_>) -> Result<$Type, ParseError> = $read;
                         read(text, with).map_err(|error| ($name, error.to_string()))?
                     }),+
@@ -73,23 +73,23 @@ wire! {
         |text, with| RateSpec::read(text, with.open), |rate| rate.to_string();
     delay: Span = "delay", None, "25ms", "Propagation delay", || vec![("25ms", "ns, us, ms, s or min")],
         |text, _| text.parse(), |delay| delay.to_string();
-    jitter: Option<JitterSpec> = "jitter", Some("none"), "uniform:5ms", "How much the delay varies", JitterSpec::usages,
+    jitter: Option<JitterSpec> = "jitter", Some("none"), "uniform:5ms", "Variation of the delay", JitterSpec::usages,
         |text, with| (text != "none").then(|| JitterSpec::read(text, with.open)).transpose(), |jitter| or_none(jitter.as_ref());
     queue: QueueSpec = "queue", None, "drop-tail:10", "Queue discipline", QueueSpec::usages,
         |text, with| with.queues.read(text, QueueSpec::Custom), |queue| queue.to_string();
     before: Vec<StageSpec> = "loss", Some("none"), "bernoulli:1%", "Losses before the queue", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
     behind: Vec<StageSpec> = "wire_loss", Some("none"), "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
-        "Losses behind the queue, of packets that have had their place and their time", StageSpec::usages,
+        "Losses after the queue, of packets that have been transmitted", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
     conditioner: Vec<StageSpec> = "conditioner", Some("none"), "policer:high=250kbit/6000B",
-        "Meters, markers and policers (RFC 2475) that packets meet as they come out of the wire, after wire_loss",
+        "Meters, markers and policers (RFC 2475) at the end of the link, after wire_loss",
         StageSpec::usages, |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
     outage: Option<OutageSpec> = "outage", Some("none"), "every=30s,for=2s",
-        "Times at which the wire stands still and packets wait",
+        "Outages, during which the link does not transmit and packets wait",
         || OutageSpec::USAGE.to_vec(), |text, _| optional(text), |outage| or_none(outage.as_ref());
     link_layer: Option<ArqSpec> = "link_layer", Some("none"), "arq:loss=5%,retry=8ms",
-        "Retransmission by the link itself of what is lost on the wire", ArqSpec::usages,
+        "Retransmission by the link of packets lost on it", ArqSpec::usages,
         |text, _| optional(text), |arq| or_none(arq.as_ref());
 }
 
@@ -123,8 +123,7 @@ impl WireSpec {
             return Err((key, "cannot change while packets cross the link".into()));
         }
         if self.rate != to.rate && self.queue.counts_time() {
-            let what =
-                "cannot change where a queue counts how long packets will wait, limit it in packets or bytes";
+            let what = "cannot change while the queue has a limit in time; use a limit in packets or bytes";
             return Err(("rate", what.into()));
         }
         Ok(())
@@ -153,16 +152,16 @@ impl WireSpec {
         let least = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::least_delay);
         if self.delay < least {
             let delay = self.delay;
-            let what = format!("the delay of {delay} is below {least}, so that packets would arrive early");
+            let what = format!("needs a delay of at least {least}, not {delay}");
             return Err(("jitter", what));
         }
         if let Some(stage) = self.before.iter().find(|stage| stage.needs_wire()) {
-            return Err(("loss", format!("{:?}: expected behind the wire, as wire_loss", stage.to_string())));
+            return Err(("loss", format!("{:?}: expected in wire_loss or conditioner", stage.to_string())));
         }
         if self.link_layer.is_some() && self.queue.counts_time() {
             let queue = self.queue.to_string();
             let what = format!(
-                "{queue:?}: expected a limit in packets or bytes: where packets are sent again, nobody knows how long others will wait"
+                "{queue:?}: expected a limit in packets or bytes: link-layer retransmissions make waiting times unpredictable"
             );
             return Err(("queue", what));
         }

@@ -2,6 +2,7 @@
 
 mod counting;
 
+use catnip_base::notation::Family;
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::queue::{QueueKind, QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, Constant, RateSpec};
@@ -53,29 +54,9 @@ fn neither_do_links_that_hold_packets_back_copy_them_stand_still_or_send_them_ag
 
 #[test]
 fn no_queue_discipline_allocates_per_packet() {
-    let queues = [
-        "drop-tail:10",
-        "drop-tail:5000B",
-        "drop-tail:20ms",
-        "red:10,weight=0.1",
-        "catnip-good:10",
-        "catnip-bad:10",
-        "catnip-red:10,weight=0.1",
-        "shaper:10,high=250kbit/6000B,med=110kbit/600B",
-        "scheduler:10,high=250kbit/6000B,med=110kbit/600B",
-        "wrr:af1=20(drop-tail:5),rest=80(drop-tail:5000B)",
-        "drop-head:10",
-        "drop-head:5000B",
-        "codel:10",
-        "fq-codel:10,flows=4",
-        "fq-codel:5000B,target=1ms,interval=9ms",
-        "pie:10,burst=0s,target=1ms",
-        "dual-pi2:10",
-        "rio:10,low=50%-99%,med=50%-99%,high=50%-99%",
-    ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
-    for text in queues {
-        let queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&rate.into(), 1, 0));
+    for spec in QueueSpec::examples() {
+        let queue = spec.build(&Site::new(&rate.into(), 1, 0));
         let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Before(0, 0)));
         let extras = Extras { before: vec![loss], ..Extras::default() };
         let wire = AnyShaper::Constant(Constant::new(rate));
@@ -96,6 +77,6 @@ fn no_queue_discipline_allocates_per_packet() {
         feed(1_000);
         let before = counting::allocations();
         feed(100_000);
-        assert_eq!(counting::allocations() - before, 0, "{text}");
+        assert_eq!(counting::allocations() - before, 0, "{spec}");
     }
 }

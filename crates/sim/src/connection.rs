@@ -17,7 +17,7 @@ pub(crate) struct Connection<E> {
     /// Number of received bytes below which no event is due for the application at each end.
     pub(crate) news_at: [u64; 2],
     pub(crate) account: Account,
-    /// Application at each end, or [`NOBODY`](crate::record::NOBODY).
+    /// Application at each end, or [`NO_APP`](crate::record::NO_APP).
     pub(crate) programs: [u32; 2],
     /// Stream that each end sends.
     pub(crate) streams: [Stream; 2],
@@ -73,7 +73,7 @@ impl<E: crate::medium::End> Connection<E> {
 pub struct Account {
     /// Number of the connection in order of opening, from 0.
     pub number: u64,
-    /// Application that opened the connection, or [`NOBODY`](crate::record::NOBODY).
+    /// Application that opened the connection, or [`NO_APP`](crate::record::NO_APP).
     pub app: u32,
     /// Client and server.
     pub parties: Parties,
@@ -100,7 +100,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the account of a new connection, opened by the application `app` or by [`NOBODY`](crate::record::NOBODY). Markers that mark
+    /// Returns the account of a new connection, opened by the application `app` or by [`NO_APP`](crate::record::NO_APP). Markers that mark
     /// at random use `rng`.
     pub fn new(
         number: u64,
@@ -111,7 +111,7 @@ impl Account {
         rng: &Rng,
     ) -> Self {
         let marker = |end: u32| match &options.marker {
-            None => AnyMarker::None,
+            None => AnyMarker::default(),
             Some(spec) => spec.build(options.service, &|| rng.branch(end)),
         };
         Self {

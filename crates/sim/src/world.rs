@@ -3,7 +3,7 @@ mod engine;
 mod hosts;
 
 use self::hosts::Hosts;
-use crate::app::{AnyApp, AppEvent, Application, Unfinished};
+use crate::app::{AnyApp, AppEvent, Application, Busy, Unfinished};
 use crate::connection::Connection;
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::dialogue::Message;
@@ -11,7 +11,7 @@ use crate::host::{Conn, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions};
 use crate::programs::{Program, Programs, SERVERS};
-use crate::record::{ConnectionRecord, DatagramStep, Event, NOBODY, ServedStep};
+use crate::record::{ConnectionRecord, DatagramStep, Event, NO_APP, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Route, Topology, WireSpec};
@@ -46,12 +46,12 @@ pub struct World<M: Medium, W> {
 pub trait Handler: Medium {
     /// Opens a connection of an application with an external host.
     fn open<W: Watch>(_world: &mut World<Self, W>, _now: Time, _program: u32, _parties: Parties) -> Conn {
-        unreachable!("nobody is outside of this medium")
+        unreachable!("this medium has no external hosts")
     }
 
     /// Performs an operation of an application on a connection with an external host. Packets that result leave with [`Handler::flush`].
     fn act<W: Watch>(_world: &mut World<Self, W>, _now: Time, _conn: Conn, _what: Act) {
-        unreachable!("nobody is outside of this medium")
+        unreachable!("this medium has no external hosts")
     }
 
     /// Sends what applications have written to external hosts.
@@ -59,7 +59,7 @@ pub trait Handler: Medium {
 
     /// Handles the delivery of a packet that is of [`Owner::Other`] or for an external host. The body is still in use.
     fn delivered<W: Watch>(_world: &mut World<Self, W>, _now: Time, _node: NodeId, _packet: Packet) {
-        unreachable!("nobody is outside of this medium")
+        unreachable!("this medium has no external hosts")
     }
 
     /// Handles the expiry of a timer of the medium: see [`World::plan`].
@@ -255,9 +255,9 @@ impl<M: Handler, W: Watch> World<M, W> {
         id
     }
 
-    /// Returns the listener at a node for connections with these parameters, or [`NOBODY`].
+    /// Returns the listener at a node for connections with these parameters, or [`NO_APP`].
     pub fn service(&self, node: NodeId, tcp: TcpId) -> u32 {
-        self.programs.services.get(&(node, tcp)).copied().unwrap_or(NOBODY)
+        self.programs.services.get(&(node, tcp)).copied().unwrap_or(NO_APP)
     }
 
     /// Sets the phase of the clock ticks of all later connections; `None` draws a random phase for each end.
@@ -435,9 +435,9 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.hosts.timers.push(at, Timer::Medium(key).pack());
     }
 
-    /// Delivers an event to an application, now or after the event that is being handled. Events for [`NOBODY`] are ignored.
+    /// Delivers an event to an application, now or after the event that is being handled. Events for [`NO_APP`] are ignored.
     pub fn tell(&mut self, now: Time, program: u32, event: AppEvent) {
-        if program != NOBODY {
+        if program != NO_APP {
             self.news.push_back((program, event));
             self.tell_news(now);
         }
@@ -452,7 +452,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.telling = true;
         loop {
             while let Some((number, event)) = self.news.pop_front() {
-                let mut app = std::mem::replace(&mut self.programs.get_mut(number).app, AnyApp::Busy);
+                let mut app = std::mem::replace(&mut self.programs.get_mut(number).app, AnyApp::Busy(Busy));
                 app.on_event(event, &mut Host { engine: self, now, program: number });
                 self.programs.get_mut(number).app = app;
             }

@@ -7,13 +7,13 @@ words! {
     pub enum EcnKind {
         /// No ECN.
         #[default]
-        None = ("none", "packets cannot be marked"),
+        None = ("none", "packets are not ECN-capable"),
         /// Classic ECN (RFC 3168).
-        Classic = ("classic", "data is ECT(0); marks are echoed until the sender says that it has reacted (RFC 3168)"),
+        Classic = ("classic", "data is ECT(0); the receiver echoes a mark until the sender reports its reduction (RFC 3168)"),
         /// ECN with the exact feedback of DCTCP (RFC 8257).
-        Exact = ("exact", "data is ECT(0); ACKs say of the data that they are for whether it was marked (RFC 8257)"),
+        Exact = ("exact", "data is ECT(0); each ACK reports whether the acknowledged data was marked (RFC 8257)"),
         /// ECN of L4S (RFC 9331).
-        L4s = ("l4s", "the same with data that is ECT(1) (RFC 9331)"),
+        L4s = ("l4s", "as exact, with data that is ECT(1) (RFC 9331)"),
     }
 }
 

@@ -11,12 +11,18 @@ use catnip_base::{ParseError, Span};
 
 /// Names that [`by_name`] accepts, with their descriptions.
 pub const NAMES: [(&str, &str); 7] = [
-    ("ns2-2002", "ns-2 of the CATNIP paper: no SYN, no headers, tick 100 ms, first RTO 6 s, no 1 s floor"),
-    ("ns2-2.35", "the defaults of ns-2 2.35 without SYN: headers, tick 10 ms, first RTO 3 s, floor 0.2 s"),
-    ("ns2-s001", "ns2-2.35 with a 1 s floor and a window of 24: the hysteresis paper's simulations"),
+    (
+        "ns2-2002",
+        "ns-2 of the CATNIP paper: no SYN, no headers, tick 100 ms, first RTO 6 s, no minimum RTO of 1 s",
+    ),
+    ("ns2-2.35", "defaults of ns-2 2.35 without SYN: headers, tick 10 ms, first RTO 3 s, minimum RTO 0.2 s"),
+    (
+        "ns2-s001",
+        "ns2-2.35 with a minimum RTO of 1 s and a window of 24: simulations of the hysteresis paper",
+    ),
     (
         "bsd-reno",
-        "Reno with a window of 24, RTO of 1 s or more, ACKs for two packets or every 200 ms by the clock",
+        "Reno with a window of 24, minimum RTO 1 s, an ACK per two packets or per tick of a 200 ms clock",
     ),
     (
         "linux-2.0",
@@ -24,7 +30,7 @@ pub const NAMES: [(&str, &str); 7] = [
     ),
     (
         "linux-6",
-        "Linux 6 as it is shipped: RACK-TLP, CUBIC with HyStart, initial window 10, quick ACKs, RTO of 0.2 s or more, timestamps",
+        "defaults of Linux 6: RACK-TLP, CUBIC with HyStart, initial window 10, quick ACKs, minimum RTO 0.2 s, timestamps",
     ),
     ("rfc", "RFC 5681, 6298, 6582, 6675, 3042, 6928: SYN and FIN, initial window 10, first RTO 1 s"),
 ];

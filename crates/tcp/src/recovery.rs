@@ -10,19 +10,19 @@ words! {
     /// Kind of loss recovery of a connection.
     pub enum RecoveryKind {
         /// Tahoe of the classic sender, see [`crate::classic::recovery::Tahoe`].
-        Tahoe = ("tahoe", "fast retransmit, then slow start from there"),
+        Tahoe = ("tahoe", "fast retransmit, followed by slow start"),
         /// Reno of the classic sender, see [`crate::classic::recovery::Reno`].
-        Reno = ("reno", "fast recovery until the first new ACK"),
+        Reno = ("reno", "fast recovery until the first ACK of new data"),
         /// NewReno of the classic sender, see [`crate::classic::recovery::NewReno`].
-        NewReno = ("newreno", "fast recovery until all that was out is acknowledged (RFC 6582)"),
+        NewReno = ("newreno", "fast recovery until all data in flight at its start is acknowledged (RFC 6582)"),
         /// SACK of the classic sender, see [`crate::classic::recovery::Sack`].
-        Sack1 = ("sack1", "SACK with a count of the pipe, as ns-2's Sack1 has it"),
+        Sack1 = ("sack1", "SACK with a count of the pipe, as in Sack1 of ns-2"),
         /// SACK of the modern sender, see [`crate::modern::Sack`].
-        SackRfc6675 = ("sack", "SACK by RFC 6675, of the modern sender"),
+        SackRfc6675 = ("sack", "SACK of RFC 6675, modern sender"),
         /// RACK-TLP of the modern sender, see [`crate::modern::rack`].
-        Rack = ("rack", "RACK-TLP (RFC 8985) with PRR (RFC 6937), F-RTO (RFC 5682), timestamps and undoing, as Linux has it"),
+        Rack = ("rack", "RACK-TLP (RFC 8985) with PRR (RFC 6937), F-RTO (RFC 5682), timestamps and undo, as in Linux"),
         /// NewReno of the modern sender, see [`crate::modern::Sack`].
-        NewRenoRfc6582 = ("newreno-rfc6582", "fast recovery by RFC 6582, of the modern sender, as if the other side knew no SACK"),
+        NewRenoRfc6582 = ("newreno-rfc6582", "fast recovery of RFC 6582, modern sender, as with a peer without SACK"),
     }
 }
 

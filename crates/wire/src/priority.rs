@@ -44,9 +44,10 @@ impl Default for PriorityCodec {
 
 impl Kind for PriorityCodec {
     const USAGE: &'static [Usage] = &[
-        ("dscp[:AF1]", "AF11 is HIGH, AF13 is LOW; or another class, AF2 to AF4"),
-        ("flag-bit", "the historical bit in the TCP flags, which excludes ECN"),
+        ("dscp[:AF1]", "AF11 is HIGH, AF13 is LOW; AF2 to AF4 select another class"),
+        ("flag-bit", "historical bit in the TCP flags, which excludes ECN"),
     ];
+    const EXAMPLES: &'static [&'static str] = &["dscp", "dscp:AF2", "flag-bit"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         if text.name() == "flag-bit" {

@@ -11,8 +11,9 @@ pub struct DropMiddleSpec(Places);
 impl Kind for DropMiddleSpec {
     const USAGE: &'static [Usage] = &[(
         "drop-middle:LIMIT",
-        "FIFO that gives up the packet in its middle; LIMIT counts the packet in transmission",
+        "FIFO that drops the packet in its middle when it is full; LIMIT in packets, including the packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] = &["drop-middle:5"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         text.value("a limit of at least 2 packets").map(Self)
     }

@@ -10,6 +10,7 @@ pub struct EverySpec(NonZeroU64);
 
 impl Kind for EverySpec {
     const USAGE: &'static [Usage] = &[("every:N", "loses each N-th packet")];
+    const EXAMPLES: &'static [&'static str] = &["every:3"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         text.value("a number above zero, as in every:500").map(Self)
     }

@@ -10,6 +10,7 @@ pub struct GentleSpec {
 
 impl Kind for GentleSpec {
     const USAGE: &'static [Usage] = &[("gentle:KEEP", "Reno that keeps this share of its window at a loss")];
+    const EXAMPLES: &'static [&'static str] = &["gentle:0.8"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let keep = text.value("a share, as in gentle:0.7")?;
         if (0.0..1.0).contains(&keep) { Ok(Self { keep }) } else { Err(text.error("a share in [0, 1)")) }

@@ -2,7 +2,6 @@
 
 use catnip_base::Distribution;
 use catnip_base::notation::{Family, name};
-use catnip_lab::built_in;
 use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
@@ -244,15 +243,28 @@ fn read_wire(said: &BTreeMap<&'static str, String>) -> Result<WireSpec, TestCase
     read.map_err(|(key, what)| TestCaseError::fail(format!("{key}: {what}")))
 }
 
-#[test]
-fn no_kind_is_left_out() {
-    for (family, usages) in built_in() {
-        // Rates and outages have no names.
-        if !["rates", "outages"].contains(&family) {
-            let texts = TEXTS.iter().find(|(other, _)| *other == family).map_or(&[][..], |(_, texts)| texts);
-            let tried: BTreeSet<&str> = texts.iter().map(|text| name((text, ""))).collect();
-            let there: BTreeSet<&str> = usages.into_iter().map(name).collect();
-            assert_eq!(tried, there, "{family}");
-        }
+fn examples_are_read_back<F: Family + Display + PartialEq + std::fmt::Debug>() {
+    let named: BTreeSet<&str> = F::usages().into_iter().map(name).collect();
+    let texts = || F::KINDS.iter().flat_map(|kind| kind.examples);
+    let shown: BTreeSet<&str> = texts().map(|text| name((text, ""))).collect();
+    assert_eq!(shown, named, "every kind has an example");
+    for text in texts() {
+        read_back::<F>(text).unwrap();
     }
+    assert_eq!(F::examples().len(), texts().count());
+}
+
+#[test]
+fn every_kind_has_examples_that_are_read_back_as_they_are_written() {
+    examples_are_read_back::<QueueSpec>();
+    examples_are_read_back::<StageSpec>();
+    examples_are_read_back::<JitterSpec>();
+    examples_are_read_back::<ArqSpec>();
+    examples_are_read_back::<RecoveryKind>();
+    examples_are_read_back::<ControlSpec>();
+    examples_are_read_back::<PacingKind>();
+    examples_are_read_back::<ValidationSpec>();
+    examples_are_read_back::<EcnKind>();
+    examples_are_read_back::<MarkerSpec>();
+    examples_are_read_back::<Distribution>();
 }

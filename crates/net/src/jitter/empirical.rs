@@ -27,16 +27,20 @@ impl Kind for Empirical {
     const USAGE: &'static [Usage] = &[
         (
             "samples:FILE",
-            "the delay and one of the times in the file on top, one in a line (12.5ms; a number is in ms)",
+            "delay plus a random one of the times in FILE, one per line (12.5ms, or a number of milliseconds)",
         ),
-        ("table:FILE,sigma=2ms", "a distribution of netem (/usr/lib/tc/*.dist) with this standard deviation"),
+        (
+            "table:FILE,sigma=2ms",
+            "delay plus a value from a distribution table of netem (/usr/lib/tc/*.dist), scaled to the standard deviation sigma",
+        ),
     ];
+    const EXAMPLES: &'static [&'static str] = &["samples:delays.txt", "table:normal.dist,sigma=2ms"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let samples = text.name() == "samples";
         let file: Arc<str> = text.next().unwrap_or_default().into();
         if file.is_empty() {
-            return Err(text.error("the name of a file"));
+            return Err(text.error("a file name"));
         }
         let form = match text.optional("sigma")? {
             None if samples => Form::Samples,
@@ -62,7 +66,7 @@ impl Empirical {
     ) -> Result<Self, ParseError> {
         let named = Written::of(&self).to_string();
         let wrong = |what: String| ParseError::new(&named, what);
-        let text = open(&self.file).map_err(|what| wrong(format!("a file: {what}")))?;
+        let text = open(&self.file).map_err(|what| wrong(format!("a readable file: {what}")))?;
         let mut offsets_s = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default();
@@ -83,7 +87,7 @@ impl Empirical {
             }
         }
         if offsets_s.is_empty() {
-            return Err(wrong("a file in which there is a delay".into()));
+            return Err(wrong("a file with at least one delay".into()));
         }
         Ok(Self { offsets_s: offsets_s.into(), ..self })
     }

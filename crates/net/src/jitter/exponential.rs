@@ -10,7 +10,9 @@ pub struct Exponential {
 }
 
 impl Kind for Exponential {
-    const USAGE: &'static [Usage] = &[("exponential:3ms", "the delay and 3 ms more on average")];
+    const USAGE: &'static [Usage] =
+        &[("exponential:3ms", "delay plus an exponentially distributed time with a mean of 3 ms")];
+    const EXAMPLES: &'static [&'static str] = &["exponential:3ms"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { mean: width(text)? })
     }

@@ -11,7 +11,7 @@ pub use normal::Normal;
 pub use uniform::Uniform;
 
 use catnip_base::notation::{Kind, Notation};
-use catnip_base::{ParseError, Rng, Span, Time, kinds};
+use catnip_base::{ParseError, Rng, Span, Time, kinds, variants};
 
 /// Kind of jitter.
 pub trait JitterKind: Kind {
@@ -23,7 +23,7 @@ pub trait JitterKind: Kind {
 }
 
 macro_rules! jitters {
-    ($($Kind:ident),+ $(,)?) => {
+    ($d:tt $($Kind:ident),+ $(,)?) => {
         kinds! {
             /// Configuration of the variation of a delay.
             ///
@@ -33,22 +33,18 @@ macro_rules! jitters {
             pub enum JitterSpec { $($Kind($Kind)),+ }
         }
 
-        impl JitterSpec {
-            fn draw_s(&self, rng: &mut Rng) -> f64 {
-                match self { $(Self::$Kind(kind) => kind.draw_s(rng)),+ }
-            }
-
-            /// See [`JitterKind::least_delay`].
-            pub fn least_delay(&self) -> Span {
-                match self { $(Self::$Kind(kind) => kind.least_delay()),+ }
-            }
-        }
+        variants!($d each: JitterSpec { $($Kind),+ });
     };
 }
 
-jitters! { Uniform, Normal, Exponential, Empirical }
+jitters! { $ Uniform, Normal, Exponential, Empirical }
 
 impl JitterSpec {
+    /// See [`JitterKind::least_delay`].
+    pub fn least_delay(&self) -> Span {
+        each!(self, kind => kind.least_delay())
+    }
+
     /// Reads a jitter. `open` returns the text of a file, or the reason why the file cannot be read.
     pub fn read(text: &str, open: impl FnOnce(&str) -> Result<String, String>) -> Result<Self, ParseError> {
         match text.parse()? {
@@ -76,7 +72,8 @@ impl Jitter {
     /// Returns the arrival time of a packet that has left at `departure`, no earlier than the time returned by the previous call.
     pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
         // Negative spans do not exist: a delay below zero saturates.
-        let own = departure + Span::from_secs_f64(delay.as_secs() + self.spec.draw_s(&mut self.rng));
+        let own = departure
+            + Span::from_secs_f64(delay.as_secs() + each!(&self.spec, kind => kind.draw_s(&mut self.rng)));
         self.last = self.last.max(own);
         self.last
     }

@@ -10,7 +10,9 @@ pub struct Normal {
 }
 
 impl Kind for Normal {
-    const USAGE: &'static [Usage] = &[("normal:2ms", "a standard deviation of 2 ms")];
+    const USAGE: &'static [Usage] =
+        &[("normal:2ms", "normally distributed delay with a standard deviation of 2 ms")];
+    const EXAMPLES: &'static [&'static str] = &["normal:2ms"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { deviation: width(text)? })
     }

@@ -10,7 +10,9 @@ pub struct Uniform {
 }
 
 impl Kind for Uniform {
-    const USAGE: &'static [Usage] = &[("uniform:5ms", "the delay ± 5 ms")];
+    const USAGE: &'static [Usage] =
+        &[("uniform:5ms", "uniformly distributed delay, up to 5 ms below or above the configured one")];
+    const EXAMPLES: &'static [&'static str] = &["uniform:5ms"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { half_width: width(text)? })
     }

@@ -15,8 +15,9 @@ pub struct ApplicationSpec {
 impl Kind for ApplicationSpec {
     const USAGE: &'static [Usage] = &[(
         "app[:high|med|low][,class=]",
-        "one priority for all packets; by default Telnet HIGH, Web MED, others LOW",
+        "the same priority for all packets of an application; by default HIGH for Telnet, MED for the Web, LOW for other traffic",
     )];
+    const EXAMPLES: &'static [&'static str] = &["app", "app:low,class=4"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let colour = match text.next() {
@@ -70,6 +71,9 @@ impl MarkerKind for ApplicationSpec {
     type Marker = Application;
     fn build(&self, service: Service, _rng: &dyn Fn() -> Rng) -> Application {
         Application::new(*self, service)
+    }
+    fn needs_sender(&self) -> bool {
+        false
     }
 }
 

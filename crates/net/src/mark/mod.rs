@@ -12,7 +12,7 @@ pub use tcp_state::{TcpState, TcpStateSpec, Threshold};
 
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Custom, Registry};
-use catnip_base::{FlowContext, Rng, Time, kinds};
+use catnip_base::{FlowContext, Rng, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
 
 /// State of the sender when it sends a packet. A marker inside the network does not have this state and can only use the packet itself.
@@ -111,25 +111,31 @@ pub trait MarkerKind: Send + Sync {
     /// Builds the marker of one connection of an application with these requirements; `rng` provides the random stream of a randomized
     /// marker.
     fn build(&self, service: Service, rng: &dyn Fn() -> Rng) -> Self::Marker;
+    /// Returns true if the marker changes no packet without the state of its sender, and is therefore useless inside the network.
+    fn needs_sender(&self) -> bool {
+        true
+    }
 }
 
 macro_rules! markers {
-    (known { $($Kind:ident($Spec:ty) => $Marker:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
+    ($d:tt known { $($Kind:ident($Spec:ty) => $Marker:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
             /// Configuration of a marker.
             pub enum MarkerSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
         /// Marker of a sender. Custom markers are boxed, so that they add no cost to the others.
-        #[derive(Debug, Default)]
+        #[derive(Debug)]
         pub enum AnyMarker {
             /// No marker: packets are not changed.
-            #[default]
-            None,
+            None(Unmarked),
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Marker),)+
             /// Any other marker; behind a thin pointer, as connections are many.
             Other(Box<Box<dyn PacketMarker>>),
         }
+
+        variants!($d each_kind: MarkerSpec { $($Kind,)+ $($Other),+ });
+        variants!($d each_marker: AnyMarker { None, $($Kind,)+ Other });
 
         impl MarkerKind for MarkerSpec {
             type Marker = AnyMarker;
@@ -139,46 +145,14 @@ macro_rules! markers {
                     $(Self::$Other(kind) => AnyMarker::Other(Box::new(kind.build(service, rng))),)+
                 }
             }
-        }
-
-        impl PacketMarker for AnyMarker {
-            #[inline]
-            fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
-                match self {
-                    Self::None => false,
-                    $(Self::$Kind(marker) => marker.mark(now, sending, packet),)+
-                    Self::Other(marker) => marker.mark(now, sending, packet),
-                }
-            }
-            #[inline]
-            fn needs_only_the_place(&self) -> bool {
-                match self {
-                    Self::None => true,
-                    $(Self::$Kind(marker) => marker.needs_only_the_place(),)+
-                    Self::Other(marker) => marker.needs_only_the_place(),
-                }
-            }
-            #[inline]
-            fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp> {
-                match self {
-                    Self::None => None,
-                    $(Self::$Kind(marker) => marker.mark_of_place(place, segment),)+
-                    Self::Other(marker) => marker.mark_of_place(place, segment),
-                }
-            }
-            #[inline]
-            fn mark_of_handshake(&self) -> Option<Dscp> {
-                match self {
-                    Self::None => None,
-                    $(Self::$Kind(marker) => marker.mark_of_handshake(),)+
-                    Self::Other(marker) => marker.mark_of_handshake(),
-                }
+            dispatch! { each_kind:
+                fn needs_sender(&self) -> bool;
             }
         }
     };
 }
 
-markers! {
+markers! { $
     known {
         Spm(SpmParameters) => Spm,
         Application(ApplicationSpec) => Application,
@@ -186,6 +160,40 @@ markers! {
     }
     others {
         Custom(Custom<CustomMarker>),
+    }
+}
+
+impl PacketMarker for AnyMarker {
+    dispatch! { each_marker:
+        #[inline]
+        fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool;
+        #[inline]
+        fn needs_only_the_place(&self) -> bool;
+        #[inline]
+        fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp>;
+        #[inline]
+        fn mark_of_handshake(&self) -> Option<Dscp>;
+    }
+}
+
+/// Marker that changes no packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unmarked;
+
+impl PacketMarker for Unmarked {
+    #[inline]
+    fn mark(&mut self, _now: Time, _sending: Option<&Sending>, _packet: &mut Packet) -> bool {
+        false
+    }
+    #[inline]
+    fn needs_only_the_place(&self) -> bool {
+        true
+    }
+}
+
+impl Default for AnyMarker {
+    fn default() -> Self {
+        Self::None(Unmarked)
     }
 }
 
@@ -201,7 +209,7 @@ impl AnyMarker {
     /// Returns true if there is no marker.
     #[inline]
     pub fn is_none(&self) -> bool {
-        matches!(self, Self::None)
+        matches!(self, Self::None(_))
     }
 }
 

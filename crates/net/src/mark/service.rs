@@ -9,10 +9,10 @@ words! {
         /// Highly interactive application such as Telnet: a user waits for each packet.
         Highly = ("highly-interactive", "HIGH, class 1"),
         /// Interactive application such as the Web: a user waits for a document.
-        Interactive = ("interactive", "MED or by the window, class 2"),
+        Interactive = ("interactive", "MED, or by the window, class 2"),
         /// Application such as a long file transfer: no user waits.
         #[default]
-        Other = ("other", "LOW or by the window, class 3"),
+        Other = ("other", "LOW, or by the window, class 3"),
     }
 }
 

@@ -36,12 +36,16 @@ impl Kind for SpmParameters {
     const USAGE: &'static [Usage] = &[
         (
             "spm[:leading=3,trailing=3,small_window=3,handshake=,repairs=]",
-            "HIGH: the first and last packets of a document, and small windows; handshake=high or low: SYN and \
-             SYN-ACK, otherwise HIGH if marked at an edge and unmarked by senders; repairs=high: what is sent again, and in recoveries",
+            "selective packet marking: HIGH for the first leading and the last trailing packets of a document and for packets sent while \
+             the window is below small_window segments, LOW otherwise; handshake=high or low is the priority of SYN and SYN-ACK, which by \
+             default an edge marks HIGH and a sender leaves unmarked; repairs=high marks retransmissions and packets sent during a \
+             recovery HIGH",
         ),
-        ("spm-partial[:…]", "the same without the last ones"),
-        ("last-only[:…]", "the same with nothing but the last ones and repairs"),
+        ("spm-partial[:…]", "spm with trailing=0"),
+        ("last-only[:…]", "spm with leading=0, small_window=0 and repairs=high"),
     ];
+    const EXAMPLES: &'static [&'static str] =
+        &["spm", "spm:handshake=low,repairs=high", "spm-partial", "last-only"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let usual = match text.name() {
@@ -273,7 +277,7 @@ mod tests {
             let packet = Packet::new(Time::ZERO, Route::default(), 512, 0);
             let mut packet = Packet { dscp: Colour::Yellow.into(), ..packet };
             let spm = |parameters| AnyMarker::Spm(Spm::new(parameters));
-            parameters.map_or(AnyMarker::None, spm).mark(Time::ZERO, Some(&sending), &mut packet);
+            parameters.map_or_else(AnyMarker::default, spm).mark(Time::ZERO, Some(&sending), &mut packet);
             assert_eq!(packet.dscp.colour(), colour);
         }
     }

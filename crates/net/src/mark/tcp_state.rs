@@ -51,13 +51,15 @@ impl Kind for TcpStateSpec {
     const USAGE: &'static [Usage] = &[
         (
             "tcp-state[:high=4,med=8,class=]",
-            "HIGH: windows up to high, SYNs and recoveries; MED: up to med; by default all of Telnet is HIGH",
+            "marking by the state of TCP: HIGH for SYNs, recoveries and windows of at most high segments, MED for windows of at most med \
+             segments, LOW otherwise; by default HIGH for all packets of Telnet",
         ),
         (
             "tcp-state-random[:…]",
-            "the same, and above a threshold its share of the window keeps the priority",
+            "tcp-state, but above a threshold a packet keeps the priority with the probability threshold / window",
         ),
     ];
+    const EXAMPLES: &'static [&'static str] = &["tcp-state", "tcp-state:med=all,class=2", "tcp-state-random"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let mut threshold = |key| text.take(key).map(Threshold::from_str).transpose();

@@ -21,10 +21,16 @@ impl Kind for CatnipSpec {
     const USAGE: &'static [Usage] = &[
         (
             "catnip-good:LIMIT[,victim=random|newest|oldest|probe]",
-            "HIGH arrivals push LOW packets out; LIMIT in packets or bytes, as that of drop-tail",
+            "drop-tail in which an arriving HIGH packet pushes out a queued LOW packet, selected by victim; LIMIT in packets or bytes, \
+             including the packet in transmission",
         ),
-        ("catnip-bad:LIMIT[,victim=…]", "LOW arrivals push HIGH packets out"),
+        (
+            "catnip-bad:LIMIT[,victim=…]",
+            "mirror image of catnip-good: an arriving LOW packet pushes out a queued HIGH packet",
+        ),
     ];
+    const EXAMPLES: &'static [&'static str] =
+        &["catnip-good:5", "catnip-good:5,victim=probe", "catnip-bad:5,victim=newest"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (limit, victim) = (Capacity::read(text)?, VictimRule::read(text)?);
         Ok(Self { good: text.name() == GOOD, limit, victim })

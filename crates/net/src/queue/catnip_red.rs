@@ -14,8 +14,14 @@ pub struct CatnipRedSpec {
 }
 
 impl Kind for CatnipRedSpec {
-    const USAGE: &'static [Usage] =
-        &[("catnip-red:LIMIT[,…]", "RED decides when a packet goes, a LOW one goes first")];
+    const USAGE: &'static [Usage] = &[(
+        "catnip-red:LIMIT[,…]",
+        "RED that drops a queued LOW packet, if there is one, instead of an arriving HIGH packet; parameters of red and catnip-good",
+    )];
+    const EXAMPLES: &'static [&'static str] = &[
+        "catnip-red:6,min=1,max=4,weight=0.2,max_p=0.3",
+        "catnip-red:4000B,min=500B,max=2000B,weight=0.3,victim=oldest",
+    ];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { red: RedSpec::read(text)?, victim: VictimRule::read(text)? })
     }

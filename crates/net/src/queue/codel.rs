@@ -17,8 +17,10 @@ pub struct CodelSpec {
 impl Kind for CodelSpec {
     const USAGE: &'static [Usage] = &[(
         "codel:LIMIT[,target=5ms,interval=100ms,ecn=true]",
-        "drops or marks at the head of a FIFO in which packets wait too long; LIMIT as that of drop-tail",
+        "CoDel: a FIFO that drops or marks packets at its head once their queueing delay has exceeded target for interval; LIMIT in \
+         packets or bytes, including the packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] = &["codel:9,target=1ms,interval=4ms"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { limit: Capacity::read(text)?, parameters: CodelParameters::read(text)? })
     }

@@ -15,8 +15,9 @@ pub struct DropHeadSpec {
 impl Kind for DropHeadSpec {
     const USAGE: &'static [Usage] = &[(
         "drop-head:LIMIT",
-        "FIFO; a full one gives up what has waited longest; LIMIT as that of drop-tail",
+        "FIFO that drops its oldest packet when it is full; LIMIT in packets or bytes, including the packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] = &["drop-head:5", "drop-head:4000B"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { limit: Capacity::read(text)? })
     }

@@ -43,12 +43,16 @@ impl DropTailSpec {
 
 impl Kind for DropTailSpec {
     const USAGE: &'static [Usage] = &[
-        ("drop-tail:LIMIT", "FIFO; LIMIT counts the packet in transmission"),
+        (
+            "drop-tail:LIMIT",
+            "FIFO that drops arrivals when it is full; LIMIT in packets, including the packet in transmission",
+        ),
         (
             "drop-tail:15KB, drop-tail:200ms",
-            "the same in bytes, or dropping what would wait longer than that for its turn",
+            "drop-tail with a limit in bytes, or with a maximum queueing delay: an arrival that would wait longer is dropped",
         ),
     ];
+    const EXAMPLES: &'static [&'static str] = &["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().unwrap_or_default();

@@ -22,10 +22,13 @@ const CLASSIC: Share = Share(0.1);
 impl Kind for DualPi2Spec {
     const USAGE: &'static [Usage] = &[(
         "dual-pi2:LIMIT[,target=15ms,update=16ms,alpha=0.16,beta=3.2,coupling=2,min=800us,range=400us,classic=10%]",
-        "two coupled queues: packets that are ECT(1) or CE are marked once they have waited for min, all of them from min + range, and as \
-         often as coupling times the square root of the share of the others that is dropped or marked, which has update, alpha and beta \
-         as PIE; classic is what the others have of the wire while both want it; LIMIT as that of drop-tail",
+        "DualPI2 (RFC 9332): an L4S queue for ECT(1) and CE packets, and a classic queue for the others; classic packets are dropped or \
+         marked with a probability that depends on target, update, alpha and beta as in pie; L4S packets are marked with coupling times \
+         the square root of this probability, and with a probability that rises from 0 at a queueing delay of min to 1 at min + range; \
+         classic is the share of the rate for the classic queue while both queues hold packets; LIMIT in packets or bytes, including the \
+         packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] = &["dual-pi2:9,target=1ms,update=2ms,alpha=5,beta=50"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (limit, usual) = (Capacity::read(text)?, DualPi2Parameters::default());

@@ -1,11 +1,11 @@
 use super::codel::{CodelLaw, CodelParameters, marks};
+use super::drr::Drr;
 use super::places::Room;
 use super::pool::{Chain, Pool};
 use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Time};
-use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 /// Configuration of FQ-CoDel (RFC 8290).
@@ -29,8 +29,11 @@ const QUANTUM: NonZeroU32 = NonZeroU32::new(1514).unwrap();
 impl Kind for FqCodelSpec {
     const USAGE: &'static [Usage] = &[(
         "fq-codel:LIMIT[,target=5ms,interval=100ms,ecn=true,flows=1024,quantum=1514B]",
-        "a queue for each connection governed by CoDel, in turns by bytes, those that send little first",
+        "FQ-CoDel: flows queues, one for each connection, each governed by CoDel and served by deficit round robin with quantum, \
+         connections that send little first; LIMIT in packets or bytes, including the packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] =
+        &["fq-codel:9000B,target=1ms,interval=4ms,flows=4,quantum=500B"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (limit, parameters) = (Capacity::read(text)?, CodelParameters::read(text)?);
@@ -61,12 +64,10 @@ impl QueueKind for FqCodelSpec {
         Box::new(FqCodel {
             pool: Pool::default(),
             flows: vec![Flow::default(); self.flows.get() as usize],
-            new: VecDeque::new(),
-            old: VecDeque::new(),
+            turns: Drr::new(self.flows.get(), self.quantum.get()),
             backlog: Backlog::default(),
             room: Room::new(self.limit),
             largest: 0,
-            quantum: i64::from(self.quantum.get()),
             parameters: self.parameters,
         })
     }
@@ -87,15 +88,11 @@ impl QueueKind for FqCodelSpec {
 pub struct FqCodel {
     pool: Pool,
     flows: Vec<Flow>,
-    /// New queues: those in their first turn since they were empty, in order.
-    new: VecDeque<u32>,
-    /// Old queues: the others that take turns, in order.
-    old: VecDeque<u32>,
+    turns: Drr,
     backlog: Backlog,
     room: Room,
     /// Largest packet so far, bytes.
     largest: u32,
-    quantum: i64,
     parameters: CodelParameters,
 }
 
@@ -103,10 +100,6 @@ pub struct FqCodel {
 struct Flow {
     packets: Chain,
     law: CodelLaw,
-    /// Bytes that the queue may still send in its turn.
-    credit: i64,
-    /// True if the queue is in one of the two lists.
-    takes_turns: bool,
 }
 
 /// Maximum number of packets dropped at once from a full buffer (RFC 8290, section 4.1.3), since the search for the
@@ -126,53 +119,6 @@ impl FqCodel {
             fate.dropped(now, packet, DropReason::Overflow);
         }
     }
-
-    /// Returns the next packet of a queue that its control law does not drop.
-    fn next_of(&mut self, flow: u32, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        let flow = &mut self.flows[flow as usize];
-        loop {
-            let Some(mut packet) = self.pool.pop(&mut flow.packets) else {
-                flow.law.on_empty();
-                return None;
-            };
-            self.backlog.remove(&packet);
-            let (waited, behind) = (now.since(packet.arrived), flow.packets.backlog().bytes);
-            if !flow.law.drops(&self.parameters, now, waited, behind, self.largest)
-                || marks(&self.parameters, now, &mut packet, fate)
-            {
-                flow.credit -= i64::from(packet.len);
-                return Some(packet);
-            }
-            fate.dropped(now, packet, DropReason::Delay);
-        }
-    }
-
-    /// Returns the next packet of all queues.
-    fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        loop {
-            let is_new = !self.new.is_empty();
-            let list = if is_new { &mut self.new } else { &mut self.old };
-            let id = *list.front()?;
-            let flow = &mut self.flows[id as usize];
-            if flow.credit <= 0 {
-                flow.credit += self.quantum;
-                list.pop_front();
-                self.old.push_back(id);
-                continue;
-            }
-            if let Some(packet) = self.next_of(id, now, fate) {
-                return Some(packet);
-            }
-            // An emptied new queue becomes an old one for a turn: otherwise it could become new again at once and always be served first.
-            if is_new {
-                self.new.pop_front();
-                self.old.push_back(id);
-            } else {
-                self.old.pop_front();
-                self.flows[id as usize].takes_turns = false;
-            }
-        }
-    }
 }
 
 impl QueueDiscipline for FqCodel {
@@ -185,18 +131,32 @@ impl QueueDiscipline for FqCodel {
         let id = u32::from(packet.flow) % self.flows.len() as u32;
         let flow = &mut self.flows[id as usize];
         self.pool.push(&mut flow.packets, Packet { arrived: now, ..packet });
-        if !flow.takes_turns {
-            flow.takes_turns = true;
-            flow.credit = self.quantum;
-            self.new.push_back(id);
-        }
+        self.turns.activate(id);
         while !self.room.holds(self.backlog) && self.backlog.packets > 0 {
             self.overflows(now, fate);
         }
     }
 
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        let packet = self.next(now, fate);
+        let Self { pool, flows, turns, backlog, largest, parameters, .. } = self;
+        // The next packet of a queue that its control law does not drop.
+        let packet = turns.next(|id| {
+            let flow = &mut flows[id as usize];
+            loop {
+                let Some(mut packet) = pool.pop(&mut flow.packets) else {
+                    flow.law.on_empty();
+                    return None;
+                };
+                backlog.remove(&packet);
+                let (waited, behind) = (now.since(packet.arrived), flow.packets.backlog().bytes);
+                if !flow.law.drops(parameters, now, waited, behind, *largest)
+                    || marks(parameters, now, &mut packet, fate)
+                {
+                    return Some(packet);
+                }
+                fate.dropped(now, packet, DropReason::Delay);
+            }
+        });
         self.room.gives(packet.as_ref());
         packet
     }

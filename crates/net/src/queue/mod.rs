@@ -7,6 +7,7 @@ mod catnip_red;
 mod codel;
 mod drop_head;
 mod drop_tail;
+mod drr;
 mod dual_pi2;
 mod fifo;
 mod fq_codel;
@@ -44,7 +45,7 @@ pub use wrr::{Wrr, WrrSpec};
 use crate::shape::{AnyShaper, Pausing, RateSpec};
 use crate::{Backlog, Ecn, Fate, OutageSpec, Outages, Packet, Route, Sla};
 use catnip_base::notation::{Custom, Registry};
-use catnip_base::{Rng, Stream, Time, kinds};
+use catnip_base::{Rate, Rng, Stream, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
 
 /// Interface of every queue.
@@ -184,6 +185,12 @@ impl<'a> Site<'a> {
         Self { outage, ..self }
     }
 
+    /// Returns the long-run line rate; the highest rate there is if the link is unlimited.
+    pub fn line_rate(&self) -> Rate {
+        const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
+        self.rate.mean().unwrap_or(FASTEST)
+    }
+
     /// Builds the wire, initially idle.
     pub fn wire(&self) -> AnyShaper {
         let wire = self.rate.build();
@@ -211,7 +218,7 @@ impl<'a> Site<'a> {
 }
 
 macro_rules! queues {
-    (known { $($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
+    ($d:tt known { $($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
             /// Configuration of a queue discipline.
             pub enum QueueSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
@@ -226,6 +233,9 @@ macro_rules! queues {
             Other(Box<dyn QueueDiscipline>),
         }
 
+        variants!($d each_kind: QueueSpec { $($Kind,)+ $($Other),+ });
+        variants!($d each_queue: AnyQueue { $($Kind,)+ Other });
+
         impl QueueKind for QueueSpec {
             type Queue = AnyQueue;
             fn build(&self, site: &Site<'_>) -> AnyQueue {
@@ -234,86 +244,19 @@ macro_rules! queues {
                     $(Self::$Other(kind) => AnyQueue::Other(kind.build(site)),)+
                 }
             }
-            fn holds(&self) -> Holds {
-                match self { $(Self::$Kind(kind) => kind.holds(),)+ $(Self::$Other(kind) => kind.holds()),+ }
-            }
-            fn counts_time(&self) -> bool {
-                match self {
-                    $(Self::$Kind(kind) => kind.counts_time(),)+
-                    $(Self::$Other(kind) => kind.counts_time()),+
-                }
-            }
-            fn counts_packets(&self) -> bool {
-                match self {
-                    $(Self::$Kind(kind) => kind.counts_packets(),)+
-                    $(Self::$Other(kind) => kind.counts_packets()),+
-                }
-            }
-            fn conserves_work(&self) -> bool {
-                match self {
-                    $(Self::$Kind(kind) => kind.conserves_work(),)+
-                    $(Self::$Other(kind) => kind.conserves_work()),+
-                }
-            }
-            fn isolates_hosts(&self) -> bool {
-                match self {
-                    $(Self::$Kind(kind) => kind.isolates_hosts(),)+
-                    $(Self::$Other(kind) => kind.isolates_hosts()),+
-                }
-            }
-            fn contract(&self) -> Option<Sla> {
-                match self {
-                    $(Self::$Kind(kind) => kind.contract(),)+
-                    $(Self::$Other(kind) => kind.contract()),+
-                }
-            }
-        }
-
-        impl QueueDiscipline for AnyQueue {
-            #[inline]
-            fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-                match self {
-                    $(Self::$Kind(queue) => queue.enqueue(now, packet, fate),)+
-                    Self::Other(queue) => queue.enqueue(now, packet, fate),
-                }
-            }
-            #[inline]
-            fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-                match self {
-                    $(Self::$Kind(queue) => queue.dequeue(now, fate),)+
-                    Self::Other(queue) => queue.dequeue(now, fate),
-                }
-            }
-            fn room(&self) -> Option<u32> {
-                match self { $(Self::$Kind(queue) => queue.room(),)+ Self::Other(queue) => queue.room() }
-            }
-            #[inline(always)]
-            fn wake_at(&self) -> Option<Time> {
-                match self { $(Self::$Kind(queue) => queue.wake_at(),)+ Self::Other(queue) => queue.wake_at() }
-            }
-            fn backlog(&self) -> Backlog {
-                match self { $(Self::$Kind(queue) => queue.backlog(),)+ Self::Other(queue) => queue.backlog() }
-            }
-            fn set_weight(&mut self, flow: u16, weight: u32) {
-                match self {
-                    $(Self::$Kind(queue) => queue.set_weight(flow, weight),)+
-                    Self::Other(queue) => queue.set_weight(flow, weight),
-                }
-            }
-            fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
-                match self {
-                    $(Self::$Kind(queue) => queue.set_hosts(flow, route, hosts),)+
-                    Self::Other(queue) => queue.set_hosts(flow, route, hosts),
-                }
-            }
-            fn released(&mut self) {
-                match self { $(Self::$Kind(queue) => queue.released(),)+ Self::Other(queue) => queue.released() }
+            dispatch! { each_kind:
+                fn holds(&self) -> Holds;
+                fn counts_time(&self) -> bool;
+                fn counts_packets(&self) -> bool;
+                fn conserves_work(&self) -> bool;
+                fn isolates_hosts(&self) -> bool;
+                fn contract(&self) -> Option<Sla>;
             }
         }
     };
 }
 
-queues! {
+queues! { $
     known {
         DropTail(DropTailSpec) => DropTail,
         Red(RedSpec) => Box<Red>,
@@ -332,6 +275,22 @@ queues! {
         DualPi2(DualPi2Spec),
         Cake(CakeSpec),
         Custom(Custom<CustomQueue>),
+    }
+}
+
+impl QueueDiscipline for AnyQueue {
+    dispatch! { each_queue:
+        #[inline]
+        fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);
+        #[inline]
+        fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet>;
+        fn room(&self) -> Option<u32>;
+        #[inline(always)]
+        fn wake_at(&self) -> Option<Time>;
+        fn backlog(&self) -> Backlog;
+        fn set_weight(&mut self, flow: u16, weight: u32);
+        fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]);
+        fn released(&mut self);
     }
 }
 

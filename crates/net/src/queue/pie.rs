@@ -17,9 +17,11 @@ pub struct PieSpec {
 impl Kind for PieSpec {
     const USAGE: &'static [Usage] = &[(
         "pie:LIMIT[,target=15ms,update=15ms,burst=150ms,alpha=0.125,beta=1.25,even=true,ecn=true]",
-        "drops or marks arrivals with a probability that each update moves by alpha times how far the delay is from target and beta times \
-         how much it has grown, in Hz; bursts shorter than burst pass; even keeps drops apart; LIMIT as that of drop-tail",
+        "PIE (RFC 8033): drops or marks arrivals with a probability that each update changes by alpha, in Hz, times the difference of the \
+         queueing delay and target, and by beta, in Hz, times the growth of the delay; bursts shorter than burst pass; even spaces drops \
+         apart; LIMIT in packets or bytes, including the packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] = &["pie:9000B,target=1ms,update=2ms,burst=0s,alpha=5,beta=50"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (limit, usual) = (Capacity::read(text)?, PieParameters::default());
@@ -46,16 +48,22 @@ impl Kind for PieSpec {
     }
 
     fn write(&self, to: &mut Written) {
+        self.write_parameters(to.name("pie"));
+    }
+}
+
+impl PieSpec {
+    /// Writes limit and parameters behind a name.
+    pub(super) fn write_parameters<'a>(&self, to: &'a mut Written) -> &'a mut Written {
         let (p, usual) = (&self.parameters, PieParameters::default());
-        to.name("pie")
-            .value(self.limit)
+        to.value(self.limit)
             .option("target", p.target, usual.target)
             .option("update", p.update, usual.update)
             .option("burst", p.burst, usual.burst)
             .option("alpha", p.alpha_hz, usual.alpha_hz)
             .option("beta", p.beta_hz, usual.beta_hz)
             .option("even", p.even, usual.even)
-            .option("ecn", p.ecn, usual.ecn);
+            .option("ecn", p.ecn, usual.ecn)
     }
 }
 

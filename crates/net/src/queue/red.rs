@@ -15,9 +15,6 @@ pub struct RedSpec {
     pub parameters: RedParameters,
 }
 
-/// Rate that stands for an unlimited link.
-const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
-
 impl RedSpec {
     pub(super) fn write_numbers<'a>(&self, to: &'a mut Written) -> &'a mut Written {
         let (p, usual) = (&self.parameters, RedParameters::of_the_paper(self.limit));
@@ -49,12 +46,17 @@ impl RedSpec {
 impl Kind for RedSpec {
     const USAGE: &'static [Usage] = &[(
         "red:LIMIT[,min=,max=,weight=0.01,max_p=0.1,gentle=false,wait=true,mean_packet=512,ecn=false,hard=true]",
-        "random early detection; LIMIT packets may wait, or LIMIT as that of drop-tail in bytes; min and max, thresholds of the average \
-         in the same unit, are 20 % and 60 % of it unless said; weight is that of a sample in the average, max_p the probability of a \
-         drop at max, from which gentle lets it rise; wait keeps drops apart; mean_packet bytes age the average while the wire is idle, \
-         and in bytes a packet of twice as many is dropped twice as often; ecn marks packets that can be marked where it would drop \
-         them early, and with hard=false also from max on, as Linux does",
+        "random early detection (RED); LIMIT in packets, excluding the packet in transmission, or in bytes, including it; min and max: \
+         thresholds of the average queue length in the unit of LIMIT, by default 20 % and 60 % of it; weight: weight of a sample in the \
+         average; max_p: drop probability at max, above which it rises gradually with gentle=true; wait: minimum spacing of drops; \
+         mean_packet: packet size in bytes by which the average ages while the link is idle; with LIMIT in bytes, the drop probability \
+         is proportional to the size of a packet divided by mean_packet; ecn: marks ECN-capable packets instead of dropping them early, \
+         with hard=false also above max, as in Linux",
     )];
+    const EXAMPLES: &'static [&'static str] = &[
+        "red:6,min=1,max=4,weight=0.2,max_p=0.3",
+        "red:4000B,min=500B,max=2000B,weight=0.3,max_p=0.5,gentle=true,mean_packet=500",
+    ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = Capacity::read_waiting(text)?;
@@ -94,8 +96,7 @@ impl QueueKind for RedSpec {
     type Queue = Box<Red>;
 
     fn build(&self, site: &Site<'_>) -> Box<Red> {
-        let rate = site.rate.mean().unwrap_or(FASTEST);
-        Box::new(Red::new(self.limit, RedLaw::new(self.parameters, rate, site.drops())))
+        Box::new(Red::new(self.limit, RedLaw::new(self.parameters, site.line_rate(), site.drops())))
     }
 
     /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
@@ -194,6 +195,11 @@ impl RedLaw {
             idle_since: Some(Time::ZERO),
             rng,
         }
+    }
+
+    /// Returns the parameters, which a discipline that adapts RED may change.
+    pub(super) fn parameters_mut(&mut self) -> &mut RedParameters {
+        &mut self.parameters
     }
 
     /// Returns the average queue length.
@@ -305,6 +311,11 @@ impl Red {
         let limit = limit.into();
         let (room, in_bytes) = (Room::new(limit), limit.is_in_bytes());
         Self { queue: Fifo::default(), room, in_bytes, law, victims: None }
+    }
+
+    /// Returns the algorithm.
+    pub(super) fn law_mut(&mut self) -> &mut RedLaw {
+        &mut self.law
     }
 
     /// Converts the queue to CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet is dropped, and a LOW

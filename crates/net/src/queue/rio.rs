@@ -24,8 +24,9 @@ const LEVELS: [(&str, Colour); Colour::COUNT] =
 impl Kind for RioSpec {
     const USAGE: &'static [Usage] = &[(
         "rio:LIMIT[,low=10%-25%,med=40%-60%,high=60%-95%,weight=0.5,max_p=0.1]",
-        "RED with an average and thresholds for each priority; LIMIT as that of red; thresholds in percent of it",
+        "RED with an average and thresholds for each priority, the thresholds in percent of LIMIT; LIMIT as in red",
     )];
+    const EXAMPLES: &'static [&'static str] = &["rio:5", "rio:4000B,low=10%-40%,max_p=0.3"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = Capacity::read_waiting(text)?;
@@ -45,7 +46,7 @@ impl Kind for RioSpec {
         }
         let falls = |by: fn(Band) -> f64| !LEVELS.map(|(_, colour)| by(p.bands[colour as usize])).is_sorted();
         if falls(|band| band.min) || falls(|band| band.max) {
-            return Err(text.error("thresholds that do not fall from low over med to high"));
+            return Err(text.error("thresholds that do not decrease from low to med to high"));
         }
         Ok(Self { limit, parameters: p })
     }

@@ -14,8 +14,10 @@ pub struct SchedulerSpec(pub Gated);
 impl Kind for SchedulerSpec {
     const USAGE: &'static [Usage] = &[(
         "scheduler:LIMIT,high=RATE/DEPTH[,med=RATE/DEPTH]",
-        "a queue for each connection, by class (AF1, AF2, others), then priority behind its bucket; LIMIT as that of drop-tail",
+        "a queue for each connection, served by class (AF1, AF2, others), then by priority; HIGH and MED packets wait for tokens of their \
+         bucket; LIMIT in packets or bytes, including the packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] = &["scheduler:5,high=300kbit/2000B,med=1Mbit/1499B"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Gated::read(text).map(Self)
     }

@@ -13,8 +13,11 @@ pub struct ShaperSpec(pub Gated);
 impl Kind for ShaperSpec {
     const USAGE: &'static [Usage] = &[(
         "shaper:LIMIT,high=RATE/DEPTH[,med=RATE/DEPTH]",
-        "a FIFO for each priority; HIGH and MED wait for the tokens of their bucket; LIMIT as that of drop-tail",
+        "a FIFO for each priority; HIGH and MED packets wait for tokens of their bucket; LIMIT in packets or bytes, including the packet \
+         in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] =
+        &["shaper:5,high=300kbit/2000B,med=1Mbit/1499B", "shaper:4000B,high=300kbit/2000B"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Gated::read(text).map(Self)
     }

@@ -10,13 +10,13 @@ words! {
     pub enum VictimRule {
         /// Uniformly random packet: the paper's example.
         #[default]
-        Random = ("random", "any of them"),
+        Random = ("random", "random packet of the sacrificed priority"),
         /// Packet that arrived last.
-        Newest = ("newest", "the one that arrived last"),
+        Newest = ("newest", "packet of the sacrificed priority that arrived last"),
         /// Packet that arrived first.
-        Oldest = ("oldest", "the one that arrived first"),
+        Oldest = ("oldest", "packet of the sacrificed priority that arrived first"),
         /// Uniformly random packet of any drop precedence; if it is as protected as the arrival or more, the arrival is dropped instead.
-        Probe = ("probe", "any packet, or else the arrival"),
+        Probe = ("probe", "random packet of any priority, or the arrival if that packet may not be pushed out"),
     }
 }
 

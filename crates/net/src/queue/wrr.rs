@@ -34,8 +34,11 @@ const MAX_WEIGHT: u32 = 1_000_000;
 impl<S: FromStr<Err = ParseError> + Display + QueueKind> Kind for WrrSpec<S> {
     const USAGE: &'static [Usage] = &[(
         "wrr:[af1=WEIGHT(QUEUE),…,]rest=WEIGHT(QUEUE)",
-        "a queue for each AF class that is named, and one for the rest, which share the wire by weight",
+        "weighted round robin: a queue for each given AF class, and one for the rest, which share the link by weight",
     )];
+    const EXAMPLES: &'static [&'static str] = &[
+        "wrr:af1=3(shaper:4,high=300kbit/2000B,med=1Mbit/1499B),af3=1(drop-tail:3000B),rest=2(catnip-good:4)",
+    ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let mut lines = Vec::new();
@@ -44,11 +47,11 @@ impl<S: FromStr<Err = ParseError> + Display + QueueKind> Kind for WrrSpec<S> {
                 lines.push(read_line(text, line, said)?);
             }
             if text.take(key).is_some() {
-                return Err(text.error(format!("{key} only once")));
+                return Err(text.error(format!("{key} at most once")));
             }
         }
         if lines.last().is_none_or(|last| last.line != REST) {
-            return Err(text.error("rest=WEIGHT(QUEUE), or a class would be without a queue"));
+            return Err(text.error("rest=WEIGHT(QUEUE), the queue of all other packets"));
         }
         Ok(Self { lines })
     }
@@ -73,11 +76,11 @@ fn read_line<S: FromStr<Err = ParseError> + QueueKind>(
         .filter(|(weight, _)| (1..=MAX_WEIGHT).contains(weight))
         .ok_or_else(|| text.error(format!("{key}=WEIGHT(QUEUE), with a weight from 1 to {MAX_WEIGHT}")))?;
     if queue.split(':').next() == Some(NAME) {
-        return Err(text.error(format!("a queue for {key} that is not itself made of several ones")));
+        return Err(text.error(format!("a queue for {key} other than wrr")));
     }
     match queue.parse::<S>() {
         Ok(queue) if queue.counts_time() => Err(text.error(format!(
-            "a limit in packets or bytes for {key}: who shares a wire cannot know how long it will wait"
+            "a limit in packets or bytes for {key}, since the queueing delay of a queue that shares a link is unknown"
         ))),
         Ok(queue) => Ok(LineSpec { line, weight, queue }),
         Err(error) => Err(text.error(format!("a queue for {key}; {error}"))),

@@ -76,10 +76,10 @@ impl fmt::Display for RateSpec {
 impl RateSpec {
     /// Notations of a rate, each with its description.
     pub const USAGE: &[Usage] = &[
-        ("1.5Mbit", "constant; bit, kbit, Mbit or Gbit per second"),
-        ("steps:10Mbit,10s=1Mbit,20s=5Mbit", "another rate from each of these times on"),
-        ("trace:FILE", "recorded opportunities to send, as mahimahi writes them"),
-        ("unlimited", "transmission takes no time"),
+        ("1.5Mbit", "constant rate in bit, kbit, Mbit or Gbit per second"),
+        ("steps:10Mbit,10s=1Mbit,20s=5Mbit", "rate that changes at the given times"),
+        ("trace:FILE", "recorded transmission opportunities, in the format of Mahimahi"),
+        ("unlimited", "unlimited rate: transmission takes no time"),
     ];
 
     /// Reads a rate. `open` returns the text of a file, or the reason why the file cannot be read.
@@ -88,7 +88,7 @@ impl RateSpec {
             Some(("trace", file)) if !file.trim().is_empty() => {
                 let file = file.trim();
                 let trace = open(file).and_then(|lines| Trace::parse(&lines).map_err(|error| error.to_string()));
-                let trace = trace.map_err(|what| ParseError::new(text, format!("a trace: {what}")))?;
+                let trace = trace.map_err(|what| ParseError::new(text, format!("a valid trace: {what}")))?;
                 Ok(Self::Trace { file: file.into(), trace: Arc::new(trace) })
             }
             Some(("steps", steps)) => Steps::parse(steps).map(Self::Steps),

@@ -183,7 +183,11 @@ mod tests {
     #[test]
     fn an_opportunity_at_zero_comes_once_a_period_together_with_the_last_one() {
         let mut wire = wire("0\n4\n");
-        assert_eq!(wire.finish(ms(0), 1504), ms(4), "nobody can wait for time zero");
+        assert_eq!(
+            wire.finish(ms(0), 1504),
+            ms(4),
+            "a packet that arrives at time zero misses the opportunity at time zero"
+        );
         assert_eq!(wire.finish(ms(4), 1504), ms(4), "the second period begins as the first one ends");
         assert_eq!(wire.finish(ms(4), 1504), ms(8));
     }

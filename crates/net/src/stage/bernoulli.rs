@@ -13,6 +13,7 @@ pub struct BernoulliSpec {
 impl Kind for BernoulliSpec {
     const USAGE: &'static [Usage] =
         &[("bernoulli:P", "loses each packet with probability P, such as 5% or 0.05")];
+    const EXAMPLES: &'static [&'static str] = &["bernoulli:0.2"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let Share(value) = text.value("a probability, as in bernoulli:5% or bernoulli:0.05")?;
         Ok(Self { probability: probability(text, value)? })

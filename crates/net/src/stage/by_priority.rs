@@ -17,12 +17,13 @@ pub struct ByPrioritySpec {
 impl Kind for ByPrioritySpec {
     const USAGE: &'static [Usage] = &[(
         "priority:high=P,low=P[,med=P]",
-        "loses each packet with the probability of its priority; med is low unless said",
+        "loses each packet with the probability of its priority; med is low by default",
     )];
+    const EXAMPLES: &'static [&'static str] = &["priority:high=0.05,low=0.2"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (high, low) = (text.optional("high")?, text.optional("low")?);
         let (Share(high), Share(low)) = match (high, low) {
-            (None, None) => return Err(text.error("high= or low=, or both: one that is not said is 0")),
+            (None, None) => return Err(text.error("high= or low= or both, each 0 by default")),
             (high, low) => (high.unwrap_or(Share(0.0)), low.unwrap_or(Share(0.0))),
         };
         let Share(med) = text.option("med", Share(low))?;

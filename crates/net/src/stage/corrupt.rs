@@ -13,8 +13,10 @@ pub struct CorruptSpec {
 impl Kind for CorruptSpec {
     const USAGE: &'static [Usage] = &[(
         "corrupt:P",
-        "behind the wire: turns a bit of each packet with probability P; one between simulated hosts, which has no bits, is lost there",
+        "inverts one bit of each packet with probability P, in wire_loss or conditioner only; a packet between simulated hosts, which has \
+         no contents, is lost instead",
     )];
+    const EXAMPLES: &'static [&'static str] = &["corrupt:0.1"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let Share(value) = text.value("a probability, as in corrupt:1%")?;
         Ok(Self { probability: probability(text, value)? })

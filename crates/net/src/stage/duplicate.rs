@@ -11,8 +11,11 @@ pub struct DuplicateSpec {
 }
 
 impl Kind for DuplicateSpec {
-    const USAGE: &'static [Usage] =
-        &[("duplicate:P", "behind the wire: lets a copy follow each packet with probability P")];
+    const USAGE: &'static [Usage] = &[(
+        "duplicate:P",
+        "delivers a second copy of each packet with probability P, in wire_loss or conditioner only",
+    )];
+    const EXAMPLES: &'static [&'static str] = &["duplicate:0.1"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let Share(value) = text.value("a probability, as in duplicate:1%")?;
         Ok(Self { probability: probability(text, value)? })

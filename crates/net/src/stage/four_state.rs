@@ -24,9 +24,10 @@ const USUAL: [(&str, f64); 3] = [("p32", 0.0), ("p23", 1.0), ("p14", 0.0)];
 impl Kind for FourStateSpec {
     const USAGE: &'static [Usage] = &[(
         "four-state:p13=P[,p31=1-p13,p32=0,p23=1,p14=0]",
-        "netem's loss state: of good reception (1), reception within a burst of losses (2), loss in a burst (3) and an isolated loss (4), \
-         pNM is the probability to go from N to M, per packet",
+        "loss state of netem: a Markov chain of good reception (1), reception within a burst of losses (2), loss in a burst (3) and \
+         isolated loss (4); pNM is the transition probability from N to M, per packet",
     )];
+    const EXAMPLES: &'static [&'static str] = &["four-state:p13=0.1,p31=0.5,p32=0.25,p23=0.3"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let p13 = text.optional("p13")?.map(|Share(value)| value);
@@ -41,7 +42,7 @@ impl Kind for FourStateSpec {
         let [p32, p23, p14] = others;
         let all = [p13, p31, p32, p23, p14, p13 + p14, p31 + p32];
         if !all.iter().all(|value| (0.0..=1.0).contains(value)) {
-            return Err(text.error("probabilities in [0, 1], and so p13 + p14 and p31 + p32"));
+            return Err(text.error("probabilities in [0, 1], and p13 + p14 and p31 + p32 in [0, 1]"));
         }
         Ok(Self { p13, p31, p32, p23, p14 })
     }

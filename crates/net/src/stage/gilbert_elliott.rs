@@ -20,9 +20,11 @@ pub struct GilbertElliottSpec {
 impl Kind for GilbertElliottSpec {
     const USAGE: &'static [Usage] = &[(
         "gilbert-elliott:to_bad=P,to_good=P,loss_bad=P[,loss_good=0]",
-        "loses packets in bursts: a good state and a bad one with a probability of loss each; to_bad and to_good are those of a change, \
-         per packet",
+        "loses packets in bursts: a good and a bad state, each with a loss probability; to_bad and to_good are the transition \
+         probabilities, per packet",
     )];
+    const EXAMPLES: &'static [&'static str] =
+        &["gilbert-elliott:to_bad=0.02,to_good=0.3,loss_good=0.01,loss_bad=0.5"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let mut probability = |key| match text.optional(key)? {

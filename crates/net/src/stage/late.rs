@@ -16,8 +16,9 @@ const USUAL: Span = Span::from_millis(10);
 impl Kind for LateSpec {
     const USAGE: &'static [Usage] = &[(
         "late:N,N,…[,by=10ms]",
-        "behind the wire: holds back the packets with these numbers, counted from 1",
+        "holds back the packets with these numbers, counted from 1, for the time by, in wire_loss or conditioner only",
     )];
+    const EXAMPLES: &'static [&'static str] = &["late:2,4,by=5ms"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let by = text.option("by", USUAL)?;

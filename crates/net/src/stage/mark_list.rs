@@ -14,8 +14,9 @@ pub struct MarkListSpec {
 impl Kind for MarkListSpec {
     const USAGE: &'static [Usage] = &[(
         "marks:N,N,…",
-        "marks the packets with these numbers, counted from 1, as congested, if they can be marked",
+        "sets CE in the packets with these numbers, counted from 1, if they are ECN-capable",
     )];
+    const EXAMPLES: &'static [&'static str] = &["marks:2,5"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { packets: Numbers::read(text, "marks:20,22")? })

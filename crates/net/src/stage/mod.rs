@@ -34,7 +34,7 @@ pub use tb_marker::{TbMarker, TbMarkerSpec};
 
 use crate::{Colour, DropReason, Onward, Packet, Sla};
 use catnip_base::notation::{Custom, Notation, Registry};
-use catnip_base::{ParseError, Rng, Time, kinds};
+use catnip_base::{ParseError, Rng, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
 
 /// Interface of every stage, such as a loss model, marker or policer. A stage may change or drop a packet.
@@ -90,7 +90,7 @@ pub trait StageKind: Send + Sync {
 }
 
 macro_rules! stages {
-    (known { $($Kind:ident($Spec:ty) => $Stage:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
+    ($d:tt known { $($Kind:ident($Spec:ty) => $Stage:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
             /// Configuration of a stage.
             pub enum StageSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
@@ -104,6 +104,9 @@ macro_rules! stages {
             Other(Box<dyn Stage>),
         }
 
+        variants!($d each_kind: StageSpec { $($Kind,)+ $($Other),+ });
+        variants!($d each_stage: AnyStage { $($Kind,)+ Other });
+
         impl StageKind for StageSpec {
             type Stage = AnyStage;
             fn build(&self, rng: Rng) -> AnyStage {
@@ -112,41 +115,16 @@ macro_rules! stages {
                     $(Self::$Other(kind) => AnyStage::Other(kind.build(rng))),+
                 }
             }
-            fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-                match self { $(Self::$Kind(kind) => kind.loss(),)+ $(Self::$Other(kind) => kind.loss()),+ }
-            }
-            fn contract(&self) -> Option<Sla> {
-                match self {
-                    $(Self::$Kind(kind) => kind.contract(),)+
-                    $(Self::$Other(kind) => kind.contract()),+
-                }
-            }
-            fn needs_wire(&self) -> bool {
-                match self {
-                    $(Self::$Kind(kind) => kind.needs_wire(),)+
-                    $(Self::$Other(kind) => kind.needs_wire()),+
-                }
-            }
-        }
-
-        impl Stage for AnyStage {
-            fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-                match self {
-                    $(Self::$Kind(stage) => stage.pass(now, packet),)+
-                    Self::Other(stage) => stage.pass(now, packet),
-                }
-            }
-            fn onward(&mut self, packet: &Packet) -> Onward {
-                match self {
-                    $(Self::$Kind(stage) => stage.onward(packet),)+
-                    Self::Other(stage) => stage.onward(packet),
-                }
+            dispatch! { each_kind:
+                fn loss(&self) -> Option<[f64; Colour::COUNT]>;
+                fn contract(&self) -> Option<Sla>;
+                fn needs_wire(&self) -> bool;
             }
         }
     };
 }
 
-stages! {
+stages! { $
     known {
         Bernoulli(BernoulliSpec) => ByPriority,
         ByPriority(ByPrioritySpec) => ByPriority,
@@ -164,6 +142,13 @@ stages! {
         Corrupt(CorruptSpec),
         FourState(FourStateSpec),
         Custom(Custom<CustomStage>),
+    }
+}
+
+impl Stage for AnyStage {
+    dispatch! { each_stage:
+        fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
+        fn onward(&mut self, packet: &Packet) -> Onward;
     }
 }
 

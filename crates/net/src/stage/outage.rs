@@ -9,9 +9,17 @@ pub struct OutageLossSpec(pub OutageSpec);
 
 impl Kind for OutageLossSpec {
     const USAGE: &'static [Usage] = &[
-        ("outage:every=30s,for=2s[,first=10s]", "loses all packets for 2 s of each 30"),
-        ("outage:mean_up=30s,mean_down=2s", "the same at random times: exponential distributions"),
+        (
+            "outage:every=30s,for=2s[,first=10s]",
+            "loses all packets during periodic outages: 2 s every 30 s, the first one after 10 s",
+        ),
+        (
+            "outage:mean_up=30s,mean_down=2s",
+            "loses all packets during random outages: exponentially distributed times up and down with these means",
+        ),
     ];
+    const EXAMPLES: &'static [&'static str] =
+        &["outage:every=2s,for=100ms", "outage:mean_up=1s,mean_down=50ms"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         OutageSpec::read(text).map(Self)
     }

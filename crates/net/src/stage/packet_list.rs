@@ -20,6 +20,7 @@ impl PacketListSpec {
 impl Kind for PacketListSpec {
     const USAGE: &'static [Usage] =
         &[("packets:N,N,…", "loses the packets with these numbers, counted from 1")];
+    const EXAMPLES: &'static [&'static str] = &["packets:2,3,7"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { packets: Numbers::read(text, "packets:20,22")? })
     }

@@ -18,17 +18,19 @@ words! {
     pub enum PolicerAction {
         /// Marking one level down, and then a check against the profile of that level.
         #[default]
-        Remark = ("remark", "marks it one level down"),
+        Remark = ("remark", "marks the packet one priority lower"),
         /// Drop.
-        Drop = ("drop", "drops it"),
+        Drop = ("drop", "drops the packet"),
     }
 }
 
 impl Kind for PolicerSpec {
     const USAGE: &'static [Usage] = &[(
         "policer:high=RATE/DEPTH[,med=RATE/DEPTH,action=remark|drop]",
-        "HIGH and MED packets beyond their token bucket become one level less, or are dropped",
+        "marks HIGH and MED packets beyond their token bucket one priority lower, or drops them",
     )];
+    const EXAMPLES: &'static [&'static str] =
+        &["policer:high=250kbit/6000B", "policer:high=250kbit/6000B,med=500kbit/6000B,action=drop"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let sla = Sla::read(text)?;
         let action = text.take("action").map_or(Ok(PolicerAction::default()), str::parse);

@@ -22,10 +22,15 @@ impl Kind for ReorderSpec {
     const USAGE: &'static [Usage] = &[
         (
             "reorder:P[,by=10ms]",
-            "behind the wire: holds packets back, each with probability P, so that others overtake them",
+            "holds back each packet with probability P for the time by, so that others overtake it, in wire_loss or conditioner only",
         ),
-        ("reorder:P,by=3[,within=100ms]", "the same until 3 others have overtaken it, or for 100 ms"),
+        (
+            "reorder:P,by=3[,within=100ms]",
+            "holds back each packet with probability P until 3 others have overtaken it, at most for 100 ms, in wire_loss or conditioner \
+             only",
+        ),
     ];
+    const EXAMPLES: &'static [&'static str] = &["reorder:0.2", "reorder:0.2,by=3", "reorder:0.1,by=5ms"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let Share(value) = text.value("a probability, as in reorder:1%,by=10ms")?;

@@ -14,8 +14,9 @@ pub struct TbMarkerSpec {
 impl Kind for TbMarkerSpec {
     const USAGE: &'static [Usage] = &[(
         "tb-marker:high=RATE/DEPTH[,med=RATE/DEPTH]",
-        "marks what is in its token bucket HIGH, else what is in that of MED so, else LOW",
+        "marks packets within the token bucket of HIGH as HIGH, packets within that of MED as MED, others as LOW",
     )];
+    const EXAMPLES: &'static [&'static str] = &["tb-marker:high=250kbit/6000B,med=500kbit/6000B"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { sla: Sla::read(text)? })
     }

@@ -85,29 +85,26 @@ fn what_is_wrong_with_a_stage_is_named() {
         ("packets:0", "from 1"),
         ("packets", "from 1"),
         ("packets:3,x", "from 1"),
-        (
-            "uniform:0.1",
-            "one of bernoulli, priority, gilbert-elliott, packets, policer, tb-marker, outage, reorder, late",
-        ),
+        ("uniform:0.1", "one of bernoulli, priority, gilbert-elliott, packets, policer, tb-marker, "),
         ("policer", "high=RATE/DEPTH"),
         ("policer:high=250kbit", "high=RATE/DEPTH"),
         ("policer:high=250kbit/6000B,action=shape", "action=remark or drop"),
-        ("policer:high=250kbit/6000B,low=250kbit/6000B", "nothing like \"low\""),
+        ("policer:high=250kbit/6000B,low=250kbit/6000B", "unknown parameter \"low\""),
         ("outage:every=2s", "every=30s,for=2s"),
-        ("outage:every=2s,for=1s,to=3s", "nothing like \"to\""),
+        ("outage:every=2s,for=1s,to=3s", "unknown parameter \"to\""),
         ("reorder", "a probability"),
         ("reorder:1", "in [0, 1)"),
         ("reorder:0.1,by=0ms", "a time above zero"),
         ("reorder:0.1,by=some", "a time above zero"),
         ("reorder:0.1,by=3,within=0ms", "a time above zero"),
-        ("reorder:0.1,by=5ms,within=9ms", "nothing like \"within\""),
+        ("reorder:0.1,by=5ms,within=9ms", "unknown parameter \"within\""),
         ("late:by=5ms", "from 1"),
         ("late:3,by=0ms", "a time above zero"),
         ("marks:0", "from 1"),
-        ("marks:3,by=2ms", "nothing like \"by\""),
+        ("marks:3,by=2ms", "unknown parameter \"by\""),
         ("duplicate:-0.1", "in [0, 1)"),
         ("tb-marker:med=250kbit/6000B", "high=RATE/DEPTH"),
-        ("tb-marker:high=250kbit/6000B,action=drop", "nothing like \"action\""),
+        ("tb-marker:high=250kbit/6000B,action=drop", "unknown parameter \"action\""),
     ] {
         let error = text.parse::<StageSpec>().unwrap_err().to_string();
         assert!(error.contains(text) && error.contains(named), "{error}");
@@ -140,7 +137,7 @@ fn a_policer_takes_what_is_beyond_its_profile_one_level_down_after_the_other() {
     assert_eq!(
         conditioned(&format!("policer:{high},{med},action=drop"), &af11),
         [ok, ok, ok, no, ok, no, ok, no],
-        "whoever is dropped takes no tokens of MED"
+        "a dropped packet takes no tokens of MED"
     );
     // MED has a bucket of its own, against which remarked packets are checked, too. LOW and unmarked packets are not
     // limited and stay as they are.

@@ -1,6 +1,8 @@
 //! Wires that change while packets cross them.
 
+use catnip_base::notation::Family;
 use catnip_base::{Span, Time};
+use catnip_net::queue::QueueSpec;
 use catnip_net::{DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology, WireSpec};
 use proptest::prelude::*;
 
@@ -102,10 +104,9 @@ proptest! {
     #[test]
     fn a_wire_that_becomes_what_it_is_does_what_one_does_that_never_changes(
         gaps in prop::collection::vec((0u64..3000, 40u32..1500), 1..80),
-        times in prop::collection::vec(0u64..120_000, 0..5), queue in 0usize..9
+        times in prop::collection::vec(0u64..120_000, 0..5), queue in prop::sample::select(QueueSpec::examples())
     ) {
-        let queue = ["drop-tail:5", "drop-tail:4000B", "red:5,min=1,max=3", "catnip-good:4", "codel:9,target=1ms,interval=4ms", "fq-codel:9", "pie:9,target=1ms,update=3ms,burst=0s", "dual-pi2:9,target=1ms,update=3ms", "drop-head:4"][queue];
-        let same = wire("3Mbit", 700, queue, "gilbert-elliott:to_bad=10%,to_good=30%,loss_bad=50%");
+        let same = wire("3Mbit", 700, &queue.to_string(), "gilbert-elliott:to_bad=10%,to_good=30%,loss_bad=50%");
         let mut time = 0;
         let packets: Vec<(u64, u32)> = gaps.iter().map(|(gap, len)| { time += gap; (time, *len) }).collect();
         let mut times = times;

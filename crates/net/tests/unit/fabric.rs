@@ -219,7 +219,7 @@ fn what_is_due_when_a_host_sends_happens_first_and_waits_to_be_asked_for() {
 #[test]
 fn routes_lead_from_each_host_to_each_other_and_nowhere_else() {
     let (mut topology, hosts) = star(wire(1, 0, 10));
-    let (lone, nobody) = (topology.host("lone"), topology.router("nobody's"));
+    let (lone, unlinked) = (topology.host("lone"), topology.router("unlinked"));
     let mut net = Net::new(&topology);
     let pairs = hosts.into_iter().flat_map(|from| hosts.map(|to| (from, to)));
     for (n, (from, to)) in (0..).zip(pairs) {
@@ -229,7 +229,7 @@ fn routes_lead_from_each_host_to_each_other_and_nowhere_else() {
     }
     assert_eq!(net.fabric.route(hosts[0], lone), None);
     assert_eq!(net.fabric.route(lone, hosts[0]), None);
-    assert_eq!(net.fabric.route(hosts[0], nobody), None);
+    assert_eq!(net.fabric.route(hosts[0], unlinked), None);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn delays_are_drawn_from_a_file_as_they_are_there() {
     assert!(all == 1.0 && (shares(&table, 116_000) - 1.0 / 3.0).abs() < 0.02);
     for (text, lines, named) in [
         ("samples:g", "1", "no file"),
-        ("samples:f", "", "there is a delay"),
+        ("samples:f", "", "at least one delay"),
         ("samples:f", "1\n-2\n", "line 2"),
         ("table:f,sigma=1ms", "99999", "line 1"),
         ("table:f", "1", "sigma=TIME"),

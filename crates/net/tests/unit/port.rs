@@ -1,6 +1,7 @@
 //! Invariants of ports and networks of ports: no packet is lost silently or reordered, and the time at which the host
 //! wakes up does not matter.
 
+use catnip_base::notation::Family;
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
 use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueKind, QueueSpec, Site};
@@ -51,51 +52,6 @@ fn rate(text: &str) -> RateSpec {
     RateSpec::read(text, |_| Ok(TRACE.into())).unwrap()
 }
 
-const RED: &str = "min=1,max=4,weight=0.3,max_p=0.5,gentle=true,mean_packet=500";
-
-const RED_IN_BYTES: &str = "min=500B,max=2000B,weight=0.3,max_p=0.5,gentle=true,mean_packet=500";
-const IN_BYTES: [&str; 2] = ["red:4000B", "catnip-red:4000B"];
-
-const SCHEDULER: &str = "scheduler:5,high=300kbit/2000B,med=1Mbit/1499B";
-const WRR: &str =
-    "wrr:af1=3(shaper:4,high=300kbit/2000B,med=1Mbit/1499B),af3=1(drop-tail:3000B),rest=2(catnip-good:4)";
-const CODEL: &str = "codel:9,target=1ms,interval=4ms";
-const FQ_CODEL: &str = "fq-codel:9000B,target=1ms,interval=4ms,quantum=500B";
-const PIE: &str = "pie:9000B,target=1ms,update=2ms,burst=0s,alpha=5,beta=50";
-const DUAL_PI2: &str = "dual-pi2:9,target=1ms,update=2ms,alpha=5,beta=50";
-const SHAPER: &str = "shaper:5,high=300kbit/2000B,med=1Mbit/1499B";
-
-fn queues() -> Vec<QueueSpec> {
-    let with_red = [format!("red:5,{RED}"), format!("catnip-red:5,{RED}")];
-    let others = [
-        "catnip-good:5",
-        "catnip-bad:5,victim=probe",
-        "rio:5",
-        "drop-head:5",
-        SHAPER,
-        SCHEDULER,
-        WRR,
-        CODEL,
-        FQ_CODEL,
-        PIE,
-        DUAL_PI2,
-    ];
-    let drop_tail = ["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
-    let in_bytes = IN_BYTES.map(|queue| format!("{queue},{RED_IN_BYTES}"));
-    let in_bytes = in_bytes.iter().map(String::as_str).chain([
-        "rio:4000B",
-        "drop-head:4000B",
-        "shaper:4000B,high=300kbit/2000B",
-    ]);
-    drop_tail
-        .into_iter()
-        .chain(with_red.iter().map(String::as_str))
-        .chain(others)
-        .chain(in_bytes)
-        .map(read)
-        .collect()
-}
-
 /// Returns links of all kinds: every queue on a good wire, and some queues on worse ones.
 fn links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
@@ -140,7 +96,7 @@ fn links() -> Vec<WireSpec> {
             WireSpec { link_layer, rate: RateSpec::Unlimited, ..of(queue.clone()) },
         ]
     };
-    let queues = queues();
+    let queues = QueueSpec::examples();
     let worse: Vec<_> = queues[..4].iter().flat_map(worse).collect();
     let interrupted: Vec<_> = queues.iter().flat_map(interrupted).collect();
     let worse = worse.into_iter().chain(interrupted);
@@ -152,7 +108,7 @@ fn crooked_links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
     let jitter = || Some(read("exponential:2ms"));
-    let queues = queues().into_iter().filter(|queue| !queue.counts_time());
+    let queues = QueueSpec::examples().into_iter().filter(|queue| !queue.counts_time());
     let crooked = |queue: QueueSpec| {
         let behind = |texts: &[&str]| texts.iter().map(|text| read(text)).collect::<Vec<_>>();
         let link_layer = Some(read("arq:loss=0.3,retry=2ms,tries=3"));
@@ -230,6 +186,8 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
     let number = match queue {
         QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) => arrival.flow,
+        // A connection has a queue in each tin.
+        QueueSpec::Cake(_) => arrival.dscp.codepoint().into(),
         QueueSpec::Wrr(_) if arrival.dscp.class() == Some(1) => 1 + arrival.dscp.colour() as u16,
         QueueSpec::Wrr(_) if arrival.dscp.class() == Some(3) => 9,
         QueueSpec::Shaper(_) => arrival.dscp.colour() as u16,

@@ -29,6 +29,7 @@ pub use web::{Http, WebClient, WebConfig, object_of};
 use crate::dialogue::Heard;
 use crate::host::{Conn, Host};
 use crate::record::Event;
+use catnip_base::{dispatch, variants};
 use std::fmt::Debug;
 
 /// Event for an application.
@@ -154,53 +155,27 @@ pub enum AnyApp {
     /// Custom application.
     Custom(Box<dyn Application>),
     /// Placeholder while the application handles an event.
-    Busy,
+    Busy(Busy),
 }
 
+variants!($ each: AnyApp {
+    Bulk, Background, Files, Telnet, Web, Server, Initiator, Acceptor, Loader, Origin, Custom, Busy
+});
+
 impl Application for AnyApp {
-    fn wants(&self) -> Wants {
-        match self {
-            Self::Bulk(app) => app.wants(),
-            Self::Background(app) => app.wants(),
-            Self::Files(app) => app.wants(),
-            Self::Telnet(app) => app.wants(),
-            Self::Web(app) => app.wants(),
-            Self::Server(app) => app.wants(),
-            Self::Initiator(app) => app.wants(),
-            Self::Acceptor(app) => app.wants(),
-            Self::Loader(app) => app.wants(),
-            Self::Origin(app) => app.wants(),
-            Self::Custom(app) => app.wants(),
-            Self::Busy => Wants::ALL,
-        }
+    dispatch! { each:
+        fn wants(&self) -> Wants;
+        fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
+        fn unfinished(&self, program: u32, tell: &mut Unfinished<'_>);
     }
+}
 
-    fn unfinished(&self, program: u32, tell: &mut Unfinished<'_>) {
-        match self {
-            Self::Telnet(app) => app.unfinished(program, tell),
-            Self::Web(app) => app.unfinished(program, tell),
-            Self::Loader(app) => app.unfinished(program, tell),
-            Self::Custom(app) => app.unfinished(program, tell),
-            // Applications without activities other than connections.
-            Self::Bulk(_) | Self::Background(_) | Self::Files(_) | Self::Server(_) => {}
-            Self::Initiator(_) | Self::Acceptor(_) | Self::Origin(_) | Self::Busy => {}
-        }
-    }
+/// Placeholder of an application while it handles an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Busy;
 
-    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
-        match self {
-            Self::Bulk(app) => app.on_event(event, host),
-            Self::Background(app) => app.on_event(event, host),
-            Self::Files(app) => app.on_event(event, host),
-            Self::Telnet(app) => app.on_event(event, host),
-            Self::Web(app) => app.on_event(event, host),
-            Self::Server(app) => app.on_event(event, host),
-            Self::Initiator(app) => app.on_event(event, host),
-            Self::Acceptor(app) => app.on_event(event, host),
-            Self::Loader(app) => app.on_event(event, host),
-            Self::Origin(app) => app.on_event(event, host),
-            Self::Custom(app) => app.on_event(event, host),
-            Self::Busy => unreachable!("events are told one after the other"),
-        }
+impl Application for Busy {
+    fn on_event(&mut self, _event: AppEvent, _host: &mut Host<'_>) {
+        unreachable!("events are handled one after the other")
     }
 }

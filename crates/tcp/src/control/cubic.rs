@@ -21,8 +21,9 @@ impl Default for CubicSpec {
 impl Kind for CubicSpec {
     const USAGE: &'static [Usage] = &[(
         "cubic[:fast-convergence=false,slow-start=hystart++]",
-        "CUBIC: the window grows by the time since the last loss (RFC 9438); slow starts as those of reno",
+        "CUBIC (RFC 9438): the window grows with the time since the last reduction; slow-start as in reno",
     )];
+    const EXAMPLES: &'static [&'static str] = &["cubic", "cubic:fast-convergence=false,slow-start=hystart"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let fast_convergence = text.option("fast-convergence", true)?;

@@ -19,9 +19,10 @@ const GAIN: Share = Share(1.0 / 16.0);
 impl Kind for DctcpSpec {
     const USAGE: &'static [Usage] = &[(
         "dctcp[:gain=6.25%,slow-start=hystart++]",
-        "Reno that is cut by half of the share of its data that was marked, of which the last window weighs gain (RFC 8257); needs ecn = \
-         \"exact\" or \"l4s\"",
+        "DCTCP (RFC 8257): Reno whose window is reduced by half of the marked share of its data, averaged with the weight gain of the \
+         last window; needs ecn = \"exact\" or \"l4s\"",
     )];
+    const EXAMPLES: &'static [&'static str] = &["dctcp", "dctcp:gain=5%,slow-start=hystart"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let gain: Share = text.option("gain", GAIN)?;

@@ -10,9 +10,17 @@ pub struct EcaSpec(pub EcaRule);
 impl Kind for EcaSpec {
     const USAGE: &'static [Usage] = &[
         ("eca[:last-round]", "early congestion avoidance: linear growth once at most two windows are unsent"),
-        ("eca:final-window", "the same before the doubled window that would finish the document"),
-        ("eca:one-more-round", "the same as soon as it costs at most one round more"),
+        (
+            "eca:final-window",
+            "early congestion avoidance before the doubled window that would complete the document",
+        ),
+        (
+            "eca:one-more-round",
+            "early congestion avoidance as soon as it takes at most one additional round trip",
+        ),
     ];
+    const EXAMPLES: &'static [&'static str] =
+        &["eca", "eca:last-round", "eca:final-window", "eca:one-more-round"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let rule = text.next().map_or(Ok(EcaRule::default()), str::parse);

@@ -20,8 +20,9 @@ impl Default for LinuxCubicSpec {
 impl Kind for LinuxCubicSpec {
     const USAGE: &'static [Usage] = &[(
         "linux-cubic[:slow-start=standard]",
-        "CUBIC as Linux 6 computes it, in whole segments and ticks of 4 ms; slow starts as those of reno, hystart unless said",
+        "CUBIC as computed by Linux 6, in whole segments and ticks of 4 ms; slow-start as in reno, by default hystart",
     )];
+    const EXAMPLES: &'static [&'static str] = &["linux-cubic", "linux-cubic:slow-start=eca"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { slow_start: text.option("slow-start", SlowStartKind::HyStart)? })

@@ -27,7 +27,7 @@ pub use prague::{Prague, PragueSpec};
 pub use reno::{Reno, RenoSpec};
 
 use catnip_base::notation::{Custom, Registry};
-use catnip_base::{FlowContext, Span, Time, kinds};
+use catnip_base::{FlowContext, Span, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
 
 /// Initial values of a controller.
@@ -275,7 +275,7 @@ pub trait ControlKind: Send + Sync {
 }
 
 macro_rules! controls {
-    ($($Kind:ident($Spec:ty) => $Control:ty),+ $(,)?) => {
+    ($d:tt $($Kind:ident($Spec:ty) => $Control:ty),+ $(,)?) => {
         kinds! {
             /// Congestion controller of a connection, as configuration.
             pub enum ControlSpec { $($Kind($Spec)),+ }
@@ -288,82 +288,18 @@ macro_rules! controls {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Control)),+
         }
 
+        variants!($d each: AnyControl { $($Kind),+ });
+
         impl ControlKind for ControlSpec {
             type Control = AnyControl;
             fn build(&self, start: &Start) -> AnyControl {
                 match self { $(Self::$Kind(kind) => AnyControl::$Kind(kind.build(start))),+ }
             }
         }
-
-        impl CongestionControl for AnyControl {
-            #[inline]
-            fn control(&self) -> Control {
-                match self { $(Self::$Kind(it) => it.control()),+ }
-            }
-            #[inline]
-            fn cwnd(&self) -> u64 {
-                match self { $(Self::$Kind(it) => it.cwnd()),+ }
-            }
-            #[inline]
-            fn phase(&self, unsent: u64) -> Phase {
-                match self { $(Self::$Kind(it) => it.phase(unsent)),+ }
-            }
-            #[inline]
-            fn on_ack(&mut self, ack: &Ack) {
-                match self { $(Self::$Kind(it) => it.on_ack(ack)),+ }
-            }
-            fn on_ack_while_reduced(&mut self, ack: &Ack) {
-                match self { $(Self::$Kind(it) => it.on_ack_while_reduced(ack)),+ }
-            }
-            #[inline]
-            fn steers(&self) -> bool {
-                match self { $(Self::$Kind(it) => it.steers()),+ }
-            }
-            fn on_delivery(&mut self, delivery: &Delivery) {
-                match self { $(Self::$Kind(it) => it.on_delivery(delivery)),+ }
-            }
-            fn pacing_rate(&self) -> Option<u64> {
-                match self { $(Self::$Kind(it) => it.pacing_rate()),+ }
-            }
-            fn holds_back(&self) -> bool {
-                match self { $(Self::$Kind(it) => it.holds_back()),+ }
-            }
-            fn on_handshake(&mut self, now: Time, rtt: Span) {
-                match self { $(Self::$Kind(it) => it.on_handshake(now, rtt)),+ }
-            }
-            fn on_restart(&mut self, now: Time) {
-                match self { $(Self::$Kind(it) => it.on_restart(now)),+ }
-            }
-            fn on_congestion(&mut self, event: &Congestion) {
-                match self { $(Self::$Kind(it) => it.on_congestion(event)),+ }
-            }
-            fn on_recovered(&mut self, end: &Recovered) {
-                match self { $(Self::$Kind(it) => it.on_recovered(end)),+ }
-            }
-            fn on_spurious(&mut self, now: Time) {
-                match self { $(Self::$Kind(it) => it.on_spurious(now)),+ }
-            }
-            #[inline]
-            fn hears_of_sent(&self) -> bool {
-                match self { $(Self::$Kind(it) => it.hears_of_sent()),+ }
-            }
-            fn on_sent(&mut self, sent: &Sent) {
-                match self { $(Self::$Kind(it) => it.on_sent(sent)),+ }
-            }
-            fn on_idle(&mut self, idle: &Idle) {
-                match self { $(Self::$Kind(it) => it.on_idle(idle)),+ }
-            }
-            fn on_message(&mut self, now: Time, context: &FlowContext) {
-                match self { $(Self::$Kind(it) => it.on_message(now, context)),+ }
-            }
-            fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
-                match self { $(Self::$Kind(it) => it.adopt(cwnd, ssthresh)),+ }
-            }
-        }
     };
 }
 
-controls! {
+controls! { $
     Reno(RenoSpec) => Reno,
     Eca(EcaSpec) => Reno,
     Cubic(CubicSpec) => Box<Cubic>,
@@ -373,6 +309,36 @@ controls! {
     Bbr(BbrSpec) => Box<Bbr>,
     Bbr3(Bbr3Spec) => Box<Bbr3>,
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
+}
+
+impl CongestionControl for AnyControl {
+    dispatch! { each:
+        #[inline]
+        fn control(&self) -> Control;
+        #[inline]
+        fn cwnd(&self) -> u64;
+        #[inline]
+        fn phase(&self, unsent: u64) -> Phase;
+        #[inline]
+        fn on_ack(&mut self, ack: &Ack);
+        fn on_ack_while_reduced(&mut self, ack: &Ack);
+        #[inline]
+        fn steers(&self) -> bool;
+        fn on_delivery(&mut self, delivery: &Delivery);
+        fn pacing_rate(&self) -> Option<u64>;
+        fn holds_back(&self) -> bool;
+        fn on_handshake(&mut self, now: Time, rtt: Span);
+        fn on_restart(&mut self, now: Time);
+        fn on_congestion(&mut self, event: &Congestion);
+        fn on_recovered(&mut self, end: &Recovered);
+        fn on_spurious(&mut self, now: Time);
+        #[inline]
+        fn hears_of_sent(&self) -> bool;
+        fn on_sent(&mut self, sent: &Sent);
+        fn on_idle(&mut self, idle: &Idle);
+        fn on_message(&mut self, now: Time, context: &FlowContext);
+        fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>);
+    }
 }
 
 /// Registry of external controllers by name: `controls.add(|control: MyControl| Arc::new(control))`, and then

@@ -23,14 +23,16 @@ const GAIN: f64 = 1.0 / 16.0;
 impl Kind for PragueSpec {
     const USAGE: &'static [Usage] = &[(
         "prague[:rtt=25ms,after=500,slow-start=hystart++]",
-        "DCTCP for the Internet: grows by what was not marked, also while it is cut, and from so many rounds after slow start on \
-         no faster over a short round trip than over one of rtt (draft-briscoe-iccrg-prague-congestion-control); needs ecn = \"l4s\"",
+        "TCP Prague (draft-briscoe-iccrg-prague-congestion-control): DCTCP whose window also grows during a reduction, by the unmarked \
+         data, and that from after rounds after slow start on grows no faster over a short round trip than over one of rtt; needs ecn = \
+         \"l4s\"",
     )];
+    const EXAMPLES: &'static [&'static str] = &["prague", "prague:rtt=10ms,after=100,slow-start=hystart"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let rtt = text.option("rtt", REFERENCE_RTT)?;
         if rtt == Span::ZERO {
-            return Err(text.error("a round trip above 0"));
+            return Err(text.error("a round-trip time above 0"));
         }
         Ok(Self {
             rtt,
@@ -229,7 +231,7 @@ mod tests {
     fn the_estimate_waits_for_the_first_mark_which_halves_the_window() {
         let mut control = prague(100, "prague");
         (1..50).for_each(|una| control.on_ack(&ack(una, 10, una, una + 10, 0)));
-        assert_eq!(control.alpha(), 1.0, "nobody has marked");
+        assert_eq!(control.alpha(), 1.0, "no mark has arrived");
         let before = control.control().cwnd;
         control.on_congestion(&episode(50, Cause::Mark));
         assert_eq!((control.control().cwnd, control.phase(0)), (before / 2, Phase::CongestionAvoidance));
@@ -286,7 +288,7 @@ mod tests {
     #[test]
     fn a_reference_of_nothing_is_refused() {
         let error = "prague:rtt=0ms".parse::<super::super::ControlSpec>().unwrap_err().to_string();
-        assert!(error.contains("a round trip above 0"), "{error}");
+        assert!(error.contains("a round-trip time above 0"), "{error}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ impl Kind for RenoSpec {
         "slow start and congestion avoidance (RFC 5681); slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, \
          eca-one-more-round (CATNIP)",
     )];
+    const EXAMPLES: &'static [&'static str] = &["reno", "reno:slow-start=hystart++"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { slow_start: text.option("slow-start", SlowStartKind::default())? })
     }

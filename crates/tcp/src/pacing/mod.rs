@@ -28,17 +28,19 @@ as_text!(PacingKind);
 
 impl Kind for PacingKind {
     const USAGE: &'static [Usage] = &[
-        ("none", "segments leave as soon as the window has room"),
+        ("none", "segments are sent as soon as the window permits"),
         rbplw::USAGE,
         (
             "rate[:K,burst=1]",
-            "at K windows per smoothed round trip, 1 unless said otherwise, so many segments at once; needs recovery sack",
+            "paces at K windows per smoothed round-trip time, by default 1, in bursts of burst segments; needs recovery sack",
         ),
         (
             "linux",
-            "at 2 windows per smoothed round trip in slow start and 1.2 after it (Linux); needs recovery sack or rack",
+            "paces at 2 windows per smoothed round-trip time in slow start and 1.2 after it (Linux); needs recovery sack or rack",
         ),
     ];
+    const EXAMPLES: &'static [&'static str] =
+        &["none", "rbplw", "rate", "rate:1.25", "rate:1.25,burst=2", "linux"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(match text.name() {
@@ -48,7 +50,7 @@ impl Kind for PacingKind {
             _ => {
                 let burst = text.option("burst", 1)?;
                 if burst == 0 {
-                    return Err(text.error("a burst of a segment or more"));
+                    return Err(text.error("a burst of at least one segment"));
                 }
                 let windows = text.next().map_or(Ok(1.0), |k| k.parse().map_err(|_| text.error("rate:K")))?;
                 if !(windows > 0.0 && f64::is_finite(windows)) {

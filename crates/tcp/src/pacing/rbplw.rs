@@ -4,7 +4,7 @@ use catnip_base::{Span, Time};
 use catnip_law::last_window;
 
 pub(super) const USAGE: Usage =
-    ("rbplw", "rate-based pacing of the last window: it is spread over one round trip");
+    ("rbplw", "rate-based pacing of the last window, which is spread over one round-trip time");
 
 /// Rate-based pacing of the last window (CATNIP paper, section III-B): its [law](last_window), applied to each round.
 #[derive(Clone, Debug, Default)]

@@ -8,13 +8,13 @@ words! {
     pub enum Isolation {
         /// Source and destination; the host with more connections counts.
         #[default]
-        Triple = ("triple-isolate", "both ends, whichever has more connections"),
+        Triple = ("triple-isolate", "source and destination host, of which the one with more connections counts"),
         /// Source host.
-        Source = ("dual-srchost", "who sends"),
+        Source = ("dual-srchost", "source host"),
         /// Destination host.
-        Destination = ("dual-dsthost", "who receives"),
+        Destination = ("dual-dsthost", "destination host"),
         /// Connections only.
-        Flows = ("flows", "connections alone"),
+        Flows = ("flows", "connections only"),
     }
 }
 

@@ -52,9 +52,12 @@ const MTU: u32 = 1514;
 impl Kind for CakeSpec {
     const USAGE: &'static [Usage] = &[(
         "cake:LIMIT[,rate=RATE,rtt=100ms,tins=diffserv3,isolation=triple-isolate,overhead=0]",
-        "shapes to RATE, has tins besteffort, diffserv3 or diffserv4, is fair between hosts (or dual-srchost, dual-dsthost, flows) and then \
-         between their connections, and governs each by COBALT; LIMIT as that of drop-tail",
+        "CAKE: a shaper to RATE, tins by DSCP (besteffort, diffserv3 or diffserv4), fairness between hosts (triple-isolate, dual-srchost, \
+         dual-dsthost or flows) and then between their connections, and COBALT for each connection; rtt is the usual round-trip time, \
+         overhead that of a packet in bytes; LIMIT in packets or bytes, including the packet in transmission",
     )];
+    const EXAMPLES: &'static [&'static str] =
+        &["cake:9,rtt=20ms", "cake:9000B,rate=2Mbit,rtt=20ms,tins=diffserv4,isolation=flows,overhead=18"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = Capacity::read(text)?;

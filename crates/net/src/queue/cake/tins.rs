@@ -5,12 +5,12 @@ words! {
     #[derive(Default)]
     pub enum Tins {
         /// One tin for all packets.
-        BestEffort = ("besteffort", "one for all"),
+        BestEffort = ("besteffort", "one tin for all packets"),
         /// Best effort, bulk and voice.
         #[default]
-        Diffserv3 = ("diffserv3", "best effort, bulk and voice"),
+        Diffserv3 = ("diffserv3", "tins for best effort, bulk and voice"),
         /// Best effort, bulk, video and voice.
-        Diffserv4 = ("diffserv4", "best effort, bulk, video and voice"),
+        Diffserv4 = ("diffserv4", "tins for best effort, bulk, video and voice"),
     }
 }
 

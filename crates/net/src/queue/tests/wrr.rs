@@ -13,8 +13,8 @@ fn of(class: u8, len: u32, body: u32) -> Packet {
 #[test]
 fn what_is_wrong_with_several_queues_is_named() {
     for (text, named) in [
-        ("wrr", "rest=WEIGHT(QUEUE), or a class would be without a queue"),
-        ("wrr:af1=20(drop-tail:10)", "a class would be without a queue"),
+        ("wrr", "rest=WEIGHT(QUEUE), the queue of all other packets"),
+        ("wrr:af1=20(drop-tail:10)", "the queue of all other packets"),
         ("wrr:rest=0(drop-tail:10)", "a weight from 1"),
         ("wrr:rest=-1(drop-tail:10)", "a weight from 1"),
         ("wrr:rest=1000001(drop-tail:10)", "to 1000000"),
@@ -24,11 +24,11 @@ fn what_is_wrong_with_several_queues_is_named() {
         ("wrr:rest=1(drop-tail:1)", "a queue for rest; \"drop-tail:1\": expected a limit"),
         ("wrr:rest=1()", "a queue for rest"),
         ("wrr:rest=1(fifo:9)", "one of drop-tail"),
-        ("wrr:rest=1(wrr:rest=1(red:9))", "not itself made of several"),
+        ("wrr:rest=1(wrr:rest=1(red:9))", "other than wrr"),
         ("wrr:rest=1(drop-tail:20ms)", "a limit in packets or bytes for rest"),
-        ("wrr:af1=1(red:9),af1=2(red:9),rest=1(red:9)", "af1 only once"),
-        ("wrr:rest=1(red:9),rest=2(red:9)", "rest only once"),
-        ("wrr:af5=1(red:9),rest=1(red:9)", "nothing like \"af5\""),
+        ("wrr:af1=1(red:9),af1=2(red:9),rest=1(red:9)", "af1 at most once"),
+        ("wrr:rest=1(red:9),rest=2(red:9)", "rest at most once"),
+        ("wrr:af5=1(red:9),rest=1(red:9)", "unknown parameter \"af5\""),
     ] {
         let error = text.parse::<QueueSpec>().unwrap_err().to_string();
         assert!(error.contains(text) && error.contains(named), "{error}");

@@ -22,9 +22,10 @@ pub struct BbrSpec;
 impl Kind for BbrSpec {
     const USAGE: &'static [Usage] = &[(
         "bbr",
-        "BBR as Linux 6 has it, its first version: paces at the rate at which segments arrive, probes for more and drains what that \
-         queued; needs recovery = \"rack\"",
+        "BBR, version 1, as in Linux 6: paces at the measured delivery rate, probes for more bandwidth and drains the resulting queue; \
+         needs recovery = \"rack\"",
     )];
+    const EXAMPLES: &'static [&'static str] = &["bbr"];
 
     fn read(_text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self)

@@ -19,8 +19,9 @@ pub struct Bbr3Spec;
 impl Kind for Bbr3Spec {
     const USAGE: &'static [Usage] = &[(
         "bbr3",
-        "BBRv3 by its draft: BBR that also learns from losses how much the path holds; needs recovery = \"rack\"",
+        "BBRv3 (draft-ietf-ccwg-bbr): BBR that also limits its data in flight in response to losses; needs recovery = \"rack\"",
     )];
+    const EXAMPLES: &'static [&'static str] = &["bbr3"];
 
     fn read(_text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self)

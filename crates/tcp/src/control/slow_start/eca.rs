@@ -11,9 +11,9 @@ words! {
         LastRound = ("last-round", "with at most two windows unsent"),
         /// End of slow start, from a window of 4 segments on, once the next doubled window would finish the document. ssthresh becomes the
         /// window.
-        FinalWindow = ("final-window", "before the doubled window that would finish"),
+        FinalWindow = ("final-window", "before the doubled window that would complete the document"),
         /// End of slow start once linear growth to the end takes at most one round more than doubling. ssthresh becomes the window.
-        OneMoreRound = ("one-more-round", "when that costs at most one round"),
+        OneMoreRound = ("one-more-round", "as soon as it takes at most one additional round trip"),
     }
 }
 

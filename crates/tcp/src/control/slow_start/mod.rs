@@ -20,17 +20,17 @@ words! {
     pub enum SlowStartKind {
         /// Standard slow start (RFC 5681, section 3.1).
         #[default]
-        Standard = ("standard", "the window doubles per round trip until something is lost (RFC 5681)"),
+        Standard = ("standard", "doubles the window per round trip until a loss (RFC 5681)"),
         /// See [`HyStartPlus`].
-        HyStartPlus = ("hystart++", "it grows more slowly, then linearly, once round trips get longer (RFC 9406)"),
+        HyStartPlus = ("hystart++", "slower growth, then linear growth, once round-trip times increase (RFC 9406)"),
         /// See [`HyStart`].
-        HyStart = ("hystart", "it ends once round trips get longer or ACKs come in a long train (Linux)"),
+        HyStart = ("hystart", "ends once round-trip times increase or ACKs arrive in a long train (Linux)"),
         /// See [`EcaRule::LastRound`].
         Eca = ("eca", "early congestion avoidance: linear growth once at most two windows are unsent"),
         /// See [`EcaRule::FinalWindow`].
-        EcaFinalWindow = ("eca-final-window", "it ends before the doubled window that would finish the document"),
+        EcaFinalWindow = ("eca-final-window", "early congestion avoidance before the doubled window that would complete the document"),
         /// See [`EcaRule::OneMoreRound`].
-        EcaOneMoreRound = ("eca-one-more-round", "it ends as soon as that costs at most one round more"),
+        EcaOneMoreRound = ("eca-one-more-round", "early congestion avoidance as soon as it takes at most one additional round trip"),
     }
 }
 

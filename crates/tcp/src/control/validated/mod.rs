@@ -32,12 +32,23 @@ as_text!(ValidationSpec);
 
 impl Kind for ValidationSpec {
     const USAGE: &'static [Usage] = &[
-        ("none", "an unused window stays as it is"),
-        ("restart", "silent for longer than the RTO, it is the restart window (RFC 5681, section 4.1)"),
-        ("linux", "silent, it is halved with each RTO; not used, it falls halfway to what was (Linux)"),
-        ("cwv", "the same as RFC 2861 has it: congestion window validation"),
-        ("newcwv[:filter=last]", "newCWV (RFC 7661): it stays for five minutes, but does not grow unused"),
+        ("none", "an unused window stays unchanged"),
+        ("restart", "restart window after an idle period longer than the RTO (RFC 5681, section 4.1)"),
+        (
+            "linux",
+            "halves the window per RTO of an idle period, and reduces an unused window halfway to the used one (Linux)",
+        ),
+        (
+            "cwv",
+            "halves the window per RTO of an idle period, and reduces an unused window halfway to the used one (RFC 2861)",
+        ),
+        (
+            "newcwv[:filter=last]",
+            "newCWV (RFC 7661): an unused window stays for five minutes, but does not grow",
+        ),
     ];
+    const EXAMPLES: &'static [&'static str] =
+        &["none", "restart", "linux", "cwv", "newcwv", "newcwv:filter=last"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(match text.name() {

@@ -7,9 +7,9 @@ words! {
     /// Filter of the pipeACK samples.
     pub enum Filter {
         /// Largest sample of the sampling period.
-        Max = ("max", "the largest sample of the sampling period"),
+        Max = ("max", "largest sample of the sampling period"),
         /// Last sample, if it is not older than the sampling period.
-        Last = ("last", "the last sample"),
+        Last = ("last", "last sample"),
     }
 }
 
