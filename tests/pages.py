@@ -1,12 +1,32 @@
-"""Access to the pages of docs/ for tests."""
+"""Access to README.md and the pages of docs/ for tests."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def blocks(page: str, kind: str) -> list[str]:
     """Returns the fenced blocks of a page of docs/ in one language."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """Returns the anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(page: Path) -> list[str]:
+    """Returns the links of a page to files or headings that do not exist."""
+    dead = []
+    for link in LINK.findall(re.sub(r"(?s)```.*?```", "", page.read_text(encoding="utf-8"))):
+        target, _, anchor = link.partition("#")
+        file = page.parent / target if target else page
+        if "://" not in link and not (
+            file.exists() and (not anchor or anchor in anchors(file.read_text(encoding="utf-8")))
+        ):
+            dead.append(link)
+    return dead

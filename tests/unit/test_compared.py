@@ -187,11 +187,11 @@ def test_models_outside_of_what_was_compared_are_said_to_be_so_once(catnip: Run)
 
 def test_a_run_of_long_transfers_has_their_rate_beside_and_marks_what_is_far_off(catnip: Run) -> None:
     out = catnip("run", "steady-state", "--seeds", 2).out
-    table = out[out.index("Models beside") :]
+    table = out[out.index("Models and simulated mean") :]
     assert "PFTK, receive rate" in table
     row = next(line for line in table.splitlines() if "bernoulli:0.01 " in line)
     assert row.count("!") == 1
-    assert "! not to be trusted there: " in table
+    assert "! not reliable: error of " in table
     document = json.loads(catnip("run", "steady-state", "--seeds", 2, "--json").out)
     said, trust = (document[key]["loss=bernoulli:0.01"] for key in ("models_s", "models_trust"))
     assert said["PFTK, receive rate"] == approx(

@@ -52,7 +52,7 @@ MISTAKES = [
     (
         'to = "router"\nrate = "2Mbit"',
         'to = "ruoter"\nrate = "2Mbit"',
-        'link.bottleneck.to: "ruoter": there is no such node',
+        'link.bottleneck.to: "ruoter": no such node',
     ),
     (
         'profile = "rfc"',
@@ -121,7 +121,7 @@ MISTAKES = [
         "count = -1",
         "node.client.count: invalid value: integer `-1`, expected a whole number from",
     ),
-    ("[node]", "seeds = 0\n[node]", "seeds: 0: at least one replicate is needed"),
+    ("[node]", "seeds = 0\n[node]", "seeds: 0: at least one run is needed"),
     ('kind = "bulk"\n', "", "traffic.document.kind: missing: expected one of bulk, background, ftp, page,"),
     (
         '[link.access]\nfrom = "router"',
@@ -153,7 +153,7 @@ MISTAKES = [
     (
         'rate = "2Mbit"',
         'rate = "trace:nothere.tr"',
-        'link.bottleneck.rate: "trace:nothere.tr": expected a trace:',
+        'link.bottleneck.rate: "trace:nothere.tr": expected a valid trace:',
     ),
     (
         'rate = "2Mbit"',
@@ -169,7 +169,7 @@ MISTAKES = [
     (
         'delay = "20ms"',
         'delay = "20ms"\njitter = "uniform:50ms"',
-        "link.bottleneck.jitter: the delay of 20ms is below 50ms, so that packets",
+        "link.bottleneck.jitter: needs a delay of at least 50ms, not 20ms",
     ),
     (
         'kind = "router"',
@@ -184,7 +184,7 @@ MISTAKES = [
     (
         'from = "server"\nto = "client"\nbytes',
         'from = "server"\nto = "server"\nbytes',
-        'traffic.document.to: "server": server would talk to itself, over no link',
+        'traffic.document.to: "server": server is both server and client of a connection',
     ),
     (
         'profile = "rfc"',
@@ -229,7 +229,7 @@ MISTAKES = [
     (
         'to = "client"\nbytes',
         'to = "client[0..500]"\nbytes',
-        'traffic.document.to: "client[0..500]": there are 20 of them',
+        'traffic.document.to: "client[0..500]": only 20 nodes of this name',
     ),
     (
         'to = "client"\nbytes',
@@ -239,7 +239,7 @@ MISTAKES = [
     (
         'bytes = "32KB"',
         'bytes = "endless"',
-        "duration: a transfer is endless: say how long the run is, such as 60s",
+        "duration: required with an endless transfer, such as 60s",
     ),
     ("[node]", 'warm_up = "1s"\nduration = "1s"\n[node]', "warm_up: 1s: expected less than duration, 1s"),
     ('id = "MY-1"', 'id = "MY-1', 'line 1: invalid basic string, expected `"`'),
@@ -258,7 +258,7 @@ MISTAKES = [
         '[[axis]]\nkey = "traffic.document.bytes"\nvalues = "8KB"\n',
         'axis[0].values: invalid type: string "8KB", expected a list',
     ),
-    ("", '[[variant]]\nname = "a"\n[[variant]]\nname = "a"\n', 'variant.name: "a" is there twice'),
+    ("", '[[variant]]\nname = "a"\n[[variant]]\nname = "a"\n', 'variant.name: "a" occurs twice'),
     ("", "[[variant]]\n", "variant.name: every variant needs a name"),
 ]
 """Text of the scenario, its replacement (appended if the text is empty), and the start of the error."""

@@ -10,17 +10,11 @@ from pytest import approx
 
 from catnip import models
 from catnip.modelling import case
+from pages import LINK, dead_links
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "models"
 PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
 PREDICTING = sorted({one.name for one in (*case.RATES, *case.LATENCIES)})
-LINK = re.compile(r"\]\(([^)\s]+)\)")
-
-
-def anchors(text: str) -> set[str]:
-    """Returns the anchors of a page's headings."""
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("name", PREDICTING)
@@ -39,12 +33,7 @@ def test_every_term_is_named_somewhere() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_link_leads_somewhere(name: str) -> None:
-    for link in LINK.findall(re.sub(r"(?s)```.*?```", "", PAGES[name])):
-        target, _, anchor = link.partition("#")
-        file = FOLDER / target if target else FOLDER / f"{name}.md"
-        assert file.exists(), link
-        if anchor:
-            assert anchor in anchors(file.read_text(encoding="utf-8")), link
+    assert dead_links(FOLDER / f"{name}.md") == []
 
 
 def test_every_figure_is_drawn_and_shown_on_its_page() -> None:

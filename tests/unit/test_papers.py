@@ -130,10 +130,13 @@ def test_what_others_have_stands_beside_ours() -> None:
     ("text", "message"),
     [
         ('id = "A"\nsays = "s"\nquantity = "q"\nbound = 1', "claim 's': bound: there is no such key"),
-        ('id = "A"\nsays = "s"\nquantity = "q"\nwithin = [1, 2]\nat_most = 2', "at_most: it has within, too"),
-        ('id = "A"\nsays = "s"\nquantity = "q"\ndeviation = "why"', "it says how far it explains a miss"),
-        ('id = "B"\nsays = "s"\nquantity = "q"', "id = B: it is not in [experiments]"),
-        ('id = "A"\nsays = "{k}"\nquantity = "q"\neach = { j = [1] }', "each: 'k' is not in it"),
+        (
+            'id = "A"\nsays = "s"\nquantity = "q"\nwithin = [1, 2]\nat_most = 2',
+            "at_most: cannot be combined with within",
+        ),
+        ('id = "A"\nsays = "s"\nquantity = "q"\ndeviation = "why"', "deviation: requires explains"),
+        ('id = "B"\nsays = "s"\nquantity = "q"', "id = B: not in [experiments]"),
+        ('id = "A"\nsays = "{k}"\nquantity = "q"\neach = { j = [1] }', "each: 'k' is missing"),
     ],
 )
 def test_a_wrong_claim_is_one_error_that_names_it(tmp_path: Path, text: str, message: str) -> None:

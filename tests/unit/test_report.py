@@ -97,7 +97,7 @@ def test_everything_is_shown(page: str) -> None:
         "0.61 ± 0.03",
     ):
         assert expected in page
-    for expected in ("Ten seeds. – stands where there is no value.", "One loss of 6 s.", "CAT-E6: routers"):
+    for expected in ("Ten seeds. – marks a missing value.", "One loss of 6 s.", "CAT-E6: routers"):
         assert expected in text(page)
 
 
@@ -114,17 +114,19 @@ def test_a_figure_says_what_draws_it_again(page: str) -> None:
 def test_the_page_says_what_makes_it_again(page: str) -> None:
     assert COMMAND.line("--report report.html") in page
     assert f"<dd>{COMMIT}</dd>" in page
-    assert "byte by byte" in page
+    assert "byte for byte" in page
     assert all(f"{name} " in page for name in html.LIBRARIES)
 
 
 def test_a_page_that_cannot_be_made_again_says_so() -> None:
     changed = text(html.render(OUTCOME, COMMAND, f"{COMMIT}+"))
-    assert f"{COMMIT}, with changes that are in no commit" in changed
+    assert f"{COMMIT}, with uncommitted changes" in changed
     assert f"commit {COMMIT[:12]}, changed, seeds" in changed
-    assert "byte by byte" not in changed
-    assert "no checkout" in html.render(OUTCOME, COMMAND, None)
-    assert "no seed repeats" in text(html.render(replace(OUTCOME, is_repeatable=False), COMMAND, COMMIT))
+    assert "byte for byte" not in changed
+    assert "not in a checkout" in html.render(OUTCOME, COMMAND, None)
+    assert "depend on more than the seed" in text(
+        html.render(replace(OUTCOME, is_repeatable=False), COMMAND, COMMIT)
+    )
 
 
 def test_a_deviation_leads_to_its_reason_which_is_in_the_page(page: str) -> None:

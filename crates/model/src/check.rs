@@ -27,13 +27,12 @@ pub(crate) fn some_loss(p: f64) -> Result<(), ModelError> {
         p > 0.0,
         "p",
         p,
-        "a positive probability: without loss and without a largest window the rate has no bound",
+        "a positive probability: without loss and without a largest window the rate is unbounded",
     )
 }
 
 pub(crate) fn setup_loss(parameter: &'static str, p: f64) -> Result<(), ModelError> {
-    let expected =
-        "a probability below 0.5: from there on the expected set-up time diverges, as the timeout doubles";
+    let expected = "a probability below 0.5, from which on the expected set-up time diverges, because the timeout doubles";
     ensure((0.0..0.5).contains(&p), parameter, p, expected)
 }
 

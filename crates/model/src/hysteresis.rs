@@ -84,8 +84,8 @@ impl Hysteresis {
         check::probability("p", p)?;
         let path = path.check()?;
         let cycles = f64::from(n) * p / (1.0 - p);
-        let expected =
-            "less loss: without plus_one a cycle sends only (1-p)/p packets, and there are too many";
+        let expected = "a smaller loss probability: without plus_one a cycle sends only (1-p)/p packets, and the number of cycles is too \
+                        large";
         check::ensure(options.plus_one || cycles <= f64::from(MOST_PACKETS), "p", p, expected)?;
         Ok(Self { path, stage: Stage::new(f64::from(n), 0.0, p, &path, options) })
     }

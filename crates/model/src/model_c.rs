@@ -22,7 +22,7 @@ pub struct ModelC {
 /// `delay_s` is the one-way delay, `t0_s` the mean first timeout of a run, and `ts_s` the first timeout of the set-up.
 /// The form of the set-up (1.5 round trips for set-up and request, loss `pl` both ways) is a reconstruction that makes
 /// it comparable with the new model.
-#[expect(clippy::too_many_arguments, reason = "they are those of the model")]
+#[expect(clippy::too_many_arguments, reason = "the parameters are those of the model")]
 pub fn model_c(
     data: u32,
     pl: f64,

@@ -131,7 +131,7 @@ const T0: Parameter = or("T0_s", "s", 1.0, "mean first timeout of a run");
 const W_MAX: Parameter = or("Wmax", "packets", 24.0, "largest window");
 const W_LIMIT: Parameter = or("Wmax", "packets", f64::INFINITY, "largest window; inf for none");
 const B: Parameter = or("b", "packets/ACK", 2.0, "packets that one ACK acknowledges");
-const W1: Parameter = or("w1", "packets", 1.0, "initial window, taken into [1, Wmax]");
+const W1: Parameter = or("w1", "packets", 1.0, "initial window, limited to [1, Wmax]");
 const W1_FREE: Parameter = or("w1", "packets", 1.0, "initial window, at least 1");
 const DELACK: Parameter = or("delack_s", "s", 0.1, "expected wait of a delayed ACK for a lone packet");
 const TS: Parameter = or("Ts_s", "s", 3.0, "first timeout of the set-up");
@@ -192,7 +192,7 @@ const T_HANDSHK: Quantity = quantity("t_handshk_s", "s", "time of the set-up wit
 const DOWNLOAD: Quantity = quantity("t_s", "s", "time of the whole download");
 const MODEL_C: [Quantity; 10] = [
     DOWNLOAD,
-    quantity("p", "", "loss probability that the phases use"),
+    quantity("p", "", "loss probability used in the phases"),
     LOSSES,
     TIMEOUTS,
     RUNS,
@@ -241,7 +241,7 @@ models! {
         };
     "E_dss": "packets sent in slow start before a loss",
         "Cardwell-00 Eq. 5; hysteresis paper Eq. 3; the cap at d is defined here";
-        [given("d", "packets", "packets to be sent, a real number"), P, PLUS_ONE]
+        [given("d", "packets", "packets to send, a real number"), P, PLUS_ONE]
         => Packets [quantity("E_dss", "packets", "expected packets")];
         |v| {
             real_packets("d", v[0])?;
@@ -268,7 +268,7 @@ models! {
         };
     "handshake": "expected time of the connection set-up", "Cardwell-00 Eq. 4";
         [or("pf", "", 0.0, "loss probability towards the server, below 0.5"),
-            or("pr", "", 0.0, "loss probability on the way back, below 0.5"), RTT, TS]
+            or("pr", "", 0.0, "loss probability from the server, below 0.5"), RTT, TS]
         => TimeS [quantity("E_Lh_s", "s", "time")];
         |v| {
             check::setup_loss("pf", v[0])?;
@@ -308,7 +308,7 @@ models! {
             let r = cubic(v[0], v[1], v[2], v[3], limit(v[4]))?;
             [r.rate_pps, r.w_cubic, r.w_reno_friendly]
         };
-    "padhye_latency": "steady rate taken for a latency", "PFTK 1998, as the hysteresis paper compares it";
+    "padhye_latency": "latency at the steady rate", "PFTK 1998, as compared in the hysteresis paper";
         [N, P, RTT, T0, W_MAX, B, DELACK,
             or("rate", "", 1.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
         => TimeS [T];
@@ -318,7 +318,7 @@ models! {
         };
     "cardwell98": "slow start alternating with runs of timeouts", "Cardwell-98; WZK section C.1";
         [N, P, RTT, T0, B, W1_FREE, DELACK,
-            or("use_Q", "", 1.0, "1: a loss is a timeout with Q_approx; 0: always")]
+            or("use_Q", "", 1.0, "1: a loss is a timeout with probability Q_approx; 0: a loss is always a timeout")]
         => TimeS [T, LOSSES, TIMEOUT_Q, TIMEOUTS, RUNS, PHASES, PHASE_PACKETS, T_XFER, T_RTO];
         |v| {
             let use_q = check::flag("use_Q", v[7])?;
@@ -330,11 +330,12 @@ models! {
         [N, P, RTT, T0, W_MAX, B, W1, DELACK,
             or("rate", "", 0.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
         => TimeS [T, quantity("E_dss", "packets", "packets sent in the first slow start"),
-            quantity("E_Wss", "packets", "window at its end, without a largest window"),
-            quantity("T_ss_s", "s", "its time"), quantity("l_ss", "", "probability that it ends in a loss"),
-            TIMEOUT_Q, quantity("T_loss_s", "s", "expected cost of this loss"),
+            quantity("E_Wss", "packets", "window at the end of the first slow start, without a largest window"),
+            quantity("T_ss_s", "s", "duration of the first slow start"),
+            quantity("l_ss", "", "probability that the first slow start ends in a loss"),
+            TIMEOUT_Q, quantity("T_loss_s", "s", "expected time cost of this loss"),
             quantity("E_dca", "packets", "packets left for congestion avoidance"),
-            quantity("T_ca_s", "s", "their time")];
+            quantity("T_ca_s", "s", "time in congestion avoidance")];
         |v| {
             let rate = rate(v[8])?;
             let r = cardwell00(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), rate)?;
@@ -342,22 +343,22 @@ models! {
         };
     "sikdar_packets": "packets of a round of slow start with delayed ACKs",
         "Sikdar et al. 2001; hysteresis paper Eq. 1";
-        [given("n", "rounds", "the round, from 1"), W_MAX]
+        [given("n", "rounds", "number of the round, from 1"), W_MAX]
         => Packets [quantity("packets", "packets", "packets")];
         |v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
             [sikdar_packets(check::whole("n", v[0])?, path.counted()?.0).into()]
         };
-    "sikdar_rounds": "rounds of slow start with delayed ACKs that a transfer takes",
+    "sikdar_rounds": "rounds of slow start with delayed ACKs of a transfer",
         "Sikdar et al. 2001; hysteresis paper Eq. 1";
         [N, W_MAX] => Rounds [quantity("rounds", "rounds", "rounds")];
         |v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
             [sikdar_rounds(check::whole("N", v[0])?, path.counted()?.0).into()]
         };
-    "sikdar_grow": "rounds that the packets after a loss take", "a reconstruction after Sikdar et al. 2001";
+    "sikdar_grow": "rounds of the packets after a loss", "a reconstruction after Sikdar et al. 2001";
         [given("m", "packets", "packets, a whole number"),
-            given("h", "packets", "window where growth becomes linear, a whole number"), SLOW_START, B,
+            given("h", "packets", "window at which growth becomes linear, a whole number"), SLOW_START, B,
             W_MAX]
         => Rounds [quantity("rounds", "rounds", "rounds")];
         |v| {
@@ -367,7 +368,7 @@ models! {
             [sikdar_grow(m.into(), h, slow_start, b, w_max).into()]
         };
     "sikdar_threecase": "no loss, one loss, several losses (a reconstruction)",
-        "a reconstruction after Sikdar et al. 2001; not the published numbers";
+        "a reconstruction after Sikdar et al. 2001, without the published numbers";
         [N, P, RTT, T0, W_MAX, B, DELACK]
         => TimeS [T, quantity("t_nl_s", "s", "latency without a loss"),
             quantity("t_sl_s", "s", "latency with one loss"),
@@ -382,14 +383,14 @@ models! {
         "a reconstruction after Sikdar et al. 2003, as quoted in later literature";
         [N, P, RTT, W_MAX] => TimeS [T];
         |v| [sikdar_empirical(check::whole("N", v[0])?, v[1], v[2], v[3])?];
-    "hysteresis": "chain of slow starts that carry the window over, exact mean",
+    "hysteresis": "chain of slow starts, each starting from the window of the previous one, exact mean",
         "hysteresis paper Eq. 3-12";
         [N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS]
         => TimeS [quantity("exact_mean_s", "s", "mean latency"),
             quantity("exact_sd_s", "s", "standard deviation of the latency"),
             quantity("T_all_rto_s", "s", "latency if every loss is a timeout"),
             quantity("T_fast_retransmit_when_possible_s", "s",
-                     "latency if a loss is a timeout only where Q = 1"),
+                     "latency if a loss is a timeout only for Q = 1"),
             quantity("cycles", "", "cycles")];
         |v| {
             let model = hysteresis(v)?;
@@ -397,18 +398,18 @@ models! {
             [moments.mean_s, moments.sd_s, model.by_rule(Rule::AllTimeouts),
              model.by_rule(Rule::FastRetransmitWhenPossible), model.cycles() as f64]
         };
-    "hysteresis_trace": "one cycle of the hysteresis model, with a rule in place of the draws",
+    "hysteresis_trace": "one cycle of the hysteresis model, with a rule instead of random draws",
         "hysteresis paper Eq. 3-12";
         [N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS,
-            or("rule", "", 1.0, "0: every loss is a timeout; 1: only where Q = 1"),
-            or("cycle", "", 1.0, "which cycle, from 1")]
-        => Packets [quantity("d", "packets", "packets to be sent at its beginning"),
-            quantity("w1", "packets", "its initial window"),
-            quantity("E", "packets", "packets that it sends"),
-            quantity("W", "packets", "window at its end, at most Wmax"),
-            quantity("Tss_incl_delack_s", "s", "time of its slow start and of the delayed ACK"),
+            or("rule", "", 1.0, "0: every loss is a timeout; 1: a loss is a timeout only for Q = 1"),
+            or("cycle", "", 1.0, "number of the cycle, from 1")]
+        => Packets [quantity("d", "packets", "packets left at the start of the cycle"),
+            quantity("w1", "packets", "initial window of the cycle"),
+            quantity("E", "packets", "packets sent in the cycle"),
+            quantity("W", "packets", "window at the end of the cycle, at most Wmax"),
+            quantity("Tss_incl_delack_s", "s", "time of the slow start and of the delayed ACK"),
             quantity("p_ss", "", "probability of a loss"), TIMEOUT_Q,
-            quantity("rto", "", "1 if it ends in a timeout"), quantity("Tloss_s", "s", "cost of the loss")];
+            quantity("rto", "", "1 if the cycle ends in a timeout"), quantity("Tloss_s", "s", "cost of the loss")];
         |v| {
             let rule = match check::flag("rule", v[10])? {
                 true => Rule::FastRetransmitWhenPossible,
@@ -462,8 +463,8 @@ models! {
         "WZK section C.1; the form of the set-up is a reconstruction";
         [DATA, PL, DELAY, T0, B, W1_FREE, TS] => TimeS MODEL_C;
         |v| model_c(both_ways, v)?;
-    "recursive_short_flow": "recursion over the packets that are left, round by round",
-        "defined here, in the spirit of Mellia, Stoica, Zhang 2002; not their published model";
+    "recursive_short_flow": "recursion over the remaining packets, round by round",
+        "defined here, following the approach of Mellia, Stoica, Zhang 2002; not their published model";
         [N, P, RTT, T0, W_MAX, B, W1, DELACK] => TimeS [T];
         |v| [recursive_short_flow(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))?];
 }

@@ -209,7 +209,7 @@ mod tests {
     fn a_stream_is_drained_once_when_fewer_bytes_than_asked_are_unsent() {
         let mut stream = Stream::default();
         stream.says(message(1000, 7));
-        assert!(!stream.awaits_drain() && !stream.is_drained(950), "nobody asked");
+        assert!(!stream.awaits_drain() && !stream.is_drained(950), "no notification is requested");
         stream.says(message(1000, 8));
         stream.notify_drained(300);
         assert!(stream.awaits_drain() && !stream.is_drained(1700), "300 are left");

@@ -2,7 +2,7 @@
 
 use crate::app::{AnyApp, Application, Wants};
 use crate::parties::TcpId;
-use crate::record::NOBODY;
+use crate::record::NO_APP;
 use catnip_base::Time;
 use catnip_net::NodeId;
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Returns the events requested by the application with this number; for [`NOBODY`], messages only.
+    /// Returns the events requested by the application with this number; for [`NO_APP`], messages only.
     pub(crate) fn wants(&self, number: u32) -> Wants {
         match number.checked_sub(SERVERS) {
-            _ if number == NOBODY => Wants::MESSAGES,
+            _ if number == NO_APP => Wants::MESSAGES,
             None => self.users[number as usize].wants,
             Some(server) => self.servers[server as usize].wants,
         }

@@ -133,7 +133,7 @@ impl Hash for SenderView {
 pub struct Served {
     /// Number of the connection in order of opening, from 0.
     pub connection: u64,
-    /// Application that opened the connection, or [`NOBODY`].
+    /// Application that opened the connection, or [`NO_APP`].
     pub app: u32,
     /// TCP parameters, which identify the traffic group.
     pub tcp: TcpId,
@@ -176,7 +176,7 @@ pub enum ServedStep {
 pub struct ConnectionRecord {
     /// Number of the connection in order of opening, from 0.
     pub connection: u64,
-    /// Application that opened the connection, or [`NOBODY`].
+    /// Application that opened the connection, or [`NO_APP`].
     pub app: u32,
     /// Bytes of the documents of the server.
     pub bytes: u64,
@@ -213,7 +213,7 @@ impl ConnectionRecord {
     pub fn none() -> Self {
         Self {
             connection: 0,
-            app: NOBODY,
+            app: NO_APP,
             bytes: 0,
             opened: Time::NEVER,
             received: Time::NEVER,
@@ -289,7 +289,7 @@ pub struct PageRecord {
 pub struct Reply {
     /// Number of the connection.
     pub connection: u64,
-    /// Number of the application, or [`NOBODY`].
+    /// Number of the application, or [`NO_APP`].
     pub app: u32,
     /// Tag of the request.
     pub tag: u64,
@@ -306,4 +306,4 @@ pub struct Reply {
 }
 
 /// Number that stands for no application: that of an external client, or of an end without a listener.
-pub const NOBODY: u32 = u32::MAX;
+pub const NO_APP: u32 = u32::MAX;

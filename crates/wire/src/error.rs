@@ -55,13 +55,13 @@ impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Truncated { what, needed, present } => {
-                write!(f, "{what} needs {needed} bytes, there are {present}")
+                write!(f, "{what} needs {needed} bytes, only {present} are present")
             }
             Self::Version(version) => write!(f, "IP version {version}"),
             Self::Length { what, bytes } => write!(f, "{what} cannot be {bytes} bytes"),
-            Self::HopByHopNotFirst => write!(f, "hop-by-hop header not behind the IPv6 header"),
+            Self::HopByHopNotFirst => write!(f, "hop-by-hop header not directly after the IPv6 header"),
             Self::Protocol(protocol) => write!(f, "unexpected protocol {protocol}"),
-            Self::Fragment => write!(f, "only a fragment of a packet"),
+            Self::Fragment => write!(f, "fragment of a packet"),
             Self::TcpOption { kind, length } => write!(f, "TCP option {kind} with length {length}"),
             Self::TooManyOptions(bytes) => write!(f, "{bytes} bytes of TCP options do not fit into 40"),
             Self::MixedVersions => write!(f, "an IPv4 and an IPv6 address in one packet"),
@@ -69,7 +69,7 @@ impl fmt::Display for WireError {
             Self::BufferTooSmall { needed, present } => {
                 write!(f, "a packet of {needed} bytes does not fit into {present}")
             }
-            Self::EcnInUse => write!(f, "the historical priority bit cannot be used beside ECN"),
+            Self::EcnInUse => write!(f, "the historical priority bit cannot be used with ECN"),
         }
     }
 }

@@ -18,17 +18,17 @@ words! {
     #[derive(PartialOrd, Ord)]
     pub enum Dropped {
         /// Response from the browser itself: from its cache or a service worker.
-        Cached = ("cached", "It came out of the browser's cache, or from a service worker."),
+        Cached = ("cached", "Response from the browser's cache or a service worker."),
         /// Missing or incomplete response.
-        Failed = ("failed", "It ended with an error."),
+        Failed = ("failed", "Missing or incomplete response."),
         /// Object within its URL.
-        Data = ("data", "Its URL holds it."),
+        Data = ("data", "Object contained in its URL."),
         /// WebSocket, which is no object.
-        WebSocket = ("websocket", "A WebSocket."),
+        WebSocket = ("websocket", "WebSocket."),
         /// Scheme other than HTTP.
-        Scheme = ("scheme", "Its URL is neither http nor https."),
+        Scheme = ("scheme", "URL with a scheme other than http and https."),
         /// Response without a recorded size.
-        Empty = ("empty", "Nothing says that any byte has come."),
+        Empty = ("empty", "Response without a recorded size."),
     }
 }
 
@@ -381,7 +381,7 @@ fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), Wrong> {
         }
     }
     if pages.is_empty() {
-        return Err(("log.entries".into(), "nothing that a browser has loaded over the network".into()));
+        return Err(("log.entries".into(), "no objects loaded over the network".into()));
     }
     Ok((SiteFile::new(origins, pages)?, told))
 }
@@ -389,9 +389,10 @@ fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), Wrong> {
 /// Returns the page to which an entry belongs: the page that the entry names, otherwise the last page that started before the entry.
 fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Wrong> {
     match &entry.page {
-        Some(id) if !pages.is_empty() => pages.iter().position(|page| page.id == *id).ok_or_else(|| {
-            (format!("log.entries[{number}].pageref"), format!("{id:?}: there is no such page"))
-        }),
+        Some(id) if !pages.is_empty() => pages
+            .iter()
+            .position(|page| page.id == *id)
+            .ok_or_else(|| (format!("log.entries[{number}].pageref"), format!("{id:?}: no such page"))),
         _ => {
             let begun = (0..).zip(pages).filter(|(_, page)| page.started_date_time.0 <= entry.start.0);
             let last = begun.max_by(|(_, a), (_, b)| a.started_date_time.0.total_cmp(&b.started_date_time.0));

@@ -111,7 +111,7 @@ impl SiteFile {
 
     fn check(&self) -> Result<(), Wrong> {
         if self.catnip_page != Self::VERSION {
-            let what = format!("{}: this catnip reads version {}", self.catnip_page, Self::VERSION);
+            let what = format!("{}: expected version {}", self.catnip_page, Self::VERSION);
             return Err(("catnip_page".into(), what));
         }
         if self.pages.is_empty() {
@@ -134,13 +134,16 @@ impl SiteFile {
 impl RecordedObject {
     fn check(&self, index: u32, origins: usize) -> Result<(), (&'static str, String)> {
         if self.origin as usize >= origins {
-            return Err(("origin", format!("{}: there are {origins} origins, counted from 0", self.origin)));
+            return Err((
+                "origin",
+                format!("{}: expected one of {origins} origins, numbered from 0", self.origin),
+            ));
         }
         if let Some(after) = self.after.filter(|after| *after >= index) {
-            return Err(("after", format!("{after}: expected an object that comes before")));
+            return Err(("after", format!("{after}: expected the number of an earlier object")));
         }
         if self.bytes == 0 {
-            return Err(("bytes", "0: an object of nothing".into()));
+            return Err(("bytes", "0: expected at least 1".into()));
         }
         for (key, bytes) in [("bytes", self.bytes), ("request_bytes", self.request_bytes)] {
             if bytes > MOST_BYTES {

@@ -33,9 +33,9 @@ words! {
     /// Form of connection vectors.
     pub enum Form {
         /// Original form: `SEQ`, `>`, `t`, `<`.
-        Original = ("original", "ADUs and waits on lines of their own, as first published."),
+        Original = ("original", "ADUs and waits on separate lines, as first published."),
         /// Alternate form: `S`, `I`, `A`.
-        Alternate = ("alternate", "Each ADU with both its waits: what ns-2 and ns-3 read fastest."),
+        Alternate = ("alternate", "Each ADU with both waits on one line, the fastest form for ns-2 and ns-3."),
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Bursts {
 pub struct Burst {
     /// Number of the connection in order of opening, from 0.
     pub connection: u64,
-    /// Application that opened the connection, or [`NOBODY`](catnip_sim::record::NOBODY).
+    /// Application that opened the connection, or [`NO_APP`](catnip_sim::record::NO_APP).
     pub app: u32,
     /// TCP parameters, which identify the traffic group.
     pub tcp: TcpId,

@@ -6,7 +6,7 @@ use crate::results::rows::{
 use crate::{Bursts, Plan, Tables};
 use catnip_base::Time;
 use catnip_net::PortId;
-use catnip_sim::record::{ConnectionRecord, EchoRecord, NOBODY, ObjectRecord, PageRecord, Reply};
+use catnip_sim::record::{ConnectionRecord, EchoRecord, NO_APP, ObjectRecord, PageRecord, Reply};
 use catnip_sim::{Event, Handler, Watch, World};
 use std::collections::BTreeMap;
 
@@ -122,10 +122,10 @@ impl Records {
             .map(|(record, reply, delivered)| {
                 let group = match reply {
                     // An external client belongs to the traffic group of the server that it contacts.
-                    Some(reply) if record.app == NOBODY => {
+                    Some(reply) if record.app == NO_APP => {
                         plan.groups().nth(reply.tcp.0 as usize).map_or("", |group| group.name)
                     }
-                    None if record.app == NOBODY => "",
+                    None if record.app == NO_APP => "",
                     _ => group(record.app),
                 };
                 ConnectionRow { group, record, reply, delivered }

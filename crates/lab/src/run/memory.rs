@@ -16,7 +16,7 @@ pub(crate) fn of_nodes(nodes: u64) -> u64 {
 /// Returns the reason why this number of bytes is not available, if it is not.
 pub(crate) fn refusal(needed: u64) -> Option<String> {
     let free = free()?;
-    (needed > free).then(|| format!("needs about {} of memory, and {} are free", shown(needed), shown(free)))
+    (needed > free).then(|| format!("needs about {} of memory, only {} are free", shown(needed), shown(free)))
 }
 
 /// Returns true if the free memory is below the minimum.

@@ -51,7 +51,7 @@ pub fn run_all(
     let largest = plans.iter().map(|plan| plan.memory_bytes()).max().unwrap_or(0);
     let short = |what: String| InputError::new(&scenario.path.display().to_string(), "memory", what);
     if let Some(why) = memory::refusal(largest.saturating_mul(threads as u64)) {
-        return Err(short(format!("{threads} runs at a time: {why}; try --threads 1")));
+        return Err(short(format!("{threads} runs in parallel: {why}; try --threads 1")));
     }
     let mut is_short = false;
     // Short runs are executed in batches, since a message for each of them would take longer than the run.
@@ -99,8 +99,8 @@ pub fn run_all(
         }
     });
     if is_short {
-        let what = format!("{finished} of {} runs are done, and nothing is left for more; ", jobs.len());
-        return Err(short(what + "try fewer seeds or tables, or --out, which keeps them on disk"));
+        let what = format!("out of memory after {finished} of {} runs; ", jobs.len());
+        return Err(short(what + "try fewer seeds or tables, or --out, which writes tables to disk"));
     }
     if finished < jobs.len() {
         return Ok(None);

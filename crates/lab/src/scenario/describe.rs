@@ -30,12 +30,13 @@ pub type Notation = (&'static str, String, Vec<&'static str>);
 pub fn notations() -> Vec<Notation> {
     fn quantity<Q: Quantity>(examples: &[&'static str]) -> Notation {
         let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
-        let bare = if Q::UNITS.contains(&"") { "a number, or a text with" } else { "a text with" };
-        let about = format!("{bare} the unit {}; {}", units.join(", "), Q::ABOUT);
+        let bare =
+            if Q::UNITS.contains(&"") { "a number, or a text with a unit" } else { "a text with a unit" };
+        let about = format!("{bare} ({}); {}", units.join(", "), Q::ABOUT);
         (Q::NAME, about, examples.to_vec())
     }
-    let nodes = "a node or several of one name: all, one by its number from 0, a range without its end, with a step, \
-                 or without some of them";
+    let nodes = "nodes of one name: all of them, one by its number (from 0), a range (excluding its end), a range with a step, or a range \
+                 with exceptions";
     let selections = [
         "client",
         "client[3]",
@@ -52,17 +53,17 @@ pub fn notations() -> Vec<Notation> {
         ("nodes", nodes.into(), selections.to_vec()),
         (
             measure_name(Measure::Time),
-            distribution_of("times", "seconds"),
+            distribution_of("times", "in seconds"),
             vec!["5s", "0.2", "exponential:mean=2s"],
         ),
         (
             measure_name(Measure::Size),
-            distribution_of("sizes", "bytes"),
+            distribution_of("sizes", "in bytes"),
             vec!["32KB", "1000", "pareto:shape=1.2,minimum=32KB"],
         ),
         (
             measure_name(Measure::Count),
-            distribution_of("counts", "numbers"),
+            distribution_of("counts", "counts"),
             vec!["8", "pareto:shape=2.43,minimum=1"],
         ),
     ]
@@ -70,9 +71,9 @@ pub fn notations() -> Vec<Notation> {
 
 fn distribution_of(what: &str, numbers: &str) -> String {
     format!(
-        "a distribution of {what}: a value, which is always the same; a text in one of the forms of distributions, whose values may \
-         have units; or a table such as {{ distribution = \"uniform\", minimum = 1, maximum = 2 }}, in which they may be texts with \
-         units, too. Numbers without a unit are {numbers}"
+        "a distribution of {what}: a constant value; a text in one of the forms of distributions, whose values may have units; or a table \
+         such as {{ distribution = \"uniform\", minimum = 1, maximum = 2 }}, whose values may be texts with units. Numbers without a unit \
+         are {numbers}"
     )
 }
 
@@ -211,7 +212,7 @@ fn wire_key(key: &Key) -> Value {
     schema.insert("examples".into(), json!([key.example]));
     match key.usual {
         Some(usual) => schema.insert("default".into(), usual.into()),
-        None => schema.insert(OTHERWISE.into(), "none: it has to be said, of the link or of each way".into()),
+        None => schema.insert(OTHERWISE.into(), "required, for the link or for each direction".into()),
     };
     schema.to_value()
 }

@@ -93,7 +93,7 @@ impl Scenario {
                 .iter()
                 .map(|(key, said)| format!("# Set: {key} = {}\n", said.replace('\n', " ")))
                 .collect();
-            text.push_str(&toml::to_string(&base).expect("what was read can be written"));
+            text.push_str(&toml::to_string(&base).expect("a parsed table can be written"));
         }
         let axes = take_axes(&file, &mut base)?;
         let variants = cross(take_variants(&file, &mut base)?, &axes);
@@ -131,7 +131,7 @@ impl Scenario {
             [] => Ok(plan),
             [real, ..] => {
                 let key = format!("node.{}", plan.topology().name(real.node));
-                let what = "a real host, which only the emulator has: use catnip-emu emulate";
+                let what = "an external host, which only the emulator supports: use catnip-emu emulate";
                 Err(InputError::new(&self.path.display().to_string(), &key, what))
             }
         }
@@ -142,7 +142,7 @@ impl Scenario {
         let plan = self.plans.iter().find(|(name, _)| name == variant);
         plan.map(|(_, plan)| plan).ok_or_else(|| {
             let names: Vec<&str> = self.variants().collect();
-            let what = format!("no variant {variant:?}; there are {}", names.join(", "));
+            let what = format!("no variant {variant:?}; expected one of {}", names.join(", "));
             InputError::new(&self.path.display().to_string(), "variant", what)
         })
     }
@@ -212,7 +212,7 @@ fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
         texts.push_str(&format!("\n# {}\n{below}", at.display()));
         chain.push((at.display().to_string(), table(&at, &below)?));
         if chain.len() > MOST_FILES {
-            let what = format!("more than {MOST_FILES} scenarios that build on each other");
+            let what = format!("more than {MOST_FILES} scenarios in a chain of base scenarios");
             return Err(InputError::new(&path.display().to_string(), "base", what));
         }
     }
@@ -279,7 +279,7 @@ fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, Inp
             return Err(InputError::new(file, NAMES, "every variant needs a name"));
         };
         if variants.iter().any(|other| other.name == name) {
-            return Err(InputError::new(file, NAMES, format!("{name:?} is there twice")));
+            return Err(InputError::new(file, NAMES, format!("{name:?} occurs twice")));
         }
         let levels = vec![(NAMES.to_string(), toml::Value::String(name.clone()))];
         variants.push(Variant { name, changes, levels });
@@ -324,7 +324,7 @@ fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError
             return Err(InputError::new(
                 file,
                 "axis.values",
-                format!("{:?}: {value} is there twice", axis.key),
+                format!("{:?}: {value} occurs twice", axis.key),
             ));
         }
     }
@@ -363,7 +363,7 @@ fn change_of(key: &str, value: toml::Value) -> toml::Table {
 fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, Wrong> {
     let parts: Vec<&str> = key.split('.').collect();
     if let ["base" | "variant" | "axis", ..] = parts[..] {
-        return Err((key.into(), "only a file says on what it builds, and how it varies".into()));
+        return Err((key.into(), "base, variant and axis can only be set in a file".into()));
     }
     let variants = |whole: &toml::Table| -> Vec<toml::Table> {
         let list = whole.get("variant").and_then(toml::Value::as_array).into_iter().flatten();
@@ -376,7 +376,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         let names: Vec<&str> = there.flat_map(|table| table.keys().map(String::as_str)).collect();
         if !names.contains(&name) {
             let near = did_you_mean(name, names.iter().copied());
-            return Err((key.into(), format!("there is no {family}.{name}{near}")));
+            return Err((key.into(), format!("{family}.{name} is not defined{near}")));
         }
     }
     let value_at = |table: &toml::Table| {
@@ -461,7 +461,7 @@ fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Tabl
             said.remove(&name);
             let groups = base.get_mut("traffic").and_then(toml::Value::as_table_mut);
             if groups.and_then(|groups| groups.remove(&name)).is_none() {
-                let what = format!("{WITHOUT:?}: there is no such group to do without");
+                let what = format!("{WITHOUT:?}: no such group to leave out");
                 return Err((format!("traffic.{name}"), what));
             }
         }

@@ -28,11 +28,11 @@ pub(crate) struct LinkFile {
     to: String,
     /// Keys that apply only to the direction from `from` to `to`.
     #[serde(default)]
-    #[schemars(with = "Wire", example = json!({ "loss": "bernoulli:1%" }), extend("x-default" = "as the other way"))]
+    #[schemars(with = "Wire", example = json!({ "loss": "bernoulli:1%" }), extend("x-default" = "same as the other direction"))]
     there: Said,
     /// Keys that apply only to the direction from `to` to `from`.
     #[serde(default)]
-    #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "as the other way"))]
+    #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "same as the other direction"))]
     back: Said,
     #[serde(flatten)]
     #[schemars(with = "Wire")]
@@ -78,7 +78,9 @@ impl LinkFile {
 fn unknown(key: &str) -> String {
     match key.strip_suffix("_back") {
         Some(key) => {
-            format!("what differs on the way back is said as back.{key}, or in a table [link.NAME.back]")
+            format!(
+                "a value for the reverse direction is given as back.{key}, or in a table [link.NAME.back]"
+            )
         }
         None => {
             let known = WireSpec::KEYS.iter().map(|key| key.name);
@@ -109,7 +111,7 @@ impl Network {
         narrow.map_or(Ok(()), |(key, value, sla)| {
             let depth = sla.least_depth();
             let what = format!(
-                "{value:?}: a bucket of {depth} bytes: no packet of {longest_bytes} bytes would ever pass"
+                "{value:?}: a bucket of {depth} bytes, too small for packets of {longest_bytes} bytes"
             );
             Err((key.clone(), what))
         })
@@ -125,16 +127,16 @@ impl Network {
             .filter_map(NamedPorts::single)
             .collect();
         if ports.is_empty() {
-            return Err(format!("{link:?}: there is no such link, or there are several of this name"));
+            return Err(format!("{link:?}: no such link, or several links of this name"));
         }
         let passes = |port: &PortId, &(from, to): &(NodeId, NodeId)| {
             self.topology.path(from, to).is_ok_and(|path| path.contains(port))
         };
         let port = ports.iter().find(|port| pairs.iter().all(|pair| passes(port, pair)));
-        let port = port.ok_or_else(|| format!("{link:?}: the packets do not all pass it"))?;
+        let port = port.ok_or_else(|| format!("{link:?}: not all packets of the group pass this link"))?;
         let rate = self.topology.ports()[port.0 as usize].wire.rate.mean();
         rate.map(|rate| rate.bits_per_second() as f64)
-            .ok_or_else(|| format!("{link:?}: its rate is unlimited, and so is a share of it"))
+            .ok_or_else(|| format!("{link:?}: a share of an unlimited rate is undefined"))
     }
 }
 
@@ -232,19 +234,19 @@ pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Resu
         None => (text, None),
         Some((name, rest)) => (name, Some(rest.strip_suffix(']').ok_or_else(expected)?)),
     };
-    let nodes = groups.get(name).ok_or_else(|| format!("{text:?}: there is no such node"))?;
+    let nodes = groups.get(name).ok_or_else(|| format!("{text:?}: no such node"))?;
     let Some(numbers) = numbers else { return Ok(nodes.clone()) };
     let range = |said: &str| {
         let chosen = Range::read(said, nodes.len()).ok_or_else(expected)?;
         let there = chosen.first <= chosen.end && chosen.end <= nodes.len();
-        if there { Ok(chosen) } else { Err(format!("{text:?}: there are {} of them", nodes.len())) }
+        if there { Ok(chosen) } else { Err(format!("{text:?}: only {} nodes of this name", nodes.len())) }
     };
     let (taken, left) = numbers.split_once(" except ").unwrap_or((numbers, ""));
     let taken = range(taken)?;
     let left = left.split(',').filter(|said| !said.is_empty()).map(range).collect::<Result<Vec<_>, _>>()?;
     let is_chosen = |i: &usize| taken.has(*i) && !left.iter().any(|left| left.has(*i));
     let chosen: Vec<_> = (0..nodes.len()).filter(is_chosen).map(|i| nodes[i]).collect();
-    if chosen.is_empty() { Err(format!("{text:?}: selects nobody")) } else { Ok(chosen) }
+    if chosen.is_empty() { Err(format!("{text:?}: selects no node")) } else { Ok(chosen) }
 }
 
 /// Numbers from `first` to before `end` in steps of `step`.

@@ -56,14 +56,14 @@ pub(crate) struct ScenarioFile {
     link: BTreeMap<String, LinkFile>,
     /// Parameters of all TCP connections. A group of traffic may have parameters of its own in addition.
     #[serde(default)]
-    #[schemars(example = json!({ "profile": "rfc" }), extend("x-default" = "as the profile says"))]
+    #[schemars(example = json!({ "profile": "rfc" }), extend("x-default" = "set by the profile"))]
     tcp: TcpFile,
     /// Groups of traffic by name. In a variant, and in a scenario that builds on another one, `"none"` leaves out a group.
     #[serde(default)]
     #[schemars(
         with = "BTreeMap<String, TrafficFile>",
         example = json!({ "file": { "kind": "bulk", "from": "server", "to": "client", "bytes": "32KB" } }),
-        extend("x-default" = "none: then programs at real hosts make the traffic"),
+        extend("x-default" = "none; commands of external hosts generate the traffic"),
     )]
     traffic: BTreeMap<String, toml::Table>,
 }
@@ -87,7 +87,7 @@ pub struct Plan {
 impl Plan {
     pub(crate) fn new(files: &Files, file: &ScenarioFile, kinds: &Kinds) -> Result<Self, Wrong> {
         if file.seeds == 0 {
-            return Err(("seeds".into(), "0: at least one replicate is needed".into()));
+            return Err(("seeds".into(), "0: at least one run is needed".into()));
         }
         let (duration, warm_up) = (file.duration.0, file.warm_up.0);
         if warm_up > Span::ZERO && warm_up >= duration {
@@ -112,10 +112,10 @@ impl Plan {
             }
         }
         if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
-            return Err(("traffic".into(), "nothing to do: no traffic".into()));
+            return Err(("traffic".into(), "no traffic, and no host with a command".into()));
         }
         if duration == a_day().0 && traffic.iter().any(|traffic| traffic.workload.unit() == Unit::Flow) {
-            let what = "a transfer is endless: say how long the run is, such as 60s";
+            let what = "required with an endless transfer, such as 60s";
             return Err(("duration".into(), what.into()));
         }
         network.check_contracts(longest_packet(&traffic))?;
@@ -285,7 +285,7 @@ impl Plan {
             (None, ..) => Err("no group replays connections".into()),
             (Some((last, _)), others, _) => {
                 let others = others.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-                Err(format!("which of {others}, {last}?"))
+                Err(format!("expected one of {others}, {last}: several groups replay connections"))
             }
         }
     }

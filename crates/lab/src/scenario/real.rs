@@ -118,7 +118,7 @@ pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Resul
     let first = nodes.first().is_some_and(is_real);
     if nodes.iter().any(|node| is_real(node) != first) {
         return Err(format!(
-            "{text:?}: some of them are real, others simulated; make groups of traffic of each"
+            "{text:?}: both external and simulated hosts; use a separate group of traffic for each"
         ));
     }
     Ok(first)
@@ -141,13 +141,13 @@ pub(crate) struct NodeFile {
     #[schemars(example = true)]
     pub(crate) real: bool,
     /// Command that runs on the host: a program and its arguments. A host with a command is external.
-    #[schemars(example = serde_json::json!(["nginx", "-c", "site.conf"]), extend("x-default" = "nothing"))]
+    #[schemars(example = serde_json::json!(["nginx", "-c", "site.conf"]), extend("x-default" = "none"))]
     pub(crate) command: Option<Vec<String>>,
     /// IPv4 address of the host.
-    #[schemars(example = &"172.16.5.2", extend("x-default" = "a free one from 10.0.0.0/8"))]
+    #[schemars(example = &"172.16.5.2", extend("x-default" = "a free address of 10.0.0.0/8"))]
     pub(crate) address: Option<Ipv4Addr>,
     /// TCP port on which a program of the external host must listen before the run begins, as in `tcp:80`.
-    #[schemars(pattern(r"^tcp:[0-9]+$|\{"), example = &"tcp:80", extend("x-default" = "nobody waits for it"))]
+    #[schemars(pattern(r"^tcp:[0-9]+$|\{"), example = &"tcp:80", extend("x-default" = "no wait"))]
     pub(crate) ready: Option<String>,
     /// True if the run ends with the command of the host. The exit code of the command is then that of the run, unless several commands end
     /// the run.
@@ -155,10 +155,10 @@ pub(crate) struct NodeFile {
     #[schemars(example = true)]
     pub(crate) ends_run: bool,
     /// Congestion control of the kernel of the external host.
-    #[schemars(example = &"reno", extend("x-default" = "as this machine does"))]
+    #[schemars(example = &"reno", extend("x-default" = "set by this machine"))]
     pub(crate) congestion: Option<String>,
     /// Initial window of the kernel of the external host, segments.
-    #[schemars(range(min = 1), example = 10, extend("x-default" = "as this machine does"))]
+    #[schemars(range(min = 1), example = 10, extend("x-default" = "set by this machine"))]
     pub(crate) initial_window_segments: Option<u32>,
 }
 
@@ -185,14 +185,17 @@ impl NodeFile {
     ) -> Result<(), Wrong> {
         let wrong = |key: &str, what: String| Err((format!("node.{name}.{key}"), what));
         if self.kind == NodeKind::Router && (self.is_real() || self.address.is_some()) {
-            return wrong("kind", "a router is neither real nor has an address".into());
+            return wrong("kind", "a router can be neither external nor have an address".into());
         }
         if let Some(address) = self.address {
             if ids.len() > 1 {
-                return wrong("address", format!("{address}: one address for {} nodes", ids.len()));
+                return wrong(
+                    "address",
+                    format!("{address}: expected a single node, not {} nodes", ids.len()),
+                );
             }
             if addresses.iter().any(|(_, other)| *other == address) {
-                return wrong("address", format!("{address}: another node has it"));
+                return wrong("address", format!("{address}: already the address of another node"));
             }
             let unusable = address.is_loopback()
                 || address.is_multicast()
@@ -200,7 +203,7 @@ impl NodeFile {
                 || address.is_link_local()
                 || address.is_unspecified();
             if unusable {
-                return wrong("address", format!("{address}: not the address of a host"));
+                return wrong("address", format!("{address}: not a usable host address"));
             }
             addresses.extend(ids.iter().map(|&id| (id, address)));
         }
@@ -213,7 +216,7 @@ impl NodeFile {
             ];
             return match given.iter().find(|(_, given)| *given) {
                 Some((key, _)) => {
-                    wrong(key, "only for a real node: one with a command, or real = true".into())
+                    wrong(key, "only for an external host, with a command or real = true".into())
                 }
                 None => Ok(()),
             };
@@ -222,7 +225,7 @@ impl NodeFile {
             return wrong("command", "[]: expected a program and its arguments".into());
         }
         if self.command.is_none() && self.ends_run {
-            return wrong("ends_run", "there is no command".into());
+            return wrong("ends_run", "needs a command".into());
         }
         if self.initial_window_segments == Some(0) {
             return wrong("initial_window_segments", "0: at least one segment is needed".into());
@@ -271,7 +274,10 @@ mod tests {
         )
         .unwrap();
         let error = scenario.plan("default").unwrap_err().to_string();
-        assert_eq!(error, "x.toml: node.a: a real host, which only the emulator has: use catnip-emu emulate");
+        assert_eq!(
+            error,
+            "x.toml: node.a: an external host, which only the emulator supports: use catnip-emu emulate"
+        );
         let plan = scenario.emulation("default").unwrap();
         assert_eq!(plan.real_nodes()[0].ready_tcp, Some(8080));
         let given = plan.addresses()[plan.real_nodes()[0].node.0 as usize];
@@ -284,8 +290,8 @@ mod tests {
     fn mistakes_are_named() {
         let host = "b = { kind = 'host' }";
         for (a, more, message) in [
-            ("a = { kind = 'router', command = ['x'] }", "", "node.a.kind: a router is neither real"),
-            ("a = { kind = 'host', ready = 'tcp:80' }", "", "node.a.ready: only for a real node"),
+            ("a = { kind = 'router', command = ['x'] }", "", "node.a.kind: a router can be neither external"),
+            ("a = { kind = 'host', ready = 'tcp:80' }", "", "node.a.ready: only for an external host"),
             ("a = { kind = 'host', command = [] }", "", "node.a.command: []: expected a program"),
             (
                 "a = { kind = 'host', command = ['x'], ready = '80' }",
@@ -295,9 +301,13 @@ mod tests {
             (
                 "a = { kind = 'host', address = '127.0.0.1' }",
                 "",
-                "node.a.address: 127.0.0.1: not the address",
+                "node.a.address: 127.0.0.1: not a usable host address",
             ),
-            ("a = { kind = 'host', address = '10.0.0.1', count = 2 }", "", "node.a.address: 10.0.0.1: one"),
+            (
+                "a = { kind = 'host', address = '10.0.0.1', count = 2 }",
+                "",
+                "node.a.address: 10.0.0.1: expected a single node",
+            ),
             ("a = { kind = 'host' }", "port = 0", "traffic.t.port: 0: expected a port"),
             ("a = { kind = 'host' }", "paths = 'x'", "traffic.t.paths: \"x\": expected a path"),
             ("a = { kind = 'host' }", "paths = '/{size}'", "traffic.t.paths: \"/{size}\": expected a path"),
@@ -307,7 +317,7 @@ mod tests {
         }
         let both = "a = { kind = 'host', real = true }\nb = { kind = 'host', real = true }";
         let error = parse(both, "").unwrap_err();
-        assert!(error.contains("traffic.t.to: \"b\": both ends are real"), "{error}");
+        assert!(error.contains("traffic.t.to: \"b\": both ends are external"), "{error}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub const OLDER_NAME: &str = "x-older-name-of";
 #[expect(dead_code, reason = "a table of TOML is read key by key")]
 struct Around {
     /// Scenario on which this one builds, relative to this file. Its keys apply where this scenario does not set them.
-    #[schemars(example = &"tree.toml", extend("x-default" = "it builds on none"))]
+    #[schemars(example = &"tree.toml", extend("x-default" = "none"))]
     base: Option<PathBuf>,
     /// Named texts: `{NAME}` in any other text, also in that of another name, is replaced with the text of this name.
     #[schemars(example = json!({ "router": "drop-tail:64" }), extend("x-default" = "none"))]
@@ -30,7 +30,7 @@ struct Around {
     sla: Option<BTreeMap<String, SlaFile>>,
     /// Variants, in order. Each has a name, and any other key changes that key of the scenario.
     #[schemars(example = json!([{ "name": "RED", "link": { "line": { "queue": "red:10" } } }]),
-        extend("x-default" = "a single one, `default`"))]
+        extend("x-default" = "a single variant, `default`"))]
     variant: Option<Vec<Variant>>,
     /// Keys with several values. Every variant is combined with every value of every axis.
     #[schemars(example = json!([{ "key": "link.line.rate", "values": ["1Mbit", "10Mbit"] }]), extend("x-default" = "none"))]
@@ -187,7 +187,7 @@ fn add_older_names(map: &mut Map<String, Value>) {
     let names: Vec<String> =
         keys.iter().filter(|(_, said)| refers(said)).map(|(name, _)| name.clone()).collect();
     for name in &names {
-        let about = format!("The older name of `{name}`; its numbers are seconds, too.");
+        let about = format!("Older name of `{name}`; numbers are seconds.");
         let older = json!({ "allOf": [{ "$ref": times }], "description": about, OLDER_NAME: name });
         keys.insert(older_name(name), older);
     }

@@ -32,10 +32,10 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
 #[schemars(rename = "sla")]
 pub(crate) struct SlaFile {
     /// Token bucket of HIGH packets.
-    #[schemars(example = &"250kbit/6000B", extend("x-default" = "nothing: but one of the two must be said"))]
+    #[schemars(example = &"250kbit/6000B", extend("x-default" = "none, but one of `high` and `med` is required"))]
     high: Option<String>,
     /// Token bucket of MED packets.
-    #[schemars(example = &"500kbit/6000B", extend("x-default" = "nothing"))]
+    #[schemars(example = &"500kbit/6000B", extend("x-default" = "none, but one of `high` and `med` is required"))]
     med: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Contracts {
         let (name, after) = rest.split_once('}').ok_or_else(|| format!("{text:?}: expected {{sla.NAME}}"))?;
         let sla = self.0.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            format!("{text:?}: there is no [sla.{name}]; there are {}", known.join(", "))
+            format!("{text:?}: no [sla.{name}]; expected one of {}", known.join(", "))
         })?;
         Ok(format!("{before}{sla}{}", self.filled(after)?))
     }

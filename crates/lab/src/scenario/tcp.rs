@@ -107,7 +107,7 @@ fn as_the_profile_says(schema: &mut Schema) {
     let keys = schema.get_mut("properties").and_then(Value::as_object_mut);
     for key in keys.into_iter().flat_map(|keys| keys.values_mut()).filter_map(Value::as_object_mut) {
         if !key.contains_key("default") {
-            key.insert(OTHERWISE.into(), "as the profile says".into());
+            key.insert(OTHERWISE.into(), "set by the profile".into());
         }
     }
 }
@@ -207,7 +207,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
             ));
         }
         (None, Some(_)) => {
-            return Err(("ack_delay".into(), "no ACK is delayed: set delayed_ack, too".into()));
+            return Err(("ack_delay".into(), "needs delayed_ack = true".into()));
         }
         (Some(every), Some(max_delay)) => Some(DelayedAck { max_delay, ..every }),
         (delayed_ack, None) => delayed_ack,
@@ -215,7 +215,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
     let quick_after = rto_min.unwrap_or(base.rto.min);
     let delayed_ack = match (delayed_ack, file.quick_acks) {
         (None, Some(_)) => {
-            return Err(("quick_acks".into(), "no ACK is delayed: set delayed_ack, too".into()));
+            return Err(("quick_acks".into(), "needs delayed_ack = true".into()));
         }
         (Some(every), Some(quick)) => Some(DelayedAck { quick, quick_after, ..every }),
         (delayed_ack, None) => delayed_ack,

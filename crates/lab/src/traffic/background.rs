@@ -20,13 +20,13 @@ pub(crate) struct BackgroundFile {
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
     /// Offered load of all sources together, as a share of the rate of `link`, up to 10; alternative to `rate`.
-    #[schemars(example = &"60%", extend("x-default" = "`rate` says it"))]
+    #[schemars(example = &"60%", extend("x-default" = "given by `rate`"))]
     load: Option<Text<Share>>,
     /// Link to whose rate `load` refers. All packets of the group must pass it.
-    #[schemars(example = &"line", extend("x-default" = "`rate` needs none"))]
+    #[schemars(example = &"line", extend("x-default" = "none, with `rate`"))]
     link: Option<String>,
     /// Mean rate of all sources together; alternative to `load` and `link`.
-    #[schemars(example = &"500kbit", extend("x-default" = "`load` and `link` say it"))]
+    #[schemars(example = &"500kbit", extend("x-default" = "given by `load` and `link`"))]
     rate: Option<Text<Rate>>,
     /// Rate of a source during a burst.
     #[schemars(example = &"5Mbit")]
@@ -71,11 +71,12 @@ impl TrafficKind for BackgroundFile {
         let mean = self.total(scene)? / scene.pairs.len() as f64;
         let (Text(peak), Text(burst)) = (self.peak, self.burst);
         if mean > peak.bits_per_second() as f64 {
-            let what = format!("{} bit/s: below the mean of {mean} bit/s", peak.bits_per_second());
+            let what =
+                format!("{} bit/s: expected at least the mean rate, {mean} bit/s", peak.bits_per_second());
             return Err((scene.key("peak"), what));
         }
         if burst == Span::ZERO {
-            return Err((scene.key("burst"), "0: a burst takes time".into()));
+            return Err((scene.key("burst"), "0: expected a time above zero".into()));
         }
         let shapes = [self.burst_shape, self.silence_shape];
         for (key, shape) in ["burst_shape", "silence_shape"].into_iter().zip(shapes) {
@@ -104,7 +105,7 @@ impl BackgroundFile {
             (Some(Text(Share(load))), Some(link), None) => {
                 Ok(load * scene.network.rate_of(link, scene.pairs).map_err(scene.at("link"))?)
             }
-            _ => Err((scene.key("load"), "give either load and link or rate".into())),
+            _ => Err((scene.key("load"), "expected either load and link or rate".into())),
         }
     }
 }

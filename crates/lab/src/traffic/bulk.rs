@@ -26,10 +26,10 @@ pub(crate) struct BulkFile {
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
     /// Size of a transfer in full segments; alternative to `bytes`.
-    #[schemars(example = 28, extend("x-default" = "`bytes` says it"))]
+    #[schemars(example = 28, extend("x-default" = "given by `bytes`"))]
     packets: Option<u64>,
     /// Size of a transfer; alternative to `packets`. An `endless` transfer lasts as long as the run.
-    #[schemars(example = &"32KB", extend("x-default" = "`packets` says it"))]
+    #[schemars(example = &"32KB", extend("x-default" = "given by `packets`"))]
     bytes: Option<Text<Length>>,
     /// Start time of a transfer; a distribution or a time.
     #[serde(alias = "start_s")]
@@ -37,7 +37,7 @@ pub(crate) struct BulkFile {
     start: Option<Times>,
     /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
-    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
     /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
@@ -101,10 +101,10 @@ impl TrafficKind for BulkFile {
             (Some(packets), None) => packets.saturating_mul(scene.tcp.segment_bytes.into()),
             (None, Some(Text(Length::Bytes(bytes)))) => bytes.0,
             (None, Some(Text(Length::Endless))) if scene.has_real_hosts() => {
-                return Err((scene.key("bytes"), format!("{ENDLESS:?}: between simulated hosts only")));
+                return Err((scene.key("bytes"), format!("{ENDLESS:?}: only between simulated hosts")));
             }
             (None, Some(Text(Length::Endless))) => MAX_BYTES,
-            _ => return Err((scene.key("packets"), "give either packets or bytes".into())),
+            _ => return Err((scene.key("packets"), "expected either packets or bytes".into())),
         };
         if !(1..=MAX_BYTES).contains(&bytes) {
             let key = if self.packets.is_some() { "packets" } else { "bytes" };

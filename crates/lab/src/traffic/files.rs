@@ -31,7 +31,7 @@ pub(crate) struct FilesFile {
     #[schemars(example = &"exponential:mean=2s")]
     gap: Times,
     /// Number of files that each user fetches.
-    #[schemars(example = 10, extend("x-default" = "on and on"))]
+    #[schemars(example = 10, extend("x-default" = "unlimited"))]
     files: Option<u32>,
     /// Size of a request, bytes. With 0 a request takes no time and needs only the connection.
     #[serde(default)]
@@ -39,7 +39,7 @@ pub(crate) struct FilesFile {
     request_bytes: u64,
     /// Processing time of a server before a response. The responses of a connection keep their order.
     #[serde(alias = "server_delay_s")]
-    #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "no time"))]
+    #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "none"))]
     server_delay: Option<Times>,
     /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
@@ -47,7 +47,7 @@ pub(crate) struct FilesFile {
     measured: bool,
     /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
-    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
     /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]

@@ -283,8 +283,7 @@ impl Traffic {
         let servers = if kind.asks_all_servers() { servers.into() } else { Arc::default() };
         let workload = kind.build(&Scene { files, name, network, tcp: &tcp, pairs: &pairs, first_user })?;
         if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
-            let what =
-                "real hosts need a handshake and a FIN: take the profile rfc, or set handshake and fin";
+            let what = "external hosts need handshake and fin: use the profile rfc, or set both keys";
             return Err((key("tcp"), what.into()));
         }
         let users = if real_clients { 0 } else { pairs.len() as u32 };
@@ -374,16 +373,19 @@ impl Ends {
         let ((server_nodes, real_servers), (client_nodes, real_clients)) = (nodes(servers)?, nodes(clients)?);
         let (key, text) = clients;
         if real_servers && real_clients {
-            return Err((key, format!("{text:?}: both ends are real, so their commands make the traffic")));
+            return Err((
+                key,
+                format!("{text:?}: both ends are external, so that their commands generate the traffic"),
+            ));
         }
         if (real_servers || real_clients) && kind.connections().is_none() {
-            return Err((key, "background traffic is between simulated hosts".into()));
+            return Err((key, "background traffic is only between simulated hosts".into()));
         }
         let server = |i: usize| server_nodes[i * server_nodes.len() / client_nodes.len()];
         let pairs: Vec<_> = client_nodes.iter().enumerate().map(|(i, &client)| (server(i), client)).collect();
         if let Some(&(_, client)) = pairs.iter().find(|(server, client)| server == client) {
             let host = network.topology.name(client);
-            return Err((key, format!("{text:?}: {host} would talk to itself, over no link")));
+            return Err((key, format!("{text:?}: {host} is both server and client of a connection")));
         }
         Ok(Self { pairs, servers: server_nodes, real: [real_servers, real_clients] })
     }

@@ -60,7 +60,7 @@ pub(crate) struct PageFile {
     endless: bool,
     /// Think time from the end of a page to the start of the next one, and before the first one.
     #[serde(alias = "think_s")]
-    #[schemars(example = &"exponential:mean=2s", extend("x-default" = "no time"))]
+    #[schemars(example = &"exponential:mean=2s", extend("x-default" = "none"))]
     think: Option<Times>,
     /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
@@ -68,7 +68,7 @@ pub(crate) struct PageFile {
     measured: bool,
     /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
-    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
     /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
@@ -116,7 +116,7 @@ impl TrafficKind for PageFile {
                     .any(|&(server, client)| real.node == if key == "servers" { server } else { client })
             };
             if scene.network.real.iter().any(is_real) {
-                let what = format!("{nodes:?}: a recorded site is replayed between simulated hosts");
+                let what = format!("{nodes:?}: a recorded site is only replayed between simulated hosts");
                 return Err((scene.key(key), what));
             }
         }
@@ -124,8 +124,8 @@ impl TrafficKind for PageFile {
         let site = Arc::new(file.map_err(scene.at("page"))?.site());
         let http = self.multiplexing(scene)?;
         let times = match (self.times, self.endless) {
-            (Some(0), _) => return Err((scene.key("times"), "0: no loads".into())),
-            (Some(_), true) => return Err((scene.key("times"), "give either times or endless".into())),
+            (Some(0), _) => return Err((scene.key("times"), "0: expected at least 1".into())),
+            (Some(_), true) => return Err((scene.key("times"), "expected either times or endless".into())),
             (times, false) => Some(times.unwrap_or(TIMES)),
             (None, true) => None,
         };
@@ -159,7 +159,7 @@ impl PageFile {
                 only("2", &framing)?;
                 let connections_per_origin = self.connections_per_origin.unwrap_or(CONNECTIONS_PER_ORIGIN);
                 if connections_per_origin == 0 {
-                    return Err((scene.key("connections_per_origin"), "0: no connections".into()));
+                    return Err((scene.key("connections_per_origin"), "0: expected at least 1".into()));
                 }
                 Ok(Multiplexing::Http1 { connections_per_origin })
             }

@@ -37,7 +37,7 @@ pub(crate) struct TelnetFile {
     measured: bool,
     /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
-    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
     /// TCP port of the servers, if one of the hosts is external.
     #[schemars(range(min = 1), example = 7007, extend("default" = ECHO))]
@@ -67,7 +67,7 @@ impl TrafficKind for TelnetFile {
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         if self.bytes == 0 {
-            return Err((scene.key("bytes"), "0: nothing is typed".into()));
+            return Err((scene.key("bytes"), "0: expected at least 1".into()));
         }
         let pause_s = self.pause.0.clone();
         Ok(Arc::new(TelnetWorkload(Arc::new(TelnetConfig { bytes: self.bytes, pause_s }))))

@@ -28,7 +28,7 @@ pub(crate) struct TmixFile {
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
     /// Connection vectors: a file in either form of Tmix, relative to the scenario; alternative to `generate`.
-    #[schemars(example = &"traces/web.cvec", extend("x-default" = "`generate` says it"))]
+    #[schemars(example = &"traces/web.cvec", extend("x-default" = "given by `generate`"))]
     trace: Option<PathBuf>,
     /// Randomly generated trace; alternative to `trace`.
     #[schemars(example = json!({
@@ -37,7 +37,7 @@ pub(crate) struct TmixFile {
         "epochs": 3,
         "response_bytes": "10KB",
         "idle": "1s",
-    }), extend("x-default" = "`trace` says it"))]
+    }), extend("x-default" = "given by `trace`"))]
     generate: Option<GenerateFile>,
     /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
@@ -45,7 +45,7 @@ pub(crate) struct TmixFile {
     measured: bool,
     /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
-    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
     /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
@@ -65,7 +65,7 @@ pub(crate) struct TmixFile {
 #[schemars(rename = "tmix-generate")]
 struct GenerateFile {
     /// Seed of the trace, which is then the same in all runs.
-    #[schemars(example = 7, extend("x-default" = "the seed of the run: another trace in each run, the same in all variants"))]
+    #[schemars(example = 7, extend("x-default" = "seed of the run, so that each run has a different trace, the same in all variants"))]
     seed: Option<u64>,
     /// Number of connections, up to ten million.
     #[schemars(range(min = 1, max = MAX_CONNECTIONS), example = 3151)]
@@ -88,7 +88,7 @@ struct GenerateFile {
     idle: Times,
     /// Processing time of a server before a response.
     #[serde(alias = "server_s")]
-    #[schemars(example = &"20ms", extend("x-default" = "no time"))]
+    #[schemars(example = &"20ms", extend("x-default" = "none"))]
     server: Option<Times>,
 }
 
@@ -116,19 +116,23 @@ impl TrafficKind for TmixFile {
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         let is_real = |node| scene.network.real.iter().any(|real| real.node == node);
         if scene.pairs.iter().any(|&(_, client)| is_real(client)) {
-            let what =
-                format!("{:?}: a real client replays nothing; its command makes its traffic", self.clients);
+            let what = format!(
+                "{:?}: an external client does not replay a trace; its command generates the traffic",
+                self.clients
+            );
             return Err((scene.key("clients"), what));
         }
         let source = self.source(scene)?;
         if scene.pairs.iter().any(|&(server, _)| is_real(server)) {
             let Source::Known(vectors) = &source else {
-                let what = "a real server has to know its documents before the run: from which seed?";
+                let what = "required with an external server, which needs its documents before the run";
                 return Err((scene.key("generate.seed"), what.into()));
             };
             if let Some(at) = vectors.iter().position(|vector| !vector.is_request_response()) {
-                let what =
-                    format!("connection {}: a real server answers requests, each of them once", at + 1);
+                let what = format!(
+                    "connection {}: expected one response per request, with an external server",
+                    at + 1
+                );
                 return Err((scene.key("trace"), what));
             }
         }
@@ -161,7 +165,7 @@ impl TmixFile {
                     })),
                 })
             }
-            _ => Err((scene.key("trace"), "give either trace or generate".into())),
+            _ => Err((scene.key("trace"), "expected either trace or generate".into())),
         }
     }
 }

@@ -29,10 +29,10 @@ pub(crate) struct WebFile {
     servers: String,
     /// Known pages: a CSV file, relative to the scenario, with the columns page, object_index and bytes. Pages are in order from 1, their
     /// objects from 0, the HTML first. Alternative to `generate`.
-    #[schemars(example = &"pages.csv", extend("x-default" = "`generate` says it"))]
+    #[schemars(example = &"pages.csv", extend("x-default" = "given by `generate`"))]
     pages: Option<PathBuf>,
     /// Randomly generated pages; alternative to `pages`.
-    #[schemars(example = json!({ "html_bytes": "10KB", "images": 8, "image_bytes": "8KB" }), extend("x-default" = "`pages` says it"))]
+    #[schemars(example = json!({ "html_bytes": "10KB", "images": 8, "image_bytes": "8KB" }), extend("x-default" = "given by `pages`"))]
     generate: Option<GenerateFile>,
     /// True if known pages are fetched repeatedly, instead of once each. Pages that users draw themselves never end.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub(crate) struct WebFile {
     #[schemars(example = &"exponential:mean=5s")]
     think: Times,
     /// Number of packets of the HTML that must arrive before images are requested.
-    #[schemars(example = 2, extend("x-default" = "all of the HTML"))]
+    #[schemars(example = 2, extend("x-default" = "all packets of the HTML"))]
     images_after_packets: Option<u32>,
     /// Size of a request, bytes. With 0 a request takes no time and needs only the connection.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub(crate) struct WebFile {
     request_bytes: u64,
     /// Processing time of a server before a response. The responses of a connection keep their order.
     #[serde(alias = "server_delay_s")]
-    #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "no time"))]
+    #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "none"))]
     server_delay: Option<Times>,
     /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
     #[serde(default = "yes")]
@@ -73,7 +73,7 @@ pub(crate) struct WebFile {
     measured: bool,
     /// TCP parameters of the connections of the group that differ from `[tcp]`.
     #[serde(default)]
-    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
     /// True if senders pass the size of each message to TCP, for marking, early congestion avoidance and pacing.
     #[serde(default = "yes")]
@@ -93,10 +93,10 @@ pub(crate) struct WebFile {
 #[schemars(rename = "web-generate")]
 struct GenerateFile {
     /// Number of pages, which are drawn with `seed` and are the same for all users.
-    #[schemars(range(min = 1), example = 10, extend("x-default" = "users draw their own, on and on"))]
+    #[schemars(range(min = 1), example = 10, extend("x-default" = "each user draws its own pages, without end"))]
     pages: Option<u32>,
     /// Seed of `pages`, which requires it.
-    #[schemars(example = 2002, extend("x-default" = "the seed of the run"))]
+    #[schemars(example = 2002, extend("x-default" = "seed of the run"))]
     seed: Option<u64>,
     /// Size of the HTML, bytes.
     #[schemars(example = &"lognormal:mu=7.63,sigma=1.001")]
@@ -156,16 +156,16 @@ impl TrafficKind for WebFile {
             Http::Approximate => not_approximate.or(only_11),
         };
         if let Some((key, said)) = without_effect {
-            return Err((scene.key(key), format!("{said}: without effect with http = {:?}", self.http)));
+            return Err((scene.key(key), format!("{said}: no effect with http = {:?}", self.http)));
         }
         if max_connections == 0 {
-            return Err((scene.key("max_connections"), "0: no connections".into()));
+            return Err((scene.key("max_connections"), "0: expected at least 1".into()));
         }
         let is_real = |&(server, client): &(NodeId, NodeId)| {
             scene.network.real.iter().any(|real| real.node == server || real.node == client)
         };
         if http == Http::Approximate && scene.pairs.iter().any(is_real) {
-            let what = "\"approximate-1.1\": nobody real speaks it; take \"1.1\"";
+            let what = "\"approximate-1.1\": external hosts do not support it; take \"1.1\"";
             return Err((scene.key("http"), what.into()));
         }
         let segment_bytes = u64::from(scene.tcp.segment_bytes);
@@ -195,13 +195,17 @@ impl WebFile {
                 };
                 match (g.pages, g.seed) {
                     (None, None) => Ok(PageSource::Drawn(generator)),
-                    (Some(0), _) => Err((scene.key("generate.pages"), "0: no pages".into())),
+                    (Some(0), _) => Err((scene.key("generate.pages"), "0: expected at least 1".into())),
                     (Some(pages), Some(seed)) => Ok(known(generator.generate(pages, seed))),
-                    (None, Some(_)) => Err((scene.key("generate.pages"), "how many pages?".into())),
-                    (Some(_), None) => Err((scene.key("generate.seed"), "from which seed?".into())),
+                    (None, Some(_)) => {
+                        Err((scene.key("generate.pages"), "required with generate.seed".into()))
+                    }
+                    (Some(_), None) => {
+                        Err((scene.key("generate.seed"), "required with generate.pages".into()))
+                    }
                 }
             }
-            _ => Err((scene.key("pages"), "give either pages or generate".into())),
+            _ => Err((scene.key("pages"), "expected either pages or generate".into())),
         }
     }
 }
@@ -253,7 +257,7 @@ fn read_pages(files: &Files, file: &Path) -> Result<Vec<Page>, String> {
         let row: PageRow = row.map_err(|error| wrong(error.to_string()))?;
         let place = |what: &str| wrong(format!("row {}: {what}", line + 1));
         if row.bytes == 0 {
-            return Err(place("bytes = 0: an object of nothing"));
+            return Err(place("bytes = 0: expected at least 1"));
         }
         if row.object_index == 0 {
             pages.push(Page { objects: Vec::new() });

@@ -47,7 +47,7 @@ fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     let tables = vec![TableName::Pages, TableName::Echoes, TableName::Ports];
     let request =
         RunRequest { variants: vec![case], seeds: (1..=SEEDS).collect(), tables, threads: 0, every: None };
-    run_all(&scenario, &request, &mut |_| true).unwrap().expect("nobody stops it")
+    run_all(&scenario, &request, &mut |_| true).unwrap().expect("the run is not interrupted")
 }
 
 /// Returns the numbers of packets that arrived at the bottleneck towards the users, and that it dropped.

@@ -327,17 +327,17 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         (
             "http = \"1.0\"",
             "http = \"1.0\"\npipelining = true",
-            &["traffic.web.pipelining", "true: without effect with http = \"1.0\""],
+            &["traffic.web.pipelining", "true: no effect with http = \"1.0\""],
         ),
         (
             "http = \"1.0\"",
             "http = \"approximate-1.1\"",
-            &["traffic.web.max_connections", ": without effect with http = \"approximate-1.1\""],
+            &["traffic.web.max_connections", ": no effect with http = \"approximate-1.1\""],
         ),
         (
             "servers = \"server\"",
             "servers = \"client[3]\"",
-            &["traffic.web.clients", "client[3] would talk to itself"],
+            &["traffic.web.clients", "client[3] is both server and client"],
         ),
         (
             "recovery = \"reno\"",
@@ -364,7 +364,7 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
     let with_axis = |axis: &str| error_of(|text| format!("{text}\n[[axis]]\n{axis}")).to_string();
     for (axis, what) in [
         ("key = \"tcp.window_segments\"\nvalues = []", "no values"),
-        ("key = \"tcp.window_segments\"\nvalues = [3, 3]", "3 is there twice"),
+        ("key = \"tcp.window_segments\"\nvalues = [3, 3]", "3 occurs twice"),
         ("key = \"tcp.window_segments\"\nvalues = [0]", "tcp.window_segments: 0"),
         ("key = \"tcp.window_segments\"", "missing field `values`"),
     ] {

@@ -109,7 +109,7 @@ fn background_traffic_slows_a_transfer_down_and_falls_silent_after_it() {
 fn a_mistake_about_background_traffic_is_one_line_with_file_key_and_value() {
     for (from, to, named) in [
         ("load = 0.0", "load = -0.5", &["traffic.background.load", "-0.5"][..]),
-        ("load = 0.0", "", &["traffic.background", "give either load and link or rate"]),
+        ("load = 0.0", "", &["traffic.background", "expected either load and link or rate"]),
         ("link = \"w\"", "link = \"v\"", &["traffic.background.link", "\"v\"", "no such link"]),
         ("link = \"w\"", "link = \"client\"", &["traffic.background.link", "\"client\"", "several"]),
         ("load = 0.0\nlink = \"w\"", "rate = \"50Mbit\"", &["traffic.background.peak", "5000000", "6250000"]),

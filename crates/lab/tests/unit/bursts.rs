@@ -316,8 +316,8 @@ fn what_is_wrong_with_a_trace_is_one_error_with_its_file_and_line() {
         ("trace = 'bad.cvec'".into(), ["x.toml: traffic.t.trace", "bad.cvec: line 2: \"many\""]),
         ("trace = 'none.cvec'".into(), ["traffic.t.trace", "none.cvec: No such file"]),
         ("trace = 'empty.cvec'".into(), ["traffic.t.trace", "empty.cvec: no connections"]),
-        (String::new(), ["traffic.t.trace", "give either trace or generate"]),
-        (format!("trace = 'bad.cvec'\n{GENERATE}"), ["traffic.t.trace", "give either trace or generate"]),
+        (String::new(), ["traffic.t.trace", "expected either trace or generate"]),
+        (format!("trace = 'bad.cvec'\n{GENERATE}"), ["traffic.t.trace", "expected either trace or generate"]),
         (generate("connections", "0"), ["traffic.t.generate.connections", "0: expected 1 to"]),
         (generate("idle_s", "'pareto:shape=1'"), ["traffic.t.generate.idle_s", "pareto"]),
         (generate("over", "'long'"), ["traffic.t", "\"long\""]),
@@ -352,9 +352,9 @@ fn real_servers_answer_known_requests_and_real_clients_replay_nothing() {
     let server = plan.groups().next().unwrap().pairs[0].0;
     assert_eq!(plan.documents(server), [("/300".into(), 300), ("/4000".into(), 4000)]);
     for (real, more, whats) in [
-        ("s", "trace = 'told.cvec'", ["traffic.t.trace", "connection 2: a real server answers"]),
-        ("s", GENERATE, ["traffic.t.generate.seed", "from which seed?"]),
-        ("c", "trace = 'asked.cvec'", ["traffic.t.clients", "a real client replays nothing"]),
+        ("s", "trace = 'told.cvec'", ["traffic.t.trace", "connection 2: expected one response per request"]),
+        ("s", GENERATE, ["traffic.t.generate.seed", "required with an external server"]),
+        ("c", "trace = 'asked.cvec'", ["traffic.t.clients", "an external client does not replay"]),
     ] {
         let error = read(real, more).unwrap_err().to_string();
         assert!(whats.iter().all(|what| error.contains(what)), "{real}: {error}");

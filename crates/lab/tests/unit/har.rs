@@ -151,7 +151,7 @@ fn entries_belong_to_the_page_that_they_name_or_that_was_open() {
     none["log"].as_object_mut().unwrap().remove("pages");
     assert_eq!(paths(&none), [["/1", "/4", "/2", "/3"]], "without pages, all is one");
     two["log"]["entries"][1]["pageref"] = "page_9".into();
-    assert_eq!(read(&two).unwrap_err(), "log.entries[1].pageref: \"page_9\": there is no such page");
+    assert_eq!(read(&two).unwrap_err(), "log.entries[1].pageref: \"page_9\": no such page");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn of_a_malformed_har_the_json_path_is_named() {
             json!({"/log/entries/0/timings/wait": 1e10, "/log/entries/0/timings/connect": 1}),
             "pages[0].objects[0].server_ms: ",
         ),
-        (json!({"/log/entries": []}), "log.entries: nothing that a browser has loaded over the network"),
+        (json!({"/log/entries": []}), "log.entries: no objects loaded over the network"),
         (json!({"/log/pages/0/id": null}), "log.pages[0].id: invalid type: null"),
     ] {
         let error = read(&changed(good.clone(), changes.clone())).unwrap_err();
@@ -217,15 +217,15 @@ fn a_page_file_is_read_back_as_it_was_written_and_its_mistakes_are_named() {
     assert_eq!(text.lines().filter(|line| line.contains("\"bytes\"")).count(), 2, "an object a line\n{text}");
     let good: Value = serde_json::from_str(&text).unwrap();
     for (changes, message) in [
-        (json!({"/catnip_page": 2}), "catnip_page: 2: this catnip reads version 1"),
+        (json!({"/catnip_page": 2}), "catnip_page: 2: expected version 1"),
         (json!({"/pages": []}), "pages: no pages"),
         (json!({"/pages/0/objects": []}), "pages[0].objects: no objects"),
         (
             json!({"/pages/0/objects/0/after": 0}),
-            "pages[0].objects[0].after: 0: expected an object that comes before",
+            "pages[0].objects[0].after: 0: expected the number of an earlier object",
         ),
-        (json!({"/pages/0/objects/1/origin": 2}), "pages[0].objects[1].origin: 2: there are 2 origins"),
-        (json!({"/pages/0/objects/1/bytes": 0}), "pages[0].objects[1].bytes: 0: an object of nothing"),
+        (json!({"/pages/0/objects/1/origin": 2}), "pages[0].objects[1].origin: 2: expected one of 2 origins"),
+        (json!({"/pages/0/objects/1/bytes": 0}), "pages[0].objects[1].bytes: 0: expected at least 1"),
         (json!({"/pages/0/objects/1/bytes": -1}), "pages[0].objects[1].bytes: invalid value: integer `-1`"),
         (
             json!({"/pages/0/objects/1/delay_ms": -1}),

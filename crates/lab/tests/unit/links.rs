@@ -101,11 +101,14 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (rate(&format!("trace:{}", bad_trace.display())), &["link.l.rate", "line 3", "3 comes after 5"]),
         (with("back.rate = \"trace:x\""), &["link.l.back.rate", "No such file"]),
         (with("there.colour = \"red\""), &["link.l.there.colour", "expected one of from, to, rate, delay"]),
-        (with("rate_back = \"1Mbit\""), &["link.l.rate_back", "said as back.rate", "[link.NAME.back]"]),
-        (with("wire_loss_back = \"none\""), &["link.l.wire_loss_back", "said as back.wire_loss"]),
+        (with("rate_back = \"1Mbit\""), &["link.l.rate_back", "given as back.rate", "[link.NAME.back]"]),
+        (with("wire_loss_back = \"none\""), &["link.l.wire_loss_back", "given as back.wire_loss"]),
         (with("back.delay = 5"), &["link.l.back.delay", "5: expected a text"]),
-        (PLAIN.replace("delay", "jitter"), &["link.l.delay", "nothing is said of it"]),
-        (PLAIN.replace("rate", "there.rate"), &["link.l.rate", "nothing is said of it"]),
+        (PLAIN.replace("delay", "jitter"), &["link.l.delay", "required, for the link or for each direction"]),
+        (
+            PLAIN.replace("rate", "there.rate"),
+            &["link.l.rate", "required, for the link or for each direction"],
+        ),
         (with("jitter = \"uniform:25ms\""), &["link.l.jitter", "25ms", "20ms"]),
         (with("jitter = \"normal:7ms\""), &["link.l.jitter", "21ms"]),
         (with("jitter = \"uniform:5\""), &["link.l.jitter", "uniform:5"]),
@@ -113,9 +116,9 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (with("jitter = \"normal:0ms\""), &["link.l.jitter", "above zero"]),
         (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
         (PLAIN.replace("drop-tail:50", "catnip-red:15ms"), &["link.l.queue", "15KB (above zero)"]),
-        (with("loss = \"reorder:0.1\""), &["link.l.loss", "reorder:0.1", "as wire_loss"]),
+        (with("loss = \"reorder:0.1\""), &["link.l.loss", "reorder:0.1", "expected in wire_loss"]),
         (with("back.loss = \"bernoulli:0.1 | duplicate:0.1\""), &["link.l.back.loss", "duplicate:0.1"]),
-        (with("outage = \"every=2s,for=3s\""), &["link.l.outage", "for below every"]),
+        (with("outage = \"every=2s,for=3s\""), &["link.l.outage", "for less than every"]),
         (with("outage = \"outage:every=3s,for=2s\""), &["link.l.outage", "mean_up=30s"]),
         (with("link_layer = \"arq:loss=1,retry=8ms\""), &["link.l.link_layer", "in [0, 1)"]),
         (with("link_layer = \"arq:loss=0.1\""), &["link.l.link_layer", "retry="]),
@@ -183,7 +186,7 @@ fn a_bucket_below_the_longest_packet_is_refused_wherever_it_is_said() {
     ] {
         let error = refusal(&lines);
         assert!(error.contains(&format!(": link.l.{key}: {value:?}: a bucket of ")), "{value}: {error}");
-        assert!(error.ends_with("no packet of 1500 bytes would ever pass"), "{error}");
+        assert!(error.ends_with("too small for packets of 1500 bytes"), "{error}");
     }
     // A bucket of exactly the longest packet is accepted.
     let all = "conditioner = \"tb-marker:high=1Mbit/1500B\"\n[sla.user]\nhigh = \"1Mbit/1500B\"";
@@ -195,8 +198,8 @@ fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_re
     let queue = |queue: &str| (PLAIN.replace("drop-tail:50", queue), "link.l.queue", queue.to_string());
     let tcp = |line: &str, key, value: &str| (format!("{PLAIN}\n[tcp]\n{line}"), key, value.to_string());
     for ((lines, key, value), why) in [
-        (queue("rio:400,low=50%-60%"), "thresholds that do not fall"),
-        (queue("rio:400,low=10%-70%"), "thresholds that do not fall"),
+        (queue("rio:400,low=50%-60%"), "thresholds that do not decrease"),
+        (queue("rio:400,low=10%-70%"), "thresholds that do not decrease"),
         (queue("rio:400,low=25%-10%"), "low=MIN%-MAX%, 0 <= MIN < MAX <= 100"),
         (tcp("marker = \"tcp-state:high=9,med=8\"", "tcp.marker", "tcp-state:high=9,med=8"), "high <= med"),
         (queue("wrr:af1=0(drop-tail:9),rest=1(drop-tail:9)"), "a weight from 1"),
@@ -206,7 +209,7 @@ fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_re
         (tcp("weight = -1", "tcp.weight", "-1"), "a whole number from 0"),
         (queue("wrr:af1=20()"), "a queue for af1"),
         (queue("wrr:af1=20,rest=80(drop-tail:9)"), "af1=WEIGHT(QUEUE)"),
-        (queue("wrr:af1=20(drop-tail:9)"), "or a class would be without a queue"),
+        (queue("wrr:af1=20(drop-tail:9)"), "the queue of all other packets"),
         (queue("wrr:rest=1(drop-most:9)"), "a queue for rest"),
     ] {
         let error = refusal(&lines);

@@ -264,13 +264,13 @@ fn what_cannot_be_written_is_one_error_that_names_it() {
         let request = LogRequest { variant: "default", seed: 1, packets, qlog: None };
         write_logs(scenario, &request, &mut || true).unwrap_err().to_string()
     };
-    let nobody = error(&office(), &file, &["far".into(), "near[7]".into()]);
-    assert_eq!(nobody, "x.toml: --packets-at: \"near[7]\": there are 3 of them");
+    let no_node = error(&office(), &file, &["far".into(), "near[7]".into()]);
+    assert_eq!(no_node, "x.toml: --packets-at: \"near[7]\": only 3 nodes of this name");
     let nowhere = error(&office(), &missing, &[]);
     assert!(nowhere.starts_with(&missing.display().to_string()), "{nowhere}");
     let long = OFFICE.replace("marker = 'tcp-state'", "segment = '65480'");
     let long = error(&parse(&long), &file, &[]);
-    let what = "segments of 65480 bytes; an IP packet carries 65455 behind its headers";
+    let what = "segments of 65480 bytes: expected at most 65455, the payload of an IP packet";
     assert_eq!(long, format!("x.toml: --packets: {what}"));
     assert!(!file.exists());
 }

@@ -248,7 +248,11 @@ fn a_key_set_from_outside_holds_in_all_variants_and_the_text_does_the_same_run()
 #[test]
 fn a_key_set_from_outside_must_be_one() {
     for (key, value, message) in [
-        ("link.lien.queue", "red:10", "x.toml: link.lien.queue: there is no link.lien; did you mean line?"),
+        (
+            "link.lien.queue",
+            "red:10",
+            "x.toml: link.lien.queue: link.lien is not defined; did you mean line?",
+        ),
         ("link.line.qeue", "red:10", "x.toml: link.line.qeue: expected one of from,"),
         ("link.line.qeue", "red:10", "did you mean queue?"),
         ("sedes", "3", "x.toml: sedes: unknown field `sedes`"),
@@ -259,7 +263,7 @@ fn a_key_set_from_outside_must_be_one() {
             "many",
             "x.toml: seeds: invalid type: string \"many\", expected a whole number from 0 to 4294967295",
         ),
-        ("axis", "[]", "x.toml: axis: only a file says on what it builds, and how it varies"),
+        ("axis", "[]", "x.toml: axis: base, variant and axis can only be set in a file"),
         ("link.line", "fast", "x.toml: link.line: invalid type: string \"fast\", expected a table"),
     ] {
         let error = set(SCENARIO, &[(key, value)]).unwrap_err().to_string();

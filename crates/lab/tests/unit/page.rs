@@ -324,14 +324,14 @@ fn mistakes_in_the_keys_of_page_traffic_are_named() {
     assert_eq!(parse(""), Ok(()));
     for (keys, message) in [
         ("http = '3'", "http: \"3\": expected \"1.1\" or \"2\""),
-        ("connections_per_origin = 0", "connections_per_origin: 0: no connections"),
+        ("connections_per_origin = 0", "connections_per_origin: 0: expected at least 1"),
         ("http = '2'\nconnections_per_origin = 6", "connections_per_origin: only for http = \"1.1\""),
         ("coalesced = true", "coalesced: only for http = \"2\""),
         ("frame_bytes = 1", "frame_bytes: only for http = \"2\""),
         ("http = '2'\nframe_bytes = 0", "frame_bytes: 0: expected 1 to 16777215 bytes"),
         ("http = '2'\nunsent_bytes = 0", "unsent_bytes: 0: expected 1 to 4294967295 bytes"),
-        ("times = 0", "times: 0: no loads"),
-        ("times = 2\nendless = true", "times: give either times or endless"),
+        ("times = 0", "times: 0: expected at least 1"),
+        ("times = 2\nendless = true", "times: expected either times or endless"),
         ("think_s = 'x'", "think_s: \"x\""),
         ("pages = 'x.csv'", "unknown field `pages`, expected one of `clients`"),
     ] {
@@ -351,7 +351,7 @@ fn mistakes_in_the_keys_of_page_traffic_are_named() {
     assert!(
         parse(real)
             .unwrap_err()
-            .contains("traffic.site.clients: \"browser\": a recorded site is replayed between")
+            .contains("traffic.site.clients: \"browser\": a recorded site is only replayed between")
     );
 }
 

@@ -339,14 +339,15 @@ fn page() -> String {
     let families: BTreeMap<&str, Vec<Usage>> = built_in().into_iter().collect();
     let mut page = String::from(
         "# Scenario files\n\n\
-         All that a scenario file, which is [TOML](https://toml.io), may say, made from the types that read it. What it means is\n\
-         told in [traffic](traffic.md), [links](links.md), [TCP](tcp.md) and [real hosts](real-hosts.md); the columns of what comes out in\n\
-         [tables](tables.md), exit codes in [results](results.md#exit-codes).\n\n\
-         - `catnip new FILE` writes a small scenario that runs, `catnip check FILE` reads one and tells what it found.\n\
-         - `catnip schema` prints the same as JSON Schema. The first line of a scenario, `#:schema PATH`, tells editors (Even Better TOML,\n\
-         \x20\x20taplo) where it is: completion, explanations and mistakes while one writes.\n\
-         - `catnip run --set KEY=VALUE` changes a key, named by its path as in an axis: `--set link.line.queue=red:10`.\n\n\
-         A key without a default has to be said, here, in what the scenario builds on (`base`) or in every variant.\n",
+         Reference of the keys of scenario files, which are [TOML](https://toml.io). This page is generated from the types that read them.\n\
+         The models behind the keys are described in [traffic](traffic.md), [links](links.md), [TCP](tcp.md) and\n\
+         [real hosts](real-hosts.md), the columns of results in [tables](tables.md), and exit codes in\n\
+         [results](results.md#exit-codes).\n\n\
+         - `catnip new FILE` writes a small runnable scenario. `catnip check FILE` checks a scenario and prints a summary.\n\
+         - `catnip schema` prints this reference as a JSON Schema. A first line `#:schema PATH` in a scenario refers editors (Even Better\n\
+         \x20\x20TOML, taplo) to the schema, for completion, documentation and validation.\n\
+         - `catnip run --set KEY=VALUE` changes a key, given by its path as in an axis: `--set link.line.queue=red:10`.\n\n\
+         A key without a default is required, in the scenario, in a scenario on which it builds (`base`), or in every variant.\n",
     );
     let sections = sections();
     for section in &sections {
@@ -354,7 +355,7 @@ fn page() -> String {
         if !section.about.is_empty() {
             writeln!(page, "{}\n", section.about).unwrap();
         }
-        writeln!(page, "| key | value | default | what it is | example |\n|---|---|---|---|---|").unwrap();
+        writeln!(page, "| key | value | default | description | example |\n|---|---|---|---|---|").unwrap();
         for (name, key) in &section.keys {
             let about =
                 key["description"].as_str().unwrap_or_default().split("\n\n").next().unwrap_or_default();
@@ -368,21 +369,21 @@ fn page() -> String {
             writeln!(page, "{row}").unwrap();
         }
     }
-    page.push_str("\n# Notations\n\nA text may hold names of `[define]` and `[sla]` in braces.\n");
+    page.push_str("\n# Notations\n\nA text may refer to names of `[define]` and `[sla]` in braces.\n");
     for (name, about, examples) in notations() {
         let examples: Vec<String> = examples.iter().map(|example| format!("`{example}`")).collect();
-        writeln!(page, "\n## {name}\n\n{}: {}.", capitalized(&about), examples.join(", ")).unwrap();
+        writeln!(page, "\n## {name}\n\n{}. Examples: {}.", capitalized(&about), examples.join(", ")).unwrap();
     }
     page.push_str(
-        "\nKeys of times have an older name with `_s` behind it (`think_s`, `start_s`), which says the same.\n",
+        "\nKeys of times have an older name that ends in `_s` (`think_s`, `start_s`), with the same meaning.\n",
     );
     for (family, usages) in families {
-        writeln!(page, "\n## {family}\n\n| form | what it does |\n|---|---|").unwrap();
+        writeln!(page, "\n## {family}\n\n| form | description |\n|---|---|").unwrap();
         for (form, about) in usages {
             writeln!(page, "| `{}` | {} |", in_a_cell(form), in_a_cell(about)).unwrap();
         }
     }
-    writeln!(page, "\n## profiles\n\n| name | what it stands for |\n|---|---|").unwrap();
+    writeln!(page, "\n## profiles\n\n| name | description |\n|---|---|").unwrap();
     for (name, about) in profile::NAMES {
         writeln!(page, "| `{name}` | {about} |").unwrap();
     }

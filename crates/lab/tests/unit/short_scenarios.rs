@@ -75,11 +75,11 @@ fn a_pattern_takes_a_range_by_steps_and_leaves_out_others() {
 #[test]
 fn a_pattern_that_means_nobody_or_nothing_is_refused() {
     for (pattern, what) in [
-        ("[10]", "there are 10 of them"),
-        ("[0..11]", "there are 10 of them"),
-        ("[0.. except 9..12]", "there are 10 of them"),
-        ("[4..4]", "selects nobody"),
-        ("[0.. except 0..]", "selects nobody"),
+        ("[10]", "only 10 nodes of this name"),
+        ("[0..11]", "only 10 nodes of this name"),
+        ("[0.. except 9..12]", "only 10 nodes of this name"),
+        ("[4..4]", "selects no node"),
+        ("[0.. except 0..]", "selects no node"),
         ("[0.. except x]", "expected a node or nodes"),
         ("[0.. without 3]", "expected a node or nodes"),
         ("[0..:0]", "expected a node or nodes"),
@@ -132,9 +132,9 @@ fn a_variant_can_be_without_a_group() {
 
 #[test]
 fn doing_without_a_group_that_is_not_there_is_refused() {
-    let variant = "[[variant]]\nname = \"x\"\ntraffic.nobody = \"none\"\n";
+    let variant = "[[variant]]\nname = \"x\"\ntraffic.missing = \"none\"\n";
     let error = read(&tree("7", "a[0]", variant)).unwrap_err().to_string();
-    assert!(error.contains("traffic.nobody: \"none\": there is no such group"), "{error}");
+    assert!(error.contains("traffic.missing: \"none\": no such group"), "{error}");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_scenario_builds_on_another_and_its_variants_replace_those_below() {
     let names = ["p / rate=1Mbit", "p / rate=2Mbit", "q / rate=1Mbit", "q / rate=2Mbit"];
     assert_eq!(above.variants().collect::<Vec<_>>(), names);
     assert_eq!(queues(&above, names[0]), ["drop-tail:8"]);
-    assert!(above.text.contains("window_segments"), "whoever keeps the text can tell what was run");
+    assert!(above.text.contains("window_segments"), "the text includes that of its base");
     let other = Scenario::load(&at("other.toml")).unwrap();
     assert_eq!(other.variants().collect::<Vec<_>>(), ["own"]);
 }
@@ -177,7 +177,7 @@ fn a_base_that_is_not_there_wrong_or_a_circle_is_one_error() {
     fs::write(at("broken.toml"), "id = \n").unwrap();
     for (base, whats) in [
         ("\"nowhere.toml\"", ["above.toml: base", "nowhere.toml"]),
-        ("\"circle.toml\"", ["above.toml: base", "build on each other"]),
+        ("\"circle.toml\"", ["above.toml: base", "in a chain of base scenarios"]),
         ("\"broken.toml\"", ["broken.toml", "line 1"]),
         ("3", ["above.toml: base", "3: expected the name of a file"]),
     ] {

@@ -10,14 +10,15 @@ fn the_page_about_tables_says_what_is_declared() {
     let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/tables.md");
     let mut now = String::from(
         "# Tables\n\n\
-         What `catnip run --out` and `catnip emulate --out` write: one Parquet file per table, the same columns from both, and\n\
-         manifest.json, which says what was run. A column's name ends in its unit: `_s` seconds, `_bytes` bytes. Times are those of\n\
-         the run's own clock, which starts at 0. A `float` is a double and NaN where there is no value, an `integer` an unsigned\n\
-         number of 64 bits, a `text` UTF-8; nothing is null. `catnip list --json` prints the same for programs.\n",
+         Reference of the tables that `catnip run --out` and `catnip emulate --out` write: one Parquet file per table, with the same\n\
+         columns from both commands, and manifest.json, which describes the run. The name of a column ends in its unit: `_s` for\n\
+         seconds, `_bytes` for bytes. Times refer to the clock of the run, which starts at 0. A `float` is a double, with NaN for a\n\
+         missing value, an `integer` an unsigned number of 64 bits, and a `text` UTF-8. There are no null values. `catnip list --json`\n\
+         prints the same information for programs.\n",
     );
     for &name in TableName::ALL {
         writeln!(now, "\n## {}\n\n{}\n", name.name(), name.usage().1).unwrap();
-        writeln!(now, "| column | type | what it holds |\n|---|---|---|").unwrap();
+        writeln!(now, "| column | type | description |\n|---|---|---|").unwrap();
         for heading in name.headings() {
             writeln!(now, "| `{}` | {} | {} |", heading.name, heading.empty.kind(), heading.about).unwrap();
         }

@@ -95,7 +95,7 @@ proptest! {
     #[test]
     fn a_run_that_ends_earlier_is_the_beginning_of_the_same_run(end_ms in 200u64..6000, more_ms in 1u64..3000) {
         let open = is_its_beginning(Path::new("x.toml"), OFFICE, "default", [end_ms, end_ms + more_ms]);
-        prop_assert!(open > 0, "somebody is always reading");
+        prop_assert!(open > 0, "some transfers are always unfinished");
         let path = scenarios::file("recorded-page.toml");
         let text = fs::read_to_string(&path).unwrap();
         for variant in ["HTTP/1.1", "like HTTP/2"] {

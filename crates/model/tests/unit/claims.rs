@@ -143,7 +143,7 @@ fn errors_are_one_line_that_says_what_is_expected() {
     let error = value("partial_catnip", &[("p", 0.1), ("p_high", 0.2)]).unwrap_err().to_string();
     assert_eq!(error, "p_high = 0.2: expected at most p: high priority does not lose more");
     let error = value("mathis", &[("p", 0.0)]).unwrap_err().to_string();
-    assert!(error.contains("no bound"), "{error}");
+    assert!(error.contains("unbounded"), "{error}");
 }
 
 #[test]

@@ -91,6 +91,6 @@ mod tests {
         let sizes = |images| generator(images).generate(1, 1)[0].objects.clone();
         assert_eq!(sizes(0.0), [100]);
         assert_eq!(sizes(7.4), [100, 1, 1, 1, 1, 1, 1, 1]);
-        assert_eq!(sizes(1e9).len(), 1001, "a bound on what a heavy tail can ask for");
+        assert_eq!(sizes(1e9).len(), 1001, "a bound on the values of a heavy tail");
     }
 }

@@ -7,7 +7,7 @@ use crate::dialogue::{News, Stream};
 use crate::host::Conn;
 use crate::medium::{End, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, tick_phase};
-use crate::record::{NOBODY, ServedStep};
+use crate::record::{NO_APP, ServedStep};
 use crate::watch::{Made, Watch};
 use catnip_base::Time;
 use catnip_net::Packet;
@@ -105,7 +105,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                 News::PeerClosed => AppEvent::PeerClosed(conn),
             };
             let program = connection.programs[end];
-            if program == NOBODY {
+            if program == NO_APP {
                 connection.streams[end].closed |= news == News::PeerClosed;
             } else if news != News::PeerClosed || self.programs.wants(program).peer_closed {
                 self.news.push_back((program, event));

@@ -77,7 +77,7 @@ impl fmt::Display for CaptureError {
             Self::Io(error) => write!(f, "{error}"),
             Self::Cut => write!(f, "the capture ends within a packet"),
             Self::Magic(magic) => write!(f, "not a capture: begins with {magic:02x?}"),
-            Self::BlockLength(len) => write!(f, "a block of {len} bytes cannot be right"),
+            Self::BlockLength(len) => write!(f, "invalid block length: {len} bytes"),
             Self::Block(what) => write!(f, "{what}"),
         }
     }
@@ -289,7 +289,7 @@ impl<R: Read> Reader<R> {
     fn known(&self, interface: u32) -> Result<&Interface, CaptureError> {
         self.interfaces
             .get(interface as usize)
-            .ok_or(CaptureError::Block("packet of an interface that is not described"))
+            .ok_or(CaptureError::Block("packet of an interface without a description"))
     }
 
     /// Returns the options of the block from offset `at` as far as they are readable.

@@ -214,8 +214,8 @@ impl fmt::Display for Reason {
             Self::Syn => "SYN",
             Self::Fin => "FIN",
             Self::Retransmission => "retransmission",
-            Self::Leading => "among the first of a document",
-            Self::Trailing => "among the last of a document",
+            Self::Leading => "among the first packets of a document",
+            Self::Trailing => "among the last packets of a document",
         })
     }
 }

@@ -358,7 +358,7 @@ fn the_report_names_connection_packet_and_reason() {
 0 of 0 due LOW are HIGH
 10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 1 of 4 due HIGH are LOW, \
 0 of 0 due LOW are HIGH
-packet 4, 10.0.0.2:80 > 10.0.0.1:4000: LOW, but must be HIGH: among the first of a document
+packet 4, 10.0.0.2:80 > 10.0.0.1:4000: LOW, but must be HIGH: among the first packets of a document
 ";
     assert_eq!(report.to_string(), expected);
     assert_eq!(report.agreement(), 0.8);

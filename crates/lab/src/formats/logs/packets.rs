@@ -102,7 +102,7 @@ impl Packets {
         if longest <= most {
             return Ok(());
         }
-        Err(format!("segments of {longest} bytes; an IP packet carries {most} behind its headers"))
+        Err(format!("segments of {longest} bytes: expected at most {most}, the payload of an IP packet"))
     }
 
     /// Starts a capture of a run of this plan.

@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Result<Vec<ConnectionVector>, Mistake> {
             }
         } else {
             let draft = draft.as_mut().ok_or_else(|| {
-                wrong(format!("{name:?}: expected SEQ, CONC, S or C, with which a connection begins"))
+                wrong(format!("{name:?}: expected SEQ, CONC, S or C at the start of a connection"))
             })?;
             draft.add(name, values).map_err(wrong)?;
         }
@@ -116,7 +116,7 @@ impl Draft {
             (">" | "<", Written::Original, Order::Sequential) => self.say_in_turn(side(name), values),
             ("t", Written::Original, Order::Sequential) => {
                 if self.vector.adus.is_empty() {
-                    return Err("a wait before anything is said".into());
+                    return Err("a wait (t) before the first ADU".into());
                 }
                 self.wait(0, values)
             }
@@ -126,9 +126,9 @@ impl Draft {
             }
             ("I", Written::Alternate, _) => self.say_with_waits(Side::Initiator, values),
             ("A", Written::Alternate, _) => self.say_with_waits(Side::Acceptor, values),
-            (_, Written::Original, Order::Sequential) => Err(unknown(name, "m, w, r, l, >, < and t")),
-            (_, Written::Original, Order::Concurrent) => Err(unknown(name, "m, w, r, l, c>, c<, t> and t<")),
-            (_, Written::Alternate, _) => Err(unknown(name, "m, w, r, l, I and A")),
+            (_, Written::Original, Order::Sequential) => Err(unknown(name, "m, w, r, l, >, < or t")),
+            (_, Written::Original, Order::Concurrent) => Err(unknown(name, "m, w, r, l, c>, c<, t> or t<")),
+            (_, Written::Alternate, _) => Err(unknown(name, "m, w, r, l, I or A")),
         }
     }
 
@@ -136,7 +136,7 @@ impl Draft {
         let [wait_us] = numbers(values)?;
         let wait_us = at_most(wait_us, MAX_US, "microseconds")?;
         if self.waits[of].replace(wait_us).is_some() {
-            return Err("two waits, and nothing is said in between".into());
+            return Err("two waits without an ADU in between".into());
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Draft {
         let [bytes] = numbers(values)?;
         let (after, wait_us) = match (self.vector.adus.last(), self.waits[0].take()) {
             (None, _) => (After::Sent, 0),
-            (Some(_), None) => return Err("no wait (t) since the ADU before".into()),
+            (Some(_), None) => return Err("no wait (t) after the previous ADU".into()),
             (Some(last), Some(wait_us)) if last.by == by => (After::Sent, wait_us.max(1)),
             (Some(_), Some(wait_us)) => (After::Received, wait_us.max(1)),
         };
@@ -157,7 +157,7 @@ impl Draft {
     fn say(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
         let wait_us = match (self.has_spoken(by), self.waits[by as usize].take()) {
-            (true, None) => return Err("no wait since the ADU before of this end".into()),
+            (true, None) => return Err("no wait after the previous ADU of this end".into()),
             (true, Some(wait_us)) => wait_us.max(1),
             (false, wait_us) => wait_us.unwrap_or(0),
         };
@@ -171,16 +171,18 @@ impl Draft {
         let has_heard = self.vector.adus.iter().any(|adu| adu.by != by);
         let (after, wait_us) = match (send_us, receive_us, self.vector.order) {
             (_, 1.., Order::Concurrent) => {
-                return Err(format!("{receive_us}: an end of a concurrent connection waits for nobody"));
+                return Err(format!(
+                    "{receive_us}: an end of a concurrent connection does not wait for the other end"
+                ));
             }
-            (1.., 1.., _) => return Err("two waits: one of them is 0".into()),
+            (1.., 1.., _) => return Err("two waits: one of them must be 0".into()),
             (0, 0, Order::Sequential) if self.has_spoken(by) => {
-                return Err("both waits are 0: it would never be said".into());
+                return Err("both waits are 0: the ADU would never be sent".into());
             }
             (0, 0, Order::Concurrent) if self.has_spoken(by) => (After::Sent, 1),
             (_, 0, _) => (After::Sent, send_us),
             (0, _, _) if !has_heard => {
-                return Err("it waits for the other end, which has said nothing".into());
+                return Err("a wait for the other end, which has no ADU yet".into());
             }
             (0, _, _) => (After::Received, receive_us),
         };
@@ -194,7 +196,7 @@ impl Draft {
     fn push(&mut self, adu: Adu) -> Result<(), String> {
         let last = self.vector.adus.iter().rev().find(|other| other.by == adu.by);
         if last.is_some_and(|last| last.bytes == 0) {
-            return Err("it is said behind the FIN of this end".into());
+            return Err("an ADU after the FIN of this end".into());
         }
         at_most(adu.bytes, MAX_BYTES, "bytes")?;
         let wait_us = if adu.bytes == 0 { adu.wait_us.max(1) } else { adu.wait_us };
@@ -230,7 +232,7 @@ impl Draft {
         let said = |by| self.vector.adus.iter().filter(|adu| adu.by == by && adu.bytes > 0).count() as u64;
         let (ours, theirs) = (said(Side::Initiator), said(Side::Acceptor));
         if ours + theirs == 0 {
-            return Err("nothing is said on this connection".into());
+            return Err("no ADUs on this connection".into());
         }
         match self.counts[..] {
             [epochs] if !(ours.max(theirs)..=ours + theirs).contains(&epochs) => Err(format!(
@@ -249,11 +251,11 @@ fn side(arrow: &str) -> Side {
 }
 
 fn unknown(name: &str, expected: &str) -> String {
-    format!("{name:?}: the lines of this connection begin with {expected}")
+    format!("{name:?}: expected {expected} at the start of a line of this connection")
 }
 
 fn once<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
-    if place.replace(value).is_some() { Err("said twice of this connection".into()) } else { Ok(()) }
+    if place.replace(value).is_some() { Err("given twice for this connection".into()) } else { Ok(()) }
 }
 
 fn numbers<const N: usize>(values: &[&str]) -> Result<[u64; N], String> {

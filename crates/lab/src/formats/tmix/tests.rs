@@ -117,7 +117,7 @@ fn connections_come_in_the_order_in_which_they_start() {
 fn the_original_form_refuses_what_it_cannot_say() {
     let vectors = read("S 0 1 0 0\nI 0 0 10\nS 0 2 0 0\nI 0 0 10\nA 0 5 10\nI 7 0 10\n").unwrap();
     let error = write(&vectors, Form::Original).unwrap_err();
-    assert_eq!(error, "connection 2: the original form cannot say what it waits for");
+    assert_eq!(error, "connection 2: the original form cannot express its waits");
     assert!(write(&vectors, Form::Alternate).is_ok());
 }
 
@@ -134,30 +134,30 @@ fn what_is_wrong_is_said_with_its_line() {
         ("\n# a comment\nSEQ 0 1 0 0\n> many", "line 4: \"many\": expected a whole number"),
         ("SEQ 0 1 0 0\n> 10 20", "line 2: 2 values: expected 1"),
         ("SEQ 0 1 0 0\n> 9999999999999", "line 2: 9999999999999: expected 1099511627776 bytes at most"),
-        (
-            "SEQ 0 1 0 0\nx 10",
-            "line 2: \"x\": the lines of this connection begin with m, w, r, l, >, < and t",
-        ),
-        ("SEQ 0 1 0 0\nI 0 0 10", "line 2: \"I\": the lines of this connection begin with"),
-        ("S 0 1 0 0\n> 10", "line 2: \">\": the lines of this connection begin with m, w, r, l, I and A"),
-        ("CONC 0 1 0 0 0\n> 10", "begin with m, w, r, l, c>, c<, t> and t<"),
-        ("SEQ 0 1 0 0\nt 10\n> 10", "line 2: a wait before anything is said"),
-        ("SEQ 0 2 0 0\n> 10\n< 10", "line 3: no wait (t) since the ADU before"),
+        ("SEQ 0 1 0 0\nx 10", "line 2: \"x\": expected m, w, r, l, >, < or t at the start of a line"),
+        ("SEQ 0 1 0 0\nI 0 0 10", "line 2: \"I\": expected m, w"),
+        ("S 0 1 0 0\n> 10", "line 2: \">\": expected m, w, r, l, I or A at the start of a line"),
+        ("CONC 0 1 0 0 0\n> 10", "expected m, w, r, l, c>, c<, t> or t<"),
+        ("SEQ 0 1 0 0\nt 10\n> 10", "line 2: a wait (t) before the first ADU"),
+        ("SEQ 0 2 0 0\n> 10\n< 10", "line 3: no wait (t) after the previous ADU"),
         ("SEQ 0 2 0 0\n> 10\nt 1\nt 1", "line 4: two waits"),
-        ("CONC 0 2 0 0 0\nc> 10\nc> 10", "line 3: no wait since the ADU before of this end"),
+        ("CONC 0 2 0 0 0\nc> 10\nc> 10", "line 3: no wait after the previous ADU of this end"),
         ("CONC 0 1 0 0 0\nc> 10\nt> 1\nt> 1", "line 4: two waits"),
-        ("SEQ 0 1 0 0\n> 10\nt 5\n> 0\nt 5\n> 7", "line 6: it is said behind the FIN"),
-        ("S 0 1 0 0\nI 0 0 10\nI 5 0 0\nI 5 0 1", "line 4: it is said behind the FIN"),
+        ("SEQ 0 1 0 0\n> 10\nt 5\n> 0\nt 5\n> 7", "line 6: an ADU after the FIN"),
+        ("S 0 1 0 0\nI 0 0 10\nI 5 0 0\nI 5 0 1", "line 4: an ADU after the FIN"),
         ("S 0 2 0 0\nI 0 0 10\nI 0 0 10", "line 3: both waits are 0"),
-        ("S 0 1 0 0\nI 5 5 10", "line 2: two waits: one of them is 0"),
-        ("S 0 1 0 0\nA 0 5 10", "line 2: it waits for the other end, which has said nothing"),
-        ("C 0 1 1 0 0\nI 0 0 10\nA 0 5 10", "line 3: 5: an end of a concurrent connection waits for nobody"),
+        ("S 0 1 0 0\nI 5 5 10", "line 2: two waits: one of them must be 0"),
+        ("S 0 1 0 0\nA 0 5 10", "line 2: a wait for the other end, which has no ADU yet"),
+        (
+            "C 0 1 1 0 0\nI 0 0 10\nA 0 5 10",
+            "line 3: 5: an end of a concurrent connection does not wait for the other end",
+        ),
         ("S 0 1 0 0\nw 1\nI 0 0 10", "line 2: 1 values: expected 2"),
-        ("S 0 1 0 0\nw 1 1\nw 1 1\nI 0 0 10", "line 3: said twice"),
+        ("S 0 1 0 0\nw 1 1\nw 1 1\nI 0 0 10", "line 3: given twice"),
         ("S 0 1 0 0\nl 0 1.5\nI 0 0 10", "line 2: \"1.5\": expected a share from 0 to 1"),
         ("S 0 1 0 0\nl 0 NaN\nI 0 0 10", "line 2: \"NaN\": expected a share from 0 to 1"),
-        ("S 0 0 0 0", "line 1: nothing is said on this connection"),
-        ("S 0 0 0 0\nI 0 0 0\nS 0 1 0 0\nI 0 0 1", "line 1: nothing is said on this connection"),
+        ("S 0 0 0 0", "line 1: no ADUs on this connection"),
+        ("S 0 0 0 0\nI 0 0 0\nS 0 1 0 0\nI 0 0 1", "line 1: no ADUs on this connection"),
         ("S 0 1 0 0\nI 0 0 1\nSEQ 0 5 0 0\n> 1\nt 1\n< 2", "line 3: 5 epochs: 1 ADUs of the initiator"),
         ("C 0 2 1 0 0\nI 0 0 1\nA 0 0 1", "line 1: 2 and 1 ADUs: 1 and 1 follow"),
     ] {

@@ -13,11 +13,8 @@ pub fn write(vectors: &[ConnectionVector], form: Form) -> Result<String, String>
             (Form::Original, Order::Concurrent) => {
                 vector.adus.iter().for_each(|adu| write_concurrent(&mut text, adu));
             }
-            (Form::Original, Order::Sequential) => {
-                write_in_turn(&mut text, &vector.adus).ok_or_else(|| {
-                    format!("connection {number}: the original form cannot say what it waits for")
-                })?
-            }
+            (Form::Original, Order::Sequential) => write_in_turn(&mut text, &vector.adus)
+                .ok_or_else(|| format!("connection {number}: the original form cannot express its waits"))?,
         }
     }
     Ok(text)
@@ -95,5 +92,5 @@ fn arrow(by: Side) -> &'static str {
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
-    writeln!(text, "{what}").expect("a String takes everything");
+    writeln!(text, "{what}").expect("writing to a String cannot fail");
 }

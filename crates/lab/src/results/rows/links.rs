@@ -27,7 +27,7 @@ impl Row for PortRow<'_> {
         to.integer("links", "Number of links of this name, all counted together.", |port| port.links);
         let arrived = |port: &Self, colour| port.counters.arrived[colour as usize];
         let dropped = |port: &Self, colour| port.counters.dropped_of(colour);
-        to.integer("arrived_high", "Packets marked HIGH that arrived at its queue.", |port| {
+        to.integer("arrived_high", "Packets marked HIGH that arrived at the queue.", |port| {
             arrived(port, Colour::Green)
         });
         to.integer("arrived_med", "Packets marked MED that arrived.", |port| arrived(port, Colour::Yellow));
@@ -45,17 +45,19 @@ impl Row for PortRow<'_> {
         to.integer("delivered_bytes", "Size of the delivered packets, headers included.", |port| {
             port.counters.delivered_bytes
         });
-        to.integer("duplicated", "Copies of packets that were made behind the wire.", |port| {
+        to.integer("duplicated", "Copies of packets made at the end of the link.", |port| {
             port.counters.duplicated
         });
         to.integer(
             "marked",
-            "Packets in which its queue has set the CE codepoint (congestion experienced).",
+            "Packets in which the queue has set the CE codepoint (congestion experienced).",
             |port| port.counters.marked,
         );
-        to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |port| {
-            port.counters.delivered_bytes as f64 * 8.0 / port.capacity_bits
-        });
+        to.float(
+            "utilization",
+            "Bits delivered divided by the bits that the rate permits, from 0 to 1.",
+            |port| port.counters.delivered_bytes as f64 * 8.0 / port.capacity_bits,
+        );
         to.float(
             "queue_mean_packets",
             "Mean number of packets that wait for transmission, over the run without its warm-up; for several links, their sum.",
@@ -105,7 +107,7 @@ impl Row for LinkSample<'_> {
     fn columns(to: &mut impl Columns<Self>) {
         to.float("time_s", "Time at which the interval ended.", |it| it.at.as_secs());
         to.text("port", "Name of the link in the scenario, and its direction.", |it| it.name.into());
-        to.integer("arrived", "Packets that arrived at its queue in the interval.", |it| {
+        to.integer("arrived", "Packets that arrived at the queue in the interval.", |it| {
             it.counters.arrived.iter().sum()
         });
         to.integer("dropped", "Packets dropped in the interval.", |it| {
@@ -116,9 +118,11 @@ impl Row for LinkSample<'_> {
             "Bytes that reached the other end in the interval, headers included.",
             |it| it.counters.delivered_bytes,
         );
-        to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |it| {
-            it.counters.delivered_bytes as f64 * 8.0 / it.capacity_bits
-        });
+        to.float(
+            "utilization",
+            "Bits delivered divided by the bits that the rate permits, from 0 to 1.",
+            |it| it.counters.delivered_bytes as f64 * 8.0 / it.capacity_bits,
+        );
         to.integer(
             "waiting_packets",
             "Packets that waited for transmission at the end of the interval.",

@@ -13,40 +13,46 @@ words! {
         /// One row per traffic group.
         Groups = (
             "groups",
-            "One row per group of traffic: what its users got and what it took, from the end of the warm-up to the end of the run.",
+            "One row per traffic group: data received by its users, and packets and retransmissions of its connections, from the end of \
+             the warm-up to the end of the run.",
         ),
         /// One row per page, keystroke or connection.
         Transfers = (
             "transfers",
-            "One row per page, keystroke or else connection that the users of a group wait for, begun after the warm-up.",
+            "One row per transfer started after the warm-up: a page, a keystroke or a connection, depending on the kind of the traffic \
+             group.",
         ),
         /// One row per page.
-        Pages = ("pages", "One row per page that a user has begun to load, in order of completion; behind them those that are not complete."),
+        Pages = ("pages", "One row per page that a user has started to load: complete pages in order of completion, followed by \
+                           incomplete ones."),
         /// One row per object of a page.
-        Objects = ("objects", "One row per object of a page that was asked for, in order of completion; behind them those that are not complete."),
+        Objects = ("objects", "One row per requested object of a page: complete objects in order of completion, followed by incomplete \
+                               ones."),
         /// One row per TCP connection.
-        Connections = ("connections", "One row per TCP connection, in the order in which they ended; behind them those that are open."),
+        Connections = ("connections", "One row per TCP connection: ended connections in the order in which they ended, followed by open \
+                                       ones."),
         /// One row per keystroke.
-        Echoes = ("echoes", "One row per keystroke of a user of Telnet, in the order in which they came back; behind them those that have not."),
+        Echoes = ("echoes", "One row per keystroke of a Telnet user: echoed keystrokes in the order of their echoes, followed by those \
+                             without an echo."),
         /// One row per direction of a link.
         Ports = (
             "ports",
-            "One row per direction of each `[link]`; `:back` is from `to` to `from`.",
+            "One row per direction of each `[link]`; `:back` is the direction from `to` to `from`.",
         ),
         /// One row per direction of a link and interval.
         LinkSeries = ("link_series", "One row per direction of each `[link]` and interval of `--series`."),
         /// One row per open connection and interval.
         ConnectionSeries = (
             "connection_series",
-            "One row per connection that was open in an interval of `--series`, and interval.",
+            "One row per interval of `--series` and connection that was open in the interval.",
         ),
         /// One row per source of background traffic.
         Datagrams = ("datagrams", "One row per source of background traffic."),
         /// One row per burst of a server.
         Bursts = (
             "bursts",
-            "One row per burst in which a server sends, in the order in which they ended, behind them those that have not: a maximal \
-             time in which something that its program has handed over is not acknowledged.",
+            "One row per burst of a server, a maximal period during which data passed to TCP by the application is unacknowledged: ended \
+             bursts in the order in which they ended, followed by the others.",
         ),
         /// One row per data packet sent, ACK received, drop and timeout of a connection.
         Events = ("events", "One row per data packet sent, ACK received, drop and timeout of a connection."),

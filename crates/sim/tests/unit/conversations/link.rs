@@ -111,7 +111,7 @@ impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
             AppEvent::Opened(_) => Some(Told::Opened),
             AppEvent::Accepted(_) => Some(Told::Accepted),
             AppEvent::Message { message, whole, .. } => {
-                assert!(whole, "nobody is outside");
+                assert!(whole, "only an external sender can abort a message");
                 Some(Told::Heard(message.tag))
             }
             AppEvent::Progress { tag, .. } => Some(Told::Reached(tag)),

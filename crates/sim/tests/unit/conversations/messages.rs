@@ -215,5 +215,5 @@ fn who_acts_on_a_connection_that_is_over_does_no_harm() {
     assert_eq!(link.messages(CLIENT).iter().map(|m| m.1).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(link.connections().iter().map(|(_, it)| it.bytes).collect::<Vec<_>>(), [500; 3]);
     assert_eq!((link.sim.tally().opened, link.sim.tally().completed), (3, 3));
-    assert!(link.sent().iter().all(|(_, view)| view.colour == Colour::Red), "nobody is marked");
+    assert!(link.sent().iter().all(|(_, view)| view.colour == Colour::Red), "no packet is marked");
 }

@@ -54,7 +54,7 @@ fn a_sequential_vector_waits_for_what_it_hears() {
     assert_eq!(said(&link, SERVER, &[900, 800, 700]), [(response, 900), (last, 800), (last + 30_000, 700)]);
     let [(_, record)] = link.connections()[..] else { panic!("one connection") };
     assert_eq!((record.opened, record.bytes), (us(1000), 2400));
-    assert_eq!(record.received, us(last + 30_000 + way(700)), "nobody waits to close");
+    assert_eq!(record.received, us(last + 30_000 + way(700)), "both ends close without delay");
 }
 
 #[test]
