@@ -1,6 +1,7 @@
 //! Queue disciplines, which decide in what order packets leave a port and which packets are dropped. Each discipline is
 //! one file and one entry of [`QueueSpec`].
 
+mod ared;
 mod cake;
 mod catnip;
 mod catnip_red;
@@ -24,6 +25,7 @@ mod tests;
 mod victim;
 mod wrr;
 
+pub use ared::AredSpec;
 pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Isolation, Sentence, Tins};
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
@@ -265,6 +267,7 @@ queues! { $
     }
     others {
         DropHead(DropHeadSpec),
+        Ared(AredSpec),
         Rio(RioSpec),
         Shaper(ShaperSpec),
         Scheduler(SchedulerSpec),
