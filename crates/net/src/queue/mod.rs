@@ -12,6 +12,7 @@ mod drr;
 mod dual_pi2;
 mod fifo;
 mod fq_codel;
+mod fq_pie;
 mod gate;
 mod pie;
 mod places;
@@ -34,6 +35,7 @@ pub use drop_head::{DropHead, DropHeadSpec};
 pub use drop_tail::{DropTail, DropTailSpec};
 pub use dual_pi2::{DualPi2, DualPi2Law, DualPi2Parameters, DualPi2Spec, Signal};
 pub use fq_codel::{FqCodel, FqCodelSpec};
+pub use fq_pie::FqPieSpec;
 pub use gate::Gated;
 pub use pie::{PROBABLE, Pie, PieLaw, PieParameters, PieSpec};
 pub use places::{Capacity, Places};
@@ -275,6 +277,7 @@ queues! { $
         Codel(CodelSpec),
         FqCodel(FqCodelSpec),
         Pie(PieSpec),
+        FqPie(FqPieSpec),
         DualPi2(DualPi2Spec),
         Cake(CakeSpec),
         Custom(Custom<CustomQueue>),

@@ -185,7 +185,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 /// Returns the FIFO within a queue that a packet joins: packets of one FIFO do not overtake each other.
 fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
     let number = match queue {
-        QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) => arrival.flow,
+        QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) | QueueSpec::FqPie(_) => arrival.flow,
         // A connection has a queue in each tin.
         QueueSpec::Cake(_) => arrival.dscp.codepoint().into(),
         QueueSpec::Wrr(_) if arrival.dscp.class() == Some(1) => 1 + arrival.dscp.colour() as u16,
