@@ -3,11 +3,13 @@
 mod application;
 mod service;
 mod spm;
+mod srtcm;
 mod tcp_state;
 
 pub use application::{Application, ApplicationSpec};
 pub use service::Service;
 pub use spm::{Spm, SpmParameters};
+pub use srtcm::SrtcmSpec;
 pub use tcp_state::{TcpState, TcpStateSpec, Threshold};
 
 use crate::{Colour, Dscp, Packet};
@@ -159,6 +161,7 @@ markers! { $
         TcpState(TcpStateSpec) => Box<TcpState>,
     }
     others {
+        Srtcm(SrtcmSpec),
         Custom(Custom<CustomMarker>),
     }
 }

@@ -1,0 +1,164 @@
+use super::{MarkerKind, PacketMarker, Sending, Service};
+use crate::{Colour, Dscp, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
+
+/// Configuration of the single rate three color marker (RFC 2697): the tokens that the first bucket cannot hold fill the second one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SrtcmSpec {
+    /// Committed information rate (CIR).
+    pub cir: Rate,
+    /// Committed burst size (CBS): packets within it are HIGH.
+    pub cbs: Bytes,
+    /// Excess burst size (EBS): packets within it are MED.
+    pub ebs: Bytes,
+    /// True in color-aware mode: a packet keeps its priority or loses it, and never gains one.
+    pub aware: bool,
+}
+
+impl Kind for SrtcmSpec {
+    const USAGE: &'static [Usage] = &[(
+        "srtcm:cir=RATE,cbs=BYTES,ebs=BYTES[,aware=false]",
+        "single rate three color marker (RFC 2697): HIGH within the committed burst, MED within the excess burst, else LOW",
+    )];
+    const EXAMPLES: &'static [&'static str] =
+        &["srtcm:cir=1Mbit,cbs=4KB,ebs=8KB", "srtcm:cir=1Mbit,cbs=4KB,ebs=0B,aware=true"];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let spec = Self {
+            cir: text.key("cir")?,
+            cbs: text.key("cbs")?,
+            ebs: text.key("ebs")?,
+            aware: text.option("aware", false)?,
+        };
+        // Section 2: "at least one of them MUST be larger than 0".
+        if spec.cbs.0 == 0 && spec.ebs.0 == 0 {
+            return Err(text.error("cbs or ebs above zero"));
+        }
+        Ok(spec)
+    }
+
+    fn write(&self, to: &mut Written) {
+        let Self { cir, cbs, ebs, aware } = *self;
+        to.name("srtcm").key("cir", cir).key("cbs", cbs).key("ebs", ebs).option("aware", aware, false);
+    }
+}
+
+/// Single rate three color marker.
+#[derive(Debug)]
+pub(super) struct Srtcm {
+    spec: SrtcmSpec,
+    /// Assured forwarding class of a sender's packets.
+    class: u8,
+    /// Tokens of the committed and the excess bucket, in billionths of a bit.
+    tokens: [u128; 2],
+    updated: Time,
+}
+
+/// Tokens per byte.
+const BYTE: u128 = 8 * 1_000_000_000;
+
+impl Srtcm {
+    fn new(spec: SrtcmSpec, class: u8) -> Self {
+        // Section 3: "The token buckets C and E are initially (at time 0) full".
+        let tokens = [spec.cbs, spec.ebs].map(|size| u128::from(size.0) * BYTE);
+        Self { spec, class, tokens, updated: Time::ZERO }
+    }
+
+    /// Returns the priority of a packet of `len` bytes, whose priority has been `before`.
+    fn meter(&mut self, now: Time, len: u32, before: Colour) -> Colour {
+        let [committed, excess] = &mut self.tokens;
+        let [cbs, ebs] = [self.spec.cbs, self.spec.ebs].map(|size| u128::from(size.0) * BYTE);
+        let elapsed_ns = u128::from(now.since(self.updated).as_nanos());
+        let filled = *committed + elapsed_ns * u128::from(self.spec.cir.bits_per_second());
+        // "If Tc is less than CBS, Tc is incremented by one, else if Te is less then EBS, Te is incremented by one".
+        *excess = ebs.min(*excess + filled.saturating_sub(cbs));
+        *committed = filled.min(cbs);
+        self.updated = self.updated.max(now);
+        let before = if self.spec.aware { before } else { Colour::Green };
+        let cost = u128::from(len) * BYTE;
+        if before == Colour::Green && *committed >= cost {
+            *committed -= cost;
+            Colour::Green
+        } else if before != Colour::Red && *excess >= cost {
+            *excess -= cost;
+            Colour::Yellow
+        } else {
+            Colour::Red
+        }
+    }
+}
+
+impl MarkerKind for SrtcmSpec {
+    type Marker = Box<dyn PacketMarker>;
+    fn build(&self, service: Service, _rng: &dyn Fn() -> Rng) -> Box<dyn PacketMarker> {
+        Box::new(Srtcm::new(*self, service.class()))
+    }
+    fn needs_sender(&self) -> bool {
+        false
+    }
+}
+
+impl PacketMarker for Srtcm {
+    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+        packet.dscp = match sending {
+            // A sender has no priority to start from.
+            Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Colour::Green)),
+            None => packet.dscp.with_colour(self.meter(now, packet.len, packet.dscp.colour())),
+        };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Colour::{Green, Red, Yellow};
+
+    fn meter(text: &str) -> Srtcm {
+        let mut text = Notation::parse(text).unwrap();
+        Srtcm::new(SrtcmSpec::read(&mut text).unwrap(), 1)
+    }
+
+    /// Returns the priorities of packets of 1000 bytes, each sent at a time in milliseconds with a priority.
+    fn met(meter: &mut Srtcm, packets: &[(u64, Colour)]) -> Vec<Colour> {
+        packets
+            .iter()
+            .map(|&(ms, before)| meter.meter(Time::from_nanos(ms * 1_000_000), 1000, before))
+            .collect()
+    }
+
+    #[test]
+    fn buckets_are_full_at_first_and_overflow_into_each_other_as_in_rfc_2697() {
+        // 8 Mbit/s are 1000 bytes per millisecond; the buckets hold two and three packets.
+        let mut blind = meter("srtcm:cir=8Mbit,cbs=2000B,ebs=3000B");
+        let at_once = [(0, Green); 6];
+        assert_eq!(met(&mut blind, &at_once), [Green, Green, Yellow, Yellow, Yellow, Red]);
+        // One packet's tokens arrive in the committed bucket, none in the excess bucket.
+        assert_eq!(met(&mut blind, &[(1, Green), (1, Green)]), [Green, Red]);
+        // Four milliseconds fill the committed bucket in two and the excess bucket with the other two.
+        assert_eq!(met(&mut blind, &[(5, Green); 5]), [Green, Green, Yellow, Yellow, Red]);
+    }
+
+    #[test]
+    fn color_aware_packets_never_gain_a_priority() {
+        let mut aware = meter("srtcm:cir=8Mbit,cbs=2000B,ebs=2000B,aware=true");
+        // A MED packet takes excess tokens although committed ones are there.
+        let packets = [(0, Yellow), (0, Red), (0, Green), (0, Yellow), (0, Yellow), (0, Green), (0, Green)];
+        assert_eq!(met(&mut aware, &packets), [Yellow, Red, Green, Yellow, Red, Green, Red]);
+    }
+
+    #[test]
+    fn a_packet_that_takes_no_tokens_leaves_them_to_smaller_ones() {
+        let mut blind = meter("srtcm:cir=8kbit,cbs=1500B,ebs=0B");
+        let lens = [1000, 1000, 500, 1].map(|len| blind.meter(Time::ZERO, len, Green));
+        assert_eq!(lens, [Green, Red, Green, Red]);
+    }
+
+    #[test]
+    fn both_buckets_empty_for_ever_are_refused() {
+        let error =
+            SrtcmSpec::read(&mut Notation::parse("srtcm:cir=8kbit,cbs=0B,ebs=0B").unwrap()).unwrap_err();
+        assert!(error.to_string().contains("cbs or ebs above zero"), "{error}");
+    }
+}
