@@ -5,12 +5,14 @@ mod service;
 mod spm;
 mod srtcm;
 mod tcp_state;
+mod trtcm;
 
 pub use application::{Application, ApplicationSpec};
 pub use service::Service;
 pub use spm::{Spm, SpmParameters};
 pub use srtcm::SrtcmSpec;
 pub use tcp_state::{TcpState, TcpStateSpec, Threshold};
+pub use trtcm::TrtcmSpec;
 
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Custom, Registry};
@@ -162,6 +164,7 @@ markers! { $
     }
     others {
         Srtcm(SrtcmSpec),
+        Trtcm(TrtcmSpec),
         Custom(Custom<CustomMarker>),
     }
 }

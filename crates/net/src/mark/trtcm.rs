@@ -1,0 +1,149 @@
+use super::{MarkerKind, PacketMarker, Sending, Service};
+use crate::{Bucket, Colour, Dscp, Packet, Profile};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
+use std::num::NonZeroU64;
+
+/// Configuration of the two rate three color marker (RFC 2698): packets above the peak rate are LOW, packets above the committed rate MED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrtcmSpec {
+    /// Committed information rate (CIR) and burst size (CBS): packets within them are HIGH.
+    pub committed: Profile,
+    /// Peak information rate (PIR) and burst size (PBS): packets within them are MED at least.
+    pub peak: Profile,
+    /// True in color-aware mode: a packet keeps its priority or loses it, and never gains one.
+    pub aware: bool,
+}
+
+impl Kind for TrtcmSpec {
+    const USAGE: &'static [Usage] = &[(
+        "trtcm:cir=RATE,cbs=BYTES,pir=RATE,pbs=BYTES[,aware=false]",
+        "two rate three color marker (RFC 2698): LOW above the peak rate, MED above the committed rate, else HIGH",
+    )];
+
+    const EXAMPLES: &'static [&'static str] = &["trtcm:cir=1Mbit,cbs=4KB,pir=2Mbit,pbs=8KB"];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let mut profile = |rate: &str, size: &str| -> Result<Profile, ParseError> {
+            let (rate, Bytes(depth)) = (text.key::<Rate>(rate)?, text.key::<Bytes>(size)?);
+            let depth = NonZeroU64::new(depth).ok_or_else(|| text.error(format!("{size} above zero")))?;
+            Ok(Profile { rate, depth })
+        };
+        let (committed, peak) = (profile("cir", "cbs")?, profile("pir", "pbs")?);
+        // Section 2: "The PIR must be equal to or greater than the CIR."
+        if peak.rate.bits_per_second() < committed.rate.bits_per_second() {
+            return Err(text.error(format!("pir of at least cir, not {} and {}", peak.rate, committed.rate)));
+        }
+        Ok(Self { committed, peak, aware: text.option("aware", false)? })
+    }
+
+    fn write(&self, to: &mut Written) {
+        let Self { committed, peak, aware } = *self;
+        to.name("trtcm").key("cir", committed.rate).key("cbs", Bytes(committed.depth.get()));
+        to.key("pir", peak.rate).key("pbs", Bytes(peak.depth.get())).option("aware", aware, false);
+    }
+}
+
+/// Two rate three color marker.
+#[derive(Debug)]
+pub(super) struct Trtcm {
+    committed: Bucket,
+    peak: Bucket,
+    aware: bool,
+    /// Assured forwarding class of a sender's packets.
+    class: u8,
+}
+
+impl Trtcm {
+    fn new(spec: TrtcmSpec, class: u8) -> Self {
+        Self {
+            committed: Bucket::new(spec.committed),
+            peak: Bucket::new(spec.peak),
+            aware: spec.aware,
+            class,
+        }
+    }
+
+    /// Returns the priority of a packet of `len` bytes, whose priority has been `before` (section 3).
+    fn meter(&mut self, now: Time, len: u32, before: Colour) -> Colour {
+        let before = if self.aware { before } else { Colour::Green };
+        if before == Colour::Red || !self.peak.conforms(now, len) {
+            return Colour::Red;
+        }
+        self.peak.take(now, len);
+        if before == Colour::Yellow || !self.committed.conforms(now, len) {
+            return Colour::Yellow;
+        }
+        self.committed.take(now, len);
+        Colour::Green
+    }
+}
+
+impl MarkerKind for TrtcmSpec {
+    type Marker = Box<dyn PacketMarker>;
+    fn build(&self, service: Service, _rng: &dyn Fn() -> Rng) -> Box<dyn PacketMarker> {
+        Box::new(Trtcm::new(*self, service.class()))
+    }
+    fn needs_sender(&self) -> bool {
+        false
+    }
+}
+
+impl PacketMarker for Trtcm {
+    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+        packet.dscp = match sending {
+            // A sender has no priority to start from.
+            Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Colour::Green)),
+            None => packet.dscp.with_colour(self.meter(now, packet.len, packet.dscp.colour())),
+        };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Colour::{Green, Red, Yellow};
+
+    fn read(text: &str) -> Result<TrtcmSpec, ParseError> {
+        TrtcmSpec::read(&mut Notation::parse(text).unwrap())
+    }
+
+    /// Returns the priorities of packets of 1000 bytes, each sent at a time in milliseconds with a priority.
+    fn met(meter: &mut Trtcm, packets: &[(u64, Colour)]) -> Vec<Colour> {
+        packets
+            .iter()
+            .map(|&(ms, before)| meter.meter(Time::from_nanos(ms * 1_000_000), 1000, before))
+            .collect()
+    }
+
+    #[test]
+    fn packets_are_metered_against_both_rates_as_in_rfc_2698() {
+        // 8 Mbit/s are 1000 bytes per millisecond: one packet per millisecond is committed, two at the peak.
+        let spec = read("trtcm:cir=8Mbit,cbs=2000B,pir=16Mbit,pbs=4000B").unwrap();
+        let mut blind = Trtcm::new(spec, 1);
+        assert_eq!(met(&mut blind, &[(0, Green); 6]), [Green, Green, Yellow, Yellow, Red, Red]);
+        assert_eq!(met(&mut blind, &[(1, Green); 3]), [Green, Yellow, Red]);
+        // LOW packets take no tokens, MED ones none of the committed rate.
+        assert_eq!(met(&mut blind, &[(3, Green); 5]), [Green, Green, Yellow, Yellow, Red]);
+    }
+
+    #[test]
+    fn color_aware_packets_never_gain_a_priority() {
+        let spec = read("trtcm:cir=8Mbit,cbs=2000B,pir=16Mbit,pbs=4000B,aware=true").unwrap();
+        let packets = [(0, Yellow), (0, Red), (0, Green), (0, Yellow), (0, Green), (0, Green)];
+        assert_eq!(met(&mut Trtcm::new(spec, 1), &packets), [Yellow, Red, Green, Yellow, Green, Red]);
+    }
+
+    #[test]
+    fn a_peak_below_the_committed_rate_and_empty_buckets_are_refused() {
+        for (text, named) in [
+            ("trtcm:cir=9Mbit,cbs=1B,pir=8Mbit,pbs=1B", "pir of at least cir"),
+            ("trtcm:cir=8Mbit,cbs=0B,pir=8Mbit,pbs=1B", "cbs above zero"),
+            ("trtcm:cir=8Mbit,cbs=1B,pir=8Mbit", "pbs="),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}
