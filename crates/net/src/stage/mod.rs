@@ -8,6 +8,7 @@ mod duplicate;
 mod four_state;
 mod gilbert_elliott;
 mod late;
+mod mark;
 mod mark_list;
 mod numbers;
 mod outage;
@@ -25,6 +26,7 @@ pub use duplicate::{Duplicate, DuplicateSpec};
 pub use four_state::{FourState, FourStateSpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use late::{Late, LateSpec};
+pub use mark::{Mark, MarkSpec};
 pub use mark_list::{MarkList, MarkListSpec};
 pub use outage::{OutageLoss, OutageLossSpec};
 pub use packet_list::{PacketList, PacketListSpec};
@@ -134,6 +136,7 @@ stages! { $
     others {
         Policer(PolicerSpec),
         TbMarker(TbMarkerSpec),
+        Mark(MarkSpec),
         Outage(OutageLossSpec),
         Reorder(ReorderSpec),
         Late(LateSpec),
