@@ -148,7 +148,7 @@ def test_a_key_set_on_the_command_line_holds_and_the_manifest_does_the_same_run(
     made = again.run(manifest.variants, manifest.seeds, ["connections"])["connections"]
     assert list(made["acked_s"]) == list(tables["connections"]["acked_s"])
     for option, message in [
-        ("link.lien.queue=red:10", f"{file}: link.lien.queue: there is no link.lien; did you mean line?"),
+        ("link.lien.queue=red:10", f"{file}: link.lien.queue: link.lien is not defined; did you mean line?"),
         ("link.line.queue", "--set: link.line.queue: expected KEY=VALUE"),
         ("seeds=many", "seeds: invalid type"),
     ]:

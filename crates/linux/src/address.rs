@@ -138,6 +138,6 @@ mod tests {
         let (other, _) = Block::claim(&[], &routes).unwrap();
         assert_ne!(block, other);
         drop(claim);
-        assert!(Block::claim(&[], &[network("100.64.0.0/10")]).unwrap_err().contains("taken"));
+        assert!(Block::claim(&[], &[network("100.64.0.0/10")]).unwrap_err().contains("in use"));
     }
 }
