@@ -19,8 +19,9 @@ source of each model.
 
 from __future__ import annotations  # keeps the signatures as written
 
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -86,6 +87,144 @@ MODELS: dict[str, Model] = {
     for name, title, reference, gives, parameters, quantities in _core.models()
 }
 """Models by name, in the order terms, rates, latencies."""
+
+_ABOUT = {
+    "f_p": "Back-off factor f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶ (PFTK; hysteresis paper Eq. 10).",
+    "E_ZTO": "Mean duration of a sequence of timeouts, T0 f(p)/(1-p), in seconds (hysteresis paper Eq. 9).",
+    "Q_hat": """\
+Probability that a loss in a window of w packets ends in a timeout.
+
+PFTK; Cardwell-00 Eq. 17; hysteresis paper Eq. 8.
+
+The probability is 1 for w <= 3, where three duplicate ACKs are impossible, and 3/w in the limit p = 0.
+""",
+    "Q_approx": "Short form min(1, 3 sqrt(3bp/8)) of `Q_hat` at the mean window (PFTK).",
+    "W": """\
+Mean window in packets at a loss in congestion avoidance, without a maximum window (PFTK).
+
+The mean is infinite at p = 0.
+""",
+    "E_dss": """\
+Packets sent in slow start before a loss, of d to be sent.
+
+Cardwell-00 Eq. 5; hysteresis paper Eq. 3. `plus_one` counts the lost packet; the result is then at most d.
+""",
+    "E_Wss": "Window in packets after E packets of slow start without a maximum window (Cardwell-00 Eq. 11).",
+    "E_Tss": """\
+Time in seconds of E packets of slow start; rounds are real numbers.
+
+Cardwell-00 Eq. 15; hysteresis paper Eq. 6.
+""",
+    "handshake": """\
+Expected time in seconds of the connection set-up (Cardwell-00 Eq. 4).
+
+pf is the loss probability towards the server, pr that of the reverse direction. From 0.5 on the mean
+diverges, which is an error.
+""",
+    "mathis": """\
+Rate C / (RTT sqrt(p)) in packets/s, at most Wmax/RTT (Mathis).
+
+C = sqrt(3/2) with one ACK per packet, sqrt(3/4) with delayed ACKs. The model has no timeouts and is not
+valid above a loss of 1 or 2 %.
+""",
+    "pftk_td_only": """\
+PFTK rate in packets/s without timeouts and without a maximum window (PFTK).
+
+The model is not valid where either matters.
+""",
+    "pftk_full": """\
+PFTK send rate B(p) in packets/s (PFTK 1998 Eq. 31); for goodput use `pftk_throughput`.
+
+The rate is discontinuous where W(p) = Wmax, for b other than 2.
+""",
+    "pftk_throughput": """\
+PFTK receive rate T(p) in packets/s (PFTK 2000; R of Cardwell-00); discontinuous like `pftk_full`.
+""",
+    "pftk_approx": """\
+PFTK send rate in packets/s, short form (PFTK 1998); much too low for p above about 20 %.
+""",
+    "tfrc_rfc5348": "Rate of TFRC in packets/s (RFC 5348 section 3.1): `pftk_approx` without its two bounds.",
+    "cubic": """\
+Average rate of CUBIC in packets/s, the Reno-friendly region included (RFC 9438 section 5).
+
+The model has one loss in 1/p packets and no timeouts; it is not valid above a loss of 2 %.
+""",
+    "padhye_latency": """\
+Latency N / rate + delayed ACK in seconds: a transfer at the steady rate.
+
+The model has no slow start and is not valid for short flows.
+""",
+    "cardwell98": """\
+Latency in seconds with slow starts that alternate with sequences of timeouts (Cardwell-98).
+
+See also WZK section C.1. `use_Q` weights losses by Q_approx as WZK does; without it every loss is a
+timeout. The model has neither a maximum window nor congestion avoidance and is not valid for long flows.
+""",
+    "cardwell00": """\
+Latency in seconds of one slow start, one loss and the rest at the steady rate (Cardwell-00 Eq. 5-22).
+
+The latency inherits the discontinuity of the rate where W(p) = Wmax, for b other than 2.
+""",
+    "sikdar_packets": """\
+Packets of round n of slow start with delayed ACKs: 1, 2, 3, 4, 6, 9, … (hysteresis paper Eq. 1).
+""",
+    "sikdar_rounds": "Rounds of slow start with delayed ACKs for N packets.",
+    "sikdar_grow": """\
+Rounds for m packets after a loss, with linear growth from window h.
+
+A term of `sikdar_threecase`; a reconstruction, too.
+""",
+    "sikdar_threecase": """\
+Latency in seconds from the cases of no loss, one loss and several losses.
+
+Reconstruction after Sikdar: do not present its numbers as the published model. Rounds are whole, so the
+latency is not monotone in N and p.
+""",
+    "sikdar_empirical": """\
+Latency in seconds by a fitted form after Sikdar, as later literature quotes it; a reconstruction.
+
+The latency is far too low for long lossy flows (p >= 3 %, N >= 65) and falls as RTT grows where p is
+large.
+""",
+    "hysteresis": """\
+Exact mean latency in seconds of the hysteresis model (hysteresis paper Eq. 3-12).
+
+The model is a chain of slow starts, each ended by a loss; the window carries over. The latency is too
+high by some percent for long flows with a loss of 8 % or more. `evaluate` also returns the standard
+deviation and the two deterministic bounds.
+""",
+    "partial_catnip": """\
+Exact mean latency in seconds if the first and last three packets are lost with probability p_high.
+
+Hysteresis paper, section 5; the window of its second step is a reconstruction.
+
+The latency for p_high = p differs from `hysteresis`: each of the three steps has its own loss phase. Use
+the model for differences between values of p_high.
+""",
+    "wzk_chain": """\
+Expected time in seconds of the timeouts of a chain of packets (WZK Fig. 5).
+
+The mean is exact; every loss is a timeout.
+""",
+    "wzk_new": """\
+Time in seconds of a download with its set-up by the new model of WZK.
+
+pl is the loss probability of either direction, delay_s the one-way delay. Every loss of data counts as a
+timeout, so the model is not valid for long flows.
+""",
+    "model_c_low": """\
+Time in seconds of a download by Model C of WZK (section C.1) with the loss of one direction; too low.
+
+The form of the set-up is a reconstruction; it requires pl < 0.5.
+""",
+    "model_c_high": "Time of `model_c_low` with the probability that a packet or its ACK is lost; too high.",
+    "recursive_short_flow": """\
+Expected latency in seconds by recursion over the remaining packets, round by round.
+
+Defined here, in the spirit of Mellia, Stoica, Zhang (2002); not their published model. The cost of
+evaluation grows with N times the square of Wmax; b is a whole number.
+""",
+}
 
 
 def describe(name: str) -> str:
@@ -186,280 +325,39 @@ def _seed(model: str, seed: int) -> int:
     return _whole(model, "seed", seed, 0, 2**64 - 1)
 
 
-# Terms
-
-
-def f_p(p: ArrayLike) -> Values:
-    """Back-off factor f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶ (PFTK; hysteresis paper Eq. 10)."""
-    return _main("f_p", p)
-
-
-def E_ZTO(p: ArrayLike, T0_s: ArrayLike = 1.0) -> Values:
-    """Mean duration of a sequence of timeouts, T0 f(p)/(1-p), in seconds (hysteresis paper Eq. 9)."""
-    return _main("E_ZTO", p, T0_s)
-
-
-def Q_hat(p: ArrayLike, w: ArrayLike) -> Values:
-    """Probability that a loss in a window of w packets ends in a timeout.
-
-    PFTK; Cardwell-00 Eq. 17; hysteresis paper Eq. 8.
-
-    The probability is 1 for w <= 3, where three duplicate ACKs are impossible, and 3/w in the limit p = 0.
-    """
-    return _main("Q_hat", p, w)
-
-
-def Q_approx(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
-    """Short form min(1, 3 sqrt(3bp/8)) of `Q_hat` at the mean window (PFTK)."""
-    return _main("Q_approx", p, b)
-
-
-def W(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
-    """Mean window in packets at a loss in congestion avoidance, without a maximum window (PFTK).
-
-    The mean is infinite at p = 0.
-    """
-    return _main("W", p, b)
-
-
-def E_dss(d: ArrayLike, p: ArrayLike, plus_one: ArrayLike = True) -> Values:
-    """Packets sent in slow start before a loss, of d to be sent (Cardwell-00 Eq. 5; hysteresis paper Eq. 3).
-
-    `plus_one` counts the lost packet; the result is then at most d.
-    """
-    return _main("E_dss", d, p, plus_one)
-
-
-def E_Wss(E: ArrayLike, w1: ArrayLike = 1.0, b: ArrayLike = 2.0) -> Values:
-    """Window in packets after E packets of slow start, without a maximum window (Cardwell-00 Eq. 11)."""
-    return _main("E_Wss", E, w1, b)
-
-
-def E_Tss(
-    E: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-) -> Values:
-    """Time in seconds of E packets of slow start; rounds are real numbers.
-
-    Cardwell-00 Eq. 15; hysteresis paper Eq. 6.
-    """
-    return _main("E_Tss", E, RTT_s, Wmax, b, w1)
-
-
-def handshake(
-    pf: ArrayLike = 0.0, pr: ArrayLike = 0.0, RTT_s: ArrayLike = 0.2, Ts_s: ArrayLike = 3.0
-) -> Values:
-    """Expected time in seconds of the connection set-up (Cardwell-00 Eq. 4).
-
-    pf is the loss probability towards the server, pr that of the reverse direction. From 0.5 on the mean
-    diverges, which is an error.
-    """
-    return _main("handshake", pf, pr, RTT_s, Ts_s)
-
-
-# Steady rates
-
-
-def mathis(
-    p: ArrayLike, RTT_s: ArrayLike = 0.2, C: ArrayLike = MATHIS_C, Wmax: ArrayLike = math.inf
-) -> Values:
-    """Rate C / (RTT sqrt(p)) in packets/s, at most Wmax/RTT (Mathis).
-
-    C = sqrt(3/2) with one ACK per packet, sqrt(3/4) with delayed ACKs. The model has no timeouts and is not
-    valid above a loss of 1 or 2 %.
-    """
-    return _main("mathis", p, RTT_s, C, Wmax)
-
-
-def pftk_td_only(p: ArrayLike, RTT_s: ArrayLike = 0.2, b: ArrayLike = 2.0) -> Values:
-    """PFTK rate in packets/s without timeouts and without a maximum window (PFTK).
-
-    The model is not valid where either matters.
-    """
-    return _main("pftk_td_only", p, RTT_s, b)
-
-
-def pftk_full(
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-) -> Values:
-    """PFTK send rate B(p) in packets/s (PFTK 1998 Eq. 31); for goodput use `pftk_throughput`.
-
-    The rate is discontinuous where W(p) = Wmax, for b other than 2.
-    """
-    return _main("pftk_full", p, RTT_s, T0_s, Wmax, b)
-
-
-def pftk_throughput(
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-) -> Values:
-    """PFTK receive rate T(p) in packets/s (PFTK 2000; R of Cardwell-00); discontinuous like `pftk_full`."""
-    return _main("pftk_throughput", p, RTT_s, T0_s, Wmax, b)
-
-
-def pftk_approx(
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-) -> Values:
-    """PFTK send rate in packets/s, short form (PFTK 1998); much too low for p above about 20 %."""
-    return _main("pftk_approx", p, RTT_s, T0_s, Wmax, b)
-
-
-def tfrc_rfc5348(
-    p: ArrayLike, RTT_s: ArrayLike = 0.2, t_RTO_s: ArrayLike = 1.0, b: ArrayLike = 2.0
-) -> Values:
-    """Rate of TFRC in packets/s (RFC 5348 section 3.1): `pftk_approx` without its two bounds."""
-    return _main("tfrc_rfc5348", p, RTT_s, t_RTO_s, b)
-
-
-def cubic(
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    C: ArrayLike = 0.4,
-    beta: ArrayLike = 0.7,
-    Wmax: ArrayLike = math.inf,
-) -> Values:
-    """Average rate of CUBIC in packets/s, the Reno-friendly region included (RFC 9438 section 5).
-
-    The model has one loss in 1/p packets and no timeouts; it is not valid above a loss of 2 %.
-    """
-    return _main("cubic", p, RTT_s, C, beta, Wmax)
-
-
-# Latencies
-
-
-def padhye_latency(
-    N: ArrayLike,
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-    delack_s: ArrayLike = 0.1,
-    rate: Rate = "send",
-) -> Values:
-    """Latency N / rate + delayed ACK in seconds: a transfer at the steady rate.
-
-    The model has no slow start and is not valid for short flows.
-    """
-    return _main("padhye_latency", N, p, RTT_s, T0_s, Wmax, b, delack_s, _rate(rate))
-
-
-def cardwell98(
-    N: ArrayLike,
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-    delack_s: ArrayLike = 0.1,
-    use_Q: ArrayLike = True,
-) -> Values:
-    """Latency in seconds with slow starts that alternate with sequences of timeouts (Cardwell-98).
-
-    See also WZK section C.1. `use_Q` weights losses by Q_approx as WZK does; without it every loss is a
-    timeout. The model has neither a maximum window nor congestion avoidance and is not valid for long flows.
-    """
-    return _main("cardwell98", N, p, RTT_s, T0_s, b, w1, delack_s, use_Q)
-
-
-def cardwell00(
-    N: ArrayLike,
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-    delack_s: ArrayLike = 0.1,
-    rate: Rate = "receive",
-) -> Values:
-    """Latency in seconds of one slow start, one loss and the rest at the steady rate (Cardwell-00 Eq. 5-22).
-
-    The latency inherits the discontinuity of the rate where W(p) = Wmax, for b other than 2.
-    """
-    return _main("cardwell00", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s, _rate(rate))
-
-
-def sikdar_packets(n: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
-    """Packets of round n of slow start with delayed ACKs: 1, 2, 3, 4, 6, 9, … (hysteresis paper Eq. 1)."""
-    return _main("sikdar_packets", n, Wmax)
-
-
-def sikdar_rounds(N: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
-    """Rounds of slow start with delayed ACKs for N packets."""
-    return _main("sikdar_rounds", N, Wmax)
-
-
-def sikdar_grow(
-    m: ArrayLike, h: ArrayLike, slow_start: ArrayLike, b: ArrayLike = 2.0, Wmax: ArrayLike = 24.0
-) -> Values:
-    """Rounds for m packets after a loss, with linear growth from window h.
-
-    A term of `sikdar_threecase`; a reconstruction, too.
-    """
-    return _main("sikdar_grow", m, h, slow_start, b, Wmax)
-
-
-def sikdar_threecase(
-    N: ArrayLike,
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-    delack_s: ArrayLike = 0.1,
-) -> Values:
-    """Latency in seconds from the cases of no loss, one loss and several losses.
-
-    Reconstruction after Sikdar: do not present its numbers as the published model. Rounds are whole, so the
-    latency is not monotone in N and p.
-    """
-    return _main("sikdar_threecase", N, p, RTT_s, T0_s, Wmax, b, delack_s)
-
-
-def sikdar_empirical(N: ArrayLike, p: ArrayLike, RTT_s: ArrayLike = 0.2, Wmax: ArrayLike = 24.0) -> Values:
-    """Latency in seconds by a fitted form after Sikdar, as later literature quotes it; a reconstruction.
-
-    The latency is far too low for long lossy flows (p >= 3 %, N >= 65) and falls as RTT grows where p is
-    large.
-    """
-    return _main("sikdar_empirical", N, p, RTT_s, Wmax)
-
-
-def hysteresis(
-    N: ArrayLike,
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-    delack_s: ArrayLike = 0.1,
-    plus_one: ArrayLike = True,
-    last_cycle_loss: ArrayLike = True,
-) -> Values:
-    """Exact mean latency in seconds of the hysteresis model (hysteresis paper Eq. 3-12).
-
-    The model is a chain of slow starts, each ended by a loss; the window carries over. The latency is too
-    high by some percent for long flows with a loss of 8 % or more. `evaluate` also returns the standard
-    deviation and the two deterministic bounds.
-    """
-    return _main("hysteresis", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s, plus_one, last_cycle_loss)
+def _function(model: Model, about: str) -> Callable[..., Values]:
+    """Returns a function of the parameters of a model, with their defaults."""
+    names = {number: name for name, number in _RATES.items()}
+    parameters = []
+    for parameter in model.parameters:
+        default: Any = inspect.Parameter.empty if parameter.default is None else parameter.default
+        default = names[default] if parameter.name == "rate" else default
+        parameters.append(
+            inspect.Parameter(parameter.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+        )
+    signature = inspect.Signature(parameters)
+
+    def function(*arguments: Any, **named: Any) -> Values:
+        try:
+            given = signature.bind(*arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"{model.name}: {error}") from None
+        given.apply_defaults()
+        if "rate" in given.arguments and isinstance(given.arguments["rate"], str):
+            given.arguments["rate"] = _rate(given.arguments["rate"])
+        return _main(model.name, *given.arguments.values())
+
+    function.__name__ = function.__qualname__ = model.name
+    function.__doc__ = about
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+# The core declares the parameters and their defaults; tools/model_stub.py writes what type checkers read.
+for _name, _text in _ABOUT.items():
+    globals()[_name] = _function(MODELS[_name], _text)
+if TYPE_CHECKING:
+    from catnip._model_functions import *  # noqa: F403 -- that is what it is for
 
 
 def hysteresis_trace(
@@ -525,41 +423,6 @@ def hysteresis_sampled(
     return float(draws.mean()), float(draws.std(ddof=1) / math.sqrt(samples))
 
 
-def partial_catnip(
-    N: ArrayLike,
-    p: ArrayLike,
-    p_high: ArrayLike = 0.0,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-    delack_s: ArrayLike = 0.1,
-) -> Values:
-    """Exact mean latency in seconds if the first and last three packets are lost with probability p_high.
-
-    Hysteresis paper, section 5; the window of its second step is a reconstruction.
-
-    The latency for p_high = p differs from `hysteresis`: each of the three steps has its own loss phase. Use
-    the model for differences between values of p_high.
-    """
-    return _main("partial_catnip", N, p, p_high, RTT_s, T0_s, Wmax, b, w1, delack_s)
-
-
-def wzk_chain(
-    data: ArrayLike,
-    p: ArrayLike,
-    IT0_s: ArrayLike = 0.2,
-    r0_s: ArrayLike = 3.0,
-    clamp_s: ArrayLike = 120.0,
-) -> Values:
-    """Expected time in seconds of the timeouts of a chain of packets (WZK Fig. 5).
-
-    The mean is exact; every loss is a timeout.
-    """
-    return _main("wzk_chain", data, p, IT0_s, r0_s, clamp_s)
-
-
 def wzk_chain_sampled(
     data: int,
     p: float,
@@ -582,66 +445,3 @@ def wzk_chain_sampled(
     )
     draws = _core.wzk_chain_samples(data, p, IT0_s, r0_s, clamp_s, count=samples, seed=seed)
     return float(draws.mean()), float(draws.std(ddof=1) / math.sqrt(samples))
-
-
-def wzk_new(
-    data: ArrayLike,
-    pl: ArrayLike,
-    delay_s: ArrayLike,
-    b: ArrayLike = 2.0,
-    Ts_s: ArrayLike = 3.0,
-    clamp_s: ArrayLike = 120.0,
-) -> Values:
-    """Time in seconds of a download with its set-up by the new model of WZK.
-
-    pl is the loss probability of either direction, delay_s the one-way delay. Every loss of data counts as a
-    timeout, so the model is not valid for long flows.
-    """
-    return _main("wzk_new", data, pl, delay_s, b, Ts_s, clamp_s)
-
-
-def model_c_low(
-    data: ArrayLike,
-    pl: ArrayLike,
-    delay_s: ArrayLike,
-    T0_s: ArrayLike = 1.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-    Ts_s: ArrayLike = 3.0,
-) -> Values:
-    """Time in seconds of a download by Model C of WZK (section C.1) with the loss of one direction; too low.
-
-    The form of the set-up is a reconstruction; it requires pl < 0.5.
-    """
-    return _main("model_c_low", data, pl, delay_s, T0_s, b, w1, Ts_s)
-
-
-def model_c_high(
-    data: ArrayLike,
-    pl: ArrayLike,
-    delay_s: ArrayLike,
-    T0_s: ArrayLike = 1.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-    Ts_s: ArrayLike = 3.0,
-) -> Values:
-    """Time of `model_c_low` with the probability that a packet or its ACK is lost; too high."""
-    return _main("model_c_high", data, pl, delay_s, T0_s, b, w1, Ts_s)
-
-
-def recursive_short_flow(
-    N: ArrayLike,
-    p: ArrayLike,
-    RTT_s: ArrayLike = 0.2,
-    T0_s: ArrayLike = 1.0,
-    Wmax: ArrayLike = 24.0,
-    b: ArrayLike = 2.0,
-    w1: ArrayLike = 1.0,
-    delack_s: ArrayLike = 0.1,
-) -> Values:
-    """Expected latency in seconds by recursion over the remaining packets, round by round.
-
-    Defined here, in the spirit of Mellia, Stoica, Zhang (2002); not their published model. The cost of
-    evaluation grows with N times the square of Wmax; b is a whole number.
-    """
-    return _main("recursive_short_flow", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s)

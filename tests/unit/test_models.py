@@ -6,6 +6,7 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import model_stub
 import numpy as np
 import pytest
 from pytest import approx
@@ -114,7 +115,7 @@ def test_a_million_values() -> None:
         (lambda: models.partial_catnip(36, 0.1, 0.2), "partial_catnip: p_high = 0.2: expected at most p"),
         (lambda: models.mathis("fast"), "mathis: p = 'fast': expected numbers"),
         (lambda: models.cardwell00([1, 2], [0.1] * 3), "cardwell00: N (2,), p (3,): expected shapes that"),
-        (lambda: models.cardwell00(1, 0.1, rate="no"), "rate = 'no': expected one of receive, send, approx"),  # type: ignore[arg-type]
+        (lambda: models.cardwell00(1, 0.1, rate="no"), "rate = 'no': expected one of receive, send, approx"),
         (lambda: models.evaluate("cardwell", N=1), "'cardwell': expected a model, one of f_p, "),
         (lambda: models.evaluate("W", p=0.1, q=1), "W: q: expected one of p, b"),
         (lambda: models.evaluate("W"), "W: p: expected a value, as there is no default"),
@@ -162,3 +163,9 @@ def test_every_model_describes_itself() -> None:
         assert text.startswith(f"{name}: ")
         assert "reference: " in text
         assert getattr(models, name).__doc__
+
+
+def test_type_checkers_read_the_parameters_that_the_core_declares() -> None:
+    assert model_stub.STUB.read_text(encoding="utf-8") == model_stub.text()
+    with pytest.raises(TypeError, match="mathis: missing a required argument: 'p'"):
+        models.mathis()  # type: ignore[call-arg]
