@@ -294,6 +294,15 @@ def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str]
     assert len(loaded) <= most
 
 
+@pytest.mark.parametrize("command", [("trace",), ("run", SMALL)])
+def test_options_of_other_tools_are_refused_with_their_equivalent(
+    catnip: Run, command: tuple[str, ...]
+) -> None:
+    ended = catnip(*command, "--xplot", "file.xpl")
+    assert (ended.code, ended.out) == (BAD_INPUT, "")
+    assert "tcptrace" in ended.err
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell: str) -> None:
     made = completed(f"{shell}_source")

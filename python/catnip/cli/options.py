@@ -121,6 +121,18 @@ def common(command: Command) -> Command:
     return seed(as_json(voice(command)))
 
 
+def _refuse_xplot(_context: click.Context, _parameter: click.Parameter, file: str | None) -> None:
+    if file is not None:
+        raise click.UsageError(
+            "--xplot: not written; --plot draws packets over time, --qlog is what qvis draws, and tcptrace "
+            "makes xplot files of catnip run --packets FILE.pcapng"
+        )
+
+
+xplot = click.option("--xplot", hidden=True, expose_value=False, callback=_refuse_xplot)
+"""Option of other tools, refused with its equivalent."""
+
+
 def check_writable(files: Iterable[Path | None]) -> None:
     """Checks that files can be written, before a long run. Creates their folders, but no file."""
     for path in files:

@@ -21,6 +21,7 @@ from catnip.cli.options import (
     common,
     scenario_argument,
     set_option,
+    xplot,
 )
 from catnip.store.tables import SERIES, TABLES, USUAL
 
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 )
 @click.option("--qlog", type=OUTPUT_FILE, metavar="FILE.qlog", help="Log to write: sender events of one run.")
 @click.option("--dry-run", is_flag=True, help="Print the runs that would be made, and exit.")
+@xplot
 @common
 def run(
     scenario: str,

@@ -18,6 +18,7 @@ from catnip.cli.options import (
     check_writable,
     common,
     scenario_argument,
+    xplot,
 )
 from catnip.report import output
 
@@ -52,6 +53,7 @@ from catnip.report import output
     help="File for all events; - is stdout.",
 )
 @click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Plot of packet numbers over time.")
+@xplot
 @common
 def trace(
     packets: int, drop: str | None, csv: Path | None, plot: Path | None, as_json: bool, **options: Any
