@@ -1,8 +1,8 @@
 use super::codel::{CodelLaw, CodelParameters, marks};
-use super::drr::Drr;
+use super::drr::{Drr, Turn};
 use super::places::Room;
 use super::pool::{Chain, Pool};
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use super::{Holds, Capacity, Site, QueueDiscipline, QueueKind};
 use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Time};
@@ -15,13 +15,13 @@ pub struct FqCodelSpec {
     pub limit: Capacity,
     /// Parameters of CoDel in each queue.
     pub parameters: CodelParameters,
-    /// Number of queues; connections whose numbers leave the same remainder share one.
+    /// Number of queues; connections whose flow identifiers have the same remainder share a queue.
     pub flows: NonZeroU32,
     /// Bytes that a queue may send in its turn.
     pub quantum: NonZeroU32,
 }
 
-/// Maximum number of queues: connections have numbers of 16 bits.
+/// Maximum number of queues: flow identifiers have 16 bits.
 const MAX_FLOWS: u32 = 1 << 16;
 const FLOWS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
 const QUANTUM: NonZeroU32 = NonZeroU32::new(1514).unwrap();
@@ -64,7 +64,7 @@ impl QueueKind for FqCodelSpec {
         Box::new(FqCodel {
             pool: Pool::default(),
             flows: vec![Flow::default(); self.flows.get() as usize],
-            turns: Drr::new(self.flows.get(), self.quantum.get()),
+            turns: Drr::new(self.quantum.get()),
             backlog: Backlog::default(),
             room: Room::new(self.limit),
             largest: 0,
@@ -72,7 +72,7 @@ impl QueueKind for FqCodelSpec {
         })
     }
 
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -100,6 +100,7 @@ pub struct FqCodel {
 struct Flow {
     packets: Chain,
     law: CodelLaw,
+    turn: Turn,
 }
 
 /// Maximum number of packets dropped at once from a full buffer (RFC 8290, section 4.1.3), since the search for the
@@ -131,7 +132,7 @@ impl QueueDiscipline for FqCodel {
         let id = u32::from(packet.flow) % self.flows.len() as u32;
         let flow = &mut self.flows[id as usize];
         self.pool.push(&mut flow.packets, Packet { arrived: now, ..packet });
-        self.turns.activate(id);
+        self.turns.activate(id, &mut flow.turn);
         while !self.room.holds(self.backlog) && self.backlog.packets > 0 {
             self.overflows(now, fate);
         }
@@ -140,8 +141,7 @@ impl QueueDiscipline for FqCodel {
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         let Self { pool, flows, turns, backlog, largest, parameters, .. } = self;
         // The next packet of a queue that its control law does not drop.
-        let packet = turns.next(|id| {
-            let flow = &mut flows[id as usize];
+        let next = |flow: &mut Flow| {
             loop {
                 let Some(mut packet) = pool.pop(&mut flow.packets) else {
                     flow.law.on_empty();
@@ -156,7 +156,8 @@ impl QueueDiscipline for FqCodel {
                 }
                 fate.dropped(now, packet, DropReason::Delay);
             }
-        });
+        };
+        let packet = turns.next(flows, |flow| &mut flow.turn, next);
         self.room.gives(packet.as_ref());
         packet
     }

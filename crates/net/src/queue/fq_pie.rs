@@ -1,8 +1,8 @@
-use super::drr::Drr;
-use super::pie::{PieLaw, PieParameters, PieSpec};
+use super::drr::{Drr, Turn};
 use super::places::Room;
+use super::pie::{PieLaw, PieParameters, PieSpec};
 use super::pool::{Chain, Pool};
-use super::{Holds, QueueDiscipline, QueueKind, Site, ce};
+use super::{Holds, Site, QueueDiscipline, QueueKind, ce};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rng, Time};
@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 pub struct FqPieSpec {
     /// Buffer limit and parameters of PIE in each queue.
     pub pie: PieSpec,
-    /// Number of queues; connections whose numbers leave the same remainder share one.
+    /// Number of queues; connections whose flow identifiers have the same remainder share a queue.
     pub flows: NonZeroU32,
     /// Bytes that a queue may send in its turn.
     pub quantum: NonZeroU32,
@@ -22,7 +22,7 @@ pub struct FqPieSpec {
 
 const FLOWS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
 const QUANTUM: NonZeroU32 = NonZeroU32::new(1514).unwrap();
-/// Maximum number of queues: connections have numbers of 16 bits.
+/// Maximum number of queues: flow identifiers have 16 bits.
 const MAX_FLOWS: u32 = 1 << 16;
 const MAX_QUANTUM: u64 = 1 << 20;
 
@@ -59,11 +59,12 @@ impl QueueKind for FqPieSpec {
     type Queue = Box<dyn QueueDiscipline>;
 
     fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline> {
-        let flow = Flow { packets: Chain::default(), law: PieLaw::new(&self.pie.parameters) };
+        let law = PieLaw::new(&self.pie.parameters);
+        let flow = Flow { packets: Chain::default(), law, turn: Turn::default() };
         Box::new(FqPie {
             pool: Pool::default(),
             flows: vec![flow; self.flows.get() as usize],
-            turns: Drr::new(self.flows.get(), self.quantum.get()),
+            turns: Drr::new(self.quantum.get()),
             backlog: Backlog::default(),
             room: Room::new(self.pie.limit),
             largest: 0,
@@ -99,12 +100,13 @@ struct FqPie {
 struct Flow {
     packets: Chain,
     law: PieLaw,
+    turn: Turn,
 }
 
 impl QueueDiscipline for FqPie {
     fn enqueue(&mut self, now: Time, mut packet: Packet, fate: &mut dyn Fate) {
         let id = u32::from(packet.flow) % self.flows.len() as u32;
-        let Flow { packets, law } = &mut self.flows[id as usize];
+        let Flow { packets, law, turn } = &mut self.flows[id as usize];
         law.advance(&self.parameters, now);
         // fq_pie_qdisc_enqueue drops the arrival at a full buffer, whatever its queue holds.
         if !self.room.takes(self.backlog, &packet) {
@@ -120,18 +122,18 @@ impl QueueDiscipline for FqPie {
         }
         self.backlog.add(&packet);
         self.pool.push(packets, Packet { arrived: now, ..packet });
-        self.turns.activate(id);
+        self.turns.activate(id, turn);
     }
 
     fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
         let Self { pool, flows, turns, parameters, .. } = self;
-        let packet = turns.next(|id| {
-            let Flow { packets, law } = &mut flows[id as usize];
-            let packet = pool.pop(packets)?;
-            law.advance(parameters, now);
-            law.on_departure(now.since(packet.arrived), packets.backlog().packets == 0);
+        let next = |flow: &mut Flow| {
+            let packet = pool.pop(&mut flow.packets)?;
+            flow.law.advance(parameters, now);
+            flow.law.on_departure(now.since(packet.arrived), flow.packets.backlog().packets == 0);
             Some(packet)
-        });
+        };
+        let packet = turns.next(flows, |flow| &mut flow.turn, next);
         packet.iter().for_each(|packet| self.backlog.remove(packet));
         self.room.gives(packet.as_ref());
         packet
@@ -162,8 +164,8 @@ mod tests {
         }
     }
 
-    /// Returns how many packets of an aggressive and of a modest flow are dropped, and the longest wait of the modest one. The line takes a
-    /// millisecond for a packet.
+    /// Returns the number of dropped packets of an aggressive and of a modest flow, and the longest queueing delay of the modest flow. The
+    /// line takes a millisecond for a packet.
     fn shared(queue: &str) -> ([u32; 2], Span) {
         let rate = Rate::from_bits_per_second(8_000_000).unwrap().into();
         let mut queue = queue.parse::<QueueSpec>().unwrap().build(&Site::new(&rate, 1, 0));
