@@ -1,4 +1,4 @@
-//! A simulated TCP endpoint that hears any segments.
+//! Fuzz target: a simulated TCP endpoint that receives arbitrary segments.
 #![no_main]
 
 #[path = "../../crates/emu/tests/fuzz/mod.rs"]

@@ -1,4 +1,4 @@
-//! Any bytes as a packet and as a capture.
+//! Fuzz target: arbitrary bytes, parsed as a packet and as a capture.
 #![no_main]
 
 #[path = "../../crates/wire/tests/fuzz/mod.rs"]

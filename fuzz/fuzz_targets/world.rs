@@ -1,4 +1,4 @@
-//! A whole world that hears any packets from its real host.
+//! Fuzz target: a whole world that receives arbitrary packets from its external host.
 #![no_main]
 
 use catnip_lab::Scenario;

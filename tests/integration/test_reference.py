@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "python" / "catnip" / "scenario.schema.json"
 BUNDLED = paths.scenario_files()
 NAMED = {"node", "link", "traffic", "define", "sla"}
-"""Tables whose keys are names."""
+"""Tables whose keys are names that the user chooses."""
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_a_new_scenario_is_valid_runs_and_is_not_overwritten(
 def test_check_tells_what_is_in_each_file_and_what_is_wrong_in_others(catnip: Run, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
     catnip("new", good)
-    bad.write_text(good.read_text().replace("drop-tail:50", "droptail:50"))
+    bad.write_text(good.read_text().replace("drop-tail:50", "drop-tial:50"))
     ended = catnip("check", good, bad, tmp_path / "none.toml")
     assert ended.code == BAD_INPUT
     assert "2 variants: short queue, long queue" in ended.out

@@ -62,7 +62,12 @@ MISTAKES = [
     (
         'queue = "drop-tail:10"',
         'queue = "fq_codel:10"',
-        'link.bottleneck.queue: "fq_codel:10": expected one of drop-tail, red,',
+        'link.bottleneck.queue: "fq_codel:10": fq_codel is a name of tc, ns-2 or ns-3; here: fq-codel',
+    ),
+    (
+        'queue = "drop-tail:10"',
+        'queue = "fq-kodel:10"',
+        'link.bottleneck.queue: "fq-kodel:10": expected one of drop-tail, red,',
     ),
     (
         'queue = "drop-tail:10"',

@@ -118,7 +118,8 @@ static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, st
 	return (less_u64(flow->end, next) + mss_of(tp) - 1) / mss_of(tp);
 }
 
-/* Starts a round with the first ACK of data that was sent after the start of the previous round. */
+/* Starts a round with the first ACK of data that was sent after the start of the previous round. Paces the round if it can be the last one
+ * of the document. */
 static inline void begin_round(struct sock *sk, const struct tcp_sock *tp, struct control *control, bool is_linear)
 {
 	struct flow *flow;

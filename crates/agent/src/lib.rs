@@ -1,7 +1,7 @@
 //! CATNIP endpoint on Linux: kernel programs mark the outgoing packets of a host, receive information about documents
 //! from applications, and control congestion. Everything ends with the process that started it.
 
-// What is generated from the programs of the kernel is the exception.
+// Unsafe code is permitted only in the module that is generated from the kernel programs.
 #![deny(unsafe_code)]
 
 pub mod check;

@@ -81,12 +81,12 @@ fn codepoint(text: &str) -> Option<u8> {
 }
 
 impl Policy {
-    /// Returns the configuration of the kernel programs for this policy, in the network namespace with this cookie.
-    /// Returns true if programs in the kernel can carry out this marking.
+    /// Returns true if the kernel programs support this marker.
     pub fn supports(mark: &MarkerSpec) -> bool {
         matches!(mark, MarkerSpec::Spm(_) | MarkerSpec::Application(_) | MarkerSpec::TcpState(_))
     }
 
+    /// Returns the configuration of the kernel programs for this policy, in the network namespace with this cookie.
     pub(crate) fn config(&self, network: u64) -> types::config {
         let mut config = types::config {
             network,

@@ -33,7 +33,7 @@ pub struct About {
     pub changes: Vec<String>,
 }
 
-/// The answer to `status` and `stop`.
+/// Answer of an agent to the requests `status` and `stop`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Status {
     /// Description of the agent.

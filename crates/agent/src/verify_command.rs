@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 /// Verifies the marks in a capture that was taken at the sender (tcpdump, dumpcap, `catnip link --pcap`).
 ///
-/// Only the packets are known: the first and last packets of a document, SYN, FIN and retransmissions must be HIGH, and
-/// packets far from all of these must be LOW once enough data was in flight.
+/// The congestion window of the sender is not known, so only some packets can be judged: the first and last packets of a document, SYN, FIN
+/// and retransmissions must be HIGH, and packets far from all of these must be LOW once enough data was in flight.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// Capture file, pcapng or pcap

@@ -1,5 +1,5 @@
-/// Defines a macro `$each!(value, inner => expression)` that evaluates the expression for the content of whichever variant a value is. The
-/// first token is a `$`, which the new macro needs.
+/// Defines a macro `$each!(value, inner => expression)`, which evaluates the expression for every variant of an enum: `inner` is bound to
+/// the content of the value's variant. The first argument must be a literal `$`, which the definition of the new macro contains.
 #[macro_export]
 macro_rules! variants {
     ($d:tt $each:ident: $Enum:ident { $($Variant:ident),+ $(,)? }) => {
@@ -11,7 +11,8 @@ macro_rules! variants {
     };
 }
 
-/// Implements methods of an enum by calling each of them on the content of the variant, with a macro of [`variants!`](crate::variants).
+/// Implements methods of an enum by calling the method of the same name on the content of the variant, with a macro of
+/// [`variants!`](crate::variants).
 ///
 /// ```
 /// use catnip_base::{dispatch, variants};

@@ -1,5 +1,5 @@
-//! Basic types of all parts of CATNIP: time, rates, random streams, distributions, information of an application about
-//! its data, and the notation of kinds. The crate reads no clock, allocates nothing per packet and depends on no other
+//! Basic types of all parts of CATNIP: time, rates, random streams, distributions, the information that an application gives about its
+//! data, and the text notation of configurable components. The crate reads no clock, allocates nothing per packet and depends on no other
 //! crate of the project.
 
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ mod dispatch;
 mod distribution;
 mod histogram;
 pub mod notation;
+mod peers;
 mod rng;
 mod slab;
 mod time;

@@ -1,22 +1,24 @@
-//! Notation of kinds in scenario files, on the command line and in results: a name followed by parameters, as in
-//! `red:10,min=2,max=6,gentle=true`.
+//! Text notation of queues, loss models, congestion controls and other configurable components in scenario files, on the command line and
+//! in results: a name followed by parameters, as in
 
 use crate::ParseError;
+use crate::peers::equivalent;
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Notation of a kind, and its description.
+/// Notation of a kind, such as `red:LIMIT`, and its description for users.
 pub type Usage = (&'static str, &'static str);
 
-/// Kind of queue, of loss, of congestion control and so on, as configuration. An implementation is in the same file as
-/// the type that it configures, so that one file parses, checks, writes, documents and builds it; a family made by
+/// Configuration of one kind of queue, loss model, congestion control or other component, with its text notation. An implementation is in
+/// the same file as the component that it configures, so that one file parses, checks, writes, documents and builds it; a family made by
 /// [`kinds!`](crate::kinds) lists it in one line.
 pub trait Kind: Sized {
-    /// Notations of the kind. Each begins with a name, which ends at `:` or `[`.
+    /// Notations of this kind. Each begins with a name, which ends at `:` or `[`.
     const USAGE: &'static [Usage];
-    /// Notations of every form, with values so small that a few packets exercise them: tests of a family take all of them.
+    /// Example notations that cover every notation of the kind. Their values are so small that a few packets exercise them; the tests of a
+    /// family run all of them.
     const EXAMPLES: &'static [&'static str];
     /// Parses and checks the parameters after the name.
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError>;
@@ -24,7 +26,7 @@ pub trait Kind: Sized {
     fn write(&self, to: &mut Written);
 }
 
-/// Member of a family: its notations and its parser.
+/// Kind as a member of a family: its notations and its parser.
 pub struct Member<F> {
     /// Notations; see [`Kind::USAGE`].
     pub usage: &'static [Usage],
@@ -34,7 +36,7 @@ pub struct Member<F> {
     pub read: fn(&mut Notation<'_>) -> Result<F, ParseError>,
 }
 
-/// Family of kinds, one of which a configuration has.
+/// Family of alternative kinds, such as all queues. A configuration selects one kind of the family.
 pub trait Family: Sized + 'static {
     /// All members of the family.
     const KINDS: &'static [Member<Self>];
@@ -64,7 +66,7 @@ pub trait Family: Sized + 'static {
     }
 }
 
-/// Each kind is a family of its own.
+/// Every kind is also a family with itself as the only member.
 impl<K: Kind + 'static> Family for K {
     const KINDS: &'static [Member<Self>] =
         &[Member { usage: K::USAGE, examples: K::EXAMPLES, read: K::read }];
@@ -200,7 +202,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
     nearest(word, known).map_or_else(String::new, |known| format!("; did you mean {known}?"))
 }
 
-/// Returns the name at the beginning of a notation.
+/// Returns the name with which a notation begins.
 pub const fn name((form, _): Usage) -> &'static str {
     let mut end = 0;
     while end < form.len() && !matches!(form.as_bytes()[end], b':' | b'[') {
@@ -253,8 +255,11 @@ impl<'a> Notation<'a> {
         if text.is_one_of(&usages) { Ok(text) } else { Err(text.unknown(usages)) }
     }
 
-    /// Returns the error for a name that is none of these.
+    /// Returns the error for a name that no notation in `usages` has.
     fn unknown(&self, usages: Vec<Usage>) -> ParseError {
+        if let Some(here) = equivalent(self.name) {
+            return self.refusal(format!("{} is a name of tc, ns-2 or ns-3; here: {here}", self.name));
+        }
         let mut names: Vec<&str> = usages.into_iter().map(name).collect();
         names.dedup();
         let near = did_you_mean(self.name, names.iter().copied());
@@ -345,12 +350,12 @@ impl<'a> Notation<'a> {
         usages.iter().any(|&usage| name(usage) == self.name)
     }
 
-    /// Returns an error if values or keys are left.
+    /// Returns an error if values or keys remain that were not parsed.
     pub fn finish(self) -> Result<(), ParseError> {
         self.finish_as(&[])
     }
 
-    /// Returns an error if values or keys are left, with a suggestion among the keys of these notations.
+    /// Returns an error if values or keys remain that were not parsed, with a suggestion from the keys of `usages`.
     pub(crate) fn finish_as(mut self, usages: &[Usage]) -> Result<(), ParseError> {
         let keys = usages.iter().flat_map(|(form, _)| form.split(['[', ']', ':', ',']));
         let keys = keys.filter_map(|part| part.split_once('=')).map(|(key, _)| key);
@@ -411,7 +416,7 @@ impl fmt::Display for Written {
     }
 }
 
-/// Registered kind, of which only the interface `B` is known. Two kinds with the same notation are equal.
+/// Kind that was registered at run time, accessible only through the interface `B`. Two kinds with equal notations are equal.
 pub struct Custom<B: ?Sized> {
     written: String,
     kind: Arc<B>,
@@ -442,7 +447,7 @@ impl<B: ?Sized> fmt::Debug for Custom<B> {
     }
 }
 
-/// Parsing requires a [`Registry`], as registered kinds have no fixed name.
+/// Parsing requires a [`Registry`], because the names of registered kinds are not known at compile time.
 impl<B: ?Sized> Kind for Custom<B> {
     const USAGE: &'static [Usage] = &[];
     const EXAMPLES: &'static [&'static str] = &[];

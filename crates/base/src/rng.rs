@@ -81,7 +81,7 @@ impl Rng {
         Self { key, stream: stream.words(), block: 0, buffer: [0; 4], used: 4 }
     }
 
-    /// Returns another stream of the same component, from its beginning. Its number is encoded like that of a stage.
+    /// Returns stream `n` of the same component, from its beginning. `n` is encoded like the index of a stage.
     pub fn branch(&self, n: u32) -> Self {
         let stream = [self.stream[0] | (n + 1) << 8, self.stream[1]];
         Self { key: self.key, stream, block: 0, buffer: [0; 4], used: 4 }

@@ -1,4 +1,5 @@
-/// Collection of values with small stable indices. Released indices are reused, the last one first, while it is in the cache.
+/// Collection of values with small stable indices. The most recently released index is reused first, because its memory is likely to be in
+/// the cache.
 #[derive(Debug)]
 pub struct Slab<T> {
     slots: Vec<T>,
@@ -27,7 +28,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Releases an index for reuse. The old value stays until then.
+    /// Releases an index for reuse. The old value is dropped only when the index is reused.
     #[inline]
     pub fn release(&mut self, id: u32) {
         self.free.push(id);

@@ -61,7 +61,7 @@ pub trait Quantity: FromStr<Err = ParseError> + fmt::Display {
     const NAME: &'static str;
     /// Description of the quantity.
     const ABOUT: &'static str;
-    /// Units in ascending order; an empty unit is that of a number alone.
+    /// Units in ascending order; the empty unit stands for a number without a unit.
     const UNITS: &'static [&'static str];
 }
 

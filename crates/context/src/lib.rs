@@ -19,12 +19,12 @@ use std::os::fd::AsFd;
 /// Level of the socket options.
 pub const LEVEL: i32 = 0x4350;
 
-/// Largest windows at which packets are HIGH, and at which packets are at least MED, segments.
+/// Congestion window thresholds of the drop precedences HIGH and MED, segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Largest window at which packets are HIGH.
+    /// Largest congestion window with which packets are HIGH.
     pub high: u32,
-    /// Largest window at which packets are at least MED.
+    /// Largest congestion window with which packets are at least MED.
     pub med: u32,
 }
 
@@ -54,14 +54,14 @@ pub fn class(socket: &impl AsFd) -> io::Result<u32> {
     get(socket, CLASS).map(u32::from_ne_bytes)
 }
 
-/// Sets the thresholds for marking by the state of TCP.
+/// Sets the congestion window thresholds with which the agent marks packets by the state of TCP.
 pub fn set_thresholds(socket: &impl AsFd, thresholds: Thresholds) -> io::Result<()> {
     let [a, b, c, d] = thresholds.high.to_ne_bytes();
     let [e, f, g, h] = thresholds.med.to_ne_bytes();
     set(socket, THRESHOLDS, &[a, b, c, d, e, f, g, h])
 }
 
-/// Returns the thresholds in force.
+/// Returns the congestion window thresholds in force.
 pub fn thresholds(socket: &impl AsFd) -> io::Result<Thresholds> {
     let [a, b, c, d, e, f, g, h] = get(socket, THRESHOLDS)?;
     Ok(Thresholds { high: u32::from_ne_bytes([a, b, c, d]), med: u32::from_ne_bytes([e, f, g, h]) })

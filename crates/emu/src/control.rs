@@ -2,7 +2,7 @@
 
 use catnip_linux::clock::Clock;
 
-use crate::datapath::frames::Foreign;
+use crate::datapath::frames::ExternalHosts;
 use crate::datapath::gateways::Emulator;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
@@ -104,7 +104,7 @@ impl Control {
     }
 
     /// Makes the changes that are due.
-    pub(crate) fn change_due<I: PacketIo, F: Foreign, W: Watch, C: Clock>(
+    pub(crate) fn change_due<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
         emulator: &mut Emulator<C, I, F, W>,
@@ -118,7 +118,7 @@ impl Control {
     }
 
     /// Makes a requested change and returns the result to the listening thread.
-    pub(crate) fn change_asked<I: PacketIo, F: Foreign, W: Watch, C: Clock>(
+    pub(crate) fn change_asked<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
         emulator: &mut Emulator<C, I, F, W>,
@@ -141,7 +141,7 @@ impl Control {
         self.changed.clone()
     }
 
-    fn change<I: PacketIo, F: Foreign, W: Watch, C: Clock>(
+    fn change<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         at: Time,
         said: &str,

@@ -6,7 +6,7 @@ use crate::datapath::frames::{Frames, Routing};
 use crate::datapath::gateways::{Emulator, Gateway, Gateways};
 use crate::mark::Marking;
 use crate::observe::monitor::Monitor;
-use crate::timing::{Manner, Timing, TimingSpec};
+use crate::timing::{Timing, TimingMode, TimingSpec};
 use catnip_base::Histogram;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
@@ -14,7 +14,7 @@ use catnip_linux::address::Block;
 use catnip_linux::clock::{Clock, Stopwatch, WallClock};
 use catnip_linux::dns::Resolver;
 use catnip_linux::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
-use catnip_linux::nat::{Carrier, WayOut};
+use catnip_linux::nat::{Nat, UserspaceNat};
 use catnip_linux::netlink::{Drops, Netlink};
 use catnip_linux::processes::Processes;
 use catnip_linux::sys::{self, Signals};
@@ -100,7 +100,7 @@ impl LinkTopology {
     pub(crate) fn outcome<I: PacketIo, W: Watch>(
         &self,
         emulator: &Emulator<WallClock, I, (), W>,
-        manner: Manner,
+        manner: TimingMode,
     ) -> Outcome {
         let world = &emulator.world;
         Outcome {
@@ -113,7 +113,7 @@ impl LinkTopology {
             broken: [0; 2],
             held: self.ports.map(|port| u64::from(world.fabric().port(port).backlog().packets)),
             buffers_in_use: world.packets_out() as u64,
-            ended: world.told(),
+            ended: world.advanced_to(),
             cut: None,
             changed: Vec::new(),
         }
@@ -123,7 +123,7 @@ impl LinkTopology {
 /// Emulator of a link to a command.
 pub type RunningLink<W> = Emulator<WallClock, Tun, (), W>;
 
-/// Specification of a link, whatever its ends are.
+/// Specification of a link, independent of the devices at its ends.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {
     /// Wires from inside to outside, and back.
@@ -154,7 +154,7 @@ pub struct Setup {
     /// True if the output of the command goes to standard error.
     pub keeps_stdout: bool,
     /// True if the command reaches all networks of the caller, DNS included (NAT).
-    pub way_out: bool,
+    pub nat: bool,
     /// DNS server for the command; the caller's by default.
     pub resolver: Option<IpAddr>,
     /// User of the command; the caller by default.
@@ -171,7 +171,7 @@ pub struct Outcome {
     /// CPU time of the emulator.
     pub cpu: Span,
     /// Timing precision that was permitted.
-    pub manner: Manner,
+    pub manner: TimingMode,
     /// Wake-up latency of the emulator.
     pub woken_late: Histogram,
     /// Packets that the kernel dropped before the emulator could read them: inside, outside.
@@ -198,7 +198,7 @@ struct Ends {
     missed: [Drops; 2],
     block: Block,
     with_v6: bool,
-    way_out: Option<WayOut>,
+    nat: Option<Nat>,
     _claim: catnip_linux::address::Claim,
 }
 
@@ -219,10 +219,10 @@ pub fn run<W: Watch>(
     let stopwatch = Stopwatch::start();
     let base = std::env::var_os(BASE);
     control.bind();
-    let (outside, way_out) = open_outside(setup)?;
+    let (outside, nat) = open_outside(setup)?;
     without_ecn(setup.link.codec)?;
     let home = sys::current_network().map_err(failed("network namespace", "open the caller's"))?;
-    let ends = connect(setup, outside, way_out, stopwatch)?;
+    let ends = connect(setup, outside, nat, stopwatch)?;
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
     let watch = watch(&link, stopwatch)?;
@@ -243,7 +243,7 @@ pub fn run<W: Watch>(
     if setup.keeps_stdout {
         command.stdout(sys::standard_error());
     }
-    let server = setup.resolver.or(ends.way_out.as_ref().map(|way| way.resolver));
+    let server = setup.resolver.or(ends.nat.as_ref().map(|way| way.resolver));
     let resolver = server.map(Resolver::new).transpose()?;
     let mut processes = Processes::begin();
     let files = resolver.as_ref().map(Resolver::files).unwrap_or_default();
@@ -389,21 +389,22 @@ fn round_trip(wires: &[WireSpec; 2]) -> Span {
 
 /// Opens the device in the caller's namespace, or in a new one if the caller's permits no device or offers no NAT for it. Also returns the
 /// NAT of a new namespace, if requested.
-fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<WayOut>), Failure> {
+fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<Nat>), Failure> {
     let name = setup.device.as_str();
-    // A carrier must start in the namespaces to which it leads.
+    // A carrier connects the command with the namespaces in which the carrier starts, so it starts before this thread leaves them.
     let mut carrier = None;
-    if !setup.way_out || WayOut::can_masquerade() {
+    if !setup.nat || Nat::can_masquerade() {
         match sys::open_tun(name, setup.offload) {
             Ok(tun) => return Ok((tun, None)),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
             Err(error) => return Err(no_tun(name, &error)),
         }
     }
-    if setup.way_out {
-        carrier = Some(Carrier::find()?);
+    if setup.nat {
+        carrier = Some(UserspaceNat::find()?);
     }
-    // A process that may create devices gets here only because of the carrier.
+    // Without a carrier, this process was not permitted to create a device and needs a user namespace. With one, it may be permitted to
+    // create a network namespace.
     if carrier.is_none() || sys::enter_new_network().is_err() {
         enter_network_as_user("network devices")?;
     }
@@ -411,14 +412,14 @@ fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<WayOut>), Fa
     bring_up_loopback(&mut netlink)?;
     switch_ecn_off_for(setup.link.codec)?;
     let tun = sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))?;
-    Ok((tun, carrier.map(Carrier::carry).transpose()?))
+    Ok((tun, carrier.map(UserspaceNat::carry).transpose()?))
 }
 
 /// Gives the outside end its addresses, then moves to a new namespace and sets up the inside end there.
 fn connect(
     setup: &Setup,
     (outside, outside_name): (OwnedFd, String),
-    way_out: Option<WayOut>,
+    nat: Option<Nat>,
     stopwatch: Stopwatch,
 ) -> Result<Ends, Failure> {
     let cannot = failed("network", "configure the outside end of the link");
@@ -428,9 +429,9 @@ fn connect(
     let (block, claim) = Block::claim(&addresses, &routes).map_err(|what| Failure::new("addresses", what))?;
     let (outside_index, v6_outside) =
         set_up(&mut netlink, &outside_name, setup, block.outside()).map_err(cannot)?;
-    let way_out = match way_out {
-        None if setup.way_out => Some(WayOut::masquerade(&outside_name, block.outside()[0])?),
-        way_out => way_out,
+    let nat = match nat {
+        None if setup.nat => Some(Nat::masquerade(&outside_name, block.outside()[0])?),
+        nat => nat,
     };
 
     let cannot = failed("network namespace", "create one");
@@ -444,10 +445,10 @@ fn connect(
         set_up(&mut inner, &inside_name, setup, block.inside()).map_err(&cannot)?;
     let window = setup.initial_window;
     inner.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;
-    // NAT has no IPv6, and without a route programs do not wait for a timeout.
+    // NAT supports only IPv4. Without an IPv6 route, programs fail at once instead of waiting for a timeout.
     let with_v6 = v6_outside
         && v6_inside
-        && (setup.way_out || inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok());
+        && (setup.nat || inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok());
     switch_ecn_off_for(setup.link.codec)?;
     // Forwarding lets links inside this one reach networks outside of it. Without it they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
@@ -462,7 +463,7 @@ fn connect(
         missed: [inner.drops_from_now(inside_index), netlink.drops_from_now(outside_index)],
         block,
         with_v6,
-        way_out,
+        nat,
         _claim: claim,
     })
 }

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 /// Spin margin under SCHED_FIFO: a little more than most wake-ups take. A larger margin costs CPU time and does not reduce lateness where
 /// it matters (benches/emulator.md).
 const DEFAULT_SPIN: Span = Span::from_micros(60);
-/// Run time without waiting that indicates a bug of a real-time thread.
+/// Longest run time of a real-time thread without a wait; a longer one indicates a bug and ends the process.
 const LONGEST_RUN: Span = Span::from_secs(2);
 
 /// Requested timing precision.
@@ -21,13 +21,13 @@ pub struct TimingSpec {
     /// Time to spin before a deadline. By default there is no spinning without SCHED_FIFO, and spinning for at most 1 % of the time with
     /// it.
     pub spin: Option<Span>,
-    /// Accuracy of arrival times.
+    /// Requested upper bound on the error of arrival times.
     pub exactness: Span,
 }
 
 /// Timing precision that was permitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Manner {
+pub struct TimingMode {
     /// True under SCHED_FIFO.
     pub real_time: bool,
     /// Time to spin before a deadline.
@@ -40,7 +40,7 @@ pub struct Timing {
     /// Clock of the run.
     pub clock: WallClock,
     /// Timing precision that was permitted.
-    pub manner: Manner,
+    pub manner: TimingMode,
 }
 
 impl Timing {
@@ -63,6 +63,6 @@ impl Timing {
         if spin.is_none() {
             clock.save_cpu();
         }
-        Self { clock, manner: Manner { real_time, spin: margin } }
+        Self { clock, manner: TimingMode { real_time, spin: margin } }
     }
 }

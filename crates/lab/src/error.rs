@@ -6,7 +6,7 @@ use std::fmt;
 pub struct InputError(String);
 
 impl InputError {
-    /// Creates an error about a key of a file; `what` gives the wrong value and the reason. Empty parts are left out.
+    /// Creates the error `FILE: KEY: WHAT`, in which `what` gives the wrong value and the reason. Empty parts are left out.
     pub fn new(file: &str, key: &str, what: impl fmt::Display) -> Self {
         let what = what.to_string().replace('\n', " ");
         let parts = [file, key, &what];
@@ -22,8 +22,8 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Error in an input whose file is not given yet: the key, and what is wrong with its value.
-pub(crate) type Wrong = (String, String);
+/// Error in an input before the name of the file is added: the key, and the reason why its value is wrong.
+pub(crate) type KeyError = (String, String);
 
 /// Rewrites an error message of serde in the terms of TOML instead of Rust types, with a suggestion for a misspelled name.
 pub(crate) fn in_plain_words(message: &str) -> String {
@@ -47,7 +47,8 @@ pub(crate) fn in_plain_words(message: &str) -> String {
     format!("{before}, expected {expected}")
 }
 
-/// Returns a suggestion for the name in backticks in `before`, if there is exactly one, from the names in backticks in `expected`.
+/// Returns the end of an error message that suggests the right spelling of a name, or an empty text. `before` contains the misspelled name
+/// in backticks, `expected` the known names.
 fn guess(before: &str, expected: &str) -> String {
     let in_backticks =
         |text: &'_ str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(String::from).collect() };

@@ -1,6 +1,6 @@
-//! Token bucket: a packet conforms if the bucket holds as many tokens as the packet has bytes, and then takes them. Tokens are counted in
-//! billionths of a bit, of which an integer number arrives each nanosecond. The conforming data of any interval therefore never exceeds
-//! rate × time + depth, not even by a bit.
+//! Token bucket: a packet conforms if the bucket holds at least as many tokens as the packet has bytes, and then removes that number of
+//! tokens. Tokens are counted in billionths of a bit, of which an integer number arrives each nanosecond. The conforming data of any
+//! interval therefore never exceeds rate × time + depth, not even by a bit.
 
 /// Tokens per byte.
 const BYTE: u64 = 8 * 1_000_000_000;

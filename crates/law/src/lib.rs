@@ -1,7 +1,7 @@
-//! Control laws that both simulated hosts and the Linux kernel apply. Each is integer arithmetic on plain numbers and has a twin, a C
-//! header that calls no kernel functions (`crates/agent/bpf/law`). A test compares both bit by bit.
+//! Control laws that both simulated hosts and the Linux kernel apply. Each law is integer arithmetic on plain numbers and has an equivalent
+//! C header that calls no kernel functions (`crates/agent/bpf/law`). A test compares the results of both bit by bit.
 //!
-//! Times are in nanoseconds, windows and stream offsets in bytes unless their names contain `segments`.
+//! Times are in nanoseconds, congestion windows and stream offsets in bytes unless their names contain `segments`.
 
 #![no_std]
 #![forbid(unsafe_code)]

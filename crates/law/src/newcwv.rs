@@ -1,4 +1,5 @@
-//! New congestion window validation (RFC 7661): measurement of the data that the path has carried, and its effect on the window.
+//! New congestion window validation (RFC 7661): measurement of the data that the path has carried (pipeACK), and reduction of a cwnd that
+//! this data does not validate.
 
 /// Measurement periods per sampling period. RFC 7661, section 4.5.1: "divide the pipeACK Sampling Period into several (e.g., five)
 /// equal-length measurement periods".
@@ -27,7 +28,7 @@ pub struct PipeAck {
     /// End of the round trip in measurement, which is over once all data before this byte is acknowledged.
     round_until: u64,
     /// SND.UNA at the last ACK.
-    una: u64,
+    snd_una: u64,
     /// 1 if only the last sample counts.
     last_only: u32,
     /// 1 once there was a sample.
@@ -45,7 +46,7 @@ impl PipeAck {
             newest_began: 0,
             round_from: 0,
             round_until: 0,
-            una: 0,
+            snd_una: 0,
             last_only: last_only as u32,
             is_defined: 0,
         }
@@ -53,33 +54,33 @@ impl PipeAck {
 
     /// Discards all samples, and the measurement in progress.
     pub fn reset(&mut self) {
-        *self = Self { period: self.period, una: self.una, ..Self::new(self.last_only != 0) };
+        *self = Self { period: self.period, snd_una: self.snd_una, ..Self::new(self.last_only != 0) };
     }
 
-    /// Handles an ACK within a recovery, of all data before `una`.
-    pub fn on_ack_while_reduced(&mut self, una: u64) {
-        self.una = una;
+    /// Handles an ACK within a recovery, of all data before `snd_una`.
+    pub fn on_ack_while_reduced(&mut self, snd_una: u64) {
+        self.snd_una = snd_una;
     }
 
-    /// Handles an ACK outside of recovery, of all data before `una`, which newly acknowledges `acked` bytes. All data before `next` is
+    /// Handles an ACK outside of recovery, of all data before `snd_una`, which newly acknowledges `acked` bytes. All data before `next` is
     /// sent. `srtt` is 0 without an RTT sample.
-    pub fn on_ack(&mut self, now: u64, una: u64, acked: u64, next: u64, srtt: u64) {
+    pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64) {
         if srtt > 0 {
             self.period = (srtt * 3).max(LEAST_PERIOD);
         }
         // "caching the value of HighACK and, after one RTT, measuring the difference between the cached HighACK value and the current
         // HighACK value": a round trip is over when the data in flight at its start is acknowledged. The first round trip, and the first
         // after an idle period, begin with the first ACK of the data in flight.
-        // With RACK `acked` includes data reported by SACK, and a short segment counts as a full one. The last `una` is therefore the
+        // With RACK `acked` includes data reported by SACK, and a short segment counts as a full one. The last `snd_una` is therefore the
         // better bound.
-        let before = self.una.max(una.saturating_sub(acked));
-        self.una = una;
+        let before = self.snd_una.max(snd_una.saturating_sub(acked));
+        self.snd_una = snd_una;
         if self.round_from >= self.round_until {
             (self.round_from, self.round_until) = (before, next);
         }
-        if una >= self.round_until {
-            self.add(now, una.saturating_sub(self.round_from));
-            (self.round_from, self.round_until) = (una, next);
+        if snd_una >= self.round_until {
+            self.add(now, snd_una.saturating_sub(self.round_from));
+            (self.round_from, self.round_until) = (snd_una, next);
         }
     }
 
@@ -119,7 +120,7 @@ impl PipeAck {
     }
 }
 
-/// Windows of a sender, bytes.
+/// Congestion window and slow-start threshold of a sender, bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
@@ -129,13 +130,13 @@ pub struct Windows {
     pub ssthresh: u64,
 }
 
-/// State of newCWV: a window that was validated by pipeACK is kept for five minutes of idleness or of little use, does not grow unused, and
-/// is reduced after a loss according to the data that was in use.
+/// State of newCWV. A cwnd that pipeACK has validated is kept for five minutes while the sender is idle or application-limited. A cwnd that
+/// is not used does not grow, and a loss reduces it to a value that depends on the data in use.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewCwv {
     pipe_ack: PipeAck,
-    /// Time at which the window was last validated, or last reduced because it was not.
+    /// Time at which cwnd was last validated, or last reduced because it was not validated.
     valid_at: u64,
     /// pipeACK as of the last event, bytes.
     measured: u64,
@@ -170,22 +171,22 @@ impl NewCwv {
     }
 
     /// Handles an ACK within a recovery.
-    pub fn on_ack_while_reduced(&mut self, una: u64) {
-        self.pipe_ack.on_ack_while_reduced(una);
+    pub fn on_ack_while_reduced(&mut self, snd_una: u64) {
+        self.pipe_ack.on_ack_while_reduced(snd_una);
     }
 
     /// Handles an ACK outside of recovery, see [`PipeAck::on_ack`]. The caller must call [`look`](Self::look) afterwards.
-    pub fn on_ack(&mut self, now: u64, una: u64, acked: u64, next: u64, srtt: u64) {
-        self.pipe_ack.on_ack(now, una, acked, next, srtt);
+    pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64) {
+        self.pipe_ack.on_ack(now, snd_una, acked, next, srtt);
     }
 
-    /// Returns true if an ACK may open the window. Section 4.3: while validated "the standard methods are used to increase cwnd". Section
+    /// Returns true if an ACK may increase cwnd. Section 4.3: while validated "the standard methods are used to increase cwnd". Section
     /// 4.4: otherwise "a sender that is cwnd-limited MAY use the standard TCP method", and one that is not "MUST NOT increase the cwnd".
     pub fn grows(&self, cwnd: u64, cwnd_limited: bool) -> bool {
         self.is_validated(cwnd) || cwnd_limited
     }
 
-    /// Handles congestion detected by duplicate ACKs or marks, with `in_flight` bytes in flight. Returns the window for the recovery, or
+    /// Handles congestion detected by duplicate ACKs or marks, with `in_flight` bytes in flight. Returns cwnd for the recovery, or
     /// [`UNDEFINED`] if the standard response applies.
     pub fn on_congestion(&mut self, cwnd: u64, in_flight: u64) -> u64 {
         self.lost_unvalidated = UNDEFINED;
@@ -217,8 +218,9 @@ impl NewCwv {
         window
     }
 
-    /// Updates pipeACK and reduces a window that was not validated for too long. Returns true after a reduction, and must then be called
-    /// again. Section 4.5.2: "Each time a sender transmits a new segment, this timestamp can be used to determine if the NVP has expired."
+    /// Updates pipeACK and reduces a cwnd that was not validated for longer than the non-validated period (NVP). Returns true after a
+    /// reduction; the caller must then call the function again. Section 4.5.2: "Each time a sender transmits a new segment, this timestamp
+    /// can be used to determine if the NVP has expired."
     pub fn look(&mut self, now: u64, windows: &mut Windows) -> bool {
         self.measured = self.pipe_ack.at(now);
         if self.is_validated(windows.cwnd) {

@@ -1,6 +1,6 @@
 //! Selective packet marking (CATNIP paper, section III-B): marks packets whose loss would cost a timeout.
 
-/// Parameters of the marking.
+/// Parameters of selective packet marking.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -8,11 +8,11 @@ pub struct Rules {
     pub leading: u32,
     /// Number of trailing packets of a document that are crucial (catp26).
     pub trailing: u32,
-    /// Window, in segments, below which all packets are crucial (catp27).
+    /// Congestion window, segments, below which all packets are crucial (catp27).
     pub small_window: u32,
 }
 
-/// Position of a packet in its document, and window of its sender.
+/// Position of a packet in its document, and congestion window of its sender.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -37,7 +37,7 @@ pub enum Reason {
     Leading = 1,
     /// Trailing packet of a document.
     Trailing = 2,
-    /// Packet sent under a small window.
+    /// Packet sent while the congestion window is small.
     SmallWindow = 3,
 }
 

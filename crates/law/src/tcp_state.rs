@@ -1,13 +1,13 @@
 //! Marking by the state of TCP (Noureddine and Tobagi, "Improving the performance of interactive TCP applications using service
 //! differentiation", 2002, section VI-A, Algorithm 1).
 
-/// Thresholds of the window, segments.
+/// Window thresholds of the drop precedences, segments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Largest window whose packets are all HIGH.
+    /// Largest window with which all packets are HIGH.
     pub high: u32,
-    /// Largest window whose packets are all MED or HIGH.
+    /// Largest window with which all packets are MED or HIGH.
     pub med: u32,
 }
 
@@ -23,13 +23,14 @@ pub enum Level {
     Low = 2,
 }
 
-/// Value that [`level`] draws in the plain version: no packet above a threshold is protected by chance.
+/// Value of `draw` in the plain, non-randomized version of [`level`], with which a packet sent above a threshold never keeps the higher
+/// precedence by chance.
 pub const NEVER: u32 = u32::MAX;
 
 /// Returns the drop precedence of a packet sent under a window of `window` segments. `is_protected` holds for SYNs and for packets of a
-/// loss recovery. The randomized version draws 32 random bits where needed, the plain version draws [`NEVER`].
+/// loss recovery. `draw` returns 32 random bits in the randomized version of the algorithm, and [`NEVER`] in the plain version.
 ///
-/// The comparison sign of the paper is lost; here a threshold is the largest window that it protects.
+/// The paper's comparison operator is lost in the available text; here a threshold is the largest window that it protects.
 #[inline]
 pub fn level(
     thresholds: &Thresholds,

@@ -182,7 +182,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Accrual of the budget: 1/100 of all time, up to this limit.
+    /// Divisor of the elapsed time that accrues to the budget, and limit of the budget.
     const SHARE: u64 = 100;
     const SAVED: Span = Span::from_millis(5);
 
@@ -248,7 +248,8 @@ impl WallClock {
         self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
     }
 
-    /// Sets the accuracy of arrival times. It limits the length of a sleep if the kernel does not count the wait for a CPU.
+    /// Sets the requested upper bound on the error of arrival times. It limits the length of a sleep if the kernel does not count the wait
+    /// for a CPU.
     pub fn know_arrivals_to(&mut self, exactness: Span) {
         let waiting = self.waiting.get_mut();
         if waiting.delays.is_none() {

@@ -24,7 +24,7 @@ const CARRY: &str = "read -r process && case $0 in
   *) exec pasta --quiet --foreground --config-net --ns-ifname tap0 --no-map-gw --address 10.0.2.100 --netmask 24 \
     --gateway 10.0.2.2 --dns-forward 10.0.2.3 -t none -u none -T none -U none \"$process\" ;;
 esac";
-/// Programs that carry connections, best known first.
+/// Programs that carry connections, in order of preference.
 const CARRIERS: [&str; 2] = ["slirp4netns", "pasta"];
 /// Device of a carrier in the namespace, its address, and the address of the caller's DNS server at the carrier.
 const CARRIER: &str = "tap0";
@@ -36,7 +36,7 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// NAT of a namespace. It ends and reverts its changes when dropped or when this process is killed.
 #[derive(Debug)]
-pub struct WayOut {
+pub struct Nat {
     _helper: Helper,
     /// DNS server that is reachable through the NAT.
     pub resolver: IpAddr,
@@ -44,7 +44,7 @@ pub struct WayOut {
 
 /// Program that can carry connections out of a namespace that does not yet exist.
 #[derive(Debug)]
-pub struct Carrier {
+pub struct UserspaceNat {
     name: &'static str,
     helper: Helper,
 }
@@ -55,7 +55,7 @@ struct Helper {
     cleans_up: bool,
 }
 
-impl WayOut {
+impl Nat {
     /// Returns true if the kernel can be configured to translate addresses.
     pub fn can_masquerade() -> bool {
         sys::is_installed("nft")
@@ -79,7 +79,7 @@ impl WayOut {
     }
 }
 
-impl Carrier {
+impl UserspaceNat {
     /// Finds an installed carrier and starts its script in the namespaces of this process.
     pub fn find() -> Result<Self, Failure> {
         let name = CARRIERS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
@@ -96,7 +96,7 @@ impl Carrier {
     }
 
     /// Starts to carry connections out of the namespace of this thread.
-    pub fn carry(mut self) -> Result<WayOut, Failure> {
+    pub fn carry(mut self) -> Result<Nat, Failure> {
         let cannot = failed("--nat", "start the program that forwards connections");
         if let Some(mut to) = self.helper.child.stdin.take() {
             writeln!(to, "{}", std::process::id()).map_err(&cannot)?;
@@ -116,7 +116,7 @@ impl Carrier {
         let answers = set(&format!("net/ipv4/conf/{CARRIER}/proxy_arp"), "1");
         let forwards = set("net/ipv4/ip_forward", "1");
         answers.and(forwards).map_err(failed("--nat", "enable forwarding in the namespace"))?;
-        Ok(WayOut { _helper: self.helper, resolver: CARRIER_RESOLVER.into() })
+        Ok(Nat { _helper: self.helper, resolver: CARRIER_RESOLVER.into() })
     }
 }
 

@@ -15,7 +15,7 @@ pub struct User {
 }
 
 impl User {
-    /// Returns the user with this name. `key` is the option of the name in errors.
+    /// Returns the user with this name. Errors name the option `key`.
     pub fn named(key: &str, name: &str) -> Result<Self, Failure> {
         if !Uid::effective().is_root() {
             return Err(Failure::new(key, "only root can run a command as another user; omit the option"));

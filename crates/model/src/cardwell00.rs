@@ -6,7 +6,7 @@ use crate::{ModelError, Path, Rate, check};
 pub struct Cardwell00 {
     /// Packets sent in the first slow start.
     pub e_dss: f64,
-    /// Window at the end of the first slow start, without a largest window.
+    /// Window at the end of the first slow start if no largest window limits it.
     pub e_wss: f64,
     /// Time of the first slow start, in seconds.
     pub t_ss_s: f64,

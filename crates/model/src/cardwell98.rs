@@ -4,17 +4,17 @@ use crate::{ModelError, Path, check};
 /// Latency of Cardwell-98 with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cardwell98 {
-    /// Expected losses.
+    /// Expected number of losses.
     pub l: f64,
     /// Probability that a loss ends in a timeout.
     pub q: f64,
-    /// Expected timeouts.
+    /// Expected number of timeouts.
     pub n: f64,
-    /// Expected runs of timeouts.
+    /// Expected number of runs of consecutive timeouts.
     pub u: f64,
-    /// Expected phases of slow start.
+    /// Expected number of slow-start phases.
     pub v: f64,
-    /// Packets per phase.
+    /// Packets per slow-start phase.
     pub e: f64,
     /// Time in slow start, in seconds.
     pub t_xfer_s: f64,
@@ -26,9 +26,9 @@ pub struct Cardwell98 {
 
 /// Computes the latency of slow start alternating with runs of timeouts (Cardwell-98, as restated in WZK section C.1).
 ///
-/// With `use_q`, a loss is weighted by the short form of Q, as in WZK; without it, every loss is a timeout, as the
-/// hysteresis paper reads the model. WZK prints both n/(1-p) and n(1-p) runs; only n(1-p) agrees with runs of 1/(1-p)
-/// timeouts. The model has no largest window and no congestion avoidance.
+/// With `use_q`, a loss ends in a timeout with the probability [`q_approx`], as in WZK; without it, always, as in
+/// the description of the model in the hysteresis paper. WZK prints both n/(1-p) and n(1-p) as the number of runs of timeouts; only n(1-p)
+/// agrees with runs of 1/(1-p) timeouts. The model has no largest window and no congestion avoidance.
 pub fn cardwell98(n: u32, p: f64, path: &Path, use_q: bool) -> Result<Cardwell98, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;
@@ -37,7 +37,7 @@ pub fn cardwell98(n: u32, p: f64, path: &Path, use_q: bool) -> Result<Cardwell98
     Ok(Cardwell98 { latency_s: phases.latency_s + path.delack_s, ..phases })
 }
 
-/// Computes the phases from window `w`; their latency excludes the wait of a delayed ACK.
+/// Computes the slow-start phases that begin with window `w`; their latency excludes the wait of a delayed ACK.
 pub(crate) fn phases(packets: u32, p: f64, path: &Path, w: f64, use_q: bool) -> Cardwell98 {
     let packets = f64::from(packets);
     let q = if use_q { q_approx(p, path.b) } else { 1.0 };

@@ -8,14 +8,14 @@ use catnip_base::Rng;
 /// Largest transfer in packets: a transfer has about N p cycles, each of which is computed.
 pub(crate) const MOST_PACKETS: u32 = 10_000_000;
 
-/// Choices that the available text of the hysteresis paper leaves open.
+/// Options for details that the available text of the hysteresis paper does not specify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// True if the lost packet counts among those sent ([`slow_start_packets`]). Otherwise a transfer ends once less
     /// than one packet is left.
     pub plus_one: bool,
-    /// True if the last cycle has a loss phase like the others, weighted by the probability of a loss. Otherwise, as
-    /// the text of the paper specifies, the latency of a transfer of a single cycle does not depend on p at all.
+    /// True if the last cycle has a loss phase like the other cycles, weighted by the probability of a loss. Otherwise, as the text of the
+    /// paper specifies, the latency of a transfer of a single cycle does not depend on p at all.
     pub last_cycle_loss: bool,
 }
 
@@ -68,9 +68,9 @@ pub struct Moments {
 
 /// Hysteresis model of one transfer (hysteresis paper, Eq. 3-12).
 ///
-/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery takes one
-/// round trip and halves the window; after a timeout, the window is 1 and the first packet waits for a delayed ACK. The
-/// model is not for long transfers with much loss, whose latency it overestimates.
+/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery takes one round trip and halves
+/// the window; after a timeout, the window is 1 and the first packet waits for a delayed ACK. The model overestimates the latency of long
+/// transfers with high loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Hysteresis {
     path: Path,
@@ -90,7 +90,7 @@ impl Hysteresis {
         Ok(Self { path, stage: Stage::new(f64::from(n), 0.0, p, &path, options) })
     }
 
-    /// Returns the number of cycles, which is the same for all draws.
+    /// Returns the number of cycles, which does not depend on the random choice between timeouts and fast retransmits.
     pub fn cycles(&self) -> usize {
         self.stage.parts.count()
     }
@@ -101,17 +101,17 @@ impl Hysteresis {
         moments(&self.stage.push(&self.path, &[Branch::certain(self.path.w1)]))
     }
 
-    /// Draws a latency in seconds, as the paper does.
+    /// Draws a latency in seconds, with a random choice between timeout and fast retransmit at each loss, as in the paper.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         self.stage.walk(&self.path, self.path.w1, |q| rng.uniform() <= q, |_| ()).0
     }
 
-    /// Computes the latency in seconds with a rule in place of the draws.
+    /// Computes the latency in seconds with a rule instead of random choices.
     pub fn by_rule(&self, rule: Rule) -> f64 {
         self.stage.walk(&self.path, self.path.w1, rule.decides(), |_| ()).0
     }
 
-    /// Returns the cycles under a rule.
+    /// Returns the cycles of a transfer whose losses follow a rule.
     pub fn trace(&self, rule: Rule) -> Vec<Cycle> {
         let mut cycles = Vec::new();
         self.stage.walk(&self.path, self.path.w1, rule.decides(), |cycle| cycles.push(cycle));
@@ -168,13 +168,14 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Creates a stage of `d` packets. A later stage sends the last `kept` of them; here they only lengthen the slow starts.
+    /// Creates a stage of `d` packets, of which a later stage sends the last `kept`; in this stage these packets only lengthen the slow
+    /// starts.
     pub(crate) fn new(d: f64, kept: f64, p: f64, path: &Path, options: Options) -> Self {
         let parts = Parts { d, kept, p, plus_one: options.plus_one, done: false };
         Self { parts, timeout_s: timeout_run(p, path.t0_s), last_cycle_loss: options.last_cycle_loss }
     }
 
-    /// Returns time, final window and probability of a timeout of a cycle that starts at window `w1`.
+    /// Returns the duration in seconds, the final window and the probability of a timeout of a cycle that starts with window `w1`.
     fn slow_start(&self, path: &Path, part: &Part, w1: f64) -> (f64, f64, f64) {
         let w = slow_start_window(part.e, w1, path.b).min(path.w_max);
         let delack = if w1 <= 1.0 { path.delack_s } else { 0.0 };
@@ -182,7 +183,7 @@ impl Stage {
         (time, w, q_hat(self.parts.p, w))
     }
 
-    /// Returns the weighted costs of a timeout and of a fast retransmit.
+    /// Returns the costs of a timeout and of a fast retransmit in seconds, both multiplied by the probability of a loss.
     fn costs(&self, path: &Path, part: &Part) -> (f64, f64) {
         if part.last && !self.last_cycle_loss {
             return (0.0, 0.0);
@@ -190,7 +191,8 @@ impl Stage {
         (part.p_ss * self.timeout_s, part.p_ss * path.rtt_s)
     }
 
-    /// Follows one path through the cycles. Returns its time and its last window.
+    /// Computes one sequence of cycles from the initial window `w1`; `is_timeout` chooses between timeout and fast retransmit. Returns the
+    /// latency in seconds and the last window.
     pub(crate) fn walk(
         &self,
         path: &Path,
@@ -213,7 +215,8 @@ impl Stage {
         (total, w)
     }
 
-    /// Follows all paths at once, from the initial windows to the windows at the end of the last cycle.
+    /// Computes all sequences of timeouts and fast retransmits at once. Returns the possible windows at the end of the last cycle with the
+    /// moments of the latency, given those at the start.
     pub(crate) fn push(&self, path: &Path, start: &[Branch]) -> Vec<Branch> {
         let mut branches = start.to_vec();
         let mut next = Vec::new();
@@ -243,14 +246,14 @@ impl Stage {
     }
 }
 
-/// All paths that have reached the same window.
+/// All sequences of timeouts and fast retransmits that lead to the same window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Branch {
     pub(crate) w: f64,
     probability: f64,
-    /// Mean of the time so far.
+    /// Mean of the latency so far, in seconds.
     mean: f64,
-    /// Probability times variance of the time so far.
+    /// Probability times variance of the latency so far.
     spread: f64,
 }
 

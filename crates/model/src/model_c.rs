@@ -5,9 +5,9 @@ use crate::{ModelError, Path, check};
 /// Latency of Model C with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelC {
-    /// Loss probability used by the phases.
+    /// Loss probability in the slow-start phases.
     pub p: f64,
-    /// Phases; their latency excludes the connection set-up and the wait of a delayed ACK.
+    /// Slow-start phases; their latency excludes the connection set-up and the wait of a delayed ACK.
     pub phases: Cardwell98,
     /// Time of the connection set-up and the request, in seconds.
     pub t_handshk_s: f64,
@@ -15,13 +15,12 @@ pub struct ModelC {
     pub latency_s: f64,
 }
 
-/// Computes Model C of WZK section C.1. `loss` converts the loss probability `pl` of one direction into that of the
-/// phases: `pl` itself is too low, [`both_ways`](crate::both_ways) is too high.
+/// Computes Model C of WZK section C.1. `loss` converts the loss probability `pl` of one direction into the loss probability of the
+/// slow-start phases: `pl` itself is too low, [`both_ways`](crate::both_ways) is too high.
 ///
-/// Model C is the 1998 model with a connection set-up; WZK cite the paper of 2000 but describe the 1998 model.
-/// `delay_s` is the one-way delay, `t0_s` the mean first timeout of a run, and `ts_s` the first timeout of the set-up.
-/// The form of the set-up (1.5 round trips for set-up and request, loss `pl` both ways) is a reconstruction that makes
-/// it comparable with the new model.
+/// Model C is the model of Cardwell-98 with a connection set-up; WZK cite Cardwell-00 but describe Cardwell-98. `delay_s` is the one-way
+/// delay, `t0_s` the mean first timeout of a run, and `ts_s` the first timeout of the set-up. The formula of the set-up (1.5 round trips
+/// for set-up and request, loss `pl` in both directions) is a reconstruction that makes the result comparable with the new model.
 #[expect(clippy::too_many_arguments, reason = "the parameters are those of the model")]
 pub fn model_c(
     data: u32,

@@ -1,8 +1,7 @@
 use crate::{ModelError, Path, Rate, check};
 
-/// Computes N / rate + Tdelack, the latency in seconds of a transfer at a steady-state rate (as in the comparison of
-/// the hysteresis paper; the connection set-up is left out). The formula ignores slow start and is much too low for
-/// short flows.
+/// Computes N / rate + Tdelack, the latency in seconds of a transfer at a steady-state rate (as in the comparison of the hysteresis paper,
+/// without the connection set-up). The formula ignores slow start and is much too low for short flows.
 pub fn padhye_latency(n: u32, p: f64, path: &Path, rate: Rate) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

@@ -8,11 +8,10 @@ const HIGH: u32 = 3;
 /// Hysteresis model of a transfer whose first three and last three packets are lost with `p_high` and the others with
 /// `p` (hysteresis paper, section 5).
 ///
-/// Three stages follow each other, each with its own chain of cycles. A stage begins with the last window of the
-/// previous stage, grown by one round and clamped to [2, Wmax]. The paper states this for the third stage; for the
-/// second stage it is a reconstruction, which keeps slow start as long as in one piece. Transfers of at most six
-/// packets have high priority as a whole. With p_high = p the model differs from the hysteresis model, because each
-/// stage has its own loss phase.
+/// Three stages follow each other, each with its own chain of cycles. A stage begins with the last window of the previous stage, grown by
+/// one round and clamped to [2, Wmax]. The paper states this for the third stage; for the second stage it is a reconstruction, with which
+/// the slow start of a transfer without loss takes as long as in a single stage. All packets of a transfer of at most six packets have high
+/// priority. With p_high = p the model differs from the hysteresis model, because each stage has its own loss phase.
 #[derive(Clone, Debug)]
 pub struct PartialCatnip {
     path: Path,
@@ -33,7 +32,7 @@ impl PartialCatnip {
         let stages = if n <= 2 * HIGH {
             vec![stage(n, 0, p_high)]
         } else {
-            // The second stage counts the last packets as remaining data, so that its slow starts are not cut short.
+            // The second stage counts the last packets as remaining data, because otherwise its slow starts would end too early.
             vec![stage(HIGH, 0, p_high), stage(n - HIGH, HIGH, p), stage(HIGH, 0, p_high)]
         };
         Ok(Self { path, stages })

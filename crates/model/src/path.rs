@@ -5,9 +5,9 @@ use crate::{ModelError, check};
 pub struct Path {
     /// Round trip time in seconds, without the wait of a delayed ACK.
     pub rtt_s: f64,
-    /// Mean first timeout of a run of timeouts, in seconds.
+    /// Mean duration of the first timeout of a run of consecutive timeouts, in seconds.
     pub t0_s: f64,
-    /// Largest window in packets, usually that of the receiver.
+    /// Largest window in packets, usually the receive window.
     pub w_max: f64,
     /// Packets acknowledged by one ACK: 2 with delayed ACKs, 1 without. In slow start the window grows by the factor 1 + 1/b per round.
     pub b: f64,

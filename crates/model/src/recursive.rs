@@ -1,11 +1,11 @@
 use crate::terms::{any_loss, timeout_run};
 use crate::{ModelError, Path, check};
 
-/// Limits of the table, in entries of 8 bytes, and of the work. Larger transfers are refused.
+/// Maximum number of table entries of 8 bytes, and of computation steps; larger transfers are refused.
 const MOST_ENTRIES: u64 = 50_000_000;
 const MOST_STEPS: u64 = 10_000_000_000;
 
-/// State of the window, with the indices of the states that may follow.
+/// State of the window, with the indices of the possible next states.
 struct State {
     window: usize,
     slow_start: bool,
@@ -17,13 +17,13 @@ struct State {
     restarted: usize,
 }
 
-/// Computes the expected latency in seconds by recursion over the remaining packets, round by round, in the spirit of
-/// Mellia, Stoica, Zhang, "TCP model for short lived flows", 2002; defined here, not their published model.
+/// Computes the expected latency in seconds by recursion over the remaining packets, round by round. The model is similar to Mellia,
+/// Stoica, Zhang, "TCP model for short lived flows", 2002, but is not their published model.
 ///
-/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive; otherwise by a
-/// run of timeouts, after which the packets that arrived are not retransmitted. The model includes congestion
-/// avoidance: above half the window of the loss, the window grows by 1/b per round. `b` is a whole number, and the
-/// fraction of Wmax is dropped. A table of N entries per state of the window replaces recursive calls.
+/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive; otherwise by a run of timeouts,
+/// after which the packets that arrived are not retransmitted. The model includes congestion avoidance: above half of the window at the
+/// last loss, the window grows by 1/b per round. `b` is a whole number, and Wmax is rounded down. A table of N entries per state of the
+/// window replaces recursive calls.
 pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;
@@ -71,7 +71,7 @@ pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelErr
     Ok(table[n * width + start])
 }
 
-/// Returns how many of `c` packets after a lost one arrive if fast recovery fails, as a whole number.
+/// Returns the expected number, rounded down, of the `c` packets after a lost packet that arrive, given that fast recovery fails.
 fn delivered(c: usize, p: f64) -> usize {
     let packets = c as f64;
     let expected = packets * (1.0 - p);

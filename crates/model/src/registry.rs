@@ -8,7 +8,7 @@ use crate::{
     terms, tfrc_rfc5348, wzk_new,
 };
 
-/// Kind of the main result of a model.
+/// Type of the quantity that is the main result of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
     /// Factor without unit.
@@ -26,7 +26,7 @@ pub enum Gives {
 }
 
 impl Gives {
-    /// Returns the kind in words.
+    /// Returns the type of the quantity in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Factor => "factor",
@@ -42,7 +42,7 @@ impl Gives {
 /// Input of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// Symbol in the papers; that of a time ends in `_s`.
+    /// Symbol in the papers; the name of a time ends in `_s`.
     pub name: &'static str,
     /// Unit; empty for a plain number.
     pub unit: &'static str,
@@ -55,7 +55,7 @@ pub struct Parameter {
 /// Result of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantity {
-    /// Symbol in the papers; that of a time ends in `_s`.
+    /// Symbol in the papers; the name of a time ends in `_s`.
     pub name: &'static str,
     /// Unit; empty for a plain number.
     pub unit: &'static str,
@@ -66,17 +66,17 @@ pub struct Quantity {
 /// Model in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
-    /// Name of the model, which is that of its function.
+    /// Name of the model, equal to the name of its function.
     pub name: &'static str,
     /// Title of the model.
     pub title: &'static str,
     /// Source of the model.
     pub reference: &'static str,
-    /// Kind of the main result.
+    /// Type of the main result.
     pub gives: Gives,
     /// Inputs in the order of the formula.
     pub parameters: &'static [Parameter],
-    /// Results in the order of the formula; the first is the main one.
+    /// Results in the order of the formula; the first one is the main result.
     pub quantities: &'static [Quantity],
     /// Computes all `quantities` from all `parameters`, in the order of the lists.
     pub evaluate: fn(&[f64], &mut [f64]) -> Result<(), ModelError>,
@@ -145,7 +145,7 @@ const T: Quantity = quantity("T_s", "s", "latency");
 const RATE: Quantity = quantity("rate_pps", "packets/s", "rate");
 const TIMEOUT_Q: Quantity = quantity("Q", "", "probability that a loss ends in a timeout");
 
-/// Returns the path of the values RTT, T0, Wmax and b, with w1 and delack if the model has them.
+/// Returns the path with the values of RTT, T0, Wmax and b in `v`, and with `w1` and `delack_s` if the model has them.
 fn path(v: &[f64], w1: f64, delack_s: f64) -> Path {
     Path { rtt_s: v[0], t0_s: v[1], w_max: v[2], b: v[3], w1, delack_s }
 }

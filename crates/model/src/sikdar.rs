@@ -1,11 +1,11 @@
-//! Two latency models after Sikdar. Both are reconstructions: the growth law of the window and the split by the number
-//! of losses are the authors'; the cost of each case is derived here from the same structure, and the placement of two
-//! terms of the fitted form could not be confirmed. Do not present their numbers as the published ones.
+//! Two latency models based on Sikdar's. Both are reconstructions: the growth law of the window and the separation by the number of losses
+//! are the authors'. The cost of one and of several losses is derived here from the same structure, and the position of two terms of the
+//! fitted formula could not be confirmed. Do not present the results as the published values.
 
 use crate::terms::{any_loss, q_hat, timeout_run, window};
 use crate::{ModelError, Path, check};
 
-/// Largest transfer of the three-case model in packets: each packet may be the lost one, and each case is computed.
+/// Maximum size of a transfer in the three-case model, packets: the model computes the latency for a loss of each packet.
 const MOST_PACKETS: u32 = 100_000;
 
 /// Returns the packets of round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most
@@ -30,9 +30,9 @@ pub fn sikdar_rounds(m: u32, w_max: u32) -> u32 {
     round
 }
 
-/// Returns the rounds to send `m` packets after a loss, with linear growth by one packet every `b` rounds from window
-/// `h`. With `slow_start`, slow start comes first until the window reaches `h`, and its last round counts among the `b`
-/// at `h`.
+/// Returns the number of rounds to send `m` packets after a loss, with linear growth by one packet every `b` rounds from window `h`. With
+/// `slow_start`, slow start precedes the linear growth until the window reaches `h`, and the last round of slow start counts as one of the
+/// `b` rounds with window `h`.
 pub fn sikdar_grow(m: i64, h: u32, slow_start: bool, b: u32, w_max: u32) -> u32 {
     let (mut left, mut rounds, mut at_window) = (m, 0, 0);
     let mut w = h.min(w_max);
@@ -54,14 +54,15 @@ pub fn sikdar_grow(m: i64, h: u32, slow_start: bool, b: u32, w_max: u32) -> u32 
     rounds + left.max(0).unsigned_abs().div_ceil(u64::from(w_max)) as u32
 }
 
-/// Latency of the three-case model with its intermediate quantities.
+/// Latency of the three-case model (no loss, one loss, several losses) with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SikdarThreeCase {
     /// Latency without a loss, in seconds.
     pub t_nl_s: f64,
     /// Latency with one loss, in seconds.
     pub t_sl_s: f64,
-    /// Latency with several losses, in seconds; for a single packet, which has no such case, that with one loss.
+    /// Latency with several losses, in seconds; for a transfer of one packet, which cannot have several losses, equal to the latency with
+    /// one loss.
     pub t_ml_s: f64,
     /// Probability of no loss.
     pub p0: f64,
@@ -103,7 +104,7 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
     let t_ml_s = if n == 1 {
         t_sl_s
     } else {
-        // Limit for p -> 0: several losses are two.
+        // For p -> 0, "several losses" are two losses.
         let losses = if p2 > 0.0 { packets * p * any_loss(p, packets - 1.0) / p2 } else { 2.0 };
         let between = (packets / (losses + 1.0)).ceil().max(1.0) as u32;
         let w = window(p, path.b).min(f64::from(w_max));
@@ -136,8 +137,8 @@ fn several(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
     sum
 }
 
-/// Computes the fitted closed form in seconds, as quoted in later literature; a reconstruction, see the module. The
-/// form fits short flows and is far too low for long lossy ones (p >= 3 %, N >= 65).
+/// Computes Sikdar's fitted closed formula in seconds, as quoted in later literature; a reconstruction, see the module. The formula fits
+/// short flows and is far too low for long flows with loss (p >= 3 %, N >= 65).
 pub fn sikdar_empirical(n: u32, p: f64, rtt_s: f64, w_max: f64) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

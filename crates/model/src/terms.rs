@@ -1,6 +1,6 @@
 //! Terms shared by several models. Arguments are not checked: outside the stated ranges the results are meaningless.
 
-/// Returns 1 - (1-p)^d, the probability of at least one loss among `d` packets, exact for small `p`, too.
+/// Returns 1 - (1-p)^d, the probability of at least one loss among `d` packets, without cancellation for small `p`.
 pub fn any_loss(p: f64, d: f64) -> f64 {
     -(d * (-p).ln_1p()).exp_m1()
 }
@@ -31,7 +31,7 @@ pub fn q_hat(p: f64, w: f64) -> f64 {
     (three * (1.0 + (1.0 - three) * any_loss(p, w - 3.0)) / any_loss(p, w)).min(1.0)
 }
 
-/// Returns min(1, 3 sqrt(3bp/8)), the short form of Q at the mean window sqrt(8/(3bp)) (PFTK).
+/// Returns min(1, 3 sqrt(3bp/8)), the approximation of Q at the mean window sqrt(8/(3bp)) (PFTK).
 pub fn q_approx(p: f64, b: f64) -> f64 {
     (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0)
 }

@@ -10,7 +10,7 @@ pub enum Rate {
     Receive,
     /// Send rate, retransmissions included: [`pftk_full`].
     Send,
-    /// Short form: [`pftk_approx`].
+    /// Approximation in closed form: [`pftk_approx`].
     Approximate,
 }
 
@@ -24,8 +24,8 @@ impl Rate {
     }
 }
 
-/// Computes C / (RTT sqrt(p)), the rate of Mathis without timeouts. C = sqrt(3/2) with an ACK for each packet,
-/// sqrt(3/4) with delayed ACKs. A largest window bounds the rate, if one is given; without one, p = 0 is refused.
+/// Computes C / (RTT sqrt(p)), the rate of Mathis without timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with delayed ACKs.
+/// The rate is at most `w_max` / RTT; without `w_max`, p = 0 is an error.
 pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
@@ -50,21 +50,21 @@ pub fn pftk_full(p: f64, path: &Path) -> Result<f64, ModelError> {
     Ok(send_rate(p, &path.check()?))
 }
 
-/// Computes the receive rate T(p) (PFTK 2000; R of Cardwell-00 Eq. 22), which is comparable with goodput. The "+2"
-/// rounds of the branch with W(p) >= Wmax are taken from [`pftk_full`]; the rate jumps at the same place.
+/// Computes the receive rate T(p) (PFTK 2000; R of Cardwell-00 Eq. 22), which is comparable with goodput. The "+2" rounds of the branch
+/// with W(p) >= Wmax are taken from [`pftk_full`]; the rate, too, jumps where W(p) = Wmax.
 pub fn pftk_throughput(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(receive_rate(p, &path.check()?))
 }
 
-/// Computes the short form of PFTK, bounded by Wmax/RTT.
+/// Computes the approximate send rate of PFTK in closed form, at most Wmax/RTT.
 pub fn pftk_approx(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(approximate_rate(p, &path.check()?))
 }
 
-/// Computes the TFRC equation (RFC 5348 section 3.1): the short form of PFTK without the bounds on the window and on
-/// the probability of a timeout; p > 0.
+/// Computes the TFRC equation (RFC 5348 section 3.1): [`pftk_approx`] without the limits of the window and of the probability of a timeout;
+/// p > 0.
 pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, ModelError> {
     check::some_loss(p)?;
     check::time("RTT_s", rtt_s)?;
@@ -73,7 +73,7 @@ pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, Mod
     Ok(1.0 / short_form_time(p, rtt_s, t_rto_s, b, 3.0 * (3.0 * b * p / 8.0).sqrt()))
 }
 
-/// Returns the time per packet in the short form, with `q` as the probability of a timeout.
+/// Returns the time per packet in the approximation of PFTK, with `q` as the probability of a timeout.
 fn short_form_time(p: f64, rtt_s: f64, t0_s: f64, b: f64, q: f64) -> f64 {
     rtt_s * (2.0 * b * p / 3.0).sqrt() + t0_s * q * p * (1.0 + 32.0 * p * p)
 }
@@ -83,8 +83,8 @@ fn approximate_rate(p: f64, path: &Path) -> f64 {
     free.min(path.w_max / path.rtt_s)
 }
 
-/// Returns the time between two loss indications times p, so that p = 0 needs no special case, with the window and the
-/// probability of a timeout used for it.
+/// Returns p times the time between two loss indications, which is finite for p = 0, and the window and the probability of a timeout on
+/// which this time depends.
 fn period(p: f64, path: &Path) -> (f64, f64, f64) {
     let free = window(p, path.b);
     let w = free.min(path.w_max);
@@ -112,15 +112,14 @@ fn receive_rate(p: f64, path: &Path) -> f64 {
 pub struct Cubic {
     /// Rate in packets per second.
     pub rate_pps: f64,
-    /// Average window of CUBIC itself.
+    /// Average window of the cubic function.
     pub w_cubic: f64,
     /// Average window of the Reno-friendly region.
     pub w_reno_friendly: f64,
 }
 
-/// Computes the average rate of CUBIC at one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger of
-/// the two windows applies, as in section 4.3; the bound by a largest window is added here. The formula is not for p
-/// above about 2 %.
+/// Computes the average rate of CUBIC at one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger of the two windows
+/// applies, as in section 4.3; the limit `w_max` is an addition. The formula is not valid for p above about 2 %.
 pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Result<Cubic, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;

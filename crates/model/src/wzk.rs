@@ -41,7 +41,7 @@ impl Chain {
         steps
     }
 
-    /// Computes the exact expected time in timeouts, in seconds. The paper averages runs, which vary widely.
+    /// Computes the exact expected time in timeouts, in seconds. The paper instead averages random samples, whose variance is large.
     pub fn exact(&self) -> Result<f64, ModelError> {
         let Self { packets, p, it0_s, r0_s, clamp_s } = self.check()?;
         // Each ladder holds, for each of its timeouts, the expected time of the packets so far if the first packet
@@ -93,7 +93,7 @@ impl Chain {
 pub struct WzkNew {
     /// Effective loss probability: a packet or its ACK is lost.
     pub p: f64,
-    /// Phases; their latency excludes the set-up and the timeouts of the chain.
+    /// Slow-start phases; their latency excludes the connection set-up and the timeouts of the chain.
     pub phases: Cardwell98,
     /// Initial window.
     pub w: f64,
@@ -142,7 +142,7 @@ pub fn wzk_new(
     Ok(WzkNew { p, phases, w, it0_s, t_rto_s, ths_rto1_s, ths_rto2_s, t_handshk_s, latency_s })
 }
 
-/// Returns the probability that a packet or its ACK is lost, each with `pl`.
+/// Returns the probability that a packet or its ACK is lost if each is lost with probability `pl`.
 pub fn both_ways(pl: f64) -> f64 {
     pl + pl * (1.0 - pl)
 }

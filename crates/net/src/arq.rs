@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 pub struct ArqSpec {
     /// Probability that an attempt is lost, in [0, 1).
     pub loss: f64,
-    /// Time from the start of a lost attempt to the start of the next one, if the wire is free then.
+    /// Time from the start of a lost attempt to the start of the next attempt, which begins later if the wire is busy.
     pub retry: Span,
     /// Maximum number of attempts; a packet is given up when all of them are lost.
     pub tries: NonZeroU32,
@@ -77,47 +77,48 @@ impl ArqSpec {
 pub struct Arq {
     spec: ArqSpec,
     rng: Rng,
-    /// Packets to retransmit, in order of time.
+    /// Packets to retransmit, in order of their earliest retransmission times.
     lost: VecDeque<(Time, Attempt)>,
-    /// Numbers of the packets on the wire that were given up and do not arrive, counted in the order in which packets were put on the wire.
+    /// Sequence numbers of the packets on the wire that were given up and do not arrive. Packets are numbered in the order in which they
+    /// are put on the wire.
     given_up: VecDeque<u64>,
     /// Number of packets put on the wire.
     crossing: u64,
     /// Number of packets that have reached the end of the wire.
     crossed: u64,
-    /// Packets that are not on the wire yet, by first attempt, for in-order delivery. The flag is true for a packet that was given up;
-    /// `None` stands for a packet that is still attempted.
+    /// Packets that are not on the wire yet, in order of their first attempts, for in-order delivery. The flag is true for a packet that
+    /// was given up; `None` stands for a packet that is still attempted.
     arriving: VecDeque<Option<(Packet, bool)>>,
-    /// Number of packets put on the wire in order.
+    /// Number of packets put on the wire so far, for in-order delivery.
     handed_over: u64,
-    /// Latest arrival time of the packets put on the wire in order.
+    /// Latest arrival time of the packets put on the wire, for in-order delivery.
     last: Time,
 }
 
-/// Attempt to send a packet.
+/// Attempt to transmit a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) packet: Packet,
-    /// Number of the packet by first attempt, for in-order delivery.
+    /// Sequence number of the packet in order of first attempts, for in-order delivery.
     number: u64,
     /// Number of lost attempts before this one.
     lost: u32,
 }
 
 impl Attempt {
-    /// Returns the only attempt of a packet on a link without retransmission.
+    /// Returns the single attempt of a packet on a link without retransmission.
     pub(crate) fn only(packet: Packet) -> Self {
         Self { packet, number: 0, lost: 0 }
     }
 }
 
 impl Arq {
-    /// Returns the time of the next retransmission, if the wire is free then.
+    /// Returns the earliest start time of the next retransmission, which begins later if the wire is busy.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.lost.front().map(|(at, _)| *at)
     }
 
-    /// Removes and returns an attempt to retransmit that is due by `now`.
+    /// Removes and returns the first retransmission that is due by `now`.
     pub(crate) fn again(&mut self, now: Time) -> Option<Attempt> {
         self.wake_at().filter(|&at| at <= now)?;
         self.lost.pop_front().map(|(_, attempt)| attempt)
@@ -133,8 +134,8 @@ impl Arq {
     }
 
     /// Makes an attempt that begins at `start`. If it succeeds, the packet arrives at the time in its `arrived` field, which must not
-    /// decrease between calls. Passes each packet whose arrival time is now final to `onto_wire`; packets that were given up are among them
-    /// and do not arrive (see [`Arq::arrives`]).
+    /// decrease between calls. Passes each packet whose arrival time is now final to `onto_wire`, including packets that were given up,
+    /// which [`Arq::arrives`] later rejects.
     pub(crate) fn attempt(&mut self, start: Time, attempt: Attempt, mut onto_wire: impl FnMut(Packet)) {
         let Attempt { packet, number, lost } = attempt;
         let is_lost = self.rng.chance(self.spec.loss);
@@ -166,7 +167,7 @@ impl Arq {
         !is_given_up
     }
 
-    /// Returns the packets that are not on the wire.
+    /// Returns the backlog of packets that wait for a retransmission or for in-order delivery.
     pub(crate) fn backlog(&self) -> Backlog {
         let mut backlog = Backlog::default();
         self.lost.iter().for_each(|(_, attempt)| backlog.add(&attempt.packet));

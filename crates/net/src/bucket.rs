@@ -109,8 +109,8 @@ impl Sla {
         self.limit(colour).is_none_or(|profile| profile.is_some_and(|profile| profile.fits(len)))
     }
 
-    /// Returns the size of the largest packet that can conform in each of the profiles, bytes. Where the size of the largest packets is
-    /// known, it should not exceed this.
+    /// Returns the smallest depth of the token buckets, bytes, which is the size of the largest packet that conforms to every profile. The
+    /// largest packets of a path should not exceed this size.
     pub fn least_depth(&self) -> u64 {
         self.med.map_or(self.high.depth, |med| med.depth.min(self.high.depth)).get()
     }

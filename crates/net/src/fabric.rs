@@ -1,5 +1,5 @@
-use crate::port::{Change, Extras};
-use crate::queue::{AnyQueue, QueueKind, Site};
+use crate::port::{Change, PortExtensions};
+use crate::queue::{AnyQueue, PortContext, QueueKind};
 use crate::shape::AnyShaper;
 use crate::stage::{AnyStage, StageKind, StageSpec};
 use crate::topology::Routes;
@@ -9,14 +9,13 @@ use crate::{
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
 
-/// Network of ports with a common calendar. The network has the same contract as a single port: packets arrive at its edges and are
-/// delivered there.
+/// Network of ports with a common calendar. Like a single port, the network takes packets at its edges and delivers them there.
 ///
-/// One event moves one packet over one link: when the first packet on the wire of a port reaches the other end, it is handed to the next
-/// port, which puts it on its own wire or into its queue at once.
+/// One event moves one packet over one link: when the first packet on the wire of a port reaches the other end, the next port receives it
+/// and puts it on its own wire or into its queue at once.
 #[derive(Debug)]
 pub struct Fabric {
-    ports: Vec<Station>,
+    ports: Vec<PortSlot>,
     routes: Routes,
     /// Output port of each route at each router, once it has been looked up.
     next: Vec<Vec<PortId>>,
@@ -29,15 +28,16 @@ pub struct Fabric {
 
 #[derive(Debug)]
 #[repr(C)] // The first fields of the port share cache lines with its calendar time.
-struct Station {
+struct PortSlot {
     to: End,
     /// Time of the only valid calendar entry of this port.
     planned: Time,
     port: Port<AnyQueue, AnyShaper>,
 }
 
-// Each byte counts once per port, and so affects memory and cache misses of large networks. The size may shrink; growth needs a reason.
-const _: () = assert!(size_of::<Station>() <= 312);
+// The size is multiplied by the number of ports, and so affects memory and cache misses of large networks. The size may shrink; growth
+// needs a reason.
+const _: () = assert!(size_of::<PortSlot>() <= 312);
 
 /// Destination of the packets that leave a port.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ pub enum Out {
 }
 
 /// Variant of [`Fate`] for a network, whose methods also receive the port.
-pub trait NetworkFate {
+pub trait NetworkEvents {
     /// Handles the drop of `packet`.
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason);
     /// Handles the setting of the CE codepoint in `packet`.
@@ -89,7 +89,7 @@ struct AtPort<'a, F> {
     fate: &'a mut F,
 }
 
-impl<F: NetworkFate> Fate for AtPort<'_, F> {
+impl<F: NetworkEvents> Fate for AtPort<'_, F> {
     fn dropped(&mut self, now: Time, packet: Packet, why: DropReason) {
         self.fate.dropped(now, self.port, packet, why);
     }
@@ -111,7 +111,7 @@ impl Fabric {
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
             let port = build_port(&spec.wire, seed, id as u32);
             let to = if port.has_stages_behind() { End::Behind(spec.to) } else { end_of(&routes, spec.to) };
-            Station { to, planned: Time::NEVER, port }
+            PortSlot { to, planned: Time::NEVER, port }
         });
         Self {
             ports: ports.collect(),
@@ -135,14 +135,14 @@ impl Fabric {
     }
 
     /// Changes the wire of a port for which [`Fabric::let_change`] was called. [`WireSpec::may_become`] must allow the change, and
-    /// [`Fabric::catch_up`] must have been called. `seed` is the seed of all parts that start anew.
+    /// [`Fabric::catch_up`] must have been called. `seed` is the seed of the random streams of all parts that are replaced.
     pub fn change(&mut self, port: PortId, from: &WireSpec, to: &WireSpec, seed: u64) {
         let id = port.0;
         let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
         let behind = (&from.behind, &from.conditioner) != (&to.behind, &to.conditioner);
         let change = Change {
             shaper: (from.rate != to.rate)
-                .then(|| Site::new(&to.rate, seed, id).with_outages(to.outage).wire()),
+                .then(|| PortContext::new(&to.rate, seed, id).with_outages(to.outage).wire()),
             delay: to.delay,
             before: (from.before != to.before).then(|| stages(&to.before, Stream::Before)),
             jitter: (from.jitter != to.jitter)
@@ -160,7 +160,7 @@ impl Fabric {
     /// route.
     pub fn route(&self, from: NodeId, to: NodeId) -> Option<Route> {
         let mut at = from;
-        // No path visits a router twice.
+        // The loop ends because no path visits a router twice.
         for _ in 0..=self.routes.routers().len() {
             let port = self.routes.next(at, to)?;
             match self.ports[port.0 as usize].to {
@@ -182,7 +182,7 @@ impl Fabric {
 
     /// Handles a packet that a host sends, after all events due by then.
     #[inline(always)]
-    pub fn arrive<F: NetworkFate>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
+    pub fn arrive<F: NetworkEvents>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
         while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
             if let Some(delivery) = self.step(fate) {
                 self.early.push_back(delivery);
@@ -194,7 +194,7 @@ impl Fabric {
 
     /// Delivers the packets that reach an edge by `now`, one per call, in order of (time, serial), or returns the time of the next poll.
     #[inline]
-    pub fn poll<F: NetworkFate>(&mut self, now: Time, fate: &mut F) -> Out {
+    pub fn poll<F: NetworkEvents>(&mut self, now: Time, fate: &mut F) -> Out {
         if let Some((at, node, packet)) = self.early.pop_front() {
             return Out::Deliver(at, node, packet);
         }
@@ -213,7 +213,7 @@ impl Fabric {
 
     /// Serves every port up to `now`; all packets that arrive by then must have been taken. A port is otherwise served only when a packet
     /// arrives or leaves, so that a caller that inspects a port in between has to call this first.
-    pub fn catch_up<F: NetworkFate>(&mut self, now: Time, fate: &mut F) {
+    pub fn catch_up<F: NetworkEvents>(&mut self, now: Time, fate: &mut F) {
         for (station, id) in self.ports.iter_mut().zip(0..) {
             station.port.advance(now, &mut AtPort { port: PortId(id), fate });
             if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
@@ -237,7 +237,7 @@ impl Fabric {
         !self.isolating.is_empty()
     }
 
-    /// Sets the numbers of the source and destination hosts of a connection's packets on a route.
+    /// Sets the ids of the source and destination hosts of a connection's packets on a route, for queues that isolate hosts.
     #[inline(never)]
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
         for &port in &self.isolating {
@@ -262,14 +262,14 @@ impl Fabric {
 
     /// Returns the number of packets inside the network: waiting, on a wire, or not yet delivered to a host.
     pub fn packets_inside(&self) -> u64 {
-        let in_port = |station: &Station| u64::from(station.port.backlog().packets);
+        let in_port = |station: &PortSlot| u64::from(station.port.backlog().packets);
         self.ports.iter().map(in_port).sum::<u64>() + self.early.len() as u64
     }
 
     /// Handles the earliest event, in which a packet reaches the other end of its link or a held-back packet is transmitted. Returns the
     /// packet if it has reached a host.
     #[inline]
-    fn step<F: NetworkFate>(&mut self, fate: &mut F) -> Option<(Time, NodeId, Packet)> {
+    fn step<F: NetworkEvents>(&mut self, fate: &mut F) -> Option<(Time, NodeId, Packet)> {
         let (at, id) = self.calendar.peek().expect("the caller saw an event");
         let station = &mut self.ports[id as usize];
         if station.planned != at {
@@ -297,7 +297,7 @@ impl Fabric {
 
     /// Passes a packet that has reached the other end of its wire through the stages behind the wire.
     #[inline(never)]
-    fn step_behind<F: NetworkFate>(
+    fn step_behind<F: NetworkEvents>(
         &mut self,
         at: Time,
         id: u32,
@@ -314,7 +314,7 @@ impl Fabric {
 
     /// Forwards a packet that leaves this port, or returns it if it has reached its host.
     #[inline(always)]
-    fn hand_on<F: NetworkFate>(
+    fn hand_on<F: NetworkEvents>(
         &mut self,
         at: Time,
         id: u32,
@@ -359,7 +359,7 @@ impl Fabric {
     }
 
     #[inline]
-    fn enter<F: NetworkFate>(&mut self, at: Time, id: PortId, packet: Packet, fate: &mut F) {
+    fn enter<F: NetworkEvents>(&mut self, at: Time, id: PortId, packet: Packet, fate: &mut F) {
         let station = &mut self.ports[id.0 as usize];
         fate.entered(at, id, &packet);
         station.port.arrive(at, packet, &mut AtPort { port: id, fate });
@@ -368,7 +368,7 @@ impl Fabric {
 
     /// Plans the next event of a port if it is earlier than the planned one.
     #[inline(always)]
-    fn plan(station: &mut Station, calendar: &mut Calendar, id: u32) {
+    fn plan(station: &mut PortSlot, calendar: &mut Calendar, id: u32) {
         if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
             station.planned = next;
             calendar.push(next, id);
@@ -381,14 +381,14 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let site = Site::new(&spec.rate, seed, id).with_outages(spec.outage);
+    let site = PortContext::new(&spec.rate, seed, id).with_outages(spec.outage);
     let queue = spec.queue.build(&site);
     let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
     let mut behind = stages(&spec.behind, Stream::Behind);
     if !spec.conditioner.is_empty() {
         behind.extend(stages(&spec.conditioner, Stream::Conditioner));
     }
-    let extras = Extras {
+    let extras = PortExtensions {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
         arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),

@@ -9,9 +9,9 @@ pub(crate) struct Late {
     /// Held packets by release time, then by insertion. Most packets are held for the same time, so that an insertion is usually at the
     /// end.
     waiting: VecDeque<Waiting>,
-    /// Number of held packets that count the packets that overtake them.
+    /// Number of held packets that a sufficient number of overtaking packets releases early.
     counting: u32,
-    /// Index of the first stage that the packet taken last has yet to pass; 0 for packets from the wire.
+    /// Index of the next stage of the packet that was removed last; 0 for packets from the wire.
     resume: u32,
     pub(crate) copies: u64,
     pub(crate) copied_bytes: u64,
@@ -56,12 +56,12 @@ impl Late {
         Some(Packet { arrived: at, ..packet })
     }
 
-    /// Returns the index of the next stage of the packet taken last, and resets the index to 0.
+    /// Returns the index of the next stage of the packet that was removed last, and resets the index to 0.
     pub(crate) fn resume(&mut self) -> u32 {
         std::mem::take(&mut self.resume)
     }
 
-    /// Counts a packet that has passed the stage before `stage` at `now`: it has overtaken the packets held there.
+    /// Records that a packet has passed the stage before `stage` at `now`, and has thus overtaken the packets held there.
     #[inline]
     pub(crate) fn overtake(&mut self, now: Time, stage: u32) {
         if self.counting > 0 {
@@ -78,7 +78,7 @@ impl Late {
             if waiting.overtakers.is_none()
                 && let Some(free) = self.waiting.remove(index)
             {
-                // The packet moves forward to those already due, so that the element at the next index stays the same.
+                // The packet moves forward to the packets that are already due, so that the index of the next element stays the same.
                 self.counting -= 1;
                 self.insert(Waiting { at: now, ..free });
             }
@@ -99,19 +99,19 @@ impl Late {
 
 /// Forwarding decision for a packet that a stage behind the wire lets pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Onward {
+pub enum Forwarding {
     /// Immediate forwarding.
     #[default]
-    AtOnce,
+    Immediate,
     /// Delayed forwarding, during which other packets overtake the packet.
-    Later {
+    Delayed {
         /// Longest holding time.
         by: Span,
         /// Number of overtaking packets that ends the holding time early; the packet then directly follows the last of them.
         overtakers: Option<NonZeroU32>,
     },
     /// Immediate forwarding of the packet, and of a copy directly behind it.
-    Twice,
+    Duplicated,
     /// Immediate forwarding with one corrupted bit.
     Corrupted {
         /// Index of the corrupted bit, counted from the first byte of the packet.

@@ -15,7 +15,7 @@ enum When {
     Random { mean_up: Span, mean_down: Span },
 }
 
-/// Shortest outage, and shortest mean of a random time. Shorter ones would make a run a mere list of outages.
+/// Shortest periodic outage, and shortest mean of random times up and down. With shorter times, outages would dominate the cost of a run.
 const SHORTEST: Span = Span::from_micros(1);
 
 const EXPECTED: &str = "every=30s,for=2s[,first=10s] (for less than every) or mean_up=30s,mean_down=2s, with times of at least 1us";

@@ -89,7 +89,7 @@ impl Dscp {
         }
     }
 
-    /// Returns the number of the drop precedence, below 4.
+    /// Returns the drop precedence as an index below 4.
     #[inline]
     pub(crate) const fn colour_number(self) -> usize {
         (self.0 & 3) as usize
@@ -139,7 +139,7 @@ impl Colour {
     /// Names in results: HIGH and LOW as in the paper, and MED between them.
     pub const NAMES: [(Self, &'static str); Self::COUNT] =
         [(Self::Green, "high"), (Self::Yellow, "med"), (Self::Red, "low")];
-    /// All drop precedences, with the one that is dropped first at the front.
+    /// All drop precedences in drop order, LOW first.
     pub const DROPPED_FIRST: [Self; Self::COUNT] = [Self::Red, Self::Yellow, Self::Green];
 
     /// Returns the drop precedence with the given name.
@@ -192,9 +192,9 @@ pub enum DropReason {
     Overflow,
     /// Push-out: drop of a queued packet to make space for a more important arrival, or at the head of a drop-head queue for any arrival.
     PushedOut,
-    /// Random drop before the buffer is full: by RED while the average is between its thresholds, by PIE.
+    /// Random drop before the buffer is full: by RED while the average queue length is between the thresholds, or by PIE.
     Early,
-    /// RED: drop because the average is at or above the upper threshold.
+    /// RED: drop because the average queue length is at or above the upper threshold.
     Forced,
     /// Loss on the link: by a loss model, by link-layer ARQ after its last attempt, or by corruption.
     Loss,
@@ -226,8 +226,8 @@ pub trait Fate {
     fn dropped(&mut self, now: Time, packet: Packet, why: DropReason);
     /// Handles the setting of the CE codepoint in `packet`.
     fn marked(&mut self, _now: Time, _packet: &Packet) {}
-    /// Returns the body for a copy of `packet`. The other fields of the copy equal those of `packet`, and later events of the copy are
-    /// reported separately. `None`: no copy is made, because the host has no memory for it or does not make copies.
+    /// Returns the body for a copy of `packet`. The copy has the other fields of `packet`, and its later events are reported separately.
+    /// `None`: no copy is made, because the host has no memory for it or does not support copies.
     fn copied(&mut self, _now: Time, _packet: &Packet) -> Option<u32> {
         None
     }

@@ -1,6 +1,6 @@
 use crate::arq::{Arq, Attempt};
+use crate::hold_queue::{Forwarding, Late};
 use crate::jitter::Jitter;
-use crate::late::{Late, Onward};
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
@@ -32,23 +32,23 @@ pub struct Port<Q, S> {
     /// True if the wire was free and the queue had no packet to send.
     idle: bool,
     shaper: S,
-    /// Arrivals by drop precedence number. No drop precedence has the last number, whose count stays 0; with it, every two-bit number is a
-    /// valid index.
+    /// Arrivals by the two-bit index of the drop precedence. No drop precedence has the last index, whose count stays 0; with it, every
+    /// two-bit index is valid.
     arrived: [u64; 4],
     arrived_bytes: u64,
     queue: Q,
     /// Counters of drops and marks. Most ports never drop a packet.
     drops: Option<Box<Drops>>,
-    /// Extras with their state; only where departures are not known at arrival.
+    /// Extensions with their state; only where departures are not known at arrival.
     aside: Option<Box<Aside>>,
     /// Stages before the queue; only where departures are not known at arrival.
     before: Option<Box<[AnyStage]>>,
 }
 
-/// Extras of a port, which few ports have, and the state of packets affected by them.
+/// Extensions of a port, which few ports have, and the state of packets affected by them.
 #[derive(Debug, Default)]
 struct Aside {
-    extras: Extras,
+    extras: PortExtensions,
     late: Late,
     /// Arrival time of the last packet on the wire. Later packets do not arrive before this time, even if the delay becomes shorter.
     last: Time,
@@ -56,7 +56,7 @@ struct Aside {
 
 /// Optional parts of a port beside its queue and wire.
 #[derive(Debug, Default)]
-pub struct Extras {
+pub struct PortExtensions {
     /// Stages that packets pass before the queue.
     pub before: Vec<AnyStage>,
     /// Link-layer ARQ, which retransmits packets lost on the wire.
@@ -67,13 +67,13 @@ pub struct Extras {
     pub behind: Vec<AnyStage>,
 }
 
-impl Extras {
+impl PortExtensions {
     fn is_empty(&self) -> bool {
         self.before.is_empty() && self.arq.is_none() && self.jitter.is_none() && self.behind.is_empty()
     }
 }
 
-/// Change of the configuration of a port. `None` keeps a part with its state.
+/// Change of the configuration of a port. A part whose value is `None` stays, with its state.
 #[derive(Debug)]
 pub(crate) struct Change<S> {
     pub(crate) shaper: Option<S>,
@@ -213,8 +213,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Returns the port with the given extras.
-    pub fn with(self, mut extras: Extras) -> Self {
+    /// Returns the port with the given extensions.
+    pub fn with(self, mut extras: PortExtensions) -> Self {
         let before = std::mem::take(&mut extras.before);
         let before = (!before.is_empty()).then(|| before.into_boxed_slice());
         let aside = (!extras.is_empty()).then(|| Box::new(Aside { extras, ..Aside::default() }));
@@ -228,8 +228,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.aside.get_or_insert_default();
     }
 
-    /// Applies a change. All earlier events must have been handled. A transmission in progress ends as it began, and packets on the wire
-    /// keep their arrival times.
+    /// Applies a change. All earlier events must have been handled. The change does not affect a transmission in progress, or the arrival
+    /// times of packets on the wire.
     pub(crate) fn change(&mut self, to: Change<S>) {
         let Change { shaper, delay, before, jitter, behind } = to;
         if let Some(shaper) = shaper {
@@ -307,7 +307,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    // A packet that is due after `advance` has crossed the wire.
+                    // After `advance`, an event that is due is the arrival of a packet at the other end.
                     let packet = self.take(at, fate);
                     if let Some(packet) = packet.and_then(|packet| self.passes(packet, fate)) {
                         return Next::Deliver(at, packet);
@@ -320,7 +320,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Returns the time of the next event: the first arrival at the other end, or the transmission of a held-back packet.
     #[inline(always)]
     pub fn next_at(&self) -> Option<Time> {
-        // Almost all ports have no extras, and have a packet on the wire whenever they have an event.
+        // Almost all ports have no extensions, and have a packet on the wire whenever they have an event.
         match self.wire.first() {
             Some(packet) if self.aside.is_none() => Some(packet.arrived),
             None if self.room.is_some() => None,
@@ -332,7 +332,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     fn next_at_aside(&self) -> Option<Time> {
         let crossing = match self.wire.first() {
             Some(packet) => Some(packet.arrived),
-            // An attempt in transmission may be lost and is not on the wire then.
+            // The link layer does not put an attempt on the wire that will be lost; the end of its transmission is then the next event.
             None if !self.idle => Some(self.free_at),
             None => self.wake_at(),
         };
@@ -360,14 +360,14 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.aside.is_some() {
             return self.take_aside(now, fate);
         }
-        // Otherwise the event is the transmission of a held-back packet, while other packets are on the wire.
+        // If no packet has arrived, the event is the transmission of a held-back packet while other packets are on the wire.
         let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
         self.advance(now, fate);
         packet
     }
 
-    /// Variant of [`Port::take`] for ports with extras: packets may be late, or given up by the link layer.
+    /// Variant of [`Port::take`] for ports with extensions: packets may be held back, or given up by the link layer.
     #[inline(never)]
     fn take_aside(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         if let Some(aside) = &mut self.aside
@@ -382,7 +382,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.arrives(packet?, fate)
     }
 
-    /// Returns the packet, which has come to the end of the wire, unless the link layer has given it up.
+    /// Returns a packet that has reached the end of the wire, or drops the packet if the link layer has given it up.
     fn arrives(&mut self, packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
         if self.arq().is_some_and(|arq| !arq.arrives()) {
             let (mut counting, _) = self.counting(fate);
@@ -411,20 +411,20 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 return None;
             }
             match stage.onward(&packet) {
-                Onward::AtOnce => {}
-                Onward::Twice => {
+                Forwarding::Immediate => {}
+                Forwarding::Duplicated => {
                     if let Some(body) = fate.copied(now, &packet) {
                         late.copy(now, next, Packet { body, ..packet });
                     }
                 }
-                Onward::Corrupted { bit } => {
+                Forwarding::Corrupted { bit } => {
                     if !fate.corrupted(now, &packet, bit) {
                         let (mut counting, _) = self.counting(fate);
                         counting.dropped(now, packet, DropReason::Loss);
                         return None;
                     }
                 }
-                Onward::Later { by, overtakers } => {
+                Forwarding::Delayed { by, overtakers } => {
                     late.hold(now + by, next, overtakers, packet);
                     return None;
                 }
@@ -475,7 +475,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.room.is_none() {
             return self.queue.backlog();
         }
-        // Waiting packets are on the wire, too: each starts when the packet before it has left.
+        // Waiting packets are stored in the wire, too: the transmission of each starts when the previous packet has left.
         let behind = self.wire.packets().skip(1);
         let waits = self.wire.packets().zip(behind).filter(|(before, _)| before.arrived > now + self.delay);
         waits.fold(Backlog::default(), |sum, (_, packet)| Backlog {
@@ -489,7 +489,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.queue.set_weight(flow, weight);
     }
 
-    /// Sets the numbers of the source and destination hosts of a connection's packets on a route, if the queue uses them.
+    /// Sets the ids of the source and destination hosts of a connection's packets on a route, if the queue uses them.
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
         self.queue.set_hosts(flow, route, hosts);
     }
@@ -509,8 +509,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Variant of [`Port::serve`] for ports with extras: propagation may vary, and the link layer retransmits lost packets before it sends
-    /// new ones.
+    /// Variant of [`Port::serve`] for ports with extensions: propagation may vary, and the link layer retransmits lost packets before it
+    /// sends new ones.
     #[inline(never)]
     fn serve_aside(&mut self, start: Time, fate: &mut dyn Fate) {
         let again = self.arq().and_then(|arq| arq.again(start));
@@ -613,8 +613,8 @@ impl Wire {
         Some(packet)
     }
 
-    /// Returns the number of packets that have not started at `now`, on a wire that starts each packet when the one before it ends, `delay`
-    /// before that one arrives. Times must not decrease between calls.
+    /// Returns the number of packets whose transmission has not started at `now`. The transmission of a packet starts when that of the
+    /// packet before it ends, `delay` before the arrival of the packet before it. Times must not decrease between calls.
     #[inline]
     fn waiting(&mut self, now: Time, delay: Span) -> u32 {
         let Some(first) = &self.first else { return 0 };

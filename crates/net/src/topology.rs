@@ -174,7 +174,7 @@ pub(crate) struct Routes {
     uplink: Vec<Option<PortId>>,
     /// Index of each node among the routers; `u32::MAX` for hosts.
     router_index: Vec<u32>,
-    /// Next port at each router on the path to each other router: `towards[at * routers + destination]`.
+    /// Next port at each router on the path to every other router: `towards[at * routers + destination]`.
     towards: Vec<Option<PortId>>,
     /// Routers by index.
     routers: Vec<NodeId>,

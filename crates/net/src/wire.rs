@@ -134,9 +134,9 @@ impl WireSpec {
         let stages =
             [("loss", &self.before), ("wire_loss", &self.behind), ("conditioner", &self.conditioner)];
         let of_stages = stages.into_iter().flat_map(|(key, stages)| {
-            stages.iter().filter_map(move |stage| Some((key, stage.to_string(), stage.contract()?)))
+            stages.iter().filter_map(move |stage| Some((key, stage.to_string(), stage.sla()?)))
         });
-        let of_queue = self.queue.contract().map(|sla| ("queue", self.queue.to_string(), sla));
+        let of_queue = self.queue.sla().map(|sla| ("queue", self.queue.to_string(), sla));
         of_queue.into_iter().chain(of_stages).collect()
     }
 
@@ -147,7 +147,7 @@ impl WireSpec {
         self.outage.is_none() && self.link_layer.is_none() && !behind.into_iter().any(StageKind::needs_wire)
     }
 
-    /// Checks that values fit together that are valid individually.
+    /// Checks the constraints between values that are valid individually.
     fn checked(self) -> Result<Self, (&'static str, String)> {
         let least = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::least_delay);
         if self.delay < least {

@@ -4,10 +4,10 @@ mod counting;
 
 use catnip_base::notation::Family;
 use catnip_base::{Rate, Rng, Span, Stream, Time};
-use catnip_net::queue::{QueueKind, QueueSpec, Site};
+use catnip_net::queue::{PortContext, QueueKind, QueueSpec};
 use catnip_net::shape::{AnyShaper, Constant, RateSpec};
 use catnip_net::stage::{StageKind, StageSpec};
-use catnip_net::{ArqSpec, Colour, DropReason, Extras, Fate, Next, OutageSpec, Packet, Port, Route};
+use catnip_net::{ArqSpec, Colour, DropReason, Fate, Next, OutageSpec, Packet, Port, PortExtensions, Route};
 
 struct Ignore;
 
@@ -30,9 +30,9 @@ fn neither_do_links_that_hold_packets_back_copy_them_stand_still_or_send_them_ag
         let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(1, Stream::Behind(0, number)));
         let behind = (0..).zip(&stages).map(build).collect();
         let arq = Some(arq.build(Rng::new(1, Stream::Arq(0))));
-        let site = Site::new(&rate, 1, 0).with_outages(Some(outage));
+        let site = PortContext::new(&rate, 1, 0).with_outages(Some(outage));
         let queue = "drop-tail:10".parse::<QueueSpec>().unwrap().build(&site);
-        let extras = Extras { arq, behind, ..Extras::default() };
+        let extras = PortExtensions { arq, behind, ..PortExtensions::default() };
         let mut port = Port::new(queue, site.wire(), Span::from_millis(5)).with(extras);
         let (mut at, mut delivered) = (Time::ZERO, 0);
         let mut feed = |packets: u32| {
@@ -56,9 +56,9 @@ fn neither_do_links_that_hold_packets_back_copy_them_stand_still_or_send_them_ag
 fn no_queue_discipline_allocates_per_packet() {
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
     for spec in QueueSpec::examples() {
-        let queue = spec.build(&Site::new(&rate.into(), 1, 0));
+        let queue = spec.build(&PortContext::new(&rate.into(), 1, 0));
         let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Before(0, 0)));
-        let extras = Extras { before: vec![loss], ..Extras::default() };
+        let extras = PortExtensions { before: vec![loss], ..PortExtensions::default() };
         let wire = AnyShaper::Constant(Constant::new(rate));
         let mut port = Port::new(queue, wire, Span::from_millis(5)).with(extras);
         let mut at = Time::ZERO;

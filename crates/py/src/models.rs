@@ -160,7 +160,7 @@ fn refused(name: &str, error: ModelError) -> PyErr {
     InputError::new_err(format!("{name}: {error}"))
 }
 
-/// Draws latencies from the hysteresis model, or from partial CATNIP if `p_high` is given.
+/// Draws latencies from the hysteresis model, or from the model of Partial CATNIP if `p_high` is given.
 #[pyfunction]
 #[pyo3(signature = (packets, p, p_high, rtt_s, t0_s, w_max, b, w1, delack_s, count, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]
@@ -194,7 +194,7 @@ fn hysteresis_samples<'py>(
     Ok(draws.into_pyarray(py))
 }
 
-/// Draws times in timeouts from the chain of WZK Fig. 5.
+/// Draws total times that a transfer spends in timeouts from the Markov chain of WZK, figure 5.
 #[pyfunction]
 #[pyo3(signature = (packets, p, it0_s, r0_s, clamp_s, count, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]

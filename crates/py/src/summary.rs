@@ -1,7 +1,7 @@
 //! Summaries of runs and of tables.
 
 use crate::{PyScenario, bad_input};
-use catnip_lab::summary::{self, Estimate, Interval, OfGroup, Rows, Summary};
+use catnip_lab::summary::{self, Estimate, GroupSummary, Interval, Rows, Summary};
 use catnip_lab::{Column, InputError as BadInput, Table, TableName, Texts};
 use numpy::{Element, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -79,13 +79,14 @@ fn summarize<'py>(
     summary::summarize(read, variants, &seeds)?.iter().map(|summary| told(py, summary)).collect()
 }
 
-/// Returns the mean of ours - theirs where both are numbers; None if the values cannot be paired.
+/// Returns the mean of the differences ours - theirs with its confidence interval, over the pairs without NaN; None if the lengths differ,
+/// or if no pair is left.
 #[pyfunction]
 fn paired_difference(ours: Vec<f64>, theirs: Vec<f64>) -> Option<IntervalTuple> {
     summary::paired_difference(&ours, &theirs).map(tuple)
 }
 
-/// Returns a quantile of Student's t distribution.
+/// Returns the quantile `share` of Student's t distribution with `degrees` degrees of freedom.
 #[pyfunction]
 fn t_quantile(degrees: f64, share: f64) -> f64 {
     summary::t_quantile(degrees, share)
@@ -115,12 +116,13 @@ impl Times {
         Ok(Self(summary::Times::new(waits, runs)))
     }
 
-    /// Returns the shortest time within which this share is complete, with a value for each block of runs; None if too few are.
+    /// Returns the shortest time within which this share of the durations is complete, with a value for each block of runs; None if too few
+    /// are complete.
     fn quantile(&self, share: f64) -> Option<(IntervalTuple, Vec<f64>)> {
         self.0.quantile(share).map(|Estimate { interval, values }| (tuple(interval), values))
     }
 
-    /// Returns the mean of duration or horizon, whichever is less, with a value for each block of runs.
+    /// Returns the mean over all durations of the duration or the horizon, whichever is less, with a value for each block of runs.
     fn restricted_mean(&self, horizon_s: f64) -> (IntervalTuple, Vec<f64>) {
         let Estimate { interval, values } = self.0.restricted_mean(horizon_s);
         (tuple(interval), values)
@@ -155,7 +157,7 @@ fn told<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>>
     Ok(out)
 }
 
-fn told_group<'py>(py: Python<'py>, of: &OfGroup) -> PyResult<Bound<'py, PyDict>> {
+fn told_group<'py>(py: Python<'py>, of: &GroupSummary) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
     for (measure, of) in &of.values {
         values.set_item(measure, of)?;

@@ -1,8 +1,8 @@
-use crate::dialogue::{News, Stream};
-use crate::parties::{CLIENT, Parties, SERVER, TcpOptions};
+use crate::connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpOptions};
+use crate::message_stream::{Stream, StreamEvent};
 use crate::record::{ConnectionRecord, Event, SenderView, Served, ServedStep};
 use catnip_base::{Rng, Time};
-use catnip_net::mark::{AnyMarker, Carries, MarkerKind, MarkerSpec, PacketMarker, Sending, Service};
+use catnip_net::mark::{AnyMarker, MarkerKind, MarkerSpec, PacketKind, PacketMarker, SenderState, Service};
 use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
 use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
 
@@ -15,8 +15,8 @@ pub(crate) struct Connection<E> {
     /// Time of each end's valid entry in the calendar of timers; other entries are stale.
     pub(crate) planned: [Time; 2],
     /// Number of received bytes below which no event is due for the application at each end.
-    pub(crate) news_at: [u64; 2],
-    pub(crate) account: Account,
+    pub(crate) next_event_at: [u64; 2],
+    pub(crate) info: ConnectionInfo,
     /// Application at each end, or [`NO_APP`](crate::record::NO_APP).
     pub(crate) programs: [u32; 2],
     /// Stream that each end sends.
@@ -28,13 +28,13 @@ const _: () = assert!(size_of::<Connection<catnip_tcp::Endpoint>>() <= 984);
 
 impl<E: crate::medium::End> Connection<E> {
     /// Returns the next event for the application at this end.
-    pub(crate) fn news(&mut self, end: usize, config: &TcpConfig) -> Option<News> {
+    pub(crate) fn next_event(&mut self, end: usize, config: &TcpConfig) -> Option<StreamEvent> {
         let (here, peer) = (&self.ends[end], &mut self.streams[1 - end]);
         // If the configuration has no FINs, the peer's close is reported without one.
         let ended = peer.closed && (here.peer_closed() || !config.fin);
-        let news = peer.news(here.received(), here.is_open(), ended);
-        self.news_at[end] = peer.news_at();
-        news
+        let event = peer.next_event(here.received(), here.is_open(), ended);
+        self.next_event_at[end] = peer.next_event_at();
+        event
     }
 
     /// Returns the mark of the packet that carries a segment of this end. Takes segment and packet by value and is not inlined, so that
@@ -49,15 +49,15 @@ impl<E: crate::medium::End> Connection<E> {
         config: &TcpConfig,
     ) -> Dscp {
         let sending = self.ends[end].sending(&out, config);
-        self.account.mark(now, end, sending, &mut packet);
-        self.account.counts(end, packet.dscp);
+        self.info.mark(now, end, sending, &mut packet);
+        self.info.counts(end, packet.dscp);
         packet.dscp
     }
 
     /// Returns the record of the connection so far.
     pub(crate) fn record(&self) -> ConnectionRecord {
         let of_server = self.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
-        self.account.record(of_server, self.ends.iter().map(E::syn_timeouts).sum())
+        self.info.record(of_server, self.ends.iter().map(E::syn_timeouts).sum())
     }
 
     /// Returns true if both ends have closed and everything sent is acknowledged.
@@ -70,13 +70,13 @@ impl<E: crate::medium::End> Connection<E> {
 
 /// State that connections between simulated hosts share with connections to external hosts.
 #[derive(Debug)]
-pub struct Account {
+pub struct ConnectionInfo {
     /// Number of the connection in order of opening, from 0.
     pub number: u64,
     /// Application that opened the connection, or [`NO_APP`](crate::record::NO_APP).
     pub app: u32,
     /// Client and server.
-    pub parties: Parties,
+    pub spec: ConnectionSpec,
     /// Bytes of the documents that the server has sent.
     pub bytes: u64,
     /// Time at which the connection was opened.
@@ -99,13 +99,13 @@ pub struct Account {
     pub sent_high: u32,
 }
 
-impl Account {
-    /// Returns the account of a new connection, opened by the application `app` or by [`NO_APP`](crate::record::NO_APP). Markers that mark
-    /// at random use `rng`.
+impl ConnectionInfo {
+    /// Creates the state of a new connection, opened by the application `app` or by [`NO_APP`](crate::record::NO_APP). Markers that mark at
+    /// random use `rng`.
     pub fn new(
         number: u64,
         app: u32,
-        parties: Parties,
+        spec: ConnectionSpec,
         opened: Time,
         options: &TcpOptions,
         rng: &Rng,
@@ -117,7 +117,7 @@ impl Account {
         Self {
             number,
             app,
-            parties,
+            spec,
             bytes: 0,
             opened,
             markers: [marker(0), marker(1)],
@@ -144,8 +144,8 @@ impl Account {
 
     /// Marks the packet that carries a segment of this end, if the marker covers such segments. Returns true if the packet was marked.
     #[inline]
-    pub fn mark(&mut self, now: Time, end: usize, mut sending: Sending, packet: &mut Packet) -> bool {
-        if let Carries::Ack(colour) = &mut sending.carries {
+    pub fn mark(&mut self, now: Time, end: usize, mut sending: SenderState, packet: &mut Packet) -> bool {
+        if let PacketKind::Ack(colour) = &mut sending.carries {
             *colour = self.heard[end].map(Dscp::colour);
         }
         self.markers[end].mark(now, Some(&sending), packet)
@@ -165,7 +165,7 @@ impl Account {
 
     /// Records the mark of data that an end has received.
     #[inline]
-    pub fn hears(&mut self, end: usize, mark: Dscp) {
+    pub fn on_data_received(&mut self, end: usize, mark: Dscp) {
         self.heard[end] = Some(mark);
     }
 
@@ -221,10 +221,10 @@ impl Account {
         Event::Dropped { connection, seq, wire_bytes, port, colour, why }
     }
 
-    /// Returns a step in the transmission of the server's data, of which its application has `written` so many bytes.
+    /// Returns the record of a step in the transmission of the server's data, after the server's application has written `written` bytes.
     pub fn served(&self, written: u64, step: ServedStep) -> Served {
         let &Self { number: connection, app, opened, .. } = self;
-        Served { connection, app, tcp: self.parties.tcp, opened, written, step }
+        Served { connection, app, tcp: self.spec.tcp, opened, written, step }
     }
 
     /// Returns true if the connection is closed and has no packet in the network.

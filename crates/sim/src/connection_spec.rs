@@ -5,7 +5,7 @@ use catnip_net::NodeId;
 use catnip_net::mark::{MarkerSpec, Service};
 use catnip_tcp::{Role, TcpConfig};
 
-/// Number of a set of parameters that connections share.
+/// Identifier of a set of parameters that connections share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TcpId(pub u32);
 
@@ -36,7 +36,7 @@ pub const SERVER: usize = 1;
 
 /// Client and server of a connection. Either may open the connection and either may send; results count what the server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parties {
+pub struct ConnectionSpec {
     /// Node that receives documents.
     pub client: NodeId,
     /// Node that sends documents.
@@ -47,7 +47,7 @@ pub struct Parties {
     pub tcp: TcpId,
 }
 
-impl Parties {
+impl ConnectionSpec {
     /// Returns the node of an end.
     pub fn node(&self, end: usize) -> NodeId {
         if end == CLIENT { self.client } else { self.server }

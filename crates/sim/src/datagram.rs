@@ -3,7 +3,7 @@
 use catnip_base::Span;
 use catnip_net::{NodeId, Route};
 
-/// Number of a flow of datagrams from one host to another.
+/// Identifier of a flow of datagrams from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId(pub u32);
 

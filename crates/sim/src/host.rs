@@ -1,6 +1,6 @@
 use crate::FlowId;
-use crate::dialogue::Message;
-use crate::parties::Parties;
+use crate::connection_spec::ConnectionSpec;
+use crate::message_stream::Message;
 use crate::record::Event;
 use catnip_base::Time;
 use catnip_net::mark::MarkerSpec;
@@ -24,16 +24,17 @@ pub struct Conn {
 }
 
 impl Conn {
-    const FOREIGN: u32 = 1 << 31;
+    const EXTERNAL: u32 = 1 << 31;
 
-    /// Returns the handle of a connection with an external host: `id` is the medium's number, `number` that in order of opening.
-    pub fn foreign(id: u32, number: u64) -> Self {
-        Self { id: id | Self::FOREIGN, number: number as u32 }
+    /// Returns the handle of a connection with an external host: `id` identifies the connection in the medium, and `number` is its number
+    /// in order of opening.
+    pub fn external(id: u32, number: u64) -> Self {
+        Self { id: id | Self::EXTERNAL, number: number as u32 }
     }
 
-    /// Returns the medium's number and the number in order of opening, if the peer is an external host.
-    pub fn as_foreign(self) -> Option<(u32, u32)> {
-        (self.id & Self::FOREIGN != 0).then_some((self.id & !Self::FOREIGN, self.number))
+    /// Returns the connection's identifier in the medium and its number in order of opening, if the peer is an external host.
+    pub fn as_external(self) -> Option<(u32, u32)> {
+        (self.id & Self::EXTERNAL != 0).then_some((self.id & !Self::EXTERNAL, self.number))
     }
 }
 
@@ -59,8 +60,8 @@ impl Host<'_> {
     }
 
     /// Opens a connection; this application takes the end of the opener.
-    pub fn open(&mut self, parties: Parties) -> Conn {
-        self.engine.open(self.now, self.program, parties)
+    pub fn open(&mut self, spec: ConnectionSpec) -> Conn {
+        self.engine.open(self.now, self.program, spec)
     }
 
     /// Sends a message.
@@ -114,7 +115,7 @@ impl Host<'_> {
 
 /// Operations of the world on behalf of [`Host`].
 pub(crate) trait Engine {
-    fn open(&mut self, now: Time, program: u32, parties: Parties) -> Conn;
+    fn open(&mut self, now: Time, program: u32, spec: ConnectionSpec) -> Conn;
     fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message);
     fn close(&mut self, now: Time, conn: Conn, program: u32);
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64);

@@ -7,22 +7,22 @@
 
 pub mod app;
 mod connection;
+mod connection_spec;
 mod datagram;
-mod dialogue;
 mod host;
 pub mod medium;
-mod parties;
+mod message_stream;
 mod programs;
 pub mod record;
 pub mod watch;
 mod world;
 
-pub use connection::Account;
+pub use connection::ConnectionInfo;
+pub use connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpId, TcpOptions, tick_phase};
 pub use datagram::{DatagramCounters, FlowId, Moments};
-pub use dialogue::{Heard, Message};
 pub use host::{Conn, Host, ServiceOptions};
 pub use medium::{Medium, Numbers};
-pub use parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
+pub use message_stream::{Message, ReceivedMessage};
 pub use record::Event;
 pub use watch::Watch;
 pub use world::{Act, Handler, Memory, Sim, Tally, World};

@@ -5,9 +5,9 @@ mod numbers;
 pub use numbers::Numbers;
 
 use crate::watch::{Origin, Watch};
-use crate::{Conn, Event, FlowId, Parties};
+use crate::{Conn, ConnectionSpec, Event, FlowId};
 use catnip_base::{FlowContext, Rng, Span, Time};
-use catnip_net::mark::{Place, Sending};
+use catnip_net::mark::{Place, SenderState};
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
 use std::fmt::Debug;
@@ -40,9 +40,9 @@ pub trait End: Debug {
     fn received(&self) -> u64;
     /// Returns the sending half, if any data was ever written.
     fn sender(&self) -> Option<&Sender>;
-    /// Returns the input of a marker for a segment that leaves.
-    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending;
-    /// Returns the input of selective packet marking for data that leaves.
+    /// Returns the state of the sender, on which the mark of a segment to send depends.
+    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState;
+    /// Returns the position and the window of data to send, on which selective packet marking depends.
     fn place(&self, seq: u64) -> Place;
     /// Returns true if the handshake is complete.
     fn is_open(&self) -> bool;
@@ -62,7 +62,7 @@ pub trait Medium: Debug + Sized {
     fn connect(
         &mut self,
         now: Time,
-        parties: &Parties,
+        spec: &ConnectionSpec,
         config: &TcpConfig,
         phases: [Span; 2],
         rng: &mut Rng,
@@ -77,7 +77,7 @@ pub trait Medium: Debug + Sized {
         config: &TcpConfig,
     ) -> Option<(Outgoing, u32)>;
 
-    /// Allocates a body of so many bytes of padding; `None` if no memory is left.
+    /// Allocates a body of `bytes` bytes of padding; `None` if no memory is left.
     fn fill(&mut self, now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32>;
 
     /// Returns the sender of a body.
@@ -87,7 +87,7 @@ pub trait Medium: Debug + Sized {
     fn data(&self, body: u32) -> (u64, u32);
 
     /// Delivers the segment in a packet to its destination end. Returns the segment as received; `None` if the end has rejected it.
-    fn hear(
+    fn receive(
         &mut self,
         now: Time,
         packet: &Packet,
@@ -124,7 +124,7 @@ pub trait Medium: Debug + Sized {
 
     /// Returns true if the node is an external host.
     #[inline(always)]
-    fn is_outside(&self, _node: NodeId) -> bool {
+    fn is_external(&self, _node: NodeId) -> bool {
         false
     }
 

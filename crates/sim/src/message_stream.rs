@@ -20,7 +20,7 @@ pub struct Message {
 
 /// Message as delivered to the receiving application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReceivedMessage {
     /// Bytes received: the whole message, unless an external sender has aborted it.
     pub bytes: u64,
     /// Tag chosen by the sender.
@@ -57,16 +57,16 @@ pub(crate) struct Stream {
 #[derive(Clone, Copy, Debug)]
 struct Underway {
     end: u64,
-    message: Heard,
+    message: ReceivedMessage,
 }
 
 /// Event for the application at an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum News {
+pub(crate) enum StreamEvent {
     /// Opening of the connection.
     Open,
     /// Complete message.
-    Message(Heard),
+    Message(ReceivedMessage),
     /// Arrival of the requested number of bytes of the message with this tag.
     Progress(u64),
     /// Close of the peer's stream.
@@ -83,7 +83,7 @@ impl Stream {
     pub(crate) fn push(&mut self, message: &Message) {
         let &Message { bytes, tag, asks, .. } = message;
         self.written += bytes;
-        let underway = Underway { end: self.written, message: Heard { bytes, tag, asks } };
+        let underway = Underway { end: self.written, message: ReceivedMessage { bytes, tag, asks } };
         if self.first.is_none() {
             self.first = Some(underway);
         } else {
@@ -114,7 +114,7 @@ impl Stream {
     }
 
     /// Returns the number of received bytes below which no event is due.
-    pub(crate) fn news_at(&self) -> u64 {
+    pub(crate) fn next_event_at(&self) -> u64 {
         if !self.told_open {
             return 0;
         }
@@ -129,26 +129,26 @@ impl Stream {
 
     /// Returns the next event due, given the bytes `received` in total. `open` is true if the connection is open for the receiver, `ended`
     /// if the close of the stream may be reported after its last byte.
-    pub(crate) fn news(&mut self, received: u64, open: bool, ended: bool) -> Option<News> {
+    pub(crate) fn next_event(&mut self, received: u64, open: bool, ended: bool) -> Option<StreamEvent> {
         let due = self.first.filter(|first| first.end <= received);
         if !self.told_open && (open || due.is_some()) {
             self.told_open = true;
-            return Some(News::Open);
+            return Some(StreamEvent::Open);
         }
         if let Some(Underway { end, message }) = due {
             self.first = self.later.pop_front();
             self.heard = end;
             self.notify_at = None;
-            return Some(News::Message(message));
+            return Some(StreamEvent::Message(message));
         }
         if let Some(first) = &self.first
             && self.notify_at.take_if(|at| *at <= received).is_some()
         {
-            return Some(News::Progress(first.message.tag));
+            return Some(StreamEvent::Progress(first.message.tag));
         }
         if ended && received >= self.written && !self.told_closed {
             self.told_closed = true;
-            return Some(News::PeerClosed);
+            return Some(StreamEvent::PeerClosed);
         }
         None
     }
@@ -158,19 +158,19 @@ impl Stream {
 mod tests {
     use super::*;
 
-    fn message(bytes: u64, tag: u64) -> Heard {
-        Heard { bytes, tag, asks: 0 }
+    fn message(bytes: u64, tag: u64) -> ReceivedMessage {
+        ReceivedMessage { bytes, tag, asks: 0 }
     }
 
     impl Stream {
-        fn says(&mut self, Heard { bytes, tag, asks }: Heard) {
+        fn says(&mut self, ReceivedMessage { bytes, tag, asks }: ReceivedMessage) {
             self.push(&Message { bytes, tag, asks, context: None });
         }
     }
 
     /// Returns all events due once `received` bytes have arrived.
-    fn said(stream: &mut Stream, received: u64) -> Vec<News> {
-        std::iter::from_fn(|| stream.news(received, true, stream.closed)).collect()
+    fn said(stream: &mut Stream, received: u64) -> Vec<StreamEvent> {
+        std::iter::from_fn(|| stream.next_event(received, true, stream.closed)).collect()
     }
 
     #[test]
@@ -178,12 +178,12 @@ mod tests {
         let mut stream = Stream::default();
         let (a, b, c) = (message(100, 1), message(0, 2), message(50, 3));
         [a, b, c].into_iter().for_each(|it| stream.says(it));
-        assert_eq!((said(&mut stream, 99), stream.news_at()), (vec![News::Open], 100));
+        assert_eq!((said(&mut stream, 99), stream.next_event_at()), (vec![StreamEvent::Open], 100));
         // An empty message is delivered with the message before it.
-        assert_eq!(said(&mut stream, 120), [News::Message(a), News::Message(b)]);
-        assert_eq!(stream.news_at(), 150);
-        assert_eq!(said(&mut stream, 150), [News::Message(c)]);
-        assert_eq!(stream.news_at(), u64::MAX);
+        assert_eq!(said(&mut stream, 120), [StreamEvent::Message(a), StreamEvent::Message(b)]);
+        assert_eq!(stream.next_event_at(), 150);
+        assert_eq!(said(&mut stream, 150), [StreamEvent::Message(c)]);
+        assert_eq!(stream.next_event_at(), u64::MAX);
     }
 
     #[test]
@@ -191,17 +191,17 @@ mod tests {
         let mut stream = Stream::default();
         stream.says(message(1000, 7));
         stream.notify(300);
-        assert_eq!(said(&mut stream, 299), [News::Open]);
-        assert_eq!((stream.news_at(), said(&mut stream, 300)), (300, vec![News::Progress(7)]));
+        assert_eq!(said(&mut stream, 299), [StreamEvent::Open]);
+        assert_eq!((stream.next_event_at(), said(&mut stream, 300)), (300, vec![StreamEvent::Progress(7)]));
         assert_eq!(said(&mut stream, 999), []);
         stream.says(message(1000, 8));
         stream.notify(1500);
-        let first = News::Message(message(1000, 7));
+        let first = StreamEvent::Message(message(1000, 7));
         assert_eq!(said(&mut stream, 1000), [first], "it was of this message that more was asked");
         stream.notify(100);
-        assert_eq!(said(&mut stream, 1100), [News::Progress(8)]);
+        assert_eq!(said(&mut stream, 1100), [StreamEvent::Progress(8)]);
         stream.notify(100);
-        assert_eq!(said(&mut stream, 2000), [News::Message(message(1000, 8))]);
+        assert_eq!(said(&mut stream, 2000), [StreamEvent::Message(message(1000, 8))]);
         assert_eq!(said(&mut stream, 3000), [], "nothing is left of it");
     }
 
@@ -224,8 +224,8 @@ mod tests {
         let mut stream = Stream::default();
         stream.says(message(10, 1));
         stream.closed = true;
-        assert_eq!(said(&mut stream, 9), [News::Open]);
-        assert_eq!(said(&mut stream, 10), [News::Message(message(10, 1)), News::PeerClosed]);
+        assert_eq!(said(&mut stream, 9), [StreamEvent::Open]);
+        assert_eq!(said(&mut stream, 10), [StreamEvent::Message(message(10, 1)), StreamEvent::PeerClosed]);
         assert_eq!(said(&mut stream, 10), []);
     }
 }

@@ -1,13 +1,13 @@
 //! Applications at hosts and their timers.
 
-use crate::app::{AnyApp, Application, Wants};
-use crate::parties::TcpId;
+use crate::app::{AnyApp, Application, Interest};
+use crate::connection_spec::TcpId;
 use crate::record::NO_APP;
 use catnip_base::Time;
 use catnip_net::NodeId;
 use std::collections::BTreeMap;
 
-/// First number of a server; users have lower numbers.
+/// First application number of servers; users have lower numbers.
 pub(crate) const SERVERS: u32 = 1 << 29;
 
 /// Applications of all hosts.
@@ -27,11 +27,11 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// Returns the events requested by the application with this number; for [`NO_APP`], messages only.
-    pub(crate) fn wants(&self, number: u32) -> Wants {
+    pub(crate) fn interest(&self, number: u32) -> Interest {
         match number.checked_sub(SERVERS) {
-            _ if number == NO_APP => Wants::MESSAGES,
-            None => self.users[number as usize].wants,
-            Some(server) => self.servers[server as usize].wants,
+            _ if number == NO_APP => Interest::MESSAGES,
+            None => self.users[number as usize].interest,
+            Some(server) => self.servers[server as usize].interest,
         }
     }
 
@@ -60,7 +60,7 @@ impl Programs {
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) app: AnyApp,
-    pub(crate) wants: Wants,
+    pub(crate) interest: Interest,
     /// True for a source of background traffic.
     pub(crate) is_source: bool,
     pub(crate) timers: Timers,
@@ -68,8 +68,8 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(app: AnyApp) -> Self {
-        let (wants, is_source) = (app.wants(), matches!(app, AnyApp::Background(_)));
-        Self { app, wants, is_source, timers: Timers::default() }
+        let (interest, is_source) = (app.interest(), matches!(app, AnyApp::Background(_)));
+        Self { app, interest, is_source, timers: Timers::default() }
     }
 }
 

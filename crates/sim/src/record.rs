@@ -104,7 +104,7 @@ impl SenderView {
         Self {
             connection,
             end,
-            seq: sender.una(),
+            seq: sender.snd_una(),
             wire_bytes: 0,
             data_bytes: 0,
             fin: false,
@@ -160,7 +160,7 @@ pub enum ServedStep {
     /// Arrival of an ACK, alone or with data.
     Acked {
         /// SND.UNA after the ACK; a FIN counts as one byte.
-        una: u64,
+        snd_una: u64,
     },
     /// Expiry of the retransmission timer.
     Timeout,
@@ -171,7 +171,7 @@ pub enum ServedStep {
     },
 }
 
-/// Record of a connection from its opening to its last ACK.
+/// Record of a connection from its opening to its last ACK, for results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRecord {
     /// Number of the connection in order of opening, from 0.

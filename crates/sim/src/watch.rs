@@ -1,6 +1,6 @@
 //! Observers of a world.
 
-use crate::parties::Parties;
+use crate::connection_spec::ConnectionSpec;
 use crate::record::{Event, Served};
 use catnip_base::{Span, Time};
 use catnip_net::{DropReason, NodeId, Packet, PortId};
@@ -36,7 +36,7 @@ pub enum Made<'a> {
         /// Sending end: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
         end: usize,
         /// Client and server.
-        parties: &'a Parties,
+        spec: &'a ConnectionSpec,
         /// Segment in the packet.
         segment: &'a Segment,
     },

@@ -5,11 +5,11 @@ mod hosts;
 use self::hosts::Hosts;
 use crate::app::{AnyApp, AppEvent, Application, Busy, Unfinished};
 use crate::connection::Connection;
+use crate::connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpId, TcpOptions};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
-use crate::dialogue::Message;
 use crate::host::{Conn, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
-use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions};
+use crate::message_stream::Message;
 use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{ConnectionRecord, DatagramStep, Event, NO_APP, ServedStep};
 use crate::watch::{Made, Step, Watch};
@@ -28,15 +28,15 @@ pub struct World<M: Medium, W> {
     hosts: Hosts<M, W>,
     programs: Programs,
     /// Pending events of applications.
-    news: VecDeque<(u32, AppEvent)>,
+    pending_events: VecDeque<(u32, AppEvent)>,
     /// True while pending events are being delivered.
-    telling: bool,
+    is_delivering: bool,
     /// Ends of connections that may have something to send once the application has returned.
-    touched: Vec<(u32, usize)>,
+    dirty_ends: Vec<(u32, usize)>,
     /// Time of the last event.
     now: Time,
     /// Time up to which all events have been executed.
-    told: Time,
+    advanced_to: Time,
     seed: u64,
     tick_phase: Option<Span>,
     tally: Tally,
@@ -45,7 +45,12 @@ pub struct World<M: Medium, W> {
 /// Medium that may connect external hosts and handles their events itself, with access to the whole world.
 pub trait Handler: Medium {
     /// Opens a connection of an application with an external host.
-    fn open<W: Watch>(_world: &mut World<Self, W>, _now: Time, _program: u32, _parties: Parties) -> Conn {
+    fn open<W: Watch>(
+        _world: &mut World<Self, W>,
+        _now: Time,
+        _program: u32,
+        _parties: ConnectionSpec,
+    ) -> Conn {
         unreachable!("this medium has no external hosts")
     }
 
@@ -77,7 +82,7 @@ pub enum Act {
     Send(Message),
     /// Close of the sending direction.
     Close,
-    /// Request for a notification when so many bytes of the next message have arrived.
+    /// Request for a notification when this number of bytes of the next message has arrived.
     Notify(u64),
     /// Treatment of outgoing packets.
     Serve(ServiceOptions),
@@ -184,7 +189,7 @@ impl<W: Watch> World<Numbers, W> {
     /// Runs as [`World::run`] does, as long as `goes_on` returns true, which is called every few milliseconds. Returns the time of the next
     /// event, or `None` if `goes_on` has returned false.
     pub fn run_while(&mut self, end: Time, goes_on: &mut dyn FnMut() -> bool) -> Option<Time> {
-        self.told = self.told.max(end);
+        self.advanced_to = self.advanced_to.max(end);
         while goes_on() {
             for _ in 0..STEPS_BETWEEN_QUESTIONS {
                 if let Some(next) = self.step(end) {
@@ -212,11 +217,11 @@ impl<M: Handler, W: Watch> World<M, W> {
             fabric: Fabric::new(topology, seed),
             hosts,
             programs: Programs::default(),
-            news: VecDeque::new(),
-            telling: false,
-            touched: Vec::new(),
+            pending_events: VecDeque::new(),
+            is_delivering: false,
+            dirty_ends: Vec::new(),
             now: Time::ZERO,
-            told: Time::ZERO,
+            advanced_to: Time::ZERO,
             seed,
             tick_phase: None,
             tally: Tally::default(),
@@ -241,7 +246,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let program = Program::new(app);
         self.programs.sources += usize::from(program.is_source);
         self.programs.users.push(program);
-        self.tell(self.now, id, AppEvent::Start);
+        self.deliver(self.now, id, AppEvent::Start);
         id
     }
 
@@ -251,7 +256,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let id = SERVERS + self.programs.servers.len() as u32;
         self.programs.servers.push(Program::new(app));
         self.programs.services.insert((node, tcp), id);
-        self.tell(self.now, id, AppEvent::Start);
+        self.deliver(self.now, id, AppEvent::Start);
         id
     }
 
@@ -268,7 +273,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// Executes all events due by `until` and returns the time of the next one. At equal times deliveries precede timers, so that an ACK
     /// that arrives when the retransmission timer expires stops the timer.
     pub fn advance(&mut self, until: Time) -> Time {
-        self.told = self.told.max(until);
+        self.advanced_to = self.advanced_to.max(until);
         loop {
             if let Some(next) = self.step(until) {
                 return next;
@@ -301,8 +306,8 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Returns the time up to which all events have been executed.
-    pub fn told(&self) -> Time {
-        self.told
+    pub fn advanced_to(&self) -> Time {
+        self.advanced_to
     }
 
     /// Returns the network.
@@ -310,7 +315,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         &self.fabric
     }
 
-    /// Sets the source and destination host, by number, of external packets with this flow hash on this route.
+    /// Sets the ids of the source and destination hosts of external packets with this flow hash on this route.
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
         self.fabric.set_hosts(flow, route, hosts);
     }
@@ -362,31 +367,31 @@ impl<M: Handler, W: Watch> World<M, W> {
 
     /// Reports all unfinished activities, first those of applications, then connections: for each the event that its end would record, and
     /// the number of its bytes that have arrived.
-    pub fn unfinished(&self, tell: &mut dyn FnMut(Event, u64)) {
+    pub fn unfinished(&self, visit: &mut dyn FnMut(Event, u64)) {
         for (program, number) in self.programs.users.iter().zip(0..) {
             let arrived = &|conn| self.arrived(conn, number);
-            program.app.unfinished(number, &mut Unfinished { tell, arrived });
+            program.app.unfinished(number, &mut Unfinished { visit, arrived });
         }
-        self.each_open(&mut |record, delivered, _| tell(Event::Connection(record), delivered));
-        self.hosts.medium.unfinished(tell);
+        self.each_open(&mut |record, delivered, _| visit(Event::Connection(record), delivered));
+        self.hosts.medium.unfinished(visit);
     }
 
     /// Reports the connections between hosts of the engine that are not over, in order of opening: for each its record so far, the number
     /// of bytes of the server that have arrived, and the server's sender.
-    pub fn each_open(&self, tell: &mut dyn FnMut(ConnectionRecord, u64, Option<&Sender>)) {
+    pub fn each_open(&self, visit: &mut dyn FnMut(ConnectionRecord, u64, Option<&Sender>)) {
         let mut open: Vec<_> = self.hosts.connections.iter().map(|(_, connection)| connection).collect();
-        open.sort_unstable_by_key(|connection| connection.account.number);
+        open.sort_unstable_by_key(|connection| connection.info.number);
         for connection in open {
             let delivered = connection.ends[CLIENT].received();
             let record = connection.record();
             let received = if delivered < record.bytes { Time::NEVER } else { record.received };
-            tell(ConnectionRecord { received, ..record }, delivered, connection.ends[SERVER].sender());
+            visit(ConnectionRecord { received, ..record }, delivered, connection.ends[SERVER].sender());
         }
     }
 
-    /// Brings the state of every port up to [`World::told`], for inspection.
+    /// Brings the state of every port up to [`World::advanced_to`], for inspection.
     pub fn catch_up(&mut self) {
-        self.fabric.catch_up(self.told, &mut self.hosts);
+        self.fabric.catch_up(self.advanced_to, &mut self.hosts);
     }
 
     /// Permits changes of the wires of these ports. Must be called before any packet is sent.
@@ -396,13 +401,13 @@ impl<M: Handler, W: Watch> World<M, W> {
 
     /// Changes the wire of a port at `now`: see [`Fabric::change`].
     pub fn change(&mut self, now: Time, port: PortId, from: &WireSpec, to: &WireSpec, seed: u64) {
-        self.advance(now.max(self.told));
+        self.advance(now.max(self.advanced_to));
         self.catch_up();
         self.fabric.change(port, from, to, seed);
     }
 
-    /// Returns the number of packets that hosts have sent and that were neither delivered nor dropped, as counted by the hosts. A
-    /// difference from the number of packets inside the fabric means that a packet was lost without notice.
+    /// Returns the number of packets that hosts have sent and that were neither delivered nor dropped, as counted by the hosts. The number
+    /// differs from that of the packets inside the fabric only if a packet was lost without a notification.
     pub fn packets_out(&self) -> usize {
         self.hosts.medium.in_use()
     }
@@ -413,7 +418,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         programs.sources < programs.users.len() && programs.timers == 0 && self.tally.waiting == 0
     }
 
-    /// Returns the parameters with this number.
+    /// Returns the TCP parameters with this identifier.
     pub fn tcp(&self, tcp: TcpId) -> &TcpOptions {
         &self.hosts.tcp[tcp.0 as usize]
     }
@@ -436,53 +441,53 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Delivers an event to an application, now or after the event that is being handled. Events for [`NO_APP`] are ignored.
-    pub fn tell(&mut self, now: Time, program: u32, event: AppEvent) {
+    pub fn deliver(&mut self, now: Time, program: u32, event: AppEvent) {
         if program != NO_APP {
-            self.news.push_back((program, event));
-            self.tell_news(now);
+            self.pending_events.push_back((program, event));
+            self.deliver_pending(now);
         }
     }
 
     /// Delivers all pending events, unless this is already in progress, and sends what applications have written. Packets leave after all
     /// pending events have been delivered.
-    fn tell_news(&mut self, now: Time) {
-        if self.telling {
+    fn deliver_pending(&mut self, now: Time) {
+        if self.is_delivering {
             return;
         }
-        self.telling = true;
+        self.is_delivering = true;
         loop {
-            while let Some((number, event)) = self.news.pop_front() {
+            while let Some((number, event)) = self.pending_events.pop_front() {
                 let mut app = std::mem::replace(&mut self.programs.get_mut(number).app, AnyApp::Busy(Busy));
                 app.on_event(event, &mut Host { engine: self, now, program: number });
                 self.programs.get_mut(number).app = app;
             }
-            let mut touched = std::mem::take(&mut self.touched);
-            for (id, end) in touched.drain(..) {
-                if self.hosts.connections[id].account.closed.is_none() {
-                    self.pump(now, id, end);
+            let mut dirty_ends = std::mem::take(&mut self.dirty_ends);
+            for (id, end) in dirty_ends.drain(..) {
+                if self.hosts.connections[id].info.closed.is_none() {
+                    self.transmit_pending(now, id, end);
                     self.close_if_done(now, id);
                 }
             }
-            self.touched = touched;
+            self.dirty_ends = dirty_ends;
             M::flush(self, now);
-            if self.news.is_empty() {
+            if self.pending_events.is_empty() {
                 break;
             }
         }
-        self.telling = false;
+        self.is_delivering = false;
     }
 
     /// Marks an end that may have something to send.
-    fn touch(&mut self, id: u32, end: usize) {
+    fn mark_dirty(&mut self, id: u32, end: usize) {
         // Applications often perform several operations on a connection in a row.
-        if self.touched.last() != Some(&(id, end)) {
-            self.touched.push((id, end));
+        if self.dirty_ends.last() != Some(&(id, end)) {
+            self.dirty_ends.push((id, end));
         }
     }
 
     /// Sends a packet into the network at its host.
     #[inline(always)]
-    pub fn launch(&mut self, now: Time, from: NodeId, packet: Packet) {
+    pub fn inject(&mut self, now: Time, from: NodeId, packet: Packet) {
         let hosts = &mut self.hosts;
         hosts.medium.enter(&packet, from);
         let (origin, bytes) = (hosts.medium.origin(packet.body), hosts.medium.bytes(packet.body));
@@ -507,13 +512,13 @@ impl<M: Handler, W: Watch> World<M, W> {
         let packet = Packet { flow: flow.hash(), ..Packet::new(now, route, bytes, body) };
         hosts.watch.made(now, &packet, Made::Datagram { from, to });
         hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
-        self.launch(now, from, packet);
+        self.inject(now, from, packet);
     }
 
     #[inline]
     fn on_delivery(&mut self, now: Time, node: NodeId, packet: Packet) {
         let hosts = &mut self.hosts;
-        if hosts.medium.is_outside(node) {
+        if hosts.medium.is_external(node) {
             return M::delivered(self, now, node, packet);
         }
         hosts.watch.packet(now, &packet, hosts.medium.origin(packet.body), Step::Delivered(node));
@@ -535,22 +540,22 @@ impl<M: Handler, W: Watch> World<M, W> {
             Timer::End { connection: id, end } => {
                 let hosts = &mut self.hosts;
                 let connection = &mut hosts.connections[id];
-                if connection.account.closed.is_some() || connection.planned[end] != now {
+                if connection.info.closed.is_some() || connection.planned[end] != now {
                     return;
                 }
                 self.now = now;
                 connection.planned[end] = Time::NEVER;
-                let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+                let config = &hosts.tcp[connection.info.spec.tcp.0 as usize].config;
                 let expired = connection.ends[end].on_time(now, config);
                 let sender = connection.ends[end].sender().filter(|_| W::PACKETS && expired);
-                if let Some(event) = connection.account.timed_out(end, sender) {
+                if let Some(event) = connection.info.timed_out(end, sender) {
                     hosts.watch.record(now, &event);
                     if end == SERVER {
-                        let written = connection.account.bytes;
-                        hosts.watch.served(now, &connection.account.served(written, ServedStep::Timeout));
+                        let written = connection.info.bytes;
+                        hosts.watch.served(now, &connection.info.served(written, ServedStep::Timeout));
                     }
                 }
-                self.pump(now, id, end);
+                self.transmit_pending(now, id, end);
             }
             Timer::Medium(key) => {
                 self.now = now;
@@ -567,7 +572,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.now = now;
         *self.programs.running(is_source) -= 1;
         if !(is_source && self.only_sources_are_left()) {
-            self.tell(now, number, AppEvent::Timer(key));
+            self.deliver(now, number, AppEvent::Timer(key));
         }
     }
 }

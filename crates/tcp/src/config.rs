@@ -34,7 +34,7 @@ pub struct TcpConfig {
     pub recovery: RecoveryKind,
     /// Congestion control: the growth and reduction of cwnd.
     pub control: ControlSpec,
-    /// Meaning of half of the window at a loss.
+    /// Quantity that a loss halves to set ssthresh.
     pub halving: Halving,
     /// True if cwnd grows even while the application or the receive window leaves it unused.
     pub grow_unused: bool,
@@ -104,7 +104,7 @@ pub struct RtoConfig {
 /// Parameters of delayed ACKs (RFC 1122, section 4.2.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// Number of segments for which at least one ACK is sent.
+    /// Number of unacknowledged segments at which an ACK is sent immediately.
     pub every: u32,
     /// Maximum delay of an ACK.
     pub max_delay: Span,

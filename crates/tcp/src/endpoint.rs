@@ -7,7 +7,7 @@ use crate::transmission::Transmission;
 use crate::{EcnBits, Flags, Receiver, Segment, Sender, Stamps, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::Ecn;
-use catnip_net::mark::{Carries, Place, Sending};
+use catnip_net::mark::{PacketKind, Place, SenderState};
 
 /// One end of a connection: a sender, a receiver and the handshake.
 ///
@@ -306,23 +306,23 @@ impl Endpoint {
 
     /// Returns the properties of a segment to send that a marker may use. The priority of the data that an ACK acknowledges is not
     /// available here.
-    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending {
+    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState {
         let segment = &out.segment;
         let carries = match segment.flags.syn {
-            true => Carries::Opening,
-            false if segment.span() == 0 => Carries::Ack(None),
-            false => Carries::Data,
+            true => PacketKind::Syn,
+            false if segment.span() == 0 => PacketKind::Ack(None),
+            false => PacketKind::Data,
         };
-        let own = Sending {
+        let own = SenderState {
             carries,
             segment: config.segment_bytes,
             receive_window: config.receive_window,
             retransmission: out.retransmission,
-            ..Sending::default()
+            ..SenderState::default()
         };
         let Some(sender) = self.sender() else { return own };
         let (start, context) = sender.message_at(segment.seq);
-        Sending {
+        SenderState {
             context,
             offset: segment.seq.saturating_sub(start),
             window: sender.control().cwnd,

@@ -21,14 +21,14 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Appends a message and discards those that end at or below `una`.
-    pub(crate) fn push(&mut self, message: Message, una: u64) {
-        while self.oldest.end <= una
+    /// Appends a message and discards those that end at or below `snd_una`.
+    pub(crate) fn push(&mut self, message: Message, snd_una: u64) {
+        while self.oldest.end <= snd_una
             && let Some(next) = self.later.pop_front()
         {
             self.oldest = next;
         }
-        if self.oldest.end <= una {
+        if self.oldest.end <= snd_una {
             self.oldest = message;
         } else {
             self.later.push_back(message);
@@ -53,8 +53,8 @@ mod tests {
     /// Returns messages of these lengths, each appended when the given number of bytes was acknowledged.
     fn written(messages: &[(u64, u64)]) -> Messages {
         let (mut all, mut start) = (Messages::default(), 0);
-        for &(bytes, una) in messages {
-            all.push(Message { start, end: start + bytes, context: None }, una);
+        for &(bytes, snd_una) in messages {
+            all.push(Message { start, end: start + bytes, context: None }, snd_una);
             start += bytes;
         }
         all

@@ -252,7 +252,7 @@ pub fn rfc() -> TcpConfig {
     }
 }
 
-/// Returns the delayed ACK for a profile that has it off: every second segment, at most 200 ms (catp24).
+/// Returns the parameters with which a profile without delayed ACKs may enable them: every second segment, at most 200 ms (catp24).
 pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
     // ns-2 2.35 acknowledges the first packet immediately; ns-2 of 2002 does not.
     let first_at_once = profile.first_without_header;

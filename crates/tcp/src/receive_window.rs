@@ -1,6 +1,6 @@
 use catnip_base::{Span, Time};
 
-/// Receive window with auto-tuning as in Linux (net/ipv4/tcp_input.c, 6.18). The offered window grows by two segments for each that
+/// Receive window with auto-tuning as in Linux (net/ipv4/tcp_input.c, 6.18). The offered window grows by two segments for each segment that
 /// arrives, up to a bound, and the bound grows with the data that the application reads within a round trip. The window never limits a
 /// sender that could double cwnd each round trip; it matters for its side effect: while the window grows, each segment is acknowledged
 /// immediately.

@@ -54,7 +54,7 @@ impl Receiver {
         Self { tuned: tuned.map(Box::new), ..self }
     }
 
-    /// Returns the receive window, bytes: that of auto-tuning if enabled, or else `usual`.
+    /// Returns the receive window, bytes: the window with auto-tuning if enabled, or else `usual`.
     #[inline]
     pub(crate) fn window(&self, usual: u64) -> u64 {
         self.tuned.as_ref().map_or(usual, |tuned| tuned.offered())

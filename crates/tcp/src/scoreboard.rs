@@ -43,14 +43,14 @@ impl Scoreboard {
         merged.1 - merged.0 > had
     }
 
-    /// Removes all bytes below `una`. Returns true if there were any.
-    pub fn advance(&mut self, una: u64) -> bool {
+    /// Removes all bytes below `snd_una`. Returns true if there were any.
+    pub fn advance(&mut self, snd_una: u64) -> bool {
         let before = self.bytes;
-        let gone = self.ranges.partition_point(|r| r.1 <= una);
+        let gone = self.ranges.partition_point(|r| r.1 <= snd_una);
         self.bytes -= self.ranges.drain(..gone).map(|r| r.1 - r.0).sum::<u64>();
-        if let Some(first) = self.ranges.first_mut().filter(|r| r.0 < una) {
-            self.bytes -= una - first.0;
-            first.0 = una;
+        if let Some(first) = self.ranges.first_mut().filter(|r| r.0 < snd_una) {
+            self.bytes -= snd_una - first.0;
+            first.0 = snd_una;
         }
         self.bytes != before
     }
@@ -77,11 +77,11 @@ impl Scoreboard {
         self.ranges.get(index + 1).map(|_| range.1)
     }
 
-    /// Returns the last hole between `una` and `end`; no data above `end` was reported.
-    pub fn last_hole(&self, una: u64, end: u64) -> Option<(u64, u64)> {
+    /// Returns the last hole between `snd_una` and `end`; no data above `end` was reported.
+    pub fn last_hole(&self, snd_una: u64, end: u64) -> Option<(u64, u64)> {
         let below = self.ranges.partition_point(|r| r.1 < end);
         let to = self.ranges.get(below).map_or(end, |r| r.0);
-        let from = if below > 0 { self.ranges[below - 1].1 } else { una };
+        let from = if below > 0 { self.ranges[below - 1].1 } else { snd_una };
         (from < to).then_some((from, to))
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_the_set_of_bytes_told(blocks in prop::collection::vec((0u64..60, 0u64..20), 0..40), una in 0u64..80, from in 0u64..80) {
+        fn ranges_are_the_set_of_bytes_told(blocks in prop::collection::vec((0u64..60, 0u64..20), 0..40), snd_una in 0u64..80, from in 0u64..80) {
             let mut board = Scoreboard::default();
             let mut set = std::collections::BTreeSet::new();
             for (start, len) in blocks {
@@ -119,19 +119,19 @@ mod tests {
                 prop_assert_eq!(told, new);
                 set.extend(start..start + len);
             }
-            let shrinks = set.iter().any(|&b| b < una);
-            set.retain(|&b| b >= una);
-            prop_assert_eq!(board.advance(una), shrinks);
+            let shrinks = set.iter().any(|&b| b < snd_una);
+            set.retain(|&b| b >= snd_una);
+            prop_assert_eq!(board.advance(snd_una), shrinks);
             prop_assert_eq!(board.bytes(), set.len() as u64);
             prop_assert_eq!(board.bytes_above(from), set.iter().filter(|&&b| b >= from).count() as u64);
             let hole = set.last().and_then(|&top| (from..top).find(|b| !set.contains(b)));
             prop_assert_eq!(board.next_hole(from), hole);
-            let end = set.last().map_or(una, |top| top + 1) + from % 4;
-            let last = (una..end).rev().find(|b| !set.contains(b)).map(|last| {
-                let first = (una..=last).rev().take_while(|b| !set.contains(b)).last().unwrap();
+            let end = set.last().map_or(snd_una, |top| top + 1) + from % 4;
+            let last = (snd_una..end).rev().find(|b| !set.contains(b)).map(|last| {
+                let first = (snd_una..=last).rev().take_while(|b| !set.contains(b)).last().unwrap();
                 (first, last + 1)
             });
-            prop_assert_eq!(board.last_hole(una, end), last);
+            prop_assert_eq!(board.last_hole(snd_una, end), last);
             let starts = |b: &u64| *b >= from && !(*b > 0 && set.contains(&(b - 1)));
             let ranges = set.iter().filter(|&b| starts(b)).count();
             prop_assert_eq!(board.ranges_above(from), ranges);

@@ -131,8 +131,8 @@ impl Sender {
 
     /// Returns the first byte not acknowledged (SND.UNA).
     #[inline]
-    pub fn una(&self) -> u64 {
-        either!(self, sender => sender.una())
+    pub fn snd_una(&self) -> u64 {
+        either!(self, sender => sender.snd_una())
     }
 
     /// Returns the start and the context of the message that contains byte `seq`.

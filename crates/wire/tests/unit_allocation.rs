@@ -1,4 +1,4 @@
-//! Reading, marking, translating and capturing a packet allocate nothing, as a counting allocator proves.
+//! Absence of allocations when a packet is read, marked, translated and captured, shown by a counting allocator.
 
 #[path = "../../net/tests/counting/mod.rs"]
 mod counting;

@@ -1,12 +1,12 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
-use catnip_net::queue::{Holds, Places, QueueDiscipline, QueueKind, Site};
+use catnip_net::queue::{BufferBounds, PacketLimit, QueueDiscipline, QueueKind, PortContext};
 use catnip_net::{Backlog, DropReason, Fate, Packet};
 use std::collections::VecDeque;
 
-/// As a scenario has it: `drop-middle:LIMIT`.
+/// Configuration of [`DropMiddle`], `drop-middle:LIMIT` in a scenario.
 #[derive(Debug)]
-pub struct DropMiddleSpec(Places);
+pub struct DropMiddleSpec(PacketLimit);
 
 impl Kind for DropMiddleSpec {
     const USAGE: &'static [Usage] = &[(
@@ -24,11 +24,11 @@ impl Kind for DropMiddleSpec {
 
 impl QueueKind for DropMiddleSpec {
     type Queue = Box<dyn QueueDiscipline>;
-    fn build(&self, _site: &Site<'_>) -> Self::Queue {
+    fn build(&self, _site: &PortContext<'_>) -> Self::Queue {
         Box::new(DropMiddle { packets: VecDeque::new(), bytes: 0, waiting: self.0.waiting().get() })
     }
-    fn holds(&self) -> Holds {
-        Holds { surely: self.0.all(), at_most: Some(self.0.all()) }
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: self.0.all(), at_most: Some(self.0.all()) }
     }
 }
 

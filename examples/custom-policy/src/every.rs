@@ -4,7 +4,7 @@ use catnip_net::stage::{Stage, StageKind};
 use catnip_net::{DropReason, Packet};
 use std::num::NonZeroU64;
 
-/// As a scenario has it: `every:N`.
+/// Configuration of [`Every`], `every:N` in a scenario.
 #[derive(Debug)]
 pub struct EverySpec(NonZeroU64);
 
@@ -26,7 +26,7 @@ impl StageKind for EverySpec {
     }
 }
 
-/// A fault that keeps time.
+/// Loss model that drops every N-th packet.
 #[derive(Debug)]
 pub struct Every {
     each: NonZeroU64,

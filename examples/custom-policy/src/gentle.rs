@@ -2,7 +2,7 @@ use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start};
 
-/// As a scenario has it: `gentle:0.7`.
+/// Configuration of [`Gentle`], `gentle:KEEP` in a scenario.
 #[derive(Debug)]
 pub struct GentleSpec {
     keep: f64,
@@ -29,7 +29,7 @@ impl ControlKind for GentleSpec {
     }
 }
 
-/// All in bytes.
+/// Reno that keeps a configured share of cwnd after a loss. Segment size, cwnd and ssthresh are in bytes.
 #[derive(Debug)]
 pub struct Gentle {
     keep: f64,
@@ -66,7 +66,7 @@ impl CongestionControl for Gentle {
         self.cwnd = if event.cause == Cause::Restart { self.segment } else { kept };
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
         self.cwnd = cwnd as f64;
         self.ssthresh = ssthresh.map(|bytes| bytes as f64).or(self.ssthresh);
     }

@@ -1,5 +1,5 @@
-//! Runs a scenario that names a queue, a loss and a congestion control of this crate, with an application of this crate beside
-//! its traffic. Each is written as the built-in ones are: one file. Registering it takes one line.
+//! Runs a scenario with a queue, a loss model and a congestion control of this crate, and adds an application of this crate to its traffic.
+//! Like a built-in component, each of these is one file; its registration is one line.
 
 mod drop_middle;
 mod every;
@@ -26,7 +26,7 @@ fn kinds() -> Kinds {
     kinds
 }
 
-/// The run of a plan, with an application beside it; what became of its packets.
+/// Runs a plan together with a [`Probe`]. Returns the finished simulation and the counters of the probe's packets.
 fn run(plan: &Plan) -> (Sim<()>, DatagramCounters) {
     let mut sim = Sim::new(plan.topology(), 1, ());
     plan.start(1, &mut sim);
@@ -79,7 +79,7 @@ mod tests {
         let counters = outside.fabric().counters(bottleneck);
         let dropped = |why| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
         assert!(dropped(DropReason::PushedOut) > 0 && dropped(DropReason::Overflow) == 0, "{counters:?}");
-        // The loss is behind the queue.
+        // The loss model follows the queue, so that it counts delivered and lost packets.
         let passed = counters.delivered + dropped(DropReason::Loss);
         assert_eq!(dropped(DropReason::Loss), passed / 500, "{counters:?}");
         assert_eq!((probe.sent, probe.received + probe.dropped), (500, 500));

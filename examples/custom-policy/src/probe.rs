@@ -2,7 +2,7 @@ use catnip_base::Span;
 use catnip_sim::app::{AppEvent, Application};
 use catnip_sim::{FlowId, Host};
 
-/// Sends small packets at even distances, to see what they meet on their way.
+/// Application that sends packets of 100 bytes at a constant interval, to measure the delay and loss of a path.
 #[derive(Debug)]
 pub struct Probe {
     flow: FlowId,

@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from catnip.store.runs import Progress
 
 TABLES: Mapping[str, Sequence[str]] = _core.SUMMARY_TABLES
-"""Tables and their columns from which a summary is made."""
+"""Columns from which a summary is made, by table."""
 QUANTILES: Sequence[str] = _core.QUANTILES
-"""Quantiles among the measures; present if enough transfers take longer."""
+"""Names of the measures that are quantiles; a quantile is known only if enough transfers take longer."""
 Read: TypeAlias = Callable[[str, int], Mapping[str, Column]]
-"""Function that returns columns of the rows of a table for the variant with a number."""
+"""Function that returns the columns of a table for one variant, from the table's name and variant's index."""
 
 
 @dataclass(frozen=True)
-class OfGroup:
+class GroupSummary:
     """Transfers of a traffic group over all seeds: pages, keystrokes, or connections."""
 
     kind: str
     """Kind of the transfers: `pages`, `keystrokes` or `transfers`."""
     started: int
     finished: int
-    """Transfers finished before the end of the run. Times are of these only; missing ones are the longest."""
+    """Number of transfers finished before the end of the run. Means exclude the others, which are longer."""
     means: Mapping[str, Interval]
-    """Means of finished transfers, by measure; quantiles, if enough transfers take longer; and rates."""
+    """Means of the finished transfers, known quantiles, and rates, by measure."""
     restricted_s: Interval | None = None
     """Restricted mean: the mean of the transfer time or `horizon_s`, whichever is less, by Kaplan and Meier.
     Transfers that have not finished count with their known duration. None if all have finished in all
     variants."""
     horizon_s: float = math.nan
     curve: tuple[Sequence[float], Sequence[float]] = field(default=((), ()), repr=False)
-    """Times, ascending, and the share of transfers that take longer than each; sufficient for a drawing."""
+    """Survival curve for drawing: ascending times, and the share of transfers that take longer than each."""
     values: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
     """Values by measure, one for each seed or for each block of seeds; their mean is that of the measure."""
 
@@ -47,7 +47,7 @@ class OfGroup:
         """True if the end of the run kept some transfers from finishing."""
         return self.finished < self.started
 
-    def less(self, other: "OfGroup") -> dict[str, Interval]:
+    def less(self, other: "GroupSummary") -> dict[str, Interval]:
         """Returns the difference to another group (this less the other), by measure and paired by seed."""
         both = (key for key in self.values if key in other.values)
         paired = {key: _core.paired_difference(self.values[key], other.values[key]) for key in both}
@@ -58,7 +58,7 @@ class OfGroup:
 class Summary:
     """Summary of one variant over its seeds."""
 
-    groups: Mapping[str, OfGroup]
+    groups: Mapping[str, GroupSummary]
     links: Mapping[str, Mapping[str, Interval]]
     """Measures by port, that is, by link and direction."""
     hops: int
@@ -77,7 +77,7 @@ def of_runs(
     threads: int = 0,
     progress: "Progress | None" = None,
 ) -> dict[str, Summary]:
-    """Executes all runs and keeps only their summaries. Raises InputError."""
+    """Executes all runs and returns the summary of each variant, without the tables. Raises InputError."""
     made = _core.summarize_runs(scenario, list(variants), list(seeds), threads, progress)
     return _by_name(variants, made)
 
@@ -85,7 +85,7 @@ def of_runs(
 def of_tables(
     tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
 ) -> dict[str, Summary]:
-    """Returns the summaries of whole tables, whose rows are in the order of variants."""
+    """Returns the summary of each variant from complete tables, whose rows are in the order of variants."""
     needed = {name: {key: tables[name][key] for key in columns} for name, columns in TABLES.items()}
     return _by_name(variants, _core.summarize_tables(needed, len(variants), list(seeds)))
 
@@ -107,9 +107,9 @@ def _summary(groups: Mapping[str, Any], links: Mapping[str, Any], hops: int) -> 
     )
 
 
-def _of_group(means: Mapping[str, Any], restricted_s: tuple[Any, ...] | None, **of: Any) -> OfGroup:
+def _of_group(means: Mapping[str, Any], restricted_s: tuple[Any, ...] | None, **of: Any) -> GroupSummary:
     restricted = None if restricted_s is None else Interval(*restricted_s)
-    return OfGroup(means=_intervals(means), restricted_s=restricted, **of)
+    return GroupSummary(means=_intervals(means), restricted_s=restricted, **of)
 
 
 def _intervals(means: Mapping[str, Any]) -> dict[str, Interval]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from catnip._core import Scenario
-from catnip.analysis.summary import OfGroup, Summary
+from catnip.analysis.summary import GroupSummary, Summary
 from catnip.figures import lines
 from catnip.figures.lines import FEW, Line, Panel
 from catnip.report import summary_tables
@@ -73,14 +73,14 @@ def _distributions(summaries: Summaries) -> Iterator[Panel]:
             yield Panel(f"{group}: {kind}", "s", "take longer", curves, share=True)
 
 
-def _curve(of: OfGroup) -> tuple[Any, Any]:
+def _curve(of: GroupSummary) -> tuple[Any, Any]:
     """Returns times and the shares that take longer, of at least 0.1 % for a logarithmic axis."""
     at_s, lasting = of.curve
     return at_s, np.maximum(lasting, 1e-3)
 
 
 def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
-    """Yields a panel of each measure of each group along the longest axis; a line per place on the others."""
+    """Yields a panel per group and measure along the longest axis, a line per combination of other values."""
     if not axes:
         return
     key = _longest(axes)
@@ -113,7 +113,7 @@ def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
                 yield Panel(f"{group}: {called}", _short(key), called, drawn, names_)
 
 
-def _by_group(summaries: Summaries) -> dict[str, dict[str, OfGroup]]:
+def _by_group(summaries: Summaries) -> dict[str, dict[str, GroupSummary]]:
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     return {
         group: {name: one.groups[group] for name, one in summaries.items() if group in one.groups}

@@ -9,7 +9,7 @@ import click
 
 from catnip._core import InputError, Scenario, __version__
 from catnip.analysis.interval import Interval
-from catnip.analysis.summary import OfGroup, Summary
+from catnip.analysis.summary import GroupSummary, Summary
 from catnip.report.model import Table as Told
 from catnip.report.output import finite, interval, print_table, span
 from catnip.store.runs import axes_of
@@ -119,7 +119,7 @@ def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Told
     other = bases(against, axes, list(summaries))
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for group in groups:
-        rows: dict[str, tuple[OfGroup, dict[str, Interval]]] = {}
+        rows: dict[str, tuple[GroupSummary, dict[str, Interval]]] = {}
         for name, base in other.items():
             here, there = (summaries[one].groups.get(group) for one in (name, base))
             if here is not None and there is not None:
@@ -139,7 +139,7 @@ def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Told
         yield Told(title, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
 
 
-def _difference(key: str, there: OfGroup, less: Mapping[str, Interval]) -> str:
+def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval]) -> str:
     if key not in less:
         return "–"
     base = there.restricted_s if key == "restricted_s" else there.means.get(key)
@@ -224,7 +224,7 @@ def _differences(here: Summary, there: Summary) -> dict[str, Any]:
     return {group: _intervals(here.groups[group].less(there.groups[group])) for group in both}
 
 
-def _group(of: OfGroup) -> dict[str, Any]:
+def _group(of: GroupSummary) -> dict[str, Any]:
     return {
         "kind": of.kind,
         "started": of.started,
@@ -239,7 +239,7 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
     return {key: interval(value) for key, value in means.items()}
 
 
-def _of_group(title: str, variants: Mapping[str, OfGroup]) -> Told:
+def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> Told:
     """Returns a table with a row per variant and a column per measure that any of them has."""
     keys = [key for key in MEASURES if any(_is_told(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
@@ -258,13 +258,13 @@ def _of_group(title: str, variants: Mapping[str, OfGroup]) -> Told:
     return Told(title, columns, rows, CUT_SHORT if is_cut_short else "")
 
 
-def _is_told(key: str, of: OfGroup) -> bool:
+def _is_told(key: str, of: GroupSummary) -> bool:
     """Returns false for a missing measure and for a usual value: equal shares, no losses, no timeouts."""
     usual = {"fairness": 1.0, "retransmitted_pct": 0.0, "timeouts": 0.0}
     return key in of.means and abs(of.means[key].mean - usual.get(key, math.inf)) > 5e-4
 
 
-def _mean(of: OfGroup, key: str) -> str:
+def _mean(of: GroupSummary, key: str) -> str:
     if key not in of.means:
         return "–"
     return f"{of.means[key]} *" if of.is_cut_short and key in TIMES else str(of.means[key])

@@ -54,7 +54,7 @@ LAW void http_init(struct http_head *head)
 	http_begin_line(head);
 }
 
-/* Gives the header up, because a part of it was not seen. */
+/* Makes the length of the body unknown, because a part of the header was not seen. */
 LAW void http_lose(struct http_head *head)
 {
 	http_init(head);

@@ -1,4 +1,4 @@
-//! Laws of the kernel programs against those of the simulator on the same events: all numbers agree to the bit.
+//! Comparison of the laws of the kernel programs with those of the simulator: all numbers are equal for the same events.
 
 use catnip_agent as _;
 use catnip_base::{Rng, Stream};
@@ -24,8 +24,8 @@ unsafe extern "C" {
     fn c_eca_final_window(window: u64, left: u64) -> bool;
     fn c_last_window_gap_ns(unsent: u64, next: u64, srtt_ns: u64) -> u64;
     fn c_newcwv_init(it: *mut NewCwv, last_only: bool, initial_window: u64, segment: u64);
-    fn c_newcwv_on_ack(it: *mut NewCwv, now: u64, una: u64, acked: u64, next: u64, srtt: u64);
-    fn c_newcwv_on_ack_while_reduced(it: *mut NewCwv, una: u64);
+    fn c_newcwv_on_ack(it: *mut NewCwv, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64);
+    fn c_newcwv_on_ack_while_reduced(it: *mut NewCwv, snd_una: u64);
     fn c_newcwv_look(it: *mut NewCwv, now: u64, windows: *mut Windows) -> bool;
     fn c_newcwv_grows(it: *const NewCwv, cwnd: u64, cwnd_limited: bool) -> bool;
     fn c_newcwv_on_congestion(it: *mut NewCwv, cwnd: u64, in_flight: u64) -> u64;
@@ -154,7 +154,7 @@ fn newcwv_is_the_same() {
         // SAFETY: the function writes the state.
         unsafe { c_newcwv_init(&mut theirs, last_only, 14_480, 1448) };
         let mut windows = Windows { cwnd: 14_480, ssthresh: UNDEFINED };
-        let (mut now, mut una, mut next) = (some.small(1_000_000), 0u64, 0u64);
+        let (mut now, mut snd_una, mut next) = (some.small(1_000_000), 0u64, 0u64);
         for _ in 0..200 {
             now = if wild {
                 some.any()
@@ -167,7 +167,7 @@ fn newcwv_is_the_same() {
             };
             match some.small(16) {
                 0 => {
-                    let in_flight = next.saturating_sub(una);
+                    let in_flight = next.saturating_sub(snd_una);
                     let said = ours.on_congestion(windows.cwnd, in_flight);
                     // SAFETY: here and below the functions read and write the state.
                     assert_eq!(unsafe { c_newcwv_on_congestion(&mut theirs, windows.cwnd, in_flight) }, said);
@@ -187,18 +187,21 @@ fn newcwv_is_the_same() {
                     windows.cwnd = 1448;
                 }
                 3 => {
-                    una = una.saturating_add(some.small(3000)).min(next);
-                    ours.on_ack_while_reduced(una);
-                    unsafe { c_newcwv_on_ack_while_reduced(&mut theirs, una) };
+                    snd_una = snd_una.saturating_add(some.small(3000)).min(next);
+                    ours.on_ack_while_reduced(snd_una);
+                    unsafe { c_newcwv_on_ack_while_reduced(&mut theirs, snd_una) };
                 }
                 4..10 => next = next.wrapping_add(some.small(30_000)),
                 _ => {
-                    let before = una;
-                    una = if wild { some.any() } else { una.saturating_add(some.small(6000)).min(next) };
-                    let (acked, srtt) =
-                        (una.saturating_sub(before), if some.flag() { 0 } else { some.small(900_000_000) });
-                    ours.on_ack(now, una, acked, next, srtt);
-                    unsafe { c_newcwv_on_ack(&mut theirs, now, una, acked, next, srtt) };
+                    let before = snd_una;
+                    snd_una =
+                        if wild { some.any() } else { snd_una.saturating_add(some.small(6000)).min(next) };
+                    let (acked, srtt) = (
+                        snd_una.saturating_sub(before),
+                        if some.flag() { 0 } else { some.small(900_000_000) },
+                    );
+                    ours.on_ack(now, snd_una, acked, next, srtt);
+                    unsafe { c_newcwv_on_ack(&mut theirs, now, snd_una, acked, next, srtt) };
                 }
             }
             for _ in 0..20 {

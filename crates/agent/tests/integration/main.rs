@@ -1,3 +1,3 @@
-//! Laws of the kernel programs, compiled as C, against those of the simulator.
+//! Comparison of the laws of the kernel programs, compiled as C, with those of the simulator.
 
 mod laws;

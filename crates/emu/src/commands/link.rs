@@ -108,7 +108,7 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         offload: options.offload,
         device: options.device.clone(),
         keeps_stdout: options.json,
-        way_out: options.nat,
+        nat: options.nat,
         resolver: options.resolver,
         user: options.user.as_deref().map(|name| User::named("--user", name)).transpose()?,
     };

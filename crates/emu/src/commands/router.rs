@@ -93,7 +93,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     };
     let (outcome, emulator) = router::run(&setup, &mut control, watch, |emulator, so_far| {
         if let Some(reporter) = reporter.get() {
-            reporter.tell(Counters::new(&emulator.world.watch().0, so_far));
+            reporter.report(Counters::new(&emulator.world.watch().0, so_far));
         }
     })?;
     notes.note(outcome.cut.as_ref().map_or("stopped by a signal", |why| &why.message));

@@ -44,7 +44,7 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
     };
     let ip = Ip::parse(packet).map_err(refusal)?;
     let colour = match codec.of(&ip) {
-        // A malformed TCP header does not concern a router.
+        // A router also forwards packets with a malformed TCP header; their priority is LOW.
         Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Colour::Red,
         read => read.map_err(refusal)?,
     };
@@ -70,7 +70,7 @@ fn hash(ip: &Ip<'_>) -> u16 {
         as u16
 }
 
-/// Returns a number for an address. Collisions between hosts of a network are rare.
+/// Returns a hash that stands for the host with this address, for queues that isolate hosts. Collisions within a network are rare.
 pub(crate) fn host(address: IpAddr) -> u32 {
     (bits(address).wrapping_mul(FACTOR) >> 32) as u32
 }

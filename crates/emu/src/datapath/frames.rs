@@ -3,13 +3,13 @@
 use crate::datapath::buffers::Buffers;
 use crate::datapath::classify::Class;
 use crate::mark::Marker;
-use crate::socket::{Heard, Identity, Socket, addresses, parse};
+use crate::socket::{Identity, Received, Socket, addresses, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
-use catnip_net::mark::{Place, Sending};
+use catnip_net::mark::{Place, SenderState};
 use catnip_net::{Colour, DropReason, Ecn, NodeId, Packet, PortId, Route};
 use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
-use catnip_sim::{Act, Conn, Event, Handler, Parties, TcpId, World};
+use catnip_sim::{Act, Conn, ConnectionSpec, Event, Handler, TcpId, World};
 use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
 use catnip_wire::{PriorityCodec, ip, udp};
 use ipnet::IpNet;
@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 /// Output for packets that leave the network at an external host.
-pub trait Outside: std::fmt::Debug {
+pub trait Egress: std::fmt::Debug {
     /// Delivers a packet that reaches an external host at this ideal time.
     fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]) -> Delivery;
 }
@@ -46,7 +46,7 @@ pub struct Delivery {
 }
 
 /// Output of a network without external hosts.
-impl Outside for () {
+impl Egress for () {
     fn deliver(&mut self, ideal: Time, _node: NodeId, _packet: &[u8]) -> Delivery {
         Delivery { actual: ideal, written: false }
     }
@@ -54,10 +54,10 @@ impl Outside for () {
 
 /// Connections of simulated hosts with external hosts. The unit type has none.
 ///
-/// Methods for packets are called only for packets that belong to one of these connections (see [`Belongs`]).
-pub trait Foreign: std::fmt::Debug + Default {
+/// Methods for packets are called only for packets that belong to one of these connections (see [`ConnectionRef`]).
+pub trait ExternalHosts: std::fmt::Debug + Default {
     /// Records the entry of a packet from an external host. Returns the connection of the packet, if any.
-    fn see(&mut self, _packet: &[u8], _high: bool) -> Option<Belongs> {
+    fn see(&mut self, _packet: &[u8], _high: bool) -> Option<ConnectionRef> {
         None
     }
     /// Records that the network has copied a packet of this connection.
@@ -70,7 +70,7 @@ pub trait Foreign: std::fmt::Debug + Default {
         _now: Time,
         _at: PortId,
         _packet: &Packet,
-        _of: Belongs,
+        _of: ConnectionRef,
         _why: DropReason,
         _watch: &mut W,
     ) {
@@ -94,27 +94,22 @@ pub trait Foreign: std::fmt::Debug + Default {
         SocketAddrV4::new(address, 1 << 15)
     }
     /// Opens a connection of a program with an external host.
-    fn open<O: Outside, W: Watch>(
+    fn open<O: Egress, W: Watch>(
         _world: &mut World<Frames<O, Self>, W>,
         _now: Time,
         _program: u32,
-        _parties: Parties,
+        _parties: ConnectionSpec,
     ) -> Conn {
         unreachable!("no program has a connection with an external host")
     }
     /// Performs an operation of a program on its end of a connection.
-    fn act<O: Outside, W: Watch>(
-        _world: &mut World<Frames<O, Self>, W>,
-        _now: Time,
-        _conn: Conn,
-        _what: Act,
-    ) {
+    fn act<O: Egress, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time, _conn: Conn, _what: Act) {
         unreachable!("no program has a connection with an external host")
     }
     /// Sends what programs have written to external hosts.
-    fn flush<O: Outside, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time) {}
+    fn flush<O: Egress, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time) {}
     /// Handles the delivery of a packet of [`Owner::Other`] to a simulated host.
-    fn delivered<O: Outside, W: Watch>(
+    fn delivered<O: Egress, W: Watch>(
         world: &mut World<Frames<O, Self>, W>,
         _now: Time,
         _node: NodeId,
@@ -123,16 +118,16 @@ pub trait Foreign: std::fmt::Debug + Default {
         world.medium_mut().release(packet.body);
     }
     /// Handles a timer that a connection has scheduled.
-    fn on_timer<O: Outside, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time, _key: u32) {
+    fn on_timer<O: Egress, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time, _key: u32) {
         unreachable!("it plans nothing")
     }
 }
 
-impl Foreign for () {}
+impl ExternalHosts for () {}
 
 /// Connection with an external host to which a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Belongs {
+pub struct ConnectionRef {
     /// Number of the connection.
     pub connection: u32,
     /// True if the server has sent the packet.
@@ -149,7 +144,7 @@ pub struct Frames<O, F = ()> {
     /// Output to external hosts.
     pub outside: O,
     /// Connections with external hosts.
-    pub foreign: F,
+    pub external: F,
     buffers: Buffers,
     /// Properties of the packet in each buffer.
     parcels: Vec<Parcel>,
@@ -160,7 +155,7 @@ pub struct Frames<O, F = ()> {
     codec: PriorityCodec,
     marking: Option<Marking>,
     routing: Routing,
-    is_outside: Vec<bool>,
+    is_external: Vec<bool>,
     /// Address of each node.
     addresses: Vec<Ipv4Addr>,
     /// Shared TCP parameters of connections, by [`TcpId`].
@@ -210,9 +205,9 @@ struct Marking {
 struct Parcel {
     origin: Origin,
     owner: Owner,
-    /// Offset and length of the data in its stream, for packets of an end of the engine.
+    /// Offset and length of the data in its stream, for segments of connections between simulated hosts.
     data: (u64, u32),
-    foreign: Option<Belongs>,
+    external: Option<ConnectionRef>,
     /// Length of the content of the buffer, and of the part before the IP packet, bytes.
     len: u32,
     header: u32,
@@ -224,7 +219,7 @@ impl Default for Parcel {
             origin: Origin::default(),
             owner: Owner::Other,
             data: (0, 0),
-            foreign: None,
+            external: None,
             len: 0,
             header: 0,
         }
@@ -235,7 +230,7 @@ impl Default for Parcel {
 const MOST_PACKETS: u32 = 1 << 18;
 const MOST_BYTES: usize = 4 << 30;
 
-impl<O: Outside, F: Foreign> Frames<O, F> {
+impl<O: Egress, F: ExternalHosts> Frames<O, F> {
     /// Creates a medium for packets of up to `mtu` bytes from the external hosts at these nodes, and of up to `longest` bytes from
     /// simulated hosts.
     pub fn new(
@@ -248,16 +243,16 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         // One byte more than the MTU, so that longer packets are detected.
         let slot = (longest.max(mtu) + 1).next_multiple_of(64);
         let most = MOST_PACKETS.min((MOST_BYTES / slot) as u32);
-        let mut is_outside = Vec::new();
+        let mut is_external = Vec::new();
         for NodeId(node) in nodes {
-            is_outside.resize(is_outside.len().max(node as usize + 1), false);
-            is_outside[node as usize] = true;
+            is_external.resize(is_external.len().max(node as usize + 1), false);
+            is_external[node as usize] = true;
         }
         let mut routing = routing;
         routing.networks.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix_len()));
         Self {
             outside,
-            foreign: F::default(),
+            external: F::default(),
             buffers: Buffers::new(slot, most),
             parcels: Vec::new(),
             entered: 0,
@@ -265,7 +260,7 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
             codec: PriorityCodec::default(),
             marking: None,
             routing,
-            is_outside,
+            is_external,
             addresses: Vec::new(),
             configs: Vec::new(),
         }
@@ -327,12 +322,12 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
     /// Returns the bytes of a packet from its IP header on, and the connections with external hosts.
     pub(crate) fn packet_and_foreign(&mut self, body: u32) -> (&[u8], &mut F) {
         let Parcel { len, header, .. } = self.parcels[body as usize];
-        (&self.buffers.bytes(body)[header as usize..len as usize], &mut self.foreign)
+        (&self.buffers.bytes(body)[header as usize..len as usize], &mut self.external)
     }
 
     /// Returns all bytes of a buffer, and the connections with external hosts.
     pub(crate) fn room_and_foreign(&mut self, body: u32) -> (&mut [u8], &mut F) {
-        (self.buffers.bytes_mut(body), &mut self.foreign)
+        (self.buffers.bytes_mut(body), &mut self.external)
     }
 
     /// Returns all bytes of a buffer, and the output to external hosts.
@@ -352,8 +347,8 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
     }
 
     /// Returns the connection with an external host to which a packet belongs.
-    pub(crate) fn belongs(&self, body: u32) -> Option<Belongs> {
-        self.parcels[body as usize].foreign
+    pub(crate) fn belongs(&self, body: u32) -> Option<ConnectionRef> {
+        self.parcels[body as usize].external
     }
 
     /// Returns the shared TCP parameters of a connection, stored at the first call for their number.
@@ -364,19 +359,19 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
     }
 
     /// Returns the address and port at which a server of this traffic group listens.
-    pub(crate) fn server_at(&self, parties: &Parties) -> SocketAddrV4 {
-        SocketAddrV4::new(self.address(parties.server), self.foreign.server_port(parties.tcp))
+    pub(crate) fn server_at(&self, spec: &ConnectionSpec) -> SocketAddrV4 {
+        SocketAddrV4::new(self.address(spec.server), self.external.server_port(spec.tcp))
     }
 
     /// Returns an unused address and port for a client of a server.
     pub(crate) fn client_at(&mut self, client: NodeId, server: SocketAddrV4) -> SocketAddrV4 {
         let address = self.address(client);
-        self.foreign.client_at(client, address, server)
+        self.external.client_at(client, address, server)
     }
 
     /// Records the packet of [`Owner::Other`] that was written to a buffer.
-    pub(crate) fn put(&mut self, body: u32, len: usize, foreign: Option<Belongs>) {
-        self.note(body, Parcel { foreign, len: len as u32, ..Parcel::default() });
+    pub(crate) fn put(&mut self, body: u32, len: usize, external: Option<ConnectionRef>) {
+        self.note(body, Parcel { external, len: len as u32, ..Parcel::default() });
     }
 
     /// Marks a packet from an external host that is in a buffer, and returns it as a packet of the network.
@@ -400,10 +395,10 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
                 let _ = self.codec.write(bytes, colour);
             }
         }
-        let foreign = self.foreign.see(bytes, colour == Colour::Green);
+        let external = self.external.see(bytes, colour == Colour::Green);
         let (len, header) = (len as u32, header as u32);
         let origin = Origin { waited, ..Origin::default() };
-        self.note(body, Parcel { foreign, len, header, origin, ..Parcel::default() });
+        self.note(body, Parcel { external, len, header, origin, ..Parcel::default() });
         Packet {
             flow: class.flow,
             dscp: colour.into(),
@@ -431,25 +426,25 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
     }
 }
 
-impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
+impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
     type End = Socket;
 
     fn connect(
         &mut self,
         now: Time,
-        parties: &Parties,
+        spec: &ConnectionSpec,
         config: &TcpConfig,
         [client_phase, server_phase]: [Span; 2],
         rng: &mut Rng,
     ) -> [Socket; 2] {
-        let config = self.config(parties.tcp, config);
-        let server_at = self.server_at(parties);
-        let client_at = self.client_at(parties.client, server_at);
+        let config = self.config(spec.tcp, config);
+        let server_at = self.server_at(spec);
+        let client_at = self.client_at(spec.client, server_at);
         let mut end = |local, remote, role, phase| {
             let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: false };
             Socket::new(now, role, &config, phase, identity)
         };
-        let [client_role, server_role] = parties.roles();
+        let [client_role, server_role] = spec.roles();
         let mut server = end(server_at, client_at, server_role, server_phase);
         let mut client = end(client_at, server_at, client_role, client_phase);
         if !config.handshake {
@@ -494,11 +489,17 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         self.parcels[body as usize].data
     }
 
-    fn hear(&mut self, now: Time, packet: &Packet, end: &mut Socket, _config: &TcpConfig) -> Option<Segment> {
+    fn receive(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        end: &mut Socket,
+        _config: &TcpConfig,
+    ) -> Option<Segment> {
         let (_, tcp) = parse(self.ip_packet(packet.body))?;
         match end.receive(now, packet.ecn, &tcp, |_| ()) {
-            Heard::Segment(segment) => Some(segment),
-            Heard::Reset | Heard::Impossible | Heard::Nothing => None,
+            Received::Segment(segment) => Some(segment),
+            Received::Reset | Received::Impossible | Received::Nothing => None,
         }
     }
 
@@ -511,15 +512,15 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
     }
 
     fn copied(&mut self, copy: u32) {
-        if let Some(of) = self.parcels[copy as usize].foreign {
-            self.foreign.copied(of.connection);
+        if let Some(of) = self.parcels[copy as usize].external {
+            self.external.copied(of.connection);
         }
     }
 
     fn corrupt(&mut self, body: u32, bit: u32) {
         let bytes = self.ip_packet(body);
         let at = bit as usize / 8 % bytes.len().max(1);
-        // No device accepts a packet with another version than those of IP.
+        // The IP version stays as it is, since no device accepts a packet with an unknown version.
         let bits = if at == 0 { 4 } else { 8 };
         if let Some(byte) = bytes.get_mut(at) {
             *byte ^= 1 << (bit % bits);
@@ -554,20 +555,20 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         &self.buffers.bytes(body)[..self.parcels[body as usize].len as usize]
     }
 
-    fn is_outside(&self, node: NodeId) -> bool {
-        self.is_outside.get(node.0 as usize).copied().unwrap_or(false)
+    fn is_external(&self, node: NodeId) -> bool {
+        self.is_external.get(node.0 as usize).copied().unwrap_or(false)
     }
 
     fn connections(&self) -> usize {
-        self.foreign.connections()
+        self.external.connections()
     }
 
-    fn unfinished(&self, tell: &mut dyn FnMut(Event, u64)) {
-        self.foreign.unfinished(tell);
+    fn unfinished(&self, visit: &mut dyn FnMut(Event, u64)) {
+        self.external.unfinished(visit);
     }
 
     fn arrived(&self, conn: Conn) -> u64 {
-        self.foreign.arrived(conn)
+        self.external.arrived(conn)
     }
 
     fn dropped<W: Watch>(
@@ -578,15 +579,15 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         why: DropReason,
         watch: &mut W,
     ) -> bool {
-        let Some(of) = self.parcels[packet.body as usize].foreign else { return false };
-        self.foreign.dropped(now, at, packet, of, why, watch);
+        let Some(of) = self.parcels[packet.body as usize].external else { return false };
+        self.external.dropped(now, at, packet, of, why, watch);
         of.from_server && of.data_bytes > 0
     }
 }
 
-impl<O: Outside, F: Foreign> Handler for Frames<O, F> {
-    fn open<W: Watch>(world: &mut World<Self, W>, now: Time, program: u32, parties: Parties) -> Conn {
-        F::open(world, now, program, parties)
+impl<O: Egress, F: ExternalHosts> Handler for Frames<O, F> {
+    fn open<W: Watch>(world: &mut World<Self, W>, now: Time, program: u32, spec: ConnectionSpec) -> Conn {
+        F::open(world, now, program, spec)
     }
 
     fn act<W: Watch>(world: &mut World<Self, W>, now: Time, conn: Conn, what: Act) {
@@ -603,23 +604,23 @@ impl<O: Outside, F: Foreign> Handler for Frames<O, F> {
             // The packet was read or written as an IP packet when it entered.
             let _ = ip::set_ecn(frames.ip_packet(packet.body), Ecn::CE);
         }
-        if !frames.is_outside(node) {
+        if !frames.is_external(node) {
             return F::delivered(world, now, node, packet);
         }
-        let Parcel { len, header, origin, foreign, .. } = frames.parcels[packet.body as usize];
+        let Parcel { len, header, origin, external, .. } = frames.parcels[packet.body as usize];
         let bytes = &mut frames.buffers.bytes_mut(packet.body)[..len as usize];
         if let Some(Marking { marker, at_servers: Some(servers) }) = &mut frames.marking
             && servers[node.0 as usize]
         {
-            // The marker of a server gets a packet when the server does.
+            // A marker at a server processes a packet to the server when the packet reaches the server.
             marker.mark(usize::MAX, &bytes[header as usize..]);
         }
         let Delivery { actual, written } = frames.outside.deliver(now, node, bytes);
         frames.release(packet.body);
         let (frames, watch) = world.parts_mut();
         watch.packet(now, &packet, origin, Step::Left { at: node, actual, written });
-        if let Some(belongs) = foreign {
-            frames.foreign.left(now, belongs.connection, watch);
+        if let Some(belongs) = external {
+            frames.external.left(now, belongs.connection, watch);
         }
     }
 
@@ -651,7 +652,7 @@ impl End for Socket {
     fn sender(&self) -> Option<&Sender> {
         Socket::sender(self)
     }
-    fn sending(&self, out: &Outgoing, _config: &TcpConfig) -> Sending {
+    fn sending(&self, out: &Outgoing, _config: &TcpConfig) -> SenderState {
         Socket::sending(self, out)
     }
     fn place(&self, seq: u64) -> Place {

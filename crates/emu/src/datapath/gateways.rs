@@ -1,7 +1,7 @@
 //! Emulation of a world in real time: packets from devices enter the network and are written to devices at their departure times.
 
 use crate::datapath::classify::{classify, classify_any, host};
-use crate::datapath::frames::{Arrival, Delivery, Foreign, Frames, Outside};
+use crate::datapath::frames::{Arrival, Delivery, Egress, ExternalHosts, Frames};
 use catnip_base::Time;
 use catnip_linux::clock::Clock;
 use catnip_linux::tun::{PacketIo, Read};
@@ -52,7 +52,7 @@ impl<C, I> Gateways<C, I> {
     }
 }
 
-impl<C: Clock, I: PacketIo> Outside for Gateways<C, I> {
+impl<C: Clock, I: PacketIo> Egress for Gateways<C, I> {
     #[inline]
     fn deliver(&mut self, _ideal: Time, node: NodeId, packet: &[u8]) -> Delivery {
         let gateway = &mut self.all[self.index[node.0 as usize] as usize];
@@ -67,12 +67,12 @@ impl<C: Clock, I: PacketIo> Outside for Gateways<C, I> {
 /// Times inside the world are ideal: a late write does not change the times of later packets. Lateness never accumulates, and the same
 /// arrivals give the same departures as in the simulator.
 #[derive(Debug)]
-pub struct Emulator<C: Clock, I: PacketIo, F: Foreign, W> {
+pub struct Emulator<C: Clock, I: PacketIo, F: ExternalHosts, W> {
     /// Emulated world.
     pub world: World<Frames<Gateways<C, I>, F>, W>,
 }
 
-impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
+impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
     /// Creates an emulator of a world, whose gateways are read and written from now on.
     pub fn new(world: World<Frames<Gateways<C, I>, F>, W>) -> Self {
         Self { world }
@@ -88,7 +88,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
             }
         }
         let next = self.write_due();
-        Ok(if is_all_read { next } else { self.world.told() })
+        Ok(if is_all_read { next } else { self.world.advanced_to() })
     }
 
     /// Waits until `deadline` or until a packet arrives.
@@ -163,7 +163,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
             }
         };
         let header = if len > mtu { Some(0) } else { io.ip_at(&room[..len]) };
-        let at = read_at.max(self.world.told());
+        let at = read_at.max(self.world.advanced_to());
         self.world.advance(at);
         let waited = at.since(came.map_or(empty_at, |came| came.max(empty_at)));
         match header {
@@ -178,7 +178,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         let gateway = &mut self.gateways_mut()[gateway];
         let from = gateway.node;
         let Some(read) = gateway.io.recv(&mut [0; 64])? else { return Ok(None) };
-        let at = read.at.max(self.world.told());
+        let at = read.at.max(self.world.advanced_to());
         self.world.watch_mut().gate(at, from, Gate::Refused(read.len as u32, Refusal::NoBuffer));
         Ok(Some(read.at))
     }
@@ -202,17 +202,17 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
 
     fn write_due(&mut self) -> Time {
         for _ in 0..LOOKS {
-            let next = self.world.advance(self.clock().now().max(self.world.told()));
+            let next = self.world.advance(self.clock().now().max(self.world.advanced_to()));
             if next > self.clock().now() {
                 return next;
             }
         }
-        self.world.told()
+        self.world.advanced_to()
     }
 }
 
 /// Lets a packet from an external host enter the network, or refuses it. All events before `at` must have been executed.
-pub fn admit<O: Outside, F: Foreign, W: Watch>(
+pub fn admit<O: Egress, F: ExternalHosts, W: Watch>(
     world: &mut World<Frames<O, F>, W>,
     at: Time,
     from: NodeId,
@@ -223,7 +223,7 @@ pub fn admit<O: Outside, F: Foreign, W: Watch>(
             if let Some(belongs) = world.medium().belongs(arrival.body) {
                 world.tally_mut().data_sent += u64::from(belongs.from_server && belongs.data_bytes > 0);
             }
-            world.launch(at, from, packet);
+            world.inject(at, from, packet);
         }
         Err(why) => {
             let (frames, watch) = world.parts_mut();
@@ -234,7 +234,7 @@ pub fn admit<O: Outside, F: Foreign, W: Watch>(
 }
 
 #[inline]
-fn enter<O: Outside, F: Foreign, W: Watch>(
+fn enter<O: Egress, F: ExternalHosts, W: Watch>(
     world: &mut World<Frames<O, F>, W>,
     at: Time,
     from: NodeId,

@@ -8,6 +8,6 @@ pub mod results;
 mod run;
 mod world;
 
-pub use recorder::{Kept, NamedLink, Served};
+pub use recorder::{NamedLink, RunRecorder, Served};
 pub use run::{EmulatedWorld, Finished, HostReport, Setup, run};
 pub use world::{finish, is_done, world};

@@ -27,7 +27,7 @@ pub(super) const TABLES: [TableName; 9] = [
 
 /// Watch that keeps the data of the results.
 #[derive(Debug)]
-pub struct Kept {
+pub struct RunRecorder {
     /// Records of users' pages, objects and connections.
     pub records: Records,
     /// Named links.
@@ -68,7 +68,7 @@ pub struct Served {
     pub waited: Histogram,
 }
 
-impl Kept {
+impl RunRecorder {
     /// Creates the watch of a run of this plan.
     pub fn new(plan: &Plan, stopwatch: Option<Stopwatch>, capture: Option<Capture>) -> Self {
         let ports = plan.topology().ports();
@@ -102,7 +102,7 @@ impl Kept {
     }
 }
 
-impl Watch for Kept {
+impl Watch for RunRecorder {
     const PACKETS: bool = true;
 
     fn record(&mut self, now: Time, event: &Event) {
@@ -158,7 +158,7 @@ mod tests {
         let plan = scenario.emulation("default").unwrap();
         let real = plan.real_nodes()[0].node;
         // The clock runs, and the packet has the time at which the clock began.
-        let mut kept = Kept::new(plan, Some(Stopwatch::start()), None);
+        let mut kept = RunRecorder::new(plan, Some(Stopwatch::start()), None);
         let packet = Packet::new(Time::ZERO, Route::default(), 100, 0);
         let origin = Origin { number: 0, at: Time::ZERO, from: real, waited: Span::ZERO };
         kept.packet(Time::ZERO, &packet, origin, Step::Delivered(real));

@@ -1,10 +1,10 @@
 //! Tables of a run, equal to the simulator's, and the certificates of its links.
 
 use super::files;
-use super::recorder::{Kept, NamedLink, TABLES};
+use super::recorder::{NamedLink, RunRecorder, TABLES};
 use super::run::{EmulatedWorld, Finished};
-use crate::datapath::frames::{Frames, Outside};
-use crate::external::Strangers;
+use crate::datapath::frames::{Egress, Frames};
+use crate::external::ExternalPeers;
 use crate::link::Outcome;
 use crate::observe::certificate::{Certificate, Tolerance, Verdict};
 use crate::observe::monitor::GateCounts;
@@ -103,10 +103,10 @@ impl Results {
     }
 }
 
-fn certify<O: Outside>(
+fn certify<O: Egress>(
     seed: u64,
     finished: &Finished,
-    world: &World<Frames<O, Strangers>, Kept>,
+    world: &World<Frames<O, ExternalPeers>, RunRecorder>,
     tolerance: Tolerance,
 ) -> RunCertificate {
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
@@ -166,18 +166,18 @@ fn certify<O: Outside>(
         verdict: if verdict(Verdict::Red) > 0 { Verdict::Red } else { Verdict::of(&failures, is_used) },
         failures,
         packets_inside: inside,
-        stray_packets: world.medium().foreign.stray_packets(),
-        damaged_packets: world.medium().foreign.damaged_packets(),
+        stray_packets: world.medium().external.stray_packets(),
+        damaged_packets: world.medium().external.damaged_packets(),
         lateness_us,
         links,
         hosts,
     }
 }
 
-fn certify_link<O: Outside>(
+fn certify_link<O: Egress>(
     seed: u64,
     finished: &Finished,
-    world: &World<Frames<O, Strangers>, Kept>,
+    world: &World<Frames<O, ExternalPeers>, RunRecorder>,
     (index, link): (usize, &NamedLink),
     tolerance: Tolerance,
 ) -> LinkCertificate {
@@ -195,7 +195,7 @@ fn certify_link<O: Outside>(
         broken: [0; 2],
         held,
         buffers_in_use: directions.iter().map(|(direction, _)| direction.inside()).sum(),
-        ended: world.told(),
+        ended: world.advanced_to(),
         cut: None,
     };
     let wires = [&*link.wires[0], &*link.wires[1]];
@@ -208,24 +208,24 @@ mod tests {
     use super::*;
     use crate::emulate::recorder::Served;
     use crate::emulate::run::HostReport;
-    use crate::timing::Manner;
+    use crate::timing::TimingMode;
     use catnip_lab::Scenario;
     use std::path::Path;
 
     const ONE_REAL_HOST: &str = include_str!("../../tests/fuzz/stranger.toml");
 
     /// Returns the verdict and the failures of a run in which only this has happened.
-    fn failures(happened: impl FnOnce(&mut Kept, &mut HostReport)) -> (Verdict, Vec<String>) {
+    fn failures(happened: impl FnOnce(&mut RunRecorder, &mut HostReport)) -> (Verdict, Vec<String>) {
         let scenario = Scenario::parse(Path::new("stranger.toml"), ONE_REAL_HOST).unwrap();
         let plan = scenario.emulation("default").unwrap();
-        let mut kept = Kept::new(plan, None, None);
+        let mut kept = RunRecorder::new(plan, None, None);
         let mut host = HostReport { name: "real".into(), served: Served::default(), missed: 0 };
         happened(&mut kept, &mut host);
         let finished = Finished {
             code: 0,
             duration: Span::from_secs(1),
             cpu: Span::ZERO,
-            manner: Manner { real_time: false, spin: Span::ZERO },
+            manner: TimingMode { real_time: false, spin: Span::ZERO },
             woken_late: Histogram::default(),
             hosts: vec![host],
             remarks: Vec::new(),

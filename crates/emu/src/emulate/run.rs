@@ -1,13 +1,13 @@
 //! Emulation of a world in real time: its devices, its clock, and its end.
 
 use super::real::{Commands, Environment, RealHosts};
-use super::recorder::{Kept, Served};
+use super::recorder::{RunRecorder, Served};
 use super::world::{self, is_done};
 use crate::datapath::frames::Frames;
 use crate::datapath::gateways::{Emulator, Gateway, Gateways};
-use crate::external::Strangers;
+use crate::external::ExternalPeers;
 use crate::observe::capture::Capture;
-use crate::timing::{Manner, Timing, TimingSpec};
+use crate::timing::{Timing, TimingMode, TimingSpec};
 use catnip_base::Histogram;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
@@ -51,7 +51,7 @@ pub struct Finished {
     /// CPU time of the emulator.
     pub cpu: Span,
     /// Scheduling and timing that were permitted.
-    pub manner: Manner,
+    pub manner: TimingMode,
     /// Lateness of wake-ups.
     pub woken_late: Histogram,
     /// Reports of external hosts.
@@ -76,7 +76,7 @@ pub struct HostReport {
 }
 
 /// World of a run.
-pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>, Strangers>, Kept>;
+pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>, ExternalPeers>, RunRecorder>;
 
 /// Runs a plan. `folder` is the folder of its scenario file.
 pub fn run(
@@ -98,7 +98,7 @@ pub fn run(
     let Timing { clock, manner } = Timing::new(stopwatch, setup.timing, fds);
     let gateway = |(host, tun): (&super::real::Host, Tun)| Gateway { io: tun, node: host.node };
     let gateways = Gateways::new(clock, real.hosts.iter().zip(tuns).map(gateway).collect());
-    let kept = Kept::new(plan, Some(stopwatch), capture).with_bursts(setup.bursts);
+    let kept = RunRecorder::new(plan, Some(stopwatch), capture).with_bursts(setup.bursts);
     let mut emulator = Emulator::new(world::world(plan, setup.seed, setup.mtu, gateways, kept));
     let mut remarks = Vec::new();
     let warm = Time::ZERO + plan.warm_up();
@@ -113,7 +113,7 @@ pub fn run(
         };
         let mut next_look = Time::ZERO + plan.duration();
         if plan.warm_up() > Span::ZERO && warm_up.is_none() {
-            if emulator.world.told() < warm {
+            if emulator.world.advanced_to() < warm {
                 next_look = warm;
             } else {
                 warm_up = Some(WarmUp::of(&mut emulator.world));
@@ -156,11 +156,11 @@ pub fn run(
 /// Continues until simulated servers have received the end of each connection, for at most [`LAST_WORDS`]. The last packets of a command
 /// that has ended are still in its kernel.
 fn hear_last_words<C: Clock, I: PacketIo>(
-    emulator: &mut Emulator<C, I, Strangers, Kept>,
+    emulator: &mut Emulator<C, I, ExternalPeers, RunRecorder>,
     plan: &Plan,
 ) -> Result<(), Failure> {
     let until = (emulator.clock().now() + LAST_WORDS).min(Time::ZERO + plan.duration());
-    while emulator.clock().now() < until && emulator.world.medium().foreign.serves() {
+    while emulator.clock().now() < until && emulator.world.medium().external.serves() {
         let next = emulator.turn().map_err(failed("real hosts", "read a device (was it taken down?)"))?;
         emulator.sleep_until(next.min(emulator.clock().now() + LOOK));
     }
@@ -179,13 +179,13 @@ impl Ending {
 }
 
 fn is_over<C: Clock, I: PacketIo>(
-    emulator: &Emulator<C, I, Strangers, Kept>,
+    emulator: &Emulator<C, I, ExternalPeers, RunRecorder>,
     plan: &Plan,
     commands: &Commands,
     next: Time,
 ) -> Option<Ending> {
     let world = &emulator.world;
-    if world.told() >= Time::ZERO + plan.duration() {
+    if world.advanced_to() >= Time::ZERO + plan.duration() {
         return Some(Ending { code: 0, cut: Some("the maximum duration was reached") });
     }
     let waits = commands.that_end_the_run() > 0;

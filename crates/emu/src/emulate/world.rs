@@ -1,5 +1,5 @@
-use crate::datapath::frames::{Frames, Outside, Routing};
-use crate::external::Strangers;
+use crate::datapath::frames::{Egress, Frames, Routing};
+use crate::external::ExternalPeers;
 use crate::mark::Marker;
 use catnip_base::Span;
 use catnip_lab::Plan;
@@ -16,13 +16,13 @@ const HEADERS: u32 = 80;
 ///
 /// The world has no clock: the caller advances it to a given time and passes in the packets of external hosts. Events between simulated
 /// hosts happen at their ideal times, regardless of how late the caller is.
-pub fn world<O: Outside, W: Watch>(
+pub fn world<O: Egress, W: Watch>(
     plan: &Plan,
     seed: u64,
     mtu: u32,
     outside: O,
     watch: W,
-) -> World<Frames<O, Strangers>, W> {
+) -> World<Frames<O, ExternalPeers>, W> {
     let count = plan.topology().node_count();
     let addresses = plan.addresses();
     let at = |node: NodeId| addresses[node.0 as usize];
@@ -35,11 +35,11 @@ pub fn world<O: Outside, W: Watch>(
     plan.markers().for_each(|(node, parameters)| markers[node.0 as usize] = Some(parameters));
     let marked = markers.iter().map(Option::is_some).collect();
     let longest = (plan.longest_segment() + HEADERS) as usize;
-    let strangers = Strangers::of(plan, |node| real().any(|other| other == node), at);
+    let strangers = ExternalPeers::of(plan, |node| real().any(|other| other == node), at);
     let mut frames = Frames::new(outside, real(), routing, mtu as usize, longest)
         .with_marker_at(Marker::new(markers, true), marked)
         .with_addresses(addresses);
-    frames.foreign = strangers;
+    frames.external = strangers;
     let mut world = World::over(plan.topology(), seed, frames, watch);
     plan.start(seed, &mut world);
     world
@@ -47,15 +47,15 @@ pub fn world<O: Outside, W: Watch>(
 
 /// Returns true if simulated users are done and their connections are closed, or not expected to close any more. Background traffic does
 /// not count. Returns false if there were no users.
-pub fn is_done<O: Outside, W: Watch>(world: &World<Frames<O, Strangers>, W>) -> bool {
+pub fn is_done<O: Egress, W: Watch>(world: &World<Frames<O, ExternalPeers>, W>) -> bool {
     let tally = world.tally();
-    let quiet = tally.open == 0 || world.told() >= tally.last_end + LAST_WORDS;
+    let quiet = tally.open == 0 || world.advanced_to() >= tally.last_end + LAST_WORDS;
     world.is_idle() && quiet
 }
 
 /// Ends a run: records connections with external hosts whose documents have arrived, even if the close is incomplete.
-pub fn finish<O: Outside, W: Watch>(world: &mut World<Frames<O, Strangers>, W>) {
-    let told = world.told();
+pub fn finish<O: Egress, W: Watch>(world: &mut World<Frames<O, ExternalPeers>, W>) {
+    let told = world.advanced_to();
     let (frames, watch) = world.parts_mut();
-    frames.foreign.finish(told, watch);
+    frames.external.finish(told, watch);
 }

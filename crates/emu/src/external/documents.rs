@@ -40,7 +40,8 @@ impl Documents {
             total = total.saturating_add(bytes);
             let name = path.split(['?', '#']).next().unwrap_or("").trim_matches('/');
             let odd = name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | ".."));
-            // A server that generates its documents needs no files.
+            // Documents without a usable file name, and those beyond the limit of the total size, get no file: only a server that generates
+            // its documents can serve them.
             if odd || total > MOST_DOCUMENT_BYTES {
                 continue;
             }

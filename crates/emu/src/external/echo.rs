@@ -20,7 +20,7 @@ impl Echo {
         self.awaited.push_back(message);
     }
 
-    pub(crate) fn hear(&mut self, bytes: &[u8]) {
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
         let expected = (self.place..).map(filling);
         self.strange |= bytes.iter().zip(expected).any(|(byte, expected)| *byte != expected);
         self.place += bytes.len() as u64;
@@ -55,11 +55,11 @@ mod tests {
         let mut echo = Echo::default();
         echo.say(said(1));
         echo.say(said(2));
-        echo.hear(b"ab");
+        echo.receive(b"ab");
         assert_eq!(echo.answer(), None);
-        echo.hear(b"cd");
+        echo.receive(b"cd");
         assert_eq!((echo.answer(), echo.answer()), (Some((said(1), true)), None));
-        echo.hear(b"?f");
+        echo.receive(b"?f");
         assert_eq!(echo.answer(), Some((said(2), false)));
     }
 }

@@ -1,30 +1,30 @@
-use super::session::{Answer, Awaited, Talk, answer_at_once};
-use super::{FrameWorld, Strangers};
-use crate::datapath::frames::Outside;
+use super::session::{Answer, AppProtocol, Awaited, answer_at_once};
+use super::{ExternalPeers, FrameWorld};
+use crate::datapath::frames::Egress;
 use crate::external::fetch;
 use catnip_base::Time;
 use catnip_lab::Protocol;
 use catnip_sim::app::AppEvent;
 use catnip_sim::record::Reply;
-use catnip_sim::{Heard, Message, Watch};
+use catnip_sim::{Message, ReceivedMessage, Watch};
 
 /// Event for a program, and the reply to record before it.
-pub(super) type News = (Option<Reply>, AppEvent);
+pub(super) type StreamEvent = (Option<Reply>, AppEvent);
 
 /// Handles the data that a client has received from an external server.
-pub(super) fn hear_answers<O: Outside, W: Watch>(
+pub(super) fn receive_answers<O: Egress, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     id: u32,
     over: bool,
-    events: &mut Vec<News>,
+    events: &mut Vec<StreamEvent>,
 ) {
-    let connection = &mut world.medium_mut().foreign.connections[id];
+    let connection = &mut world.medium_mut().external.connections[id];
     let conn = connection.conn(id);
     let mut answered: Vec<(Option<Reply>, Message, u64, bool)> = Vec::new();
     let mut given_up = 0;
-    match &mut connection.talk {
-        Talk::Fetch(fetch) => {
+    match &mut connection.protocol {
+        AppProtocol::Fetch(fetch) => {
             let persists = !over || fetch.end();
             if !persists {
                 given_up = fetch.give_up();
@@ -41,7 +41,7 @@ pub(super) fn hear_answers<O: Outside, W: Watch>(
             }
             events.extend(progress.map(|tag| (None, AppEvent::Progress { conn, tag })));
         }
-        Talk::Echo(echo) => {
+        AppProtocol::Echo(echo) => {
             while let Some((message, whole)) = echo.answer() {
                 answered.push((None, message, message.asks, whole));
             }
@@ -49,10 +49,10 @@ pub(super) fn hear_answers<O: Outside, W: Watch>(
                 given_up = echo.give_up();
             }
         }
-        Talk::Serve(_) | Talk::Repeat(_) => {}
+        AppProtocol::Serve(_) | AppProtocol::Repeat(_) => {}
     }
     if !answered.is_empty() {
-        connection.account.received = Some(now);
+        connection.info.received = Some(now);
     }
     let tally = world.tally_mut();
     tally.waiting -= answered.len() + given_up;
@@ -61,31 +61,31 @@ pub(super) fn hear_answers<O: Outside, W: Watch>(
     }
     for (reply, request, bytes, whole) in answered {
         tally.completed += u64::from(whole);
-        let message = Heard { bytes, tag: request.tag, asks: 0 };
+        let message = ReceivedMessage { bytes, tag: request.tag, asks: 0 };
         events.push((reply, AppEvent::Message { conn, message, whole }));
     }
 }
 
 /// Handles the data that a server has received from an external client.
-pub(super) fn hear_requests<O: Outside, W: Watch>(
+pub(super) fn receive_requests<O: Egress, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     id: u32,
     reset: bool,
-    events: &mut Vec<News>,
+    events: &mut Vec<StreamEvent>,
 ) {
-    let Strangers { connections, services, .. } = &mut world.medium_mut().foreign;
+    let ExternalPeers { connections, services, .. } = &mut world.medium_mut().external;
     let connection = &mut connections[id];
     let conn = connection.conn(id);
     if reset {
-        connection.account.received.get_or_insert(now);
+        connection.info.received.get_or_insert(now);
         return;
     }
-    match &mut connection.talk {
-        Talk::Serve(serving) => {
+    match &mut connection.protocol {
+        AppProtocol::Serve(serving) => {
             let at = connection.socket.ends().0;
             let persists =
-                services.get(connection.account.parties.tcp).speaks == Protocol::Http { persistent: true };
+                services.get(connection.info.spec.tcp).speaks == Protocol::Http { persistent: true };
             let goes_on = |last: Option<&Awaited>| last.is_none_or(|last| last.persistent);
             while !connection.socket.is_closing()
                 && goes_on(serving.awaited.back())
@@ -101,20 +101,20 @@ pub(super) fn hear_requests<O: Outside, W: Watch>(
                 serving.awaited.push_back(Awaited { answer, persistent });
                 serving.status = if document.is_some() && serving.status <= 200 { 200 } else { 404 };
                 if let Some(document) = document.filter(|_| !request.is_head) {
-                    let message = Heard { bytes: request.bytes, tag: 0, asks: document.bytes };
+                    let message = ReceivedMessage { bytes: request.bytes, tag: 0, asks: document.bytes };
                     events.push((None, AppEvent::Message { conn, message, whole: true }));
                 }
             }
             answer_at_once(serving, &mut connection.socket, now);
         }
-        Talk::Repeat(repeating) => {
+        AppProtocol::Repeat(repeating) => {
             let bytes = (repeating.said.len() - repeating.announced) as u64;
             repeating.announced = repeating.said.len();
             if bytes > 0 {
-                let message = Heard { bytes, tag: 0, asks: bytes };
+                let message = ReceivedMessage { bytes, tag: 0, asks: bytes };
                 events.push((None, AppEvent::Message { conn, message, whole: true }));
             }
         }
-        Talk::Fetch(_) | Talk::Echo(_) => {}
+        AppProtocol::Fetch(_) | AppProtocol::Echo(_) => {}
     }
 }

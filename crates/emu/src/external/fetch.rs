@@ -60,9 +60,9 @@ impl Fetch {
     }
 
     /// Processes bytes from the server. Bytes after the last response are ignored.
-    pub(crate) fn hear(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn receive(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && !self.awaited.is_empty() {
-            bytes = self.response.hear(bytes);
+            bytes = self.response.receive(bytes);
             if self.response.is_over() {
                 self.finish();
             }
@@ -70,8 +70,8 @@ impl Fetch {
     }
 
     /// Records that the server sends no more data. Returns false if requests remain that the server has not begun to answer and that may be
-    /// repeated over another connection. If the server has not answered any request, the first one counts as answered, incompletely, since
-    /// another connection would not do better.
+    /// repeated over another connection. If the server has not answered any request, the first one counts as answered with an incomplete
+    /// response, since another connection would not do better.
     pub(crate) fn end(&mut self) -> bool {
         let begun = self.response.status > 0 || self.response.body_bytes > 0;
         if !self.awaited.is_empty() && (begun || self.answered == 0) {
@@ -168,9 +168,9 @@ mod tests {
     fn answers_belong_to_requests_in_their_order() {
         let mut fetch = fetch(3);
         let missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
-        [FIVE, missing, FIVE].concat().chunks(11).for_each(|bytes| fetch.hear(bytes));
+        [FIVE, missing, FIVE].concat().chunks(11).for_each(|bytes| fetch.receive(bytes));
         assert_eq!(tags(&mut fetch), [(0, true), (1, false), (2, true)]);
-        fetch.hear(FIVE);
+        fetch.receive(FIVE);
         assert_eq!(tags(&mut fetch), [], "a response without a request");
     }
 
@@ -178,23 +178,23 @@ mod tests {
     fn progress_is_told_once_per_wish() {
         let mut fetch = fetch(2);
         fetch.notify(3);
-        fetch.hear(&FIVE[..FIVE.len() - 3]);
+        fetch.receive(&FIVE[..FIVE.len() - 3]);
         assert_eq!(fetch.progress(), None);
-        fetch.hear(&FIVE[FIVE.len() - 3..FIVE.len() - 2]);
+        fetch.receive(&FIVE[FIVE.len() - 3..FIVE.len() - 2]);
         assert_eq!((fetch.progress(), fetch.progress()), (Some(0), None));
     }
 
     #[test]
     fn a_server_that_closes_has_answered_in_part_or_leaves_the_rest_to_another_connection() {
         let mut cut = fetch(1);
-        cut.hear(&FIVE[..FIVE.len() - 1]);
+        cut.receive(&FIVE[..FIVE.len() - 1]);
         assert!(cut.end());
         assert_eq!(tags(&mut cut), [(0, false)]);
         let mut mute = fetch(2);
         assert!(!mute.end());
         assert_eq!(tags(&mut mute), [(0, false)], "it has never said anything");
         let mut limited = fetch(3);
-        limited.hear(FIVE);
+        limited.receive(FIVE);
         assert!(!limited.end());
         assert_eq!((tags(&mut limited), limited.give_up()), (vec![(0, true)], 2));
     }

@@ -46,7 +46,7 @@ impl Default for Response {
 
 impl Response {
     /// Parses bytes of the stream and returns those that follow the response.
-    pub fn hear<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
+    pub fn receive<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
             bytes = match &mut self.state {
                 State::Head(head) => match head.read(bytes) {
@@ -156,7 +156,7 @@ pub struct Request {
 
 impl Requests {
     /// Buffers bytes of the stream, up to the free space.
-    pub fn hear(&mut self, bytes: &[u8]) {
+    pub fn receive(&mut self, bytes: &[u8]) {
         let room = LONGEST_WAITING - self.0.len().min(LONGEST_WAITING);
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -222,8 +222,8 @@ pub fn page(images: &[String]) -> Vec<u8> {
     format!("<!DOCTYPE html>\n<title>A page</title>\n{images}<!-- ").into_bytes()
 }
 
-/// Beginning of an image of a page: a complete GIF of one transparent pixel. A browser also loads padding behind it, but would not load the
-/// rest of a file that is no image.
+/// Beginning of an image of a page: a complete GIF of one transparent pixel. Padding follows it up to the size of the document. A browser
+/// loads this padding, too, but would stop loading a file that is no image.
 pub const IMAGE: [u8; 43] = *b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
 /// Returns the header of a response with a body of this type and length, over a connection that stays open after it if `persistent`.
@@ -244,7 +244,7 @@ mod tests {
     fn read(stream: &[u8], step: usize) -> Response {
         let mut response = Response::default();
         stream.chunks(step).for_each(|chunk| {
-            response.hear(chunk);
+            response.receive(chunk);
         });
         response
     }
@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(response.digest, read(b"HTTP/1.0 200 OK\r\n\r\nhello", 7).digest);
         }
         let mut response = Response::default();
-        assert_eq!(response.hear(stream), b"REST");
+        assert_eq!(response.receive(stream), b"REST");
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
     fn requests(bytes: &[u8], step: usize) -> Vec<Request> {
         let mut requests = Requests::default();
         let pieces = bytes.chunks(step).flat_map(|piece| {
-            requests.hear(piece);
+            requests.receive(piece);
             std::iter::from_fn(|| requests.read()).collect::<Vec<_>>()
         });
         pieces.collect()
@@ -359,7 +359,7 @@ mod tests {
             );
             assert_eq!(response.digest, read(b"HTTP/1.0 200 OK\r\n\r\nabcde", 9).digest);
         }
-        assert_eq!(Response::default().hear(text), b"REST");
+        assert_eq!(Response::default().receive(text), b"REST");
         let mut cut = read(&text[..text.len() - 10], 9);
         cut.end();
         assert!(cut.is_over() && !cut.is_complete());
@@ -370,9 +370,9 @@ mod tests {
         fn arbitrary_bytes_never_panic(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20)) {
             let mut response = Response::default();
             for chunk in &chunks {
-                response.hear(chunk);
+                response.receive(chunk);
                 let mut requests = Requests::default();
-                requests.hear(chunk);
+                requests.receive(chunk);
                 while requests.read().is_some() {}
             }
             response.end();

@@ -24,15 +24,15 @@ use std::net::Ipv4Addr;
 
 /// Connections of simulated hosts with external hosts, and the services of simulated hosts for them.
 #[derive(Debug, Default)]
-pub struct Strangers {
+pub struct ExternalPeers {
     connections: Slab<Connection>,
     by_ends: BTreeMap<Ends, u32>,
     services: Services,
     /// Next port of each client, by node, counted from [`FIRST_PORT`].
     ports: Vec<u16>,
     /// Connections that may have data to send once their programs have returned.
-    touched: Vec<u32>,
-    /// Closed connections that are kept for a while, oldest first; some may already be released.
+    dirty_ends: Vec<u32>,
+    /// Closed connections that are kept for [`LINGER`], oldest first, by index and number; some may already be released.
     lingering: VecDeque<(u32, u64)>,
     /// Number of packets for connections and services that do not exist.
     stray: u64,
@@ -41,7 +41,7 @@ pub struct Strangers {
 }
 
 /// World whose simulated hosts may have connections with external hosts.
-type FrameWorld<O, W> = World<Frames<O, Strangers>, W>;
+type FrameWorld<O, W> = World<Frames<O, ExternalPeers>, W>;
 
 /// Time for which a closed connection is kept, equal to that of TIME-WAIT in Linux.
 const LINGER: Span = Span::from_secs(60);
@@ -49,14 +49,14 @@ const MOST_CONNECTIONS: usize = 1 << 16;
 const FIRST_PORT: u16 = 32768;
 const PORTS: u16 = u16::MAX - FIRST_PORT;
 
-impl Strangers {
+impl ExternalPeers {
     /// Creates the services of a plan: simulated servers listen for external clients.
     pub(crate) fn of(
         plan: &Plan,
-        is_outside: impl Fn(NodeId) -> bool,
+        is_external: impl Fn(NodeId) -> bool,
         at: impl Fn(NodeId) -> Ipv4Addr,
     ) -> Self {
-        Self { services: Services::of(plan, is_outside, at), ..Self::default() }
+        Self { services: Services::of(plan, is_external, at), ..Self::default() }
     }
 
     /// Ends the run: records connections whose documents have arrived, even if the close is incomplete.
@@ -64,8 +64,8 @@ impl Strangers {
         let open: Vec<u32> = self.connections.iter().map(|(id, _)| id).collect();
         for id in open {
             let connection = &mut self.connections[id];
-            if connection.account.received.is_some() {
-                connection.account.closed.get_or_insert(now);
+            if connection.info.received.is_some() {
+                connection.info.closed.get_or_insert(now);
                 self.record(now, id, watch);
             }
         }
@@ -73,7 +73,7 @@ impl Strangers {
 
     /// Returns true if a connection of a simulated server with an external client is open.
     pub(crate) fn serves(&self) -> bool {
-        let open = |connection: &Connection| connection.side == SERVER && connection.account.closed.is_none();
+        let open = |connection: &Connection| connection.side == SERVER && connection.info.closed.is_none();
         self.connections.iter().any(|(_, connection)| open(connection))
     }
 
@@ -92,8 +92,7 @@ impl Strangers {
         while self.connections.in_use() >= MOST_CONNECTIONS {
             let Some((id, number)) = self.lingering.pop_front() else { return false };
             let connection = &self.connections[id];
-            if connection.account.number == number && self.by_ends.get(&connection.socket.ends()) == Some(&id)
-            {
+            if connection.info.number == number && self.by_ends.get(&connection.socket.ends()) == Some(&id) {
                 self.forget(now, id, watch);
             }
         }
@@ -119,7 +118,7 @@ impl Strangers {
     /// Records a closed connection when its last packet has left the network, and releases it when its lingering time is over.
     fn retire_if_over<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &self.connections[id];
-        if !connection.account.is_over() {
+        if !connection.info.is_over() {
             return;
         }
         self.record(now, id, watch);
@@ -138,7 +137,7 @@ impl Strangers {
 
     fn record<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &mut self.connections[id];
-        if connection.account.received.is_some() && !std::mem::replace(&mut connection.recorded, true) {
+        if connection.info.received.is_some() && !std::mem::replace(&mut connection.recorded, true) {
             watch.record(now, &Event::Connection(connection.record()));
         }
     }

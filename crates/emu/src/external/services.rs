@@ -27,20 +27,20 @@ pub(super) struct Document {
     pub(super) begins: Vec<u8>,
 }
 
-/// Largest document whose name is its size, bytes.
+/// Largest size that a path may request by ending in a number, bytes.
 const LONGEST: u64 = 1 << 40;
 
 impl Services {
     /// Creates the services of a plan: simulated servers listen for external clients.
     pub(super) fn of(
         plan: &Plan,
-        is_outside: impl Fn(NodeId) -> bool,
+        is_external: impl Fn(NodeId) -> bool,
         at: impl Fn(NodeId) -> Ipv4Addr,
     ) -> Self {
         let all = plan.groups().map(|group| group.service.clone()).collect();
         let mut services = Self { all, ..Self::default() };
         for (group, index) in plan.groups().zip(0..) {
-            for &(server, _) in group.pairs.iter().filter(|(_, client)| is_outside(*client)) {
+            for &(server, _) in group.pairs.iter().filter(|(_, client)| is_external(*client)) {
                 let at = SocketAddrV4::new(at(server), group.service.port);
                 services.listeners.entry(at).or_insert(TcpId(index));
                 services.add_documents(plan, server, at);
@@ -79,8 +79,8 @@ impl Services {
         self.listeners.get(&at).copied()
     }
 
-    /// Returns the document of a server with this path, without regard to a query if none has the full path. A name that is a number is a
-    /// document of so many bytes.
+    /// Returns the document of a server with this path. If there is none, the query of the path is ignored; if there is still none and the
+    /// path ends in a number, the document consists of so many bytes of padding.
     pub(super) fn document(&self, at: SocketAddrV4, path: &str) -> Option<Arc<Document>> {
         let file = path.split(['?', '#']).next().unwrap_or("");
         let known = |path: &str| self.documents.get(&(at, path.to_string())).cloned();

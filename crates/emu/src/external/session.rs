@@ -4,13 +4,13 @@ use super::echo::Echo;
 use super::fetch::Fetch;
 use super::http::{self, Requests};
 use super::services::Document;
-use crate::socket::{Heard, Socket};
+use crate::socket::{Received, Socket};
 use catnip_base::{FlowContext, Time};
 use catnip_lab::ObjectName;
 use catnip_net::{Packet, Route};
 use catnip_sim::app::object_of;
 use catnip_sim::record::{ConnectionRecord, Reply, Served, ServedStep};
-use catnip_sim::{Account, Conn, Message, SERVER, Watch};
+use catnip_sim::{Conn, ConnectionInfo, Message, SERVER, Watch};
 use catnip_tcp::Sender;
 use catnip_wire::Tcp;
 use std::collections::VecDeque;
@@ -29,8 +29,8 @@ pub(super) struct Connection {
     pub(super) route: Route,
     /// Time of the next timer. Entries of the calendar for this connection with another time are stale.
     pub(super) planned: Time,
-    pub(super) account: Account,
-    pub(super) talk: Talk,
+    pub(super) info: ConnectionInfo,
+    pub(super) protocol: AppProtocol,
     pub(super) recorded: bool,
     /// Time until which the connection is kept after its end, to answer retransmissions.
     pub(super) linger_until: Time,
@@ -38,7 +38,7 @@ pub(super) struct Connection {
 
 /// Application protocol of a connection.
 #[derive(Debug)]
-pub(super) enum Talk {
+pub(super) enum AppProtocol {
     /// HTTP with an external server.
     Fetch(Box<Fetch>),
     /// HTTP with an external client: its requests, and the responses still to be sent, in order.
@@ -87,65 +87,65 @@ pub(super) enum Answer {
 
 impl Connection {
     pub(super) fn conn(&self, id: u32) -> Conn {
-        Conn::foreign(id, self.account.number)
+        Conn::external(id, self.info.number)
     }
 
     /// Returns the record of the connection in its present state.
     pub(super) fn record(&self) -> ConnectionRecord {
         let ours = Some(&self.socket).filter(|_| self.side == SERVER);
         let mut stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
-        if let Talk::Fetch(fetch) = &self.talk {
+        if let AppProtocol::Fetch(fetch) = &self.protocol {
             (stats.sent, stats.retransmitted) = (fetch.server.sent, fetch.server.retransmitted);
         }
-        self.account.record(stats, self.socket.syn_timeouts())
+        self.info.record(stats, self.socket.syn_timeouts())
     }
 
     /// Returns the status of the responses that a simulated server has sent so far; `None` at a client.
     pub(super) fn answered(&self) -> Option<u16> {
-        match &self.talk {
-            Talk::Serve(serving) => Some(serving.status),
-            Talk::Repeat(_) => Some(200),
-            Talk::Fetch(_) | Talk::Echo(_) => None,
+        match &self.protocol {
+            AppProtocol::Serve(serving) => Some(serving.status),
+            AppProtocol::Repeat(_) => Some(200),
+            AppProtocol::Fetch(_) | AppProtocol::Echo(_) => None,
         }
     }
 
     /// Returns the number of bytes that have arrived at the client: of the next message, as far as this end can count them, and in total.
     pub(super) fn arrived(&self) -> [u64; 2] {
-        match &self.talk {
-            Talk::Fetch(fetch) => fetch.arrived(),
-            Talk::Echo(echo) => echo.arrived(),
-            Talk::Serve(_) | Talk::Repeat(_) => {
-                [0, self.socket.sender().map_or(0, Sender::una).min(self.account.bytes)]
+        match &self.protocol {
+            AppProtocol::Fetch(fetch) => fetch.arrived(),
+            AppProtocol::Echo(echo) => echo.arrived(),
+            AppProtocol::Serve(_) | AppProtocol::Repeat(_) => {
+                [0, self.socket.sender().map_or(0, Sender::snd_una).min(self.info.bytes)]
             }
         }
     }
 
     /// Sends a message of the program. Returns true if the message requests a response.
     pub(super) fn send(&mut self, now: Time, message: Message, paths: &catnip_lab::Paths) -> bool {
-        match &mut self.talk {
-            Talk::Fetch(fetch) => {
+        match &mut self.protocol {
+            AppProtocol::Fetch(fetch) => {
                 let (page, object) = object_of(message.tag);
-                let name = ObjectName { page, object, bytes: message.asks, user: self.account.app };
+                let name = ObjectName { page, object, bytes: message.asks, user: self.info.app };
                 let request = fetch.ask(message, &paths.of(name));
-                self.account.bytes += message.asks;
+                self.info.bytes += message.asks;
                 self.socket.say(now, &request, 0, message.context);
                 true
             }
-            Talk::Echo(echo) => {
+            AppProtocol::Echo(echo) => {
                 echo.say(message);
-                self.account.bytes += message.asks;
+                self.info.bytes += message.asks;
                 self.socket.fill(now, message.bytes, message.context, false);
                 true
             }
-            Talk::Repeat(repeating) => {
+            AppProtocol::Repeat(repeating) => {
                 let len = repeating.announced.min(message.bytes as usize);
                 let bytes: Vec<u8> = repeating.said.drain(..len).collect();
                 repeating.announced -= len;
-                self.account.bytes += bytes.len() as u64;
+                self.info.bytes += bytes.len() as u64;
                 self.socket.say(now, &bytes, message.bytes - bytes.len() as u64, message.context);
                 false
             }
-            Talk::Serve(serving) => {
+            AppProtocol::Serve(serving) => {
                 answer_at_once(serving, &mut self.socket, now);
                 let awaited = serving.awaited.pop_front();
                 let persistent = awaited.as_ref().is_some_and(|awaited| awaited.persistent);
@@ -159,7 +159,7 @@ impl Connection {
                 let head = http::response_head("200 OK", media_type, message.bytes, persistent);
                 let whole = head.len() as u64 + message.bytes;
                 let context = message.context.map(|_| FlowContext::document(whole));
-                self.account.bytes += message.bytes;
+                self.info.bytes += message.bytes;
                 let filling = message.bytes - begins.len() as u64;
                 self.socket.say(now, &[&head, begins].concat(), filling, context);
                 if !persistent {
@@ -172,46 +172,46 @@ impl Connection {
     }
 
     /// Passes a packet to the socket.
-    pub(super) fn hear<W: Watch>(
+    pub(super) fn receive<W: Watch>(
         &mut self,
         now: Time,
         (packet, tcp): (&Packet, &Tcp<'_>),
         watch: &mut W,
-    ) -> Heard {
-        let talk = &mut self.talk;
-        let heard = self.socket.receive(now, packet.ecn, tcp, |bytes| match talk {
-            Talk::Fetch(fetch) => fetch.hear(bytes),
-            Talk::Serve(serving) => serving.requests.hear(bytes),
-            Talk::Echo(echo) => echo.hear(bytes),
-            Talk::Repeat(repeating) => {
+    ) -> Received {
+        let protocol = &mut self.protocol;
+        let heard = self.socket.receive(now, packet.ecn, tcp, |bytes| match protocol {
+            AppProtocol::Fetch(fetch) => fetch.receive(bytes),
+            AppProtocol::Serve(serving) => serving.requests.receive(bytes),
+            AppProtocol::Echo(echo) => echo.receive(bytes),
+            AppProtocol::Repeat(repeating) => {
                 let room = LONGEST_REPEATED - repeating.said.len().min(LONGEST_REPEATED);
                 repeating.said.extend(&bytes[..bytes.len().min(room)]);
             }
         });
         if W::PACKETS
-            && let Heard::Segment(segment) = &heard
-            && let Some(event) = self.account.acked(self.side, self.socket.sender(), segment, packet.len)
+            && let Received::Segment(segment) = &heard
+            && let Some(event) = self.info.acked(self.side, self.socket.sender(), segment, packet.len)
         {
             watch.record(now, &event);
         }
         if W::PACKETS
-            && let Heard::Segment(segment) = &heard
+            && let Received::Segment(segment) = &heard
             && segment.flags.ack
-            && let Some(una) = self.socket.sender().map(Sender::una)
+            && let Some(snd_una) = self.socket.sender().map(Sender::snd_una)
         {
-            self.served(ServedStep::Acked { una }).iter().for_each(|what| watch.served(now, what));
+            self.served(ServedStep::Acked { snd_una }).iter().for_each(|what| watch.served(now, what));
         }
         heard
     }
 
     /// Returns the record of a step in the transmission of data, if this end is the server's.
     pub(super) fn served(&self, step: ServedStep) -> Option<Served> {
-        (self.side == SERVER).then(|| self.account.served(self.socket.written(), step))
+        (self.side == SERVER).then(|| self.info.served(self.socket.written(), step))
     }
 
     pub(super) fn reply(&self, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {
-        let &Account { number: connection, app, ref parties, .. } = &self.account;
-        Reply { connection, app, tag, tcp: parties.tcp, status, body_bytes, digest, whole }
+        let &ConnectionInfo { number: connection, app, ref spec, .. } = &self.info;
+        Reply { connection, app, tag, tcp: spec.tcp, status, body_bytes, digest, whole }
     }
 }
 

@@ -1,6 +1,6 @@
 use super::FrameWorld;
 use crate::datapath::classify::flow;
-use crate::datapath::frames::{Belongs, Outside};
+use crate::datapath::frames::{ConnectionRef, Egress};
 use catnip_base::Time;
 use catnip_net::Packet;
 use catnip_sim::medium::Medium;
@@ -8,7 +8,7 @@ use catnip_sim::record::ServedStep;
 use catnip_sim::{SERVER, Watch};
 
 /// Sends all segments that the socket has ready, and schedules its timer.
-pub(super) fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
+pub(super) fn transmit_pending<O: Egress, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
     while let Some(body) = world.medium_mut().take() {
         let (frames, watch) = world.parts_mut();
         let (room, strangers) = frames.room_and_foreign(body);
@@ -19,15 +19,15 @@ pub(super) fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time
             break;
         };
         let mut packet = Packet { ecn: out.ecn, ..Packet::new(now, connection.route, len as u32, body) };
-        let (account, socket) = (&mut connection.account, &connection.socket);
+        let (info, socket) = (&mut connection.info, &connection.socket);
         let side = connection.side;
-        let marked = account.is_marked(side) && account.mark(now, side, socket.sending(&out), &mut packet);
-        account.enters();
+        let marked = info.is_marked(side) && info.mark(now, side, socket.sending(&out), &mut packet);
+        info.enters();
         if marked {
-            account.counts(side, packet.dscp);
+            info.counts(side, packet.dscp);
         }
         if W::PACKETS
-            && let Some(event) = connection.account.sent(side, socket.sender(), &out, &packet)
+            && let Some(event) = connection.info.sent(side, socket.sender(), &out, &packet)
         {
             watch.record(now, &event);
         }
@@ -36,18 +36,18 @@ pub(super) fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time
             let sent = connection.served(ServedStep::Sent { seq, bytes, retransmission });
             sent.iter().for_each(|what| watch.served(now, what));
         }
-        let from = connection.account.parties.node(connection.side);
+        let from = connection.info.spec.node(connection.side);
         let (seq, data_bytes) = (out.segment.seq, out.segment.len);
-        frames.put(body, len, Some(Belongs { connection: id, from_server, seq, data_bytes }));
+        frames.put(body, len, Some(ConnectionRef { connection: id, from_server, seq, data_bytes }));
         packet.flow = flow(frames.ip_packet(body));
         if marked {
             frames.stamp(&packet);
         }
         world.tally_mut().data_sent += u64::from(out.segment.len > 0 && from_server);
-        world.launch(now, from, packet);
+        world.inject(now, from, packet);
     }
-    let connection = &mut world.medium_mut().foreign.connections[id];
-    if connection.account.closed.is_none()
+    let connection = &mut world.medium_mut().external.connections[id];
+    if connection.info.closed.is_none()
         && let Some(deadline) = connection.socket.deadline()
         && deadline < connection.planned
     {

@@ -48,7 +48,7 @@ pub struct Tolerance {
     pub rate: f64,
     /// Shortest busy time for which the rate is judged, s.
     pub busy_s: f64,
-    /// Limit of the deviation of losses from their expectation, standard errors.
+    /// Limit of the difference between the number of lost packets and its expectation, standard deviations.
     pub loss_sigmas: f64,
 }
 
@@ -270,7 +270,7 @@ fn report(
         packets_in: entered,
         counts: Counts::new(direction, gate, outcome, edge),
         busy_s: direction.busy.actual_ns as f64 / 1e9,
-        // Jitter bunches packets that were apart on the wire.
+        // With jitter, packets leave closer together or farther apart than the rate of the wire permits.
         busy_rate: direction.busy.rate().filter(|_| wire.jitter.is_none()),
         ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
         delay_ms: Quantiles::new(&direction.actual_delay, ms),
@@ -296,7 +296,7 @@ fn wilson(hits: u64, trials: u64) -> [f64; 2] {
     [(middle - half).max(0.0), (middle + half).min(1.0)]
 }
 
-/// Properties of a wire that never changed, so that the measurements can be compared with them.
+/// Flags of the properties of a wire: true if the property stayed the same during the run, so that measurements can be compared with it.
 #[derive(Clone, Copy, Debug)]
 struct Judged {
     rate: bool,
@@ -344,7 +344,7 @@ fn judge(
     if report.counts.unwritable > 0 {
         fail(format!("the device at the other end did not accept {} packets", report.counts.unwritable));
     }
-    // Packets that wait for anything other than the wire do not show its rate.
+    // The measured rate is that of the wire only if packets wait for nothing else.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
         && wire.queue.conserves_work()
         && wire.is_steady()
@@ -363,7 +363,8 @@ fn judge(
     if is_still && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay {
         fail(format!("delay {} ms is less than requested", report.ideal_delay_ms.min));
     }
-    if let Some(limit) = wire.queue.holds().at_most.filter(|_| is_still && judged.rate && wire.is_steady())
+    if let Some(limit) =
+        wire.queue.buffer_bounds().at_most.filter(|_| is_still && judged.rate && wire.is_steady())
         && report.largest_queue > limit
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));

@@ -30,7 +30,7 @@ pub struct Counts {
     pub refused: BTreeMap<&'static str, u64>,
     /// Packets that the kernel dropped before the emulator could read them.
     pub missed: u64,
-    /// Frames without an IP packet that may be delayed, forwarded at once by a bridge; not counted as entered.
+    /// Frames that a bridge forwarded at once, because they contain no IP packet that may be delayed; not counted as entered.
     pub passed: u64,
     /// Malformed frames that no wire could have carried.
     pub broken: u64,

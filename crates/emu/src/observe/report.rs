@@ -199,7 +199,7 @@ impl Reporter {
     }
 
     /// Passes counters to the thread. They are left out if the thread is busy with earlier ones.
-    pub fn tell(&self, counters: Counters) {
+    pub fn report(&self, counters: Counters) {
         let _ = self.to.try_send(counters);
     }
 

@@ -5,7 +5,7 @@ mod outbox;
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::Ecn;
-use catnip_net::mark::{Place, Sending};
+use catnip_net::mark::{Place, SenderState};
 use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::ip::{self, Ip};
 use catnip_wire::{
@@ -57,7 +57,7 @@ pub struct Socket {
 
 /// Result of processing a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Heard {
+pub enum Received {
     /// Segment of the connection.
     Segment(Segment),
     /// Reset of the connection by the peer.
@@ -132,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Exchanges between two sockets without a handshake the options that a handshake would exchange.
+    /// Passes the TCP options of each socket to the other one, as a handshake would; for connections without a handshake.
     pub fn introduce(client: &mut Self, server: &mut Self) {
         let flags = |syn, ack| Flags { syn, ack, fin: false };
         let say = |from: &mut Self, to: &mut Self, flags| {
@@ -151,13 +151,13 @@ impl Socket {
 
     /// Sends a message that consists of these bytes and `filling` bytes of padding.
     pub fn say(&mut self, now: Time, bytes: &[u8], filling: u64, context: Option<FlowContext>) {
-        self.outbox.push(bytes, filling, self.endpoint.sender().map_or(0, Sender::una));
+        self.outbox.push(bytes, filling, self.endpoint.sender().map_or(0, Sender::snd_una));
         self.hand_over(now, bytes.len() as u64 + filling, context, false);
     }
 
     /// Sends so many bytes of padding; after the `last` ones the socket closes its sending direction.
     pub fn fill(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
-        self.outbox.push(&[], bytes, self.endpoint.sender().map_or(0, Sender::una));
+        self.outbox.push(&[], bytes, self.endpoint.sender().map_or(0, Sender::snd_una));
         self.hand_over(now, bytes, context, last);
     }
 
@@ -185,19 +185,19 @@ impl Socket {
     }
 
     /// Processes a packet with this ECN codepoint. Passes in-order bytes to the callback.
-    pub fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Heard {
+    pub fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Received {
         let bits = tcp.flags();
         if self.reset || !self.may_be_meant(bits) {
-            return Heard::Nothing;
+            return Received::Nothing;
         }
         if self.stranger && self.is_impossible(tcp) {
-            return Heard::Impossible;
+            return Received::Impossible;
         }
         if self.stranger && self.open && bits.contains(TcpFlags::SYN) && !bits.contains(TcpFlags::RST) {
             // RFC 5961, section 4.2: "If the SYN bit is set, irrespective of the sequence number, TCP MUST send an ACK (also
             // referred to as challenge ACK) to the remote peer".
             self.answer(now);
-            return Heard::Nothing;
+            return Received::Nothing;
         }
         match self.translation.incoming(tcp) {
             Ok(Incoming::Segment(mut segment)) => {
@@ -209,9 +209,9 @@ impl Socket {
                 if !bits.contains(TcpFlags::RST) {
                     self.answer(now);
                 }
-                Heard::Nothing
+                Received::Nothing
             }
-            Err(_) => Heard::Nothing,
+            Err(_) => Received::Nothing,
         }
     }
 
@@ -263,7 +263,7 @@ impl Socket {
         tcp: &Tcp<'_>,
         mut segment: Segment,
         hear: impl FnMut(&[u8]),
-    ) -> Heard {
+    ) -> Received {
         if segment.flags.syn {
             self.on_syn(tcp);
         }
@@ -276,26 +276,26 @@ impl Socket {
             }
             if !self.trim(&mut segment, next) {
                 self.answer(now);
-                return Heard::Nothing;
+                return Received::Nothing;
             }
         }
         if let Some(inbox) = &mut self.inbox
             && segment.len > 0
             && !inbox.take(segment.seq, &tcp.payload()[..segment.len as usize], hear)
         {
-            return Heard::Nothing;
+            return Received::Nothing;
         }
         if segment.flags.fin {
             self.fin_end = Some(segment.seq + segment.span());
         }
         self.offers(segment.window);
-        let una = self.una();
+        let snd_una = self.snd_una();
         self.endpoint.on_segment(now, &segment, &self.config);
         self.tell_window(now);
-        if self.una() > una || segment.window >= self.config.segment_bytes {
+        if self.snd_una() > snd_una || segment.window >= self.config.segment_bytes {
             (self.probe_at, self.probes) = (None, 0);
         }
-        Heard::Segment(segment)
+        Received::Segment(segment)
     }
 
     /// Processes the window that the peer advertises. A segment has at most half of the largest window advertised so far, or all of it if
@@ -325,8 +325,8 @@ impl Socket {
         }
     }
 
-    fn una(&self) -> u64 {
-        self.endpoint.sender().map_or(0, Sender::una)
+    fn snd_una(&self) -> u64 {
+        self.endpoint.sender().map_or(0, Sender::snd_una)
     }
 
     fn on_syn(&mut self, tcp: &Tcp<'_>) {
@@ -369,15 +369,15 @@ impl Socket {
 
     /// Processes a reset. Only a reset with exactly the next expected sequence number ends the connection; one within the window gets a
     /// challenge ACK (RFC 5961, section 3.2).
-    fn on_reset(&mut self, now: Time, tcp: &Tcp<'_>) -> Heard {
+    fn on_reset(&mut self, now: Time, tcp: &Tcp<'_>) -> Received {
         let next = self.endpoint.receiver.next() as u32;
         let expected = self.remote_isn.map(|isn| isn.wrapping_add(1).wrapping_add(next));
         if expected.is_none_or(|expected| expected == tcp.sequence()) {
             self.reset = true;
-            return Heard::Reset;
+            return Received::Reset;
         }
         self.answer(now);
-        Heard::Nothing
+        Received::Nothing
     }
 
     /// Requests an ACK to an external peer, at most once per [`QUIET`].
@@ -437,7 +437,10 @@ impl Socket {
     /// Returns true if a window probe is due. Probes are sent if data waits and either no timer runs or the retransmission timer has
     /// expired with a window smaller than a segment: the peer's window is closed, or too small.
     fn asks_for_a_window(&mut self, now: Time) -> bool {
-        if !self.stranger || !self.open || self.endpoint.sender().is_none() || self.una() >= self.outbox.end()
+        if !self.stranger
+            || !self.open
+            || self.endpoint.sender().is_none()
+            || self.snd_una() >= self.outbox.end()
         {
             return false;
         }
@@ -460,7 +463,7 @@ impl Socket {
         };
         let mut header = self.translation.outgoing(&segment);
         // Last byte that the peer has: data begins after the SYN.
-        header.sequence = self.isn.wrapping_add(self.una() as u32);
+        header.sequence = self.isn.wrapping_add(self.snd_una() as u32);
         let len = self.put(header, 0, 0, buffer);
         (Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT }, len)
     }
@@ -478,7 +481,7 @@ impl Socket {
 
     /// Returns the time at which the socket must run again if no packet arrives.
     pub fn deadline(&self) -> Option<Time> {
-        let probe_at = self.probe_at.filter(|_| self.una() < self.outbox.end());
+        let probe_at = self.probe_at.filter(|_| self.snd_una() < self.outbox.end());
         let deadlines = [self.endpoint.deadline(), probe_at];
         if self.reset { None } else { deadlines.into_iter().flatten().min() }
     }
@@ -530,7 +533,7 @@ impl Socket {
     }
 
     /// Returns the input of a marker for a segment that leaves.
-    pub fn sending(&self, out: &Outgoing) -> Sending {
+    pub fn sending(&self, out: &Outgoing) -> SenderState {
         self.endpoint.sending(out, &self.config)
     }
 

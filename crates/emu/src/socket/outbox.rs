@@ -17,9 +17,9 @@ struct Piece {
 }
 
 impl Outbox {
-    /// Appends a message of these bytes and so many bytes of padding. Releases the messages that end before `una`.
-    pub(crate) fn push(&mut self, bytes: &[u8], filling: u64, una: u64) {
-        while self.pieces.front().is_some_and(|piece| piece.end <= una) {
+    /// Appends a message of these bytes and so many bytes of padding. Releases the messages that end before `snd_una`.
+    pub(crate) fn push(&mut self, bytes: &[u8], filling: u64, snd_una: u64) {
+        while self.pieces.front().is_some_and(|piece| piece.end <= snd_una) {
             self.pieces.pop_front();
         }
         let start = self.end;

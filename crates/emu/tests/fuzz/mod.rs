@@ -1,9 +1,9 @@
 //! Simulated hosts with arbitrary input. The tests only require that they continue, within bounds.
 
 use catnip_base::{Span, Time};
-use catnip_emu::datapath::frames::{Arrival, Delivery, Outside};
+use catnip_emu::datapath::frames::{Arrival, Delivery, Egress};
 use catnip_emu::datapath::gateways::admit;
-use catnip_emu::socket::{Heard, Identity, Socket, filling};
+use catnip_emu::socket::{Identity, Received, Socket, filling};
 use catnip_lab::Plan;
 use catnip_net::{Ecn, NodeId};
 use catnip_tcp::{Role, TcpConfig, profile};
@@ -73,7 +73,7 @@ pub(crate) fn socket(script: &[u8]) -> Trace {
         match script.byte() % 5 {
             0 => {
                 let bytes = script.bytes();
-                peer.strange |= peer.hear(&bytes) != Heard::Nothing;
+                peer.strange |= peer.hear(&bytes) != Received::Nothing;
             }
             1 => {
                 let flags = TcpFlags(script.byte());
@@ -187,13 +187,13 @@ impl Peer {
         };
         let len = header.write(&addresses, &payload, &mut packet).expect("it is short");
         let heard = self.hear(&packet[20..len]);
-        if flags.contains(TcpFlags::SYN) && matches!(heard, Heard::Segment(_)) {
+        if flags.contains(TcpFlags::SYN) && matches!(heard, Received::Segment(_)) {
             self.syn.get_or_insert(header.sequence);
         }
     }
 
-    fn hear(&mut self, segment: &[u8]) -> Heard {
-        let Ok(tcp) = Tcp::parse(segment) else { return Heard::Nothing };
+    fn hear(&mut self, segment: &[u8]) -> Received {
+        let Ok(tcp) = Tcp::parse(segment) else { return Received::Nothing };
         let (strange, bytes) = (self.strange, &mut self.bytes);
         let heard = self.socket.receive(self.now, Ecn::NOT_ECT, &tcp, |heard| {
             let expected = (*bytes..).map(filling);
@@ -204,10 +204,10 @@ impl Peer {
             *bytes += heard.len() as u64;
         });
         self.heard.push(match heard {
-            Heard::Segment(_) => 'S',
-            Heard::Reset => 'R',
-            Heard::Impossible => 'I',
-            Heard::Nothing => '-',
+            Received::Segment(_) => 'S',
+            Received::Reset => 'R',
+            Received::Impossible => 'I',
+            Received::Nothing => '-',
         });
         heard
     }
@@ -267,7 +267,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
                 syn(addresses, [from, to])
             }
         };
-        let at = now.max(world.told());
+        let at = now.max(world.advanced_to());
         let Some(body) = world.medium_mut().take() else { panic!("there is memory for so few packets") };
         let room = &mut world.medium_mut().room(body)[..1501];
         let len = packet.len().min(room.len());
@@ -289,7 +289,7 @@ struct Wall {
     count: usize,
 }
 
-impl Outside for Wall {
+impl Egress for Wall {
     fn deliver(&mut self, ideal: Time, _node: NodeId, packet: &[u8]) -> Delivery {
         self.count += 1;
         self.last = packet.to_vec();

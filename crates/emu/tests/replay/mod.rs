@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use catnip_base::Time;
-use catnip_net::{Colour, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId};
+use catnip_net::{Colour, DropReason, Ecn, Fabric, NetworkEvents, NodeId, Out, Packet, PortId};
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, Watch};
 
@@ -100,7 +100,7 @@ pub(crate) fn replay(
     until: Time,
 ) -> Vec<End> {
     struct Fates<'a>(&'a [Arrival], Vec<End>);
-    impl NetworkFate for Fates<'_> {
+    impl NetworkEvents for Fates<'_> {
         fn dropped(&mut self, now: Time, _at: PortId, packet: Packet, why: DropReason) {
             let number = self.0[packet.body as usize].number;
             self.1.push(End { at: now, number, dropped: Some(reason(why)) });

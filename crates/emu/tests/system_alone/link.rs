@@ -664,7 +664,7 @@ fn a_machine_that_cannot_is_told_what_to_do() {
     let Some(lab) = Lab::open() else { return };
     let link = format!("{} link -q -- true", lab.file("catnip-emu").display());
     let cases = [
-        ("-m", "mount -t tmpfs none /dev/net", "error: /dev/net/tun: there is no TUN device, load"),
+        ("-m", "mount -t tmpfs none /dev/net", "error: /dev/net/tun: no TUN device; load"),
         // The user namespace does not own the network namespace, and no other may be created.
         (
             "-Ur",

@@ -148,7 +148,7 @@ fn the_flag_bit_and_ecn_exclude_each_other() {
     let connect = "socket.create_connection((outside, 80), 10)";
     let refused = inner("", connect);
     assert_eq!(refused.status.code(), Some(2));
-    let message = "error: --codec: flag-bit needs a namespace without ECN";
+    let message = "error: --codec: flag-bit requires a namespace without ECN";
     assert!(text(&refused.stderr).starts_with(message), "{}", text(&refused.stderr));
     let accepted = inner(&format!("{ecn}('0')"), connect);
     assert_eq!(accepted.status.code(), Some(0), "{}", text(&accepted.stderr));

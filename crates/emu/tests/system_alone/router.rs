@@ -236,7 +236,8 @@ fn nothing_passes_but_through_the_router_and_every_packet_is_accounted_for() {
         let (entered, passed) = (count(direction, "packets_in"), count(direction, "passed"));
         let (out, dropped) = (count(direction, "packets_out"), sum(&direction["dropped"]));
         assert_eq!(entered, out + dropped, "{direction}");
-        // Three packets of the client were sent after the end of the router; these, and ARP before it started, reached no host.
+        // The last three packets of the client were sent after the router had ended and, like ARP requests before it started, reached no
+        // host.
         let stray = sent - (entered + passed + sum(&direction["refused"]));
         assert!(stray <= if std::ptr::eq(direction, up) { 6 } else { 0 }, "{stray} of {sent}: {direction}");
         assert_eq!(arrived, out + passed, "{direction}");
@@ -314,7 +315,7 @@ fn what_is_no_interface_is_refused() {
         ("rc", "error: --outside: the same interface as --inside"),
         ("lo", "error: --outside: lo: not an Ethernet interface"),
         ("off0", "error: --outside: off0: the interface is down; bring it up"),
-        ("other", "error: --outside: other: it is part of a bridge"),
+        ("other", "error: --outside: other: part of a bridge"),
     ] {
         let words = format!("{} router --inside rc --outside {outside}", env!("CARGO_BIN_EXE_catnip-emu"));
         let output = testbed.router.command(&words).output().unwrap();

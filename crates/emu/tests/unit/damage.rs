@@ -49,7 +49,7 @@ fn wire() -> WireSpec {
 }
 
 /// Verifies that packets read = refused + passed + delivered + dropped, with no packet left inside.
-fn account(read: usize, monitor: &Monitor, inside: usize, written: usize) {
+fn info(read: usize, monitor: &Monitor, inside: usize, written: usize) {
     let refused: u64 = monitor.gates.iter().flat_map(|gate| gate.refused).sum();
     let passed: u64 = monitor.gates.iter().flat_map(|gate| gate.passed).sum();
     let sum = |of: &dyn Fn(&Direction) -> u64| monitor.directions.iter().map(of).sum::<u64>();
@@ -94,7 +94,7 @@ fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
     run(&mut router, Script::left);
     let written = router.gateways().iter().map(|gateway| gateway.io.written.len()).sum();
     let inside = router.world.packets_out();
-    account(packets.len(), router.world.watch(), inside, written);
+    info(packets.len(), router.world.watch(), inside, written);
 
     let clock = LateClock::new(alarms, vec![]);
     let mut number = 0;
@@ -111,7 +111,7 @@ fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
     run(&mut bridge, |framed| framed.0.left());
     let written = bridge.gateways().iter().map(|gateway| gateway.io.0.written.len()).sum();
     let inside = bridge.world.packets_out();
-    account(packets.len(), bridge.world.watch(), inside, written);
+    info(packets.len(), bridge.world.watch(), inside, written);
 }
 
 fn run<I: PacketIo>(emulator: &mut Emulator<LateClock, I, (), Monitor>, left: impl Fn(&I) -> usize) {

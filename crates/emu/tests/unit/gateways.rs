@@ -188,7 +188,7 @@ fn time_before_a_packet_is_read_counts_as_time_for_which_it_was_kept_too_long() 
 
 #[test]
 fn what_waits_behind_a_batch_has_waited_since_it_came() {
-    // More packets arrive before the device is read than are read at a time; each sleep ends 8 ms late.
+    // More packets arrive before the device is read than a batch may contain; each sleep ends 8 ms late.
     let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:200", false, false) };
     let clock = LateClock::new(vec![Time::ZERO + Span::from_millis(1)], vec![Span::from_millis(8)]);
     let came = Time::ZERO + Span::from_millis(1);

@@ -2,7 +2,7 @@
 //! segments that arrive, and segments sent in response.
 
 use catnip_base::{Span, Time};
-use catnip_emu::datapath::frames::{Arrival, Delivery, Frames, Outside};
+use catnip_emu::datapath::frames::{Arrival, Delivery, Egress, Frames};
 use catnip_emu::datapath::gateways::admit;
 use catnip_emu::emulate::{self, finish};
 use catnip_lab::Scenario;
@@ -67,7 +67,7 @@ const OURS: u32 = 5000;
 #[derive(Debug, Default)]
 struct Wall(Vec<Vec<u8>>);
 
-impl Outside for Wall {
+impl Egress for Wall {
     fn deliver(&mut self, ideal: Time, _node: NodeId, packet: &[u8]) -> Delivery {
         self.0.push(packet.to_vec());
         Delivery { actual: ideal, written: true }
@@ -76,7 +76,7 @@ impl Outside for Wall {
 
 /// Segment from a simulated host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Heard {
+struct Received {
     flags: TcpFlags,
     seq: u32,
     ack: u32,
@@ -87,7 +87,7 @@ struct Heard {
 
 /// Raw host with a connection to a simulated host.
 struct Raw {
-    world: World<Frames<Wall, catnip_emu::external::Strangers>, ()>,
+    world: World<Frames<Wall, catnip_emu::external::ExternalPeers>, ()>,
     now: Time,
     real: NodeId,
     ours: Ipv4Addr,
@@ -104,7 +104,7 @@ impl Raw {
     fn client() -> Self {
         let mut raw = Self::towards("server", [40_000, 80]);
         // Discards segments of the simulated client.
-        raw.hears();
+        raw.on_data_received();
         raw
     }
 
@@ -132,7 +132,7 @@ impl Raw {
 
     fn later(&mut self, ms: u64) -> &mut Self {
         self.now += Span::from_millis(ms);
-        let (mut now, mut last) = (self.world.told(), self.world.told());
+        let (mut now, mut last) = (self.world.advanced_to(), self.world.advanced_to());
         while now <= self.now {
             last = now;
             now = self.world.advance(now);
@@ -161,23 +161,23 @@ impl Raw {
     }
 
     /// Sends a segment and returns the immediate responses.
-    fn says(&mut self, flags: TcpFlags, seq: u32, ack: u32, data: &[u8]) -> Vec<Heard> {
+    fn says(&mut self, flags: TcpFlags, seq: u32, ack: u32, data: &[u8]) -> Vec<Received> {
         let packet = self.packet(flags, seq, ack, data);
         self.sends(&packet)
     }
 
-    fn sends(&mut self, packet: &[u8]) -> Vec<Heard> {
+    fn sends(&mut self, packet: &[u8]) -> Vec<Received> {
         let body = self.world.medium_mut().take().unwrap();
         self.world.medium_mut().room(body)[..packet.len()].copy_from_slice(packet);
-        let at = self.now.max(self.world.told());
+        let at = self.now.max(self.world.advanced_to());
         self.world.advance(at);
         let arrival = Arrival { body, header: 0, len: packet.len(), waited: Span::ZERO };
         admit(&mut self.world, at, self.real, arrival);
-        self.later(SOON_MS).hears()
+        self.later(SOON_MS).on_data_received()
     }
 
     /// Returns the segments received from the peer since the last call.
-    fn hears(&mut self) -> Vec<Heard> {
+    fn on_data_received(&mut self) -> Vec<Received> {
         let at_ms = self.now.as_nanos() / 1_000_000;
         let all = std::mem::take(&mut self.world.medium_mut().outside.0);
         let stream = &mut self.stream;
@@ -192,14 +192,14 @@ impl Raw {
             if mine {
                 stream.push(tcp.payload().to_vec());
             }
-            mine.then_some(Heard { flags: tcp.flags(), seq, ack, len: tcp.payload().len(), text, at_ms })
+            mine.then_some(Received { flags: tcp.flags(), seq, ack, len: tcp.payload().len(), text, at_ms })
         };
         all.iter().filter_map(&mut read).collect()
     }
 
     /// Returns the segments received during this time, in steps of 10 ms, each with its arrival time.
-    fn listens(&mut self, ms: u64) -> Vec<Heard> {
-        (0..ms / 10).flat_map(|_| self.later(10).hears()).collect()
+    fn listens(&mut self, ms: u64) -> Vec<Received> {
+        (0..ms / 10).flat_map(|_| self.later(10).on_data_received()).collect()
     }
 
     /// Performs a handshake. Returns the sequence number of the server's first byte.
@@ -213,7 +213,7 @@ impl Raw {
     }
 
     /// Opens a connection and requests so many bytes. Returns the beginning of the server's stream and the first segments received.
-    fn asks(&mut self, bytes: u64) -> (u32, Vec<Heard>) {
+    fn asks(&mut self, bytes: u64) -> (u32, Vec<Received>) {
         let first = self.opens(OURS);
         let answer = self.says(ACK, OURS + 1, first, request(bytes).as_bytes());
         (first, answer)
@@ -261,7 +261,7 @@ impl Raw {
     }
 
     fn damaged(&self) -> u64 {
-        self.world.medium().foreign.damaged_packets()
+        self.world.medium().external.damaged_packets()
     }
 }
 
@@ -269,7 +269,7 @@ fn request(bytes: u64) -> String {
     format!("GET /x/{bytes} HTTP/1.0\r\n\r\n")
 }
 
-fn flags(heard: &[Heard]) -> Vec<TcpFlags> {
+fn flags(heard: &[Received]) -> Vec<TcpFlags> {
     heard.iter().map(|segment| segment.flags).collect()
 }
 
@@ -328,7 +328,7 @@ fn an_answer_to_a_syn_that_acknowledges_something_else_is_reset() {
     let tcp = Ip::parse(&packet).unwrap().transport(ip::TCP).and_then(Tcp::parse).unwrap();
     raw.ports[1] = tcp.source_port();
     let isn = tcp.sequence();
-    raw.hears();
+    raw.on_data_received();
     for wrong in [isn, isn.wrapping_add(2)] {
         let answer = raw.says(SYN_ACK, OURS, wrong, &[]);
         assert_eq!((flags(&answer), answer[0].seq), (vec![RST], wrong));

@@ -68,7 +68,7 @@ pub fn read_site(path: &Path) -> Result<SiteFile, InputError> {
 }
 
 /// Location of an error in a HAR, as a JSON path, and its description.
-type Wrong = (String, String);
+type KeyError = (String, String);
 
 #[derive(Deserialize)]
 struct Har {
@@ -304,7 +304,7 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
-/// Parts of a URL that are kept.
+/// Parts of a URL that the conversion to a page file needs.
 #[derive(Clone, Debug)]
 struct Address {
     scheme: Scheme,
@@ -362,7 +362,7 @@ impl<T, F: FnOnce(&str) -> Result<T, String>> de::Visitor<'_> for Reader<F> {
     }
 }
 
-fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), Wrong> {
+fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
     let network_ms = network_times(&log.entries);
     let mut of_page: Vec<Vec<usize>> = vec![Vec::new(); log.pages.len().max(1)];
     for (number, entry) in log.entries.iter().enumerate() {
@@ -387,7 +387,7 @@ fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), Wrong> {
 }
 
 /// Returns the page to which an entry belongs: the page that the entry names, otherwise the last page that started before the entry.
-fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Wrong> {
+fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, KeyError> {
     match &entry.page {
         Some(id) if !pages.is_empty() => pages
             .iter()
@@ -401,8 +401,8 @@ fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Wro
     }
 }
 
-/// Returns the share of the network in the wait for a response, by origin, milliseconds: a round-trip time. It is estimated by the
-/// shortest time in which a TCP connection was opened, or in which a response began, whichever is less.
+/// Returns the estimated round-trip time to each origin, milliseconds, which is the network's part of the wait for a response. The estimate
+/// is the shortest time in which a TCP connection was opened or a response began.
 fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
     let mut least: BTreeMap<String, f64> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.dropped.is_none()) {
@@ -418,12 +418,13 @@ fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut 
     let mut objects: Vec<RecordedObject> = Vec::new();
     let mut connections: Vec<&str> = Vec::new();
     let mut url = String::new();
-    // By entry: object, with its end, on which the entries caused by it depend. An entry that is left out passes its own dependency on.
+    // Dependency of the requests that each entry causes: an object and the time at which it ends, normally those of the entry itself.
+    // Requests caused by an entry that is left out depend on the same object as that entry.
     let mut causes: Vec<Option<(u32, f64)>> = Vec::new();
     // Last started entry by URL, and entries by the URL to which they redirect.
     let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
     let mut redirected: BTreeMap<String, usize> = BTreeMap::new();
-    // Object that has ended last, and objects that have not ended, with their ends.
+    // Object that ended last before the current entry, and objects still in progress, each with the time of its end.
     let mut last_ended: Option<(u32, f64)> = None;
     let mut underway: Vec<(u32, f64)> = Vec::new();
     let first_ms = entries.iter().find(|entry| entry.dropped.is_none()).map_or(0.0, |entry| entry.start.0);
@@ -470,7 +471,7 @@ fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut 
     RecordedPage { url, objects }
 }
 
-/// Returns the index of an element of a list, to which it is added if it is missing.
+/// Returns the index of the element for which `is_it` is true. If there is none, adds the result of `make` to the list.
 fn number_of<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> u32 {
     let number = list.iter().position(is_it).unwrap_or_else(|| {
         list.push(make());

@@ -33,7 +33,7 @@ pub struct RecordedPage {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedObject {
-    /// Number of the origin, from 0.
+    /// Index of the object's origin in [`SiteFile::origins`].
     pub origin: u32,
     /// Path of the URL, without query.
     pub path: String,
@@ -43,16 +43,16 @@ pub struct RecordedObject {
     pub bytes: u64,
     /// Processing time of the server, milliseconds.
     pub server_ms: f64,
-    /// Number, from 0, of the earlier object whose end the request waits for; `None`: it waits only for the start of the page.
+    /// Index in the page of an earlier object whose end the request waits for; `None` if it waits only for the start of the page.
     pub after: Option<u32>,
     /// Delay from this event to the request, milliseconds.
     pub delay_ms: f64,
-    /// Number of the connection of the response, from 0, if known.
+    /// Index of the connection over which the response arrived, among the connections of the page, if known.
     pub connection: Option<u32>,
 }
 
 /// Location of an error in a file, as a JSON path, and its description.
-type Wrong = (String, String);
+type KeyError = (String, String);
 
 /// Maximum size of an object: a terabyte.
 const MOST_BYTES: u64 = 1_000_000_000_000;
@@ -63,7 +63,7 @@ impl SiteFile {
     const VERSION: u32 = 1;
 
     /// Returns a site of these pages, or an error if they are invalid.
-    pub(crate) fn new(origins: Vec<String>, pages: Vec<RecordedPage>) -> Result<Self, Wrong> {
+    pub(crate) fn new(origins: Vec<String>, pages: Vec<RecordedPage>) -> Result<Self, KeyError> {
         let file = Self { catnip_page: Self::VERSION, origins, pages };
         file.check()?;
         Ok(file)
@@ -94,7 +94,7 @@ impl SiteFile {
         out
     }
 
-    /// Returns the site in the form that applications use.
+    /// Converts the recording to the site that simulated browsers and servers use.
     pub fn site(&self) -> Site {
         let span = |ms: f64| Span::from_secs_f64(ms / 1e3);
         let object = |of: &RecordedObject| SiteObject {
@@ -109,7 +109,7 @@ impl SiteFile {
         Site { origins: self.origins.len() as u32, pages: self.pages.iter().map(page).collect() }
     }
 
-    fn check(&self) -> Result<(), Wrong> {
+    fn check(&self) -> Result<(), KeyError> {
         if self.catnip_page != Self::VERSION {
             let what = format!("{}: expected version {}", self.catnip_page, Self::VERSION);
             return Err(("catnip_page".into(), what));

@@ -1,4 +1,4 @@
-//! Bursts in which servers send (CWV-S11).
+//! Measurement of the bursts in which servers send data (CWV-S11).
 
 use catnip_base::{Span, Time};
 use catnip_sim::record::{Served, ServedStep};
@@ -35,7 +35,7 @@ pub struct Burst {
     pub idle: Span,
     /// Time at which the first segment was sent.
     pub start: Time,
-    /// Time at which the last ACK arrived; [`Time::NEVER`] before.
+    /// Time at which all data of the burst was acknowledged; [`Time::NEVER`] before.
     pub end: Time,
     /// Data segments sent, retransmissions included.
     pub sent: u32,
@@ -75,7 +75,7 @@ impl Bursts {
         });
         let burst = match &mut of.current {
             Some(burst) => burst,
-            // Retransmission after the end of its burst.
+            // A retransmission after the end of its burst begins no new burst.
             None if retransmission => return,
             none => none.insert(Burst {
                 connection: what.connection,
@@ -99,13 +99,13 @@ impl Bursts {
         burst.retransmitted += u32::from(retransmission);
     }
 
-    fn on_acked(&mut self, now: Time, what: &Served, una: u64) {
+    fn on_acked(&mut self, now: Time, what: &Served, snd_una: u64) {
         let Some(of) = self.connections.get_mut(&what.connection) else { return };
         if let Some(burst) = &mut of.current {
             burst.bytes = what.written - burst.first_byte;
-            burst.delivered = una.saturating_sub(burst.first_byte).min(burst.bytes);
+            burst.delivered = snd_una.saturating_sub(burst.first_byte).min(burst.bytes);
         }
-        if let Some(burst) = of.current.take_if(|_| una >= what.written) {
+        if let Some(burst) = of.current.take_if(|_| snd_una >= what.written) {
             self.over.push(Burst { end: now, ..burst });
             (of.silent_since, of.count) = (now, of.count + 1);
         }
@@ -128,7 +128,7 @@ impl Watch for Bursts {
     fn served(&mut self, now: Time, what: &Served) {
         match what.step {
             ServedStep::Sent { seq, retransmission, .. } => self.on_sent(now, what, seq, retransmission),
-            ServedStep::Acked { una } => self.on_acked(now, what, una),
+            ServedStep::Acked { snd_una } => self.on_acked(now, what, snd_una),
             ServedStep::Timeout => {
                 self.current(what.connection).into_iter().for_each(|burst| burst.timeouts += 1);
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub enum Column {
     /// Measured values; NaN stands for a missing value.
     Float(Vec<f64>),
-    /// Counts and numbers.
+    /// Counts, and numbers that identify a user, a page or another item.
     Integer(Vec<u64>),
     /// Names.
     Text(Texts),
@@ -120,7 +120,7 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// Returns the unit of the values; empty for names, numbers and counts.
+    /// Returns the unit that the end of the column's name gives; empty for columns without a unit.
     pub fn unit(&self) -> &'static str {
         match self.name.rsplit('_').next() {
             Some("s") => "s",
@@ -135,9 +135,9 @@ impl Heading {
 
 /// Visitor of the columns of a table whose rows are made from `R`.
 pub trait Columns<R> {
-    /// Visits a column of measured values, NaN where there is none.
+    /// Visits a column of measured values; NaN stands for a missing value.
     fn float(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> f64);
-    /// Visits a column of counts or numbers.
+    /// Visits a column of counts, or of numbers that identify items.
     fn integer(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> u64);
     /// Visits a column of names.
     fn text(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> Cow<'_, str>);

@@ -22,7 +22,7 @@ impl WarmUp {
     pub fn of<M: Handler, W: Watch>(world: &mut World<M, W>) -> Self {
         world.catch_up();
         let ports = (0..world.fabric().ports() as u32).map(|id| world.fabric().counters(PortId(id)));
-        let mut made = Self { end: world.told(), ports: ports.collect(), open: BTreeMap::new() };
+        let mut made = Self { end: world.advanced_to(), ports: ports.collect(), open: BTreeMap::new() };
         world.unfinished(&mut |event, delivered| {
             if let Event::Connection(it) = event {
                 made.open.insert(it.connection, (it, delivered));
@@ -116,7 +116,7 @@ fn begin(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
     let mut groups: Vec<GroupRow<'_>> = Vec::new();
     for traffic in plan.traffic().iter().filter(|it| it.measured && !it.workload.is_datagrams()) {
         if groups.iter().all(|group| group.group != traffic.name) {
-            // Only the connections of external clients are known.
+            // External clients report no pages or keystrokes, so each of their connections is a transfer.
             let unit = if traffic.users.is_empty() { Unit::Transfer } else { traffic.workload.unit() };
             groups.push(GroupRow::nothing(&traffic.name, unit, measured));
         }
@@ -124,8 +124,8 @@ fn begin(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
     groups
 }
 
-/// Returns Jain's fairness index, from 1 / n for n users to 1 (Jain, Chiu and Hawe 1984, equation 1); NaN for fewer than two users, and if
-/// no user received any bytes.
+/// Returns Jain's fairness index of the numbers of bytes that the users received, from 1 / n for n users to 1 (Jain, Chiu and Hawe 1984,
+/// equation 1); NaN for fewer than two users, and if no user received any bytes.
 fn jain(got: impl Iterator<Item = f64>) -> f64 {
     let (count, sum, squares) =
         got.fold((0.0, 0.0, 0.0), |(count, sum, squares), it| (count + 1.0, sum + it, squares + it * it));

@@ -19,9 +19,9 @@ pub struct Records {
     echoes: Option<Vec<(Time, EchoRecord)>>,
     /// True if the tables of groups or transfers are requested, which are computed from these records.
     sums: bool,
-    /// Response so far over each connection that is not over, by number of the connection.
+    /// Combined responses so far over each open connection with an external host, by number of the connection.
     replies: BTreeMap<u64, Reply>,
-    /// Last response.
+    /// Most recent response. The next event of an object refers to it if the application and the tag match.
     last: Option<Reply>,
 }
 
@@ -183,7 +183,7 @@ impl Bursts {
     }
 }
 
-/// Flags of the applications that have rows, by number of the application.
+/// Flag of each application, by its number: true if the results have rows for its activity.
 pub(crate) struct Measured(Vec<bool>);
 
 impl Measured {
@@ -197,12 +197,14 @@ impl Measured {
     }
 }
 
-/// Returns the bytes of a completed transfer that have arrived: all, except from an external server that closed early.
+/// Returns the number of bytes of an ended transfer that have arrived: all requested bytes, unless an external server closed the connection
+/// early.
 fn came(reply: &Option<Reply>, bytes: u64) -> u64 {
     reply.map_or(bytes, |reply| reply.body_bytes)
 }
 
-/// Returns the completed entries of a list, followed by those that the end of the run has cut short; none unless a table needs the list.
+/// Returns a row for each ended item of `kept`, followed by a row for each item of `open` that the end of the run has cut short. Returns no
+/// rows if `kept` is `None`, since no table needs them.
 fn both<'a, K, R>(
     kept: &'a Option<Vec<K>>,
     open: &'a [(Event, u64)],

@@ -4,7 +4,7 @@ use catnip_net::queue::QueueSpec;
 use catnip_net::stage::{PacketListSpec, StageSpec};
 use catnip_net::{Topology, WireSpec};
 use catnip_sim::app::{AnyApp, Bulk};
-use catnip_sim::{Event, Message, Parties, SERVER, Sim, TcpOptions, Watch};
+use catnip_sim::{ConnectionSpec, Event, Message, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::TcpConfig;
 
 /// Single transfer over one link between two hosts.
@@ -22,7 +22,7 @@ pub struct TraceRequest {
     pub delay: Span,
     /// Queue of either direction.
     pub queue: QueueSpec,
-    /// Numbers of the packets that are lost before the link, from 1; a SYN counts.
+    /// Numbers of the server's packets that are lost before they enter the link, counted from 1 and including its SYN.
     pub drop: Vec<u64>,
     /// Phase within a clock tick at which the sender begins; `None`: drawn from the seed.
     pub tick_phase: Option<Span>,
@@ -30,7 +30,7 @@ pub struct TraceRequest {
     pub seed: u64,
 }
 
-/// Event at the sender or of one of its packets.
+/// Event of the sender, or drop of one of its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRow {
     /// Time of the event.
@@ -43,7 +43,7 @@ pub struct TraceRow {
     pub cwnd: f64,
     /// Slow-start threshold, packets, once one was set.
     pub ssthresh: Option<f64>,
-    /// Number of ACKs in a row that repeat the preceding one, regardless of the sender's own count.
+    /// Number of consecutive ACKs without an advance of the acknowledgement number, regardless of the sender's own count of duplicate ACKs.
     pub dupacks: u32,
     /// Size on the wire, bytes.
     pub wire_bytes: u32,
@@ -63,10 +63,10 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     sim.set_tick_phase(request.tick_phase);
     let tcp = sim.add_tcp(TcpOptions { marker: request.marker.clone(), ..request.tcp.clone().into() });
     let segment = u64::from(request.tcp.segment_bytes);
-    let parties = Parties { client, server, opener: SERVER, tcp };
+    let spec = ConnectionSpec { client, server, opener: SERVER, tcp };
     let bytes = request.packets * segment;
     let document = Message { bytes, context: Some(FlowContext::document(bytes)), ..Message::default() };
-    sim.add_app(AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO)));
+    sim.add_app(AnyApp::Bulk(Bulk::new(spec, document, Time::ZERO)));
     sim.run(Time::ZERO + Span::from_secs(86_400));
     rows(&sim.into_watch().0, segment as f64)
 }

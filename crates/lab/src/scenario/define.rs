@@ -1,11 +1,11 @@
-//! Named texts: a text that many links share is written once, and a variant changes it for all of them.
+//! Named texts (`[define]`): a text that several links share is written once, and a variant can change it for all of these links.
 
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::scenario::text::change_texts;
 use std::collections::BTreeMap;
 
 /// Removes `[define]` from a scenario and replaces each `{NAME}` with the text of this name.
-pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
+pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), KeyError> {
     let said = match table.remove("define") {
         None => return Ok(()),
         Some(toml::Value::Table(said)) => said,
@@ -23,19 +23,19 @@ struct Names(BTreeMap<String, String>);
 
 impl Names {
     /// Reads the texts, which may refer to each other.
-    fn read(said: toml::Table) -> Result<Self, Wrong> {
+    fn read(said: toml::Table) -> Result<Self, KeyError> {
         let each = said.into_iter().map(|(name, said)| match said {
             toml::Value::String(text) => Ok((name, text)),
             other => Err((format!("define.{name}"), format!("{other}: expected a text"))),
         });
-        let written = Self(each.collect::<Result<_, Wrong>>()?);
+        let written = Self(each.collect::<Result<_, KeyError>>()?);
         let resolved =
             written.0.keys().map(|name| Ok((name.clone(), written.resolved(name, &mut Vec::new())?)));
-        Ok(Self(resolved.collect::<Result<_, Wrong>>()?))
+        Ok(Self(resolved.collect::<Result<_, KeyError>>()?))
     }
 
     /// Returns the text of a name with all references replaced; `within` holds the names whose texts refer to it.
-    fn resolved<'a>(&'a self, name: &'a str, within: &mut Vec<&'a str>) -> Result<String, Wrong> {
+    fn resolved<'a>(&'a self, name: &'a str, within: &mut Vec<&'a str>) -> Result<String, KeyError> {
         let text = &self.0[name];
         if within.contains(&name) {
             within.push(name);

@@ -1,4 +1,4 @@
-//! Schema of single values of scenarios: their notations, and what these mean.
+//! JSON Schema of single values of scenarios, and descriptions of their notations.
 
 use crate::scenario::kinds::built_in;
 use catnip_base::notation::{Family, Kind, Usage, name};
@@ -16,17 +16,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Extension that names a notation: one of [`notations`], or a family of kinds.
+/// Schema keyword for the name of a value's notation: one of [`notations`], or a family of kinds.
 pub const NOTATION: &str = "x-notation";
-/// Extension that lists the forms of a value.
+/// Schema keyword for the list of the forms of a value.
 pub(crate) const FORMS: &str = "x-forms";
-/// Extension that describes in words the default of a key.
+/// Schema keyword for the description of a key's default in words.
 pub const OTHERWISE: &str = "x-default";
 
 /// Notation: its name, its meaning, and examples.
 pub type Notation = (&'static str, String, Vec<&'static str>);
 
-/// Returns the notations of values that are not kinds.
+/// Returns the notations of quantities, nodes and distributions. Families of kinds have their own lists.
 pub fn notations() -> Vec<Notation> {
     fn quantity<Q: Quantity>(examples: &[&'static str]) -> Notation {
         let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
@@ -85,7 +85,7 @@ pub(crate) fn measure_name(measure: Measure) -> &'static str {
     }
 }
 
-/// Pattern of a text that contains a name in braces, which any value may be.
+/// Regular expression for the start of `{NAME}`, the reference to a named text, which may take the place of any value.
 const BY_NAME: &str = r"\{";
 
 /// Type that is written as text, with a schema of its texts.
@@ -204,7 +204,7 @@ impl JsonSchema for Wire {
 fn wire_key(key: &Key) -> Value {
     let usages = (key.values)();
     let mut schema = match usages[..] {
-        // A form that is itself a time is an example of a time.
+        // A key whose only form is a time, such as `10ms`, accepts any time.
         [(form, _)] if form.parse::<Span>().is_ok() => Span::schema(),
         _ => kinds(&usages, key.usual == Some("none")),
     };

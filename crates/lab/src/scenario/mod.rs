@@ -13,7 +13,7 @@ pub(crate) mod sla;
 pub(crate) mod tcp;
 pub(crate) mod text;
 
-use crate::error::{Wrong, in_plain_words};
+use crate::error::{KeyError, in_plain_words};
 use crate::scenario::files::{Files, beside};
 use crate::scenario::kinds::Kinds;
 use crate::scenario::plan::ScenarioFile;
@@ -148,7 +148,7 @@ impl Scenario {
     }
 }
 
-/// Head of a scenario file and the names of its variants, for lists: what the variants do is not checked.
+/// Head of a scenario file and the names of its variants, for lists of scenarios. The changes that the variants make are not checked.
 #[derive(Clone, Debug)]
 pub struct Outline {
     /// Identifier, such as `CAT-E4`.
@@ -239,7 +239,7 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
 }
 
 /// Reads one variant. An error gives the wrong key and the reason.
-fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
+fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), KeyError> {
     define::fill_in(&mut table)?;
     sla::fill_in(&mut table)?;
     let parsed: ScenarioFile = read_table("", table)?;
@@ -255,7 +255,7 @@ struct Variant {
     levels: Vec<(String, toml::Value)>,
 }
 
-/// Axis of the names of variants.
+/// Axis whose values are the names of `[[variant]]`.
 const NAMES: &str = "variant.name";
 
 /// Removes `[[variant]]` from a scenario and returns the variants, or a single default variant if there are none.
@@ -289,7 +289,7 @@ fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, Inp
 
 /// Returns each axis with its value in every variant. All variants have the same axes.
 fn by_axis(variants: &[Variant]) -> Vec<(String, Vec<toml::Value>)> {
-    // An axis of names alone adds nothing to the list of variants.
+    // If the names are the only axis, it repeats the list of variants and is left out.
     let several = |variant: &&Variant| variant.levels.iter().any(|(key, _)| key != NAMES);
     let axes = variants.first().filter(several).into_iter().flat_map(|first| first.levels.iter().enumerate());
     let of = |axis: usize| variants.iter().map(|variant| variant.levels[axis].1.clone()).collect();
@@ -350,7 +350,7 @@ fn cross(variants: Vec<Variant>, axes: &[Axis]) -> Vec<Variant> {
     })
 }
 
-/// Returns the change of the key with this path.
+/// Returns a table in which only the key with this path is set, to this value.
 fn change_of(key: &str, value: toml::Value) -> toml::Table {
     let change = key
         .rsplit('.')
@@ -359,8 +359,8 @@ fn change_of(key: &str, value: toml::Value) -> toml::Table {
     change
 }
 
-/// Sets a key to a value in all variants of a scenario from which variants and axes are not yet removed.
-fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, Wrong> {
+/// Sets a key to a value in all variants of a scenario. The tables of the variants and axes must still be part of `whole`.
+fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, KeyError> {
     let parts: Vec<&str> = key.split('.').collect();
     if let ["base" | "variant" | "axis", ..] = parts[..] {
         return Err((key.into(), "base, variant and axis can only be set in a file".into()));
@@ -370,7 +370,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         list.filter_map(toml::Value::as_table).cloned().collect()
     };
     let everywhere: Vec<toml::Table> = variants(&whole).into_iter().chain([whole.clone()]).collect();
-    // A table with a name must exist; other keys are checked where they are read.
+    // A named table, such as `link.NAME`, must exist; all other keys are checked where they are read.
     if let [family @ ("node" | "link" | "traffic" | "define" | "sla"), name, ..] = parts[..] {
         let there = everywhere.iter().filter_map(|table| table.get(family)?.as_table());
         let names: Vec<&str> = there.flat_map(|table| table.keys().map(String::as_str)).collect();
@@ -383,7 +383,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         let (first, rest) = parts.split_first()?;
         rest.iter().try_fold(table.get(*first)?, |value, part| value.get(*part)).cloned()
     };
-    // A text remains a text: 1.1 may be a version of HTTP.
+    // A key whose value was a text remains a text: 1.1 may be a version of HTTP.
     let is_text = everywhere.iter().filter_map(value_at).any(|value| value.is_str());
     let as_value = format!("value = {said}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
     let value =
@@ -411,13 +411,14 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
 /// Value of a group of traffic that a scenario or a variant leaves out.
 const WITHOUT: &str = "none";
 
-/// Applies changes to a table. Tables are merged key by key; all other values are replaced, also if the key has its other name.
+/// Applies changes to a table. Tables are merged key by key; all other values are replaced, even if `changes` uses the other name of a key.
 fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     forget_other_names(&mut base, &changes);
     merge_keys(base, changes)
 }
 
-/// Removes the keys of groups of traffic that are changed under their other name: keys of times have an older name that ends in `_s`.
+/// Removes the keys of traffic groups that `changes` sets under their other name. Keys of times have two names, the older of which ends in
+/// `_s`.
 fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
     let Some((toml::Value::Table(base), toml::Value::Table(changes))) =
         base.get_mut("traffic").zip(changes.get("traffic"))
@@ -452,8 +453,8 @@ fn merge_keys(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     base
 }
 
-/// Applies changes to a scenario; they may also leave out groups of traffic.
-fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Table, Wrong> {
+/// Applies changes to a scenario. A traffic group whose value is `none` is removed.
+fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Table, KeyError> {
     if let Some(toml::Value::Table(said)) = changes.get_mut("traffic") {
         let without = said.iter().filter(|(_, group)| group.as_str() == Some(WITHOUT));
         let without: Vec<String> = without.map(|(name, _)| name.clone()).collect();

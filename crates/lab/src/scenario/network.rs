@@ -1,6 +1,6 @@
 //! Nodes and links of scenarios.
 
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::run::memory;
 use crate::scenario::describe::{Nodes, Wire};
 use crate::scenario::files::Files;
@@ -43,7 +43,7 @@ type Said = BTreeMap<String, toml::Value>;
 
 impl LinkFile {
     /// Returns the wires from `from` to `to` and back. An error gives the wrong key and the reason.
-    fn wires(&self, files: &Files, kinds: &Kinds) -> Result<[WireSpec; 2], Wrong> {
+    fn wires(&self, files: &Files, kinds: &Kinds) -> Result<[WireSpec; 2], KeyError> {
         for (place, said) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
             if let Some((key, value)) = said.iter().find(|(_, value)| !value.is_str()) {
                 return Err((format!("{place}{key}"), format!("{value}: expected a text")));
@@ -106,7 +106,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// Checks that the token buckets of contracts hold the longest packet, which could never pass otherwise.
-    pub(crate) fn check_contracts(&self, longest_bytes: u64) -> Result<(), Wrong> {
+    pub(crate) fn check_contracts(&self, longest_bytes: u64) -> Result<(), KeyError> {
         let narrow = self.contracts.iter().find(|(.., sla)| sla.least_depth() < longest_bytes);
         narrow.map_or(Ok(()), |(key, value, sla)| {
             let depth = sla.least_depth();
@@ -117,7 +117,8 @@ impl Network {
         })
     }
 
-    /// Returns the rate of the port of a link that the packets between all these pairs pass, bit/s.
+    /// Returns the mean rate of a link, bit/s, in the direction in which the packets of all these pairs of a source and a destination cross
+    /// it.
     pub(crate) fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
         let names = [link.to_string(), format!("{link}:back")];
         let ports: Vec<PortId> = self
@@ -165,7 +166,7 @@ pub(crate) fn build(
     nodes: &BTreeMap<String, NodeFile>,
     links: &BTreeMap<String, LinkFile>,
     kinds: &Kinds,
-) -> Result<Network, Wrong> {
+) -> Result<Network, KeyError> {
     let count = nodes.values().map(|node| u64::from(node.count)).sum();
     if let Some((name, most)) = nodes.iter().max_by_key(|(_, node)| node.count)
         && let Some(why) = memory::refusal(memory::of_nodes(count))
@@ -249,7 +250,7 @@ pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Resu
     if chosen.is_empty() { Err(format!("{text:?}: selects no node")) } else { Ok(chosen) }
 }
 
-/// Numbers from `first` to before `end` in steps of `step`.
+/// Node numbers from `first` up to, but not including, `end`, in steps of `step`.
 struct Range {
     first: usize,
     end: usize,

@@ -1,6 +1,6 @@
-//! Checked variant of a scenario, which together with a seed makes a run.
+//! Checked variant of a scenario. A plan and a seed determine a run.
 
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::results::rows::Unit;
 use crate::run::memory;
 use crate::scenario::files::Files;
@@ -68,7 +68,7 @@ pub(crate) struct ScenarioFile {
     traffic: BTreeMap<String, toml::Table>,
 }
 
-/// Checked variant of a scenario, which together with a seed makes a run.
+/// Checked variant of a scenario. A plan and a seed determine a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     topology: Topology,
@@ -85,7 +85,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(files: &Files, file: &ScenarioFile, kinds: &Kinds) -> Result<Self, Wrong> {
+    pub(crate) fn new(files: &Files, file: &ScenarioFile, kinds: &Kinds) -> Result<Self, KeyError> {
         if file.seeds == 0 {
             return Err(("seeds".into(), "0: at least one run is needed".into()));
         }
@@ -257,8 +257,8 @@ impl Plan {
         self.traffic.iter().map(|t| Group { name: &t.name, service: &t.service, pairs: &t.pairs })
     }
 
-    /// Returns the marking of the packets of external hosts where they enter the network: that of the traffic group in which the host is a
-    /// server, or that of `[tcp]` if there is no such group.
+    /// Returns the external hosts whose packets are marked where they enter the network, with the parameters of the marker: that of the
+    /// traffic group in which the host is a server, or that of `[tcp]` if there is no such group.
     pub fn markers(&self) -> impl Iterator<Item = (NodeId, SpmParameters)> {
         self.real.iter().filter_map(|real| {
             let mut groups = self.traffic.iter();
@@ -313,7 +313,7 @@ impl Plan {
         pages
     }
 
-    /// Returns the objects of a host; those of a page are adjacent.
+    /// Returns the objects that clients may fetch from a host, each with its traffic group; the objects of a page are adjacent.
     fn named(&self, server: NodeId) -> impl Iterator<Item = (&Traffic, ObjectName)> {
         self.traffic.iter().flat_map(move |traffic| {
             let here = traffic.pairs.iter().zip(0..).filter(move |((at, _), _)| *at == server);

@@ -1,6 +1,6 @@
 //! External hosts of scenarios, which only the emulator supports.
 
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::scenario::text::one;
 use catnip_net::NodeId;
 use schemars::JsonSchema;
@@ -51,7 +51,7 @@ pub enum Protocol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths(String);
 
-/// Values that a path can contain.
+/// Values of the placeholders in the path of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectName {
     /// Number of the page, from 0.
@@ -175,14 +175,15 @@ impl NodeFile {
         self.real || self.command.is_some()
     }
 
-    /// Checks the keys of external hosts, and adds the external hosts and the addresses among the nodes of a name to the lists.
+    /// Checks the keys that only external hosts have, and adds the nodes `ids` to `real` if they are external, and to `addresses` if they
+    /// have an address.
     pub(crate) fn note_real(
         &self,
         name: &str,
         ids: &[NodeId],
         real: &mut Vec<RealNode>,
         addresses: &mut Vec<(NodeId, Ipv4Addr)>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), KeyError> {
         let wrong = |key: &str, what: String| Err((format!("node.{name}.{key}"), what));
         if self.kind == NodeKind::Router && (self.is_real() || self.address.is_some()) {
             return wrong("kind", "a router can be neither external nor have an address".into());

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 pub use crate::scenario::describe::{NOTATION, Notation, OTHERWISE, notations};
 
-/// Extension of an older name of a key, with the current name as its value.
+/// Schema keyword for an older name of a key; its value is the current name.
 pub const OLDER_NAME: &str = "x-older-name-of";
 
-/// Keys of a file about other files and about variants, which are removed before the rest is read.
+/// Keys that combine files, named texts, contracts and variants. They are applied and removed before the other keys are read.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a table of TOML is read key by key")]
 struct Around {
@@ -47,8 +47,8 @@ struct Variant {
     name: String,
 }
 
-/// Returns the JSON Schema (draft 7) of scenario files. Definitions whose names begin with `part-of-` have no required keys, as in
-/// variants.
+/// Returns the JSON Schema (draft 7) of scenario files. Definitions whose names begin with `part-of-` have no required keys, because a
+/// variant may set any part of a table.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut scenario = ScenarioFile::json_schema(&mut generator).to_value();
@@ -117,7 +117,7 @@ fn part_of(name: &str) -> String {
     format!("part-of-{name}")
 }
 
-/// Converts a schema and all schemas within it to the form that editors support. TOML has no null.
+/// Converts a schema and all of its subschemas to what editors support, and removes null, which TOML does not have.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(tidy),
@@ -227,7 +227,8 @@ fn without_requirements(schema: &mut Value) {
     }
 }
 
-/// Merges the forms of a table, if it has several, into one with the keys of all forms, since a part may have any of them.
+/// Replaces several alternative forms of a table with one form that has the keys of all of them, since a part of the table may have any of
+/// these keys.
 fn merge_forms(map: &mut Map<String, Value>) {
     let Some(Value::Array(forms)) = map.get("oneOf") else { return };
     // Kinds of traffic have no such constant and remain separate; their key `kind` distinguishes them.
@@ -243,8 +244,8 @@ fn merge_forms(map: &mut Map<String, Value>) {
     *map = object(&json!({ "type": "object", "properties": keys, "additionalProperties": false })).clone();
 }
 
-/// Returns the schema of a part of a group: keys of one kind if `kind` is given, otherwise keys of any kind; or `none` if the group is left
-/// out.
+/// Returns the schema of a part of a traffic group: keys of one kind if `kind` is given, otherwise keys of any kind; or `none` if the group
+/// is left out.
 fn part_of_traffic(kinds: &Value) -> Value {
     let Value::Array(mut kinds) = kinds["oneOf"].clone() else {
         unreachable!("a group is one of several kinds")

@@ -79,7 +79,7 @@ impl Plan {
         let (data_bytes, w_max) = (tcp.segment_bytes + tcp.header_bytes, tcp.receive_window_segments());
         let rtt_s = delay_s(&there, data_bytes) + delay_s(&back, tcp.ack_bytes);
         let fits = |wire: &&WireSpec| {
-            w_max < u64::from(wire.queue.holds().surely)
+            w_max < u64::from(wire.queue.buffer_bounds().surely)
                 && (w_max * u64::from(data_bytes)) as f64 <= bytes_per_s(&wire.rate) * rtt_s
         };
         if !there.iter().all(fits) {

@@ -1,6 +1,6 @@
-//! Contracts of scenarios. A contract has a name, to which the source that shapes and the edge that polices refer.
+//! Contracts (service level agreements) of scenarios. The shaper at the source and the policer at the edge refer to a contract by its name.
 
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::scenario::text::{change_texts, read_table};
 use catnip_net::Sla;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Removes `[sla.NAME]` from a scenario and replaces each `{sla.NAME}` with the contract.
-pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
+pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), KeyError> {
     let contracts = match table.remove("sla") {
         None => Contracts::default(),
         Some(toml::Value::Table(slas)) => {
@@ -16,7 +16,7 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
                 let sla = read(&name, &said)?;
                 Ok((name, sla))
             });
-            Contracts(each.collect::<Result<_, Wrong>>()?)
+            Contracts(each.collect::<Result<_, KeyError>>()?)
         }
         Some(other) => return Err(("sla".into(), format!("{other}: expected a table [sla.NAME]"))),
     };
@@ -55,7 +55,7 @@ impl Contracts {
     }
 }
 
-fn read(name: &str, said: &toml::Value) -> Result<Sla, Wrong> {
+fn read(name: &str, said: &toml::Value) -> Result<Sla, KeyError> {
     let key = format!("sla.{name}");
     let toml::Value::Table(said) = said else {
         return Err((key, format!("{said}: expected a table with high and med")));

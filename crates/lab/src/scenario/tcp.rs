@@ -1,6 +1,6 @@
 //! TCP parameters of scenarios.
 
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::scenario::describe::{OTHERWISE, Profile};
 use crate::scenario::kinds::Kinds;
 use crate::scenario::text::{OrNone, Text};
@@ -118,7 +118,7 @@ pub(crate) fn tcp_config(
     common: &TcpFile,
     own: &TcpFile,
     kinds: &Kinds,
-) -> Result<(TcpConfig, Option<MarkerSpec>), Wrong> {
+) -> Result<(TcpConfig, Option<MarkerSpec>), KeyError> {
     let name = own.profile.as_ref().or(common.profile.as_ref()).map_or(PROFILE, String::as_str);
     let base = profile::by_name(name).map_err(|error| ("profile".to_string(), error.to_string()))?;
     let mut marker = None;
@@ -132,8 +132,8 @@ pub(crate) fn tcp_config(
 }
 
 impl TcpFile {
-    /// Returns the marker, if the key is set.
-    pub(crate) fn marker(&self, kinds: &Kinds) -> Result<Option<Option<MarkerSpec>>, Wrong> {
+    /// Returns the value of the key `marker`: `None` if the key is not set, `Some(None)` if its value is `none`.
+    pub(crate) fn marker(&self, kinds: &Kinds) -> Result<Option<Option<MarkerSpec>>, KeyError> {
         let read = |text: &String| match text.as_str() {
             "none" => Ok(None),
             text => kinds.markers.read(text, MarkerSpec::Custom).map(Some),
@@ -142,9 +142,9 @@ impl TcpFile {
     }
 }
 
-/// Checks that control, validation, pacing and ECN are combined with the kind of recovery or ECN that they need. The classic senders, those
-/// of ns-2 and of the papers, do not support later mechanisms.
-fn needs_modern(config: &TcpConfig) -> Result<(), Wrong> {
+/// Checks that congestion control, window validation, pacing and ECN are combined with the loss recovery and the ECN feedback that they
+/// need. The classic senders, those of ns-2 and of the papers, do not support later mechanisms.
+fn needs_modern(config: &TcpConfig) -> Result<(), KeyError> {
     let TcpConfig { recovery, validation, pacing, ecn, control, .. } = config;
     let wrong = |key: &str, value: String| {
         Err((key.to_string(), format!("{value:?}: needs recovery = \"sack\", not {:?}", recovery.name())))
@@ -173,7 +173,7 @@ fn needs_modern(config: &TcpConfig) -> Result<(), Wrong> {
     }
 }
 
-fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wrong> {
+fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, KeyError> {
     let time = |said: Option<Text<Span>>| said.map(|Text(span)| span);
     let [ack_delay, rto_first] = [file.ack_delay, file.rto_first].map(time);
     let [rto_min, rto_max, rto_tick] = [file.rto_min, file.rto_max, file.rto_tick].map(time);

@@ -1,6 +1,6 @@
 //! Parsing of values of scenario files.
 
-use crate::error::{Wrong, in_plain_words};
+use crate::error::{KeyError, in_plain_words};
 use crate::scenario::describe::{InSchema, drawn};
 use catnip_base::{Distribution, Measure, ParseError, Span, notation};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Value in a text: with a unit, or in the notation of its kind.
+/// Value that scenarios write as a text: with a unit, or in the notation of its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Text<T>(pub(crate) T);
 
@@ -112,7 +112,7 @@ fn plain(value: &toml::Value) -> String {
 }
 
 /// Reads the table at the path `place`. An error gives the wrong key and the reason.
-pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) -> Result<T, Wrong> {
+pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) -> Result<T, KeyError> {
     serde_path_to_error::deserialize(toml::Value::Table(said)).map_err(|error| {
         let path = error.path().to_string();
         let key = [place, path.trim_start_matches('.')]
@@ -126,16 +126,16 @@ pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) ->
 /// Calls `change` for every text within a table, with the path of its key.
 pub(crate) fn change_texts(
     table: &mut toml::Table,
-    change: &mut dyn FnMut(&str, &mut String) -> Result<(), Wrong>,
-) -> Result<(), Wrong> {
+    change: &mut dyn FnMut(&str, &mut String) -> Result<(), KeyError>,
+) -> Result<(), KeyError> {
     table.iter_mut().try_for_each(|(key, value)| change_within(key, value, change))
 }
 
 fn change_within(
     key: &str,
     value: &mut toml::Value,
-    change: &mut dyn FnMut(&str, &mut String) -> Result<(), Wrong>,
-) -> Result<(), Wrong> {
+    change: &mut dyn FnMut(&str, &mut String) -> Result<(), KeyError>,
+) -> Result<(), KeyError> {
     match value {
         toml::Value::String(text) => change(key, text),
         toml::Value::Table(table) => table

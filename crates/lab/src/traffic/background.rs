@@ -1,5 +1,5 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::scenario::describe::Nodes;
 use crate::scenario::text::{Sizes, Text};
 use catnip_base::{Rate, Share, Span};
@@ -67,7 +67,7 @@ impl TrafficKind for BackgroundFile {
         None
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let mean = self.total(scene)? / scene.pairs.len() as f64;
         let (Text(peak), Text(burst)) = (self.peak, self.burst);
         if mean > peak.bits_per_second() as f64 {
@@ -96,7 +96,7 @@ impl TrafficKind for BackgroundFile {
 
 impl BackgroundFile {
     /// Returns the mean rate of all sources together, bit/s.
-    fn total(&self, scene: &Scene<'_>) -> Result<f64, Wrong> {
+    fn total(&self, scene: &Scene<'_>) -> Result<f64, KeyError> {
         match (self.load, &self.link, self.rate) {
             (None, None, Some(Text(rate))) => Ok(rate.bits_per_second() as f64),
             (Some(Text(Share(load))), Some(_), None) if !(0.0..=MAX_LOAD).contains(&load) => {

@@ -1,5 +1,5 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::results::rows::Unit;
 use crate::scenario::describe::{InSchema, Nodes};
 use crate::scenario::real::{ObjectName, PORT, Protocol};
@@ -7,7 +7,7 @@ use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Text, Times, yes};
 use catnip_base::{Bytes, Distribution, FlowContext, ParseError, Rng, Span, Stream, Time};
 use catnip_sim::app::{AnyApp, Bulk, ServerConfig};
-use catnip_sim::{CLIENT, Message, Parties, SERVER};
+use catnip_sim::{CLIENT, ConnectionSpec, Message, SERVER};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ impl TrafficKind for BulkFile {
         Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let is_endless = matches!(self.bytes, Some(Text(Length::Endless)));
         let bytes = match (self.packets, self.bytes) {
             (Some(packets), None) => packets.saturating_mul(scene.tcp.segment_bytes.into()),
@@ -130,7 +130,7 @@ impl Workload for BulkWorkload {
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         let start = self.start_s.draw(&mut Rng::new(user.seed, Stream::Start(user.number)));
         let opener = if user.server_is_real { CLIENT } else { SERVER };
-        let parties = Parties { opener, ..user.parties() };
+        let parties = ConnectionSpec { opener, ..user.parties() };
         let context = (user.tells_size && !self.is_endless).then(|| FlowContext::document(self.bytes));
         let document = Message { bytes: self.bytes, context, ..Message::default() };
         AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO + Span::from_secs_f64(start)))

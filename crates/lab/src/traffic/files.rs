@@ -1,6 +1,6 @@
 use super::bulk::PATHS;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::scenario::describe::Nodes;
 use crate::scenario::real::{PORT, Protocol};
 use crate::scenario::tcp::TcpFile;
@@ -76,7 +76,7 @@ impl TrafficKind for FilesFile {
         self.measured
     }
 
-    fn build(&self, _scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+    fn build(&self, _scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let config = FilesConfig {
             bytes: self.bytes.0.clone(),
             gap_s: self.gap.0.clone(),

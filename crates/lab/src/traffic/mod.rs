@@ -8,7 +8,7 @@ mod telnet;
 mod tmix;
 mod web;
 
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::results::rows::Unit;
 use crate::scenario::files::Files;
 use crate::scenario::kinds::Kinds;
@@ -22,7 +22,7 @@ use catnip_base::notation::did_you_mean;
 use catnip_net::NodeId;
 use catnip_net::mark::{MarkerSpec, Service};
 use catnip_sim::app::{AnyApp, ConnectionVector, Server, ServerConfig};
-use catnip_sim::{CLIENT, FlowId, Handler, Parties, TcpId, TcpOptions, Watch, World};
+use catnip_sim::{CLIENT, ConnectionSpec, FlowId, Handler, TcpId, TcpOptions, Watch, World};
 use catnip_tcp::TcpConfig;
 use files::FilesFile;
 use page::PageFile;
@@ -36,7 +36,7 @@ use web::WebFile;
 
 /// World in which a plan is executed: the simulator or the emulator.
 pub(crate) trait Stage {
-    /// Adds the application at the accepting end of connections to a node with these parameters.
+    /// Adds an application to a node, where it accepts the connections with these TCP parameters.
     fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp);
     /// Adds a flow of datagrams from one host to another.
     fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
@@ -63,7 +63,7 @@ pub(crate) trait TrafficKind {
     /// Returns the configuration of the connections of the group, if it has any.
     fn connections(&self) -> Option<Connections<'_>>;
     /// Checks the other keys and returns the workload.
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong>;
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError>;
     /// Returns true if results have rows for each page, object, file and keystroke of the users.
     fn is_measured(&self) -> bool {
         true
@@ -118,7 +118,7 @@ impl Scene<'_> {
     }
 
     /// Returns a function that makes an error about a key from its reason.
-    fn at(&self, key: &str) -> impl Fn(String) -> Wrong {
+    fn at(&self, key: &str) -> impl Fn(String) -> KeyError {
         let key = self.key(key);
         move |what| (key.clone(), what)
     }
@@ -158,7 +158,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn is_datagrams(&self) -> bool {
         false
     }
-    /// Returns the unit for which the users wait.
+    /// Returns the kind of transfer that the users wait for.
     fn unit(&self) -> Unit {
         Unit::Transfer
     }
@@ -182,9 +182,9 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Returns the parties of the user's connections, which the client opens.
-    fn parties(&self) -> Parties {
-        Parties { client: self.client, server: self.server, opener: CLIENT, tcp: self.tcp }
+    /// Returns the hosts, the opening end and the TCP parameters of the user's connections.
+    fn parties(&self) -> ConnectionSpec {
+        ConnectionSpec { client: self.client, server: self.server, opener: CLIENT, tcp: self.tcp }
     }
 }
 
@@ -197,7 +197,7 @@ macro_rules! traffic {
 
         impl TrafficFile {
             /// Reads `[traffic.NAME]`. An error gives the wrong key and the reason.
-            pub(crate) fn read(name: &str, said: &toml::Table) -> Result<Self, Wrong> {
+            pub(crate) fn read(name: &str, said: &toml::Table) -> Result<Self, KeyError> {
                 let place = format!("traffic.{name}");
                 let mut said = said.clone();
                 let kind = said.remove("kind");
@@ -224,7 +224,7 @@ traffic! {
     "web": Web(WebFile),
 }
 
-fn unknown_kind(place: &str, said: Option<&toml::Value>, known: &[&str]) -> Wrong {
+fn unknown_kind(place: &str, said: Option<&toml::Value>, known: &[&str]) -> KeyError {
     let all = known.join(", ");
     let what = match said {
         None => format!("missing: expected one of {all}"),
@@ -260,7 +260,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Checks a group of traffic whose first user has the number `first_user`.
+    /// Creates a traffic group from its checked keys. Its users are numbered from `first_user`.
     pub(crate) fn new(
         files: &Files,
         name: &str,
@@ -269,7 +269,7 @@ impl Traffic {
         network: &Network,
         first_user: u32,
         kinds: &Kinds,
-    ) -> Result<Self, Wrong> {
+    ) -> Result<Self, KeyError> {
         let key = |key: &str| format!("traffic.{name}.{key}");
         let ends = Ends::read(kind, network).map_err(|(k, what)| (key(k), what))?;
         let no_tcp = TcpFile::default();
@@ -332,7 +332,7 @@ impl Traffic {
         }
         let nodes = self.pairs.iter().map(|(server, _)| *server).chain(self.servers.iter().copied());
         let nodes: BTreeSet<NodeId> = nodes.collect();
-        // Numbers are used even without applications, so that those of other groups do not depend on which hosts are external.
+        // Servers without an application use up numbers, too: the numbers in other groups must not depend on which hosts are external.
         let has_askers = self.users.is_empty() || !self.workload.pushes();
         for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
             app(number).into_iter().for_each(|app| stage.add_server(node, tcp, app));

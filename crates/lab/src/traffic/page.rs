@@ -1,5 +1,5 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::formats::har::read_site;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
@@ -8,7 +8,7 @@ use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Times, yes};
 use catnip_base::Distribution;
 use catnip_net::mark::Service;
-use catnip_sim::Parties;
+use catnip_sim::ConnectionSpec;
 use catnip_sim::app::{AnyApp, Framing, Loader, LoaderConfig, Multiplexing, Origin, OriginConfig, Site};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -107,7 +107,7 @@ impl TrafficKind for PageFile {
         true
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         for (key, nodes) in [("servers", &self.servers), ("clients", &self.clients)] {
             let is_real = |real: &crate::RealNode| {
                 scene
@@ -140,7 +140,7 @@ impl TrafficKind for PageFile {
 }
 
 impl PageFile {
-    fn multiplexing(&self, scene: &Scene<'_>) -> Result<Multiplexing, Wrong> {
+    fn multiplexing(&self, scene: &Scene<'_>) -> Result<Multiplexing, KeyError> {
         let only = |other: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, given)| *given) {
             Some((key, _)) => Err((scene.key(key), format!("only for http = {other:?}"))),
             None => Ok(()),
@@ -193,7 +193,8 @@ impl Workload for PageWorkload {
     }
 
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
-        let servers = user.servers.iter().map(|&server| Parties { server, ..user.parties() }).collect();
+        let servers =
+            user.servers.iter().map(|&server| ConnectionSpec { server, ..user.parties() }).collect();
         AnyApp::Loader(Box::new(Loader::new(self.config.clone(), servers, user.seed, user.number)))
     }
 

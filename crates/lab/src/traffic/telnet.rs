@@ -1,5 +1,5 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
 use crate::scenario::real::Protocol;
@@ -65,7 +65,7 @@ impl TrafficKind for TelnetFile {
         self.measured
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         if self.bytes == 0 {
             return Err((scene.key("bytes"), "0: expected at least 1".into()));
         }

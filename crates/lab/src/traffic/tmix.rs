@@ -1,6 +1,6 @@
 use super::bulk::PATHS;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::formats::tmix;
 use crate::scenario::describe::Nodes;
 use crate::scenario::real::{ObjectName, PORT, Protocol};
@@ -113,7 +113,7 @@ impl TrafficKind for TmixFile {
         self.measured
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let is_real = |node| scene.network.real.iter().any(|real| real.node == node);
         if scene.pairs.iter().any(|&(_, client)| is_real(client)) {
             let what = format!(
@@ -145,7 +145,7 @@ impl TrafficKind for TmixFile {
 }
 
 impl TmixFile {
-    fn source(&self, scene: &Scene<'_>) -> Result<Source, Wrong> {
+    fn source(&self, scene: &Scene<'_>) -> Result<Source, KeyError> {
         match (&self.trace, &self.generate) {
             (Some(file), None) => {
                 let vectors = tmix::load(&scene.files.find(file)).map_err(scene.at("trace"))?;
@@ -171,7 +171,7 @@ impl TmixFile {
 }
 
 impl GenerateFile {
-    fn read(&self, scene: &Scene<'_>) -> Result<VectorGenerator, Wrong> {
+    fn read(&self, scene: &Scene<'_>) -> Result<VectorGenerator, KeyError> {
         if !(1..=MAX_CONNECTIONS).contains(&self.connections) {
             let what = format!("{}: expected 1 to {MAX_CONNECTIONS}", self.connections);
             return Err((scene.key("generate.connections"), what));

@@ -1,5 +1,5 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::error::Wrong;
+use crate::error::KeyError;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
 use crate::scenario::files::Files;
@@ -134,7 +134,7 @@ impl TrafficKind for WebFile {
         self.measured
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let pages = self.pages(scene)?;
         let max_connections = self.max_connections.unwrap_or(MAX_CONNECTIONS);
         let (pipelining, keep_alive) = (self.pipelining.unwrap_or(false), self.keep_alive.unwrap_or(true));
@@ -183,7 +183,7 @@ impl TrafficKind for WebFile {
 }
 
 impl WebFile {
-    fn pages(&self, scene: &Scene<'_>) -> Result<PageSource, Wrong> {
+    fn pages(&self, scene: &Scene<'_>) -> Result<PageSource, KeyError> {
         let known = |pages| PageSource::Known { pages, endless: self.endless };
         match (&self.pages, &self.generate) {
             (Some(file), None) => read_pages(scene.files, file).map(known).map_err(scene.at("pages")),

@@ -1,11 +1,11 @@
-//! Tables of measurements of components, which reproductions read.
+//! Tables of measurements of single components, from which the reproductions of the papers read.
 
 use std::fs;
 use std::path::Path;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// Measured number, and the claim to which it belongs.
+/// Measured value of a claim, with its limit.
 pub(crate) struct Check {
     /// Identifier of the system, such as `CAT-S9`.
     pub(crate) id: &'static str,
@@ -30,7 +30,7 @@ pub(crate) fn keep(file: &str, checks: impl Fn(u64) -> Vec<Check>) {
             if value.is_nan() || value > limit {
                 above.push(format!("{id}, seed {seed}: {claim}: {value} > {limit}"));
             }
-            // More digits would depend on the logarithm of the machine.
+            // Further digits depend on the implementation of the logarithm on a machine.
             let [value, limit] = [value, limit].map(|number| ((number * 1e4).round() / 1e4).to_string());
             table.write_record([id, claim, &seed.to_string(), &value, &limit]).unwrap();
         }

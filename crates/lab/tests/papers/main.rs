@@ -1,4 +1,5 @@
-//! All scenarios as a whole, and tests with thousands of transfers: comparison with ns-2, and tables of the papers.
+//! Tests of whole scenarios, and tests with thousands of transfers: comparisons with ns-2, and measurements for the reproductions of the
+//! papers.
 
 #[path = "../brief/mod.rs"]
 mod brief;

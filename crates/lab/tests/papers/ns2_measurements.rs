@@ -8,7 +8,7 @@ use catnip_net::stage::{BernoulliSpec, ByPrioritySpec, StageSpec};
 use catnip_net::{Topology, WireSpec};
 use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::record::ConnectionRecord;
-use catnip_sim::{Event, Message, Parties, SERVER, Sim, TcpOptions, Watch};
+use catnip_sim::{ConnectionSpec, Event, Message, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::{TcpConfig, profile};
 use std::path::PathBuf;
 
@@ -137,14 +137,15 @@ fn one_flow(
     let bytes = packets * u64::from(tcp.segment_bytes);
     let marker = marker.map(MarkerSpec::Spm);
     let tcp = sim.add_tcp(TcpOptions { marker, ..tcp.clone().into() });
-    let parties = Parties { client, server, opener: SERVER, tcp };
+    let spec = ConnectionSpec { client, server, opener: SERVER, tcp };
     let document = Message { bytes, context: Some(FlowContext::document(bytes)), ..Message::default() };
-    sim.add_app(AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO)));
+    sim.add_app(AnyApp::Bulk(Bulk::new(spec, document, Time::ZERO)));
     sim.run(Time::ZERO + Span::from_secs(100_000));
     sim.into_watch().0.expect("the transfer ends")
 }
 
-/// Checks that every mean is within five standard errors of that of ns-2, and that the errors are standard normal on the whole.
+/// Checks that every mean latency is within five standard errors of that of ns-2, and that the mean square of the differences, in standard
+/// errors, is close to 1.
 fn compare_means(file: &str, flows: u64, marked: bool) {
     let (mut squares, mut compared) = (0.0, 0);
     let table = rows(file);

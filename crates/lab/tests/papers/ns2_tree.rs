@@ -36,7 +36,7 @@ fn above(durations_s: &[f64], limit_s: f64) -> f64 {
     durations_s.iter().filter(|&&time| time > limit_s).count() as f64 / durations_s.len() as f64
 }
 
-/// Returns the tables of a case over all seeds, from its start to a time.
+/// Returns the tables of a variant over all seeds, for runs of `end_s` seconds.
 fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ns2_tree.toml");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -62,11 +62,12 @@ fn at_the_bottleneck(ports: &Table) -> [f64; 2] {
     })
 }
 
-/// Returns the quantities that are compared, by the name of the column of ns-2.
+/// Returns the quantities of a variant that are compared with ns-2, by the column of the table of ns-2's measurements.
 fn measured(case: &str) -> BTreeMap<&'static str, f64> {
     let (before, all) = (run(case, COUNTED_S.0), run(case, COUNTED_S.1));
     let (pages, echoes) = (durations_s(&all[&TableName::Pages]), durations_s(&all[&TableName::Echoes]));
-    // Runs with the same seed are the same up to this time, so that the difference is the count within the measurement.
+    // A shorter run with the same seed has the same events as the beginning of a longer one, so the difference of their counts is the count
+    // within the measurement.
     let [early, whole] = [before, all].map(|tables| at_the_bottleneck(&tables[&TableName::Ports]));
     let [arrived, dropped] = [0, 1].map(|i| whole[i] - early[i]);
     BTreeMap::from([
@@ -78,7 +79,7 @@ fn measured(case: &str) -> BTreeMap<&'static str, f64> {
     ])
 }
 
-/// Returns the least and the greatest value over the seeds of ns-2.
+/// Returns the least and the greatest value of a column over the runs of ns-2 with different seeds.
 fn of_ns2(case: &str, column: &str) -> (f64, f64) {
     let file =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/reference/ns2/diffserv_tree.csv");
@@ -92,8 +93,8 @@ fn of_ns2(case: &str, column: &str) -> (f64, f64) {
 
 /// Known deviations from the range of ns-2. The one-way agents of ns-2 have no handshake; the agent that stands in for it repeats a lost
 /// SYN-ACK when the opener repeats its SYN, CATNIP also by a timer of its own (RFC 9293, section 3.8.1), so that two copies are sent and a
-/// second loss is rare. Without this timer, the page times are within the range. The loss is 1.7 % of itself below the range, for which
-/// no cause is known. A value that returns to the range is reported, too.
+/// second loss is rare. Without this timer, the page times are within the range. The share of lost packets is below the range by 1.7 % of
+/// its value, for which no cause is known. The test also fails if one of these values returns to the range.
 const OPEN: [(&str, &str); 3] = [
     ("droptail_20", "forward_loss_share"),
     ("droptail_20", "page_above_10_s_share"),

@@ -37,7 +37,7 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Returns a line for each variant of a scenario.
+/// Returns a line with the fingerprint of each variant of a scenario.
 fn fingerprints(file: &Path) -> String {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap();
     let scenario = load(name);
@@ -188,7 +188,7 @@ fn packets_sent_are_delivered_dropped_or_inside_when_a_run_is_cut_short() {
     for variant in scenario.variants() {
         let sim = scenario.plan(variant).unwrap().run(1, ());
         assert_eq!(sim.packets_out() as u64, sim.fabric().packets_inside(), "{variant}");
-        // The packets that leave the links into a router are those that arrive at the links out of the router.
+        // The number of packets delivered to a router equals the number of packets that arrive at its ports.
         let ports = scenario.plan(variant).unwrap().topology().ports();
         let counters = |port: usize| sim.fabric().counters(catnip_net::PortId(port as u32));
         for router in
@@ -300,7 +300,7 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         ("mean = 40", "mean = -40", &["traffic.web.think_s", "-40"]),
         ("profile = \"ns2-2002\"", "profile = \"ns3\"", &["tcp.profile", "ns3"]),
         ("recovery = \"reno\"", "recovery = \"reno\"\nrto_first = \"0s\"", &["tcp.rto_first", "0"]),
-        // The closed set of old senders does not support later mechanisms.
+        // The classic senders do not support later mechanisms.
         (
             "recovery = \"reno\"",
             "recovery = \"reno\"\nvalidation = \"newcwv\"",

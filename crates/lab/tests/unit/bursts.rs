@@ -14,7 +14,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// Bursts of connection 7, opened at 100 ms, from steps of its server that the test specifies.
+/// Bursts computed from events that the test specifies: those of the server of connection 7, which is opened at 100 ms.
 #[derive(Default)]
 struct ByHand(Bursts);
 
@@ -26,8 +26,8 @@ impl ByHand {
     fn sent(&mut self, millis: u64, written: u64, seq: u64, retransmission: bool) {
         self.tell(millis, written, ServedStep::Sent { seq, bytes: 1000, retransmission });
     }
-    fn acked(&mut self, millis: u64, written: u64, una: u64) {
-        self.tell(millis, written, ServedStep::Acked { una });
+    fn acked(&mut self, millis: u64, written: u64, snd_una: u64) {
+        self.tell(millis, written, ServedStep::Acked { snd_una });
     }
 }
 
@@ -57,7 +57,7 @@ fn burst(number: u32, bytes: [u64; 2], idle: u64, times: [u64; 2], counts: [u32;
 #[test]
 fn planted_bursts_and_silences_are_recovered() {
     let mut it = ByHand::default();
-    // 3000 bytes, which the window releases one segment at a time: one burst.
+    // 3000 bytes are written at once and sent one segment per round trip, as the congestion window permits: one burst.
     it.acked(150, 0, 0);
     it.sent(300, 3000, 0, false);
     it.acked(400, 3000, 1000);
@@ -77,7 +77,7 @@ fn planted_bursts_and_silences_are_recovered() {
     it.sent(3101, 5000, 4000, true);
     it.tell(3102, 5000, ServedStep::Dropped { seq: 3000 });
     it.tell(3103, 5000, ServedStep::Timeout);
-    // Another response is written before the ACK of the first: one burst; the FIN counts as one byte.
+    // Another response is written before the first one is acknowledged: one burst. The ACK of the FIN covers one more byte.
     it.sent(4000, 6000, 5000, false);
     it.tell(4001, 6000, ServedStep::Dropped { seq: 4000 });
     it.sent(4050, 7000, 6000, false);
@@ -130,7 +130,8 @@ fn a_connection_that_is_over_is_forgotten() {
     assert!(it.0.over().iter().all(|burst| burst.number == 0 && burst.idle == Span::from_millis(900)));
 }
 
-/// Scenario with one link: a microsecond per byte, and 10 ms of delay. Headers and ACKs have 52 bytes, full segments 1000; no handshake.
+/// Scenario with one link of 8 Mbit/s and 10 ms, on which a byte takes a microsecond. Headers and ACKs have 52 bytes, full segments 1000;
+/// no handshake.
 fn one_link(kind: &str, more: &str) -> String {
     format!(
         "id = 'X'\ntitle = 'x'\n[node]\ns = {{ kind = 'host' }}\nc = {{ kind = 'host' }}\n\
@@ -182,15 +183,16 @@ fn a_known_vector_makes_the_bursts_that_it_says() {
     assert_eq!(of("first_byte"), [0.0, 948.0, 10_428.0]);
     assert_eq!(of("bytes"), [948.0, 9480.0, 480.0]);
     assert_eq!((of("sent"), of("dropped")), (vec![1.0, 10.0, 1.0], vec![0.0; 3]));
-    // Seconds to the other end for a request, a segment, the last response and an ACK.
+    // One-way delays of a request, a full segment, the last response and an ACK, seconds.
     let (request, segment, last, ack) = (0.010_112, 0.011, 0.010_532, 0.010_052);
     let close = |seen: &[f64], expected: &[f64]| {
         seen.len() == expected.len() && seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9)
     };
-    // Windows of 2 segments, of 4, and of the last 4, which are sent back to back.
+    // The second response takes three round trips, with congestion windows of 2 and 4 segments and, last, 4 segments back to back.
     let second = 2.0 * (segment + ack) + 3.0 * 0.001 + segment + ack;
     assert!(close(&of("time_s"), &[segment + ack, second, last + ack]), "{:?}", of("time_s"));
-    // The client receives the last byte one ACK delay before the server receives the ACK, then pauses and sends a request.
+    // The idle period begins when the server receives the last ACK, which the client sent one ACK delay earlier, before it paused and sent
+    // a request.
     let idle = |think: f64, server: f64| think + request + server - ack;
     let expected = [request + 0.02, idle(1.5, 0.000_1), idle(3.0, 0.001)];
     assert!(close(&of("idle_s"), &expected), "{:?} {expected:?}", of("idle_s"));
@@ -232,7 +234,7 @@ fn all_variants_replay_the_same_connections() {
     for seed in [1.0, 2.0] {
         let (restarted, kept) = (of_run(0.0, seed), of_run(1.0, seed));
         let same = restarted.iter().filter(|row| kept.binary_search(row).is_ok()).count();
-        // Bursts that the end of the run cuts short differ.
+        // Only bursts that the end of the run cuts short may differ between the variants.
         assert!(same + 5 >= restarted.len().max(kept.len()), "{same} of {}", restarted.len());
     }
     // All data of the server has arrived on every connection that is over.
@@ -256,7 +258,8 @@ fn all_variants_replay_the_same_connections() {
     assert!(over > 2 * 2 * 180 && over < connections.rows(), "{over}");
 }
 
-/// CWV-S9: the digest of the newCWV paper requires 3151 connections in an hour that offer about 700 kbit/s, and 200 bursts of every class.
+/// Tests CWV-S9: the study of bursts in the newCWV paper needs 3151 connections in an hour that offer about 700 kbit/s, and 200 bursts of
+/// every class of size and idle period.
 #[test]
 fn an_hour_of_the_example_offers_what_the_study_of_bursts_needs() {
     let path = scenarios::file("bursts.toml");

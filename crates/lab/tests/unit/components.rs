@@ -132,7 +132,8 @@ const EIGHT: NonZeroU32 = NonZeroU32::new(8).unwrap();
 const TEN: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const RATE: Rate = Rate::from_bits_per_second(1_500_000).unwrap();
 
-/// Returns chi-square of the gaps between drops. With four packets always waiting p_b is 0.05, and the gaps are uniform on 1 to 19.
+/// Returns the chi-square statistic of the gaps between drops of RED, counted in arrivals, against the uniform distribution on 1 to 19 that
+/// results from a constant queue of four packets, for which p_b is 0.05.
 fn red_gap_chi_square(seed: u64) -> f64 {
     let mut law = RedLaw::new(red_parameters(1.0), RATE, Rng::new(seed, Stream::Queue(0)));
     law.on_arrival(Time::ZERO, 4);
@@ -150,7 +151,8 @@ fn red_gap_chi_square(seed: u64) -> f64 {
             gap = 0;
         }
     }
-    // p_a(n) = p_b / (1 - n p_b), n counted from 1: a gap of n has probability 1/19 up to n = 19, where it is certain.
+    // The n-th arrival after a drop is dropped with probability p_a(n) = p_b / (1 - n p_b), so each gap from 1 to 19 has probability 1/19,
+    // and p_a(19) is 1.
     let expected = [f64::from(drops - 1) / counts.len() as f64; 19];
     chi_square(&counts, &expected)
 }

@@ -1,4 +1,4 @@
-//! Congestion marks (ECN) end to end: ECN-capable packets are marked, and their senders slow down without a loss.
+//! Congestion marks (ECN) end to end: ECN-capable packets are marked instead of dropped, and their senders reduce cwnd.
 
 use catnip_lab::Scenario;
 use catnip_net::PortCounters;
@@ -68,7 +68,7 @@ fn who_can_be_marked_loses_nothing_where_others_do() {
                 marked.marked > 10 && dropped(&marked) < dropped(&plain) / 5,
                 "{queue} {control}: {marked:?}"
             );
-            // The queueing delays agree within a factor of two: a mark slows a sender down as a loss does.
+            // Total queueing delays with and without ECN agree within a factor of two: a sender reduces cwnd after a mark as after a loss.
             let ratio = marked.waited.as_secs() / plain.waited.as_secs();
             assert!((0.5..2.0).contains(&ratio), "{queue} {control}: {ratio}");
         }
@@ -77,7 +77,7 @@ fn who_can_be_marked_loses_nothing_where_others_do() {
 
 #[test]
 fn dctcp_holds_a_queue_near_a_step_of_marks_and_fills_the_link() {
-    // Marks from 20 packets on: the switch of RFC 8257.
+    // RED configured as in RFC 8257: all arrivals are marked as soon as about 20 packets wait.
     let step = "red:400,min=20,max=21,weight=1,max_p=1,wait=false,hard=false,ecn=true";
     let tcp = "control = \"dctcp\"\necn = \"exact\"";
     let (port, secs) = run(2, 20_000, step, tcp);
@@ -86,14 +86,14 @@ fn dctcp_holds_a_queue_near_a_step_of_marks_and_fills_the_link() {
     assert!(utilization > 0.98, "{utilization}");
     let queue = port.waited.as_secs() / secs;
     assert!((10.0..30.0).contains(&queue), "{queue} packets wait on average");
-    // Reno with the same marks leaves the link idle or fills the queue no better.
+    // Reno with the same marks leaves the link idle at times, so that the transfers take longer.
     let (reno, reno_secs) = run(2, 20_000, step, "control = \"reno\"\necn = \"classic\"");
     assert!(reno_secs > secs, "{reno_secs} {secs} {reno:?}");
 }
 
 #[test]
 fn l4s_data_waits_for_a_packet_or_two_and_classic_data_for_its_target() {
-    // Each kind of traffic has the queues to itself; the transmission of a packet takes 1.2 ms.
+    // L4S and classic traffic run separately, so neither competes with the other; the transmission of a packet takes 1.2 ms.
     let alone = |ecn, control| {
         let (port, secs) =
             run(2, 20_000, "dual-pi2:1000", &format!("control = \"{control}\"\necn = \"{ecn}\""));

@@ -158,7 +158,7 @@ fn a_capture_at_all_hosts_has_every_packet_as_it_leaves_and_as_it_arrives_and_sa
 fn at_its_server_a_connection_is_seen_once_with_all_that_the_server_sends_at_its_nanosecond() {
     let scenario = office();
     let logs = Logs::of(&scenario, &[]);
-    // Sequence number after that of the server's SYN, by port of the client, and the data of the servers.
+    // Sequence number of the server's first byte, by port of the client, and the data segments of the servers.
     let mut initial: BTreeMap<u16, u32> = BTreeMap::new();
     let mut data = Vec::new();
     logs.each(|at, _, bytes, original_len, _| {
@@ -287,7 +287,7 @@ fn qlog_is_read_whole_by_the_types_of_another_project_and_has_nothing_that_they_
     let (file, mut ours) = read(&logs);
     assert_eq!((file.qlog_version.as_str(), file.qlog_format.as_str()), (qlog::QLOG_VERSION, "JSON"));
     let mut theirs = serde_json::to_value(&file).unwrap();
-    // Times of the other project have 32 bits; our times are compared elsewhere.
+    // The other project stores times with 32 bits, so times are removed here and compared elsewhere.
     let mut events = 0;
     for file in [&mut ours, &mut theirs] {
         for trace in file["traces"].as_array_mut().unwrap() {
@@ -322,7 +322,7 @@ fn words(table: &Table, name: &str) -> Vec<String> {
     }
 }
 
-/// Scenario of a server that sends four files; the table of events has no other traffic.
+/// Scenario of a server that sends a file to each of four clients, without other traffic that would have rows in the table of events.
 fn files(profile: &str) -> Scenario {
     parse(&format!(
         "id = 'X'
@@ -369,7 +369,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
     for sender in SENDERS {
         let scenario = files(sender);
         let (_, file) = read(&Logs::of(&scenario, &[]));
-        // Time, kind, cwnd and ssthresh at each packet sent, ACK and timeout of a connection, in order.
+        // Events of each connection in order, one for each packet sent, ACK and timeout: time, kind, cwnd and ssthresh.
         let mut shown: BTreeMap<u64, Vec<(i64, &str, f64, f64)>> = BTreeMap::new();
         for trace in file["traces"].as_array().unwrap() {
             let connection = trace["common_fields"]["group_id"].as_str().unwrap().parse().unwrap();
@@ -384,7 +384,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
                     "recovery:metrics_updated" => {
                         cwnd = data["congestion_window"].as_f64().unwrap_or(cwnd);
                         ssthresh = data["ssthresh"].as_f64().unwrap_or(ssthresh);
-                        // The metrics belong to the event before.
+                        // Metrics are logged after the event that has changed them.
                         let last = rows.last_mut().unwrap();
                         (last.2, last.3) = (cwnd, ssthresh);
                         continue;
@@ -415,7 +415,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
 fn what_newcwv_has_found_out_is_told_as_in_the_table_of_events() {
     let scenario = files("profile = 'rfc'\nvalidation = 'newcwv'");
     let (_, file) = read(&Logs::of(&scenario, &[]));
-    // pipeACK, if defined, and phase at each packet sent, ACK and timeout of a connection, in order.
+    // State of newCWV after each packet sent, ACK and timeout of a connection: pipeACK, if defined, and true in the validated phase.
     let mut shown: BTreeMap<u64, Vec<(Option<u64>, bool)>> = BTreeMap::new();
     for trace in file["traces"].as_array().unwrap() {
         let connection = trace["common_fields"]["group_id"].as_str().unwrap().parse().unwrap();
@@ -464,7 +464,8 @@ fn every_retransmission_was_lost_before_and_every_packet_is_acknowledged_or_lost
             ["connection", "retransmitted", "timeouts"].map(|name| numbers(&connections, name));
         let mut lost_in_all = 0;
         for trace in &file.traces {
-            // Packets neither acknowledged nor lost: bytes of data by number. Lost packets without retransmission: number by offset.
+            // Data bytes of packets that are neither acknowledged nor lost, by packet number; packet numbers of lost data that is not
+            // retransmitted yet, by offset; and bytes in flight.
             let (mut out, mut lost, mut in_flight) = (BTreeMap::new(), BTreeMap::new(), 0);
             let (mut again, mut expired, mut recovering, mut state) = (0, 0, 0, String::new());
             for event in &trace.events {

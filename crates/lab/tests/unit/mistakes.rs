@@ -1,4 +1,4 @@
-//! Errors in scenarios, which name the key in the words of scenarios, and changes of keys from outside.
+//! Tests of errors in scenarios, which name the wrong key as the scenario writes it, and of keys that are set from outside of the file.
 
 use catnip_lab::{InputError, Plan, Scenario, fingerprint};
 use std::path::Path;
@@ -112,7 +112,7 @@ fn a_mistake_is_told_with_its_whole_key_and_in_no_words_of_programs() {
             "qeue = \"red:10\"\n[link.access]",
             "; did you mean queue?",
         ),
-        ("drop-tail:10\"\n[link.access]", "droptail:10\"\n[link.access]", "did you mean drop-tail?"),
+        ("drop-tail:10\"\n[link.access]", "drop-tial:10\"\n[link.access]", "did you mean drop-tail?"),
         (
             "drop-tail:10\"\n[link.access]",
             "drop-tail:1000000000000000000\"\n[link.access]",

@@ -1,4 +1,4 @@
-//! Notations of everything that a scenario names: a written value is read back as the same value.
+//! Tests of the notations of all values in scenarios: parsing the text of a value returns the same value.
 
 use catnip_base::Distribution;
 use catnip_base::notation::{Family, name};

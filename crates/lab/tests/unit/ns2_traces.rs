@@ -74,7 +74,7 @@ fn difference(expected: &[Expected], ours: &[TraceRow], tick_s: f64) -> Option<S
         let window = (o.cwnd - e.cwnd).abs() < 2e-3 * e.cwnd.max(1.0);
         let threshold =
             e.ssthresh.is_none_or(|ssthresh| o.ssthresh.is_some_and(|ours| (ours - ssthresh).abs() < 1e-3));
-        // ns-2 prints five decimals, or six digits.
+        // Precision of ns-2's printed times: five decimals or six significant digits, whichever is coarser.
         let printed_s = 2e-5_f64.max(1e-5 * e.time_s);
         let in_time = (o.at.as_secs() - e.time_s).abs() <= tick_s + printed_s;
         if !same || !window || !threshold || !in_time || o.wire_bytes != e.wire_bytes {

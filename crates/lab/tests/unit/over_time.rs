@@ -1,4 +1,4 @@
-//! Observation of a run at the end of its warm-up and at intervals: the results add up, and the observation changes nothing.
+//! Counts of a run after its warm-up and in intervals: they add up to the counts of the whole run, and taking them does not change the run.
 
 use catnip_base::Span;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
@@ -73,7 +73,7 @@ proptest! {
             let waited = all * seconds(&whole) - warm_mean * seconds(&warm);
             prop_assert!((waited - mean * measured).abs() < 1e-6, "{} {}", waited, mean * measured);
         }
-        // Connections from before the end of the warm-up have rows, but are no transfers that users wait for.
+        // Connections opened before the end of the warm-up have rows, too, but do not count as transfers that users wait for.
         let starts = column(&rest[&TableName::Transfers], "start_s");
         prop_assert!(starts.iter().all(|&start| start * 1e3 >= warm_ms as f64));
         prop_assert_eq!(rest[&TableName::Connections].rows(), whole[&TableName::Connections].rows());

@@ -188,7 +188,8 @@ fn like_http_2_equal_responses_end_close_to_each_other_and_bytes_are_conserved()
         let times = loaded.times();
         (times[0].1, times[1].1)
     };
-    // Time of a frame at 10 Mbit/s with the headers of its segments. Two frames of the first response precede the second request.
+    // Transmission time of a frame at 10 Mbit/s with the headers of its segments. When the second request arrives, two frames of the first
+    // response are written.
     let frame_s = 16_393.0 * 8.0 / 10e6 * 1.05;
     let (first, second) = ends("");
     assert!(first < second && second - first < 2.0 * frame_s, "{first} {second}");

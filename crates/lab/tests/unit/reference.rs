@@ -143,7 +143,8 @@ delay = "10ms"
 queue = "drop-tail:10"
 "#;
 
-/// Returns the path of the keys of a section, with scenarios of which at least one may contain any of these keys.
+/// Returns scenarios for a section of the reference, each with the path at which the keys of the section are set. Every key of the section
+/// is valid in at least one of these scenarios.
 fn contexts(section: &str) -> Vec<(&'static str, String)> {
     let bulk = "[traffic.it]\nkind = 'bulk'\nfrom = 'server'\nto = 'client'\n";
     let asks = "clients = 'client'\nservers = 'server'\n";

@@ -1,4 +1,5 @@
-//! Rows of activities that the end of a run cuts short: a run that ends earlier is the beginning of the same run, without missing rows.
+//! Rows of activities that the end of a run cuts short: a shorter run has a row for everything that started before its end, with the values
+//! of a longer run unless the activity was not over.
 
 use crate::scenarios;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
@@ -65,8 +66,8 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Checks that a run that ends earlier has the same rows as a longer one for all that had started by its end, except for activities that
-/// were not over. Returns the number of these activities.
+/// Checks that a run of `end_ms` has a row for each activity of a run of `later_ms` that started before `end_ms`, with the same values if
+/// the activity was over by then. Returns the number of activities that were not over.
 fn is_its_beginning(path: &Path, text: &str, variant: &str, [end_ms, later_ms]: [u64; 2]) -> usize {
     let [short, long] = [end_ms, later_ms].map(|until_ms| run(path, text, variant, until_ms));
     let end_s = end_ms as f64 / 1e3;

@@ -1,4 +1,5 @@
-//! Robustness of today's senders: they deliver all data, whatever the network does for a while, and soon after it has stopped.
+//! Robustness of modern senders: despite arbitrary losses, duplicates, reordering and marks during a transfer, they deliver all data, and
+//! do so soon after the last loss.
 
 use catnip_base::{Span, Time};
 use catnip_lab::Scenario;
@@ -34,8 +35,8 @@ fn numbers(name: &str, numbers: &[u32]) -> String {
     if words.is_empty() { "none".into() } else { format!("{name}:{}", words.join(",")) }
 }
 
-/// Runs a transfer that loses these packets there and back. Returns the time of the end, the numbers of completed transfers, open
-/// connections and packets in the network, and the observations.
+/// Runs a transfer in which the packets with these numbers are lost, from the server and from the client. Returns the end time, the numbers
+/// of completed transfers, of open connections and of packets in the network, and the observations.
 fn run(lost: [&[u32]; 2], words: [&str; 4], seed: u64) -> (Time, (u64, u64, u64), Told) {
     let ([data, acks], [control, wire, other, queue]) = (lost, words);
     let text = format!(
@@ -74,8 +75,8 @@ packets = {SEGMENTS}
     (sim.now(), tally, sim.into_watch())
 }
 
-/// Returns true if the run ended soon after the last loss. The retransmission timer that runs at that time has doubled with each expiry
-/// before, so that it was set for less than twice the time up to the last loss, or for the initial second.
+/// Returns true if the run ended within the retransmission timeout and 64 round-trip times after the last loss. The timeout doubles with
+/// each expiry, so the timer that runs at the last loss was set for less than twice the time since the start, or for the initial second.
 fn is_soon_over(end: Time, told: &Told) -> bool {
     let timer = Span::from_secs(1) + told.lost.since(Time::ZERO) * 2;
     end.since(told.lost) < timer + ROUND_TRIP * 64
@@ -136,8 +137,8 @@ proptest! {
     }
 }
 
-/// Checks that the retransmission timer repairs a segment that is lost just before an undo removes its loss mark: reports of segments sent
-/// later do not postpone the timer.
+/// Checks that the retransmission timer repairs a lost segment whose loss mark is removed by an undo: SACKs of segments sent later do not
+/// postpone the timer.
 #[test]
 fn a_segment_whose_mark_was_taken_away_is_repaired_in_time() {
     let words = ["eca", "reorder:10%,by=3", "pacing = \"linux\"", "drop-tail:30"];

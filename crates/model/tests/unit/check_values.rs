@@ -13,7 +13,7 @@ fn model_and_setting(name: &str) -> (&str, Option<(&str, f64)>) {
     }
 }
 
-/// Settings that the file states and the models always use.
+/// Settings that the file lists and that the models use without a parameter.
 const ALWAYS: [(&str, &str, &str); 2] = [("E_dss", "cap", "1"), ("cardwell00", "handshake", "0")];
 
 /// Returns true if a key of the file stands for this parameter. Times end in `_s` here; the initial window is `w1` here

@@ -48,7 +48,7 @@ const LATENCIES: [&str; 11] = [
     "model_c_high",
     "recursive_short_flow",
 ];
-/// Latencies that do not grow everywhere, because rounds or windows are rounded, or because the form is fitted.
+/// Models whose latency does not always grow with size or loss, because rounds or windows are rounded, or because the formula is fitted.
 const ROUNDED: [&str; 2] = ["sikdar_threecase", "sikdar_empirical"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Printed formulas of the papers against the computed forms, and consequences of the formulas.
+//! Comparison of the implemented formulas with the formulas printed in the papers, and consequences of the formulas.
 
 use catnip_base::{Rng, Stream};
 use catnip_model::*;
@@ -288,7 +288,7 @@ fn one_packet_of_the_chain_is_a_geometric_sum() {
     close(chain.exact().unwrap(), sum, 1e-12);
 }
 
-/// Recursion as defined, without a table.
+/// Recursive definition of the model, without the table of the implementation.
 struct Printed {
     p: f64,
     path: Path,

@@ -106,7 +106,7 @@ impl JitterKind for Empirical {
         if count == 0 { 0.0 } else { self.offsets_s[rng.below(count) as usize] }
     }
 
-    /// Returns the delay that the earliest packets of a table need: a table has no tail beyond its ends.
+    /// Returns the magnitude of the most negative deviation. Unlike a normal distribution, a table has no packets beyond it.
     fn least_delay(&self) -> Span {
         let earliest = self.offsets_s.iter().copied().fold(0.0, f64::min);
         Span::from_secs_f64(-earliest)

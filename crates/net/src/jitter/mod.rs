@@ -17,8 +17,8 @@ use catnip_base::{ParseError, Rng, Span, Time, kinds, variants};
 pub trait JitterKind: Kind {
     /// Draws the deviation from the configured delay, seconds. A delay that becomes negative counts as zero.
     fn draw_s(&self, rng: &mut Rng) -> f64;
-    /// Returns the shortest configured delay whose mean is preserved, except for one packet in a thousand: with a shorter one, the jitter
-    /// would require delays below zero.
+    /// Returns the shortest configured delay with which at most one packet in a thousand needs a delay below zero. With a shorter delay,
+    /// the jitter would change the mean.
     fn least_delay(&self) -> Span;
 }
 
@@ -27,9 +27,8 @@ macro_rules! jitters {
         kinds! {
             /// Configuration of the variation of a delay.
             ///
-            /// Only `Uniform` and `Normal` preserve the mean, and only for packets that are further apart than the jitter: packets do not
-            /// overtake each other, so that a packet that would do so arrives together with the packet before it, later than it would have
-            /// alone.
+            /// Only `Uniform` and `Normal` preserve the mean, and only for packets that are further apart than the jitter: a packet that
+            /// would overtake the packet before it arrives together with that packet instead, and thus later.
             pub enum JitterSpec { $($Kind($Kind)),+ }
         }
 
@@ -71,7 +70,7 @@ pub struct Jitter {
 impl Jitter {
     /// Returns the arrival time of a packet that has left at `departure`, no earlier than the time returned by the previous call.
     pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
-        // Negative spans do not exist: a delay below zero saturates.
+        // A `Span` cannot be negative: a delay below zero saturates.
         let own = departure
             + Span::from_secs_f64(delay.as_secs() + each!(&self.spec, kind => kind.draw_s(&mut self.rng)));
         self.last = self.last.max(own);

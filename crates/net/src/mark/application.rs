@@ -1,9 +1,9 @@
-use super::{Carries, MarkerKind, PacketMarker, Sending, Service};
+use super::{MarkerKind, PacketKind, PacketMarker, SenderState, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// Configuration of marking by application: all its packets have one drop precedence (IDS-S14).
+/// Configuration of marking by application: all packets of an application have the same drop precedence (IDS-S14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationSpec {
     /// Drop precedence; `None`: the default of the service.
@@ -60,7 +60,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// Creates the marker of an application of this service.
+    /// Creates the marker of an application with these requirements.
     pub fn new(spec: ApplicationSpec, service: Service) -> Self {
         let class = spec.class.unwrap_or(service.class());
         Self { class, colour: spec.colour.unwrap_or(service.colour()) }
@@ -78,10 +78,10 @@ impl MarkerKind for ApplicationSpec {
 }
 
 impl PacketMarker for Application {
-    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+    fn mark(&mut self, _now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         let colour = match sending.map(|sending| sending.carries) {
             // An ACK sent before any data has arrived has the application's own priority.
-            Some(Carries::Ack(Some(colour))) => colour,
+            Some(PacketKind::Ack(Some(colour))) => colour,
             _ => self.colour,
         };
         packet.dscp = Dscp::assured(self.class, colour);
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn an_ack_has_the_priority_of_the_data_that_it_answers() {
         let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
-        let sending = Sending { carries: Carries::Ack(Some(Colour::Green)), ..Sending::default() };
+        let sending = SenderState { carries: PacketKind::Ack(Some(Colour::Green)), ..SenderState::default() };
         let mut marker = Application::new(ApplicationSpec::default(), Service::Other);
         marker.mark(Time::ZERO, Some(&sending), &mut packet);
         assert_eq!(packet.dscp, Dscp::assured(3, Colour::Green));

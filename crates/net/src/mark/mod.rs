@@ -21,9 +21,9 @@ use std::fmt::Debug;
 
 /// State of the sender when it sends a packet. A marker inside the network does not have this state and can only use the packet itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sending {
+pub struct SenderState {
     /// Kind of the packet.
-    pub carries: Carries,
+    pub carries: PacketKind,
     /// Context of the message, if the application has given one.
     pub context: Option<FlowContext>,
     /// Offset of the packet's data in the message, bytes.
@@ -36,23 +36,23 @@ pub struct Sending {
     pub receive_window: u64,
     /// True if the data was sent before.
     pub retransmission: bool,
-    /// True if the sender is in a recovery from a loss that duplicate ACKs have shown.
+    /// True if the sender is in a loss recovery that it has entered by duplicate ACKs, not by a timeout.
     pub recovering: bool,
 }
 
 /// Kind of a packet of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carries {
+pub enum PacketKind {
     /// Data or a FIN.
     #[default]
     Data,
     /// Pure ACK, with the priority of the data that it acknowledges, if any has arrived.
     Ack(Option<Colour>),
     /// SYN or SYN-ACK.
-    Opening,
+    Syn,
 }
 
-/// Part of a [`Sending`] that determines the mark of data by markers that [need only the place](PacketMarker::needs_only_the_place).
+/// Part of a [`SenderState`] on which the marks of some markers depend exclusively; see [`PacketMarker::depends_only_on_position`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Offset of the packet's data in its document, bytes.
@@ -69,15 +69,15 @@ pub struct Place {
 ///
 /// ```
 /// use catnip_base::Time;
-/// use catnip_net::mark::{Carries, PacketMarker, Sending};
+/// use catnip_net::mark::{PacketKind, PacketMarker, SenderState};
 /// use catnip_net::{Colour, Dscp, Packet, Route};
 ///
 /// #[derive(Debug)]
 /// struct AcksHigh;
 ///
 /// impl PacketMarker for AcksHigh {
-///     fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
-///         let is_ack = sending.is_some_and(|sending| matches!(sending.carries, Carries::Ack(_)));
+///     fn mark(&mut self, _now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
+///         let is_ack = sending.is_some_and(|sending| matches!(sending.carries, PacketKind::Ack(_)));
 ///         if is_ack {
 ///             packet.dscp = Dscp::assured(1, Colour::Green);
 ///         }
@@ -86,20 +86,21 @@ pub struct Place {
 /// }
 ///
 /// let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
-/// let ack = Sending { carries: Carries::Ack(None), ..Sending::default() };
+/// let ack = SenderState { carries: PacketKind::Ack(None), ..SenderState::default() };
 /// assert!(AcksHigh.mark(Time::ZERO, Some(&ack), &mut packet));
 /// assert_eq!(packet.dscp.colour(), Colour::Green);
 /// ```
 pub trait PacketMarker: Debug + Send {
     /// Marks a packet by its fields and, where available, the state of its sender. Returns true if the packet was marked.
-    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool;
-    /// Returns true if [`mark_of_place`](Self::mark_of_place) and [`mark_of_handshake`](Self::mark_of_handshake) replace
-    /// [`mark`](Self::mark): they need less of the state of the sender.
-    fn needs_only_the_place(&self) -> bool {
+    fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool;
+    /// Returns true if the marks of data depend only on the position and the window in a [`Place`]. The caller then uses
+    /// [`mark_of_data_at`](Self::mark_of_data_at) and [`mark_of_handshake`](Self::mark_of_handshake) instead of [`mark`](Self::mark),
+    /// without the full state of the sender.
+    fn depends_only_on_position(&self) -> bool {
         false
     }
-    /// Returns the mark of a packet with data from a place in a document, with segments of `segment` bytes.
-    fn mark_of_place(&self, _place: &Place, _segment: u32) -> Option<Dscp> {
+    /// Returns the mark of a packet with data at a position in a document, with segments of `segment` bytes.
+    fn mark_of_data_at(&self, _place: &Place, _segment: u32) -> Option<Dscp> {
         None
     }
     /// Returns the mark of a SYN or SYN-ACK, if these are marked.
@@ -128,13 +129,13 @@ macro_rules! markers {
             pub enum MarkerSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// Marker of a sender. Custom markers are boxed, so that they add no cost to the others.
+        /// Marker of a sender. Custom markers are boxed, so that they do not increase the cost of the others.
         #[derive(Debug)]
         pub enum AnyMarker {
             /// No marker: packets are not changed.
             None(Unmarked),
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Marker),)+
-            /// Any other marker; behind a thin pointer, as connections are many.
+            /// Any other marker, behind a thin pointer to keep the state of each connection small.
             Other(Box<Box<dyn PacketMarker>>),
         }
 
@@ -172,11 +173,11 @@ markers! { $
 impl PacketMarker for AnyMarker {
     dispatch! { each_marker:
         #[inline]
-        fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool;
+        fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool;
         #[inline]
-        fn needs_only_the_place(&self) -> bool;
+        fn depends_only_on_position(&self) -> bool;
         #[inline]
-        fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp>;
+        fn mark_of_data_at(&self, place: &Place, segment: u32) -> Option<Dscp>;
         #[inline]
         fn mark_of_handshake(&self) -> Option<Dscp>;
     }
@@ -188,11 +189,11 @@ pub struct Unmarked;
 
 impl PacketMarker for Unmarked {
     #[inline]
-    fn mark(&mut self, _now: Time, _sending: Option<&Sending>, _packet: &mut Packet) -> bool {
+    fn mark(&mut self, _now: Time, _sending: Option<&SenderState>, _packet: &mut Packet) -> bool {
         false
     }
     #[inline]
-    fn needs_only_the_place(&self) -> bool {
+    fn depends_only_on_position(&self) -> bool {
         true
     }
 }
@@ -204,8 +205,8 @@ impl Default for AnyMarker {
 }
 
 impl MarkerSpec {
-    /// Returns the parameters of selective packet marking, the only marker that also works without the sender's window, where packets enter
-    /// a network.
+    /// Returns the parameters of selective packet marking, if the configuration selects it. It is the only marker that also works without
+    /// the sender's window, where packets enter a network.
     pub fn spm(&self) -> Option<SpmParameters> {
         if let Self::Spm(parameters) = self { Some(*parameters) } else { None }
     }
@@ -228,14 +229,14 @@ pub type CustomMarker = dyn MarkerKind<Marker = Box<dyn PacketMarker>>;
 
 /// Boxed markers forward all calls.
 impl<T: PacketMarker + ?Sized> PacketMarker for Box<T> {
-    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+    fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         (**self).mark(now, sending, packet)
     }
-    fn needs_only_the_place(&self) -> bool {
-        (**self).needs_only_the_place()
+    fn depends_only_on_position(&self) -> bool {
+        (**self).depends_only_on_position()
     }
-    fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp> {
-        (**self).mark_of_place(place, segment)
+    fn mark_of_data_at(&self, place: &Place, segment: u32) -> Option<Dscp> {
+        (**self).mark_of_data_at(place, segment)
     }
     fn mark_of_handshake(&self) -> Option<Dscp> {
         (**self).mark_of_handshake()

@@ -1,4 +1,4 @@
-use super::{Carries, MarkerKind, PacketMarker, Place, Sending, Service};
+use super::{MarkerKind, PacketKind, PacketMarker, Place, SenderState, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time, as_text};
@@ -12,8 +12,8 @@ pub struct SpmParameters {
     /// Number of trailing packets of a document that are HIGH (catp26); 0 is the partial marking of the paper's Linux prototype, section
     /// V-G.
     pub trailing: u32,
-    /// Window in segments: packets sent while cwnd is below it are HIGH. The paper specifies 4 (catp27); its shares of HIGH packets fit 3
-    /// (docs/deviations.md).
+    /// Congestion window, segments, below which all packets are HIGH. The paper specifies 4 (catp27), but its reported shares of HIGH
+    /// packets fit 3 (docs/deviations.md).
     pub small_window: u32,
     /// Priority of SYN and SYN-ACK, HIGH or LOW. `None`: the paper leaves the priority open, since its simulator has no handshakes. Senders
     /// then leave these packets unmarked, which queues treat as LOW; an edge marks them HIGH.
@@ -25,10 +25,10 @@ pub struct SpmParameters {
 impl SpmParameters {
     /// Parameters of the paper's simulation: first three, last three, small window.
     pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3, handshake: None, repairs: false };
-    /// Parameters of the paper's kernel prototype, to which the end of a document is unknown.
+    /// Parameters of the paper's kernel prototype, which cannot detect the end of a document.
     pub const PARTIAL: Self = Self { trailing: 0, ..Self::FULL };
-    /// Parameters for today's hosts. A sender with an initial window of ten segments recovers from the loss of the first segment by itself,
-    /// and each additional HIGH packet reduces the benefit of the others.
+    /// Parameters for today's hosts. A sender with an initial window of ten segments recovers from the loss of the first segment without a
+    /// timeout, and each additional HIGH packet reduces the benefit of the others.
     pub const LAST_ONLY: Self = Self { leading: 0, small_window: 0, repairs: true, ..Self::FULL };
 }
 
@@ -87,8 +87,8 @@ as_text!(SpmParameters);
 
 /// Selective packet marking: the packets whose loss would cost a timeout are HIGH, the others LOW.
 ///
-/// Each transmission and retransmission is judged by the window at that moment. If the application has not given the size of its document,
-/// the end is unknown and marking is partial.
+/// The mark of each transmission and retransmission depends on cwnd at that time. If the application has not given the size of its
+/// document, the trailing packets are unknown and stay unmarked.
 #[derive(Clone, Copy, Debug)]
 pub struct Spm {
     parameters: SpmParameters,
@@ -105,7 +105,7 @@ impl Spm {
     const HIGH: Dscp = Dscp::assured(1, Colour::Green);
     const LOW: Dscp = Dscp::assured(1, Colour::Red);
 
-    /// Returns the mark of a packet with data from a place in a document, with segments of `segment` bytes.
+    /// Returns the mark of a packet with data at a position in a document, with segments of `segment` bytes.
     #[inline]
     pub fn mark_of(&self, place: &Place, segment: u32) -> Dscp {
         let SpmParameters { leading, trailing, small_window, .. } = self.parameters;
@@ -117,19 +117,19 @@ impl Spm {
         }
     }
 
-    /// Returns the mark of a packet at its sender, if it is marked. ACKs are not.
+    /// Returns the mark of a packet at its sender; `None` for packets that are not marked, such as ACKs.
     #[inline]
-    pub fn mark_of_sending(&self, sending: &Sending) -> Option<Dscp> {
-        let &Sending { carries, offset, window, .. } = sending;
+    pub fn mark_of_sending(&self, sending: &SenderState) -> Option<Dscp> {
+        let &SenderState { carries, offset, window, .. } = sending;
         let repairs = sending.retransmission || sending.recovering;
         match carries {
-            Carries::Data if self.parameters.repairs && repairs => Some(Self::HIGH),
-            Carries::Data => {
+            PacketKind::Data if self.parameters.repairs && repairs => Some(Self::HIGH),
+            PacketKind::Data => {
                 let bytes = sending.context.map(|context| context.bytes_left);
                 Some(self.mark_of(&Place { offset, bytes, window }, sending.segment))
             }
-            Carries::Opening => self.mark_of_handshake(),
-            Carries::Ack(_) => None,
+            PacketKind::Syn => self.mark_of_handshake(),
+            PacketKind::Ack(_) => None,
         }
     }
 }
@@ -143,18 +143,18 @@ impl MarkerKind for SpmParameters {
 
 impl PacketMarker for Spm {
     #[inline]
-    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
-        // Inside the network, the state of the sender is unknown.
+    fn mark(&mut self, _now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
+        // A marker inside the network does not have the state of the sender.
         let mark = sending.and_then(|sending| self.mark_of_sending(sending));
         packet.dscp = mark.unwrap_or(packet.dscp);
         mark.is_some()
     }
     #[inline]
-    fn needs_only_the_place(&self) -> bool {
+    fn depends_only_on_position(&self) -> bool {
         !self.parameters.repairs
     }
     #[inline]
-    fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp> {
+    fn mark_of_data_at(&self, place: &Place, segment: u32) -> Option<Dscp> {
         Some(self.mark_of(place, segment))
     }
     #[inline]
@@ -172,14 +172,14 @@ mod tests {
 
     #[test]
     fn repairs_are_high_where_they_are_told_to_be_and_last_only_marks_the_end_and_them() {
-        let place = |offset: u64, retransmission, recovering| Sending {
+        let place = |offset: u64, retransmission, recovering| SenderState {
             context: Some(FlowContext::document(20_000)),
             offset,
             segment: 1000,
             window: 1000,
             retransmission,
             recovering,
-            ..Sending::default()
+            ..SenderState::default()
         };
         for (text, expected) in [
             ("last-only", [false, true, true, true]),
@@ -207,12 +207,12 @@ mod tests {
         context: bool,
     ) -> bool {
         let mut packet = Packet::new(Time::ZERO, Route::default(), 512, 0);
-        let sending = Sending {
+        let sending = SenderState {
             context: context.then(|| FlowContext::document(of * 512 - 100)),
             offset: (packet_number - 1) * 512,
             segment: 512,
             window: window_segments * 512,
-            ..Sending::default()
+            ..SenderState::default()
         };
         Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
         packet.dscp.colour() == Colour::Green
@@ -248,16 +248,16 @@ mod tests {
     fn handshakes_are_marked_as_said_and_acks_never() {
         let marked = |handshake, carries| {
             let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
-            let sending = Sending { carries, segment: 512, ..Sending::default() };
+            let sending = SenderState { carries, segment: 512, ..SenderState::default() };
             let parameters = SpmParameters { handshake, ..SpmParameters::FULL };
             Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
             packet.dscp
         };
-        assert_eq!(marked(None, Carries::Opening), Dscp::default());
+        assert_eq!(marked(None, PacketKind::Syn), Dscp::default());
         for (colour, mark) in [(Colour::Green, Spm::HIGH), (Colour::Red, Spm::LOW)] {
-            assert_eq!(marked(Some(colour), Carries::Opening), mark);
-            assert_eq!(marked(Some(colour), Carries::Ack(None)), Dscp::default());
-            assert_eq!(marked(Some(colour), Carries::Data), Spm::HIGH, "small windows stay HIGH");
+            assert_eq!(marked(Some(colour), PacketKind::Syn), mark);
+            assert_eq!(marked(Some(colour), PacketKind::Ack(None)), Dscp::default());
+            assert_eq!(marked(Some(colour), PacketKind::Data), Spm::HIGH, "small windows stay HIGH");
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn who_has_no_marker_leaves_packets_as_they_are() {
-        let sending = Sending { segment: 512, window: 8 * 512, ..Sending::default() };
+        let sending = SenderState { segment: 512, window: 8 * 512, ..SenderState::default() };
         for (parameters, colour) in [(None, Colour::Yellow), (Some(SpmParameters::FULL), Colour::Green)] {
             let packet = Packet::new(Time::ZERO, Route::default(), 512, 0);
             let mut packet = Packet { dscp: Colour::Yellow.into(), ..packet };

@@ -1,4 +1,4 @@
-use super::{MarkerKind, PacketMarker, Sending, Service};
+use super::{MarkerKind, PacketMarker, SenderState, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
@@ -12,7 +12,7 @@ pub struct SrtcmSpec {
     pub cbs: Bytes,
     /// Excess burst size (EBS): packets within it are MED.
     pub ebs: Bytes,
-    /// True in color-aware mode: a packet keeps its priority or loses it, and never gains one.
+    /// True in color-aware mode: the marker may lower the existing priority of a packet, but never raises it.
     pub aware: bool,
 }
 
@@ -65,7 +65,7 @@ impl Srtcm {
         Self { spec, class, tokens, updated: Time::ZERO }
     }
 
-    /// Returns the priority of a packet of `len` bytes, whose priority has been `before`.
+    /// Returns the new priority of a packet of `len` bytes with the existing priority `before`.
     fn meter(&mut self, now: Time, len: u32, before: Colour) -> Colour {
         let [committed, excess] = &mut self.tokens;
         let [cbs, ebs] = [self.spec.cbs, self.spec.ebs].map(|size| u128::from(size.0) * BYTE);
@@ -100,9 +100,9 @@ impl MarkerKind for SrtcmSpec {
 }
 
 impl PacketMarker for Srtcm {
-    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+    fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         packet.dscp = match sending {
-            // A sender has no priority to start from.
+            // A packet at its sender has no existing priority.
             Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Colour::Green)),
             None => packet.dscp.with_colour(self.meter(now, packet.len, packet.dscp.colour())),
         };
@@ -120,7 +120,7 @@ mod tests {
         Srtcm::new(SrtcmSpec::read(&mut text).unwrap(), 1)
     }
 
-    /// Returns the priorities of packets of 1000 bytes, each sent at a time in milliseconds with a priority.
+    /// Returns the new priorities of packets of 1000 bytes, each given by its time in milliseconds and its existing priority.
     fn met(meter: &mut Srtcm, packets: &[(u64, Colour)]) -> Vec<Colour> {
         packets
             .iter()

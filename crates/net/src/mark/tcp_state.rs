@@ -1,5 +1,5 @@
 use super::application::{read_class, write_class};
-use super::{Carries, MarkerKind, PacketMarker, Sending, Service};
+use super::{MarkerKind, PacketKind, PacketMarker, SenderState, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
@@ -8,26 +8,27 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Configuration of marking by the state of TCP (IDS-S16; Noureddine and Tobagi 2002, section VI-A, Algorithm 1): packets sent under a
-/// small window are HIGH, packets sent under a larger one MED, the others LOW. Connections that cannot recover from a loss without a
-/// timeout are thus protected, and so are long transfers when they begin.
+/// small window are HIGH, packets sent under a larger window MED, the others LOW. The window is the smaller of cwnd and the receive window.
+/// The marks protect connections that cannot recover from a loss without a timeout, and the beginning of long transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpStateSpec {
-    /// Largest window whose packets are all HIGH; `None`: the default of the service.
+    /// Largest window with which all packets are HIGH; `None`: the default of the service.
     pub high: Option<Threshold>,
-    /// Largest window whose packets are at least MED; `None`: the default of the service.
+    /// Largest window with which all packets are at least MED; `None`: the default of the service.
     pub med: Option<Threshold>,
     /// Assured forwarding class, 1 to 4; `None`: the default of the service.
     pub class: Option<u8>,
-    /// True in the randomized version: above a threshold, a packet keeps the priority with the probability threshold / window.
+    /// True in the randomized version: a packet sent under a window above a threshold keeps the priority of that threshold with the
+    /// probability threshold / window.
     pub random: bool,
 }
 
-/// Threshold of the window in segments; [`Threshold::ALL`] is never exceeded.
+/// Window threshold in segments. No window exceeds [`Threshold::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Threshold(pub u32);
 
 impl Threshold {
-    /// Threshold above every window: all packets of Telnet are HIGH.
+    /// Threshold above every window, the default of highly interactive applications such as Telnet: all their packets are HIGH.
     pub const ALL: Self = Self(u32::MAX);
 }
 
@@ -85,11 +86,11 @@ impl Kind for TcpStateSpec {
 }
 
 impl TcpStateSpec {
-    /// Default thresholds: the window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice that (MEDthresh).
+    /// Default thresholds: the window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice this window (MEDthresh).
     pub const USUAL: [Threshold; 2] = [Threshold(4), Threshold(8)];
 }
 
-/// Marker of the packets of one connection by its window.
+/// Marker that sets the priority of the packets of one connection by its window.
 #[derive(Clone, Debug)]
 pub struct TcpState {
     thresholds: law::Thresholds,
@@ -99,7 +100,7 @@ pub struct TcpState {
 }
 
 impl TcpState {
-    /// Creates the marker of a connection of this service; `rng` is for the randomized version.
+    /// Creates the marker of a connection of an application with these requirements; `rng` is for the randomized version.
     pub fn new(spec: TcpStateSpec, service: Service, rng: impl FnOnce() -> Rng) -> Self {
         let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { TcpStateSpec::USUAL };
         let high = spec.high.unwrap_or(usual[0]);
@@ -127,13 +128,13 @@ impl MarkerKind for TcpStateSpec {
 }
 
 impl PacketMarker for TcpState {
-    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+    fn mark(&mut self, _now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         let Some(sending) = sending else { return false };
         let window = sending.window.min(sending.receive_window) / u64::from(sending.segment.max(1));
         let colour = match sending.carries {
-            Carries::Ack(colour) => colour.unwrap_or_default(),
-            Carries::Opening => Colour::Green,
-            Carries::Data => self.colour(window.min(u64::from(u32::MAX)) as u32, sending.recovering),
+            PacketKind::Ack(colour) => colour.unwrap_or_default(),
+            PacketKind::Syn => Colour::Green,
+            PacketKind::Data => self.colour(window.min(u64::from(u32::MAX)) as u32, sending.recovering),
         };
         packet.dscp = Dscp::assured(self.class, colour);
         true
@@ -150,15 +151,15 @@ mod tests {
         Rng::new(1, Stream::Workload(9))
     }
 
-    fn marked(marker: &mut TcpState, sending: &Sending) -> Colour {
+    fn marked(marker: &mut TcpState, sending: &SenderState) -> Colour {
         let mut packet = Packet::new(Time::ZERO, Route::default(), 1040, 0);
         marker.mark(Time::ZERO, Some(sending), &mut packet);
         packet.dscp.colour()
     }
 
     /// Returns the state for a segment of 1000 bytes under a window in segments.
-    fn data(window: u64) -> Sending {
-        Sending { segment: 1000, window: window * 1000, receive_window: 64_000, ..Sending::default() }
+    fn data(window: u64) -> SenderState {
+        SenderState { segment: 1000, window: window * 1000, receive_window: 64_000, ..SenderState::default() }
     }
 
     #[test]
@@ -170,17 +171,17 @@ mod tests {
             assert_eq!(marked(&mut marker, &data(window)), colour, "{window} segments");
         }
         // A fraction of a segment does not count, and the receive window limits the window, too.
-        assert_eq!(marked(&mut marker, &Sending { window: 4999, ..data(0) }), high);
-        assert_eq!(marked(&mut marker, &Sending { receive_window: 4000, ..data(20) }), high);
+        assert_eq!(marked(&mut marker, &SenderState { window: 4999, ..data(0) }), high);
+        assert_eq!(marked(&mut marker, &SenderState { receive_window: 4000, ..data(20) }), high);
     }
 
     #[test]
     fn handshakes_and_recoveries_are_high_and_acks_as_the_data_that_they_answer() {
         let mut marker = TcpState::new(TcpStateSpec::default(), Service::Other, rng);
-        assert_eq!(marked(&mut marker, &Sending { carries: Carries::Opening, ..data(20) }), Colour::Green);
-        assert_eq!(marked(&mut marker, &Sending { recovering: true, ..data(20) }), Colour::Green);
+        assert_eq!(marked(&mut marker, &SenderState { carries: PacketKind::Syn, ..data(20) }), Colour::Green);
+        assert_eq!(marked(&mut marker, &SenderState { recovering: true, ..data(20) }), Colour::Green);
         for colour in [Colour::Green, Colour::Yellow, Colour::Red] {
-            let ack = Sending { carries: Carries::Ack(Some(colour)), ..data(1) };
+            let ack = SenderState { carries: PacketKind::Ack(Some(colour)), ..data(1) };
             assert_eq!(marked(&mut marker, &ack), colour);
         }
     }

@@ -1,4 +1,4 @@
-use super::{MarkerKind, PacketMarker, Sending, Service};
+use super::{MarkerKind, PacketMarker, SenderState, Service};
 use crate::{Bucket, Colour, Dscp, Packet, Profile};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
@@ -11,7 +11,7 @@ pub struct TrtcmSpec {
     pub committed: Profile,
     /// Peak information rate (PIR) and burst size (PBS): packets within them are MED at least.
     pub peak: Profile,
-    /// True in color-aware mode: a packet keeps its priority or loses it, and never gains one.
+    /// True in color-aware mode: the marker may lower the existing priority of a packet, but never raises it.
     pub aware: bool,
 }
 
@@ -64,7 +64,7 @@ impl Trtcm {
         }
     }
 
-    /// Returns the priority of a packet of `len` bytes, whose priority has been `before` (section 3).
+    /// Returns the new priority of a packet of `len` bytes with the existing priority `before` (section 3).
     fn meter(&mut self, now: Time, len: u32, before: Colour) -> Colour {
         let before = if self.aware { before } else { Colour::Green };
         if before == Colour::Red || !self.peak.conforms(now, len) {
@@ -90,9 +90,9 @@ impl MarkerKind for TrtcmSpec {
 }
 
 impl PacketMarker for Trtcm {
-    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+    fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         packet.dscp = match sending {
-            // A sender has no priority to start from.
+            // A packet at its sender has no existing priority.
             Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Colour::Green)),
             None => packet.dscp.with_colour(self.meter(now, packet.len, packet.dscp.colour())),
         };
@@ -109,7 +109,7 @@ mod tests {
         TrtcmSpec::read(&mut Notation::parse(text).unwrap())
     }
 
-    /// Returns the priorities of packets of 1000 bytes, each sent at a time in milliseconds with a priority.
+    /// Returns the new priorities of packets of 1000 bytes, each given by its time in milliseconds and its existing priority.
     fn met(meter: &mut Trtcm, packets: &[(u64, Colour)]) -> Vec<Colour> {
         packets
             .iter()

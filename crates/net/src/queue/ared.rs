@@ -1,5 +1,5 @@
 use super::red::{Red, RedLaw, RedParameters};
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
@@ -81,20 +81,20 @@ impl AredSpec {
 impl QueueKind for AredSpec {
     type Queue = Box<dyn QueueDiscipline>;
 
-    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline> {
+    fn build(&self, site: &PortContext<'_>) -> Box<dyn QueueDiscipline> {
         let rate = site.line_rate();
         let packets_per_s = rate.bits_per_second() as f64 / (8.0 * f64::from(self.mean_packet_bytes));
         let law = RedLaw::new(self.parameters(packets_per_s), rate, site.drops());
         Box::new(Ared { red: Red::new(self.limit, law), adapted: Time::ZERO })
     }
 
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 }
 
-/// RED with a max_p that adapts.
+/// RED queue with a max_p that adapts to the average queue length.
 #[derive(Debug)]
 struct Ared {
     red: Red,
@@ -105,7 +105,7 @@ struct Ared {
 impl QueueDiscipline for Ared {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
         self.red.enqueue(now, packet, fate);
-        // As in ns-2, an adaptation that is due waits for the next arrival, and none is made up for.
+        // As in ns-2, a due adaptation is performed at the next arrival, and missed adaptations are not made up for.
         if now.since(self.adapted) > INTERVAL {
             let law = self.red.law_mut();
             let average = law.average();
@@ -193,7 +193,7 @@ mod tests {
         let rate = Rate::from_bits_per_second(4_000_000).unwrap().into();
         for overload_pct in [3, 10, 25] {
             let text = "ared:200,target=20ms";
-            let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&rate, 7, 0));
+            let mut queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&rate, 7, 0));
             let (mut waiting, mut arrivals) = (0u64, 0);
             for ms in 0..200_000u64 {
                 let now = Time::ZERO + Span::from_millis(ms);

@@ -1,12 +1,13 @@
 use super::fifo::Fifo;
-use super::places::Room;
+use super::limit::Room;
 use super::victim::{VictimRule, Victims};
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// Configuration of CATNIP-Good, drop-tail in which a HIGH arrival pushes out a LOW packet, or of CATNIP-Bad, its mirror image.
+/// Configuration of CATNIP-Good, drop-tail in which a HIGH arrival pushes out a LOW packet, or of CATNIP-Bad, in which a LOW arrival pushes
+/// out a HIGH packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatnipSpec {
     good: bool,
@@ -43,21 +44,21 @@ impl Kind for CatnipSpec {
 
 impl QueueKind for CatnipSpec {
     type Queue = Box<CatnipQueue>;
-    fn build(&self, site: &Site<'_>) -> Box<CatnipQueue> {
+    fn build(&self, site: &PortContext<'_>) -> Box<CatnipQueue> {
         let build = if self.good { CatnipQueue::good } else { CatnipQueue::bad };
         Box::new(build(self.limit, self.victim, site.victims()))
     }
-    fn holds(&self) -> Holds {
-        self.limit.holds()
+    fn buffer_bounds(&self) -> BufferBounds {
+        self.limit.buffer_bounds()
     }
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
     }
 }
 
-/// CATNIP-Good and its mirror image CATNIP-Bad (CATNIP paper, section III-C): drop-tail, except that an arriving HIGH
-/// packet pushes out a queued LOW one. The paper has two priorities; of the three here, packets of the one that is
-/// dropped first are pushed out first.
+/// CATNIP-Good and its opposite CATNIP-Bad (CATNIP paper, section III-C): drop-tail, except that in CATNIP-Good an arriving HIGH packet
+/// pushes out a queued LOW packet. The paper has two priorities; of the three priorities here, packets of the one that is dropped first are
+/// pushed out first.
 ///
 /// Service stays FIFO, and the remaining packets keep their order. A packet in transmission cannot be pushed out.
 #[derive(Debug)]
@@ -68,13 +69,13 @@ pub struct CatnipQueue {
 }
 
 impl CatnipQueue {
-    /// Creates CATNIP-Good: HIGH packets are protected at the cost of LOW ones. A number gives the packets that may
-    /// wait besides the one in transmission.
+    /// Creates CATNIP-Good: HIGH packets are protected at the expense of LOW packets. A `NonZeroU32` as `capacity` is the number of packets
+    /// that may wait besides the one in transmission.
     pub fn good(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
         Self::with(capacity.into(), Victims::new(victim, Colour::DROPPED_FIRST, rng))
     }
 
-    /// Creates CATNIP-Bad: LOW packets are protected at the cost of HIGH ones.
+    /// Creates CATNIP-Bad: LOW packets are protected at the expense of HIGH packets.
     pub fn bad(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
         let mut order = Colour::DROPPED_FIRST;
         order.reverse();

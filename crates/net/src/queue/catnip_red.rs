@@ -1,10 +1,10 @@
 use super::red::{Red, RedSpec};
 use super::victim::VictimRule;
-use super::{Holds, QueueKind, Site};
+use super::{BufferBounds, PortContext, QueueKind};
 use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 
-/// Configuration of CATNIP-RED: RED decides when a packet is dropped, CATNIP which one.
+/// Configuration of CATNIP-RED: RED decides when a packet is dropped, and the rule of CATNIP selects the packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CatnipRedSpec {
     /// Buffer limit and parameters of RED.
@@ -32,11 +32,11 @@ impl Kind for CatnipRedSpec {
 
 impl QueueKind for CatnipRedSpec {
     type Queue = Box<Red>;
-    fn build(&self, site: &Site<'_>) -> Box<Red> {
+    fn build(&self, site: &PortContext<'_>) -> Box<Red> {
         Box::new(self.red.build(site).with_victims(self.victim, site.victims()))
     }
-    fn holds(&self) -> Holds {
-        self.red.holds()
+    fn buffer_bounds(&self) -> BufferBounds {
+        self.red.buffer_bounds()
     }
     fn counts_packets(&self) -> bool {
         self.red.counts_packets()

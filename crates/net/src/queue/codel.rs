@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
-use super::places::Room;
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
+use super::limit::Room;
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
@@ -31,7 +31,7 @@ impl Kind for CodelSpec {
 
 impl QueueKind for CodelSpec {
     type Queue = Box<Codel>;
-    fn build(&self, _site: &Site<'_>) -> Box<Codel> {
+    fn build(&self, _site: &PortContext<'_>) -> Box<Codel> {
         Box::new(Codel {
             queue: Fifo::default(),
             room: Room::new(self.limit),
@@ -40,9 +40,9 @@ impl QueueKind for CodelSpec {
             parameters: self.parameters,
         })
     }
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
@@ -89,20 +89,21 @@ impl CodelParameters {
     }
 }
 
-/// Control law of CoDel (RFC 8289, section 5), without the packets.
+/// Control law of CoDel (RFC 8289, section 5), separate from the packet buffer.
 ///
 /// A queue calls [`CodelLaw::drops`] for each packet at its head, until a packet may leave or none is left.
 #[derive(Clone, Debug, Default)]
 pub struct CodelLaw {
-    /// Time at which packets will have waited too long for an interval (first_above_time); `None` while they do not wait too long.
+    /// Time at which the queueing delay will have been at or above the target for an interval (first_above_time); `None` while it is below
+    /// the target.
     too_long_at: Option<Time>,
     dropping: bool,
     /// Time of the next drop while dropping (drop_next), and number of drops that sets the drop rate (count).
     next_drop: Time,
     count: u32,
-    /// Count when dropping began last (lastcount).
+    /// Value of `count` when dropping began last (lastcount).
     first_count: u32,
-    /// True directly after a drop: the time of the next drop is set if the next packet has waited too long, too.
+    /// True directly after a drop. The time of the next drop is set only if the next packet has waited too long, too.
     follows: bool,
 }
 
@@ -138,7 +139,8 @@ impl CodelLaw {
         (self.too_long_at, self.dropping, self.follows) = (None, false, false);
     }
 
-    /// Returns true if packets have waited too long for an interval. A backlog of at most one packet is never too long.
+    /// Returns true if the queueing delay has been at or above the target for an interval. A backlog of at most one packet does not count
+    /// as above the target.
     fn too_long(&mut self, p: &CodelParameters, now: Time, waited: Span, behind: u64, largest: u32) -> bool {
         if waited < p.target || behind <= u64::from(largest) {
             self.too_long_at = None;
@@ -147,8 +149,8 @@ impl CodelLaw {
         now >= *self.too_long_at.get_or_insert(now + p.interval)
     }
 
-    /// Begins dropping with the first packet. If dropping ended not long ago, the rate that controlled the queue then
-    /// is a good initial rate.
+    /// Begins dropping with the packet at the head. If dropping ended recently, the drop rate that controlled the queue then is a good
+    /// initial rate.
     fn begin(&mut self, p: &CodelParameters, now: Time) {
         let more = self.count.wrapping_sub(self.first_count);
         let lately = now.since(self.next_drop) < p.interval * 16;

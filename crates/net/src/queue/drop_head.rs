@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
-use super::places::Room;
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use super::limit::Room;
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
@@ -28,18 +28,18 @@ impl Kind for DropHeadSpec {
 
 impl QueueKind for DropHeadSpec {
     type Queue = Box<DropHead>;
-    fn build(&self, _site: &Site<'_>) -> Box<DropHead> {
+    fn build(&self, _site: &PortContext<'_>) -> Box<DropHead> {
         Box::new(DropHead { queue: Fifo::default(), room: Room::new(self.limit) })
     }
-    fn holds(&self) -> Holds {
-        self.limit.holds()
+    fn buffer_bounds(&self) -> BufferBounds {
+        self.limit.buffer_bounds()
     }
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
     }
 }
 
-/// FIFO that drops at its head. A loss is then detected earlier than with tail drop, by the queueing delay.
+/// FIFO that drops at its head. Losses are thus detected earlier than with tail drop, by the queueing delay.
 #[derive(Debug)]
 pub struct DropHead {
     queue: Fifo,

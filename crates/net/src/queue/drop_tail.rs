@@ -1,4 +1,4 @@
-use super::{Capacity, Holds, Places, QueueDiscipline, QueueKind, Site};
+use super::{BufferBounds, Capacity, PacketLimit, PortContext, QueueDiscipline, QueueKind};
 use crate::shape::{AnyShaper, Shaper};
 use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -18,13 +18,13 @@ enum Limit {
 }
 
 impl DropTailSpec {
-    /// Creates drop-tail with a limit in packets, the one in transmission included; `None` if the limit is below 2.
+    /// Creates drop-tail with a limit in packets, including the one in transmission; `None` if the limit is below 2.
     pub fn packets(limit: u32) -> Option<Self> {
-        Places::new(limit.into()).map(|places| Self(Limit::Room(Capacity::Packets(places))))
+        PacketLimit::new(limit.into()).map(|places| Self(Limit::Room(Capacity::Packets(places))))
     }
 
-    /// Creates drop-tail with a limit in bytes, those of the packet in transmission included until its last bit has
-    /// left; `None` if the limit is zero. A packet larger than the limit is always dropped.
+    /// Creates drop-tail with a limit in bytes, including the packet in transmission until its last bit has left; `None` if the limit is
+    /// zero. A packet larger than the limit is always dropped.
     pub fn bytes(limit: u64) -> Option<Self> {
         NonZeroU64::new(limit).map(|limit| Self(Limit::Room(Capacity::Bytes(limit))))
     }
@@ -77,7 +77,7 @@ impl Kind for DropTailSpec {
 impl QueueKind for DropTailSpec {
     type Queue = DropTail;
 
-    fn build(&self, site: &Site<'_>) -> DropTail {
+    fn build(&self, site: &PortContext<'_>) -> DropTail {
         match self.0 {
             Limit::Room(Capacity::Packets(places)) => DropTail::new(places.waiting()),
             Limit::Room(Capacity::Bytes(limit)) => {
@@ -90,10 +90,10 @@ impl QueueKind for DropTailSpec {
         }
     }
 
-    fn holds(&self) -> Holds {
+    fn buffer_bounds(&self) -> BufferBounds {
         match self.0 {
-            Limit::Room(room) => room.holds(),
-            Limit::Wait(_) => Holds::default(),
+            Limit::Room(room) => room.buffer_bounds(),
+            Limit::Wait(_) => BufferBounds::default(),
         }
     }
 

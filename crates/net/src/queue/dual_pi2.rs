@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
+use super::limit::Room;
 use super::pie::{PROBABLE, change};
-use super::places::Room;
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Share, Span, Time};
@@ -74,7 +74,7 @@ impl Kind for DualPi2Spec {
 impl QueueKind for DualPi2Spec {
     type Queue = Box<DualPi2>;
 
-    fn build(&self, _site: &Site<'_>) -> Box<DualPi2> {
+    fn build(&self, _site: &PortContext<'_>) -> Box<DualPi2> {
         Box::new(DualPi2 {
             l4s: Fifo::default(),
             classic: Fifo::default(),
@@ -85,9 +85,9 @@ impl QueueKind for DualPi2Spec {
         })
     }
 
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -102,15 +102,15 @@ pub struct DualPi2Parameters {
     pub target: Span,
     /// Interval between updates of the probability, Tupdate.
     pub update: Span,
-    /// Increase of the probability per second of delay beyond the target, at each update.
+    /// Increase of the base probability at each update, per second of queueing delay above the target.
     pub alpha_hz: f64,
-    /// Increase of the probability per second by which the delay has grown, at each update.
+    /// Increase of the base probability at each update, per second of growth of the queueing delay since the last update.
     pub beta_hz: f64,
     /// Coupling factor k: ratio of the coupled probability to the base probability.
     pub coupling: u32,
     /// Queueing delay up to which the L4S queue's own AQM marks no packet, minTh.
     pub ramp_from: Span,
-    /// Further delay from which on all L4S packets are marked.
+    /// Width of the ramp: all L4S packets with a queueing delay of at least `ramp_from` + `ramp` are marked.
     pub ramp: Span,
 }
 
@@ -140,10 +140,10 @@ pub enum Signal {
     Drop,
 }
 
-/// Algorithm of DualPI2 (RFC 9332, appendix A.2), without the packets.
+/// Algorithm of DualPI2 (RFC 9332, appendix A.2), separate from the packet buffer.
 ///
-/// Probabilities are in [`PROBABLE`]ths. Signals are not random: each queue adds its probabilities up and signals each
-/// time the sum exceeds one.
+/// Probabilities are in [`PROBABLE`]ths. Signals are not random: each queue adds up the probabilities of its packets and gives a signal
+/// each time the sum exceeds one.
 #[derive(Clone, Debug)]
 pub struct DualPi2Law {
     update_at: Time,
@@ -171,8 +171,8 @@ impl DualPi2Law {
         self.base
     }
 
-    /// Performs all updates of the probability that are due by `now`. `since` is the arrival time of the packet that
-    /// waited longest in the meantime, if there is one.
+    /// Performs all updates of the probability that are due by `now`. `since` is the arrival time of the packet that has waited longest
+    /// since the last update, if there is one.
     pub fn advance(&mut self, p: &DualPi2Parameters, now: Time, since: Option<Time>) {
         while self.update_at <= now {
             let delay = since.map_or(Span::ZERO, |since| self.update_at.since(since));

@@ -1,8 +1,8 @@
 use super::codel::{CodelLaw, CodelParameters, marks};
 use super::drr::{Drr, Turn};
-use super::places::Room;
+use super::limit::Room;
 use super::pool::{Chain, Pool};
-use super::{Holds, Capacity, Site, QueueDiscipline, QueueKind};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Time};
@@ -60,7 +60,7 @@ const MAX_QUANTUM: u32 = 1 << 20;
 impl QueueKind for FqCodelSpec {
     type Queue = Box<FqCodel>;
 
-    fn build(&self, _site: &Site<'_>) -> Box<FqCodel> {
+    fn build(&self, _site: &PortContext<'_>) -> Box<FqCodel> {
         Box::new(FqCodel {
             pool: Pool::default(),
             flows: vec![Flow::default(); self.flows.get() as usize],
@@ -73,8 +73,8 @@ impl QueueKind for FqCodelSpec {
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {

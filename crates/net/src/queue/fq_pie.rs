@@ -1,8 +1,8 @@
 use super::drr::{Drr, Turn};
-use super::places::Room;
+use super::limit::Room;
 use super::pie::{PieLaw, PieParameters, PieSpec};
 use super::pool::{Chain, Pool};
-use super::{Holds, Site, QueueDiscipline, QueueKind, ce};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, ce};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rng, Time};
@@ -58,7 +58,7 @@ impl Kind for FqPieSpec {
 impl QueueKind for FqPieSpec {
     type Queue = Box<dyn QueueDiscipline>;
 
-    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline> {
+    fn build(&self, site: &PortContext<'_>) -> Box<dyn QueueDiscipline> {
         let law = PieLaw::new(&self.pie.parameters);
         let flow = Flow { packets: Chain::default(), law, turn: Turn::default() };
         Box::new(FqPie {
@@ -73,8 +73,8 @@ impl QueueKind for FqPieSpec {
         })
     }
 
-    fn holds(&self) -> Holds {
-        self.pie.holds()
+    fn buffer_bounds(&self) -> BufferBounds {
+        self.pie.buffer_bounds()
     }
 
     fn counts_packets(&self) -> bool {
@@ -168,7 +168,7 @@ mod tests {
     /// line takes a millisecond for a packet.
     fn shared(queue: &str) -> ([u32; 2], Span) {
         let rate = Rate::from_bits_per_second(8_000_000).unwrap().into();
-        let mut queue = queue.parse::<QueueSpec>().unwrap().build(&Site::new(&rate, 1, 0));
+        let mut queue = queue.parse::<QueueSpec>().unwrap().build(&PortContext::new(&rate, 1, 0));
         let (mut dropped, mut longest) = (Dropped::default(), Span::ZERO);
         for ms in 0..10_000u64 {
             let now = Time::ZERO + Span::from_millis(ms);
@@ -199,7 +199,7 @@ mod tests {
     fn a_flow_alone_is_treated_as_by_pie() {
         let one = |queue: &str| {
             let rate = Rate::from_bits_per_second(8_000_000).unwrap().into();
-            let mut queue = queue.parse::<QueueSpec>().unwrap().build(&Site::new(&rate, 1, 0));
+            let mut queue = queue.parse::<QueueSpec>().unwrap().build(&PortContext::new(&rate, 1, 0));
             let (mut dropped, mut out) = (Dropped::default(), Vec::new());
             for ms in 0..5_000u64 {
                 let now = Time::ZERO + Span::from_millis(ms);

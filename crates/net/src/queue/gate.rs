@@ -1,4 +1,4 @@
-use super::{Capacity, Holds, Site};
+use super::{BufferBounds, Capacity, PortContext};
 use crate::shape::RateSpec;
 use crate::{Colour, Meter, Packet, Sla};
 use catnip_base::notation::{Notation, Written};
@@ -22,18 +22,18 @@ impl Gated {
         self.sla.write(to.name(name).value(self.limit));
     }
 
-    /// Returns the bounds in packets. The lower one is 0: a packet larger than its bucket is always dropped.
-    pub(super) fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns the bounds in packets, with a lower bound of 0: a packet larger than its bucket is always dropped.
+    pub(super) fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 }
 
 /// Priorities in order of service, the highest first.
 pub(super) const SERVED_FIRST: [Colour; Colour::COUNT] = [Colour::Green, Colour::Yellow, Colour::Red];
 
-/// Token buckets in front of a wire. A packet takes its tokens at the time at which its last bit leaves the wire. A
-/// policer at the other end receives the packet at that time, so that one with the same SLA lets all packets pass. On a
-/// wire without a constant rate a packet takes its tokens at the start of its transmission.
+/// Token buckets in front of a wire. A packet takes its tokens at the time at which its last bit leaves the wire. A policer at the other
+/// end receives the packet at that time, so that a policer with the same SLA never drops or remarks it. On a wire without a constant rate a
+/// packet takes its tokens at the start of its transmission.
 #[derive(Debug)]
 pub(super) struct Gate {
     meter: Meter,
@@ -43,7 +43,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(sla: &Sla, site: &Site<'_>) -> Self {
+    pub(super) fn new(sla: &Sla, site: &PortContext<'_>) -> Self {
         let wire = if let RateSpec::Constant(rate) = site.rate { Some(WireTime::new(*rate)) } else { None };
         Self { meter: Meter::new(sla), sla: *sla, wire }
     }

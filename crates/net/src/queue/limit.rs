@@ -1,4 +1,4 @@
-use super::Holds;
+use super::BufferBounds;
 use crate::{Backlog, Packet};
 use catnip_base::notation::{Notation, Written};
 use catnip_base::{Bytes, ParseError};
@@ -10,9 +10,8 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
     /// Limit in packets.
-    Packets(Places),
-    /// Limit in bytes, those of the packet in transmission included until its last bit has left. A packet larger than
-    /// the limit is always dropped.
+    Packets(PacketLimit),
+    /// Limit in bytes, including the packet in transmission until its last bit has left. A packet larger than the limit is always dropped.
     Bytes(NonZeroU64),
 }
 
@@ -27,7 +26,7 @@ impl Capacity {
         limit.parse().map_err(|error| text.error_of(error, Self::EXPECTED))
     }
 
-    /// Reads a limit that counts only waiting packets if in packets, but also the packet in transmission if in bytes.
+    /// Reads a limit. A limit in packets counts only waiting packets; a limit in bytes also includes the packet in transmission.
     pub(super) fn read_waiting(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().unwrap_or_default();
         let expected = "a limit such as 10 (packets that may wait, at least 1) or 15KB (above zero)";
@@ -61,10 +60,10 @@ impl Capacity {
     }
 
     /// Returns the bounds in packets, as far as the limit determines them.
-    pub(super) fn holds(self) -> Holds {
+    pub(super) fn buffer_bounds(self) -> BufferBounds {
         match self {
-            Self::Packets(places) => Holds { surely: places.all(), at_most: Some(places.all()) },
-            Self::Bytes(_) => Holds::default(),
+            Self::Packets(places) => BufferBounds { surely: places.all(), at_most: Some(places.all()) },
+            Self::Bytes(_) => BufferBounds::default(),
         }
     }
 }
@@ -72,7 +71,7 @@ impl Capacity {
 impl From<NonZeroU32> for Capacity {
     /// Converts the number of packets that may wait besides the one in transmission.
     fn from(waiting: NonZeroU32) -> Self {
-        Self::Packets(Places { waiting })
+        Self::Packets(PacketLimit { waiting })
     }
 }
 
@@ -99,7 +98,7 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// Limited buffer from which one packet at a time is in transmission.
+/// Buffer with a limit, from which one packet at a time is in transmission.
 #[derive(Debug)]
 pub(super) struct Room {
     capacity: Capacity,
@@ -155,11 +154,11 @@ impl Room {
 
 /// Buffer limit in packets, the one in transmission included: at least 2, so that a packet can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct PacketLimit {
     waiting: NonZeroU32,
 }
 
-impl Places {
+impl PacketLimit {
     const EXPECTED: &str = "a limit in packets, at least 2 packets";
     const MOST: u64 = u32::MAX as u64 + 1;
 
@@ -180,14 +179,14 @@ impl Places {
     }
 }
 
-impl FromStr for Places {
+impl FromStr for PacketLimit {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         packets(text, Self::EXPECTED, Self::MOST, Self::new)
     }
 }
 
-impl fmt::Display for Places {
+impl fmt::Display for PacketLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", u64::from(self.waiting.get()) + 1)
     }

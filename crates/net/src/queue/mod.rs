@@ -14,8 +14,8 @@ mod fifo;
 mod fq_codel;
 mod fq_pie;
 mod gate;
+mod limit;
 mod pie;
-mod places;
 mod pool;
 mod red;
 mod rio;
@@ -27,7 +27,7 @@ mod victim;
 mod wrr;
 
 pub use ared::AredSpec;
-pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Isolation, Sentence, Tins};
+pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Decision, Isolation, Tins};
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
 pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
@@ -37,8 +37,8 @@ pub use dual_pi2::{DualPi2, DualPi2Law, DualPi2Parameters, DualPi2Spec, Signal};
 pub use fq_codel::{FqCodel, FqCodelSpec};
 pub use fq_pie::FqPieSpec;
 pub use gate::Gated;
+pub use limit::{Capacity, PacketLimit};
 pub use pie::{PROBABLE, Pie, PieLaw, PieParameters, PieSpec};
-pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
 pub use scheduler::{Scheduler, SchedulerSpec};
@@ -109,7 +109,7 @@ pub trait QueueDiscipline: Debug + Send {
     fn room(&self) -> Option<u32> {
         None
     }
-    /// Returns the time of the next `dequeue` for a queue that holds packets back.
+    /// Returns the time at which the port must call `dequeue` next, for a queue that holds packets back.
     fn wake_at(&self) -> Option<Time> {
         None
     }
@@ -117,7 +117,7 @@ pub trait QueueDiscipline: Debug + Send {
     fn backlog(&self) -> Backlog;
     /// Sets the weight of a connection, for disciplines in which connections take turns.
     fn set_weight(&mut self, _flow: u16, _weight: u32) {}
-    /// Sets the numbers of the source and the destination host of this connection's packets on this route.
+    /// Sets the ids of the source and the destination host of this connection's packets on this route.
     fn set_hosts(&mut self, _flow: u16, _route: Route, _hosts: [u32; 2]) {}
     /// Notifies the queue that the packet it returned last has left the link, and that the next packet on the link is not from this queue.
     fn released(&mut self) {}
@@ -128,10 +128,10 @@ pub trait QueueKind: Send + Sync {
     /// Type of the queue. Large queues are boxed to keep ports small.
     type Queue;
     /// Builds the queue of one port.
-    fn build(&self, site: &Site<'_>) -> Self::Queue;
+    fn build(&self, site: &PortContext<'_>) -> Self::Queue;
     /// Returns the bounds of the buffer in packets.
-    fn holds(&self) -> Holds {
-        Holds::default()
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds::default()
     }
     /// Returns true if the limit is a time, so that the queue has to compute how long packets will wait.
     fn counts_time(&self) -> bool {
@@ -150,23 +150,23 @@ pub trait QueueKind: Send + Sync {
         false
     }
     /// Returns the SLA that makes the queue hold packets back, if any; of several, the one with the smallest bucket.
-    fn contract(&self) -> Option<Sla> {
+    fn sla(&self) -> Option<Sla> {
         None
     }
 }
 
 /// Bounds of a buffer in packets, the one in transmission included, as far as the configuration determines them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Holds {
-    /// Number of packets up to which none is dropped.
+pub struct BufferBounds {
+    /// Number of packets that the buffer holds in any case without a drop.
     pub surely: u32,
-    /// Maximum number of packets; `None` if the configuration sets none.
+    /// Maximum number of packets in the buffer; `None` if the configuration does not limit it.
     pub at_most: Option<u32>,
 }
 
-/// Port for which a queue is built.
+/// Properties of the port for which a queue is built.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
+pub struct PortContext<'a> {
     /// Line rate.
     pub rate: &'a RateSpec,
     /// Seed of the run.
@@ -178,18 +178,18 @@ pub struct Site<'a> {
     outage: Option<OutageSpec>,
 }
 
-impl<'a> Site<'a> {
-    /// Creates the site of this port in the run with this seed.
+impl<'a> PortContext<'a> {
+    /// Creates the context of a port in the run with this seed.
     pub fn new(rate: &'a RateSpec, seed: u64, port: u32) -> Self {
         Self { rate, seed, port, part: None, outage: None }
     }
 
-    /// Returns the same site with a wire that has these outages.
+    /// Returns the context with these outages of the wire.
     pub fn with_outages(self, outage: Option<OutageSpec>) -> Self {
         Self { outage, ..self }
     }
 
-    /// Returns the long-run line rate; the highest rate there is if the link is unlimited.
+    /// Returns the long-run line rate, or the maximum value of [`Rate`] if the link is unlimited.
     pub fn line_rate(&self) -> Rate {
         const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
         self.rate.mean().unwrap_or(FASTEST)
@@ -203,7 +203,7 @@ impl<'a> Site<'a> {
         AnyShaper::Pausing(Box::new(Pausing::new(wire, outages)))
     }
 
-    /// Returns the site of one of several queues of the port, which has random numbers of its own.
+    /// Returns the context of one of several queues of the port, which has random streams of its own.
     fn part(self, part: u32) -> Self {
         Self { part: Some(part), ..self }
     }
@@ -228,8 +228,8 @@ macro_rules! queues {
             pub enum QueueSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// Queue of a port. Disciplines used in large networks are dispatched statically; all others, custom ones
-        /// included, are boxed, so that they add no cost to static dispatch.
+        /// Queue of a port. Disciplines used in large networks are dispatched statically. All others, including custom ones, are boxed, so
+        /// that they do not increase the cost of static dispatch.
         #[derive(Debug)]
         pub enum AnyQueue {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue),)+
@@ -242,19 +242,19 @@ macro_rules! queues {
 
         impl QueueKind for QueueSpec {
             type Queue = AnyQueue;
-            fn build(&self, site: &Site<'_>) -> AnyQueue {
+            fn build(&self, site: &PortContext<'_>) -> AnyQueue {
                 match self {
                     $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(site)),)+
                     $(Self::$Other(kind) => AnyQueue::Other(kind.build(site)),)+
                 }
             }
             dispatch! { each_kind:
-                fn holds(&self) -> Holds;
+                fn buffer_bounds(&self) -> BufferBounds;
                 fn counts_time(&self) -> bool;
                 fn counts_packets(&self) -> bool;
                 fn conserves_work(&self) -> bool;
                 fn isolates_hosts(&self) -> bool;
-                fn contract(&self) -> Option<Sla>;
+                fn sla(&self) -> Option<Sla>;
             }
         }
     };

@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
-use super::places::Room;
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
+use super::limit::Room;
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span, Time};
@@ -72,7 +72,7 @@ const MAX_GAIN_HZ: f64 = 1000.0;
 impl QueueKind for PieSpec {
     type Queue = Box<Pie>;
 
-    fn build(&self, site: &Site<'_>) -> Box<Pie> {
+    fn build(&self, site: &PortContext<'_>) -> Box<Pie> {
         Box::new(Pie {
             queue: Fifo::default(),
             room: Room::new(self.limit),
@@ -83,9 +83,9 @@ impl QueueKind for PieSpec {
         })
     }
 
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -100,11 +100,11 @@ pub struct PieParameters {
     pub target: Span,
     /// Interval between updates of the probability, T_UPDATE.
     pub update: Span,
-    /// Length of a burst that passes, MAX_BURST.
+    /// Duration of a burst that passes without drops, MAX_BURST.
     pub burst: Span,
-    /// Increase of the probability per second of delay beyond the target, at each update.
+    /// Increase of the drop probability at each update, per second of queueing delay above the target.
     pub alpha_hz: f64,
-    /// Increase of the probability per second by which the delay has grown, at each update.
+    /// Increase of the drop probability at each update, per second of growth of the queueing delay since the last update.
     pub beta_hz: f64,
     /// True if drops are spaced (section 5.4).
     pub even: bool,
@@ -127,9 +127,9 @@ impl Default for PieParameters {
     }
 }
 
-/// Algorithm of PIE (RFC 8033, section 4 and appendix A, with the cap of section 5.5), without the packets.
+/// Algorithm of PIE (RFC 8033, section 4 and appendix A, with the cap of section 5.5), separate from the packet buffer.
 ///
-/// The queueing delay is that of the packet that left last, as section 4.3 allows; the delay of an empty queue is zero.
+/// The current queueing delay is the one that the last departing packet had, as section 4.3 allows; the delay of an empty queue is zero.
 #[derive(Clone, Debug)]
 pub struct PieLaw {
     /// Time of the next update of the probability.
@@ -183,8 +183,8 @@ impl PieLaw {
         }
     }
 
-    /// Returns true if an arrival that finds `waiting` bytes must be dropped, as the random number decides. `largest`
-    /// is the size of the largest packet, bytes.
+    /// Returns true if an arrival that finds `waiting` bytes must be dropped, given the 32-bit random number `random`. `largest` is the
+    /// size of the largest packet, bytes.
     pub fn drops(&mut self, p: &PieParameters, waiting: u64, largest: u32, random: u32) -> bool {
         let half = |delay: Span| delay < Span::from_nanos(p.target.as_nanos() / 2);
         if self.probability == 0 && half(self.delay) && half(self.delay_before) {
@@ -198,7 +198,7 @@ impl PieLaw {
             return false;
         }
         if p.even {
-            // No drop before the probabilities add up to 0.85, and a certain one once they add up to 8.5.
+            // No drop occurs before the sum of the probabilities is 0.85, and a drop is certain once the sum is 8.5.
             self.accumulated = if self.probability == 0 { 0 } else { self.accumulated + self.probability };
             if self.accumulated < PROBABLE / 100 * 85 {
                 return false;
@@ -249,9 +249,10 @@ impl PieLaw {
     }
 }
 
-/// Returns the change of a probability, in [`PROBABLE`]ths, for a delay beyond another one at this gain.
+/// Returns the change of the probability, in [`PROBABLE`]ths, for the difference between `delay` and `other` with a gain of `hz` per
+/// second.
 pub(super) fn change(hz: f64, delay: Span, other: Span) -> i128 {
-    // The gain per nanosecond has twenty more fractional bits.
+    // The gain per nanosecond has twenty fractional bits more than a probability.
     let per_nanosecond = (hz * 2f64.powi(20) * PROBABLE as f64 / 1e9).round() as i128;
     (per_nanosecond * (i128::from(delay.as_nanos()) - i128::from(other.as_nanos()))) >> 20
 }

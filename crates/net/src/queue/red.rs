@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
-use super::places::Room;
+use super::limit::Room;
 use super::victim::{VictimRule, Victims};
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
 use crate::{Backlog, Colour, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time};
@@ -95,13 +95,13 @@ impl Kind for RedSpec {
 impl QueueKind for RedSpec {
     type Queue = Box<Red>;
 
-    fn build(&self, site: &Site<'_>) -> Box<Red> {
+    fn build(&self, site: &PortContext<'_>) -> Box<Red> {
         Box::new(Red::new(self.limit, RedLaw::new(self.parameters, site.line_rate(), site.drops())))
     }
 
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -120,7 +120,7 @@ pub struct RedParameters {
     pub weight: f64,
     /// Drop probability as the average reaches `max_threshold`, max_p.
     pub max_probability: f64,
-    /// True if the probability rises from `max_probability` to 1 between `max_threshold` and twice that.
+    /// True if the drop probability rises from `max_probability` to 1 between `max_threshold` and twice `max_threshold`.
     pub gentle: bool,
     /// True if at least 1/p_b packets are kept between two early drops (ns-2's `wait_`).
     pub wait: bool,
@@ -128,7 +128,8 @@ pub struct RedParameters {
     pub mean_packet_bytes: u32,
     /// True if ECN-capable arrivals are marked instead of dropped early (RFC 3168, section 7; ns-2's `setbit_`).
     pub ecn: bool,
-    /// True if ECN-capable arrivals, too, are dropped where the average is too high (ns-2; Linux's `harddrop`).
+    /// True if ECN-capable arrivals are dropped instead of marked where the average is so high that every arrival is dropped (ns-2; Linux's
+    /// `harddrop`).
     pub hard: bool,
 }
 
@@ -165,18 +166,17 @@ pub enum Verdict {
     Forced,
 }
 
-/// Algorithm of RED, without the packets.
+/// Algorithm of RED, separate from the packet buffer.
 ///
-/// Where the 1993 paper is silent, the algorithm follows ns-2's `RED`: an arrival that finds at most one packet waiting
-/// is never dropped, and the first arrival after the average crosses `min_threshold` starts the count of packets since
-/// the last drop instead of being exposed to a random drop. In bytes, the algorithm is ns-2's with `queue_in_bytes_`
-/// and `bytes_`.
+/// Where the 1993 paper gives no details, the algorithm follows ns-2's `RED`: an arrival that finds at most one packet waiting is never
+/// dropped, and the first arrival after the average crosses `min_threshold` is accepted and starts the count of packets since the last
+/// drop. With queue lengths in bytes, the algorithm is ns-2's with `queue_in_bytes_` and `bytes_`.
 #[derive(Debug)]
 pub struct RedLaw {
     parameters: RedParameters,
     packet_time: Span,
     average: f64,
-    /// Arrivals since the last drop; in bytes, in mean packet sizes.
+    /// Number of arrivals since the last drop; in a queue measured in bytes, their size in mean packet sizes.
     count: f64,
     above_min: bool,
     idle_since: Option<Time>,
@@ -212,7 +212,7 @@ impl RedLaw {
         self.idle_since.get_or_insert(now);
     }
 
-    /// Records that the buffer was full, so that a packet is dropped whatever the average.
+    /// Records that a packet was dropped because the buffer was full, regardless of the average queue length.
     pub fn on_overflow(&mut self) {
         self.count = 0.0;
     }
@@ -271,7 +271,7 @@ impl RedLaw {
     }
 }
 
-/// Returns p_b, the drop probability at an average before drops are spaced.
+/// Returns p_b, the drop probability at this average queue length before drops are spaced.
 pub(super) fn base_probability(p: &RedParameters, average: f64) -> f64 {
     if average < p.max_threshold {
         p.max_probability * (average - p.min_threshold) / (p.max_threshold - p.min_threshold)
@@ -282,7 +282,7 @@ pub(super) fn base_probability(p: &RedParameters, average: f64) -> f64 {
     }
 }
 
-/// Returns p_a: p_b spread so that the gaps between drops are uniform instead of geometric.
+/// Returns p_a, the drop probability with which the gaps between drops are uniformly instead of geometrically distributed.
 pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     let expected = count * p_b;
     let reach = if wait { 2.0 } else { 1.0 };
@@ -306,7 +306,7 @@ pub struct Red {
 }
 
 impl Red {
-    /// Creates a queue with this limit; a number gives the packets that may wait besides the one in transmission.
+    /// Creates a queue with this limit. A `NonZeroU32` is the number of packets that may wait besides the one in transmission.
     pub fn new(limit: impl Into<Capacity>, law: RedLaw) -> Self {
         let limit = limit.into();
         let (room, in_bytes) = (Room::new(limit), limit.is_in_bytes());
@@ -318,8 +318,8 @@ impl Red {
         &mut self.law
     }
 
-    /// Converts the queue to CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet is dropped, and a LOW
-    /// packet is dropped if there is one, the arrival itself first.
+    /// Converts the queue to CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet is dropped, and a LOW packet is dropped if
+    /// there is one: the arrival if it is LOW, otherwise a queued packet.
     pub fn with_victims(self, rule: VictimRule, rng: Rng) -> Self {
         Self { victims: Some(Victims::new(rule, Colour::DROPPED_FIRST, rng)), ..self }
     }

@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
-use super::places::Room;
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, Verdict};
+use super::limit::Room;
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, Verdict};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
@@ -17,7 +17,7 @@ pub struct RioSpec {
     pub parameters: RioParameters,
 }
 
-/// Names of the levels in the order in which they are written, the level dropped first at the front.
+/// Names of the levels in the order in which they are written; the level that is dropped first comes first.
 const LEVELS: [(&str, Colour); Colour::COUNT] =
     [("low", Colour::Red), ("med", Colour::Yellow), ("high", Colour::Green)];
 
@@ -64,15 +64,15 @@ impl Kind for RioSpec {
 impl QueueKind for RioSpec {
     type Queue = Box<Rio>;
 
-    fn build(&self, site: &Site<'_>) -> Box<Rio> {
+    fn build(&self, site: &PortContext<'_>) -> Box<Rio> {
         let law = RioLaw::new(&self.parameters, self.limit, site.drops());
         let (room, in_bytes) = (Room::new(self.limit), self.limit.is_in_bytes());
         Box::new(Rio { queue: Fifo::default(), room, bytes: in_bytes.then_some([0; Colour::COUNT]), law })
     }
 
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -83,11 +83,11 @@ impl QueueKind for RioSpec {
 /// Parameters of three-level RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RioParameters {
-    /// Band of averages in which packets are dropped at random, by [`Colour`].
+    /// Thresholds between which packets are dropped at random, by [`Colour`].
     pub bands: [Band; Colour::COUNT],
     /// Weight of one arrival in the averages.
     pub weight: f64,
-    /// Drop probability as an average reaches the upper end of its band.
+    /// Drop probability as an average reaches the upper threshold of its level.
     pub max_probability: f64,
 }
 
@@ -101,7 +101,7 @@ impl Default for RioParameters {
     }
 }
 
-/// Thresholds of a level in percent of the buffer, written `10%-25%`.
+/// Thresholds of the average of a level in percent of the buffer, written `10%-25%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
     /// Average below which nothing is dropped.
@@ -126,15 +126,14 @@ impl fmt::Display for Band {
     }
 }
 
-/// Algorithm of three-level RED, without the packets.
+/// Algorithm of three-level RED, separate from the packet buffer.
 ///
-/// The counts of the levels are nested: that of HIGH includes HIGH packets, that of MED also MED packets, and that of
-/// LOW all packets. An arrival updates the averages of all counts that include it; the average of its own level decides
-/// about it. Drops are not spaced, and the averages do not decay on an idle link: the paper has a weight of one half
-/// and gives no further details.
+/// The counts of the levels are nested: the count of HIGH includes HIGH packets, the count of MED also MED packets, and the count of LOW
+/// all packets. An arrival updates the averages of all counts that include it; the average of its own level decides about it. Drops are not
+/// spaced, and the averages do not decay on an idle link: the paper has a weight of one half and gives no further details.
 #[derive(Debug)]
 pub struct RioLaw {
-    /// Ends of the band in packets or bytes, by drop precedence.
+    /// Lower and upper thresholds in packets or bytes, by drop precedence.
     bands: [(f64, f64); Colour::COUNT],
     averages: [f64; Colour::COUNT],
     weight: f64,
@@ -143,7 +142,8 @@ pub struct RioLaw {
 }
 
 impl RioLaw {
-    /// Creates the state for a buffer with this limit, empty from the beginning; a number gives the packets that may wait.
+    /// Creates the state for an empty buffer with this limit. A `NonZeroU32` is the number of packets that may wait besides the one in
+    /// transmission.
     pub fn new(parameters: &RioParameters, limit: impl Into<Capacity>, rng: Rng) -> Self {
         let limit = limit.into();
         let of_buffer = |percent: f64| percent / 100.0 * limit.amount();

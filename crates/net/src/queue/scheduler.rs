@@ -1,7 +1,7 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
-use super::places::Room;
+use super::limit::Room;
 use super::pool::{Chain, Pool};
-use super::{Holds, QueueDiscipline, QueueKind, Site};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, Colour, DropReason, Dscp, Fate, Packet, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Slab, Time};
@@ -28,7 +28,7 @@ impl Kind for SchedulerSpec {
 
 impl QueueKind for SchedulerSpec {
     type Queue = Box<Scheduler>;
-    fn build(&self, site: &Site<'_>) -> Box<Scheduler> {
+    fn build(&self, site: &PortContext<'_>) -> Box<Scheduler> {
         Box::new(Scheduler {
             pool: Pool::default(),
             connections: Slab::default(),
@@ -41,8 +41,8 @@ impl QueueKind for SchedulerSpec {
             wake_at: None,
         })
     }
-    fn holds(&self) -> Holds {
-        self.0.holds()
+    fn buffer_bounds(&self) -> BufferBounds {
+        self.0.buffer_bounds()
     }
     fn counts_packets(&self) -> bool {
         !self.0.limit.is_in_bytes()
@@ -50,7 +50,7 @@ impl QueueKind for SchedulerSpec {
     fn conserves_work(&self) -> bool {
         false
     }
-    fn contract(&self) -> Option<Sla> {
+    fn sla(&self) -> Option<Sla> {
         Some(self.0.sla)
     }
 }
@@ -79,11 +79,11 @@ pub struct Scheduler {
     pool: Pool,
     /// Connections with packets that wait.
     connections: Slab<Connection>,
-    /// Numbers of the connections by flow, in order of flows.
+    /// Pairs of flow identifier and connection index, in order of flow identifiers.
     by_flow: Vec<(u16, u32)>,
-    /// Connections in the order of their turns, by the class of the packet that each sends next.
+    /// Indices of the connections in the order of their turns, by the class of the packet that each connection sends next.
     rings: [VecDeque<u32>; CLASSES],
-    /// Weights other than 1, in order of flows.
+    /// Pairs of flow identifier and weight, for weights other than 1, in order of flow identifiers.
     weights: Vec<(u16, u32)>,
     backlog: Backlog,
     room: Room,
@@ -102,7 +102,7 @@ struct Connection {
 }
 
 impl Scheduler {
-    /// Returns the number of a connection that has something to send, and adds the connection if it is new.
+    /// Returns the index of a connection with packets to send, and adds the connection if it is new.
     fn connection(&mut self, flow: u16, class: usize) -> u32 {
         let place = self.by_flow.binary_search_by_key(&flow, |(flow, _)| *flow);
         place.map(|place| self.by_flow[place].1).unwrap_or_else(|place| {
@@ -115,7 +115,7 @@ impl Scheduler {
         })
     }
 
-    /// Returns the position of the packet to send: its class, and the place of its connection in the ring of the class.
+    /// Returns the position of the packet to send: its class, and the position of its connection in the ring of the class.
     fn next(&mut self, now: Time) -> Option<(usize, usize)> {
         self.wake_at = None;
         let mut blocked = [false; Colour::COUNT];
@@ -139,7 +139,7 @@ impl Scheduler {
         None
     }
 
-    /// Removes the first packet of a connection, and moves the connection to its next place.
+    /// Removes the first packet of a connection, and moves the connection to its next position.
     fn send(&mut self, class: usize, place: usize) -> Option<Packet> {
         let id = self.rings[class][place];
         let connection = &mut self.connections[id];
@@ -165,14 +165,14 @@ impl Scheduler {
 
 #[cfg(test)]
 impl Scheduler {
-    /// Returns the number of packets, connections and places in rings in use.
+    /// Returns the number of packets, connections and ring entries in use.
     pub(super) fn memory(&self) -> [usize; 3] {
         let in_rings = self.rings.iter().map(VecDeque::len).sum();
         [self.pool.in_use(), self.connections.in_use().max(self.by_flow.len()), in_rings]
     }
 }
 
-/// Returns the place of the entry of a flow.
+/// Returns the index of the entry of a flow.
 fn find(by_flow: &[(u16, u32)], flow: u16) -> Option<usize> {
     by_flow.binary_search_by_key(&flow, |(flow, _)| *flow).ok()
 }

@@ -1,6 +1,6 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
-use super::places::Room;
-use super::{Holds, QueueDiscipline, QueueKind, Site};
+use super::limit::Room;
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, Colour, DropReason, Fate, Packet, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
@@ -28,7 +28,7 @@ impl Kind for ShaperSpec {
 
 impl QueueKind for ShaperSpec {
     type Queue = Box<ShaperQueue>;
-    fn build(&self, site: &Site<'_>) -> Box<ShaperQueue> {
+    fn build(&self, site: &PortContext<'_>) -> Box<ShaperQueue> {
         Box::new(ShaperQueue {
             fifos: Default::default(),
             backlog: Backlog::default(),
@@ -37,8 +37,8 @@ impl QueueKind for ShaperSpec {
             wake_at: None,
         })
     }
-    fn holds(&self) -> Holds {
-        self.0.holds()
+    fn buffer_bounds(&self) -> BufferBounds {
+        self.0.buffer_bounds()
     }
     fn counts_packets(&self) -> bool {
         !self.0.limit.is_in_bytes()
@@ -46,7 +46,7 @@ impl QueueKind for ShaperSpec {
     fn conserves_work(&self) -> bool {
         false
     }
-    fn contract(&self) -> Option<Sla> {
+    fn sla(&self) -> Option<Sla> {
         Some(self.0.sla)
     }
 }

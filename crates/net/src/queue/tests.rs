@@ -85,7 +85,7 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("drop-tail:1000000000000000000", "at most 4294967296"),
         ("red:1000000000000000000", "at most 4294967295"),
         ("codel:1000000000000000000", "at most 4294967296"),
-        ("droptail:10", "did you mean drop-tail?"),
+        ("drop-tial:10", "did you mean drop-tail?"),
         ("red:10,gentel=true", "did you mean gentle?"),
         ("drop-tail:-5", "limit"),
         ("drop-tail:1000000000000000000", "expected at most 4294967296 packets"),
@@ -104,7 +104,7 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("shaper:4294967297,high=1Mbit/6KB", "expected at most 4294967296 packets"),
         ("red:4294967296", "expected at most 4294967295 packets"),
         ("rio:4294967296", "expected at most 4294967295 packets"),
-        ("fifo:10", "one of drop-tail, red, "),
+        ("line:10", "one of drop-tail, red, "),
         ("red:0", "at least 1"),
         ("red:10,min=7", "min < max"),
         ("red:10,min=6", "min < max"),
@@ -135,8 +135,8 @@ fn what_is_wrong_with_a_queue_is_named() {
 fn a_queue_without_room_cannot_be_built() {
     assert_eq!([0, 1].map(DropTailSpec::packets), [None, None]);
     assert_eq!(DropTailSpec::bytes(0).or(DropTailSpec::wait(Span::ZERO)), None);
-    assert_eq!(Places::new(0).or(Places::new(1)).or(Places::new(u64::MAX)), None);
-    assert_eq!(Places::new(1 << 32).unwrap().waiting().get(), u32::MAX);
+    assert_eq!(PacketLimit::new(0).or(PacketLimit::new(1)).or(PacketLimit::new(u64::MAX)), None);
+    assert_eq!(PacketLimit::new(1 << 32).unwrap().waiting().get(), u32::MAX);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn check_protection(
 fn in_bytes(limit: &str, arrivals: &[(u32, Colour)]) -> (Vec<u32>, Vec<u32>) {
     let spec: QueueSpec = limit.parse().unwrap();
     let rate = RateSpec::Unlimited;
-    let mut queue = spec.build(&Site::new(&rate, 1, 0));
+    let mut queue = spec.build(&PortContext::new(&rate, 1, 0));
     let mut lost = Lost::default();
     for (body, &(len, colour)) in (0..).zip(arrivals) {
         queue.enqueue(Time::ZERO, Packet { len, ..packet(body, colour) }, &mut lost);
@@ -203,7 +203,8 @@ fn in_bytes_an_arrival_pushes_out_as_many_as_it_needs_and_none_in_vain() {
     // 1500 bytes need the space of two packets of 1000 bytes, 1000 bytes that of one.
     assert_eq!(in_bytes("catnip-good:3000B,victim=oldest", &and(&[(1500, HIGH)])), (vec![2, 3], vec![0, 1]));
     assert_eq!(in_bytes("catnip-good:3000B,victim=newest", &and(&[(1000, HIGH)])), (vec![0, 1, 3], vec![2]));
-    // An arrival pushes out nothing if that is not enough: it is too large for the buffer, or all packets have its own priority.
+    // An arrival pushes out no packet if the freed space would not be enough: it is too large for the buffer, or all packets have its own
+    // priority.
     assert_eq!(in_bytes("catnip-good:3000B", &and(&[(3001, HIGH)])), (vec![0, 1, 2], vec![3]));
     assert_eq!(in_bytes("catnip-good:3000B", &and(&[(40, LOW)])), (vec![0, 1, 2], vec![3]));
     let mixed = [(1000, LOW), (1000, HIGH), (1000, HIGH), (1500, HIGH)];
@@ -218,7 +219,7 @@ fn in_bytes_an_arrival_pushes_out_as_many_as_it_needs_and_none_in_vain() {
 #[test]
 fn in_bytes_the_packet_in_transmission_keeps_its_place() {
     let spec: QueueSpec = "catnip-good:2000B".parse().unwrap();
-    let mut queue = spec.build(&Site::new(&RateSpec::Unlimited, 1, 0));
+    let mut queue = spec.build(&PortContext::new(&RateSpec::Unlimited, 1, 0));
     let mut lost = Lost::default();
     let mut arrives = |queue: &mut AnyQueue, body| {
         queue.enqueue(Time::ZERO, Packet { len: 1000, ..packet(body, Colour::Red) }, &mut lost);
@@ -230,7 +231,7 @@ fn in_bytes_the_packet_in_transmission_keeps_its_place() {
     queue.dequeue(Time::ZERO, &mut Lost::default());
     queue.dequeue(Time::ZERO, &mut Lost::default());
     assert_eq!([arrives(&mut queue, 3), arrives(&mut queue, 4)], [1, 1], "the wire is idle");
-    assert!(!spec.counts_packets() && spec.holds() == Holds::default());
+    assert!(!spec.counts_packets() && spec.buffer_bounds() == BufferBounds::default());
 }
 
 proptest! {
@@ -387,7 +388,8 @@ fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all
     // The average is the queue itself: there are early drops below 6 waiting packets, and every arrival is dropped from 6 on.
     let spec = |ecn: bool| format!("red:8,min=1,max=6,weight=1,max_p=1,wait=false,ecn={ecn}");
     let run = |text: &str, ecn: Ecn| {
-        let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0));
+        let mut queue =
+            text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0));
         let mut told = Told::default();
         for body in 0..40 {
             queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Colour::Red) }, &mut told);
@@ -522,7 +524,7 @@ proptest! {
             let rest = if kind.starts_with('s') { ",high=9Mbit/9KB,med=9Mbit/9KB" } else { "" };
             let spec: QueueSpec = format!("{kind}:{limit}B{rest}").parse().unwrap();
             prop_assert!(!spec.counts_packets());
-            let mut queue = spec.build(&Site::new(&RATE.into(), 1, 0));
+            let mut queue = spec.build(&PortContext::new(&RATE.into(), 1, 0));
             let (mut lost, mut sending, mut inside) = (Lost::default(), 0, 0);
             for (body, &(colour, len, leave)) in steps.iter().enumerate() {
                 let now = Time::from_nanos(body as u64 * 3_000_000);
@@ -595,7 +597,7 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
 /// Returns the drop precedence of the packet that an arrival pushes out of a full CATNIP queue with these packets;
 /// `None` if the arrival itself is dropped.
 fn pushes_out(text: &str, waiting: [Colour; 3], arrival: Colour) -> Option<Colour> {
-    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
+    let mut queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     for (body, colour) in (0..).zip(waiting) {
         queue.enqueue(Time::ZERO, packet(body, colour), &mut Lost::default());
     }
@@ -645,14 +647,15 @@ fn colours_are_the_drop_precedences_of_rfc_2597_and_whatever_else_is_red() {
 
 #[test]
 fn a_full_queue_that_drops_at_its_head_gives_up_what_came_first_and_takes_in_all_that_fits_at_all() {
-    let mut queue = "drop-head:4".parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
+    let mut queue = "drop-head:4".parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     let mut lost = Lost::default();
     (1..=5).for_each(|body| queue.enqueue(Time::ZERO, packet(body, Colour::Red), &mut lost));
     let given_up = |lost: &Lost| lost.0.iter().map(|(packet, why)| (packet.body, *why)).collect::<Vec<_>>();
     assert_eq!(given_up(&lost), [1, 2].map(|body| (body, DropReason::PushedOut)));
     assert_eq!(contents(&mut queue).iter().map(|packet| packet.body).collect::<Vec<_>>(), [3, 4, 5]);
 
-    let mut queue = "drop-head:1100B".parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
+    let mut queue =
+        "drop-head:1100B".parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     let mut lost = Lost::default();
     for (body, len) in [(1, 300), (2, 300), (3, 500), (4, 900), (5, 1101)] {
         queue.enqueue(Time::ZERO, Packet { len, ..packet(body, Colour::Red) }, &mut lost);

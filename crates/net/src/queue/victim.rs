@@ -1,5 +1,5 @@
 use super::fifo::Fifo;
-use super::places::Room;
+use super::limit::Room;
 use crate::{Colour, DropReason, Fate, Packet};
 use catnip_base::notation::Notation;
 use catnip_base::{ParseError, Rng, Time, words};
@@ -42,9 +42,9 @@ impl Victims {
         Self { rule, order, rng }
     }
 
-    /// Returns the index of the packet to push out for an arrival of this drop precedence, if there is one: a packet of
-    /// the first drop precedence that is in the queue and comes before the arrival's own. [`VictimRule::Probe`] may
-    /// select any that comes before it.
+    /// Returns the index of the packet to push out for an arrival of this drop precedence, if there is one. Candidates are the packets of
+    /// the first drop precedence in `order` that the queue holds and that precedes the arrival's own. [`VictimRule::Probe`] may select a
+    /// packet of any drop precedence that precedes the arrival's own.
     pub(super) fn choose(&mut self, queue: &Fifo, arrival: Colour) -> Option<u32> {
         let before = || self.order.into_iter().take_while(|&colour| colour != arrival);
         let sacrificed = before().find(|&colour| queue.count(colour) > 0)?;
@@ -60,8 +60,8 @@ impl Victims {
         }
     }
 
-    /// Pushes out as many packets as the arrival needs, or none if their bytes could not be enough. Returns true if
-    /// there is space then. Out of line, which keeps the common path short (measured: 2 % of all instructions).
+    /// Pushes out as many packets as the arrival needs, or none if the space of all candidates is not enough. Returns true if there is
+    /// space then. Out of line, which keeps the common path short (measured: 2 % of all instructions).
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -79,8 +79,8 @@ impl Victims {
         may
     }
 
-    /// Returns true if the arrival would fit, as far as bytes are concerned, without all packets that may be pushed out
-    /// for it. A large arrival may need the space of several packets.
+    /// Returns true if the arrival would fit, in bytes, after all packets that may be pushed out for it have left. A large arrival may need
+    /// the space of several packets.
     fn could_make_room(&self, packet: &Packet, queue: &Fifo, room: &Room) -> bool {
         let mut with = queue.backlog();
         with.add(packet);

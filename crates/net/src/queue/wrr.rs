@@ -1,14 +1,13 @@
-use super::{Holds, QueueDiscipline, QueueKind, Site};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, Fate, Packet, Route, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Configuration of weighted round robin: a queue for each class of packets, which share the link by weight (DiffServ
-/// paper, its separate queue for Telnet). The limit of a queue applies as if the queue were alone. In packets, it
-/// leaves space for the packet in transmission, whichever queue this is from; in bytes, it includes that packet only if
-/// it is from this queue.
+/// Configuration of weighted round robin: one queue for each class of packets, which share the link by weight (DiffServ paper, its separate
+/// queue for Telnet). The limit of a queue applies to this queue alone. A limit in packets always includes one packet in transmission,
+/// whichever queue that packet is from; a limit in bytes includes it only if it is from this queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrrSpec<S> {
     /// Queues in the order of [`LINES`], the last one always present.
@@ -90,7 +89,7 @@ fn read_line<S: FromStr<Err = ParseError> + QueueKind>(
 impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
     type Queue = Box<Wrr<S::Queue>>;
 
-    fn build(&self, site: &Site<'_>) -> Box<Wrr<S::Queue>> {
+    fn build(&self, site: &PortContext<'_>) -> Box<Wrr<S::Queue>> {
         let line = |spec: &LineSpec<S>| Line {
             queue: spec.queue.build(&site.part(spec.line as u32)),
             weight: spec.weight.into(),
@@ -107,12 +106,13 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
         })
     }
 
-    fn holds(&self) -> Holds {
-        let of_each = || self.lines.iter().map(|spec| spec.queue.holds());
-        // All packets may be of one class, and of all that the queues may hold, one is in transmission.
-        let waiting = |holds: Holds| holds.at_most.map(|all| all.saturating_sub(1));
+    fn buffer_bounds(&self) -> BufferBounds {
+        let of_each = || self.lines.iter().map(|spec| spec.queue.buffer_bounds());
+        // The lower bound holds if all packets are of one class. For the upper bound, each queue is full of waiting packets, and one packet
+        // is in transmission.
+        let waiting = |holds: BufferBounds| holds.at_most.map(|all| all.saturating_sub(1));
         let at_most = of_each().try_fold(1, |sum: u32, holds| Some(sum.saturating_add(waiting(holds)?)));
-        Holds { surely: of_each().map(|holds| holds.surely).min().unwrap_or(0), at_most }
+        BufferBounds { surely: of_each().map(|holds| holds.surely).min().unwrap_or(0), at_most }
     }
 
     fn counts_packets(&self) -> bool {
@@ -127,8 +127,8 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
         self.lines.iter().all(|spec| spec.queue.conserves_work())
     }
 
-    fn contract(&self) -> Option<Sla> {
-        self.lines.iter().filter_map(|spec| spec.queue.contract()).min_by_key(Sla::least_depth)
+    fn sla(&self) -> Option<Sla> {
+        self.lines.iter().filter_map(|spec| spec.queue.sla()).min_by_key(Sla::least_depth)
     }
 }
 
@@ -144,7 +144,7 @@ pub struct Wrr<Q> {
     line_of: [usize; LINES.len()],
     /// Sum of all weights.
     weights: i64,
-    /// Index of the queue that has its turn, with the credit of this round.
+    /// Index of the queue that is served, and that has received the credit of this round.
     turn: usize,
     /// Index of the queue whose packet is in transmission.
     sent: Option<usize>,
@@ -166,7 +166,7 @@ impl<Q: QueueDiscipline> Line<Q> {
         self.queue.backlog().packets > 0
     }
 
-    /// Begins `rounds` rounds. A queue that has nothing to send, and so does not save, keeps no positive credit.
+    /// Adds the credit of `rounds` rounds. With `saves` false, for a queue without packets to send, the credit does not become positive.
     fn begin(&mut self, rounds: i64, saves: bool) {
         self.credit += rounds * self.weight * ROUND;
         if !saves {
@@ -174,7 +174,7 @@ impl<Q: QueueDiscipline> Line<Q> {
         }
     }
 
-    /// Returns the number of rounds until the queue has credit.
+    /// Returns the number of rounds until the credit is positive.
     fn rounds_to_credit(&self) -> i64 {
         let round = self.weight * ROUND;
         (round - self.credit).div_euclid(round).max(0)
@@ -189,7 +189,7 @@ impl<Q: QueueDiscipline> Wrr<Q> {
         if line.waits() {
             line.queue.released();
         } else {
-            // As far as this queue is concerned, the link is idle from now on.
+            // For this queue, the link is idle from now on.
             line.queue.dequeue(now, fate);
         }
     }
@@ -203,7 +203,7 @@ impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
 
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         self.has_sent(now, fate);
-        // Queues with something to send, except those found to hold it back.
+        // True for queues with packets to send, except queues found to hold their packets back.
         let mut wants = [false; LINES.len()];
         for (wants, line) in wants.iter_mut().zip(&self.lines) {
             *wants = line.waits();
@@ -225,7 +225,7 @@ impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
                 self.turn = (self.turn + 1) % self.lines.len();
                 self.lines[self.turn].begin(1, wants[self.turn]);
             }
-            // No queue had credit. Rounds pass until one has; the last of them is served in order of turns.
+            // No queue had credit. Rounds are skipped until one queue has credit; the last round is served in order of turns.
             let who_wants = || self.lines.iter().zip(wants).filter(|(_, wants)| *wants);
             let rounds = who_wants().map(|(line, _)| line.rounds_to_credit()).min().unwrap_or(0);
             if rounds > 1 {

@@ -13,7 +13,7 @@ use catnip_base::{ParseError, Rate, Time, WireTime};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
-/// Transmission times on a wire. Remainders are carried over, so that rates stay exact for hours.
+/// Computation of the transmission times on a wire. Fractions of a nanosecond are carried over, so that rates stay exact for hours.
 pub trait Shaper: Debug + Send {
     /// Returns the end of a transmission of `len` bytes that begins at `start`: the time at which the last bit has left. Starts must not
     /// decrease.
@@ -149,7 +149,7 @@ pub enum AnyShaper {
 }
 
 impl AnyShaper {
-    /// Handles rates that are not constant. Out of line, because almost all wires have a constant rate.
+    /// Variant of `finish` for rates that are not constant. Out of line, because almost all wires have a constant rate.
     #[inline(never)]
     fn finish_other(&mut self, start: Time, len: u32) -> Time {
         match self {

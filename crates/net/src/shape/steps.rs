@@ -59,8 +59,8 @@ pub struct Stepped {
     /// Index of the current step.
     current: usize,
     last_end: Time,
-    /// Remainder of the last packet that had not left at the whole nanosecond of its end, in billionths of a bit; less than one
-    /// nanosecond's worth.
+    /// Data of the last packet that had not left at the whole nanosecond of its end, in billionths of a bit; less than the data of one
+    /// nanosecond.
     carry: u128,
 }
 

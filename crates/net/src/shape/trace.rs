@@ -80,7 +80,7 @@ impl Trace {
     }
 }
 
-/// Opportunity of a trace that repeats.
+/// Position of an opportunity in a repeating trace.
 #[derive(Clone, Copy, Debug)]
 struct Opportunity {
     cycle_starts: Time,
@@ -90,8 +90,8 @@ struct Opportunity {
 /// Wire that sends only at the opportunities of a trace.
 ///
 /// At an opportunity, packets leave in order until its bytes are used up: several small packets share it, and a packet that does not fit
-/// begins in it and ends in a later one. Unused bytes are lost, even if a packet arrives at the same moment; but a packet that starts when
-/// the one before it ends follows it within the same opportunity.
+/// begins in it and ends in a later one. The unused bytes of an opportunity are lost for a packet that arrives at the same moment, but not
+/// for a packet whose transmission starts when the packet before it ends.
 #[derive(Clone, Debug)]
 pub struct TraceDriven {
     trace: Arc<Trace>,

@@ -1,9 +1,9 @@
 use super::{Stage, StageKind, probability};
-use crate::{DropReason, Onward, Packet};
+use crate::{DropReason, Forwarding, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// Configuration of corruption: one bit of some packets is wrong.
+/// Configuration of corruption: one random bit of some packets is flipped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CorruptSpec {
     /// Corruption probability, in [0, 1).
@@ -47,10 +47,10 @@ impl Stage for Corrupt {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
         Ok(())
     }
-    fn onward(&mut self, packet: &Packet) -> Onward {
+    fn onward(&mut self, packet: &Packet) -> Forwarding {
         match self.rng.chance(self.probability) {
-            true => Onward::Corrupted { bit: self.rng.below(packet.len.max(1).saturating_mul(8)) },
-            false => Onward::AtOnce,
+            true => Forwarding::Corrupted { bit: self.rng.below(packet.len.max(1).saturating_mul(8)) },
+            false => Forwarding::Immediate,
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::{Stage, StageKind, probability};
-use crate::{DropReason, Onward, Packet};
+use crate::{DropReason, Forwarding, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
@@ -46,7 +46,7 @@ impl Stage for Duplicate {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
         Ok(())
     }
-    fn onward(&mut self, _packet: &Packet) -> Onward {
-        if self.rng.chance(self.probability) { Onward::Twice } else { Onward::AtOnce }
+    fn onward(&mut self, _packet: &Packet) -> Forwarding {
+        if self.rng.chance(self.probability) { Forwarding::Duplicated } else { Forwarding::Immediate }
     }
 }

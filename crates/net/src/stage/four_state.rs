@@ -62,7 +62,7 @@ impl StageKind for FourStateSpec {
     }
 }
 
-/// Losses by the state of a Markov chain.
+/// Loss model that drops packets in the loss states of a Markov chain.
 #[derive(Debug)]
 pub struct FourState {
     spec: FourStateSpec,

@@ -60,7 +60,7 @@ impl StageKind for GilbertElliottSpec {
     }
 }
 
-/// Losses in bursts.
+/// Loss model with bursts, by a channel with a good and a bad state.
 #[derive(Debug)]
 pub struct GilbertElliott {
     change: [f64; 2],

@@ -1,6 +1,6 @@
 use super::numbers::{Named, Numbers};
 use super::{Stage, StageKind};
-use crate::{Colour, DropReason, Onward, Packet};
+use crate::{Colour, DropReason, Forwarding, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span, Time};
 
@@ -57,7 +57,11 @@ impl Stage for Late {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
         Ok(())
     }
-    fn onward(&mut self, _packet: &Packet) -> Onward {
-        if self.packets.hits() { Onward::Later { by: self.by, overtakers: None } } else { Onward::AtOnce }
+    fn onward(&mut self, _packet: &Packet) -> Forwarding {
+        if self.packets.hits() {
+            Forwarding::Delayed { by: self.by, overtakers: None }
+        } else {
+            Forwarding::Immediate
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::{DropReason, Packet};
 use catnip_base::notation::{Family, Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// Configuration of a marker inside the network, which has no state of senders (RFC 2475, section 2.3.3.1).
+/// Configuration of a marker inside the network, which marks without the state of senders (RFC 2475, section 2.3.3.1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkSpec(MarkerSpec);
 

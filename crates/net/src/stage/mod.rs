@@ -34,7 +34,7 @@ pub use policer::{Policer, PolicerAction, PolicerSpec};
 pub use reorder::{Reorder, ReorderSpec};
 pub use tb_marker::{TbMarker, TbMarkerSpec};
 
-use crate::{Colour, DropReason, Onward, Packet, Sla};
+use crate::{Colour, DropReason, Forwarding, Packet, Sla};
 use catnip_base::notation::{Custom, Notation, Registry};
 use catnip_base::{ParseError, Rng, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
@@ -65,9 +65,9 @@ use std::fmt::Debug;
 pub trait Stage: Debug + Send {
     /// Processes a packet. An error is the reason for which the packet is dropped.
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
-    /// Returns the further treatment of a packet that has passed. Only stages behind a wire are called.
-    fn onward(&mut self, _packet: &Packet) -> Onward {
-        Onward::AtOnce
+    /// Returns the forwarding decision for a packet that the stage has not dropped. Called only for stages behind a wire.
+    fn onward(&mut self, _packet: &Packet) -> Forwarding {
+        Forwarding::Immediate
     }
 }
 
@@ -82,7 +82,7 @@ pub trait StageKind: Send + Sync {
         None
     }
     /// Returns the SLA against which the stage checks packets, if there is one.
-    fn contract(&self) -> Option<Sla> {
+    fn sla(&self) -> Option<Sla> {
         None
     }
     /// Returns true if the stage holds packets back, copies or damages them, and is therefore allowed only behind a wire.
@@ -98,7 +98,7 @@ macro_rules! stages {
             pub enum StageSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// Stage of a port. Boxed stages add no cost to the others.
+        /// Stage of a port. Rare stages are boxed, so that they do not increase the cost of the others.
         #[derive(Debug)]
         pub enum AnyStage {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Stage),)+
@@ -119,7 +119,7 @@ macro_rules! stages {
             }
             dispatch! { each_kind:
                 fn loss(&self) -> Option<[f64; Colour::COUNT]>;
-                fn contract(&self) -> Option<Sla>;
+                fn sla(&self) -> Option<Sla>;
                 fn needs_wire(&self) -> bool;
             }
         }
@@ -151,7 +151,7 @@ stages! { $
 impl Stage for AnyStage {
     dispatch! { each_stage:
         fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
-        fn onward(&mut self, packet: &Packet) -> Onward;
+        fn onward(&mut self, packet: &Packet) -> Forwarding;
     }
 }
 

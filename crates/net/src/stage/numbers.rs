@@ -21,7 +21,7 @@ impl Numbers {
         (*packets.first()? > 0).then_some(Self(packets))
     }
 
-    /// Reads the numbers in a stage's text. The example is for errors.
+    /// Reads the numbers in a stage's text. Error messages contain `example`.
     pub(super) fn read(text: &mut Notation<'_>, example: &str) -> Result<Self, ParseError> {
         let packets = std::iter::from_fn(|| text.next()).map(str::parse).collect::<Result<Vec<u64>, _>>();
         let read = packets.ok().and_then(Self::new);

@@ -11,7 +11,7 @@ pub struct PacketListSpec {
 }
 
 impl PacketListSpec {
-    /// Creates the list of these packets; `None` if there are none or one of them is number 0.
+    /// Creates the list of these packet numbers; `None` if there are none or if one of them is 0.
     pub fn new(packets: Vec<u64>) -> Option<Self> {
         Numbers::new(packets).map(|packets| Self { packets })
     }

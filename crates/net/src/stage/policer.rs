@@ -46,7 +46,7 @@ impl StageKind for PolicerSpec {
     fn build(&self, _rng: Rng) -> Box<Policer> {
         Box::new(Policer { meter: Meter::new(&self.sla), action: self.action })
     }
-    fn contract(&self) -> Option<Sla> {
+    fn sla(&self) -> Option<Sla> {
         Some(self.sla)
     }
 }

@@ -1,5 +1,5 @@
 use super::{Stage, StageKind, probability};
-use crate::{Colour, DropReason, Onward, Packet};
+use crate::{Colour, DropReason, Forwarding, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Span, Time};
 use std::num::NonZeroU32;
@@ -81,8 +81,12 @@ impl Stage for Reorder {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
         Ok(())
     }
-    fn onward(&mut self, _packet: &Packet) -> Onward {
+    fn onward(&mut self, _packet: &Packet) -> Forwarding {
         let ReorderSpec { probability, by, overtakers } = self.spec;
-        if self.rng.chance(probability) { Onward::Later { by, overtakers } } else { Onward::AtOnce }
+        if self.rng.chance(probability) {
+            Forwarding::Delayed { by, overtakers }
+        } else {
+            Forwarding::Immediate
+        }
     }
 }

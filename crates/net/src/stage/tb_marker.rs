@@ -30,12 +30,12 @@ impl StageKind for TbMarkerSpec {
     fn build(&self, _rng: Rng) -> Box<TbMarker> {
         Box::new(TbMarker(Meter::new(&self.sla)))
     }
-    fn contract(&self) -> Option<Sla> {
+    fn sla(&self) -> Option<Sla> {
         Some(self.sla)
     }
 }
 
-/// Marker that sets the priority of packets anew, whatever it was; they stay in their class.
+/// Marker that replaces the priority of packets and keeps their class.
 #[derive(Debug)]
 pub struct TbMarker(Meter);
 

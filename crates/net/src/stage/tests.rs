@@ -85,7 +85,7 @@ fn what_is_wrong_with_a_stage_is_named() {
         ("packets:0", "from 1"),
         ("packets", "from 1"),
         ("packets:3,x", "from 1"),
-        ("uniform:0.1", "one of bernoulli, priority, gilbert-elliott, packets, policer, tb-marker, "),
+        ("evenly:0.1", "one of bernoulli, priority, gilbert-elliott, packets, policer, tb-marker, "),
         ("policer", "high=RATE/DEPTH"),
         ("policer:high=250kbit", "high=RATE/DEPTH"),
         ("policer:high=250kbit/6000B,action=shape", "action=remark or drop"),
@@ -189,6 +189,6 @@ fn the_packets_that_were_named_are_marked_if_they_can_be_and_no_others() {
 fn the_packets_that_were_named_come_late_and_no_others() {
     let mut stage = "late:1,3,by=5ms".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Behind(0, 0)));
     let packet = Packet::new(Time::ZERO, Route::default(), 1000, 0);
-    let late = [0; 4].map(|_| matches!(stage.onward(&packet), Onward::Later { by, overtakers: None } if by == Span::from_millis(5)));
+    let late = [0; 4].map(|_| matches!(stage.onward(&packet), Forwarding::Delayed { by, overtakers: None } if by == Span::from_millis(5)));
     assert_eq!(late, [true, false, true, false]);
 }

@@ -3,13 +3,13 @@
 use catnip_base::notation::Family;
 use catnip_base::{Span, Time};
 use catnip_net::queue::QueueSpec;
-use catnip_net::{DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology, WireSpec};
+use catnip_net::{DropReason, Fabric, NetworkEvents, NodeId, Out, Packet, PortId, Topology, WireSpec};
 use proptest::prelude::*;
 
 #[derive(Default)]
 struct Lost(Vec<u32>);
 
-impl NetworkFate for Lost {
+impl NetworkEvents for Lost {
     fn dropped(&mut self, _now: Time, _at: PortId, packet: Packet, _why: DropReason) {
         self.0.push(packet.body);
     }

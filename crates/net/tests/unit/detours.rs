@@ -2,10 +2,12 @@
 //! results worked out by hand, with a step-by-step model and with formulas.
 
 use catnip_base::{Rng, Span, Stream, Time};
-use catnip_net::queue::{QueueKind, QueueSpec, Site};
+use catnip_net::queue::{PortContext, QueueKind, QueueSpec};
 use catnip_net::shape::{RateSpec, Shaper};
 use catnip_net::stage::{self, StageKind};
-use catnip_net::{ArqSpec, Colour, DropReason, Extras, Fate, Next, OutageSpec, Outages, Packet, Port, Route};
+use catnip_net::{
+    ArqSpec, Colour, DropReason, Fate, Next, OutageSpec, Outages, Packet, Port, PortExtensions, Route,
+};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -29,27 +31,28 @@ fn ms(ms: u64) -> Time {
 }
 
 /// Returns a link on which 1000 bytes take a millisecond, with a propagation delay of 5 ms.
-fn link(queue: &str, outage: Option<&str>, extras: Extras) -> AnyPort {
+fn link(queue: &str, outage: Option<&str>, extras: PortExtensions) -> AnyPort {
     let rate = RateSpec::read("8Mbit", |_| Err(String::new())).unwrap();
     let outage = outage.map(|text| text.parse::<OutageSpec>().unwrap());
-    let site = Site::new(&rate, 1, 0).with_outages(outage);
+    let site = PortContext::new(&rate, 1, 0).with_outages(outage);
     let queue = queue.parse::<QueueSpec>().unwrap().build(&site);
     Port::new(queue, site.wire(), Span::from_millis(5)).with(extras)
 }
 
-fn behind(stages: &str) -> Extras {
+fn behind(stages: &str) -> PortExtensions {
     let stages = stage::read(stages, &Default::default()).unwrap();
     let build =
         |(number, stage): (u32, &stage::StageSpec)| stage.build(Rng::new(1, Stream::Behind(0, number)));
-    Extras { behind: (0..).zip(&stages).map(build).collect(), ..Extras::default() }
+    PortExtensions { behind: (0..).zip(&stages).map(build).collect(), ..PortExtensions::default() }
 }
 
-fn arq(text: &str) -> Extras {
+fn arq(text: &str) -> PortExtensions {
     let arq = text.parse::<ArqSpec>().unwrap().build(Rng::new(1, Stream::Arq(0)));
-    Extras { arq: Some(arq), ..Extras::default() }
+    PortExtensions { arq: Some(arq), ..PortExtensions::default() }
 }
 
-/// Returns the deliveries and drops (time, packet) of packets of 1000 bytes that arrive at such times, those of one time in order.
+/// Returns the deliveries and drops (time, packet) of packets of 1000 bytes that arrive at these times. Packets with the same arrival time
+/// keep their order.
 fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Time, u32)>; 2] {
     let (mut fates, mut out) = (Fates::default(), Vec::new());
     let mut drain = |port: &mut AnyPort, until, fates: &mut Fates| {
@@ -72,7 +75,7 @@ fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Ti
     [out, fates.0]
 }
 
-/// Returns the random decisions of the stage with this number for its first packets, each true with probability `p`.
+/// Returns the random decisions of the stage with this index for its first packets, each true with probability `p`.
 fn chosen(number: u32, p: f64, packets: usize) -> Vec<bool> {
     let mut rng = Rng::new(1, Stream::Behind(0, number));
     (0..packets).map(|_| rng.chance(p)).collect()
@@ -82,7 +85,7 @@ fn chosen(number: u32, p: f64, packets: usize) -> Vec<bool> {
 fn a_packet_that_is_held_back_arrives_exactly_so_much_later_and_all_others_as_ever() {
     let packets = 20_000;
     let every = |ms: u64| (0..packets).map(move |n| Time::ZERO + Span::from_millis(ms) * n);
-    let [plain, _] = run(&mut link("drop-tail:9", None, Extras::default()), every(2));
+    let [plain, _] = run(&mut link("drop-tail:9", None, PortExtensions::default()), every(2));
     let [out, dropped] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms")), every(2));
     assert_eq!((out.len(), dropped), (plain.len(), vec![]));
     let mut held = 0;
@@ -169,14 +172,14 @@ fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
 fn a_wire_that_stands_still_keeps_packets_and_an_outage_as_loss_takes_them() {
     // The link is down from 10 to 15 ms, from 30 to 35 ms and so on.
     let (outage, arrivals) = ("every=20ms,for=5ms,first=10ms", [0, 9, 9, 11, 16, 28, 28, 28].map(ms));
-    let [out, dropped] = run(&mut link("drop-tail:9", Some(outage), Extras::default()), arrivals);
+    let [out, dropped] = run(&mut link("drop-tail:9", Some(outage), PortExtensions::default()), arrivals);
     let at: Vec<u64> = out.iter().map(|(at, _)| at.as_nanos() / 1_000_000).collect();
     assert_eq!((at, dropped), (vec![6, 15, 21, 22, 23, 34, 35, 41], vec![]));
     // A buffer limited in time takes outages into account, too: a fourth packet at 28 ms would wait until 36 ms.
     for (limit, lost) in [("8ms", vec![]), ("7999us", vec![(ms(28), 8)])] {
         let arrivals = arrivals.into_iter().chain([ms(28)]);
         let [_, dropped] =
-            run(&mut link(&format!("drop-tail:{limit}"), Some(outage), Extras::default()), arrivals);
+            run(&mut link(&format!("drop-tail:{limit}"), Some(outage), PortExtensions::default()), arrivals);
         assert_eq!(dropped, lost, "{limit}");
     }
     // As loss, the outage applies at the end of the wire: to packets that arrive there from 10 ms on, and before 15 ms.
@@ -348,7 +351,7 @@ proptest! {
         let text = format!("arq:loss={loss},retry={retry_us}us,tries={tries},in_order={in_order}");
         let rate = RateSpec::read(rate, |_| Err(String::new())).unwrap();
         let outage = outage.then(|| "every=9ms,for=3ms".parse().unwrap());
-        let site = Site::new(&rate, 1, 0).with_outages(outage);
+        let site = PortContext::new(&rate, 1, 0).with_outages(outage);
         let queue = "drop-tail:1000".parse::<QueueSpec>().unwrap().build(&site);
         let delay = Span::from_millis(2);
         let mut port = Port::new(queue, site.wire(), delay).with(arq(&text));

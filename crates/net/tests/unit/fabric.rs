@@ -3,7 +3,9 @@
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::stage;
-use catnip_net::{Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology, WireSpec};
+use catnip_net::{
+    Colour, DropReason, Fabric, NetworkEvents, NodeId, Out, Packet, PortId, Topology, WireSpec,
+};
 use proptest::prelude::*;
 
 /// Parses a kind as scenarios write it.
@@ -31,7 +33,7 @@ impl Log {
     }
 }
 
-impl NetworkFate for Log {
+impl NetworkEvents for Log {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
         self.add(now, DropReason::NAMES[why as usize].1, at, &packet);
     }
@@ -76,7 +78,7 @@ impl Net {
         body
     }
 
-    /// Takes all deliveries up to `until`, and returns what the network reports next.
+    /// Takes all deliveries up to `until`, and returns the next event that the network reports.
     fn run(&mut self, until: u64) -> Out {
         loop {
             match self.fabric.poll(ms(until), &mut self.log) {
@@ -458,7 +460,7 @@ type Ends = (Vec<(Time, NodeId, u32)>, Vec<(Time, PortId, u32)>);
 #[derive(Default)]
 struct Drops(Vec<(Time, PortId, u32)>);
 
-impl NetworkFate for Drops {
+impl NetworkEvents for Drops {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, _why: DropReason) {
         self.0.push((now, at, packet.body));
     }

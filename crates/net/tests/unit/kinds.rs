@@ -3,7 +3,7 @@
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::{CustomQueues, DropTailSpec, Holds, QueueKind, QueueSpec};
+use catnip_net::queue::{BufferBounds, CustomQueues, DropTailSpec, QueueKind, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{self, CustomStages};
 use catnip_net::{ArqSpec, References, WireSpec};
@@ -152,38 +152,42 @@ fn delays_are_drawn_from_a_file_as_they_are_there() {
 
 #[test]
 fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
-    let exactly = |n| Holds { surely: n, at_most: Some(n) };
+    let exactly = |n| BufferBounds { surely: n, at_most: Some(n) };
     for (text, holds, counts) in [
         ("drop-tail:10", exactly(10), true),
-        ("drop-tail:15KB", Holds::default(), false),
-        ("drop-tail:200ms", Holds::default(), false),
+        ("drop-tail:15KB", BufferBounds::default(), false),
+        ("drop-tail:200ms", BufferBounds::default(), false),
         ("catnip-good:10", exactly(10), true),
         ("catnip-bad:10", exactly(10), true),
         // RED may drop long before the limit; besides ten packets that wait, an eleventh is in transmission.
-        ("red:10", Holds { surely: 0, at_most: Some(11) }, true),
-        ("catnip-red:10", Holds { surely: 0, at_most: Some(11) }, true),
-        ("rio:10", Holds { surely: 0, at_most: Some(11) }, true),
+        ("red:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
+        ("catnip-red:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
+        ("rio:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
         // All packets may be of one class, and one of all packets is in transmission.
-        ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)", Holds { surely: 10, at_most: Some(29) }, true),
-        ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10KB)", Holds::default(), true),
-        ("wrr:rest=1(drop-tail:10KB)", Holds::default(), false),
-        ("red:10KB", Holds::default(), false),
-        ("catnip-red:10KB", Holds::default(), false),
-        ("rio:10KB", Holds::default(), false),
-        ("shaper:10KB,high=250kbit/6000B", Holds::default(), false),
-        ("drop-head:10", Holds { surely: 10, at_most: Some(10) }, true),
-        ("drop-head:10KB", Holds::default(), false),
-        ("codel:10", Holds { surely: 0, at_most: Some(10) }, true),
-        ("fq-codel:10KB", Holds::default(), false),
-        ("pie:10", Holds { surely: 0, at_most: Some(10) }, true),
-        ("pie:10KB", Holds::default(), false),
-        ("dual-pi2:10", Holds { surely: 0, at_most: Some(10) }, true),
-        ("dual-pi2:10KB", Holds::default(), false),
-        ("shaper:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
-        ("scheduler:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
+        (
+            "wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)",
+            BufferBounds { surely: 10, at_most: Some(29) },
+            true,
+        ),
+        ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10KB)", BufferBounds::default(), true),
+        ("wrr:rest=1(drop-tail:10KB)", BufferBounds::default(), false),
+        ("red:10KB", BufferBounds::default(), false),
+        ("catnip-red:10KB", BufferBounds::default(), false),
+        ("rio:10KB", BufferBounds::default(), false),
+        ("shaper:10KB,high=250kbit/6000B", BufferBounds::default(), false),
+        ("drop-head:10", BufferBounds { surely: 10, at_most: Some(10) }, true),
+        ("drop-head:10KB", BufferBounds::default(), false),
+        ("codel:10", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("fq-codel:10KB", BufferBounds::default(), false),
+        ("pie:10", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("pie:10KB", BufferBounds::default(), false),
+        ("dual-pi2:10", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("dual-pi2:10KB", BufferBounds::default(), false),
+        ("shaper:10,high=250kbit/6000B", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("scheduler:10,high=250kbit/6000B", BufferBounds { surely: 0, at_most: Some(10) }, true),
     ] {
         let queue = read::<QueueSpec>(text);
-        assert_eq!((queue.holds(), queue.counts_packets()), (holds, counts), "{text}");
+        assert_eq!((queue.buffer_bounds(), queue.counts_packets()), (holds, counts), "{text}");
         assert_eq!(queue.conserves_work(), !text.starts_with('s'), "{text}");
     }
 }

@@ -1,14 +1,14 @@
 //! Comparison with ns-3, packet by packet: our queues get the arrivals and `dequeue` calls of ns-3's queues, and
 //! departures, drops and marks are compared.
 //!
-//! The step marks the same packets. CoDel and FQ-CoDel differ from ns-3's by three points, each of which is an option
-//! of [`Law`]: with ns-3's options, a model of them drops what ns-3 drops; with RFC 8289's, the model drops what our
-//! queues drop.
+//! The step marks the same packets as ns-3's. CoDel and FQ-CoDel differ from ns-3's in three details, each of which is an option of
+//! [`Law`]. With ns-3's options, the model of this file drops the packets that ns-3 drops; with the options of RFC 8289, it drops the
+//! packets that CATNIP's queues drop.
 //!
 //! The logs are the first rows of `validation/ns3/dumbbell.cc --log=FILE` with seed 1: senders are `reno`, behind the step `dctcp`.
 
 use catnip_base::{Rate, Span, Time};
-use catnip_net::queue::{QueueDiscipline, QueueKind, QueueSpec, Site};
+use catnip_net::queue::{PortContext, QueueDiscipline, QueueKind, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::{DropReason, Ecn, Fate, Packet, Route};
 use std::collections::VecDeque;
@@ -73,7 +73,7 @@ fn drive(log: &str, ecn: Ecn, queue: &mut impl Driven) -> Vec<Event> {
     events
 }
 
-/// Queue of ours with the events at it.
+/// Queue of CATNIP with a log of its events.
 struct Ours<Q> {
     queue: Q,
     told: Told,
@@ -93,7 +93,7 @@ impl Fate for Told {
 
 fn ours(text: &str) -> Ours<impl QueueDiscipline> {
     let rate = RateSpec::Constant(Rate::from_bits_per_second(20_000_000).unwrap());
-    let queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&rate, 1, 0));
+    let queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&rate, 1, 0));
     Ours { queue, told: Told::default() }
 }
 

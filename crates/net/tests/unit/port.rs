@@ -4,12 +4,12 @@
 use catnip_base::notation::Family;
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
-use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueKind, QueueSpec, Site};
+use catnip_net::queue::{AnyQueue, DropTail, PortContext, QueueDiscipline, QueueKind, QueueSpec};
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{
-    ArqSpec, Backlog, Colour, DropReason, Dscp, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out,
-    OutageSpec, Packet, Port, PortCounters, PortId, Route, Topology, WireSpec,
+    ArqSpec, Backlog, Colour, DropReason, Dscp, Fabric, Fate, NetworkEvents, Next, NodeId, Out, OutageSpec,
+    Packet, Port, PortCounters, PortExtensions, PortId, Route, Topology, WireSpec,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Log {
     }
 }
 
-impl NetworkFate for Log {
+impl NetworkEvents for Log {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
         self.dropped.push((now, at, packet.body, why));
     }
@@ -296,7 +296,7 @@ proptest! {
     }
 }
 
-/// Offers the same arrivals to each link twice, with a prompt host and with one that is late by up to so many
+/// Offers the same arrivals to each link twice, with a host that wakes up in time and with one that is late by up to `late_us`
 /// microseconds, and compares the results.
 fn does_not_depend_on_the_host(
     links: Vec<WireSpec>,
@@ -383,7 +383,7 @@ proptest! {
                 counting.arrive(at, packet, &mut lost[0]);
                 queueing.arrive(at, packet, &mut lost[1]);
             }
-            // Only the port that counts has the waiting times of packets that still wait.
+            // The port that computes departures at arrival already counts waiting packets as started, with their queueing delays.
             let known = |counters| PortCounters { started: 0, waited: Span::ZERO, ..counters };
             prop_assert_eq!(known(counting.counters()), known(queueing.counters()));
             prop_assert_eq!(counting.backlog(), queueing.backlog());
@@ -438,7 +438,7 @@ fn rates() -> [RateSpec; 4] {
 
 /// Builds the queue of port 0 with this rate, in the run with seed 1.
 fn build(queue: &QueueSpec, rate: &RateSpec) -> AnyQueue {
-    queue.build(&Site::new(rate, 1, 0))
+    queue.build(&PortContext::new(rate, 1, 0))
 }
 
 /// Buffer limit that is not in packets.
@@ -558,7 +558,7 @@ fn a_queue_that_holds_packets_back_is_asked_again_when_it_wants_to_be() {
 fn a_port_with_jitter_delays_each_packet_as_long_as_chance_wants() {
     let rate = RateSpec::Unlimited;
     let jitter = read::<JitterSpec>("uniform:5ms").build(Rng::new(1, Stream::Jitter(0)));
-    let extras = Extras { jitter: Some(jitter), ..Extras::default() };
+    let extras = PortExtensions { jitter: Some(jitter), ..PortExtensions::default() };
     let queue = build(&read("drop-tail:10"), &rate);
     let mut port = Port::new(queue, rate.build(), Span::from_millis(20)).with(extras);
     let mut lost = Lost::default();
@@ -580,7 +580,7 @@ fn a_port_with_jitter_delays_each_packet_as_long_as_chance_wants() {
 fn a_packet_lost_on_the_wire_took_its_time_on_it() {
     let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
     let loss = read::<StageSpec>("packets:1,3").build(Rng::new(1, Stream::Behind(0, 0)));
-    let extras = Extras { behind: vec![loss], ..Extras::default() };
+    let extras = PortExtensions { behind: vec![loss], ..PortExtensions::default() };
     let queue = build(&read("drop-tail:10"), &rate);
     let mut port = Port::new(queue, rate.build(), Span::from_millis(5)).with(extras);
     let mut lost = Lost::default();

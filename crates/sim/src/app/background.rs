@@ -1,4 +1,4 @@
-use super::{AppEvent, Application, Wants};
+use super::{AppEvent, Application, Interest};
 use crate::FlowId;
 use crate::host::Host;
 use catnip_base::{Distribution, Rate, Rng, Span, Stream};
@@ -51,14 +51,14 @@ pub struct Background {
     config: Arc<BackgroundConfig>,
     flow: FlowId,
     rng: Rng,
-    /// Rest of the burst. A rest too short for a packet is added to the next burst, so that no load is lost.
+    /// Remaining duration of the burst. A remainder too short for a packet is added to the next burst, so that no load is lost.
     burst: Span,
     /// Size of the next packet, bytes.
     bytes: u32,
 }
 
 impl Background {
-    /// Returns source number `user` of the run with this seed; its packets depend on nothing else.
+    /// Creates the source of user `user`. Its packets depend only on the configuration, the seed of the run and `user`.
     pub fn new(config: Arc<BackgroundConfig>, flow: FlowId, seed: u64, user: u32) -> Self {
         let mut rng = Rng::new(seed, Stream::User(user));
         let bytes = draw_bytes(&config, &mut rng);
@@ -83,7 +83,7 @@ impl Background {
         Some((Some(bytes), transmission))
     }
 
-    /// Returns the first idle period, a random part of a full one, so that sources do not start together.
+    /// Returns the first idle period, a random part of a full idle period, so that the sources do not start at the same time.
     fn first(&mut self) -> Option<Span> {
         let rest = self.config.silence_s.as_ref()?.draw(&mut self.rng) * self.rng.uniform();
         self.draw_burst();
@@ -97,8 +97,8 @@ fn draw_bytes(config: &BackgroundConfig, rng: &mut Rng) -> u32 {
 }
 
 impl Application for Background {
-    fn wants(&self) -> Wants {
-        Wants::MESSAGES
+    fn interest(&self) -> Interest {
+        Interest::MESSAGES
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {

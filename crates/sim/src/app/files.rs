@@ -1,7 +1,7 @@
-use super::{AppEvent, Application, Wants};
-use crate::dialogue::Message;
+use super::{AppEvent, Application, Interest};
+use crate::connection_spec::ConnectionSpec;
 use crate::host::Host;
-use crate::parties::Parties;
+use crate::message_stream::Message;
 use catnip_base::{Distribution, Rng, Span, Stream};
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ pub struct FilesConfig {
 #[derive(Debug)]
 pub struct Files {
     config: Arc<FilesConfig>,
-    parties: Parties,
+    spec: ConnectionSpec,
     rng: Rng,
     fetched: u32,
 }
 
 impl Files {
-    /// Returns user number `user` of the run with this seed; its files depend on nothing else.
-    pub fn new(config: Arc<FilesConfig>, parties: Parties, seed: u64, user: u32) -> Self {
-        Self { config, parties, rng: Rng::new(seed, Stream::User(user)), fetched: 0 }
+    /// Creates user `user`. Its files depend only on the configuration, the seed of the run and `user`.
+    pub fn new(config: Arc<FilesConfig>, spec: ConnectionSpec, seed: u64, user: u32) -> Self {
+        Self { config, spec, rng: Rng::new(seed, Stream::User(user)), fetched: 0 }
     }
 
     fn pause(&mut self, host: &mut Host<'_>) {
@@ -42,7 +42,7 @@ impl Files {
 
     fn fetch(&mut self, host: &mut Host<'_>) {
         let asks = super::pages::whole_bytes(self.config.bytes.draw(&mut self.rng));
-        let conn = host.open(self.parties);
+        let conn = host.open(self.spec);
         let (bytes, tag) = (self.config.request_bytes, u64::from(self.fetched));
         host.send(conn, Message { bytes, tag, asks, context: None });
         self.fetched += 1;
@@ -50,8 +50,8 @@ impl Files {
 }
 
 impl Application for Files {
-    fn wants(&self) -> Wants {
-        Wants::MESSAGES
+    fn interest(&self) -> Interest {
+        Interest::MESSAGES
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {

@@ -1,7 +1,7 @@
-use super::{AppEvent, Application, Multiplexing, Site, Unfinished, Wants, object_of};
-use crate::dialogue::Message;
+use super::{AppEvent, Application, Interest, Multiplexing, Site, Unfinished, object_of};
+use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
-use crate::parties::Parties;
+use crate::message_stream::Message;
 use crate::record::{Event, ObjectRecord, PageRecord};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::collections::VecDeque;
@@ -22,13 +22,13 @@ pub struct LoaderConfig {
     pub think_s: Distribution,
 }
 
-/// Browser that loads the pages of a recorded site: each object is requested with the recorded delay after the end of another one, however
-/// long the load of the other one takes in the run.
+/// Browser that loads the pages of a recorded site. Each object is requested after the recorded delay from the end of the object on which
+/// it depends, regardless of the load time of that object in the run.
 #[derive(Debug)]
 pub struct Loader {
     config: Arc<LoaderConfig>,
-    /// Parties of the connections to each server; origins are assigned to servers in rotation.
-    servers: Vec<Parties>,
+    /// Ends and TCP options of the connections to each server; origins are assigned to servers in rotation.
+    servers: Vec<ConnectionSpec>,
     rng: Rng,
     /// Number of pages started.
     begun: u64,
@@ -49,7 +49,7 @@ struct Progress {
     received: u64,
 }
 
-/// Connections that may carry the same objects.
+/// Connections that share a queue of objects to request.
 #[derive(Debug, Default)]
 struct Pool {
     lines: Vec<Line>,
@@ -72,8 +72,9 @@ struct Line {
 const BEGIN: u64 = 0;
 
 impl Loader {
-    /// Returns browser number `user` of the run with this seed; its think times depend on nothing else. Needs at least one server.
-    pub fn new(config: Arc<LoaderConfig>, servers: Vec<Parties>, seed: u64, user: u32) -> Self {
+    /// Creates the browser of user `user`. Its think times depend only on the configuration, the seed of the run and `user`. Needs at least
+    /// one server.
+    pub fn new(config: Arc<LoaderConfig>, servers: Vec<ConnectionSpec>, seed: u64, user: u32) -> Self {
         let pools = match config.http {
             Multiplexing::Http2 { coalesced: true, .. } => servers.len(),
             _ => config.site.origins as usize,
@@ -216,8 +217,8 @@ impl Loader {
 }
 
 impl Application for Loader {
-    fn wants(&self) -> Wants {
-        Wants::MESSAGES
+    fn interest(&self) -> Interest {
+        Interest::MESSAGES
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
@@ -250,11 +251,11 @@ impl Application for Loader {
             delivered += received;
             if let Some(start) = progress.start.filter(|_| progress.received < of.bytes) {
                 let bytes = of.bytes;
-                (to.tell)(Event::Object(ObjectRecord { app, page, object, bytes, start }), received);
+                (to.visit)(Event::Object(ObjectRecord { app, page, object, bytes, start }), received);
             }
         }
         let connections = self.connections();
         let bytes = whole.bytes();
-        (to.tell)(Event::Page(PageRecord { app, page, bytes, connections, start }), delivered);
+        (to.visit)(Event::Page(PageRecord { app, page, bytes, connections, start }), delivered);
     }
 }

@@ -26,8 +26,8 @@ pub use telnet::{Telnet, TelnetConfig};
 pub use vectors::{Adu, After, ConnectionVector, Observed, Order, Side, VectorGenerator};
 pub use web::{Http, WebClient, WebConfig, object_of};
 
-use crate::dialogue::Heard;
 use crate::host::{Conn, Host};
+use crate::message_stream::ReceivedMessage;
 use crate::record::Event;
 use catnip_base::{dispatch, variants};
 use std::fmt::Debug;
@@ -48,7 +48,7 @@ pub enum AppEvent {
         /// Connection of the message.
         conn: Conn,
         /// Message received.
-        message: Heard,
+        message: ReceivedMessage,
         /// True if the message is complete. Only a message of an external host may end early.
         whole: bool,
     },
@@ -69,7 +69,7 @@ pub enum AppEvent {
 
 /// Events of its connections that an application requests in addition to messages. Other events may not be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wants {
+pub struct Interest {
     /// Delivery of [`AppEvent::Opened`] and [`AppEvent::Accepted`].
     pub opened: bool,
     /// Delivery of [`AppEvent::PeerClosed`].
@@ -78,7 +78,7 @@ pub struct Wants {
     pub closed: bool,
 }
 
-impl Wants {
+impl Interest {
     /// All events.
     pub const ALL: Self = Self { opened: true, peer_closed: true, closed: true };
     /// No events other than messages.
@@ -91,14 +91,14 @@ impl Wants {
 ///
 /// ```
 /// use catnip_sim::Host;
-/// use catnip_sim::app::{AnyApp, AppEvent, Application, Wants};
+/// use catnip_sim::app::{AnyApp, AppEvent, Application, Interest};
 ///
 /// #[derive(Debug, Default)]
 /// struct Counter(u64);
 ///
 /// impl Application for Counter {
-///     fn wants(&self) -> Wants {
-///         Wants::MESSAGES
+///     fn interest(&self) -> Interest {
+///         Interest::MESSAGES
 ///     }
 ///     fn on_event(&mut self, event: AppEvent, _host: &mut Host<'_>) {
 ///         self.0 += matches!(event, AppEvent::Message { .. }) as u64;
@@ -110,8 +110,8 @@ impl Wants {
 /// ```
 pub trait Application: Debug + Send {
     /// Returns the requested events of connections. Called once.
-    fn wants(&self) -> Wants {
-        Wants::ALL
+    fn interest(&self) -> Interest {
+        Interest::ALL
     }
 
     /// Handles an event, using the host.
@@ -124,7 +124,7 @@ pub trait Application: Debug + Send {
 /// Visitor of the unfinished activities of an application.
 pub struct Unfinished<'a> {
     /// Receiver of the event that the end of an activity would record, and of the number of its bytes that have arrived.
-    pub tell: &'a mut dyn FnMut(Event, u64),
+    pub visit: &'a mut dyn FnMut(Event, u64),
     /// Number of bytes of the next message that have arrived at the application's end of a connection.
     pub arrived: &'a dyn Fn(Conn) -> u64,
 }
@@ -164,9 +164,9 @@ variants!($ each: AnyApp {
 
 impl Application for AnyApp {
     dispatch! { each:
-        fn wants(&self) -> Wants;
+        fn interest(&self) -> Interest;
         fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
-        fn unfinished(&self, program: u32, tell: &mut Unfinished<'_>);
+        fn unfinished(&self, program: u32, visit: &mut Unfinished<'_>);
     }
 }
 

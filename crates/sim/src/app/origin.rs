@@ -1,6 +1,6 @@
-use super::{AppEvent, Application, FRAME_HEADER_BYTES, Framing, Multiplexing, Site, Wants, object_of};
-use crate::dialogue::Message;
+use super::{AppEvent, Application, FRAME_HEADER_BYTES, Framing, Interest, Multiplexing, Site, object_of};
 use crate::host::{Conn, Host};
+use crate::message_stream::Message;
 use catnip_base::{FlowContext, Span};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct OriginConfig {
 }
 
 /// Server of one or more origins of a site, for any number of [`Loader`](super::Loader)s. With HTTP/2, the server writes one frame at a
-/// time, from each ready response in turn, and the next frame when the last one is almost sent.
+/// time, from each ready response in turn, and the next frame when few bytes of the last one are unsent.
 #[derive(Debug)]
 pub struct Origin {
     config: Arc<OriginConfig>,
@@ -35,7 +35,7 @@ struct Line {
     working: u32,
     /// Responses that have started: the tag and the number of unwritten bytes of each. The next frame is of the first one.
     streams: VecDeque<(u64, u64)>,
-    /// True until the last frame is almost sent.
+    /// True while too many bytes of the last frame are unsent to write the next one; see [`Framing::unsent_bytes`].
     writing: bool,
     /// True once the client has closed the connection.
     closed: bool,
@@ -121,8 +121,8 @@ impl Origin {
 }
 
 impl Application for Origin {
-    fn wants(&self) -> Wants {
-        Wants { peer_closed: true, ..Wants::MESSAGES }
+    fn interest(&self) -> Interest {
+        Interest { peer_closed: true, ..Interest::MESSAGES }
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {

@@ -1,22 +1,22 @@
 use super::vectors::{Adu, After, ConnectionVector, Side};
-use super::{AppEvent, Application, Wants};
-use crate::dialogue::Message;
+use super::{AppEvent, Application, Interest};
+use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
-use crate::parties::Parties;
+use crate::message_stream::Message;
 use catnip_base::{FlowContext, Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Initiator of the connections of a trace: opens each at its time and sends the initiator's data units of its vector.
+/// Initiator of the connections of a trace: opens each connection at its time and sends the initiator's data units of its vector.
 ///
-/// Every message carries the number of its vector, so that the acceptor can find the vector to replay.
+/// Every message carries the index of its vector, so that the acceptor can find the vector to replay.
 #[derive(Debug)]
 pub struct Initiator {
     replay: Replay,
-    parties: Parties,
-    /// Number of the next vector to open.
+    spec: ConnectionSpec,
+    /// Index of the next vector whose connection is opened.
     next: usize,
-    /// Difference between the numbers of successive vectors of this initiator.
+    /// Difference between the indices of successive vectors of this initiator.
     step: usize,
 }
 
@@ -24,18 +24,22 @@ pub struct Initiator {
 #[derive(Debug)]
 pub struct Acceptor {
     replay: Replay,
-    /// Number of the vector of each known connection.
+    /// Index of the vector of each known connection.
     vectors: BTreeMap<Conn, u64>,
 }
 
-/// Key of the timer that opens the initiator's next connection; other keys are numbers of vectors.
+/// Key of the timer that opens the initiator's next connection; the other keys are indices of vectors.
 const OPEN: u64 = u64::MAX;
 
 impl Initiator {
-    /// Returns the initiator of every vector whose number modulo `users` is `index`, with connections between these parties.
-    pub fn new(vectors: Arc<[ConnectionVector]>, parties: Parties, (index, users): (usize, usize)) -> Self {
+    /// Creates the initiator of every vector whose index modulo `users` is `index`, with connections between the ends of `spec`.
+    pub fn new(
+        vectors: Arc<[ConnectionVector]>,
+        spec: ConnectionSpec,
+        (index, users): (usize, usize),
+    ) -> Self {
         let replay = Replay::new(vectors, Side::Initiator, false);
-        Self { replay, parties, next: index, step: users }
+        Self { replay, spec, next: index, step: users }
     }
 
     fn plan_next(&self, host: &mut Host<'_>) {
@@ -46,9 +50,9 @@ impl Initiator {
 
     fn open(&mut self, host: &mut Host<'_>) {
         let number = self.next as u64;
-        let conn = host.open(self.parties);
+        let conn = host.open(self.spec);
         let adus = &self.replay.vectors[self.next].adus;
-        // An empty message passes the number of the vector to an acceptor that sends before receiving data.
+        // An empty message passes the index of the vector to an acceptor that sends before receiving data.
         if adus.iter().find(|adu| adu.by == Side::Acceptor).is_some_and(|adu| adu.after == After::Sent) {
             host.send(conn, Message { tag: number, ..Message::default() });
         }
@@ -59,7 +63,7 @@ impl Initiator {
 }
 
 impl Application for Initiator {
-    fn wants(&self) -> Wants {
+    fn interest(&self) -> Interest {
         WANTS
     }
 
@@ -68,7 +72,7 @@ impl Application for Initiator {
             AppEvent::Start => self.plan_next(host),
             AppEvent::Timer(OPEN) => self.open(host),
             AppEvent::Timer(number) => self.replay.on_timer(number, host),
-            AppEvent::Message { message, .. } => self.replay.hear(message.tag, host),
+            AppEvent::Message { message, .. } => self.replay.receive(message.tag, host),
             AppEvent::PeerClosed(conn) => {
                 if let Some(number) = self.replay.number_of(conn) {
                     self.replay.on_peer_closed(number, host);
@@ -86,14 +90,14 @@ impl Application for Initiator {
 }
 
 impl Acceptor {
-    /// Returns the acceptor for initiators with the same vectors. With `tells_size`, the size of each data unit is passed to TCP.
+    /// Creates the acceptor for initiators with the same vectors. With `tells_size`, the size of each data unit is passed to TCP.
     pub fn new(vectors: Arc<[ConnectionVector]>, tells_size: bool) -> Self {
         Self { replay: Replay::new(vectors, Side::Acceptor, tells_size), vectors: BTreeMap::new() }
     }
 }
 
 impl Application for Acceptor {
-    fn wants(&self) -> Wants {
+    fn interest(&self) -> Interest {
         WANTS
     }
 
@@ -106,7 +110,7 @@ impl Application for Acceptor {
                     self.replay.begin(number, conn, host);
                 }
                 if message.bytes > 0 {
-                    self.replay.hear(number, host);
+                    self.replay.receive(number, host);
                 }
             }
             AppEvent::PeerClosed(conn) => match self.vectors.get(&conn) {
@@ -123,16 +127,16 @@ impl Application for Acceptor {
     }
 }
 
-const WANTS: Wants = Wants { opened: false, peer_closed: true, closed: true };
+const WANTS: Interest = Interest { opened: false, peer_closed: true, closed: true };
 
-/// Replay of one side of vectors. An end with a FIN closes at the time of its FIN, an end without when the peer has closed; if neither has
-/// a FIN, an end closes when all data units are sent and received.
+/// Replay of one side of vectors. An end that has a FIN in the vector closes at the time of this FIN; an end without a FIN closes after its
+/// peer. If neither end has a FIN, each end closes when all data units are sent and received.
 #[derive(Debug)]
 struct Replay {
     vectors: Arc<[ConnectionVector]>,
     side: Side,
     tells_size: bool,
-    /// Open connections by the numbers of their vectors.
+    /// Open connections by the indices of their vectors.
     parts: BTreeMap<u64, Part>,
 }
 
@@ -166,7 +170,7 @@ impl Replay {
     }
 
     /// Handles an ADU of the other side.
-    fn hear(&mut self, number: u64, host: &mut Host<'_>) {
+    fn receive(&mut self, number: u64, host: &mut Host<'_>) {
         if let Some(part) = self.parts.get_mut(&number) {
             part.heard += 1;
             self.go_on(number, host);
@@ -197,7 +201,7 @@ impl Replay {
             let Some(adu) = part.next(&vector.adus, self.side) else {
                 // An external host does not send the FIN of the vector.
                 let nobody_has_a_fin =
-                    part.conn.as_foreign().is_some() || vector.adus.iter().all(|adu| adu.bytes > 0);
+                    part.conn.as_external().is_some() || vector.adus.iter().all(|adu| adu.bytes > 0);
                 if part.peer_closed || (nobody_has_a_fin && part.heard >= part.before) {
                     part.close(host);
                 }
@@ -236,7 +240,7 @@ impl Replay {
         host.send(part.conn, message);
     }
 
-    /// Returns the number of the vector of a connection.
+    /// Returns the index of the vector of a connection.
     fn number_of(&self, conn: Conn) -> Option<u64> {
         self.parts.iter().find(|(_, part)| part.conn == conn).map(|(&number, _)| number)
     }

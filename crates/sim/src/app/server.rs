@@ -1,6 +1,6 @@
-use super::{AppEvent, Application, Wants};
-use crate::dialogue::{Heard, Message};
+use super::{AppEvent, Application, Interest};
 use crate::host::{Conn, Host};
+use crate::message_stream::{Message, ReceivedMessage};
 use catnip_base::{Distribution, FlowContext, Rng, Span, Stream, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ pub struct Server {
     /// Responses in progress, by the key of their timers.
     waiting: BTreeMap<u64, (Conn, Message)>,
     next_key: u64,
-    /// Connections with responses in progress: the time of the last one, and true if the client has closed.
+    /// Connections with responses in progress: the time of the last response, and true if the client has closed.
     busy: BTreeMap<Conn, (Time, bool)>,
 }
 
 impl Server {
-    /// Returns server number `server` of the run with this seed; its processing times depend on nothing else.
+    /// Creates server `server`. Its processing times depend only on the configuration, the seed of the run and `server`.
     pub fn new(config: Arc<ServerConfig>, seed: u64, server: u32) -> Self {
         let rng = Rng::new(seed, Stream::Server(server));
         Self { config, rng, waiting: BTreeMap::new(), next_key: 0, busy: BTreeMap::new() }
     }
 
-    fn on_request(&mut self, conn: Conn, request: Heard, host: &mut Host<'_>) {
+    fn on_request(&mut self, conn: Conn, request: ReceivedMessage, host: &mut Host<'_>) {
         let bytes = request.asks;
         let context = self.config.tells_size.then(|| FlowContext::document(bytes));
         let answer = Message { bytes, tag: request.tag, asks: 0, context };
@@ -68,8 +68,8 @@ impl Server {
 }
 
 impl Application for Server {
-    fn wants(&self) -> Wants {
-        Wants { peer_closed: true, ..Wants::MESSAGES }
+    fn interest(&self) -> Interest {
+        Interest { peer_closed: true, ..Interest::MESSAGES }
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {

@@ -13,7 +13,7 @@ pub struct Site {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePage {
     objects: Vec<SiteObject>,
-    /// Objects that wait for each object, in order.
+    /// Objects that are requested after the end of each object, in order.
     followers: Vec<Vec<u32>>,
 }
 
@@ -30,7 +30,7 @@ pub struct SiteObject {
     pub server_time: Span,
     /// Earlier object that must end before the request; `None`: the request waits only for the start of the page.
     pub after: Option<u32>,
-    /// Delay from this event to the request.
+    /// Delay from the end of the earlier object, or from the start of the page, to the request.
     pub delay: Span,
 }
 
@@ -89,7 +89,7 @@ impl SitePage {
         &self.objects
     }
 
-    /// Returns the objects that wait for the end of an object.
+    /// Returns the objects that are requested after the end of an object.
     pub fn followers(&self, object: u32) -> &[u32] {
         &self.followers[object as usize]
     }

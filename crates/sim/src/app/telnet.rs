@@ -1,7 +1,7 @@
-use super::{AppEvent, Application, Unfinished, Wants};
-use crate::dialogue::Message;
+use super::{AppEvent, Application, Interest, Unfinished};
+use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
-use crate::parties::Parties;
+use crate::message_stream::Message;
 use crate::record::{EchoRecord, Event};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct TelnetConfig {
 #[derive(Debug)]
 pub struct Telnet {
     config: Arc<TelnetConfig>,
-    parties: Parties,
+    spec: ConnectionSpec,
     rng: Rng,
     conn: Option<Conn>,
     typed: Time,
@@ -31,19 +31,10 @@ pub struct Telnet {
 }
 
 impl Telnet {
-    /// Returns user number `user` of the run with this seed; its keystrokes depend on nothing else.
-    pub fn new(config: Arc<TelnetConfig>, parties: Parties, seed: u64, user: u32) -> Self {
+    /// Creates the session of user `user`. Its keystrokes depend only on the configuration, the seed of the run and `user`.
+    pub fn new(config: Arc<TelnetConfig>, spec: ConnectionSpec, seed: u64, user: u32) -> Self {
         let rng = Rng::new(seed, Stream::User(user));
-        Self {
-            config,
-            parties,
-            rng,
-            conn: None,
-            typed: Time::ZERO,
-            next: Time::ZERO,
-            count: 0,
-            awaits: false,
-        }
+        Self { config, spec, rng, conn: None, typed: Time::ZERO, next: Time::ZERO, count: 0, awaits: false }
     }
 
     fn pause(&mut self) -> Span {
@@ -51,7 +42,7 @@ impl Telnet {
     }
 
     fn type_on(&mut self, host: &mut Host<'_>) {
-        let conn = *self.conn.get_or_insert_with(|| host.open(self.parties));
+        let conn = *self.conn.get_or_insert_with(|| host.open(self.spec));
         let bytes = self.config.bytes;
         host.send(conn, Message { bytes, tag: self.count, asks: bytes, context: None });
         self.count += 1;
@@ -62,8 +53,8 @@ impl Telnet {
 }
 
 impl Application for Telnet {
-    fn wants(&self) -> Wants {
-        Wants { peer_closed: true, ..Wants::MESSAGES }
+    fn interest(&self) -> Interest {
+        Interest { peer_closed: true, ..Interest::MESSAGES }
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
@@ -92,7 +83,7 @@ impl Application for Telnet {
     fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
         if let (true, Some(conn)) = (self.awaits, self.conn) {
             let echo = EchoRecord { app, number: self.count - 1, start: self.typed };
-            (to.tell)(Event::Echo(echo), (to.arrived)(conn));
+            (to.visit)(Event::Echo(echo), (to.arrived)(conn));
         }
     }
 }

@@ -7,7 +7,7 @@ use catnip_base::{Distribution, Rng, Span};
 pub struct ConnectionVector {
     /// Time of the opening, microseconds after the start of the run.
     pub start_us: u64,
-    /// Dependence of each end on the other.
+    /// Dependence of the transmissions of each end on those of the other end.
     pub order: Order,
     /// Data units of both ends. The units of each end are in the order of sending; in a sequential vector, all units are.
     pub adus: Vec<Adu>,
@@ -15,7 +15,7 @@ pub struct ConnectionVector {
     pub observed: Observed,
 }
 
-/// Dependence of each end of a connection on the other.
+/// Dependence of the transmissions of each end of a connection on those of the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Each end sends after receiving from the other: request and response.
@@ -72,7 +72,8 @@ pub struct Observed {
 }
 
 impl ConnectionVector {
-    /// Returns the number of exchanges. Each data unit starts one, except an acceptor's unit directly after one of the initiator.
+    /// Returns the number of exchanges. Each data unit starts an exchange, except an acceptor's unit directly after a unit of the
+    /// initiator.
     pub fn epochs(&self) -> u64 {
         let mut asked = false;
         let mut epochs = 0;

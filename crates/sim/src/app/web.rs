@@ -1,7 +1,7 @@
-use super::{AppEvent, Application, Page, PageSource, Unfinished, Wants};
-use crate::dialogue::Message;
+use super::{AppEvent, Application, Interest, Page, PageSource, Unfinished};
+use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
-use crate::parties::Parties;
+use crate::message_stream::Message;
 use crate::record::{Event, ObjectRecord, PageRecord};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub struct WebConfig {
 #[derive(Debug)]
 pub struct WebClient {
     config: Arc<WebConfig>,
-    parties: Parties,
+    spec: ConnectionSpec,
     rng: Rng,
     /// Known pages still to be fetched, the next one last.
     order: Vec<u32>,
@@ -91,12 +91,12 @@ pub fn object_of(tag: u64) -> (u32, u32) {
 }
 
 impl WebClient {
-    /// Returns client number `user` of the run with this seed; its choices depend on nothing else.
-    pub fn new(config: Arc<WebConfig>, parties: Parties, seed: u64, user: u32) -> Self {
+    /// Creates the client of user `user`. Its choices depend only on the configuration, the seed of the run and `user`.
+    pub fn new(config: Arc<WebConfig>, spec: ConnectionSpec, seed: u64, user: u32) -> Self {
         let mut client = Self {
             rng: Rng::new(seed, Stream::User(user)),
             config,
-            parties,
+            spec,
             order: Vec::new(),
             objects: Vec::new(),
             page: 0,
@@ -177,7 +177,7 @@ impl WebClient {
     }
 
     fn open(&mut self, host: &mut Host<'_>) -> Conn {
-        let conn = host.open(self.parties);
+        let conn = host.open(self.spec);
         self.lines.push(Line { conn, awaited: Vec::new() });
         self.opened += 1;
         conn
@@ -273,8 +273,8 @@ impl WebClient {
 }
 
 impl Application for WebClient {
-    fn wants(&self) -> Wants {
-        Wants { opened: false, ..Wants::ALL }
+    fn interest(&self) -> Interest {
+        Interest { opened: false, ..Interest::ALL }
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
@@ -314,9 +314,9 @@ impl Application for WebClient {
             let arrived = arrived.min(bytes);
             delivered -= bytes - arrived;
             if let Some(&start) = self.started.get(object as usize) {
-                (to.tell)(Event::Object(ObjectRecord { app, page, object, bytes, start }), arrived);
+                (to.visit)(Event::Object(ObjectRecord { app, page, object, bytes, start }), arrived);
             }
         }
-        (to.tell)(Event::Page(PageRecord { app, page, bytes, connections: self.opened, start }), delivered);
+        (to.visit)(Event::Page(PageRecord { app, page, bytes, connections: self.opened, start }), delivered);
     }
 }

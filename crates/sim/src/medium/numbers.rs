@@ -1,7 +1,7 @@
 use super::{End, Medium, Owner};
-use crate::{FlowId, Parties};
+use crate::{ConnectionSpec, FlowId};
 use catnip_base::{FlowContext, Rng, Slab, Span, Time};
-use catnip_net::mark::{Place, Sending};
+use catnip_net::mark::{Place, SenderState};
 use catnip_net::{Ecn, NodeId, Packet};
 use catnip_tcp::{Endpoint, Outgoing, Segment, Sender, TcpConfig};
 
@@ -40,12 +40,12 @@ impl Medium for Numbers {
     fn connect(
         &mut self,
         now: Time,
-        parties: &Parties,
+        spec: &ConnectionSpec,
         config: &TcpConfig,
         phases: [Span; 2],
         _rng: &mut Rng,
     ) -> [Endpoint; 2] {
-        let [client, server] = parties.roles();
+        let [client, server] = spec.roles();
         let end = |role, phase| Endpoint::new(now, role, config, phase);
         [end(client, phases[0]), end(server, phases[1])]
     }
@@ -86,7 +86,7 @@ impl Medium for Numbers {
     }
 
     #[inline(always)]
-    fn hear(
+    fn receive(
         &mut self,
         now: Time,
         packet: &Packet,
@@ -143,7 +143,7 @@ impl End for Endpoint {
         Endpoint::sender(self)
     }
     #[inline]
-    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending {
+    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState {
         Endpoint::sending(self, out, config)
     }
     #[inline]

@@ -2,11 +2,11 @@
 
 use super::{Handler, Timer, World};
 use crate::app::AppEvent;
-use crate::connection::{Account, Connection};
-use crate::dialogue::{News, Stream};
+use crate::connection::{Connection, ConnectionInfo};
+use crate::connection_spec::{CLIENT, ConnectionSpec, SERVER, tick_phase};
 use crate::host::Conn;
 use crate::medium::{End, Owner};
-use crate::parties::{CLIENT, Parties, SERVER, tick_phase};
+use crate::message_stream::{Stream, StreamEvent};
 use crate::record::{NO_APP, ServedStep};
 use crate::watch::{Made, Watch};
 use catnip_base::Time;
@@ -15,12 +15,12 @@ use catnip_net::mark::PacketMarker;
 use catnip_tcp::Sender;
 
 impl<M: Handler, W: Watch> World<M, W> {
-    pub(super) fn connect(&mut self, now: Time, program: u32, parties: Parties) -> Conn {
+    pub(super) fn connect(&mut self, now: Time, program: u32, spec: ConnectionSpec) -> Conn {
         self.tally.open += 1;
-        let Parties { client, server, opener, tcp } = parties;
+        let ConnectionSpec { client, server, opener, tcp } = spec;
         let peer = 1 - opener;
-        if self.hosts.medium.is_outside(parties.node(peer)) {
-            return M::open(self, now, program, parties);
+        if self.hosts.medium.is_external(spec.node(peer)) {
+            return M::open(self, now, program, spec);
         }
         let routes = [self.fabric.checked_route(client, server), self.fabric.checked_route(server, client)];
         let (number, mut rng) = self.number();
@@ -30,37 +30,36 @@ impl<M: Handler, W: Watch> World<M, W> {
             fixed.unwrap_or(drawn)
         };
         let (server_phase, client_phase) = (phase(), phase());
-        let answers = self.service(parties.node(peer), tcp);
+        let answers = self.service(spec.node(peer), tcp);
         let hosts = &mut self.hosts;
         let options = &hosts.tcp[tcp.0 as usize];
-        let ends =
-            hosts.medium.connect(now, &parties, &options.config, [client_phase, server_phase], &mut rng);
+        let ends = hosts.medium.connect(now, &spec, &options.config, [client_phase, server_phase], &mut rng);
         let mut programs = [program; 2];
         programs[peer] = answers;
         // The client's stream is received by the server, and the reverse.
-        let streams = [SERVER, CLIENT].map(|end| Stream::new(self.programs.wants(programs[end]).opened));
-        let account = Account::new(number, program, parties, now, options, &rng);
+        let streams = [SERVER, CLIENT].map(|end| Stream::new(self.programs.interest(programs[end]).opened));
+        let info = ConnectionInfo::new(number, program, spec, now, options, &rng);
         let id = hosts.connections.insert(Connection {
             ends,
             routes,
             planned: [Time::NEVER; 2],
-            news_at: [streams[SERVER].news_at(), streams[CLIENT].news_at()],
-            account,
+            next_event_at: [streams[SERVER].next_event_at(), streams[CLIENT].next_event_at()],
+            info,
             programs,
             streams,
         });
         if self.fabric.isolates_hosts() {
-            let parties = [client, server].map(|node| node.0);
-            self.fabric.set_hosts(id as u16, routes[CLIENT], parties);
-            self.fabric.set_hosts(id as u16, routes[SERVER], [parties[1], parties[0]]);
+            let spec = [client, server].map(|node| node.0);
+            self.fabric.set_hosts(id as u16, routes[CLIENT], spec);
+            self.fabric.set_hosts(id as u16, routes[SERVER], [spec[1], spec[0]]);
         }
         let weight = self.tcp(tcp).weight;
         if weight != 1 {
-            [CLIENT, SERVER].into_iter().for_each(|end| self.weigh(id, end, weight));
+            [CLIENT, SERVER].into_iter().for_each(|end| self.set_flow_weight(id, end, weight));
         }
-        self.touch(id, opener);
+        self.mark_dirty(id, opener);
         for end in [opener, peer] {
-            if self.hosts.connections[id].news_at[end] == 0 {
+            if self.hosts.connections[id].next_event_at[end] == 0 {
                 self.note_news(now, id, end);
             }
         }
@@ -68,16 +67,16 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Sets the weight of a connection at the uplink of this end's host.
-    pub(super) fn weigh(&mut self, id: u32, end: usize, weight: u32) {
-        let account = &mut self.hosts.connections[id].account;
-        account.is_weighted |= weight != 1;
-        self.fabric.set_weight(account.parties.node(end), id as u16, weight);
+    pub(super) fn set_flow_weight(&mut self, id: u32, end: usize, weight: u32) {
+        let info = &mut self.hosts.connections[id].info;
+        info.is_weighted |= weight != 1;
+        self.fabric.set_weight(info.spec.node(end), id as u16, weight);
     }
 
     /// Returns the end of a connection that this application has, if the connection still exists.
     pub(super) fn end_of(&self, conn: Conn, program: u32) -> Option<usize> {
         let connection = &self.hosts.connections[conn.id];
-        let is_it = connection.account.number as u32 == conn.number && connection.account.closed.is_none();
+        let is_it = connection.info.number as u32 == conn.number && connection.info.closed.is_none();
         let end = || connection.programs.iter().position(|&it| it == program);
         is_it.then(end).flatten()
     }
@@ -86,29 +85,29 @@ impl<M: Handler, W: Watch> World<M, W> {
     pub(super) fn note_news(&mut self, now: Time, id: u32, end: usize) {
         loop {
             let connection = &mut self.hosts.connections[id];
-            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-            let Some(news) = connection.news(end, config) else { break };
-            let conn = Conn { id, number: connection.account.number as u32 };
+            let config = &self.hosts.tcp[connection.info.spec.tcp.0 as usize].config;
+            let Some(news) = connection.next_event(end, config) else { break };
+            let conn = Conn { id, number: connection.info.number as u32 };
             let event = match news {
-                News::Open if end == connection.account.parties.opener => AppEvent::Opened(conn),
-                News::Open => AppEvent::Accepted(conn),
-                News::Message(message) => {
+                StreamEvent::Open if end == connection.info.spec.opener => AppEvent::Opened(conn),
+                StreamEvent::Open => AppEvent::Accepted(conn),
+                StreamEvent::Message(message) => {
                     self.tally.waiting -= 1;
                     if end == CLIENT {
                         self.tally.completed += 1;
-                        connection.account.received = Some(now);
+                        connection.info.received = Some(now);
                     }
                     self.tally.last_end = now;
                     AppEvent::Message { conn, message, whole: true }
                 }
-                News::Progress(tag) => AppEvent::Progress { conn, tag },
-                News::PeerClosed => AppEvent::PeerClosed(conn),
+                StreamEvent::Progress(tag) => AppEvent::Progress { conn, tag },
+                StreamEvent::PeerClosed => AppEvent::PeerClosed(conn),
             };
             let program = connection.programs[end];
             if program == NO_APP {
-                connection.streams[end].closed |= news == News::PeerClosed;
-            } else if news != News::PeerClosed || self.programs.wants(program).peer_closed {
-                self.news.push_back((program, event));
+                connection.streams[end].closed |= news == StreamEvent::PeerClosed;
+            } else if news != StreamEvent::PeerClosed || self.programs.interest(program).peer_closed {
+                self.pending_events.push_back((program, event));
             }
         }
     }
@@ -118,45 +117,45 @@ impl<M: Handler, W: Watch> World<M, W> {
     pub(super) fn on_segment(&mut self, now: Time, packet: Packet, id: u32, end: usize) {
         let hosts = &mut self.hosts;
         let connection = &mut hosts.connections[id];
-        connection.account.in_network -= 1;
-        if connection.account.closed.is_some() {
+        connection.info.in_network -= 1;
+        if connection.info.closed.is_some() {
             hosts.medium.release(packet.body);
             return hosts.retire_if_over(now, id);
         }
-        let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-        let heard = hosts.medium.hear(now, &packet, &mut connection.ends[end], config);
+        let config = &hosts.tcp[connection.info.spec.tcp.0 as usize].config;
+        let heard = hosts.medium.receive(now, &packet, &mut connection.ends[end], config);
         hosts.medium.release(packet.body);
         let Some(segment) = heard else { return };
         let is_closing = connection.streams[CLIENT].closed && connection.streams[SERVER].closed;
-        let news_at = connection.news_at[end];
-        let mut has_news = news_at == 0;
+        let next_event_at = connection.next_event_at[end];
+        let mut has_event = next_event_at == 0;
         if segment.span() > 0 {
-            connection.account.hears(end, packet.dscp);
-            has_news |= segment.flags.fin || connection.ends[end].received() >= news_at;
+            connection.info.on_data_received(end, packet.dscp);
+            has_event |= segment.flags.fin || connection.ends[end].received() >= next_event_at;
         }
         let sender = connection.ends[end].sender();
         if W::PACKETS
-            && let Some(event) = connection.account.acked(end, sender, &segment, packet.len)
+            && let Some(event) = connection.info.acked(end, sender, &segment, packet.len)
         {
             hosts.watch.record(now, &event);
         }
         if W::PACKETS
             && end == SERVER
             && segment.flags.ack
-            && let Some(una) = connection.ends[end].sender().map(Sender::una)
+            && let Some(snd_una) = connection.ends[end].sender().map(Sender::snd_una)
         {
-            let step = ServedStep::Acked { una };
-            hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
+            let step = ServedStep::Acked { snd_una };
+            hosts.watch.served(now, &connection.info.served(connection.info.bytes, step));
         }
-        if has_news {
+        if has_event {
             self.note_news(now, id, end);
-            if !self.news.is_empty() {
-                self.touch(id, end);
-                return self.tell_news(now);
+            if !self.pending_events.is_empty() {
+                self.mark_dirty(id, end);
+                return self.deliver_pending(now);
             }
         }
-        self.pump(now, id, end);
-        if is_closing || has_news {
+        self.transmit_pending(now, id, end);
+        if is_closing || has_event {
             self.close_if_done(now, id);
         }
     }
@@ -166,7 +165,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     #[inline(never)]
     pub(super) fn close_if_done(&mut self, now: Time, id: u32) {
         let connection = &self.hosts.connections[id];
-        if connection.account.closed.is_none() && connection.is_done() {
+        if connection.info.closed.is_none() && connection.is_done() {
             self.end_connection(now, id);
         }
     }
@@ -174,33 +173,33 @@ impl<M: Handler, W: Watch> World<M, W> {
     #[inline(never)]
     pub(super) fn end_connection(&mut self, now: Time, id: u32) {
         let connection = &mut self.hosts.connections[id];
-        let &mut Connection { ref mut account, programs, .. } = connection;
-        account.closed = Some(now);
-        let conn = Conn { id, number: account.number as u32 };
-        if account.is_weighted {
+        let &mut Connection { ref mut info, programs, .. } = connection;
+        info.closed = Some(now);
+        let conn = Conn { id, number: info.number as u32 };
+        if info.is_weighted {
             // Another connection will reuse the slot.
             for end in [CLIENT, SERVER] {
-                self.fabric.set_weight(account.parties.node(end), id as u16, 1);
+                self.fabric.set_weight(info.spec.node(end), id as u16, 1);
             }
         }
         self.tally.open -= 1;
         self.hosts.retire_if_over(now, id);
         for program in programs {
-            if self.programs.wants(program).closed {
-                self.news.push_back((program, AppEvent::Closed(conn)));
+            if self.programs.interest(program).closed {
+                self.pending_events.push_back((program, AppEvent::Closed(conn)));
             }
         }
-        if !self.news.is_empty() {
-            self.tell_news(now);
+        if !self.pending_events.is_empty() {
+            self.deliver_pending(now);
         }
     }
 
     /// Sends the segments that this end has to send, and sets its timer.
-    pub(super) fn pump(&mut self, now: Time, id: u32, end: usize) {
+    pub(super) fn transmit_pending(&mut self, now: Time, id: u32, end: usize) {
         loop {
             let hosts = &mut self.hosts;
             let connection = &mut hosts.connections[id];
-            let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            let config = &hosts.tcp[connection.info.spec.tcp.0 as usize].config;
             let owner = Owner::End { connection: id, end };
             let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
             let Some((out, body)) = packed else { break };
@@ -209,40 +208,40 @@ impl<M: Handler, W: Watch> World<M, W> {
             let route = connection.routes[end];
             let mut packet =
                 Packet { flow: id as u16, ecn: out.ecn, ..Packet::new(now, route, wire_bytes, body) };
-            let marker = &connection.account.markers[end];
+            let marker = &connection.info.markers[end];
             if marker.is_none() {
-            } else if marker.needs_only_the_place() {
+            } else if marker.depends_only_on_position() {
                 let mark = if segment.span() > 0 {
-                    marker.mark_of_place(&connection.ends[end].place(segment.seq), config.segment_bytes)
+                    marker.mark_of_data_at(&connection.ends[end].place(segment.seq), config.segment_bytes)
                 } else {
                     marker.mark_of_handshake().filter(|_| segment.flags.syn)
                 };
                 if let Some(mark) = mark {
                     packet.dscp = mark;
-                    connection.account.counts(end, packet.dscp);
+                    connection.info.counts(end, packet.dscp);
                     hosts.medium.stamp(&packet);
                 }
             } else {
                 packet.dscp = connection.mark(now, end, out, packet, config);
                 hosts.medium.stamp(&packet);
             }
-            connection.account.enters();
+            connection.info.enters();
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
-            let &Account { number, ref parties, .. } = &connection.account;
-            hosts.watch.made(now, &packet, Made::Segment { connection: number, end, parties, segment });
+            let &ConnectionInfo { number, ref spec, .. } = &connection.info;
+            hosts.watch.made(now, &packet, Made::Segment { connection: number, end, spec, segment });
             let sender = connection.ends[end].sender();
             if W::PACKETS
-                && let Some(event) = connection.account.sent(end, sender, &out, &packet)
+                && let Some(event) = connection.info.sent(end, sender, &out, &packet)
             {
                 hosts.watch.record(now, &event);
             }
             if W::PACKETS && end == SERVER && segment.len > 0 {
                 let (seq, bytes, retransmission) = (segment.seq, segment.len, out.retransmission);
                 let step = ServedStep::Sent { seq, bytes, retransmission };
-                hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
+                hosts.watch.served(now, &connection.info.served(connection.info.bytes, step));
             }
-            let from = connection.account.parties.node(end);
-            self.launch(now, from, packet);
+            let from = connection.info.spec.node(end);
+            self.inject(now, from, packet);
         }
         let connection = &mut self.hosts.connections[id];
         if let Some(deadline) = connection.ends[end].deadline()
@@ -256,21 +255,21 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Notifies the application at an end if little of its written data is unsent.
+    /// Notifies the application at an end if the unsent part of its data is below the requested number of bytes.
     #[inline(never)]
     pub(super) fn note_drained(&mut self, now: Time, id: u32, end: usize) {
         let connection = &mut self.hosts.connections[id];
         let sent = connection.ends[end].sender().map_or(0, Sender::sent_to);
         if connection.streams[end].is_drained(sent) {
-            let conn = Conn { id, number: connection.account.number as u32 };
+            let conn = Conn { id, number: connection.info.number as u32 };
             let program = connection.programs[end];
-            self.tell(now, program, AppEvent::Drained(conn));
+            self.deliver(now, program, AppEvent::Drained(conn));
         }
     }
 
     /// Returns the number of bytes of the next message that have arrived at an application's end of a connection.
     pub(super) fn arrived(&self, conn: Conn, program: u32) -> u64 {
-        if conn.as_foreign().is_some() {
+        if conn.as_external().is_some() {
             return self.hosts.medium.arrived(conn);
         }
         let Some(end) = self.end_of(conn, program) else { return 0 };

@@ -1,22 +1,22 @@
 //! Operations of applications on their connections, datagrams and timers.
 
 use super::{Act, Handler, Timer, World};
+use crate::connection_spec::{ConnectionSpec, SERVER};
 use crate::datagram::FlowId;
-use crate::dialogue::Message;
 use crate::host::{Conn, Engine, ServiceOptions};
 use crate::medium::End;
-use crate::parties::{Parties, SERVER};
+use crate::message_stream::Message;
 use crate::record::Event;
 use crate::watch::Watch;
 use catnip_base::{self as base, Rng, Time};
 
 impl<M: Handler, W: Watch> Engine for World<M, W> {
-    fn open(&mut self, now: Time, program: u32, parties: Parties) -> Conn {
-        self.connect(now, program, parties)
+    fn open(&mut self, now: Time, program: u32, spec: ConnectionSpec) -> Conn {
+        self.connect(now, program, spec)
     }
 
     fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message) {
-        if conn.as_foreign().is_some() {
+        if conn.as_external().is_some() {
             return M::act(self, now, conn, Act::Send(message));
         }
         let Some(end) = self.end_of(conn, program) else { return };
@@ -26,21 +26,21 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         }
         self.tally.waiting += 1;
         connection.streams[end].push(&message);
-        connection.news_at[1 - end] = connection.streams[end].news_at();
+        connection.next_event_at[1 - end] = connection.streams[end].next_event_at();
         if end == SERVER {
-            connection.account.bytes += message.bytes;
+            connection.info.bytes += message.bytes;
         }
         if message.bytes > 0 {
-            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            let config = &self.hosts.tcp[connection.info.spec.tcp.0 as usize].config;
             connection.ends[end].write(now, message.bytes, message.context, false, config);
-            self.touch(conn.id, end);
+            self.mark_dirty(conn.id, end);
         } else {
             self.note_news(now, conn.id, 1 - end);
         }
     }
 
     fn close(&mut self, now: Time, conn: Conn, program: u32) {
-        if conn.as_foreign().is_some() {
+        if conn.as_external().is_some() {
             return M::act(self, now, conn, Act::Close);
         }
         let Some(end) = self.end_of(conn, program) else { return };
@@ -50,50 +50,50 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         }
         // No FIN is needed from the end that closes second.
         if !connection.streams[1 - end].closed {
-            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            let config = &self.hosts.tcp[connection.info.spec.tcp.0 as usize].config;
             if config.fin {
                 connection.ends[end].write(now, 0, None, true, config);
             } else {
                 self.note_news(now, conn.id, 1 - end);
             }
         }
-        self.touch(conn.id, end);
+        self.mark_dirty(conn.id, end);
     }
 
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64) {
-        if conn.as_foreign().is_some() {
+        if conn.as_external().is_some() {
             return M::act(self, self.now, conn, Act::Notify(bytes));
         }
         let Some(end) = self.end_of(conn, program) else { return };
         let connection = &mut self.hosts.connections[conn.id];
         connection.streams[1 - end].notify(bytes);
-        connection.news_at[end] = connection.streams[1 - end].news_at();
+        connection.next_event_at[end] = connection.streams[1 - end].next_event_at();
     }
 
     fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64) {
-        if conn.as_foreign().is_some() {
+        if conn.as_external().is_some() {
             return;
         }
         let Some(end) = self.end_of(conn, program) else { return };
         self.hosts.connections[conn.id].streams[end].notify_drained(bytes);
         // The condition may hold already, after sending as much of the written data as possible.
-        self.touch(conn.id, end);
+        self.mark_dirty(conn.id, end);
     }
 
     fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions) {
-        if conn.as_foreign().is_some() {
+        if conn.as_external().is_some() {
             return M::act(self, self.now, conn, Act::Serve(options));
         }
         let Some(end) = self.end_of(conn, program) else { return };
-        let account = &mut self.hosts.connections[conn.id].account;
-        let service = self.hosts.tcp[account.parties.tcp.0 as usize].service;
-        let stream = base::Stream::Connection(account.number as u32);
+        let info = &mut self.hosts.connections[conn.id].info;
+        let service = self.hosts.tcp[info.spec.tcp.0 as usize].service;
+        let stream = base::Stream::Connection(info.number as u32);
         if let Some(spec) = &options.marker {
             let rng = || Rng::new(self.seed, stream).branch(2 + end as u32);
-            account.set_marker(end, service, spec, &rng);
+            info.set_marker(end, service, spec, &rng);
         }
         if let Some(weight) = options.weight {
-            self.weigh(conn.id, end, weight);
+            self.set_flow_weight(conn.id, end, weight);
         }
     }
 

@@ -1,15 +1,15 @@
-//! Hosts at the edges of the network, as receivers of the fate of packets.
+//! State of the hosts at the edges of the network, and its updates by events of packets in the network.
 
 use crate::connection::Connection;
+use crate::connection_spec::{SERVER, TcpOptions};
 use crate::datagram::{Datagrams, FlowId};
 use crate::medium::{Medium, Owner};
-use crate::parties::{SERVER, TcpOptions};
 use crate::record::{DatagramStep, Event, ServedStep};
 use crate::watch::{Step, Watch};
 use catnip_base::{Slab, Time};
-use catnip_net::{Calendar, DropReason, NetworkFate, Packet, PortId};
+use catnip_net::{Calendar, DropReason, NetworkEvents, Packet, PortId};
 
-/// State at the edges of the network that depends on the fate of packets.
+/// State at the edges of the network that drops, copies and corruption of packets in the network update.
 #[derive(Debug)]
 pub(super) struct Hosts<M: Medium, W> {
     pub(super) tcp: Vec<TcpOptions>,
@@ -21,7 +21,7 @@ pub(super) struct Hosts<M: Medium, W> {
     pub(super) watch: W,
 }
 
-impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
+impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
     #[inline(always)]
     fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
         self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Entered(at));
@@ -35,7 +35,7 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
     fn copied(&mut self, now: Time, at: PortId, packet: &Packet) -> Option<u32> {
         let body = self.medium.copy(packet.body)?;
         match self.medium.owner(body) {
-            Owner::End { connection, .. } => self.connections[connection].account.enters(),
+            Owner::End { connection, .. } => self.connections[connection].info.enters(),
             Owner::Datagram(flow, _) => self.datagrams.copied(flow),
             Owner::Other => self.medium.copied(body),
         }
@@ -73,13 +73,13 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
         self.medium.release(packet.body);
         let connection = &mut self.connections[id];
         let data_of_server = len > 0 && end == SERVER;
-        connection.account.loses(data_of_server);
+        connection.info.loses(data_of_server);
         self.data_dropped += u64::from(data_of_server);
         if W::PACKETS {
-            self.watch.record(now, &connection.account.lost(seq, at, &packet, why));
+            self.watch.record(now, &connection.info.lost(seq, at, &packet, why));
             if data_of_server {
                 let step = ServedStep::Dropped { seq };
-                self.watch.served(now, &connection.account.served(connection.account.bytes, step));
+                self.watch.served(now, &connection.info.served(connection.info.bytes, step));
             }
         }
         self.retire_if_over(now, id);
@@ -96,11 +96,11 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
     /// Records a closed connection once its last packet has left the network, and frees its slot.
     pub(super) fn retire_if_over(&mut self, now: Time, id: u32) {
         let connection = &self.connections[id];
-        if !connection.account.is_over() {
+        if !connection.info.is_over() {
             return;
         }
         // A connection over which the client has received no document is not recorded.
-        if connection.account.received.is_some() {
+        if connection.info.received.is_some() {
             self.watch.record(now, &Event::Connection(connection.record()));
         }
         self.connections.release(id);

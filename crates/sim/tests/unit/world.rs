@@ -1,11 +1,11 @@
 //! Tests of the simulated world against values calculated by hand: arrival times of documents, the events of applications and their order,
-//! the end of connections, and the account of every packet.
+//! the end of connections, and the accounting of all packets.
 
 use catnip_base::{Rate, Span, Time};
 use catnip_net::{NodeId, Topology, WireSpec};
 use catnip_sim::app::{AnyApp, AppEvent, Application, Server, ServerConfig};
 use catnip_sim::record::{ConnectionRecord, DatagramStep};
-use catnip_sim::{CLIENT, Event, FlowId, Host, Message, Parties, SERVER, Sim, TcpId, Watch};
+use catnip_sim::{CLIENT, ConnectionSpec, Event, FlowId, Host, Message, SERVER, Sim, TcpId, Watch};
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use std::sync::{Arc, Mutex};
 
@@ -59,7 +59,7 @@ fn data_segments(sim: &Sim<Record>) -> (u64, u64) {
 }
 
 /// Events of an application: (microseconds, event).
-type Heard = Arc<Mutex<Vec<(u64, Told)>>>;
+type ReceivedMessage = Arc<Mutex<Vec<(u64, Told)>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
@@ -74,7 +74,7 @@ enum Told {
 /// Document, and its transfer to the client.
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
-    parties: Parties,
+    spec: ConnectionSpec,
     /// Size of the request, if the client opens the connection.
     request_bytes: u64,
     bytes: u64,
@@ -94,7 +94,7 @@ enum Step {
 #[derive(Debug)]
 struct Script {
     steps: Vec<(u64, Step)>,
-    heard: Heard,
+    heard: ReceivedMessage,
     /// Number of bytes for notifications on accepted connections.
     notify_at: Option<u64>,
 }
@@ -103,13 +103,13 @@ impl Script {
     fn act(step: Step, host: &mut Host<'_>) {
         match step {
             Step::Send { flow, bytes } => host.datagram(flow, bytes),
-            Step::Open(Transfer { parties, bytes, tag, .. }) if parties.opener == SERVER => {
-                let conn = host.open(parties);
+            Step::Open(Transfer { spec, bytes, tag, .. }) if spec.opener == SERVER => {
+                let conn = host.open(spec);
                 host.send(conn, Message { bytes, tag, ..Message::default() });
                 host.close(conn);
             }
-            Step::Open(Transfer { parties, request_bytes, bytes: asks, notify_at, tag }) => {
-                let conn = host.open(parties);
+            Step::Open(Transfer { spec, request_bytes, bytes: asks, notify_at, tag }) => {
+                let conn = host.open(spec);
                 notify_at.into_iter().for_each(|at| host.notify(conn, at));
                 host.send(conn, Message { bytes: request_bytes, tag, asks, context: None });
             }
@@ -158,7 +158,7 @@ fn server(number: u32) -> AnyApp {
 /// Client and server with one link between them, and the events of an application at the client.
 struct World {
     sim: Sim<Record>,
-    heard: Heard,
+    heard: ReceivedMessage,
     client: NodeId,
     server: NodeId,
 }
@@ -177,19 +177,19 @@ impl World {
         let mut sim = Sim::new(&topology, 1, Record::default());
         assert_eq!(sim.add_tcp(config.into()), TcpId(0));
         sim.add_server(server, TcpId(0), self::server(0));
-        Self { sim, heard: Heard::default(), client, server }
+        Self { sim, heard: ReceivedMessage::default(), client, server }
     }
 
-    /// Returns the transfer of a document of so many bytes that the server pushes.
+    /// Returns the transfer of a document of `bytes` bytes that the server pushes.
     fn document(&self, bytes: u64) -> Transfer {
-        let parties = Parties { client: self.client, server: self.server, opener: SERVER, tcp: TcpId(0) };
-        Transfer { parties, request_bytes: 0, bytes, notify_at: None, tag: 7 }
+        let spec = ConnectionSpec { client: self.client, server: self.server, opener: SERVER, tcp: TcpId(0) };
+        Transfer { spec, request_bytes: 0, bytes, notify_at: None, tag: 7 }
     }
 
-    /// Returns the transfer of a document that the client requests with so many bytes.
+    /// Returns the transfer of a document that the client requests with `request_bytes` bytes.
     fn asked(&self, request_bytes: u64, bytes: u64) -> Transfer {
         let document = self.document(bytes);
-        Transfer { request_bytes, parties: Parties { opener: CLIENT, ..document.parties }, ..document }
+        Transfer { request_bytes, spec: ConnectionSpec { opener: CLIENT, ..document.spec }, ..document }
     }
 
     fn plays(&mut self, steps: &[(u64, Step)]) -> u32 {
@@ -509,15 +509,19 @@ fn busy() -> Sim<Record> {
     for n in 0..12u64 {
         let (server, client) = (servers[n as usize % 3], clients[n as usize / 4]);
         let opener = if n % 2 == 1 { CLIENT } else { SERVER };
-        let parties = Parties { client, server, opener, tcp };
+        let spec = ConnectionSpec { client, server, opener, tcp };
         let (request_bytes, bytes) = (300 * (n % 2), 3000 * (n + 1));
-        let transfer = Transfer { parties, request_bytes, bytes, notify_at: Some(2000), tag: n };
+        let transfer = Transfer { spec, request_bytes, bytes, notify_at: Some(2000), tag: n };
         let steps = vec![
             (n * 7000, Step::Open(transfer)),
             (n * 7000, Step::Send { flow, bytes: 700 }),
             (n * 7000 + 300_000, Step::Open(transfer)),
         ];
-        sim.add_app(AnyApp::Custom(Box::new(Script { steps, heard: Heard::default(), notify_at: None })));
+        sim.add_app(AnyApp::Custom(Box::new(Script {
+            steps,
+            heard: ReceivedMessage::default(),
+            notify_at: None,
+        })));
     }
     sim
 }

@@ -17,11 +17,11 @@ use catnip_base::{FlowContext, Span, Time};
 #[derive(Debug)]
 pub struct Sender {
     /// First byte not acknowledged, SND.UNA.
-    una: u64,
+    snd_una: u64,
     /// Next byte to send, SND.NXT.
-    next: u64,
+    snd_nxt: u64,
     /// End of the data sent so far, SND.MAX.
-    max: u64,
+    snd_max: u64,
     /// Bytes written by the application.
     written: u64,
     messages: Messages,
@@ -60,9 +60,9 @@ impl Sender {
     /// Creates a sender with nothing to send. `phase` is the phase of its host's clock tick.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
         Self {
-            una: 0,
-            next: 0,
-            max: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_max: 0,
             written: 0,
             messages: Messages::default(),
             message_end: 0,
@@ -101,7 +101,7 @@ impl Sender {
     ) {
         if bytes > 0 {
             let (start, end) = (self.written, self.written + bytes);
-            self.messages.push(Message { start, end, context }, self.una);
+            self.messages.push(Message { start, end, context }, self.snd_una);
             self.written = end;
         }
         self.fin |= last && config.fin;
@@ -114,18 +114,18 @@ impl Sender {
     pub fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the segment". ACKs below
         // SND.UNA are ignored, too.
-        if segment.ack < self.una || segment.ack > self.max {
+        if segment.ack < self.snd_una || segment.ack > self.snd_max {
             return;
         }
         self.peer_window = u64::from(segment.window);
         self.burst_limit = u32::MAX;
         self.limited_transmit_credit = 0;
         let news = self.read_sack(segment);
-        if segment.ack > self.una {
+        if segment.ack > self.snd_una {
             self.on_new_ack(now, segment.ack, config);
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
-        } else if self.una < self.max && segment.span() == 0 {
+        } else if self.snd_una < self.snd_max && segment.span() == 0 {
             self.on_duplicate_ack(now, news, config);
         }
     }
@@ -138,7 +138,7 @@ impl Sender {
         }
         self.stats.timeouts += 1;
         self.take_from_window(now, self.recovery.taken(), config);
-        self.recovery.on_timeout(self.max);
+        self.recovery.on_timeout(self.snd_max);
         self.cut(now, Cause::Restart);
         self.timed_out = true;
         if !config.tahoe_counts_on || config.recovery != RecoveryKind::Tahoe {
@@ -167,7 +167,7 @@ impl Sender {
         }
         let segment = u64::from(config.segment_bytes);
         let seq = self.choose(segment, config)?;
-        if seq >= self.max {
+        if seq >= self.snd_max {
             if config.nagle && self.waits_for_more(segment) {
                 return None;
             }
@@ -217,7 +217,7 @@ impl Sender {
 
     /// Returns true if all data and the FIN are acknowledged.
     pub fn is_done(&self) -> bool {
-        self.una == self.end() && self.una > 0
+        self.snd_una == self.end() && self.snd_una > 0
     }
 
     /// Returns cwnd and ssthresh, with cwnd deflated by partial ACKs.
@@ -243,12 +243,12 @@ impl Sender {
 
     /// Returns the end of the data sent so far (SND.MAX).
     pub fn sent_to(&self) -> u64 {
-        self.max
+        self.snd_max
     }
 
     /// Returns the first byte not acknowledged (SND.UNA).
-    pub fn una(&self) -> u64 {
-        self.una
+    pub fn snd_una(&self) -> u64 {
+        self.snd_una
     }
 
     /// Returns the start and the context of the message that contains byte `seq`.
@@ -279,7 +279,7 @@ impl Sender {
 
     /// Returns the bytes not yet sent of the current message, or of the next one if the current one is sent.
     fn unsent(&self) -> u64 {
-        self.messages.at(self.max).end.saturating_sub(self.max)
+        self.messages.at(self.snd_max).end.saturating_sub(self.snd_max)
     }
 
     /// Adds the SACK blocks to the scoreboard. Returns true if they report new data, or if this recovery does not use SACK.
@@ -289,7 +289,7 @@ impl Sender {
         let mut news = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
             // RFC 6675 counts bytes of data, without the FIN.
-            news |= end <= self.max && board.add(start, end.min(self.written));
+            news |= end <= self.snd_max && board.add(start, end.min(self.written));
         }
         news
     }
@@ -297,8 +297,8 @@ impl Sender {
     fn facts(&self, ack: u64, config: &TcpConfig) -> Facts {
         Facts {
             ack,
-            una: self.una,
-            max: self.max,
+            snd_una: self.snd_una,
+            max: self.snd_max,
             dupacks: self.dupacks,
             segment: u64::from(config.segment_bytes),
             second_always_fast: config.second_always_fast,
@@ -310,9 +310,9 @@ impl Sender {
     fn on_new_ack(&mut self, now: Time, ack: u64, config: &TcpConfig) {
         let cwnd = self.control.cwnd();
         let advance = self.recovery.on_advance(&self.facts(ack, config));
-        let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
-        self.una = ack;
-        self.next = self.next.max(ack);
+        let (acked, in_flight) = (ack - self.snd_una, self.snd_nxt.saturating_sub(self.snd_una));
+        self.snd_una = ack;
+        self.snd_nxt = self.snd_nxt.max(ack);
         self.timed_out = false;
         let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
         if let OnAdvance::Partial { resend, restart_timer, ends_backoff } = advance {
@@ -323,7 +323,7 @@ impl Sender {
             if restart_timer {
                 self.restart_timer(now, config);
             }
-            self.retransmit_at = resend.then_some(self.una);
+            self.retransmit_at = resend.then_some(self.snd_una);
             if resend && self.dupacks >= DUPACK_THRESHOLD {
                 self.burst_limit = config.recovery_burst;
             }
@@ -336,7 +336,7 @@ impl Sender {
         }
         // RFC 6298, section 5.3: "When an ACK is received that acknowledges new data, restart the retransmission timer".
         // 5.2: "When all outstanding data has been acknowledged, turn off the retransmission timer."
-        if self.una < self.max {
+        if self.snd_una < self.snd_max {
             self.restart_timer(now, config);
         } else {
             self.deadline = None;
@@ -356,8 +356,8 @@ impl Sender {
                 delivered: acked,
                 marked: 0,
                 in_flight,
-                una: self.una,
-                next: self.max,
+                snd_una: self.snd_una,
+                next: self.snd_max,
                 unsent: self.unsent(),
                 rtt: probe.map(|(_, sent)| now - sent),
                 srtt: self.rto.srtt(),
@@ -372,8 +372,8 @@ impl Sender {
         if ack <= self.round_end {
             return;
         }
-        self.round_end = self.max;
-        if !self.pacing.counts_rounds() {
+        self.round_end = self.snd_max;
+        if !self.pacing.needs_on_round() {
             return;
         }
         self.pacing.on_round(&config.round_start(&self.control, self.unsent(), self.rto.srtt()));
@@ -381,7 +381,7 @@ impl Sender {
 
     fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
         self.dupacks += 1;
-        let answer = self.recovery.on_duplicate(&self.facts(self.una, config), news);
+        let answer = self.recovery.on_duplicate(&self.facts(self.snd_una, config), news);
         match answer {
             OnDuplicate::Ignore => self.dupacks -= 1,
             OnDuplicate::Count => {}
@@ -390,7 +390,7 @@ impl Sender {
                 self.cut(now, Cause::Loss);
                 self.rtt_probe = None;
                 self.restart_timer(now, config);
-                self.retransmit_at = Some(self.una);
+                self.retransmit_at = Some(self.snd_una);
             }
             OnDuplicate::SlowStart => {
                 self.stats.fast_retransmits += 1;
@@ -425,7 +425,7 @@ impl Sender {
         self.control.on_congestion(&Congestion {
             now,
             cause,
-            in_flight: self.max - self.una,
+            in_flight: self.snd_max - self.snd_una,
             receive_window: self.peer_window,
             repeated: self.timed_out,
         });
@@ -441,7 +441,7 @@ impl Sender {
 
     /// Moves SND.NXT back to SND.UNA and discards the RTT measurement.
     fn start_over(&mut self) {
-        self.next = self.una;
+        self.snd_nxt = self.snd_una;
         self.rtt_probe = None;
     }
 
@@ -461,7 +461,7 @@ impl Sender {
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (self.recovery.window(cwnd) + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
-        (self.next < self.end() && self.next + segment <= self.una + window).then_some(self.next)
+        (self.snd_nxt < self.end() && self.snd_nxt + segment <= self.snd_una + window).then_some(self.snd_nxt)
     }
 
     /// Returns the next byte to send during a SACK recovery. A separate function, so that it takes no registers from `choose`.
@@ -470,18 +470,18 @@ impl Sender {
         if !sack.has_room(cwnd, segment) {
             return None;
         }
-        let fits = |seq: &u64| *seq + segment <= self.una + self.peer_window;
+        let fits = |seq: &u64| *seq + segment <= self.snd_una + self.peer_window;
         let held = config.nagle && self.waits_for_more(segment);
-        let fresh = || Some(self.next).filter(|&next| next < self.end() && !held);
-        sack.next_missing(self.una).or_else(fresh).filter(fits)
+        let fresh = || Some(self.snd_nxt).filter(|&next| next < self.end() && !held);
+        sack.next_missing(self.snd_una).or_else(fresh).filter(fits)
     }
 
     /// Returns true if Nagle's algorithm delays a short segment. RFC 896: "inhibit the sending of new TCP segments when new outgoing data
     /// arrives from the user if any previously transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or
     /// until the TCP can send a full-sized segment". No data follows a FIN, so a segment with a FIN is not delayed.
     fn waits_for_more(&self, segment: u64) -> bool {
-        let short = self.next >= self.max && self.written.saturating_sub(self.next) < segment;
-        short && !self.fin && self.una < self.max
+        let short = self.snd_nxt >= self.snd_max && self.written.saturating_sub(self.snd_nxt) < segment;
+        short && !self.fin && self.snd_una < self.snd_max
     }
 
     /// Begins the message at `seq`, the start of the next segment. The first bytes of the message may have been sent at the end of the
@@ -496,10 +496,10 @@ impl Sender {
         self.pacing.on_message();
         // RFC 5681, section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning transmission if the TCP has not
         // sent data in an interval exceeding the retransmission timeout."
-        let idle = self.una == self.max && now.since(self.last_sent) > self.rto.timeout(&config.rto);
-        if config.validation == ValidationSpec::Restart && self.max > 0 && idle {
+        let idle = self.snd_una == self.snd_max && now.since(self.last_sent) > self.rto.timeout(&config.rto);
+        if config.validation == ValidationSpec::Restart && self.snd_max > 0 && idle {
             // "we define RW = min(IW,cwnd)".
-            self.control.restrict(config.initial_window_bytes());
+            self.control.clamp_cwnd(config.initial_window_bytes());
         }
     }
 
@@ -508,21 +508,21 @@ impl Sender {
         let data_end = (seq + u64::from(config.segment_bytes)).min(self.written).max(seq);
         let fin = self.fin && data_end == self.written;
         let end = data_end + u64::from(fin);
-        let retransmission = seq < self.max;
+        let retransmission = seq < self.snd_max;
         if retransmission && config.recovery != RecoveryKind::Sack1 {
             // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule). ns-2's Sack1 does
             // not apply it.
             self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
         }
-        if end > self.max {
+        if end > self.snd_max {
             self.rtt_probe = self.rtt_probe.or(Some((end, now)));
-            self.max = end;
+            self.snd_max = end;
         }
         // RFC 6298, section 5.1: "if the timer is not running, start it running".
         if self.deadline.is_none() {
             self.restart_timer(now, config);
         }
-        self.next = self.next.max(end);
+        self.snd_nxt = self.snd_nxt.max(end);
         self.last_sent = now;
         self.stats.sent += 1;
         self.stats.retransmitted += u32::from(retransmission);

@@ -235,7 +235,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
         self.cwnd = self.segments(cwnd);
         if let Some(bytes) = ssthresh {
             self.ssthresh = self.segments(bytes);

@@ -7,7 +7,7 @@ use catnip_base::{ParseError, Share};
 /// Configuration of [`Dctcp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DctcpSpec {
-    /// Weight of the last window in the estimate, g.
+    /// Weight of the last observation window in the estimated share of marked data, g.
     pub gain: Share,
     /// Slow start algorithm.
     pub slow_start: SlowStartKind,
@@ -107,8 +107,8 @@ impl CongestionControl for Dctcp {
         self.reno.on_recovered(end);
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
-        self.reno.adopt(cwnd, ssthresh);
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.reno.set_cwnd(cwnd, ssthresh);
     }
 }
 
@@ -130,15 +130,15 @@ mod tests {
         control
     }
 
-    /// ACK of one segment, marked or not, up to segment `una`; all segments before `next` are sent.
-    fn ack(una: u64, next: u64, marked: bool) -> Ack {
+    /// ACK of one segment, marked or not, up to segment `snd_una`; all segments before `next` are sent.
+    fn ack(snd_una: u64, next: u64, marked: bool) -> Ack {
         Ack {
             now: Time::ZERO,
             bytes: SEGMENT,
             delivered: SEGMENT,
             marked: if marked { SEGMENT } else { 0 },
             in_flight: next * SEGMENT,
-            una: una * SEGMENT,
+            snd_una: snd_una * SEGMENT,
             next: next * SEGMENT,
             unsent: 0,
             rtt: None,
@@ -166,7 +166,7 @@ mod tests {
         control.on_ack(&ack(1, 11, false));
         assert_eq!(control.alpha(), 15.0 / 16.0);
         // Three of ten segments are marked.
-        (2..=11).for_each(|una| control.on_ack(&ack(una, 30, una <= 4)));
+        (2..=11).for_each(|snd_una| control.on_ack(&ack(snd_una, 30, snd_una <= 4)));
         assert_eq!(control.alpha(), 15.0 / 16.0, "the window ends with the first ACK beyond it");
         control.on_ack(&ack(12, 40, false));
         let expected = 15.0 / 16.0 * 15.0 / 16.0 + 3.0 / 11.0 / 16.0;
@@ -179,7 +179,7 @@ mod tests {
         control.on_ack(&ack(1, 11, false));
         assert_eq!(control.alpha(), 0.0);
         // Two of eleven segments are marked.
-        (2..=12).for_each(|una| control.on_ack(&ack(una, 30, una <= 3)));
+        (2..=12).for_each(|snd_una| control.on_ack(&ack(snd_una, 30, snd_una <= 3)));
         let before = control.control().cwnd;
         control.on_congestion(&mark());
         let after = control.control();

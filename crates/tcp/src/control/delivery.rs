@@ -36,21 +36,21 @@ pub struct Delivery {
     pub next_departure: Time,
 }
 
-/// Delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation): deliveries since the transmission of the most recently sent segment
-/// among the newly delivered ones.
+/// Delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation): deliveries since the transmission of the reference segment, which is
+/// the most recently sent of the newly delivered segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// Segments delivered since then.
+    /// Segments delivered since the reference segment was sent.
     pub delivered: u32,
     /// Sampling interval; `None` if it is implausibly short, below the minimum RTT.
     pub interval: Option<Span>,
-    /// Total number of segments delivered when that segment was sent.
+    /// Total number of segments delivered when the reference segment was sent.
     pub prior_delivered: u64,
-    /// Segments detected as lost since then.
+    /// Segments detected as lost since the reference segment was sent.
     pub lost: u32,
-    /// Segments in flight when that segment was sent, itself included.
+    /// Segments in flight when the reference segment was sent, itself included.
     pub in_network: u32,
-    /// True if the sender was application-limited when that segment was sent.
+    /// True if the sender was application-limited when the reference segment was sent.
     pub is_app_limited: bool,
 }
 

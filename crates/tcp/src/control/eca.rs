@@ -36,7 +36,7 @@ impl Kind for EcaSpec {
 }
 
 /// Early congestion avoidance (CATNIP paper, section III-B): a source with a known document size leaves slow start before the burst that
-/// would finish the document. This kind is Reno with such a slow start; other controllers offer it as one of their slow starts.
+/// would finish the document. This control is Reno with such a slow start; other controllers have it as an option of their slow start.
 impl ControlKind for EcaSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
@@ -62,7 +62,7 @@ mod tests {
             now: Time::ZERO,
             delivered: 0,
             marked: 0,
-            una: 0,
+            snd_una: 0,
             next: 0,
             srtt: None,
             bytes: SEGMENT,

@@ -52,7 +52,8 @@ impl ControlKind for LinuxCubicSpec {
 }
 
 /// CUBIC (RFC 9438) in the arithmetic of Linux (net/ipv4/tcp_cubic.c, 6.18). Targets are rounded up to whole segments, which affects small
-/// windows: from nine segments after a loss at fourteen, cwnd grows by one segment per round trip, and by a half with the RFC's formulas.
+/// windows: after a loss with a cwnd of fourteen segments, cwnd grows from nine by one segment per round trip, compared with half a segment
+/// by the RFC's formulas.
 #[derive(Clone, Debug)]
 pub struct LinuxCubic {
     segment: u64,
@@ -266,7 +267,7 @@ impl CongestionControl for LinuxCubic {
         }
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
         self.cwnd = (cwnd / self.segment).max(1);
         self.ssthresh = ssthresh.map_or(self.ssthresh, |bytes| bytes / self.segment);
     }

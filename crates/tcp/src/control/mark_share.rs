@@ -15,7 +15,7 @@ impl MarkShare {
     pub(super) fn on_ack(&mut self, ack: &Ack, is_due: bool) -> Option<f64> {
         self.acked += ack.bytes;
         self.marked += ack.marked;
-        if ack.una <= self.window_end || !is_due {
+        if ack.snd_una <= self.window_end || !is_due {
             return None;
         }
         let share = self.marked as f64 / self.acked.max(1) as f64;

@@ -68,7 +68,7 @@ pub struct Ack {
     /// Bytes in flight before this ACK.
     pub in_flight: u64,
     /// SND.UNA after this ACK.
-    pub una: u64,
+    pub snd_una: u64,
     /// Next byte of new data to send (SND.MAX).
     pub next: u64,
     /// Bytes that the application has written and that were never sent.
@@ -196,7 +196,7 @@ pub struct Control {
 ///     }
 ///     fn on_ack(&mut self, _ack: &Ack) {}
 ///     fn on_congestion(&mut self, _event: &Congestion) {}
-///     fn adopt(&mut self, cwnd: u64, _ssthresh: Option<u64>) {
+///     fn set_cwnd(&mut self, cwnd: u64, _ssthresh: Option<u64>) {
 ///         self.0 = cwnd;
 ///     }
 /// }
@@ -220,18 +220,19 @@ pub trait CongestionControl: Debug + Send {
     /// Returns true if the controller sets cwnd and the pacing rate itself at every ACK. The sender then applies neither proportional rate
     /// reduction nor window validation.
     #[inline]
-    fn steers(&self) -> bool {
+    fn uses_cong_control(&self) -> bool {
         false
     }
-    /// Handles the delivery information of an ACK in any recovery state, for a controller that [steers](Self::steers) (Linux's
-    /// cong_control).
+    /// Handles the delivery information of an ACK in any recovery state (Linux's cong_control). Called only if
+    /// [`uses_cong_control`](Self::uses_cong_control) returns true.
     fn on_delivery(&mut self, _delivery: &Delivery) {}
-    /// Returns the pacing rate, bytes per second, of a controller that steers.
+    /// Returns the pacing rate, bytes per second, if the controller sets one; see [`uses_cong_control`](Self::uses_cong_control).
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
-    /// Returns true if the controller keeps cwnd small on purpose: delivery rates of data then in flight are not those of the path.
-    fn holds_back(&self) -> bool {
+    /// Returns true while the controller keeps cwnd small on purpose. Delivery rate samples of the data then in flight do not measure the
+    /// bandwidth of the path.
+    fn is_cwnd_reduced_for_probe(&self) -> bool {
         false
     }
     /// Handles the RTT sample of the handshake.
@@ -246,7 +247,7 @@ pub trait CongestionControl: Debug + Send {
     fn on_spurious(&mut self, _now: Time) {}
     /// Returns true if the sender must call [`Self::on_sent`] for each segment.
     #[inline]
-    fn hears_of_sent(&self) -> bool {
+    fn needs_on_sent(&self) -> bool {
         false
     }
     /// Handles the transmission of a data segment.
@@ -256,12 +257,12 @@ pub trait CongestionControl: Debug + Send {
     /// Handles a message that the application writes, with its context.
     fn on_message(&mut self, _now: Time, _context: &FlowContext) {}
     /// Sets cwnd, and ssthresh if one is given, to values decided outside of the controller, bytes.
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>);
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>);
     /// Limits cwnd to `cwnd` bytes.
-    fn restrict(&mut self, cwnd: u64) {
+    fn clamp_cwnd(&mut self, cwnd: u64) {
         // A controller may store fractions of a byte.
         if self.control().cwnd >= cwnd {
-            self.adopt(cwnd, None);
+            self.set_cwnd(cwnd, None);
         }
     }
 }
@@ -323,21 +324,21 @@ impl CongestionControl for AnyControl {
         fn on_ack(&mut self, ack: &Ack);
         fn on_ack_while_reduced(&mut self, ack: &Ack);
         #[inline]
-        fn steers(&self) -> bool;
+        fn uses_cong_control(&self) -> bool;
         fn on_delivery(&mut self, delivery: &Delivery);
         fn pacing_rate(&self) -> Option<u64>;
-        fn holds_back(&self) -> bool;
+        fn is_cwnd_reduced_for_probe(&self) -> bool;
         fn on_handshake(&mut self, now: Time, rtt: Span);
         fn on_restart(&mut self, now: Time);
         fn on_congestion(&mut self, event: &Congestion);
         fn on_recovered(&mut self, end: &Recovered);
         fn on_spurious(&mut self, now: Time);
         #[inline]
-        fn hears_of_sent(&self) -> bool;
+        fn needs_on_sent(&self) -> bool;
         fn on_sent(&mut self, sent: &Sent);
         fn on_idle(&mut self, idle: &Idle);
         fn on_message(&mut self, now: Time, context: &FlowContext);
-        fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>);
+        fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>);
     }
 }
 

@@ -9,7 +9,7 @@ use catnip_base::{ParseError, Span, Time};
 pub struct PragueSpec {
     /// Reference RTT: flows with a shorter RTT behave as if they had this RTT.
     pub rtt: Span,
-    /// Rounds after slow start until the behaviour becomes independent of the RTT.
+    /// Number of rounds after slow start from which on the behaviour is independent of the RTT.
     pub after: u32,
     /// Slow start algorithm.
     pub slow_start: SlowStartKind,
@@ -17,7 +17,7 @@ pub struct PragueSpec {
 
 const REFERENCE_RTT: Span = Span::from_millis(25);
 const ROUNDS: u32 = 500;
-/// Weight of the last window in the estimate.
+/// Weight of the last observation window in the estimated share of marked data.
 const GAIN: f64 = 1.0 / 16.0;
 
 impl Kind for PragueSpec {
@@ -67,8 +67,8 @@ impl ControlKind for PragueSpec {
 }
 
 /// Prague, the scalable congestion control of L4S (RFC 9331, section 4; draft-briscoe-iccrg-prague-congestion-control-03, section 2.4):
-/// DCTCP's reduction in proportion to marks, an increase that marks do not stop, and less dependence on the RTT. The response to a loss is
-/// Reno's. Pacing is left to the sender.
+/// DCTCP's reduction in proportion to marks, an increase that continues while data is marked, and less dependence on the RTT. The response
+/// to a loss is Reno's. Pacing is left to the sender.
 #[derive(Clone, Debug)]
 pub struct Prague {
     reno: Reno,
@@ -79,7 +79,7 @@ pub struct Prague {
     alpha: f64,
     /// True once a mark was received; until then the path may have no AQM that marks.
     was_marked: bool,
-    /// Observation windows since slow start.
+    /// Number of observation windows since slow start.
     rounds: u32,
     /// Time of the last estimate, and time of the last reduction for a mark.
     estimated: Time,
@@ -178,8 +178,8 @@ impl CongestionControl for Prague {
         self.reno.on_spurious(now);
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
-        self.reno.adopt(cwnd, ssthresh);
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.reno.set_cwnd(cwnd, ssthresh);
     }
 }
 
@@ -201,14 +201,14 @@ mod tests {
     }
 
     /// ACK of one more segment at `at_ms` milliseconds, with an RTT of `rtt_ms` milliseconds and `marked` marked bytes.
-    fn ack(at_ms: u64, rtt_ms: u64, una: u64, next: u64, marked: u64) -> Ack {
+    fn ack(at_ms: u64, rtt_ms: u64, snd_una: u64, next: u64, marked: u64) -> Ack {
         Ack {
             now: Time::ZERO + Span::from_millis(at_ms),
             bytes: SEGMENT,
             delivered: SEGMENT,
             marked,
             in_flight: next * SEGMENT,
-            una: una * SEGMENT,
+            snd_una: snd_una * SEGMENT,
             next: next * SEGMENT,
             unsent: 0,
             rtt: None,
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn the_estimate_waits_for_the_first_mark_which_halves_the_window() {
         let mut control = prague(100, "prague");
-        (1..50).for_each(|una| control.on_ack(&ack(una, 10, una, una + 10, 0)));
+        (1..50).for_each(|snd_una| control.on_ack(&ack(snd_una, 10, snd_una, snd_una + 10, 0)));
         assert_eq!(control.alpha(), 1.0, "no mark has arrived");
         let before = control.control().cwnd;
         control.on_congestion(&episode(50, Cause::Mark));
@@ -295,9 +295,9 @@ mod tests {
     fn a_young_connection_is_as_dctcp() {
         let mut control = prague(20, "prague:after=2");
         control.on_congestion(&episode(0, Cause::Mark));
-        let grow = |control: &mut Prague, at_ms: u64, una: u64| {
+        let grow = |control: &mut Prague, at_ms: u64, snd_una: u64| {
             let before = control.control().cwnd;
-            control.on_ack(&ack(at_ms, 5, una, una + 10, 0));
+            control.on_ack(&ack(at_ms, 5, snd_una, snd_una + 10, 0));
             (control.control().cwnd - before) as f64 / (SEGMENT * SEGMENT) as f64 * before as f64
         };
         assert!((grow(&mut control, 5, 1) - 1.0).abs() < 0.02);

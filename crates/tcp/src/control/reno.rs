@@ -204,7 +204,7 @@ impl CongestionControl for Reno {
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
     }
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
         self.cwnd = self.segments(cwnd);
         if let Some(bytes) = ssthresh {
             self.ssthresh = self.segments(bytes);
@@ -231,7 +231,7 @@ mod tests {
             delivered: bytes,
             marked: 0,
             in_flight: 0,
-            una: bytes,
+            snd_una: bytes,
             next: bytes,
             unsent: 0,
             rtt: None,

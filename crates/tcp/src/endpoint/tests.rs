@@ -2,7 +2,7 @@ use super::*;
 use crate::recovery::RecoveryKind;
 use crate::testing::{ms, rfc};
 use crate::{DelayedAck, RtoConfig};
-use catnip_net::mark::Carries;
+use catnip_net::mark::PacketKind;
 use proptest::prelude::*;
 
 mod ecn;
@@ -322,7 +322,7 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
         retransmission: false,
         ecn: Ecn::NOT_ECT,
     };
-    assert_eq!(client.endpoint.sending(&ack, &config).carries, Carries::Ack(None));
+    assert_eq!(client.endpoint.sending(&ack, &config).carries, PacketKind::Ack(None));
     client.endpoint.write(ms(200), 2000, Some(FlowContext::document(2000)), true, &config);
     client.all(200);
     let segment = Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() };
@@ -331,14 +331,14 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     assert_eq!((sending.offset, sending.segment, sending.window), (1000, 1000, 10_000));
     assert_eq!(sending.context, Some(FlowContext::document(2000)));
     assert!(sending.retransmission && !sending.recovering);
-    assert_eq!(sending.carries, Carries::Data);
+    assert_eq!(sending.carries, PacketKind::Data);
     let syn = Flags { syn: true, ..Flags::default() };
     let opening = Outgoing {
         segment: Segment { flags: syn, ..Segment::default() },
         retransmission: false,
         ecn: Ecn::NOT_ECT,
     };
-    assert_eq!(client.endpoint.sending(&opening, &config).carries, Carries::Opening);
+    assert_eq!(client.endpoint.sending(&opening, &config).carries, PacketKind::Syn);
 }
 
 /// Delivers segments in both directions after 50 ms each, without the ones with these numbers: see [`transfer_over`].
@@ -359,8 +359,8 @@ fn transfer_over(config: &TcpConfig, bytes: u64, arrives_ms: &dyn Fn(usize) -> V
             while let Some(out) = end.endpoint.transmit(now, config) {
                 let arrivals = arrives_ms(sent).into_iter().map(|ms| now + Span::from_millis(ms));
                 flying.extend(arrivals.map(|at| (at, 1 - side, out.segment)));
-                let una = end.endpoint.sender().map_or(0, |sender| sender.una());
-                most_out = most_out.max((out.segment.seq + out.segment.span()).saturating_sub(una));
+                let snd_una = end.endpoint.sender().map_or(0, |sender| sender.snd_una());
+                most_out = most_out.max((out.segment.seq + out.segment.span()).saturating_sub(snd_una));
                 sent += 1;
                 assert!(sent < 10_000, "it never stops");
             }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub struct Ledger {
     records: VecDeque<Record>,
     /// First byte not acknowledged, SND.UNA.
-    una: u64,
+    snd_una: u64,
     /// Bytes delivered, acknowledged or SACKed, since the connection began.
     delivered: u64,
     /// Bytes that were lost, retransmitted and delivered since [`Ledger::begin_episode`], each counted once.
@@ -87,7 +87,7 @@ impl Ledger {
     pub(super) fn report(&mut self, start: u64, end: u64, sampling: &mut Sampling) {
         let first = self.records.partition_point(|record| record.end <= start);
         for at in first..self.records.len() {
-            let from = if at == 0 { self.una } else { self.records[at - 1].end };
+            let from = if at == 0 { self.snd_una } else { self.records[at - 1].end };
             if self.records[at].end > end {
                 break;
             }
@@ -99,23 +99,23 @@ impl Ledger {
         }
     }
 
-    /// Records the cumulative acknowledgement of all data before `una`.
+    /// Records the cumulative acknowledgement of all data before `snd_una`.
     #[inline]
-    pub(super) fn acknowledge(&mut self, una: u64, sampling: &mut Sampling) {
-        while self.records.front().is_some_and(|record| record.end <= una) {
+    pub(super) fn acknowledge(&mut self, snd_una: u64, sampling: &mut Sampling) {
+        while self.records.front().is_some_and(|record| record.end <= snd_una) {
             let Some(record) = self.records.pop_front() else { break };
-            self.deliver(&record, self.una, sampling);
-            self.una = record.end;
+            self.deliver(&record, self.snd_una, sampling);
+            self.snd_una = record.end;
         }
         if let Some(record) = self.records.front_mut()
-            && self.una < una
+            && self.snd_una < snd_una
         {
             // A part of a segment is acknowledged.
             let before = std::mem::replace(&mut record.arrived, 0);
-            self.delivered += (una - self.una).saturating_sub(before);
-            record.arrived = before.saturating_sub(una - self.una);
+            self.delivered += (snd_una - self.snd_una).saturating_sub(before);
+            record.arrived = before.saturating_sub(snd_una - self.snd_una);
         }
-        self.una = una;
+        self.snd_una = snd_una;
     }
 
     /// Returns the sample of an ACK.
@@ -155,7 +155,7 @@ impl Ledger {
     /// Splits records so that one begins at `start`, and returns its index.
     fn cut(&mut self, start: u64) -> usize {
         let at = self.records.partition_point(|record| record.end <= start);
-        let from = if at == 0 { self.una } else { self.records[at - 1].end };
+        let from = if at == 0 { self.snd_una } else { self.records[at - 1].end };
         if from >= start || at == self.records.len() {
             return at;
         }

@@ -48,15 +48,15 @@ impl Sack {
     }
 
     /// Handles a duplicate ACK that counts. Returns true if an episode begins. `max` is the end of the data sent.
-    pub fn begins(&mut self, dupacks: u32, una: u64, max: u64, segment: u64) -> bool {
+    pub fn begins(&mut self, dupacks: u32, snd_una: u64, max: u64, segment: u64) -> bool {
         // RFC 6675, section 5: "If DupAcks >= DupThresh, go to step (4)", and if "IsLost (HighACK + 1) returns true".
-        let says_lost = dupacks >= DUPACK_THRESHOLD || self.is_lost(una, segment);
-        if self.in_recovery() || !says_lost || una < self.opens_at {
+        let says_lost = dupacks >= DUPACK_THRESHOLD || self.is_lost(snd_una, segment);
+        if self.in_recovery() || !says_lost || snd_una < self.opens_at {
             return false;
         }
         // RFC 6582, section 4: the next episode requires an acknowledgement of all data of this one and of something beyond it.
         self.opens_at = max + 1;
-        self.episode = Some(Episode { end: max, resent_to: una + segment, rescued: false });
+        self.episode = Some(Episode { end: max, resent_to: snd_una + segment, rescued: false });
         true
     }
 
@@ -83,17 +83,17 @@ impl Sack {
     }
 
     /// Handles a duplicate ACK that counts, if the peer has no SACK: one more segment has arrived.
-    pub fn on_arrival(&mut self, una: u64, max: u64, segment: u64) {
-        self.arrived = (self.arrived + segment).min((max - una).saturating_sub(segment));
-        self.place_arrived(una, segment);
+    pub fn on_arrival(&mut self, snd_una: u64, max: u64, segment: u64) {
+        self.arrived = (self.arrived + segment).min((max - snd_una).saturating_sub(segment));
+        self.place_arrived(snd_una, segment);
     }
 
     /// Handles a partial ACK, if the peer has no SACK: one of the acknowledged segments was retransmitted, and the others had arrived
     /// before. During recovery "the first unacknowledged segment" is retransmitted next (RFC 6582, section 3.2, step 3).
-    pub fn on_partial_ack(&mut self, acked: u64, una: u64, segment: u64) {
+    pub fn on_partial_ack(&mut self, acked: u64, snd_una: u64, segment: u64) {
         self.arrived = self.arrived.saturating_sub(acked.saturating_sub(segment));
-        self.place_arrived(una, segment);
-        self.on_resent(una + segment);
+        self.place_arrived(snd_una, segment);
+        self.on_resent(snd_una + segment);
     }
 
     /// Handles a full ACK, if the peer has no SACK: no more data is known to have arrived out of order.
@@ -102,32 +102,34 @@ impl Sack {
         self.scoreboard.clear();
     }
 
-    fn place_arrived(&mut self, una: u64, segment: u64) {
+    fn place_arrived(&mut self, snd_una: u64, segment: u64) {
         self.scoreboard.clear();
-        self.scoreboard.add(una + segment, una + segment + self.arrived);
+        self.scoreboard.add(snd_una + segment, snd_una + segment + self.arrived);
     }
 
     /// Returns true during recovery if cwnd permits one more segment in the network.
-    pub fn has_room(&self, cwnd: u64, una: u64, max: u64, segment: u64) -> bool {
-        self.episode.as_ref().is_some_and(|episode| self.pipe(episode, una, max, segment) + segment <= cwnd)
+    pub fn has_room(&self, cwnd: u64, snd_una: u64, max: u64, segment: u64) -> bool {
+        self.episode
+            .as_ref()
+            .is_some_and(|episode| self.pipe(episode, snd_una, max, segment) + segment <= cwnd)
     }
 
     /// Returns the start of the first missing segment that counts as lost and was not retransmitted in this recovery (NextSeg, rule 1).
-    pub fn next_lost(&self, una: u64, segment: u64) -> Option<u64> {
-        self.next_unsure(una).filter(|&hole| self.is_lost(hole, segment))
+    pub fn next_lost(&self, snd_una: u64, segment: u64) -> Option<u64> {
+        self.next_unsure(snd_una).filter(|&hole| self.is_lost(hole, segment))
     }
 
     /// Returns the start of the first missing segment that was not retransmitted in this recovery, lost or not (NextSeg, rule 3).
-    pub fn next_unsure(&self, una: u64) -> Option<u64> {
+    pub fn next_unsure(&self, snd_una: u64) -> Option<u64> {
         let episode = self.episode.as_ref()?;
-        self.scoreboard.next_hole(episode.resent_to.max(una))
+        self.scoreboard.next_hole(episode.resent_to.max(snd_una))
     }
 
     /// Returns the start of the rescue retransmission, once per recovery: the segment with the highest byte up to `end` that was not
     /// reported, unless it was retransmitted already (NextSeg, rule 4).
-    pub fn rescue(&self, una: u64, end: u64, segment: u64) -> Option<u64> {
+    pub fn rescue(&self, snd_una: u64, end: u64, segment: u64) -> Option<u64> {
         let episode = self.episode.as_ref().filter(|episode| !episode.rescued)?;
-        let (from, to) = self.scoreboard.last_hole(una, end).filter(|hole| hole.1 > episode.resent_to)?;
+        let (from, to) = self.scoreboard.last_hole(snd_una, end).filter(|hole| hole.1 > episode.resent_to)?;
         Some(to.saturating_sub(segment).max(from))
     }
 
@@ -153,9 +155,9 @@ impl Sack {
     }
 
     /// Returns the bytes in the network (SetPipe), computed by holes instead of by bytes.
-    fn pipe(&self, episode: &Episode, una: u64, max: u64, segment: u64) -> u64 {
+    fn pipe(&self, episode: &Episode, snd_una: u64, max: u64, segment: u64) -> u64 {
         let mut pipe = 0;
-        let mut from = una;
+        let mut from = snd_una;
         for &(start, end) in self.scoreboard.ranges() {
             let resent = episode.resent_to.min(start).saturating_sub(from);
             let lost = self.is_lost(from, segment);

@@ -16,11 +16,11 @@ use catnip_base::{FlowContext, Span, Time};
 #[derive(Debug)]
 pub struct Sender {
     /// First byte not acknowledged, SND.UNA.
-    una: u64,
+    snd_una: u64,
     /// Next byte to send, SND.NXT.
-    next: u64,
+    snd_nxt: u64,
     /// End of the data sent so far, SND.MAX.
-    max: u64,
+    snd_max: u64,
     /// Data written by the application.
     stream: Stream,
     peer_window: u64,
@@ -69,9 +69,9 @@ enum Next {
 impl Sender {
     pub(crate) fn new(config: &TcpConfig, phase: Span) -> Self {
         Self {
-            una: 0,
-            next: 0,
-            max: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_max: 0,
             stream: Stream::default(),
             peer_window: config.receive_window,
             dupacks: 0,
@@ -103,7 +103,7 @@ impl Sender {
         last: bool,
         config: &TcpConfig,
     ) {
-        self.stream.write(bytes, context, last && config.fin, self.una);
+        self.stream.write(bytes, context, last && config.fin, self.snd_una);
         if let Some(context) = context {
             self.control.on_message(now, &context);
         }
@@ -112,7 +112,7 @@ impl Sender {
     pub(crate) fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the segment". ACKs below
         // SND.UNA are ignored, too.
-        if segment.ack < self.una || segment.ack > self.max {
+        if segment.ack < self.snd_una || segment.ack > self.snd_max {
             return;
         }
         let same_window = std::mem::replace(&mut self.peer_window, segment.window.into()) == self.peer_window;
@@ -123,22 +123,22 @@ impl Sender {
         let mut news = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
             // RFC 6675 counts bytes of data, without the FIN.
-            let end = if end <= self.max { end.min(self.stream.written()) } else { start };
+            let end = if end <= self.snd_max { end.min(self.stream.written()) } else { start };
             news |= board.add_and_tell(start, end, |from, to| self.ledger.report(from, to, &mut sampling));
         }
-        if segment.ack > self.una {
+        if segment.ack > self.snd_una {
             self.ledger.acknowledge(segment.ack.min(self.stream.written()), &mut sampling);
             let sample = self.ledger.sample(sampling);
             self.on_new_ack(now, segment.ack, &sample, segment.ecn.ece(), config);
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
-        } else if self.una < self.max && segment.span() == 0 {
+        } else if self.snd_una < self.snd_max && segment.span() == 0 {
             if !config.recovery.uses_sack() {
                 // "... (e) the advertised window in the incoming acknowledgment is equal to the advertised window in the last incoming
                 // acknowledgment." Each such ACK shows that a segment has arrived.
                 news = same_window;
                 if self.sack.counts(news) {
-                    self.sack.on_arrival(self.una, self.max, config.segment_bytes.into());
+                    self.sack.on_arrival(self.snd_una, self.snd_max, config.segment_bytes.into());
                 }
             }
             self.on_duplicate_ack(now, news, config);
@@ -153,7 +153,7 @@ impl Sender {
             return false;
         }
         self.stats.timeouts += 1;
-        self.sack.on_timeout(self.max);
+        self.sack.on_timeout(self.snd_max);
         self.cut(now, Cause::Restart);
         self.timed_out = true;
         self.dupacks = 0;
@@ -163,7 +163,7 @@ impl Sender {
         // RFC 6298, section 5.5: "The host MUST set RTO <- RTO * 2". 5.4: "Retransmit the earliest segment that has not
         // been acknowledged". 5.6: "Start the retransmission timer".
         self.rto.back_off(&config.rto);
-        self.next = self.una;
+        self.snd_nxt = self.snd_una;
         self.rtt_probe = None;
         self.restart_timer(now, config);
         true
@@ -175,7 +175,7 @@ impl Sender {
         let segment = u64::from(config.segment_bytes);
         let next = self.choose(segment, config)?;
         let (Next::FastRetransmit(seq) | Next::Fits(seq) | Next::Rescue(seq)) = next;
-        let is_new = seq >= self.max;
+        let is_new = seq >= self.snd_max;
         if is_new {
             if config.nagle && self.waits_for_more(segment) {
                 return None;
@@ -200,7 +200,7 @@ impl Sender {
         if sent.retransmission && matches!(next, Next::Fits(_)) {
             self.sack.on_resent(sent.end());
         }
-        self.tell_of_sent(now, is_new, sent.len, segment, config);
+        self.notify_sent(now, is_new, sent.len, segment, config);
         Some(sent)
     }
 
@@ -219,7 +219,7 @@ impl Sender {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.una == self.stream.end() && self.una > 0
+        self.snd_una == self.stream.end() && self.snd_una > 0
     }
 
     pub(crate) fn control(&self) -> Control {
@@ -239,11 +239,11 @@ impl Sender {
     }
 
     pub(crate) fn sent_to(&self) -> u64 {
-        self.max
+        self.snd_max
     }
 
-    pub(crate) fn una(&self) -> u64 {
-        self.una
+    pub(crate) fn snd_una(&self) -> u64 {
+        self.snd_una
     }
 
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
@@ -265,20 +265,20 @@ impl Sender {
 
     /// Returns the end of the data sent so far, without the FIN.
     fn sent_data(&self) -> u64 {
-        self.max.min(self.stream.written())
+        self.snd_max.min(self.stream.written())
     }
 
     fn unsent(&self) -> u64 {
-        self.stream.unsent(self.max)
+        self.stream.unsent(self.snd_max)
     }
 
     #[inline]
     fn on_new_ack(&mut self, now: Time, ack: u64, sample: &Sample, marked: bool, config: &TcpConfig) {
         let cwnd = self.control.cwnd();
         let episode_ends = self.sack.on_advance(ack);
-        let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
-        self.una = ack;
-        self.next = self.next.max(ack);
+        let (acked, in_flight) = (ack - self.snd_una, self.snd_nxt.saturating_sub(self.snd_una));
+        self.snd_una = ack;
+        self.snd_nxt = self.snd_nxt.max(ack);
         self.timed_out = false;
         let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
         if episode_ends == Some(false) {
@@ -302,7 +302,7 @@ impl Sender {
         }
         // RFC 6298, section 5.3: "When an ACK is received that acknowledges new data, restart the retransmission timer".
         // 5.2: "When all outstanding data has been acknowledged, turn off the retransmission timer."
-        if self.una < self.max {
+        if self.snd_una < self.snd_max {
             self.restart_timer(now, config);
         } else {
             self.deadline = None;
@@ -318,8 +318,8 @@ impl Sender {
             delivered: sample.delivered,
             marked: if marked { acked } else { 0 },
             in_flight,
-            una: self.una,
-            next: self.max,
+            snd_una: self.snd_una,
+            next: self.snd_max,
             unsent: self.unsent(),
             rtt: sample.rtt,
             srtt: self.rto.srtt(),
@@ -334,8 +334,8 @@ impl Sender {
         if ack <= self.round_end {
             return;
         }
-        self.round_end = self.max;
-        if !self.pacing.counts_rounds() {
+        self.round_end = self.snd_max;
+        if !self.pacing.needs_on_round() {
             return;
         }
         self.pacing.on_round(&config.round_start(&self.control, self.unsent(), self.rto.srtt()));
@@ -345,13 +345,13 @@ impl Sender {
         let segment = u64::from(config.segment_bytes);
         if self.sack.counts(news) {
             self.dupacks += 1;
-            if self.sack.begins(self.dupacks, self.una, self.max, segment) {
+            if self.sack.begins(self.dupacks, self.snd_una, self.snd_max, segment) {
                 self.stats.fast_retransmits += 1;
                 self.ledger.begin_episode();
                 self.cut(now, Cause::Loss);
                 self.rtt_probe = None;
                 self.restart_timer(now, config);
-                self.retransmit_at = Some(self.una);
+                self.retransmit_at = Some(self.snd_una);
             }
         }
         let few = (1..DUPACK_THRESHOLD).contains(&self.dupacks);
@@ -373,7 +373,7 @@ impl Sender {
     /// if cwnd was reduced for a loss in that window.
     #[inline(never)]
     fn on_mark(&mut self, now: Time) {
-        if self.una > self.answered_to && !self.sack.in_recovery() {
+        if self.snd_una > self.answered_to && !self.sack.in_recovery() {
             self.cut(now, Cause::Mark);
             // No data is lost, so the reduction is complete immediately.
             self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: 0 });
@@ -383,7 +383,7 @@ impl Sender {
 
     /// Notifies pacing and the controller of a sent segment, if they need it.
     #[inline]
-    fn tell_of_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
+    fn notify_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
         if !matches!(self.pacing, Pacing::None) {
             let Control { cwnd, ssthresh } = self.control.control();
             self.pacing.on_sent(&Leaving {
@@ -396,11 +396,11 @@ impl Sender {
                 rate: None,
             });
         }
-        if self.control.hears_of_sent() {
+        if self.control.needs_on_sent() {
             self.control.on_sent(&Sent {
                 now,
-                in_flight: self.max - self.una,
-                drained: self.stream.is_sent(self.max),
+                in_flight: self.snd_max - self.snd_una,
+                drained: self.stream.is_sent(self.snd_max),
                 segment,
                 receive_window: self.peer_window,
                 rto: self.rto.timeout(&config.rto),
@@ -409,11 +409,11 @@ impl Sender {
     }
 
     fn cut(&mut self, now: Time, cause: Cause) {
-        self.answered_to = self.max;
+        self.answered_to = self.snd_max;
         self.control.on_congestion(&Congestion {
             now,
             cause,
-            in_flight: self.max - self.una,
+            in_flight: self.snd_max - self.snd_una,
             receive_window: self.peer_window,
             repeated: self.timed_out,
         });
@@ -439,33 +439,34 @@ impl Sender {
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (cwnd + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
-        let fits = !self.stream.is_sent(self.next) && self.next + segment <= self.una + window;
-        fits.then_some(Next::Fits(self.next))
+        let fits = !self.stream.is_sent(self.snd_nxt) && self.snd_nxt + segment <= self.snd_una + window;
+        fits.then_some(Next::Fits(self.snd_nxt))
     }
 
     /// Returns the next segment during a recovery. A separate function, so that it takes no registers from `choose`.
     #[inline(never)]
     fn choose_in_recovery(&self, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<Next> {
-        let (una, end) = (self.una, self.sent_data());
-        if !self.sack.has_room(cwnd, una, end, segment) {
+        let (snd_una, end) = (self.snd_una, self.sent_data());
+        if !self.sack.has_room(cwnd, snd_una, end, segment) {
             return None;
         }
-        let fits = |seq: &u64| *seq + segment <= una + self.peer_window;
+        let fits = |seq: &u64| *seq + segment <= snd_una + self.peer_window;
         let held = config.nagle && self.waits_for_more(segment);
-        let fresh = Some(self.next).filter(|&next| !self.stream.is_sent(next) && !held);
+        let fresh = Some(self.snd_nxt).filter(|&next| !self.stream.is_sent(next) && !held);
         if !config.recovery.uses_sack() {
             // RFC 6582: only the first missing segment is known, and each partial ACK retransmits it.
             return fresh.filter(fits).map(Next::Fits);
         }
         // RFC 6675, section 4, NextSeg: rule 1, lost segments; rule 2, new data; rule 3, segments that may be lost; rule 4, the rescue
         // retransmission.
-        let lost = self.sack.next_lost(una, segment).or(fresh.filter(fits));
-        let next = lost.or_else(|| self.sack.next_unsure(una)).filter(fits).map(Next::Fits);
-        next.or_else(|| self.sack.rescue(una, end, segment).map(Next::Rescue))
+        let lost = self.sack.next_lost(snd_una, segment).or(fresh.filter(fits));
+        let next = lost.or_else(|| self.sack.next_unsure(snd_una)).filter(fits).map(Next::Fits);
+        next.or_else(|| self.sack.rescue(snd_una, end, segment).map(Next::Rescue))
     }
 
     fn waits_for_more(&self, segment: u64) -> bool {
-        self.next >= self.max && self.stream.waits_for_more(self.next, self.una < self.max, segment)
+        self.snd_nxt >= self.snd_max
+            && self.stream.waits_for_more(self.snd_nxt, self.snd_una < self.snd_max, segment)
     }
 
     /// Begins the message at `seq`, the start of the next segment. The first bytes of the message may have been sent at the end of the
@@ -475,7 +476,7 @@ impl Sender {
             return;
         }
         self.pacing.on_message();
-        if self.una == self.max && self.max > 0 {
+        if self.snd_una == self.snd_max && self.snd_max > 0 {
             self.control.on_idle(&Idle {
                 now,
                 silence: now.since(self.last_sent),
@@ -490,7 +491,7 @@ impl Sender {
         let end = self.stream.segment_end(seq, config.segment_bytes.into());
         let data_end = end.min(self.stream.written()).max(seq);
         let fin = end > data_end;
-        let retransmission = seq < self.max;
+        let retransmission = seq < self.snd_max;
         if retransmission {
             // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
             self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
@@ -500,15 +501,15 @@ impl Sender {
         } else if seq < data_end {
             self.ledger.push(now, data_end);
         }
-        if end > self.max {
+        if end > self.snd_max {
             self.rtt_probe = self.rtt_probe.or(Some((end, now)));
-            self.max = end;
+            self.snd_max = end;
         }
         // RFC 6298, section 5.1: "if the timer is not running, start it running".
         if self.deadline.is_none() {
             self.restart_timer(now, config);
         }
-        self.next = self.next.max(end);
+        self.snd_nxt = self.snd_nxt.max(end);
         self.last_sent = now;
         self.stats.sent += 1;
         self.stats.retransmitted += u32::from(retransmission);

@@ -13,11 +13,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Appends a message and discards those before `una`. A FIN follows the `last` one.
-    pub(super) fn write(&mut self, bytes: u64, context: Option<FlowContext>, last: bool, una: u64) {
+    /// Appends a message and discards those before `snd_una`. A FIN follows the `last` one.
+    pub(super) fn write(&mut self, bytes: u64, context: Option<FlowContext>, last: bool, snd_una: u64) {
         if bytes > 0 {
             let (start, end) = (self.written, self.written + bytes);
-            self.messages.push(Message { start, end, context }, una);
+            self.messages.push(Message { start, end, context }, snd_una);
             self.written = end;
         }
         self.fin |= last;

@@ -144,7 +144,7 @@ impl Pacing {
 
     /// Returns true if the sender must call [`Self::on_round`].
     #[inline]
-    pub fn counts_rounds(&self) -> bool {
+    pub fn needs_on_round(&self) -> bool {
         matches!(self, Self::Rbplw(_))
     }
 

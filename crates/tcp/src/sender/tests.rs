@@ -68,7 +68,7 @@ fn acks_of_what_was_never_sent_or_long_acknowledged_change_nothing() {
     // RFC 9293, section 3.10.7.4: "If the ACK is a duplicate (SEG.ACK =< SND.UNA), it can be ignored. If the ACK acks
     // something not yet sent (SEG.ACK > SND.NXT), then send an ACK, drop the segment, and return."
     tcp.at(150).advertises(SEGMENT).ack(1).ack(8).cwnd(5.0).timer(1100);
-    assert_eq!((tcp.sender().una(), tcp.sender().dupacks()), (2 * SEGMENT, 0));
+    assert_eq!((tcp.sender().snd_una(), tcp.sender().dupacks()), (2 * SEGMENT, 0));
     tcp.advertises(100 * SEGMENT).ack(7).sends(&[8, 9, 10, 11, 12, 13]);
 }
 

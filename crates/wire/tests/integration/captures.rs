@@ -1,4 +1,4 @@
-//! Captures against other readers and writers: the crate pcap-file, and tcpdump where it is installed.
+//! Tests of captures with other readers and writers: the crate pcap-file, and tcpdump where it is installed.
 
 use crate::skip::skipped;
 use catnip_base::{Span, Time};

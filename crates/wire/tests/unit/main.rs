@@ -1,4 +1,4 @@
-//! Real packets against another parser, parsers against arbitrary bytes, and marks against their verifier.
+//! Tests of packets with another parser, of parsers with arbitrary bytes, and of marks with the verifier.
 
 #[path = "../fuzz/mod.rs"]
 mod fuzz;

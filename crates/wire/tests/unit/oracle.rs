@@ -1,4 +1,4 @@
-//! Packets against etherparse, which shares no code with this crate: each side reads the packets that the other one writes.
+//! Comparison with etherparse, which shares no code with this crate: each library reads the packets that the other one writes.
 
 use catnip_net::Ecn;
 use catnip_wire::transport_is_right;

@@ -32,7 +32,7 @@ impl Case {
     }
 }
 
-/// Inputs, one to a line: the fewest of at most 300 bytes each that cover what ten minutes of fuzzing have covered.
+/// Replays inputs of fuzzing, one per line: a minimal set of inputs of at most 300 bytes with the coverage of ten minutes of fuzzing.
 #[test]
 fn what_fuzzing_has_reached_goes_through() {
     let inputs = include_str!("../fuzz/parsers.hex");

@@ -1,5 +1,5 @@
-//! The verifier against the marker of the simulator: simulated endpoints exchange real packets, a capture is taken at
-//! the server, and its marks are verified. Marker and verifier share no code.
+//! Tests of the verifier with the marker of the simulator: simulated endpoints exchange real packets, a capture is taken at the server, and
+//! its marks are verified. Marker and verifier share no code.
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::mark::{PacketMarker, Spm, SpmParameters};
@@ -222,7 +222,7 @@ fn planted(scene: &Scene, capture: &[(Time, Vec<u8>)]) -> Vec<(u64, FaultKind)> 
     found
 }
 
-/// CAT-S23.
+/// Tests CAT-S23: the verifier accepts a correct capture and finds each single wrong mark.
 #[test]
 fn a_clean_capture_passes_and_each_planted_mark_is_found() {
     let scene = Scene::plain(16 * 512 + 100);
@@ -301,7 +301,7 @@ fn several_connections_are_told_apart_even_on_the_same_ports() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// CAT-S21: from 1 B to 1 MB, with losses, with either codec and version.
+    /// Tests CAT-S21 with documents of 1 B to 1 MB, with losses, for both codecs and IP versions.
     #[test]
     fn what_the_marker_does_the_verifier_accepts(
         document in prop_oneof![1u64..20_000, 1u64..1_000_000],

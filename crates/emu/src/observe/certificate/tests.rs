@@ -1,6 +1,6 @@
 use super::*;
 
-use crate::timing::Manner;
+use crate::timing::TimingMode;
 use catnip_base::{Rate, Time};
 use catnip_net::DropReason;
 use catnip_sim::watch::Refusal;
@@ -42,7 +42,7 @@ fn outcome() -> Outcome {
         code: 0,
         duration: Span::from_secs(2),
         cpu: Span::ZERO,
-        manner: Manner { real_time: false, spin: Span::ZERO },
+        manner: TimingMode { real_time: false, spin: Span::ZERO },
         woken_late: Histogram::default(),
         missed: [0; 2],
         broken: [0; 2],

@@ -1,4 +1,4 @@
-//! Logs of one run in the formats of other tools: packets for Wireshark, senders for qvis.
+//! Logs of one run in the formats of other tools: packets as pcapng for Wireshark, events of TCP senders as qlog for qvis.
 
 mod packets;
 mod pages;
@@ -27,7 +27,7 @@ pub struct LogRequest<'a> {
     pub qlog: Option<&'a Path>,
 }
 
-/// Capture of packets.
+/// Request for a capture of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketLog<'a> {
     /// File of the capture.

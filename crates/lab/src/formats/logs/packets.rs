@@ -33,13 +33,13 @@ pub(super) struct Packets {
     interfaces: Vec<Option<InterfaceId>>,
     at_servers: bool,
     addresses: Vec<Ipv4Addr>,
-    /// Options that both ends announce and port of the servers, by number of the TCP parameters.
+    /// TCP options that both ends announce and TCP port of the servers, by the number of a group's TCP parameters.
     services: Vec<(Announcement, u16)>,
     /// Names of ports.
     ports: Vec<String>,
-    /// Translations of both ends of each connection that is not over, by number of the connection.
+    /// Translations of simulated segments into TCP headers for both ends of each open connection, by its number.
     connections: BTreeMap<u64, [Translation; 2]>,
-    /// Packets in the network that were or will be captured, by body.
+    /// Packets in the network that are captured when they leave their source or arrive at their destination, by [`Packet::body`].
     inside: BTreeMap<u32, Inside>,
     /// Captured packets that are not written yet, because their own fate or that of an earlier packet is unknown.
     waiting: VecDeque<Seen>,
@@ -51,7 +51,7 @@ pub(super) struct Packets {
     failure: Failure,
 }
 
-/// Packet as it was created.
+/// Contents of a packet in the network, its ends, and the points at which it is captured.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     contents: Contents,
@@ -96,7 +96,7 @@ const FIRST_PORT: u16 = 1024;
 const HOP_LIMIT: u8 = 64;
 
 impl Packets {
-    /// Checks that the packets of this plan can be written.
+    /// Checks that the longest segment of this plan fits into an IPv4 packet.
     pub(super) fn check(plan: &Plan) -> Result<(), String> {
         let (longest, most) = (plan.longest_segment() as usize, LONGEST_PACKET - LONGEST_HEADERS);
         if longest <= most {
@@ -158,8 +158,8 @@ impl Packets {
 
     /// Returns the header and the length of the data of a segment that this end of a connection sends; `None` for a datagram.
     fn header(&mut self, what: &Made<'_>) -> Option<(TcpHeader, u32)> {
-        let &Made::Segment { connection, end, parties, segment } = what else { return None };
-        let (announcement, server_port) = self.services[parties.tcp.0 as usize];
+        let &Made::Segment { connection, end, spec, segment } = what else { return None };
+        let (announcement, server_port) = self.services[spec.tcp.0 as usize];
         let ends = self.connections.entry(connection).or_insert_with(|| {
             // Arbitrary initial sequence numbers: they differ between connections, and wrap around soon in some of them.
             let [client, server] =
@@ -242,7 +242,7 @@ impl Watch for Packets {
     fn made(&mut self, _now: Time, packet: &Packet, what: Made<'_>) {
         let contents = self.header(&what).map_or(Contents::Datagram, |(it, len)| Contents::Segment(it, len));
         let (source, destination, from_server) = match what {
-            Made::Segment { parties, end, .. } => (parties.node(end), parties.node(1 - end), end == SERVER),
+            Made::Segment { spec, end, .. } => (spec.node(end), spec.node(1 - end), end == SERVER),
             Made::Datagram { from, to } => (from, to, true),
         };
         let seen = |node: NodeId, at_server: bool| {
@@ -280,7 +280,7 @@ impl Watch for Packets {
                 self.write_known();
             }
             Step::Copied(_, original) => {
-                // The departure was captured as that of the original.
+                // A copy is made inside the network: only its arrival can be captured, since the departure was that of the original.
                 if let Some(&inside) = self.inside.get(&original) {
                     self.inside.insert(packet.body, Inside { number: None, ..inside });
                 }

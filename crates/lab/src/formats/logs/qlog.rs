@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writer of a trace for each connection, in order of opening. Only the texts of connections that are not over are in memory.
+/// Writer of a qlog file with a trace for each connection, in order of opening. Only the latest events of open connections are in memory;
+/// all others are in a temporary file.
 #[derive(Debug)]
 pub(super) struct Qlog {
     /// Names of the nodes.
@@ -28,13 +29,14 @@ pub(super) struct Qlog {
     failure: Failure,
 }
 
-/// Returns the metrics of a sender in the order of the file. Changed metrics are logged.
+/// Returns the metrics of a sender, in the order in which an event lists those that have changed.
 fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
     [
         ("congestion_window", Some(view.cwnd)),
         ("ssthresh", view.ssthresh),
         ("bytes_in_flight", Some(bytes_in_flight)),
-        // Metrics of newCWV, for which qlog has no names. An undefined pipeACK is not logged; its phase is validated.
+        // Metrics of newCWV, for which qlog defines no names. As long as pipeACK is undefined, it is not logged, and the phase is the
+        // validated one.
         ("pipe_ack", view.validity.and_then(|validity| validity.pipe_ack)),
         ("cwnd_validated", view.validity.map(|validity| validity.is_validated.into())),
     ]
@@ -59,9 +61,10 @@ struct Trace {
     bytes_in_flight: u64,
     /// End of all data sent (SND.MAX).
     max: u64,
-    /// Bound for retransmissions: those that begin before this byte are caused by an expiry of the timer.
+    /// SND.MAX at the last expiry of the retransmission timer. Outside a recovery, retransmissions of earlier bytes are attributed to this
+    /// expiry.
     expired_before: u64,
-    /// Greatest number of an acknowledged packet.
+    /// Largest packet number acknowledged so far.
     acked: Option<u64>,
     metrics: [Metric; METRICS],
     state: Option<&'static str>,
@@ -123,7 +126,7 @@ impl Qlog {
         out.flush()
     }
 
-    /// Returns the trace of the sender's connection, if the sender is that of the server.
+    /// Returns the trace of the sender's connection; `None` for the sender of a client, whose events are not logged.
     fn of(&mut self, view: &SenderView) -> Option<&mut Trace> {
         self.connections.get_mut(&view.connection).filter(|_| view.end == SERVER)
     }
@@ -133,8 +136,8 @@ impl Watch for Qlog {
     const PACKETS: bool = true;
 
     fn made(&mut self, _now: Time, _packet: &Packet, what: Made<'_>) {
-        if let Made::Segment { connection, parties, .. } = what {
-            let [client, server] = [CLIENT, SERVER].map(|end| parties.node(end));
+        if let Made::Segment { connection, spec, .. } = what {
+            let [client, server] = [CLIENT, SERVER].map(|end| spec.node(end));
             self.connections.entry(connection).or_insert_with(|| Trace::new(client, server));
         }
     }

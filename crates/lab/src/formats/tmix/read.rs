@@ -141,7 +141,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds an ADU of `>` or `<`. If the last ADU is from the other end, the waiting time counts from its arrival.
+    /// Adds the ADU of a line `> SIZE` or `< SIZE`. The preceding waiting time counts from the arrival of the previous ADU if that ADU is
+    /// from the other end, else from its transmission.
     fn say_in_turn(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
         let (after, wait_us) = match (self.vector.adus.last(), self.waits[0].take()) {
@@ -153,7 +154,7 @@ impl Draft {
         self.push(Adu { by, after, wait_us, bytes })
     }
 
-    /// Adds an ADU of `c>` or `c<`, whose waiting time depends only on its own end.
+    /// Adds the ADU of a line `c> SIZE` or `c< SIZE`. The waiting time counts from the previous ADU of the same end.
     fn say(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
         let wait_us = match (self.has_spoken(by), self.waits[by as usize].take()) {
@@ -164,7 +165,7 @@ impl Draft {
         self.push(Adu { by, after: After::Sent, wait_us, bytes })
     }
 
-    /// Adds an ADU of `I` or `A`.
+    /// Adds the ADU of a line that begins with `I` or `A`, which also gives both waiting times.
     fn say_with_waits(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [send_us, receive_us, bytes] = numbers(values)?;
         at_most(send_us.max(receive_us), MAX_US, "microseconds")?;
@@ -223,7 +224,7 @@ impl Draft {
                         self.push(Adu { by, after: After::Sent, wait_us, bytes: 0 })?;
                     }
                 }
-                // The ends do not depend on each other: FINs follow all ADUs, that of the initiator first.
+                // The two ends are independent of each other, so the FINs may follow all other ADUs; the initiator's FIN is first.
                 self.vector
                     .adus
                     .sort_by_key(|adu| (adu.bytes == 0, adu.bytes == 0 && adu.by == Side::Acceptor));

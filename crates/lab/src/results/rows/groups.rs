@@ -134,7 +134,7 @@ pub struct TransferRow<'a> {
     pub unit: Unit,
     /// Number of the user.
     pub client: u32,
-    /// Number of the transfer, as in the table of its kind.
+    /// Number of the transfer, as in the table of pages, keystrokes or connections.
     pub number: u64,
     /// Time at which the transfer started.
     pub start: Time,

@@ -59,10 +59,10 @@ words! {
     }
 }
 
-/// Run of a row: the first columns of every table.
+/// Variant and seed of a row's run, which are the first columns of every table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Number of the variant among those of the tables.
+    /// Index of the variant among the variants of the tables.
     pub variant: u64,
     /// Seed of the run.
     pub seed: u64,
@@ -85,7 +85,8 @@ pub trait Row: Sized {
     fn columns(to: &mut impl Columns<Self>);
 }
 
-/// Declares the columns of a response from an external host. A simulated server always sends the requested bytes, which have no contents.
+/// Declares the columns of a response from an external host. A simulated server always sends the requested number of bytes, without
+/// contents.
 pub(super) fn reply<R>(
     to: &mut impl Columns<R>,
     delivered: impl Fn(&R) -> (u64, bool) + Copy,

@@ -16,18 +16,18 @@ pub struct Interval {
     pub n: usize,
 }
 
-/// Returns a quantile of Student's t distribution.
+/// Returns the quantile `share` of Student's t distribution with `degrees` degrees of freedom.
 pub fn t_quantile(degrees: f64, share: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees).map_or(f64::NAN, |distribution| distribution.inverse_cdf(share))
 }
 
-/// Returns the mean of left - right, paired by seed, over the seeds for which both values are known. Variation common to both sides
-/// cancels out. `None` if the values cannot be paired.
+/// Returns the mean of the differences left - right by seed, with its t-interval, over the seeds for which both values are known. Variation
+/// that a seed causes in both values cancels out. `None` if the lengths differ, or if no difference is known.
 pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Interval> {
     (left.len() == right.len()).then(|| mean_of_known(left.iter().zip(right).map(|(a, b)| a - b)))?
 }
 
-/// Returns the mean of the values that are not NaN; `None` if there are none.
+/// Returns the mean of the values that are not NaN, with its t-interval; `None` if there are none.
 pub(super) fn mean_of_known(values: impl IntoIterator<Item = f64>) -> Option<Interval> {
     let known: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
     (!known.is_empty()).then(|| mean(known))
@@ -39,7 +39,7 @@ pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Interval {
     around(values.iter().sum::<f64>() / values.len() as f64, &values)
 }
 
-/// Returns an estimate with the interval of the mean of `values`, centered at the estimate.
+/// Returns `estimate` in the middle of an interval as wide as the t-interval of the mean of `values`.
 pub(super) fn around(estimate: f64, values: &[f64]) -> Interval {
     let half = half_width(values);
     Interval { mean: estimate, low: estimate - half, high: estimate + half, n: values.len() }

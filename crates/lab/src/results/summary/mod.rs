@@ -57,22 +57,23 @@ pub const TABLES: [(TableName, &[&str]); 4] = [
     ),
 ];
 
-/// Quantiles of the times of transfers, with their names. A quantile requires so many transfers that at least one is expected to exceed it.
+/// Quantiles of the transfer time, with their names. A quantile is estimated only from so many transfers that at least one of them is
+/// expected to exceed it.
 pub const QUANTILES: [(&str, f64); 3] = [("median_s", 0.5), ("p95_s", 0.95), ("p99_s", 0.99)];
 
-/// Maximum number of points of a curve.
+/// Maximum number of points of a survival curve.
 const POINTS: usize = 400;
 
 /// Values with names, in order.
 type Named<T> = Vec<(Arc<str>, T)>;
-/// Values by measure, in order.
+/// Values by the name of their measure, in order.
 type Measured<T> = Vec<(&'static str, T)>;
 
 /// Summary of one variant over its seeds.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Traffic groups with at least one transfer or connection.
-    pub groups: Named<OfGroup>,
+    pub groups: Named<GroupSummary>,
     /// Means over the seeds by port, that is, by link and direction.
     pub links: Named<Measured<Interval>>,
     /// Packet-hops: packets times the links that they have crossed.
@@ -81,23 +82,24 @@ pub struct Summary {
 
 /// Transfers of a traffic group over all seeds: pages, keystrokes or connections.
 #[derive(Clone, Debug)]
-pub struct OfGroup {
+pub struct GroupSummary {
     /// Kind of the transfers: `pages`, `keystrokes`, `transfers` or `flows`.
     pub kind: Arc<str>,
     /// Number of transfers started.
     pub started: u64,
     /// Number of transfers that finished before the end of the run.
     pub finished: u64,
-    /// Mean time of finished transfers, quantiles where they can be estimated, and rates.
+    /// Means over the seeds, by measure: time of finished transfers, quantiles of the transfer time where they can be estimated, and rates.
     pub means: Measured<Interval>,
-    /// Restricted mean: mean of the time of a transfer or `horizon_s`, whichever is less, after Kaplan and Meier, so that the time of
-    /// unfinished transfers counts, too. `None` if all transfers have finished in all variants, or if there are none.
+    /// Restricted mean transfer time, seconds: mean of the transfer time or `horizon_s`, whichever is less. The estimate is that of Kaplan
+    /// and Meier, so that unfinished transfers count, too. `None` if all transfers have finished in all variants, or if there are none.
     pub restricted_s: Option<Interval>,
     /// Horizon of `restricted_s`, seconds; NaN if all transfers have finished in all variants.
     pub horizon_s: f64,
     /// Survival curve for plots: times in ascending order, and the share of transfers that take longer than each.
     pub curve: (Vec<f64>, Vec<f64>),
-    /// Values whose mean estimates a measure and that vary with the seeds: one for each seed or block of seeds, NaN for a seed without any.
+    /// Values of each measure, one for each seed or block of seeds, for differences between variants. Their mean estimates the measure; NaN
+    /// stands for a seed without a value.
     pub values: Measured<Vec<f64>>,
 }
 
@@ -228,7 +230,7 @@ fn of_groups(
     transfers: &Rows<'_>,
     seeds: &[u64],
     horizons_s: &BTreeMap<Arc<str>, f64>,
-) -> Named<OfGroup> {
+) -> Named<GroupSummary> {
     let waits: BTreeMap<Arc<str>, Vec<usize>> = transfers.by_name("group").into_iter().collect();
     let begun = |rows: &[usize]| {
         ["started", "connections"].iter().any(|&what| rows.iter().any(|&row| groups.integers(what)[row] > 0))
@@ -249,7 +251,7 @@ fn of_group(
     waits: &[usize],
     seeds: &[u64],
     horizon_s: f64,
-) -> OfGroup {
+) -> GroupSummary {
     let kind: Arc<str> = groups.text("kind", rows[0]).into();
     let total = |what: &str| rows.iter().map(|&row| groups.integers(what)[row]).sum::<u64>();
     let mut values = rates(groups, rows, seeds);
@@ -280,7 +282,16 @@ fn of_group(
         estimate.interval
     });
     let (started, finished) = (total("started"), total("finished"));
-    OfGroup { kind, started, finished, means, restricted_s, horizon_s, curve: times.curve(POINTS), values }
+    GroupSummary {
+        kind,
+        started,
+        finished,
+        means,
+        restricted_s,
+        horizon_s,
+        curve: times.curve(POINTS),
+        values,
+    }
 }
 
 fn times(transfers: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Times {
@@ -295,7 +306,8 @@ fn run(seeds: &[u64], seed: u64) -> usize {
     seeds.partition_point(|&one| one < seed)
 }
 
-/// Returns the measures of all connections of a group, finished or not, by seed.
+/// Returns goodput, round-trip time, fairness, retransmissions and timeouts of a group by seed, over all of its connections, finished or
+/// not.
 fn rates(groups: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Measured<Vec<f64>> {
     let by_seed = |of: &dyn Fn(usize) -> f64| {
         let mut made = vec![f64::NAN; seeds.len()];

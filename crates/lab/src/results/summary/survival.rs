@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// Maximum number of blocks of seeds.
 const BLOCKS: usize = 50;
-/// Tolerance for rounding, which must not move a result by a whole step of the curve.
+/// Tolerance for rounding errors of shares, which would otherwise move a quantile by a whole step of the survival curve.
 const ROUNDING: f64 = 1e-12;
 
 /// Estimate with its interval, and a value for each block of seeds, for differences between variants.
@@ -68,12 +68,12 @@ impl Times {
         self.waits.last().filter(|last| !last.is_over).map_or(f64::INFINITY, |last| last.waited_s)
     }
 
-    /// Returns the mean of the duration or the horizon, whichever is less.
+    /// Returns the mean, over all transfers, of the duration or `horizon_s`, whichever is less.
     pub fn restricted_mean(&self, horizon_s: f64) -> Estimate {
         self.varied(|times| times.mean(horizon_s))
     }
 
-    /// Returns the least time within which such a share of the transfers is over; `None` if too few are.
+    /// Returns the least time within which the share `share` of the transfers is over; `None` if too few transfers are known to be over.
     ///
     /// The interval is Woodruff's (JASA 47, 1952): the ends of the confidence interval of the share that is over by that time, centered at
     /// `share`, are converted to times by the same curve.
@@ -107,7 +107,7 @@ impl Times {
         if count <= most {
             return points.into_iter().unzip();
         }
-        // The distance from the last point grows by equal factors.
+        // The ranks of the chosen points, counted from the last one, grow by a constant factor.
         let factor = (count as f64).ln() / (most - 1) as f64;
         let rank = |step: usize| count - (factor * step as f64).exp().round_ties_even() as usize;
         let chosen: BTreeSet<usize> = (0..most).map(rank).collect();
@@ -138,7 +138,7 @@ impl Times {
         if by_then == 0 { 1.0 } else { self.lasting[by_then - 1] }
     }
 
-    /// Returns the time by which such a share is over, if it is known.
+    /// Returns the least time by which the share `share` of the transfers is over; `None` if the curve does not reach this share.
     fn reached(&self, share: f64) -> Option<f64> {
         let place = if share <= 0.0 {
             0
@@ -148,7 +148,7 @@ impl Times {
         self.waits.get(place).map(|wait| wait.waited_s)
     }
 
-    /// Returns the area under the curve up to the horizon.
+    /// Returns the restricted mean: the area under the survival curve up to the horizon.
     fn mean(&self, horizon_s: f64) -> f64 {
         let steps = self.waits.iter().zip(&self.lasting).map(|(wait, &lasting)| (wait.waited_s, lasting));
         let (mut area, mut from_s, mut share) = (0.0, 0.0, 1.0);
@@ -161,7 +161,7 @@ impl Times {
     }
 }
 
-/// Returns the estimated share that takes longer than each duration (Kaplan and Meier).
+/// Returns the estimated share of transfers that take longer than each duration (Kaplan and Meier).
 fn lasting<'a>(waits: impl ExactSizeIterator<Item = &'a Wait>) -> Vec<f64> {
     let count = waits.len();
     let mut share = 1.0;

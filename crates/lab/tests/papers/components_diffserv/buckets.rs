@@ -45,7 +45,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
             id: "IDS-S15",
             claim: "token bucket marker at the edge, a backlogged user for 600 s: distance of HIGH from 250 and of MED from 500 kbit/s, percent, the worse one",
             value: marked_rates(seed),
-            // Depth and a packet, 7500 bytes, are 0.04 % of 250 kbit/s in 600 s.
+            // The depth of the bucket and one packet, 7500 bytes in total, are 0.04 % of what 250 kbit/s permit in 600 s.
             limit: 0.05,
         },
     ]
@@ -61,7 +61,8 @@ const DEPTH: u32 = 6000;
 /// Size of a byte in billionths of a bit.
 const BYTE: i128 = 8_000_000_000;
 
-/// Returns the maximum, over all intervals from a packet to another one, of the bytes that have passed less rate x time and less the depth.
+/// Returns the largest excess over a token bucket, bytes: the maximum of bytes passed - rate x time - depth over all intervals that begin
+/// and end with a packet.
 fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -> f64 {
     let (mut worst, mut before, mut until_here) = (i128::MIN, Time::ZERO, 0);
     for (at, len) in passed {
@@ -73,7 +74,7 @@ fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -
     (worst - i128::from(DEPTH) * BYTE) as f64 / BYTE as f64
 }
 
-/// Returns the greater excess of HIGH and MED.
+/// Returns the excess of HIGH or of MED packets over the contract, whichever is greater, bytes.
 fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
     let of = |(colour, rate)| {
         let of_colour = passed.iter().filter(|(_, packet)| packet.dscp.colour() == colour);

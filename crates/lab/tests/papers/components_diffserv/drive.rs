@@ -1,7 +1,7 @@
 //! Drivers of single components.
 
 use catnip_base::{Rng, Span, Stream, Time};
-use catnip_net::queue::{AnyQueue, QueueKind, QueueSpec, Site};
+use catnip_net::queue::{AnyQueue, PortContext, QueueKind, QueueSpec};
 use catnip_net::shape::{AnyShaper, RateSpec};
 use catnip_net::stage::{AnyStage, StageKind, StageSpec};
 use catnip_net::{Colour, DropReason, Dscp, Fate, Next, Packet, Port, Route};
@@ -43,7 +43,7 @@ impl Fate for Drops {
 }
 
 pub(crate) fn queue(text: &str, rate: &str, seed: u64) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&wire(rate), seed, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&wire(rate), seed, 0))
 }
 
 pub(crate) fn stage(text: &str) -> AnyStage {
@@ -112,7 +112,7 @@ pub(crate) fn cross(port: &mut Port<AnyQueue, AnyShaper>, arrivals: &[(Time, Pac
     Crossed { out, dropped }
 }
 
-/// Number of events, compared with its expectation in standard deviations.
+/// Difference of the number of events from its expectation, in standard deviations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deviation {
     found: f64,
@@ -128,14 +128,15 @@ impl Deviation {
         self.variance += probability * (1.0 - probability);
     }
 
-    /// Returns the deviation in standard deviations. The sum must have many summands, so that it is normally distributed.
+    /// Returns the absolute difference from the expectation, in standard deviations. The variance must be so large that the number of
+    /// events is about normally distributed.
     pub(crate) fn sigmas(&self) -> f64 {
         assert!(self.variance >= 25.0, "{self:?}");
         (self.found - self.expected).abs() / self.variance.sqrt()
     }
 }
 
-/// Returns the greatest of several deviations.
+/// Returns the greatest absolute deviation, in standard deviations.
 pub(crate) fn worst<'a>(all: impl IntoIterator<Item = &'a Deviation>) -> f64 {
     all.into_iter().map(Deviation::sigmas).fold(0.0, f64::max)
 }

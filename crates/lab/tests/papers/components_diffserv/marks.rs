@@ -3,7 +3,7 @@
 use super::drive::*;
 use crate::kept::Check;
 use catnip_base::{Rng, Time};
-use catnip_net::mark::{AnyMarker, Carries, MarkerKind, MarkerSpec, PacketMarker, Sending, Service};
+use catnip_net::mark::{AnyMarker, MarkerKind, MarkerSpec, PacketKind, PacketMarker, SenderState, Service};
 use catnip_net::{Colour, Dscp};
 
 pub(crate) fn checks(seed: u64) -> Vec<Check> {
@@ -49,7 +49,7 @@ enum Occasion {
 const OCCASIONS: [Occasion; 4] =
     [Occasion::Ordinary, Occasion::Syn, Occasion::FastRetransmit, Occasion::FastRecovery];
 
-/// Returns the priority according to the algorithm as printed.
+/// Returns the priority that the algorithm printed in the paper gives.
 fn printed(window: u32, occasion: Occasion) -> Colour {
     if window <= 4 || occasion != Occasion::Ordinary {
         HIGH
@@ -61,13 +61,13 @@ fn printed(window: u32, occasion: Occasion) -> Colour {
 }
 
 /// Returns the state of a sender with a window of so many segments and a part of one. Either of its two windows may be the smaller one.
-fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> Sending {
+fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> SenderState {
     let segment = one_of(&[536, 1000, 1448, 1460], rng);
     let smaller = u64::from(window * segment + rng.below(segment));
     let larger = smaller + u64::from(rng.below(40 * segment));
     let (window, receive_window) = one_of(&[(smaller, larger), (larger, smaller)], rng);
-    Sending {
-        carries: if occasion == Occasion::Syn { Carries::Opening } else { Carries::Data },
+    SenderState {
+        carries: if occasion == Occasion::Syn { PacketKind::Syn } else { PacketKind::Data },
         offset: rng.below(1_000_000).into(),
         segment,
         window,
@@ -76,7 +76,7 @@ fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> Sending {
         retransmission: occasion == Occasion::FastRetransmit
             || occasion == Occasion::Ordinary && rng.chance(0.2),
         recovering: matches!(occasion, Occasion::FastRetransmit | Occasion::FastRecovery),
-        ..Sending::default()
+        ..SenderState::default()
     }
 }
 
@@ -84,7 +84,7 @@ fn marker(text: &str, service: Service, rng: &Rng) -> AnyMarker {
     text.parse::<MarkerSpec>().unwrap().build(service, &|| rng.clone())
 }
 
-fn marked(marker: &mut AnyMarker, sending: &Sending) -> Dscp {
+fn marked(marker: &mut AnyMarker, sending: &SenderState) -> Dscp {
     let mut packet = packet(0, sending.segment, Dscp::DEFAULT);
     marker.mark(Time::ZERO, Some(sending), &mut packet);
     packet.dscp
@@ -108,7 +108,8 @@ fn table(seed: u64) -> f64 {
 
 /// Measurements of the randomized version.
 struct Randomized {
-    /// Deviation of each priority and window whose share is not the remainder of the others.
+    /// Deviation of the number of packets of each priority, for each window, except where the share of a priority is 0, 1 or given by the
+    /// other shares.
     shares: Vec<Deviation>,
     /// Deviations by priority, over all windows.
     totals: [Deviation; Colour::COUNT],

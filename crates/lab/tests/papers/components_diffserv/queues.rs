@@ -119,13 +119,15 @@ fn drop_tail(seed: u64) -> f64 {
 
 /// Measurements of three-level RED.
 struct Levels {
-    /// Drops by priority, and by position of the average between the thresholds.
+    /// Deviation of the number of drops from its expectation, by priority and by the position of the average queue between the two
+    /// thresholds.
     bins: [Vec<Deviation>; Colour::COUNT],
-    /// Arrivals that had another fate than the certain one.
+    /// Number of arrivals dropped although the average was below the lower threshold and the buffer not full, or accepted although the
+    /// average was at or above the upper threshold or the buffer full.
     certain: f64,
-    /// Arrivals after which the averages were not as printed.
+    /// Number of arrivals after which the averages differed from those of the printed formula.
     averages: f64,
-    /// Arrivals whose fate in the queue differed from that by the law.
+    /// Number of arrivals that the queue treated differently from the verdict of `RioLaw`.
     otherwise: f64,
 }
 
@@ -171,7 +173,7 @@ fn levels(seed: u64, buffer: u32, bins: usize, mix: impl Fn(&mut Rng) -> [f64; 3
             [high, med, _] if drawn < high + med => MED,
             _ => LOW,
         };
-        // As printed: an arrival updates the averages of all counts that include it.
+        // As printed in the paper, an arrival updates the averages of all packet counts that include its priority.
         let [of_high, of_med, of_low] = [HIGH, MED, LOW].map(|colour| f64::from(waiting[colour as usize]));
         low = 0.5 * low + 0.5 * (of_high + of_med + of_low);
         if colour != LOW {

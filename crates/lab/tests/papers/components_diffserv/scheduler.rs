@@ -40,7 +40,7 @@ struct Faults {
     idle: u32,
 }
 
-/// Token bucket as printed: tokens = min(B, tokens + r x dt). Tokens are counted in billionths of a bit.
+/// Token bucket as printed in the paper: tokens = min(B, tokens + r x dt). Tokens are counted in billionths of a bit.
 struct Tokens {
     rate: u64,
     depth: u64,
@@ -196,7 +196,8 @@ fn faults(seed: u64) -> Faults {
     faults
 }
 
-/// Returns the worst deviation of a share from its weight, percent, for backlogged connections of one class and priority.
+/// Returns the largest relative difference between a connection's share of the sent packets and its share of the weights, percent of the
+/// latter, for backlogged connections of one class and priority.
 fn worst_share(seed: u64) -> f64 {
     let mut rng = random(seed, 310);
     let mut of = |class: u8, colour: Colour| {

@@ -12,7 +12,7 @@ use catnip_sim::app::{
 use catnip_sim::record::SenderView;
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{
-    CLIENT, Conn, Event, Host, Message, Parties, SERVER, ServiceOptions, Sim, TcpId, TcpOptions, Watch,
+    CLIENT, Conn, ConnectionSpec, Event, Host, Message, SERVER, ServiceOptions, Sim, TcpId, TcpOptions, Watch,
 };
 use catnip_tcp::{TcpConfig, profile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +94,7 @@ fn server(closes: bool) -> AnyApp {
 /// Results of marking by application.
 #[derive(Debug, Default)]
 struct Shaped {
-    /// Packets not marked as their application, which follows from their destination.
+    /// Number of packets without the mark of their application, which is identified by the destination.
     otherwise: u32,
     policed: u32,
     /// Number of packets of each application that have arrived.
@@ -148,12 +148,12 @@ fn by_application(seed: u64, med: &str) -> Shaped {
     let config = TcpConfig { handshake: true, fin: true, ..tcp() };
     for (number, (client, service)) in (0..).zip(nodes.into_iter().zip(SERVICES)) {
         let tcp = sim.add_tcp(marked_by("app", service, config.clone()));
-        let parties = Parties { client, server: source, opener: CLIENT, tcp };
+        let spec = ConnectionSpec { client, server: source, opener: CLIENT, tcp };
         sim.add_server(source, tcp, server(service != Service::Highly));
         let several = if service == Service::Highly { 10 } else { 2 };
         for user in 0..several {
             let user = 10 * number + user;
-            sim.add_app(program(service, parties, seed, user));
+            sim.add_app(program(service, spec, seed, user));
         }
     }
     sim.run(Time::ZERO + Span::from_secs(400));
@@ -162,12 +162,12 @@ fn by_application(seed: u64, med: &str) -> Shaped {
     found
 }
 
-fn program(service: Service, parties: Parties, seed: u64, user: u32) -> AnyApp {
+fn program(service: Service, spec: ConnectionSpec, seed: u64, user: u32) -> AnyApp {
     let pause = Distribution::Constant;
     match service {
         Service::Highly => {
             let config = TelnetConfig { bytes: 100, pause_s: pause(0.07) };
-            AnyApp::Telnet(Box::new(Telnet::new(Arc::new(config), parties, seed, user)))
+            AnyApp::Telnet(Box::new(Telnet::new(Arc::new(config), spec, seed, user)))
         }
         Service::Interactive => {
             let pages = PageSource::Known {
@@ -181,12 +181,12 @@ fn program(service: Service, parties: Parties, seed: u64, user: u32) -> AnyApp {
                 images_after_bytes: u64::MAX,
                 request_bytes: 200,
             };
-            AnyApp::Web(Box::new(WebClient::new(Arc::new(config), parties, seed, user)))
+            AnyApp::Web(Box::new(WebClient::new(Arc::new(config), spec, seed, user)))
         }
         Service::Other => {
             let config =
                 FilesConfig { bytes: pause(200_000.0), gap_s: pause(0.5), request_bytes: 100, count: None };
-            AnyApp::Files(Box::new(Files::new(Arc::new(config), parties, seed, user)))
+            AnyApp::Files(Box::new(Files::new(Arc::new(config), spec, seed, user)))
         }
     }
 }
@@ -222,7 +222,7 @@ impl Setting {
 /// Marking of each connection, in order of opening.
 type Settings = Arc<Mutex<Vec<Setting>>>;
 
-/// Packets that are not marked as set for their connection.
+/// Numbers of packets whose mark differs from the setting of their connection: the default one, or one chosen by the application.
 #[derive(Debug, Default)]
 struct Chosen {
     by_default: u32,
@@ -256,7 +256,7 @@ impl Watch for Chosen {
 /// Source that opens connections, sends data over them and changes their marking.
 #[derive(Debug)]
 struct Fickle {
-    parties: Vec<(Parties, Setting)>,
+    spec: Vec<(ConnectionSpec, Setting)>,
     settings: Settings,
     rng: Rng,
     /// Open connections, with their numbers.
@@ -284,9 +284,9 @@ impl Fickle {
 
     fn step(&mut self, host: &mut Host<'_>) {
         if self.open.len() < 12 {
-            let (parties, setting) = one_of(&self.parties, &mut self.rng);
+            let (spec, setting) = one_of(&self.spec, &mut self.rng);
             let mut settings = self.settings.lock().unwrap();
-            self.open.push((host.open(parties), settings.len()));
+            self.open.push((host.open(spec), settings.len()));
             settings.push(setting);
         }
         let place = self.rng.below(self.open.len() as u32) as usize;
@@ -326,7 +326,7 @@ fn chosen(seed: u64) -> Chosen {
     let settings = Settings::default();
     let watch = Chosen { settings: settings.clone(), ..Chosen::default() };
     let mut sim = Sim::new(&topology, seed, watch);
-    let mut parties = Vec::new();
+    let mut spec = Vec::new();
     for (service, class) in SERVICES.into_iter().zip(1..) {
         let colour = [HIGH, MED, LOW][usize::from(class) - 1];
         let (high, med) = if service == Service::Highly { (u32::MAX, u32::MAX) } else { (4, 8) };
@@ -334,22 +334,23 @@ fn chosen(seed: u64) -> Chosen {
             let config = TcpConfig { fin: true, ..tcp() };
             let tcp = sim.add_tcp(marked_by(text, service, config));
             let setting = Setting { class, how, chosen: false };
-            parties.push((Parties { client, server: source, opener: SERVER, tcp }, setting));
+            spec.push((ConnectionSpec { client, server: source, opener: SERVER, tcp }, setting));
         }
     }
     let rng = random(seed, 500);
-    let program = Fickle { parties, settings, rng, open: Vec::new(), steps: 0 };
+    let program = Fickle { spec, settings, rng, open: Vec::new(), steps: 0 };
     sim.add_app(AnyApp::Custom(Box::new(program)));
     sim.run(Time::ZERO + Span::from_secs(600));
     assert_eq!((sim.tally().open, sim.tally().waiting, sim.tally().data_dropped), (0, 0, 0));
     let found = sim.into_watch();
-    // By default, the first class is all HIGH, and the other two have all priorities by the window; by choice, there are all 12 marks.
+    // By default there are seven marks: HIGH in the first class, and each of the three priorities in the other two. By choice there are all
+    // 12.
     let kinds = [false, true].map(|chosen| found.seen.keys().filter(|(it, _)| *it == chosen).count());
     assert_eq!(kinds, [7, 12], "{:?}", found.seen);
     found
 }
 
-/// ACKs compared with the data that they acknowledge.
+/// Comparison of the priority of ACKs with that of the data that they acknowledge.
 #[derive(Debug, Default)]
 struct Answered {
     otherwise: u32,
@@ -357,7 +358,7 @@ struct Answered {
     /// Priority of the data that arrived last, by flow and by the port out of the receiving end.
     last: BTreeMap<(u16, u32), Colour>,
     nodes: Vec<NodeId>,
-    /// Connections with a timeout.
+    /// Connections whose retransmission timer has expired.
     timed_out: BTreeSet<u64>,
     /// Number of ACKs of data of each priority.
     answers: [u32; Colour::COUNT],
@@ -397,7 +398,7 @@ impl Watch for Answered {
 /// Client that sends a request after each response, and opens another connection now and then.
 #[derive(Debug)]
 struct Talker {
-    parties: Parties,
+    spec: ConnectionSpec,
     rng: Rng,
 }
 
@@ -413,7 +414,7 @@ impl Application for Talker {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Start | AppEvent::Closed(_) => {
-                let conn = host.open(self.parties);
+                let conn = host.open(self.spec);
                 self.ask(conn, host);
             }
             AppEvent::Message { conn, .. } if self.rng.chance(0.2) => host.close(conn),
@@ -426,7 +427,7 @@ impl Application for Talker {
 fn answered(seed: u64) -> Answered {
     let mut topology = Topology::default();
     let (source, client) = (topology.host("source"), topology.host("client"));
-    // The edge marks the packets again behind the wire in one direction; an ACK has the priority of the data as it arrived.
+    // In one direction, the edge marks the packets again at the end of the link; an ACK must have the priority with which the data arrived.
     let edge = "tb-marker:high=1Mbit/6000B,med=1Mbit/6000B".parse().unwrap();
     let there = WireSpec { conditioner: vec![edge], ..link(4000, 20, "drop-tail:40") };
     topology.link(source, client, there, link(4000, 20, "drop-tail:40"));
@@ -437,9 +438,9 @@ fn answered(seed: u64) -> Answered {
     for (number, (text, service)) in (0..).zip(kinds) {
         let tcp: TcpId = sim.add_tcp(marked_by(text, service, tcp()));
         sim.add_server(source, tcp, server(false));
-        let parties = Parties { client, server: source, opener: CLIENT, tcp };
+        let spec = ConnectionSpec { client, server: source, opener: CLIENT, tcp };
         let rng = random(seed, 510 + number);
-        sim.add_app(AnyApp::Custom(Box::new(Talker { parties, rng })));
+        sim.add_app(AnyApp::Custom(Box::new(Talker { spec, rng })));
     }
     sim.run(Time::ZERO + Span::from_secs(300));
     let found = sim.into_watch();

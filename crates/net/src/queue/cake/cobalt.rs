@@ -11,8 +11,8 @@ pub struct CobaltParameters {
     pub mtu: Span,
 }
 
-/// COBALT, the AQM algorithm of a CAKE queue (Linux, net/sched/sch_cake.c), without the packets: CoDel without its
-/// special cases and with a count that also decreases step by step, combined with BLUE for unresponsive flows.
+/// COBALT, the AQM algorithm of a CAKE queue (Linux, net/sched/sch_cake.c), separate from the packet buffer: CoDel without its special
+/// cases and with a count that also decreases step by step, combined with BLUE for unresponsive flows.
 #[derive(Clone, Debug)]
 pub struct Cobalt {
     count: u32,
@@ -28,7 +28,7 @@ pub struct Cobalt {
 
 /// Decision about the packet at the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sentence {
+pub enum Decision {
     /// No signal.
     Pass,
     /// CE mark.
@@ -41,9 +41,8 @@ const FLOOD_UP: u32 = 1 << 24;
 const FLOOD_DOWN: u32 = 1 << 20;
 
 impl Default for Cobalt {
-    /// Creates the state of an unused queue. The first signal follows an interval after the target was missed, as the
-    /// comments in Linux specify. In Linux itself, a queue that was never used has a root of zero and is signalled at
-    /// once.
+    /// Creates the state of an unused queue. The first signal is given one interval after the queueing delay exceeds the target, as the
+    /// comments in Linux specify. In Linux itself, a queue that was never used has a root of zero and gives its first signal at once.
     fn default() -> Self {
         Self {
             count: 0,
@@ -85,7 +84,8 @@ impl Cobalt {
         self.flood == 0 && self.count == 0 && now >= self.next_signal
     }
 
-    /// Decides about the packet at the head, which has waited for `waited`. `draws` returns 32 random bits, if they are needed.
+    /// Returns the decision about the packet at the head, which has waited for `waited`. `draws` returns 32 random bits, if they are
+    /// needed.
     pub fn judge(
         &mut self,
         p: &CobaltParameters,
@@ -93,7 +93,7 @@ impl Cobalt {
         waited: Span,
         can_mark: bool,
         draws: impl FnOnce() -> u32,
-    ) -> Sentence {
+    ) -> Decision {
         let is_late = waited > p.target && waited > p.mtu * 4;
         let is_due = self.is_due(now);
         if is_late {
@@ -105,9 +105,9 @@ impl Cobalt {
         } else {
             self.dropping = false;
         }
-        let mut sentence = Sentence::Pass;
+        let mut sentence = Decision::Pass;
         if is_due && self.dropping {
-            sentence = if can_mark { Sentence::Mark } else { Sentence::Drop };
+            sentence = if can_mark { Decision::Mark } else { Decision::Drop };
             self.set_count(self.count.saturating_add(1));
             self.next_signal = self.after(p, self.next_signal);
         } else if is_due {
@@ -115,12 +115,12 @@ impl Cobalt {
                 self.step_down(p);
             }
         }
-        if self.flood > 0 && sentence != Sentence::Drop && draws() < self.flood {
-            sentence = Sentence::Drop;
+        if self.flood > 0 && sentence != Decision::Drop && draws() < self.flood {
+            sentence = Decision::Drop;
         }
         if self.count == 0 {
             self.next_signal = now + p.interval;
-        } else if now > self.next_signal && sentence != Sentence::Drop {
+        } else if now > self.next_signal && sentence != Decision::Drop {
             self.next_signal = now;
         }
         sentence
@@ -135,7 +135,7 @@ impl Cobalt {
         self.next_signal = self.after(p, self.next_signal);
     }
 
-    /// Returns the time of the signal that follows one at `time`: interval / √count later.
+    /// Returns the time of the signal that follows a signal at `time`: interval / √count later.
     fn after(&self, p: &CobaltParameters, time: Time) -> Time {
         let nanos = (u128::from(p.interval.as_nanos()) * u128::from(self.root)) >> 32;
         time + Span::from_nanos(nanos as u64)

@@ -14,7 +14,7 @@ pub(super) struct Tin {
     sparse: VecDeque<u16>,
     bulk: VecDeque<u16>,
     decaying: VecDeque<u16>,
-    /// Numbers of connections in the sparse sets and in the bulk [`Set`].
+    /// Number of connections in the sparse sets, and number of connections in the bulk [`Set`].
     sparse_count: u32,
     bulk_count: u32,
     loads: Loads,
@@ -26,7 +26,7 @@ pub(super) struct Tin {
     /// Time at which the next packet may leave by the tin's share of the rate; transmission time of a byte, in units of 2^-32 ns.
     pub(super) next_at: Time,
     pub(super) byte_time: u64,
-    /// Bytes that the tin may still send in its turn among the tins, if there is no rate.
+    /// Bytes that the tin may still send in its turn among the tins, used if there is no rate.
     pub(super) deficit: i64,
     pub(super) share: i64,
 }
@@ -49,16 +49,16 @@ enum Set {
     None,
     /// Sparse connection, served first.
     Sparse,
-    /// Sparse connection that has had its turn and is empty, in the list of bulk connections.
+    /// Formerly sparse connection that was served and is empty; it is in the list of bulk connections.
     SparseWait,
     Bulk,
     Decaying,
 }
 
-/// Entries of the table, and entries per set, among which a connection finds its own.
+/// Number of entries of the flow table, and number of entries per set, among which the entry of a connection is searched.
 const FLOWS: u16 = 1024;
 const WAYS: u16 = 8;
-/// Quantum without a rate, which is also the largest one with a rate, and smallest quantum, bytes.
+/// Quantum without a rate, which is also the largest quantum with a rate, and smallest quantum, bytes.
 const QUANTUM: u32 = 1514;
 const LEAST_QUANTUM: u32 = 300;
 
@@ -123,7 +123,8 @@ impl Tin {
         }
     }
 
-    /// Returns the connection's entry: its own, or else an unused one of its set, or else the one that its number selects.
+    /// Returns the index of the connection's entry: its existing entry, or else an unused entry of its set, or else the entry that its flow
+    /// identifier selects.
     fn place(&self, tag: u16) -> u16 {
         let direct = tag % FLOWS;
         let (first, offset) = (direct - direct % WAYS, direct % WAYS);
@@ -178,7 +179,7 @@ impl Tin {
         Some((packet, &mut flow.law, flow.packets.is_empty()))
     }
 
-    /// Handles a connection at the front of its list that had its turn and is empty.
+    /// Handles a connection at the front of its list that is empty when its turn comes.
     pub(super) fn on_empty(&mut self, now: Time, id: u16) {
         let flow = &mut self.flows[usize::from(id)];
         flow.law.on_empty(&self.parameters, now);

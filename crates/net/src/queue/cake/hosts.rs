@@ -3,17 +3,17 @@ use catnip_base::words;
 use std::collections::BTreeMap;
 
 words! {
-    /// Hosts between which CAKE is fair, before it is fair between connections.
+    /// Hosts among which CAKE shares the rate fairly, before it shares a host's part fairly among the host's connections.
     #[derive(Default)]
     pub enum Isolation {
-        /// Source and destination; the host with more connections counts.
+        /// Source and destination host; of the two, the host with more connections determines a connection's share.
         #[default]
         Triple = ("triple-isolate", "source and destination host, of which the one with more connections counts"),
         /// Source host.
         Source = ("dual-srchost", "source host"),
         /// Destination host.
         Destination = ("dual-dsthost", "destination host"),
-        /// Connections only.
+        /// No hosts: fairness between connections only.
         Flows = ("flows", "connections only"),
     }
 }
@@ -22,7 +22,7 @@ words! {
 #[derive(Debug, Default)]
 pub(super) struct Hosts(BTreeMap<(u16, u32), Pair>);
 
-/// Numbers of the source and the destination host.
+/// Ids of the source and the destination host.
 pub(super) type Pair = [u32; 2];
 
 impl Hosts {
@@ -30,13 +30,14 @@ impl Hosts {
         self.0.insert((flow, route.0), pair);
     }
 
-    /// Returns the hosts of a connection's packets. Without an entry the source is unknown, and the route stands for the destination.
+    /// Returns the hosts of a connection's packets. Without an entry the source host is unknown, and the route identifies the destination
+    /// host.
     pub(super) fn of(&self, flow: u16, route: Route) -> Pair {
         self.0.get(&(flow, route.0)).copied().unwrap_or([u32::MAX, !route.0])
     }
 }
 
-/// Numbers of bulk connections, by source host and by destination host.
+/// Counts of bulk connections by source host and by destination host.
 #[derive(Debug, Default)]
 pub(super) struct Loads([BTreeMap<u32, u32>; 2]);
 

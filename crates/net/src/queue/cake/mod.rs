@@ -7,13 +7,13 @@ mod flows;
 mod hosts;
 mod tins;
 
-pub use cobalt::{Cobalt, CobaltParameters, Sentence};
+pub use cobalt::{Cobalt, CobaltParameters, Decision};
 pub use hosts::Isolation;
 pub use tins::Tins;
 
-use super::places::Room;
+use super::limit::Room;
 use super::pool::Pool;
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet, Route};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rate, Rng, Span, Time};
@@ -28,17 +28,17 @@ pub struct CakeSpec {
     pub limit: Capacity,
     /// Shaping rate; `None` if the rate of the line is the only limit.
     pub rate: Option<Rate>,
-    /// Usual round-trip time of connections; the target is a twentieth of it.
+    /// Usual round-trip time of connections; the target queueing delay is a twentieth of it.
     pub rtt: Span,
     /// Tins, by DSCP.
     pub tins: Tins,
-    /// Hosts between which the queue is fair.
+    /// Hosts among which the queue shares the rate fairly.
     pub isolation: Isolation,
     /// Overhead per packet on the line to whose rate the queue shapes, bytes.
     pub overhead: u32,
 }
 
-/// Reads one of several words, or the default if there is none.
+/// Reads one of the words of `T`, or the default if the key is absent.
 fn word<T: FromStr + Default>(text: &mut Notation<'_>, key: &str, expected: &str) -> Result<T, ParseError> {
     let read = text.take(key).map_or(Ok(T::default()), str::parse);
     read.map_err(|_| text.error(expected))
@@ -97,7 +97,7 @@ impl Kind for CakeSpec {
 impl QueueKind for CakeSpec {
     type Queue = Box<Cake>;
 
-    fn build(&self, site: &Site<'_>) -> Box<Cake> {
+    fn build(&self, site: &PortContext<'_>) -> Box<Cake> {
         let rate = self.rate.map(|rate| (rate.bits_per_second() / 8).max(1));
         let tin = |&halvings: &u32| {
             let rate = rate.map(|rate| (rate >> halvings).max(1));
@@ -121,9 +121,9 @@ impl QueueKind for CakeSpec {
         })
     }
 
-    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
-    fn holds(&self) -> Holds {
-        Holds { surely: 0, ..self.limit.holds() }
+    /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
+    fn buffer_bounds(&self) -> BufferBounds {
+        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -160,7 +160,7 @@ pub struct Cake {
     backlog: Backlog,
     room: Room,
     hosts: Hosts,
-    /// Index of the tin that had its turn last, without a rate.
+    /// Index of the tin that was served last; used without a rate.
     current: usize,
     /// Transmission time of a byte at the shaping rate, in units of 2^-32 ns; 0 without shaping.
     byte_time: u64,
@@ -177,8 +177,8 @@ impl Cake {
         self.byte_time > 0
     }
 
-    /// Returns the tin that has its turn: of the tins within their share of the rate the one with the greatest number,
-    /// or else the one that may send first. Without a rate, the tins take turns.
+    /// Returns the index of the tin to serve: of the tins within their share of the rate the one with the greatest index, or else the tin
+    /// that may send first. Without a rate, the tins take turns.
     fn choose_tin(&mut self, now: Time) -> Option<usize> {
         let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
         let soonest = active.clone().rev().min_by_key(|(_, tin)| tin.next_at).map(|(at, _)| at)?;
@@ -226,12 +226,12 @@ impl Cake {
             let can_mark = packet.ecn != Ecn::NOT_ECT;
             let waited = now.since(packet.arrived);
             match law.judge(&parameters, now, waited, can_mark, || self.rng.next_u32()) {
-                Sentence::Drop if !is_last => {
+                Decision::Drop if !is_last => {
                     fate.dropped(now, packet, DropReason::Delay);
                     continue;
                 }
-                Sentence::Mark => ce(now, &mut packet, fate),
-                Sentence::Drop | Sentence::Pass => {}
+                Decision::Mark => ce(now, &mut packet, fate),
+                Decision::Drop | Decision::Pass => {}
             }
             let bytes = packet.len + self.spec.overhead;
             tin.on_sent(now, id, bytes);

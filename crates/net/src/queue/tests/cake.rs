@@ -2,7 +2,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 fn build(text: &str) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0))
 }
 
 fn of(flow: u16, len: u32, body: u32) -> Packet {
@@ -184,7 +184,7 @@ fn signals(law: &mut Cobalt, waited_ms: u64, from: u64, to: u64) -> Vec<u64> {
     let judge = |law: &mut Cobalt, ms: u64| {
         law.judge(&p, at(ms as f64), Span::from_millis(waited_ms), true, || panic!("nothing is flooded"))
     };
-    (from..to).filter(|&ms| judge(law, ms) == Sentence::Mark).collect()
+    (from..to).filter(|&ms| judge(law, ms) == Decision::Mark).collect()
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn packets_of_which_four_take_longer_than_the_target_are_never_late() {
     };
     let mut law = Cobalt::default();
     let verdicts = (0..1000).map(|ms| law.judge(&p, at(f64::from(ms)), Span::from_millis(40), false, || 0));
-    assert!(verdicts.into_iter().all(|verdict| verdict == Sentence::Pass));
+    assert!(verdicts.into_iter().all(|verdict| verdict == Decision::Pass));
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not()
     let mut dropped = 0;
     for n in 0..10_000 {
         let verdict = law.judge(&p, at(400.0 + f64::from(n) / 1e3), Span::ZERO, true, || draw.next_u32());
-        dropped += u32::from(verdict == Sentence::Drop);
+        dropped += u32::from(verdict == Decision::Drop);
     }
     assert!((2300..2700).contains(&dropped), "64 / 256: {dropped}");
     // An empty queue decreases the probability by 1/4096.

@@ -2,7 +2,7 @@ use super::*;
 use std::collections::VecDeque;
 
 fn build(text: &str) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0))
 }
 
 /// CoDel as printed in RFC 8289, section 5, with times and square roots in floating point; names are those of the RFC.

@@ -1,7 +1,7 @@
 use super::*;
 
 fn build(text: &str) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0))
 }
 
 /// DualPI2 as printed in RFC 9332, figures 2, 5, 7 and 8, in seconds and floating-point numbers; names are those of the

@@ -1,7 +1,7 @@
 use super::*;
 
 fn build(text: &str) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0))
 }
 
 fn of(flow: u16, len: u32, body: u32) -> Packet {

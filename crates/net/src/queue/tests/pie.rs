@@ -1,7 +1,7 @@
 use super::*;
 
 fn build(text: &str) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0))
 }
 
 /// PIE as printed in RFC 8033, appendices A and B, in seconds and floating-point numbers; names are those of the RFC.

@@ -94,7 +94,7 @@ fn counts_nest_and_an_arrival_moves_the_averages_of_those_that_it_is_part_of() {
 fn a_trace_by_hand() {
     // In a buffer of ten packets the average of LOW must stay below five. The bands are so narrow that no drop is random.
     let text = "rio:10,low=49.9%-50%,med=69.9%-70%,high=89.9%-90%";
-    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
+    let mut queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     let mut fates = Vec::new();
     let arrivals = [
         // Counts at arrival: 0, 1, 2 …; averages of LOW: 0, 0.5, 1.25, 2.125, 3.0625, 4.03125, 5.015625.

@@ -9,7 +9,7 @@ fn ms(ms: u64) -> Time {
 }
 
 fn build(text: &str) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&UNLIMITED, 1, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&UNLIMITED, 1, 0))
 }
 
 /// Returns a packet of 1000 bytes of a connection.
@@ -119,7 +119,7 @@ fn places_are_shared_and_memory_is_used_again() {
         QueueSpec::Scheduler(spec) => spec,
         other => panic!("{other}"),
     };
-    let mut queue = spec.build(&Site::new(&UNLIMITED, 1, 0));
+    let mut queue = spec.build(&PortContext::new(&UNLIMITED, 1, 0));
     let mut lost = Lost::default();
     for round in 0..1000u16 {
         for (body, flow) in [(0, round), (1, round + 1), (2, round), (3, round)] {

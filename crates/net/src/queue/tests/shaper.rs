@@ -10,7 +10,7 @@ fn ms(ms: u64) -> Time {
 
 fn port(queue: &str, rate: &str) -> Port<AnyQueue, AnyShaper> {
     let rate = RateSpec::read(rate, |_| Err(String::new())).unwrap();
-    let queue = queue.parse::<QueueSpec>().unwrap().build(&Site::new(&rate, 1, 0));
+    let queue = queue.parse::<QueueSpec>().unwrap().build(&PortContext::new(&rate, 1, 0));
     Port::new(queue, rate.build(), Span::ZERO)
 }
 

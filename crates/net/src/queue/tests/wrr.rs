@@ -2,7 +2,7 @@ use super::*;
 use crate::Colour::{Green as HIGH, Red as LOW};
 
 fn build(text: &str) -> AnyQueue {
-    text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
+    text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0))
 }
 
 fn of(class: u8, len: u32, body: u32) -> Packet {
@@ -23,7 +23,7 @@ fn what_is_wrong_with_several_queues_is_named() {
         ("wrr:rest=1(drop-tail:10", "rest=WEIGHT(QUEUE)"),
         ("wrr:rest=1(drop-tail:1)", "a queue for rest; \"drop-tail:1\": expected a limit"),
         ("wrr:rest=1()", "a queue for rest"),
-        ("wrr:rest=1(fifo:9)", "one of drop-tail"),
+        ("wrr:rest=1(line:9)", "one of drop-tail"),
         ("wrr:rest=1(wrr:rest=1(red:9))", "other than wrr"),
         ("wrr:rest=1(drop-tail:20ms)", "a limit in packets or bytes for rest"),
         ("wrr:af1=1(red:9),af1=2(red:9),rest=1(red:9)", "af1 at most once"),

@@ -136,10 +136,10 @@ fn messages_that_share_a_segment_do_not_hide_where_the_next_one_begins() {
     for (at_once, later) in [(&[3000][..], 20_000), (&[1500, 1500], 20_000)] {
         let mut link = Link::new(tcp());
         link.serve(server(None, 1));
-        let (parties, first, mut conn) = (link.parties, at_once.to_vec(), None);
+        let (spec, first, mut conn) = (link.spec, at_once.to_vec(), None);
         link.client_does(move |event, host| match event {
             AppEvent::Start => {
-                let open = *conn.insert(host.open(parties));
+                let open = *conn.insert(host.open(spec));
                 // The first document opens the window.
                 host.send(open, ask(0, 20_000));
                 host.timer(us(500_000), 1);

@@ -5,7 +5,7 @@ use catnip_net::{Colour, Packet, PortId, Topology, WireSpec};
 use catnip_sim::app::{AnyApp, AppEvent, Application, Server, ServerConfig};
 use catnip_sim::record::{ConnectionRecord, EchoRecord, PageRecord, SenderView};
 use catnip_sim::watch::{Origin, Step};
-use catnip_sim::{CLIENT, Event, Host, Message, Parties, SERVER, Sim, TcpOptions, Watch};
+use catnip_sim::{CLIENT, ConnectionSpec, Event, Host, Message, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::{TcpConfig, profile};
 use std::sync::{Arc, Mutex};
 
@@ -79,7 +79,7 @@ pub(crate) enum Told {
     Opened,
     Accepted,
     /// Complete message with this tag.
-    Heard(u64),
+    ReceivedMessage(u64),
     /// Requested part of the message with this tag.
     Reached(u64),
     Drained,
@@ -112,7 +112,7 @@ impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
             AppEvent::Accepted(_) => Some(Told::Accepted),
             AppEvent::Message { message, whole, .. } => {
                 assert!(whole, "only an external sender can abort a message");
-                Some(Told::Heard(message.tag))
+                Some(Told::ReceivedMessage(message.tag))
             }
             AppEvent::Progress { tag, .. } => Some(Told::Reached(tag)),
             AppEvent::Drained(_) => Some(Told::Drained),
@@ -129,7 +129,7 @@ impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
 pub(crate) struct Link {
     pub(crate) sim: Sim<Record>,
     pub(crate) notes: Notes,
-    pub(crate) parties: Parties,
+    pub(crate) spec: ConnectionSpec,
 }
 
 impl Link {
@@ -144,7 +144,7 @@ impl Link {
         topology.link(server, client, there, back);
         let mut sim = Sim::new(&topology, 1, Record::default());
         let tcp = sim.add_tcp(tcp.into());
-        Self { sim, notes: Notes::default(), parties: Parties { client, server, opener: CLIENT, tcp } }
+        Self { sim, notes: Notes::default(), spec: ConnectionSpec { client, server, opener: CLIENT, tcp } }
     }
 
     pub(crate) fn play(
@@ -156,7 +156,7 @@ impl Link {
     }
 
     pub(crate) fn serve(&mut self, app: AnyApp) {
-        self.sim.add_server(self.parties.server, self.parties.tcp, app);
+        self.sim.add_server(self.spec.server, self.spec.tcp, app);
     }
 
     pub(crate) fn server_does(&mut self, does: impl FnMut(AppEvent, &mut Host<'_>) + Send + 'static) {
@@ -171,10 +171,10 @@ impl Link {
 
     /// Adds a client that opens a connection, sends all messages at once, and closes.
     pub(crate) fn client_says(&mut self, messages: impl IntoIterator<Item = Message>) {
-        let (parties, messages) = (self.parties, Vec::from_iter(messages));
+        let (spec, messages) = (self.spec, Vec::from_iter(messages));
         self.client_does(move |event, host| {
             if event == AppEvent::Start {
-                let conn = host.open(parties);
+                let conn = host.open(spec);
                 messages.iter().for_each(|&message| host.send(conn, message));
                 host.close(conn);
             }
@@ -183,11 +183,11 @@ impl Link {
 
     /// Adds a client that requests these documents, each `pause` after the end of the one before, and closes.
     pub(crate) fn asks_in_turn(&mut self, documents: &[u64], pause: Span) {
-        let (parties, documents) = (self.parties, documents.to_vec());
+        let (spec, documents) = (self.spec, documents.to_vec());
         let (mut conn, mut next) = (None, 0);
         self.client_does(move |event, host| {
             match event {
-                AppEvent::Start => conn = Some(host.open(parties)),
+                AppEvent::Start => conn = Some(host.open(spec)),
                 AppEvent::Message { .. } if next < documents.len() && pause > Span::ZERO => {
                     return host.timer(host.now() + pause, 0);
                 }
@@ -215,7 +215,7 @@ impl Link {
 
     /// Returns the messages received by the application at an end: (microseconds, tag).
     pub(crate) fn messages(&self, end: usize) -> Vec<(u64, u64)> {
-        let message = |(at, told)| if let Told::Heard(tag) = told { Some((at, tag)) } else { None };
+        let message = |(at, told)| if let Told::ReceivedMessage(tag) = told { Some((at, tag)) } else { None };
         self.heard(end).into_iter().filter_map(message).collect()
     }
 

@@ -20,8 +20,12 @@ fn a_second_request_and_its_answer_take_no_handshake() {
     let second = first + REQUEST_US + SEGMENT_US;
     // The client's FIN, as long as an ACK, and the ACK of the FIN.
     let over = second + 2 * ACK_US;
-    let expected =
-        [(2 * ACK_US, Told::Opened), (first, Told::Heard(1)), (second, Told::Heard(2)), (over, Told::Closed)];
+    let expected = [
+        (2 * ACK_US, Told::Opened),
+        (first, Told::ReceivedMessage(1)),
+        (second, Told::ReceivedMessage(2)),
+        (over, Told::Closed),
+    ];
     assert_eq!(link.heard(CLIENT), expected);
     let [(at, record)] = link.connections()[..] else { panic!("one connection") };
     assert_eq!((at, record.opened, record.received, record.acked), (over, us(0), us(second), us(over)));
@@ -74,11 +78,11 @@ fn pipelined_requests_are_answered_in_their_order_however_long_each_takes() {
     for seed in 1..=30 {
         let mut link = Link::new(TcpConfig { initial_window: 50, ..tcp() });
         link.serve(server(Some(Distribution::Exponential { mean: 0.02 }), seed));
-        let (parties, mut conn, mut asked) = (link.parties, None, 0);
+        let (spec, mut conn, mut asked) = (link.spec, None, 0);
         link.client_does(move |event, host| match event {
             AppEvent::Start => host.timer(us(0), 0),
             AppEvent::Timer(_) => {
-                let conn = *conn.get_or_insert_with(|| host.open(parties));
+                let conn = *conn.get_or_insert_with(|| host.open(spec));
                 host.send(conn, ask(asked, 300));
                 asked += 1;
                 if asked < 40 {
@@ -115,12 +119,12 @@ fn both_ends_may_speak_at_once() {
         AppEvent::PeerClosed(conn) => host.close(conn),
         _ => {}
     });
-    let parties = link.parties;
+    let spec = link.spec;
     link.client_does(move |event, host| match event {
         AppEvent::Opened(conn) => host.send(conn, say(1, 1500)),
         AppEvent::Message { conn, .. } => host.close(conn),
         AppEvent::Start => {
-            host.open(parties);
+            host.open(spec);
         }
         _ => {}
     });
@@ -148,10 +152,17 @@ fn who_has_said_all_still_hears_the_answer() {
     let asked = REQUEST_US;
     let received = asked + 500 + SEGMENT_US;
     let over = received + ACK_US;
-    let server =
-        [(0, Told::Accepted), (asked, Told::Heard(7)), (asked, Told::PeerClosed), (over, Told::Closed)];
+    let server = [
+        (0, Told::Accepted),
+        (asked, Told::ReceivedMessage(7)),
+        (asked, Told::PeerClosed),
+        (over, Told::Closed),
+    ];
     assert_eq!(link.heard(SERVER), server);
-    assert_eq!(link.heard(CLIENT), [(0, Told::Opened), (received, Told::Heard(7)), (over, Told::Closed)]);
+    assert_eq!(
+        link.heard(CLIENT),
+        [(0, Told::Opened), (received, Told::ReceivedMessage(7)), (over, Told::Closed)]
+    );
     let [(at, record)] = link.connections()[..] else { panic!("one connection") };
     assert_eq!((at, record.received, record.acked), (over, us(received), us(over)));
     assert_eq!((record.app, record.bytes, record.sent, record.retransmitted), (0, 1500, 2, 0));
@@ -180,7 +191,7 @@ fn an_end_is_heard_without_a_fin_as_soon_as_all_before_it_has_come() {
     link.client_says([say(1, 1500)]);
     link.run();
     let said = 1500 + DELAY_US;
-    assert_eq!(link.heard(SERVER)[1..3], [(said, Told::Heard(1)), (said, Told::PeerClosed)]);
+    assert_eq!(link.heard(SERVER)[1..3], [(said, Told::ReceivedMessage(1)), (said, Told::PeerClosed)]);
     assert_eq!(link.messages(CLIENT), [(said + SEGMENT_US, 9)]);
 }
 
@@ -188,11 +199,11 @@ fn an_end_is_heard_without_a_fin_as_soon_as_all_before_it_has_come() {
 fn who_acts_on_a_connection_that_is_over_does_no_harm() {
     let mut link = Link::new(tcp());
     link.serve(server(None, 1));
-    let parties = link.parties;
+    let spec = link.spec;
     let mut past: Vec<Conn> = Vec::new();
     link.client_does(move |event, host| match event {
         AppEvent::Start | AppEvent::Closed(_) if past.len() < 3 => {
-            let conn = host.open(parties);
+            let conn = host.open(spec);
             host.send(conn, ask(past.len() as u64, 500));
             // The new connection may have the slot of an old one.
             for &old in &past {

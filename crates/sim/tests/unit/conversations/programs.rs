@@ -8,15 +8,15 @@ use catnip_sim::app::{
     AnyApp, AppEvent, Files, FilesConfig, Http, Page, PageSource, Telnet, TelnetConfig, WebClient, WebConfig,
 };
 use catnip_sim::record::EchoRecord;
-use catnip_sim::{CLIENT, Conn, Event, Parties};
+use catnip_sim::{CLIENT, Conn, ConnectionSpec, Event};
 use catnip_tcp::TcpConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Returns a Telnet session with keystrokes of 100 bytes and a pause of so many milliseconds, unless the echo takes longer.
-pub(crate) fn telnet(parties: Parties, pause_ms: u64, number: u32) -> AnyApp {
+/// Returns a Telnet session with keystrokes of 100 bytes, `pause_ms` milliseconds apart unless the echo takes longer.
+pub(crate) fn telnet(spec: ConnectionSpec, pause_ms: u64, number: u32) -> AnyApp {
     let pause_s = Distribution::Constant(pause_ms as f64 / 1000.0);
-    AnyApp::Telnet(Box::new(Telnet::new(Arc::new(TelnetConfig { bytes: 100, pause_s }), parties, 1, number)))
+    AnyApp::Telnet(Box::new(Telnet::new(Arc::new(TelnetConfig { bytes: 100, pause_s }), spec, 1, number)))
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
     for (pause, next) in [(50_000, 50_000), (5000, echo + 40)] {
         let mut link = Link::new(tcp());
         link.serve(server(None, 1));
-        let typist = telnet(link.parties, pause / 1000, 0);
+        let typist = telnet(link.spec, pause / 1000, 0);
         link.sim.add_app(typist);
         link.sim.run(us(1_000_000));
         let echoes = link.echoes();
@@ -57,7 +57,7 @@ fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
             if heard % 3 == 0 { host.close(conn) } else { host.send(conn, say(message.tag, message.asks)) }
         }
     });
-    let typist = telnet(link.parties, 100, 0);
+    let typist = telnet(link.spec, 100, 0);
     link.sim.add_app(typist);
     link.sim.run(us(1_000_000));
     // Keystrokes at 100, 200, 300 ms and so on; of nine before the end, three are lost with their connections.
@@ -66,7 +66,7 @@ fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
 }
 
 /// Returns a Web client that fetches these pages without think times.
-pub(crate) fn web(parties: Parties, http: Http, pages: &[&[u64]], number: u32) -> AnyApp {
+pub(crate) fn web(spec: ConnectionSpec, http: Http, pages: &[&[u64]], number: u32) -> AnyApp {
     let pages = pages.iter().map(|objects| Page { objects: objects.to_vec() }).collect();
     let config = WebConfig {
         pages: PageSource::Known { pages, endless: false },
@@ -75,14 +75,14 @@ pub(crate) fn web(parties: Parties, http: Http, pages: &[&[u64]], number: u32) -
         images_after_bytes: u64::MAX,
         request_bytes: 200,
     };
-    AnyApp::Web(Box::new(WebClient::new(Arc::new(config), parties, 1, number)))
+    AnyApp::Web(Box::new(WebClient::new(Arc::new(config), spec, 1, number)))
 }
 
 /// Returns the time and the number of connections for a page of an HTML and four images, each of one segment.
 fn page_of_five(http: Http, server: AnyApp) -> (u64, u32) {
     let mut link = Link::new(TcpConfig { initial_window: 10, ..polite() });
     link.serve(server);
-    let client = web(link.parties, http, &[&[1000; 5]], 0);
+    let client = web(link.spec, http, &[&[1000; 5]], 0);
     link.sim.add_app(client);
     link.run();
     let [(at, page)] = link.pages()[..] else { panic!("one page") };
@@ -139,7 +139,7 @@ fn connections_outlive_a_page_only_if_they_are_kept_alive() {
         let mut link = Link::new(polite());
         link.serve(server(None, 1));
         let http = Http::V11 { max_connections: 2, pipelining: false, keep_alive };
-        let client = web(link.parties, http, &[&[1000; 4][..]; 3], 0);
+        let client = web(link.spec, http, &[&[1000; 4][..]; 3], 0);
         link.sim.add_app(client);
         link.run();
         let pages = link.pages();
@@ -169,7 +169,7 @@ fn what_a_server_does_not_answer_before_it_hangs_up_is_asked_for_again() {
             _ => {}
         });
         let http = Http::V11 { max_connections: 2, pipelining, keep_alive: true };
-        let client = web(link.parties, http, &[&[1000; 11]], 0);
+        let client = web(link.spec, http, &[&[1000; 11]], 0);
         link.sim.add_app(client);
         link.run();
         let mut objects =
@@ -184,7 +184,7 @@ fn what_a_server_does_not_answer_before_it_hangs_up_is_asked_for_again() {
 #[test]
 fn files_come_one_after_the_other_in_both_directions() {
     let mut link = Link::new(TcpConfig { initial_window: 2, ..polite() });
-    let Parties { client, server, .. } = link.parties;
+    let ConnectionSpec { client, server, .. } = link.spec;
     let back = link.sim.add_tcp(polite().into());
     link.serve(closing_server());
     link.sim.add_server(client, back, closing_server());
@@ -194,10 +194,10 @@ fn files_come_one_after_the_other_in_both_directions() {
         request_bytes: 0,
         count: Some(2),
     });
-    for (parties, user) in
-        [(link.parties, 0), (Parties { client: server, server: client, opener: CLIENT, tcp: back }, 1)]
+    for (spec, user) in
+        [(link.spec, 0), (ConnectionSpec { client: server, server: client, opener: CLIENT, tcp: back }, 1)]
     {
-        link.sim.add_app(AnyApp::Files(Box::new(Files::new(config.clone(), parties, 1, user))));
+        link.sim.add_app(AnyApp::Files(Box::new(Files::new(config.clone(), spec, 1, user))));
     }
     link.run();
     // SYN, SYN-ACK, ACK, two segments, the ACK of the first, the third segment. The two directions do not delay each other, and the request

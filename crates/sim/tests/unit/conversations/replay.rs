@@ -20,7 +20,7 @@ fn replayed(vectors: Vec<ConnectionVector>, tcp: impl Into<TcpOptions>) -> Link 
     let vectors: Arc<[ConnectionVector]> = vectors.into();
     let mut link = Link::new(tcp);
     link.serve(AnyApp::Acceptor(Box::new(Acceptor::new(vectors.clone(), true))));
-    let initiator = Initiator::new(vectors, link.parties, (0, 1));
+    let initiator = Initiator::new(vectors, link.spec, (0, 1));
     link.sim.add_app(AnyApp::Initiator(Box::new(initiator)));
     link.run();
     link
@@ -114,7 +114,7 @@ fn initiators_take_turns() {
     let mut link = Link::new(tcp());
     link.serve(AnyApp::Acceptor(Box::new(Acceptor::new(vectors.clone(), true))));
     for index in 0..2 {
-        let initiator = Initiator::new(vectors.clone(), link.parties, (index, 2));
+        let initiator = Initiator::new(vectors.clone(), link.spec, (index, 2));
         link.sim.add_app(AnyApp::Initiator(Box::new(initiator)));
     }
     link.run();

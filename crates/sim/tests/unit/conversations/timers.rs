@@ -70,10 +70,10 @@ fn nagle_holds_the_second_small_message_until_the_first_is_acknowledged() {
                 host.close(conn);
             }
         });
-        let (parties, mut conn) = (link.parties, None);
+        let (spec, mut conn) = (link.spec, None);
         link.client_does(move |event, host| match event {
             AppEvent::Start => {
-                let open = *conn.insert(host.open(parties));
+                let open = *conn.insert(host.open(spec));
                 host.send(open, say(1, 100));
                 host.timer(us(1000), 0);
                 host.timer(us(100_000), 1);

@@ -5,7 +5,7 @@ use super::programs::{telnet, web};
 use catnip_base::{Distribution, Rate, Span, Time};
 use catnip_net::{Topology, WireSpec};
 use catnip_sim::app::{AnyApp, AppEvent, Background, BackgroundConfig, Bulk, Files, FilesConfig, Http};
-use catnip_sim::{CLIENT, Event, Host, Parties, SERVER, Sim, TcpId, TcpOptions};
+use catnip_sim::{CLIENT, ConnectionSpec, Event, Host, SERVER, Sim, TcpId, TcpOptions};
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::{TcpConfig, profile};
 use proptest::prelude::*;
@@ -46,24 +46,24 @@ fn busy() -> Sim<Record> {
     let persistent = |pipelining| Http::V11 { max_connections: 2, pipelining, keep_alive: true };
     for n in 0..12u32 {
         let (server, client) = (servers[n as usize % 3], clients[n as usize / 4]);
-        let parties = |tcp: usize| Parties { client, server, opener: CLIENT, tcp: tcps[tcp] };
+        let spec = |tcp: usize| ConnectionSpec { client, server, opener: CLIENT, tcp: tcps[tcp] };
         let page: &[u64] = &[3000, 500, 12_000, 100, 7000, 2500];
         let pages = [page; 6];
         let app = match n % 6 {
-            0 => web(parties(0), Http::V10 { max_connections: 3 }, &pages, n),
-            1 => web(parties(1), persistent(true), &pages, n),
-            2 => web(parties(2), persistent(false), &pages, n),
-            3 => telnet(parties(3), 20, n),
+            0 => web(spec(0), Http::V10 { max_connections: 3 }, &pages, n),
+            1 => web(spec(1), persistent(true), &pages, n),
+            2 => web(spec(2), persistent(false), &pages, n),
+            3 => telnet(spec(3), 20, n),
             4 => {
                 let (bytes, gap_s) =
                     (Distribution::Constant(20_000.0), Distribution::Exponential { mean: 0.1 });
                 let config = FilesConfig { bytes, gap_s, request_bytes: 50, count: Some(10) };
-                AnyApp::Files(Box::new(Files::new(Arc::new(config), parties(4), 1, n)))
+                AnyApp::Files(Box::new(Files::new(Arc::new(config), spec(4), 1, n)))
             }
             _ => {
                 let opener = if n > 6 { CLIENT } else { SERVER };
-                let parties = Parties { opener, ..parties(5) };
-                AnyApp::Bulk(Bulk::new(parties, say(0, 30_000), us(7000 * u64::from(n))))
+                let spec = ConnectionSpec { opener, ..spec(5) };
+                AnyApp::Bulk(Bulk::new(spec, say(0, 30_000), us(7000 * u64::from(n))))
             }
         };
         sim.add_app(app);
@@ -120,7 +120,7 @@ fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mut
     let mut sim = Sim::new(&topology, seed, Record::default());
     let tcp = sim.add_tcp(tcp.into());
     let mut link =
-        Link { sim, notes: Notes::default(), parties: Parties { client, server, opener: CLIENT, tcp } };
+        Link { sim, notes: Notes::default(), spec: ConnectionSpec { client, server, opener: CLIENT, tcp } };
     let spoken = Arc::new(Mutex::new(Vec::new()));
     let speaker = |end: usize| {
         let lines: Vec<(u64, u64, u64)> = (0..)
@@ -128,10 +128,10 @@ fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mut
             .filter(|(_, line)| line.1 == end)
             .map(|(tag, &(at, _, bytes))| (at, tag, bytes))
             .collect();
-        let (parties, spoken, mut conn, mut next) = (link.parties, spoken.clone(), None, 0);
+        let (spec, spoken, mut conn, mut next) = (link.spec, spoken.clone(), None, 0);
         move |event: AppEvent, host: &mut Host<'_>| {
             match event {
-                AppEvent::Start if end == CLIENT => conn = Some(host.open(parties)),
+                AppEvent::Start if end == CLIENT => conn = Some(host.open(spec)),
                 AppEvent::Accepted(it) => conn = Some(it),
                 AppEvent::Message { message, whole, .. } => {
                     spoken.lock().unwrap().push((end, message.tag, message.bytes, whole));

@@ -18,8 +18,8 @@ pub(super) use crate::recovery::{DUPACK_THRESHOLD, RecoveryKind};
 pub struct Facts {
     /// Acknowledgement number of the ACK.
     pub ack: u64,
-    /// First byte not acknowledged before the ACK.
-    pub una: u64,
+    /// SND.UNA before the ACK.
+    pub snd_una: u64,
     /// End of the data sent so far, SND.MAX.
     pub max: u64,
     /// Consecutive duplicate ACKs, including this one.
@@ -63,13 +63,13 @@ pub enum OnAdvance {
         resend: bool,
         /// True if the retransmission timer restarts.
         restart_timer: bool,
-        /// True if the back-off ends, although there is no RTT sample.
+        /// True if the back-off of the timeout ends, although there is no RTT sample.
         ends_backoff: bool,
     },
 }
 
-/// Limit of one fast retransmit per window: the next one requires an acknowledgement of all data outstanding at the last episode and of
-/// something beyond it (RFC 6582, section 4; ns-2's `bugFix_`).
+/// Limit of one fast retransmit per window of data: the next fast retransmit requires an acknowledgement of more than the data outstanding
+/// at the last episode (RFC 6582, section 4; ns-2's `bugFix_`).
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     opens_at: u64,
@@ -77,7 +77,7 @@ struct Gate {
 
 impl Gate {
     fn is_open(self, facts: &Facts) -> bool {
-        facts.una >= self.opens_at || (facts.second_always_fast && facts.una == facts.segment)
+        facts.snd_una >= self.opens_at || (facts.second_always_fast && facts.snd_una == facts.segment)
     }
 
     fn close(&mut self, max: u64) {

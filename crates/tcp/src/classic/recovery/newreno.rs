@@ -58,7 +58,7 @@ impl NewReno {
             return OnAdvance::Recovered { taken, grows: true };
         }
         // RFC 6582, step 3: deflate by the data acknowledged, add back one segment. The part that exceeds the inflation is taken from cwnd.
-        let acked = facts.ack - facts.una;
+        let acked = facts.ack - facts.snd_una;
         if episode.inflation > acked {
             episode.inflation -= acked - facts.segment.min(acked);
         } else {

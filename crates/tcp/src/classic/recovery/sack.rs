@@ -38,8 +38,8 @@ impl Sack {
             return OnDuplicate::Count;
         }
         self.gate.close(facts.max);
-        let out = ((facts.max - facts.una) / facts.segment) as i64;
-        let resent_to = facts.una + facts.segment;
+        let out = ((facts.max - facts.snd_una) / facts.segment) as i64;
+        let resent_to = facts.snd_una + facts.segment;
         self.recovery = Some(Episode { end: facts.max, pipe: out - i64::from(DUPACK_THRESHOLD), resent_to });
         OnDuplicate::FastRetransmit
     }
@@ -79,9 +79,9 @@ impl Sack {
     }
 
     /// Returns the start of the first missing segment that was not retransmitted during this recovery.
-    pub(crate) fn next_missing(&self, una: u64) -> Option<u64> {
+    pub(crate) fn next_missing(&self, snd_una: u64) -> Option<u64> {
         let episode = self.recovery.as_ref()?;
-        self.scoreboard.next_hole(episode.resent_to.max(una))
+        self.scoreboard.next_hole(episode.resent_to.max(snd_una))
     }
 
     /// Records the transmission of a segment that ends at `end`, if a recovery is in progress.

@@ -1,8 +1,8 @@
 use super::{Bandwidth, arrives, micros};
 use catnip_base::Time;
 
-/// ACK aggregation: segments acknowledged at once in excess of the bandwidth estimate. The window is larger by this excess, which fills the
-/// gap between two such ACKs. The largest excess of the last five to ten rounds counts.
+/// ACK aggregation: segments acknowledged at once in excess of the bandwidth estimate. BBR adds the excess to the window, so that the pipe
+/// stays full between two such ACKs. The largest excess of the last five to ten rounds counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::control) struct Aggregation {
     /// Largest excess of the current rounds, and of the five rounds before, segments.
@@ -15,7 +15,7 @@ pub(in crate::control) struct Aggregation {
 const ROUNDS: u32 = 5;
 /// Acknowledged segments after which an epoch ends.
 const LONGEST_EPOCH: u32 = 1 << 20;
-/// Limit of the excess: arrivals in this time, microseconds.
+/// Limit of the excess: the segments that arrive in this time at the estimated bandwidth, microseconds.
 const MOST_US: u64 = 100_000;
 
 impl Aggregation {
@@ -51,7 +51,7 @@ impl Aggregation {
         (self.epoch, self.acked) = (now, 0);
     }
 
-    /// Returns the additional segments that the window allows.
+    /// Returns the number of segments to add to the window.
     pub(in crate::control) fn room(&self, bw: Bandwidth) -> u32 {
         let most = arrives(bw, MOST_US);
         u64::from(self.extra[0].max(self.extra[1])).min(most) as u32

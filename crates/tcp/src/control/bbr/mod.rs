@@ -52,12 +52,12 @@ pub(super) const UNIT: u64 = 256;
 /// 2/ln 2: minimum gain that doubles the rate per round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Window over the bandwidth-delay product in ProbeBW: leaves space for delayed and stretched ACKs.
+/// Ratio of the window to the bandwidth-delay product in ProbeBW: leaves space for delayed and stretched ACKs.
 const WINDOW_GAIN: u64 = UNIT * 2;
 /// Pacing gains of the ProbeBW cycle: one phase probes for bandwidth, the next drains the queue that the probe may have built, and the
 /// others cruise.
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// Length of the bandwidth filter, rounds.
+/// Length of the window of the bandwidth filter, rounds.
 const BANDWIDTH_ROUNDS: u32 = CYCLE.len() as u32 + 2;
 /// The pipe is full when the bandwidth has not grown by a quarter in three consecutive rounds.
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
@@ -371,7 +371,7 @@ pub(super) fn drawn(at: &Delivery) -> u64 {
     (at.now.as_nanos() ^ (at.delivered << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
 }
 
-/// Returns the whole segments that arrive in `time_us` microseconds.
+/// Returns the number of whole segments that arrive in `time_us` microseconds.
 pub(super) fn arrives(bw: Bandwidth, time_us: u64) -> u64 {
     ((u128::from(bw) * u128::from(time_us)) >> BW_SCALE) as u64
 }
@@ -394,7 +394,7 @@ impl CongestionControl for Bbr {
 
     fn on_ack(&mut self, _ack: &Ack) {}
 
-    fn steers(&self) -> bool {
+    fn uses_cong_control(&self) -> bool {
         true
     }
 
@@ -423,7 +423,7 @@ impl CongestionControl for Bbr {
         Some(self.pace.rate())
     }
 
-    fn holds_back(&self) -> bool {
+    fn is_cwnd_reduced_for_probe(&self) -> bool {
         self.mode == Mode::ProbeRtt
     }
 
@@ -465,7 +465,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
         self.window = (cwnd / self.segment) as u32;
         self.ssthresh = ssthresh.map_or(self.ssthresh, |bytes| Some((bytes / self.segment) as u32));
     }

@@ -72,7 +72,7 @@ fn an_old_round_trip_is_measured_anew_with_four_segments_for_a_fifth_of_a_second
         assert!(path.now < Time::ZERO + Span::from_secs(30));
     }
     assert_eq!(path.segments(), 4);
-    assert!(path.control.holds_back());
+    assert!(path.control.is_cwnd_reduced_for_probe());
     path.round(4, |ack| ack.in_network = 4);
     let began = path.now;
     while path.control.mode == Mode::ProbeRtt {

@@ -18,7 +18,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRAdaptLongTermModel.
+    /// Performs BBRAdaptLongTermModel.
     pub(super) fn adapt_long_term(&mut self, ack: &Delivery) {
         if self.rounds.begins {
             match self.probe.ack_phase {
@@ -84,7 +84,7 @@ impl Bbr3 {
         self.probe.up_count = Some((self.window / growth).max(1));
     }
 
-    /// BBRBoundCwndForModel.
+    /// Performs BBRBoundCwndForModel.
     pub(super) fn bound_by_model(&mut self) {
         let long = match self.state {
             State::Down | State::Refill | State::Up => self.inflight_longterm,

@@ -5,7 +5,7 @@ use catnip_base::Span;
 
 /// ProbeBW cycle: down, cruise, refill, up (section 5.3.3).
 impl Bbr3 {
-    /// BBRUpdateProbeBWCyclePhase.
+    /// Performs BBRUpdateProbeBWCyclePhase.
     pub(super) fn update_cycle(&mut self, ack: &Delivery) {
         if !self.full.is_reached {
             return;

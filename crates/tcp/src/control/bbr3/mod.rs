@@ -94,10 +94,10 @@ struct Rounds {
     begins: bool,
     /// BBR.next_round_delivered.
     end: u64,
-    /// Start of a round for loss accounting, and its end, BBR.loss_round_delivered.
+    /// True if the ACK begins a round for loss accounting, and the end of this round, BBR.loss_round_delivered.
     loss_begins: bool,
     loss_end: u64,
-    /// Loss in this round, and number of ACKs with losses.
+    /// True if a loss occurred in this round, and number of ACKs in it that reported losses.
     has_loss: bool,
     losses: u32,
     /// Rounds since a recovery began.
@@ -430,7 +430,7 @@ impl CongestionControl for Bbr3 {
 
     fn on_ack(&mut self, _ack: &Ack) {}
 
-    fn steers(&self) -> bool {
+    fn uses_cong_control(&self) -> bool {
         true
     }
 
@@ -464,7 +464,7 @@ impl CongestionControl for Bbr3 {
         Some(self.pace.rate())
     }
 
-    fn holds_back(&self) -> bool {
+    fn is_cwnd_reduced_for_probe(&self) -> bool {
         self.state == State::ProbeRtt
     }
 
@@ -522,7 +522,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    fn adopt(&mut self, cwnd: u64, _ssthresh: Option<u64>) {
+    fn set_cwnd(&mut self, cwnd: u64, _ssthresh: Option<u64>) {
         self.window = (cwnd / self.segment) as u32;
     }
 }

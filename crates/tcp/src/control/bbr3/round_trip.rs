@@ -20,7 +20,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRCheckProbeRTT.
+    /// Performs BBRCheckProbeRTT.
     pub(super) fn probe_rtt(&mut self, ack: &Delivery) {
         if self.state != State::ProbeRtt && self.min_rtt.is_old && !self.restarts {
             self.losses.save(self.window, false);
@@ -50,7 +50,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRCheckProbeRTTDone and BBRExitProbeRTT.
+    /// Performs BBRCheckProbeRTTDone and BBRExitProbeRTT.
     pub(super) fn end_probe_rtt(&mut self, ack: &Delivery) {
         if self.min_rtt.done_at.is_none_or(|done| ack.now <= done) {
             return;

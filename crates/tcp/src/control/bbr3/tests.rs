@@ -168,7 +168,7 @@ fn a_round_trip_of_five_seconds_age_is_measured_anew_with_half_of_what_the_path_
     }
     assert!(path.now.since(from) > Span::from_secs(4));
     assert_eq!(path.segments(), 50);
-    assert!(path.control.holds_back());
+    assert!(path.control.is_cwnd_reduced_for_probe());
     let began = path.now;
     while path.control.state == State::ProbeRtt {
         path.round(50, |_| ());

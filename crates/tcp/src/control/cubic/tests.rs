@@ -22,7 +22,7 @@ fn ack(now: Time, segments: u64) -> Ack {
         delivered: bytes,
         marked: 0,
         in_flight: 0,
-        una: bytes,
+        snd_una: bytes,
         next: bytes,
         unsent: 0,
         rtt: srtt,
@@ -145,7 +145,7 @@ fn a_cut_that_turns_out_to_be_wrong_is_taken_back_once() {
     let mut control = after_loss(100);
     control.on_spurious(at(0.1));
     assert_eq!((state(&control), control.phase(0)), ((100_000, None), Phase::SlowStart));
-    control.adopt(50_000, None);
+    control.set_cwnd(50_000, None);
     control.on_spurious(at(0.2));
     assert_eq!(state(&control), (50_000, None));
 }

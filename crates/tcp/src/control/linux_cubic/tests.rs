@@ -22,7 +22,7 @@ fn acks(it: &mut LinuxCubic, at: Time, segments: u64) {
         now: at,
         bytes: segments * 1000,
         in_flight: 0,
-        una: 0,
+        snd_una: 0,
         next: 0,
         unsent: 0,
         delivered: segments * 1000,
@@ -91,7 +91,7 @@ fn fast_convergence_remembers_less_and_a_timeout_nothing() {
 fn slow_start_ends_at_ssthresh_and_what_is_left_of_an_ack_counts_for_avoidance() {
     let mut it = cubic(10);
     it.on_congestion(&event(Cause::Restart, false));
-    it.adopt(5000, None);
+    it.set_cwnd(5000, None);
     acks(&mut it, ms(0), 4);
     assert_eq!((it.cwnd, it.ssthresh, it.counted), (7, 7, 2));
 }

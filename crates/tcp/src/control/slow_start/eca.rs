@@ -2,17 +2,18 @@ use catnip_base::words;
 use catnip_law::eca;
 
 words! {
-    /// Rule by which early congestion avoidance stops doubling. The paper prints no rule.
+    /// Rule by which early congestion avoidance stops the doubling of cwnd. The paper gives no explicit rule.
     #[derive(Default)]
     pub enum EcaRule {
-        /// Linear growth for each ACK that finds at most two windows unsent: the rule that gives the paper's idle page times
-        /// (docs/deviations.md).
+        /// Linear growth for each ACK that arrives while at most two windows of data are unsent. This rule reproduces the paper's page
+        /// times on an idle network (docs/deviations.md).
         #[default]
         LastRound = ("last-round", "with at most two windows unsent"),
-        /// End of slow start, from a window of 4 segments on, once the next doubled window would finish the document. ssthresh becomes the
-        /// window.
+        /// End of slow start, from a window of 4 segments on, once the next doubled window would send the rest of the document. ssthresh
+        /// becomes the window.
         FinalWindow = ("final-window", "before the doubled window that would complete the document"),
-        /// End of slow start once linear growth to the end takes at most one round more than doubling. ssthresh becomes the window.
+        /// End of slow start once the rest of the document takes at most one round more with linear growth than with doubling. ssthresh
+        /// becomes the window.
         OneMoreRound = ("one-more-round", "as soon as it takes at most one additional round trip"),
     }
 }

@@ -53,7 +53,7 @@ impl HyStart {
 
     fn update(&mut self, ack: &Ack, rtt: Span, least: Span, cwnd: f64, segment: f64) -> bool {
         let begun = Round { end: ack.next, started: ack.now, last_ack: ack.now, least: None, samples: 0 };
-        let mut round = self.round.filter(|round| ack.una <= round.end).unwrap_or(begun);
+        let mut round = self.round.filter(|round| ack.snd_una <= round.end).unwrap_or(begun);
         let mut found = false;
         if cwnd >= LOW_WINDOW {
             if ack.now - round.last_ack <= ACK_DELTA {

@@ -30,7 +30,7 @@ const MOST_SEGMENTS: f64 = 8.0;
 impl HyStartPlus {
     pub(super) fn on_ack(&mut self, ack: &Ack, acked: f64) -> Growth {
         let mut ends = false;
-        if ack.una > self.round_end {
+        if ack.snd_una > self.round_end {
             self.round_end = ack.next;
             self.last_round = self.this_round.take();
             self.samples = 0;

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 
 const SEGMENT: f64 = 1000.0;
 
-/// ACK at `now_us` microseconds of all data before `una`; all data before `next` is sent.
-fn ack(now_us: u64, una: u64, next: u64, segments: u64, rtt_us: Option<u64>) -> Ack {
+/// ACK at `now_us` microseconds of all data before `snd_una`; all data before `next` is sent.
+fn ack(now_us: u64, snd_una: u64, next: u64, segments: u64, rtt_us: Option<u64>) -> Ack {
     Ack {
         now: Time::ZERO + Span::from_micros(now_us),
         bytes: segments * SEGMENT as u64,
         delivered: segments * SEGMENT as u64,
         marked: 0,
-        in_flight: next - una,
-        una,
+        in_flight: next - snd_una,
+        snd_una,
         next,
         unsent: 1,
         rtt: rtt_us.map(Span::from_micros),
@@ -45,9 +45,9 @@ impl Printed {
         }
     }
 
-    fn on_ack(&mut self, una: u64, snd_nxt: u64, n: f64, curr_rtt: Option<f64>) -> Growth {
+    fn on_ack(&mut self, snd_una: u64, snd_nxt: u64, n: f64, curr_rtt: Option<f64>) -> Growth {
         let mut ends = false;
-        if una > self.window_end {
+        if snd_una > self.window_end {
             self.window_end = snd_nxt;
             self.last_round_min_rtt = self.current_round_min_rtt;
             self.current_round_min_rtt = f64::INFINITY;
@@ -90,16 +90,16 @@ proptest! {
         rounds in prop::collection::vec((1u64..30, 1u64..400, 0u64..60, 1u64..12), 1..30), seed in 0u64..1000
     ) {
         let (mut ours, mut printed) = (SlowStart::from(SlowStartKind::HyStartPlus), Printed::new());
-        let (mut una, mut random) = (0, seed);
+        let (mut snd_una, mut random) = (0, seed);
         for (acks, rtt_ms, spread_ms, segments) in rounds {
-            let next = una + acks * segments * 1000;
+            let next = snd_una + acks * segments * 1000;
             for _ in 0..acks {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                una += segments * 1000;
+                snd_una += segments * 1000;
                 let rtt_ms = (random >> 33).is_multiple_of(8).then_some(()).map_or(
                     Some(8 * rtt_ms + (random >> 40) % (spread_ms + 1)), |()| None);
-                let ours = ours.on_ack(&ack(0, una, next, segments, rtt_ms.map(|ms| ms * 1000)), 10.0, SEGMENT);
-                prop_assert_eq!(ours, printed.on_ack(una, next, segments as f64, rtt_ms.map(|ms| ms as f64)));
+                let ours = ours.on_ack(&ack(0, snd_una, next, segments, rtt_ms.map(|ms| ms * 1000)), 10.0, SEGMENT);
+                prop_assert_eq!(ours, printed.on_ack(snd_una, next, segments as f64, rtt_ms.map(|ms| ms as f64)));
                 if ours.ends {
                     return Ok(());
                 }
@@ -111,18 +111,18 @@ proptest! {
 /// Runs slow start from a window of ten segments, one round for each RTT in milliseconds, in which the whole window is acknowledged segment
 /// by segment. Returns the window at the end of each round, and the round in which slow start ended.
 fn rounds(kind: SlowStartKind, round_trips_ms: &[u64]) -> (Vec<u64>, Option<usize>) {
-    let (mut slow_start, mut cwnd, mut una, mut now_us) = (SlowStart::from(kind), 10.0, 0, 0);
+    let (mut slow_start, mut cwnd, mut snd_una, mut now_us) = (SlowStart::from(kind), 10.0, 0, 0);
     let mut windows = Vec::new();
     for (round, rtt_ms) in round_trips_ms.iter().enumerate() {
         now_us += rtt_ms * 1000;
         let window = cwnd as u64;
         // SND.NXT when the first ACK of the round arrives: the end of the window in flight.
-        let next = una + window * 1000;
+        let next = snd_una + window * 1000;
         for nth in 0..window {
-            una += 1000;
+            snd_una += 1000;
             // ACKs of a link that sends a segment every 3 ms do not form a train.
             let growth = slow_start.on_ack(
-                &ack(now_us + 3000 * nth, una, next, 1, Some(rtt_ms * 1000)),
+                &ack(now_us + 3000 * nth, snd_una, next, 1, Some(rtt_ms * 1000)),
                 cwnd,
                 SEGMENT,
             );
@@ -176,8 +176,8 @@ fn hystart_ends_slow_start_in_the_round_that_is_longer_than_the_shortest_by_an_e
 #[test]
 fn hystart_does_not_look_below_a_window_of_16_segments() {
     let mut slow_start = SlowStart::from(SlowStartKind::HyStart);
-    let mut ends = |una, rtt_ms: u64, cwnd| {
-        slow_start.on_ack(&ack(0, una, 1 << 40, 1, Some(rtt_ms * 1000)), cwnd, SEGMENT).ends
+    let mut ends = |snd_una, rtt_ms: u64, cwnd| {
+        slow_start.on_ack(&ack(0, snd_una, 1 << 40, 1, Some(rtt_ms * 1000)), cwnd, SEGMENT).ends
     };
     assert!(!ends(1000, 100, 15.0));
     assert!((2..30).all(|nth| !ends(1000 * nth, 200, 15.9)));
@@ -220,10 +220,10 @@ fn hystart_plus_is_for_the_first_slow_start_only_and_hystart_begins_anew_after_a
     plus.on_congestion(false);
     assert_eq!(kind(&plus), kind(&SlowStartKind::Standard.into()));
     let mut linux = SlowStart::from(SlowStartKind::HyStart);
-    let ends = |slow_start: &mut SlowStart, una, rtt_ms: u64| {
+    let ends = |slow_start: &mut SlowStart, snd_una, rtt_ms: u64| {
         // The ACKs of 1000 and 40 000 are rounds of their own.
-        let next = if [1000, 40_000].contains(&una) { una } else { 1 << 40 };
-        slow_start.on_ack(&ack(0, una, next, 1, Some(rtt_ms * 1000)), 50.0, SEGMENT).ends
+        let next = if [1000, 40_000].contains(&snd_una) { snd_una } else { 1 << 40 };
+        slow_start.on_ack(&ack(0, snd_una, next, 1, Some(rtt_ms * 1000)), 50.0, SEGMENT).ends
     };
     ends(&mut linux, 1000, 100);
     assert!((2..12).any(|nth| ends(&mut linux, 1000 * nth, 200)));

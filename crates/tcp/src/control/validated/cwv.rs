@@ -31,7 +31,7 @@ impl Cwv {
             for _ in 0..silence.in_units_of(sent.rto).min(64) {
                 cwnd = (cwnd.min(sent.receive_window) / 2).max(sent.segment);
             }
-            control.adopt(cwnd, remember(&before));
+            control.set_cwnd(cwnd, remember(&before));
             self.begin(sent.now);
         }
         if sent.fills(control.control().cwnd) {
@@ -41,7 +41,7 @@ impl Cwv {
             if sent.now.since(self.unlimited_since) >= sent.rto {
                 // "win = min(cwnd, receiver's declared max window), cwnd = (win + W_used)/2"
                 let before = control.control();
-                control.adopt((before.cwnd.min(sent.receive_window) + self.used) / 2, remember(&before));
+                control.set_cwnd((before.cwnd.min(sent.receive_window) + self.used) / 2, remember(&before));
                 self.begin(sent.now);
             }
         }

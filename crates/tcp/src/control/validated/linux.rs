@@ -30,7 +30,7 @@ impl LinuxRestart {
         // An idle period slightly longer than one RTO halves the window once.
         let halvings = (idle.silence.as_nanos() - 1) / idle.rto.as_nanos().max(1);
         let cwnd = (before.cwnd / self.segment) >> halvings.min(63);
-        control.adopt((cwnd * self.segment).max(least), remember(&before));
+        control.set_cwnd((cwnd * self.segment).max(least), remember(&before));
         self.unlimited_since = idle.now;
         self.used = 0;
     }
@@ -48,7 +48,7 @@ impl LinuxRestart {
             let used = self.used.max(self.initial_window);
             if used < before.cwnd {
                 let halfway = (before.cwnd + used) / 2 / self.segment * self.segment;
-                control.adopt(halfway, remember(&before));
+                control.set_cwnd(halfway, remember(&before));
             }
             self.used = 0;
             self.unlimited_since = sent.now;

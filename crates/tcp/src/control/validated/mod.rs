@@ -71,7 +71,7 @@ impl Kind for ValidationSpec {
     }
 }
 
-/// Measurements of a rule.
+/// Measurements of a validation rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// pipeACK: data that the path has carried in a round trip, bytes; `None`: undefined.
@@ -102,8 +102,8 @@ impl<C: CongestionControl> Validated<C> {
     /// Creates the controller of a new connection with an initial window of `initial_window` bytes.
     pub fn new(control: C, spec: ValidationSpec, initial_window: u64, segment: u64) -> Self {
         let rule = match spec {
-            // A controller that steers needs no validation of its window.
-            _ if control.steers() => Rule::None,
+            // A controller that sets cwnd at every ACK needs no validation of its window.
+            _ if control.uses_cong_control() => Rule::None,
             ValidationSpec::None => Rule::None,
             ValidationSpec::Restart => Rule::Restart,
             ValidationSpec::Linux => Rule::Linux(LinuxRestart::new(initial_window, segment)),
@@ -164,8 +164,8 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
     }
 
     #[inline]
-    fn steers(&self) -> bool {
-        self.control.steers()
+    fn uses_cong_control(&self) -> bool {
+        self.control.uses_cong_control()
     }
 
     fn on_delivery(&mut self, delivery: &Delivery) {
@@ -176,8 +176,8 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
         self.control.pacing_rate()
     }
 
-    fn holds_back(&self) -> bool {
-        self.control.holds_back()
+    fn is_cwnd_reduced_for_probe(&self) -> bool {
+        self.control.is_cwnd_reduced_for_probe()
     }
 
     fn on_handshake(&mut self, now: Time, rtt: Span) {
@@ -207,8 +207,8 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
     }
 
     #[inline]
-    fn hears_of_sent(&self) -> bool {
-        !matches!(self.rule, Rule::None | Rule::Restart) || self.control.hears_of_sent()
+    fn needs_on_sent(&self) -> bool {
+        !matches!(self.rule, Rule::None | Rule::Restart) || self.control.needs_on_sent()
     }
 
     fn on_sent(&mut self, sent: &Sent) {
@@ -229,7 +229,7 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
             // sent data in an interval exceeding the retransmission timeout."
             Rule::Restart => {
                 if idle.silence > idle.rto {
-                    self.control.restrict(idle.restart_window);
+                    self.control.clamp_cwnd(idle.restart_window);
                 }
             }
             Rule::Linux(rule) => rule.on_idle(idle, &mut self.control),
@@ -241,13 +241,13 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
         self.control.on_message(now, context);
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
-        self.control.adopt(cwnd, ssthresh);
+    fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.control.set_cwnd(cwnd, ssthresh);
     }
 }
 
-/// Returns ssthresh for a window that is given up, of which it keeps three quarters (RFC 2861, section 3.2; RFC 7661, section 4.4.3):
-/// "ssthresh = max(ssthresh, 3*cwnd/4)". An ssthresh that was never set is higher already.
+/// Returns the ssthresh with which an unused cwnd is reduced, at least three quarters of cwnd (RFC 2861, section 3.2; RFC 7661, section
+/// 4.4.3): "ssthresh = max(ssthresh, 3*cwnd/4)". An ssthresh that was never set is higher already.
 fn remember(control: &Control) -> Option<u64> {
     control.ssthresh.map(|ssthresh| ssthresh.max(3 * control.cwnd / 4))
 }

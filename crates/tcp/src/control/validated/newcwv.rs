@@ -27,12 +27,12 @@ impl NewCwv {
     }
 
     pub(super) fn on_ack_while_reduced(&mut self, ack: &Ack) {
-        self.0.on_ack_while_reduced(ack.una);
+        self.0.on_ack_while_reduced(ack.snd_una);
     }
 
     pub(super) fn on_ack(&mut self, ack: &Ack, control: &mut impl CongestionControl) {
         let srtt = ack.srtt.map_or(0, |srtt| srtt.as_nanos());
-        self.0.on_ack(ack.now.as_nanos(), ack.una, ack.bytes, ack.next, srtt);
+        self.0.on_ack(ack.now.as_nanos(), ack.snd_una, ack.bytes, ack.next, srtt);
         self.look(ack.now, control);
         if self.0.grows(control.control().cwnd, ack.cwnd_limited) {
             control.on_ack(&Ack { cwnd_limited: true, ..*ack });
@@ -46,13 +46,13 @@ impl NewCwv {
             return self.0.on_timeout(event.now.as_nanos());
         }
         if let Some(cwnd) = defined(self.0.on_congestion(before, event.in_flight)) {
-            control.adopt(cwnd, None);
+            control.set_cwnd(cwnd, None);
         }
     }
 
     pub(super) fn on_recovered(&mut self, end: &Recovered, control: &mut impl CongestionControl) {
         if let Some(window) = defined(self.0.on_recovered(end.now.as_nanos(), end.retransmitted)) {
-            control.adopt(window, Some(window));
+            control.set_cwnd(window, Some(window));
         }
     }
 
@@ -71,7 +71,7 @@ impl NewCwv {
             if !self.0.look(now.as_nanos(), &mut windows) {
                 return;
             }
-            control.adopt(windows.cwnd, defined(windows.ssthresh));
+            control.set_cwnd(windows.cwnd, defined(windows.ssthresh));
         }
     }
 }

@@ -10,7 +10,7 @@ use catnip_law::newcwv::PipeAck;
 struct Flow<C> {
     control: Validated<C>,
     now: u64,
-    una: u64,
+    snd_una: u64,
     next: u64,
 }
 
@@ -20,9 +20,9 @@ const RTO_MS: u64 = 1000;
 /// Creates a flow with Reno and these windows, as after an earlier loss.
 fn flow(spec: ValidationSpec, cwnd: u64, ssthresh: u64) -> Flow<Reno> {
     let mut reno = Reno::new(&rfc(SackRfc6675, INITIAL_WINDOW as u32).start());
-    reno.adopt(cwnd * SEGMENT, Some(ssthresh * SEGMENT));
+    reno.set_cwnd(cwnd * SEGMENT, Some(ssthresh * SEGMENT));
     let control = Validated::new(reno, spec, INITIAL_WINDOW * SEGMENT, SEGMENT);
-    Flow { control, now: 0, una: 0, next: 0 }
+    Flow { control, now: 0, snd_una: 0, next: 0 }
 }
 
 fn newcwv(cwnd: u64, ssthresh: u64) -> Flow<Reno> {
@@ -44,7 +44,7 @@ impl<C: CongestionControl> Flow<C> {
     fn sends(&mut self, segments: u64) -> &mut Self {
         for left in (0..segments).rev() {
             self.next += 1;
-            let (now, in_flight) = (self.time(), (self.next - self.una) * SEGMENT);
+            let (now, in_flight) = (self.time(), (self.next - self.snd_una) * SEGMENT);
             let (receive_window, rto, drained) = (1000 * SEGMENT, Span::from_millis(RTO_MS), left == 0);
             let segment = SEGMENT;
             self.control.on_sent(&Sent { now, in_flight, drained, segment, receive_window, rto });
@@ -55,8 +55,8 @@ impl<C: CongestionControl> Flow<C> {
     /// Acknowledges `segments` more segments, one by one.
     fn acks(&mut self, segments: u64) -> &mut Self {
         for _ in 0..segments {
-            let in_flight = (self.next - self.una) * SEGMENT;
-            self.una += 1;
+            let in_flight = (self.next - self.snd_una) * SEGMENT;
+            self.snd_una += 1;
             let cwnd_limited = in_flight + SEGMENT > self.control.control().cwnd;
             self.control.on_ack(&Ack {
                 now: self.time(),
@@ -64,7 +64,7 @@ impl<C: CongestionControl> Flow<C> {
                 delivered: SEGMENT,
                 marked: 0,
                 in_flight,
-                una: self.una * SEGMENT,
+                snd_una: self.snd_una * SEGMENT,
                 next: self.next * SEGMENT,
                 unsent: 0,
                 rtt: None,
@@ -91,7 +91,7 @@ impl<C: CongestionControl> Flow<C> {
     }
 
     fn congestion(&mut self, cause: Cause) -> &mut Self {
-        let (in_flight, receive_window) = ((self.next - self.una) * SEGMENT, 1000 * SEGMENT);
+        let (in_flight, receive_window) = ((self.next - self.snd_una) * SEGMENT, 1000 * SEGMENT);
         let now = self.time();
         self.control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
         self
@@ -99,7 +99,7 @@ impl<C: CongestionControl> Flow<C> {
 
     fn recovered(&mut self, retransmitted: u64) -> &mut Self {
         let now = self.time();
-        self.una = self.next;
+        self.snd_una = self.next;
         self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: retransmitted * SEGMENT });
         self
     }
@@ -189,7 +189,7 @@ fn half_of_the_window_in_use_is_enough_to_validate_it() {
     for (segments, is_validated) in [(10, true), (9, false)] {
         let mut flow = newcwv(20, 10);
         flow.sends(segments).at(100).acks(segments - 1);
-        flow.control.adopt(20 * SEGMENT, None);
+        flow.control.set_cwnd(20 * SEGMENT, None);
         let control = &mut flow.control;
         let Rule::NewCwv(rule) = &control.rule else { unreachable!() };
         assert_eq!(rule.validity(20 * SEGMENT).pipe_ack, None);
@@ -276,7 +276,7 @@ fn a_window_that_was_not_validated_for_five_minutes_is_halved_and_no_earlier() {
     let used = || {
         let mut flow = newcwv(40, 10);
         flow.flight(40).validity(Some(40), true);
-        flow.control.adopt(40 * SEGMENT, None);
+        flow.control.set_cwnd(40 * SEGMENT, None);
         flow
     };
     // Samples count for a second. The window may stay unvalidated for 300 seconds, so that an idle period of 301 seconds halves it.
@@ -297,7 +297,7 @@ fn a_window_that_was_not_validated_for_five_minutes_is_halved_and_no_earlier() {
 fn five_minutes_of_little_use_count_like_five_minutes_of_silence() {
     let mut flow = newcwv(40, 10);
     flow.flight(40);
-    flow.control.adopt(40 * SEGMENT, None);
+    flow.control.set_cwnd(40 * SEGMENT, None);
     // Two segments every 10 seconds.
     (1..=30).for_each(|_| _ = flow.idle_for(9_900).flight(2));
     flow.windows(40.0, 10.0).validity(Some(2), false);
@@ -387,7 +387,7 @@ proptest::proptest! {
     ) {
         let rwnd = rwnd * SEGMENT;
         let mut reno = Reno::new(&rfc(SackRfc6675, 4).start());
-        reno.adopt(32 * SEGMENT, Some(20 * SEGMENT));
+        reno.set_cwnd(32 * SEGMENT, Some(20 * SEGMENT));
         let mut control = Validated::new(reno, ValidationSpec::Cwv, 4 * SEGMENT, SEGMENT);
         let mut printed = Printed { cwnd: 32 * SEGMENT, ssthresh: 20 * SEGMENT, t_last: 0, t_prev: 0, w_used: 0 };
         // "Initially: T_last = tcpnow, T_prev = tcpnow": the time of the first segment.

@@ -16,12 +16,12 @@ fn sent(times: &[u64]) -> Ledger {
 }
 
 /// Applies an ACK at this time, milliseconds, with the ranges that it reports for the first time.
-fn hear(ledger: &mut Ledger, at: u64, una: u64, reports: &[(u64, u64)]) -> Sample {
+fn hear(ledger: &mut Ledger, at: u64, snd_una: u64, reports: &[(u64, u64)]) -> Sample {
     let mut sampling = ledger.sampling(ms(at));
     for &(start, end) in reports {
         ledger.report(start, end, &mut sampling);
     }
-    ledger.acknowledge(una, &mut sampling);
+    ledger.acknowledge(snd_una, &mut sampling);
     ledger.sample(sampling)
 }
 
@@ -87,11 +87,11 @@ proptest! {
     fn every_byte_is_delivered_once_and_none_before_it_is_reported(
         steps in prop::collection::vec((0u8..4, 0u64..40, 1u64..12), 1..60)
     ) {
-        let (mut ledger, mut una, mut max) = (Ledger::default(), 0, 0);
+        let (mut ledger, mut snd_una, mut max) = (Ledger::default(), 0, 0);
         let mut known: BTreeMap<u64, ()> = BTreeMap::new();
         let mut delivered = 0;
         for (now, (step, at, len)) in (0..).zip(steps) {
-            let start = (una + at).min(max);
+            let start = (snd_una + at).min(max);
             let end = (start + len).min(max);
             match step {
                 0 => {
@@ -110,13 +110,13 @@ proptest! {
                     }
                     delivered += ledger.sample(sampling).delivered;
                     known.extend(new.into_iter().map(|byte| (byte, ())));
-                    prop_assert!(delivered <= una + known.range(una..).count() as u64);
+                    prop_assert!(delivered <= snd_una + known.range(snd_una..).count() as u64);
                 }
                 _ => {
-                    una = end;
-                    delivered += hear(&mut ledger, now, una, &[]).delivered;
-                    prop_assert!(delivered >= una, "{delivered} of {una}");
-                    prop_assert!(delivered <= una + known.range(una..).count() as u64);
+                    snd_una = end;
+                    delivered += hear(&mut ledger, now, snd_una, &[]).delivered;
+                    prop_assert!(delivered >= snd_una, "{delivered} of {snd_una}");
+                    prop_assert!(delivered <= snd_una + known.range(snd_una..).count() as u64);
                 }
             }
         }

@@ -10,7 +10,7 @@ pub(super) struct Flight {
     /// Number of the first record.
     first: u64,
     /// Start of the first record: the first byte not acknowledged.
-    una: u64,
+    snd_una: u64,
     /// Data SACKed by the peer.
     board: Scoreboard,
     /// Transmissions in order of time: those of segments that may still be found lost, and outdated ones.
@@ -75,13 +75,13 @@ impl Flight {
     }
 
     /// Returns the first byte not acknowledged (snd_una).
-    pub(super) fn una(&self) -> u64 {
-        self.una
+    pub(super) fn snd_una(&self) -> u64 {
+        self.snd_una
     }
 
     /// Returns the end of the highest data known to have arrived (RACK.fack).
     pub(super) fn fack(&self) -> u64 {
-        self.board.ranges().last().map_or(self.una, |range| range.1)
+        self.board.ranges().last().map_or(self.snd_una, |range| range.1)
     }
 
     /// Returns the number of the first record and the time of its last transmission.
@@ -103,7 +103,7 @@ impl Flight {
     /// Returns the start and the end of the record with this number.
     pub(super) fn range(&self, number: u64) -> (u64, u64) {
         let at = (number - self.first) as usize;
-        let start = if at == 0 { self.una } else { self.records[at - 1].end };
+        let start = if at == 0 { self.snd_una } else { self.records[at - 1].end };
         (start, self.records[at].end)
     }
 
@@ -150,11 +150,11 @@ impl Flight {
 
     /// Handles a SACK block and passes each segment that lies in it and was not SACKed before to the callback.
     pub(super) fn report(&mut self, start: u64, end: u64, mut tell: impl FnMut(Arrived)) {
-        let Self { records, first, board, una, sacked, lost, resent, .. } = self;
+        let Self { records, first, board, snd_una, sacked, lost, resent, .. } = self;
         board.add_and_tell(start, end, |from, to| {
             let mut at = records.partition_point(|record| record.end <= from);
             while let Some(record) = records.get(at).copied().filter(|record| record.end <= to) {
-                let begins = if at == 0 { *una } else { records[at - 1].end };
+                let begins = if at == 0 { *snd_una } else { records[at - 1].end };
                 // A segment that is reported in two parts counts as delivered with neither of them, but with the cumulative ACK.
                 if begins >= from {
                     *sacked += 1;
@@ -168,20 +168,20 @@ impl Flight {
         });
     }
 
-    /// Handles the cumulative acknowledgement of all data before `una` and passes each segment of it to the callback.
-    pub(super) fn acknowledge(&mut self, una: u64, mut tell: impl FnMut(Arrived)) {
-        self.board.advance(una);
-        while self.records.front().is_some_and(|record| record.end <= una) {
+    /// Handles the cumulative acknowledgement of all data before `snd_una` and passes each segment of it to the callback.
+    pub(super) fn acknowledge(&mut self, snd_una: u64, mut tell: impl FnMut(Arrived)) {
+        self.board.advance(snd_una);
+        while self.records.front().is_some_and(|record| record.end <= snd_una) {
             let Some(record) = self.records.pop_front() else { break };
             self.sacked -= u32::from(record.is_sacked);
             self.lost -= u32::from(record.is_lost);
             self.resent -= u32::from(record.is_resent);
-            tell(Arrived { number: self.first, start: self.una, record, is_old: record.is_sacked });
-            self.una = record.end;
+            tell(Arrived { number: self.first, start: self.snd_una, record, is_old: record.is_sacked });
+            self.snd_una = record.end;
             self.first += 1;
         }
         // A part of a segment may be acknowledged.
-        self.una = una;
+        self.snd_una = snd_una;
     }
 
     /// Marks segments lost that were sent before the latest delivered transmission, oldest first. `waits` returns the remaining time until
@@ -290,13 +290,13 @@ mod tests {
                         flight.push(at(now), max);
                     }
                     2 => {
-                        let start = (flight.una() + (1 + place) * SEGMENT).min(max);
+                        let start = (flight.snd_una() + (1 + place) * SEGMENT).min(max);
                         flight.report(start, (start + size * SEGMENT).min(max), |_| arrived += 1);
                     }
                     3 => {
-                        let una = (flight.una() + size * SEGMENT).min(max);
-                        flight.acknowledge(una, |it| arrived += u64::from(!it.is_old));
-                        prop_assert_eq!(flight.una(), una);
+                        let snd_una = (flight.snd_una() + size * SEGMENT).min(max);
+                        flight.acknowledge(snd_una, |it| arrived += u64::from(!it.is_old));
+                        prop_assert_eq!(flight.snd_una(), snd_una);
                     }
                     4 => {
                         let sent_before = now.saturating_sub(place);

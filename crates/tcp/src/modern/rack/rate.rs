@@ -20,7 +20,7 @@ pub(super) struct DeliveryRate {
     lost: u64,
     /// Number of delivered segments up to which samples are application-limited, C.app_limited.
     app_limited: Option<u64>,
-    /// Delivery state that gives the sample of this ACK, and the time in which the delivered segments were sent.
+    /// Stored delivery state from which the sample of this ACK is computed, and the time in which the delivered segments were sent.
     latest: Option<(Memory, Span)>,
     /// Loss sample with the highest loss rate since the last call of [`Self::take_loss`].
     worst: Option<LossSample>,

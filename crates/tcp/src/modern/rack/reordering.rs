@@ -11,7 +11,7 @@ pub(super) struct Rack {
     /// RACK.rtt.
     rtt: Span,
     /// True if data has arrived since the last loss detection.
-    has_news: bool,
+    has_new_delivery: bool,
     /// Reordering degree (tp->reordering): the number of segments above a hole that was then filled without a retransmission; three if no
     /// reordering was seen.
     degree: u32,
@@ -39,7 +39,7 @@ impl Default for Rack {
         Self {
             latest: None,
             rtt: Span::ZERO,
-            has_news: false,
+            has_new_delivery: false,
             degree: DUPACK_THRESHOLD,
             is_seen: false,
             steps: 1,
@@ -59,20 +59,20 @@ impl Rack {
         if record.was_resent && min_rtt.is_some_and(|least| rtt < least) {
             return;
         }
-        self.has_news = true;
+        self.has_new_delivery = true;
         self.rtt = rtt;
         self.latest = self.latest.max(Some((record.sent, record.end)));
     }
 
-    /// Records that non-retransmitted data has arrived this many segments late, below data that arrived before: reordering, not loss.
+    /// Records reordering: data that was not retransmitted has arrived late, after data `segments` segments above it.
     pub(super) fn on_late_arrival(&mut self, segments: u32) {
         self.is_seen = true;
         self.degree = self.degree.max(segments).min(MAX_DEGREE);
     }
 
-    /// Adapts the reordering window (RACK_update_reo_wnd). `una` is acknowledged, `next` is the end of the data sent.
-    pub(super) fn adapt(&mut self, una: u64, next: u64) {
-        if una < self.widened_to {
+    /// Adapts the reordering window (RACK_update_reo_wnd). `snd_una` is acknowledged, `next` is the end of the data sent.
+    pub(super) fn adapt(&mut self, snd_una: u64, next: u64) {
+        if snd_una < self.widened_to {
             self.dsack = false;
         }
         if std::mem::take(&mut self.dsack) {
@@ -106,12 +106,12 @@ impl Rack {
 
     /// Requests another loss detection after an undo.
     pub(super) fn on_undone(&mut self) {
-        self.has_news = true;
+        self.has_new_delivery = true;
     }
 
     /// Returns true, once, if data has arrived since the last loss detection.
-    pub(super) fn takes_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_news)
+    pub(super) fn take_new_delivery(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_delivery)
     }
 
     /// Returns the reordering window, RACK.reo_wnd.
@@ -127,7 +127,7 @@ impl Rack {
         self.latest > Some((sent, end))
     }
 
-    /// Returns the time after its last transmission at which a segment is lost if a later transmission has arrived.
+    /// Returns the time after its last transmission from which a segment counts as lost if a later transmission has arrived.
     pub(super) fn patience(&self, window: Span) -> Span {
         self.rtt + window
     }

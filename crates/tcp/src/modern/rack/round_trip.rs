@@ -36,8 +36,8 @@ impl RoundTrip {
         }
     }
 
-    /// Takes an RTT sample. `una` is acknowledged, `next` is the end of the data sent.
-    pub(super) fn sample(&mut self, config: &RtoConfig, rtt: Span, una: u64, next: u64) {
+    /// Takes an RTT sample. `snd_una` is acknowledged, `next` is the end of the data sent.
+    pub(super) fn sample(&mut self, config: &RtoConfig, rtt: Span, snd_una: u64, next: u64) {
         let (m, floor) = (rtt.as_nanos(), config.min.as_nanos());
         match self.srtt {
             // RFC 6298, rule 2.2: "SRTT <- R, RTTVAR <- R/2", here times four.
@@ -60,7 +60,7 @@ impl RoundTrip {
                 };
                 self.most = self.most.max(self.deviation);
                 self.variation = self.variation.max(self.most);
-                if una > self.round_end {
+                if snd_una > self.round_end {
                     self.variation -= self.variation.saturating_sub(self.most) / 4;
                     self.round_end = next;
                     self.most = floor;

@@ -1,5 +1,5 @@
-mod heard;
-mod states;
+mod ack;
+mod recovery_state;
 mod timers;
 
 use super::flight::Flight;
@@ -23,7 +23,7 @@ use catnip_base::{FlowContext, Span, Time};
 pub struct Sender {
     stream: Stream,
     /// End of the data sent so far, SND.MAX.
-    max: u64,
+    snd_max: u64,
     peer_window: u64,
     /// Data bytes in a full segment.
     segment: u64,
@@ -31,7 +31,7 @@ pub struct Sender {
     rack: Rack,
     state: State,
     /// Byte whose acknowledgement ends a state other than open (high_seq).
-    high: u64,
+    high_seq: u64,
     /// Window during a reduction (PRR).
     reduction: Option<Prr>,
     undo: Undo,
@@ -39,9 +39,9 @@ pub struct Sender {
     /// True if a timeout may still prove spurious (F-RTO, RFC 5682).
     frto: bool,
     /// Segment to send regardless of cwnd: the first one after a timeout, or a probe.
-    must: Option<Must>,
+    must: Option<ForcedTransmit>,
     /// Transmission of new data before retransmissions; once it is sent, nothing else follows until the next ACK (RFC 5682, step 2b).
-    new_first: NewFirst,
+    new_first: FrtoPhase,
     timer: Option<(Timer, Time)>,
     /// Timeouts since new data was acknowledged.
     timeouts_in_a_row: u32,
@@ -72,7 +72,7 @@ enum State {
     /// Data is missing or SACKed, and no segment counts as lost yet.
     Disorder,
     /// Reduction of the window by an ECN mark, or by a probe that repaired a loss (TCP_CA_CWR).
-    Reduced,
+    Cwr,
     Recovery,
     /// Repair after a timeout.
     Loss,
@@ -98,14 +98,14 @@ struct Probe {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Must {
+enum ForcedTransmit {
     /// Segment with this number.
-    Again(u64),
+    Retransmit(u64),
     New,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum NewFirst {
+enum FrtoPhase {
     No,
     Due,
     Sent,
@@ -114,7 +114,7 @@ enum NewFirst {
 /// Next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
-    Again(u64),
+    Retransmit(u64),
     New,
 }
 
@@ -123,19 +123,19 @@ impl Sender {
         let control = config.controller();
         Self {
             stream: Stream::default(),
-            max: 0,
+            snd_max: 0,
             peer_window: config.receive_window,
             segment: config.segment_bytes.into(),
             flight: Flight::default(),
             rack: Rack::default(),
             state: State::Open,
-            high: 0,
+            high_seq: 0,
             reduction: None,
             undo: Undo::default(),
             probe: None,
             frto: false,
             must: None,
-            new_first: NewFirst::No,
+            new_first: FrtoPhase::No,
             timer: None,
             timeouts_in_a_row: 0,
             usage: Usage::default(),
@@ -143,8 +143,8 @@ impl Sender {
             cwr_due: false,
             repaired: 0,
             pacing: Pacing::new(config.pacing),
-            steered: if control.steers() { Pacing::kernel() } else { Pacing::None },
-            rate: control.steers().then(Box::default),
+            steered: if control.uses_cong_control() { Pacing::kernel() } else { Pacing::None },
+            rate: control.uses_cong_control().then(Box::default),
             control,
             paced_until: None,
             round_trip: RoundTrip::new(),
@@ -164,27 +164,27 @@ impl Sender {
         let has_room = !self.has_no_room() && self.flight.lost() <= self.flight.resent();
         if let Some(rate) = &mut self.rate
             && has_room
-            && self.stream.unsent(self.max) < self.segment
+            && self.stream.unsent(self.snd_max) < self.segment
         {
             rate.limit(self.flight.in_network());
         }
-        self.stream.write(bytes, context, last && config.fin, self.una());
+        self.stream.write(bytes, context, last && config.fin, self.snd_una());
         if let Some(context) = context {
             self.control.on_message(now, &context);
         }
     }
 
     pub(crate) fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        if segment.ack < self.una() || segment.ack > self.max {
+        if segment.ack < self.snd_una() || segment.ack > self.snd_max {
             return;
         }
         self.peer_window = segment.window.into();
         let heard = self.hear(now, segment, config);
         self.must = None;
-        self.new_first = NewFirst::No;
-        self.rack.adapt(self.una(), self.max);
+        self.new_first = FrtoPhase::No;
+        self.rack.adapt(self.snd_una(), self.snd_max);
         self.end_probe(now, segment.ack, &heard);
-        let heard = self.judge(now, heard);
+        let heard = self.update_state(now, heard);
         if heard.rearms {
             self.rearm(now, config);
         }
@@ -205,12 +205,12 @@ impl Sender {
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
         let Some(next) = self.choose(config) else {
-            if !self.stream.is_sent(self.max) {
-                self.usage.on_sent(self.has_no_room(), self.flight.len(), self.una(), self.max);
+            if !self.stream.is_sent(self.snd_max) {
+                self.usage.on_sent(self.has_no_room(), self.flight.len(), self.snd_una(), self.snd_max);
             }
             return None;
         };
-        if next == Next::New && self.stream.begins_message(self.max) {
+        if next == Next::New && self.stream.begins_message(self.snd_max) {
             self.begin_message(now, config);
         }
         let release = self.release_at(next == Next::New);
@@ -219,7 +219,7 @@ impl Sender {
             return None;
         }
         Some(match next {
-            Next::Again(number) => self.send_again(now, number, config),
+            Next::Retransmit(number) => self.send_again(now, number, config),
             Next::New => self.send_new(now, config),
         })
     }
@@ -239,7 +239,7 @@ impl Sender {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.una() == self.stream.end() && self.una() > 0
+        self.snd_una() == self.stream.end() && self.snd_una() > 0
     }
 
     pub(crate) fn control(&self) -> Control {
@@ -264,12 +264,12 @@ impl Sender {
     }
 
     pub(crate) fn sent_to(&self) -> u64 {
-        self.max
+        self.snd_max
     }
 
     #[inline]
-    pub(crate) fn una(&self) -> u64 {
-        self.flight.una()
+    pub(crate) fn snd_una(&self) -> u64 {
+        self.flight.snd_una()
     }
 
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
@@ -286,10 +286,10 @@ impl Sender {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        self.control.phase(self.stream.unsent(self.max))
+        self.control.phase(self.stream.unsent(self.snd_max))
     }
 
-    /// Returns cwnd in segments, or that of a reduction in progress.
+    /// Returns cwnd in segments, or the window of a reduction in progress.
     #[inline]
     fn cwnd(&self) -> u32 {
         self.reduction.map_or_else(|| (self.control.cwnd() / self.segment) as u32, |prr| prr.cwnd)
@@ -311,53 +311,54 @@ impl Sender {
     /// Begins a round with the first ACK beyond the data sent when the previous round began.
     #[inline]
     fn begin_round(&mut self, config: &TcpConfig) {
-        if self.una() <= self.round_end {
+        if self.snd_una() <= self.round_end {
             return;
         }
-        self.round_end = self.max;
-        if !self.pacing.counts_rounds() {
+        self.round_end = self.snd_max;
+        if !self.pacing.needs_on_round() {
             return;
         }
-        let unsent = self.stream.unsent(self.max);
+        let unsent = self.stream.unsent(self.snd_max);
         self.pacing.on_round(&config.round_start(&self.control, unsent, self.round_trip.srtt()));
     }
 
     fn choose(&mut self, config: &TcpConfig) -> Option<Next> {
         match self.must {
-            Some(Must::Again(number)) => return Some(Next::Again(number)),
-            Some(Must::New) => return Some(Next::New),
+            Some(ForcedTransmit::Retransmit(number)) => return Some(Next::Retransmit(number)),
+            Some(ForcedTransmit::New) => return Some(Next::New),
             None => {}
         }
         if self.has_no_room() {
             return None;
         }
         let again = match self.new_first {
-            NewFirst::No => self.flight.next_lost(),
-            NewFirst::Due | NewFirst::Sent => None,
+            FrtoPhase::No => self.flight.next_lost(),
+            FrtoPhase::Due | FrtoPhase::Sent => None,
         };
         if let Some(number) = again {
-            return Some(Next::Again(number));
+            return Some(Next::Retransmit(number));
         }
-        let held = config.nagle && self.stream.waits_for_more(self.max, self.una() < self.max, self.segment);
-        let fits = self.max + self.segment <= self.una() + self.peer_window;
-        if !self.stream.is_sent(self.max) && fits && !held {
+        let held = config.nagle
+            && self.stream.waits_for_more(self.snd_max, self.snd_una() < self.snd_max, self.segment);
+        let fits = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
+        if !self.stream.is_sent(self.snd_max) && fits && !held {
             return Some(Next::New);
         }
-        if self.new_first == NewFirst::Due {
+        if self.new_first == FrtoPhase::Due {
             // Step 2b had no data to send: conventional recovery follows.
-            (self.frto, self.new_first) = (false, NewFirst::No);
-            return self.flight.next_lost().map(Next::Again);
+            (self.frto, self.new_first) = (false, FrtoPhase::No);
+            return self.flight.next_lost().map(Next::Retransmit);
         }
         None
     }
 
     /// Begins the message in which the next new segment begins.
     fn begin_message(&mut self, now: Time, config: &TcpConfig) {
-        if !self.stream.begin_message(self.max) {
+        if !self.stream.begin_message(self.snd_max) {
             return;
         }
         self.pacing.on_message();
-        if self.flight.len() == 0 && self.max > 0 {
+        if self.flight.len() == 0 && self.snd_max > 0 {
             self.control.on_idle(&Idle {
                 now,
                 silence: now.since(self.last_sent),
@@ -371,13 +372,13 @@ impl Sender {
         let (seq, end) = self.flight.range(number);
         let is_probe = self.must.take().is_some() && self.state != State::Loss;
         self.undo.on_resent(now);
-        self.tell_of_restart(now);
+        self.notify_restart(now);
         self.flight.resend(now, number);
         if let Some(rate) = &mut self.rate {
             rate.on_sent(now, number, false, self.flight.in_network());
         }
         if is_probe {
-            self.probe = Some(Probe { end: self.max, is_retransmission: true });
+            self.probe = Some(Probe { end: self.snd_max, is_retransmission: true });
             self.restart_retransmission(now, config);
         } else if self.flight.head().is_some_and(|(head, _)| head == number)
             && !matches!(self.timer, Some((Timer::Reordering, _)))
@@ -388,18 +389,18 @@ impl Sender {
     }
 
     fn send_new(&mut self, now: Time, config: &TcpConfig) -> Transmission {
-        let (seq, end) = (self.max, self.stream.segment_end(self.max, self.segment));
+        let (seq, end) = (self.snd_max, self.stream.segment_end(self.snd_max, self.segment));
         let is_probe = self.must.take().is_some();
         let was_empty = self.flight.len() == 0;
-        self.max = end;
-        self.tell_of_restart(now);
+        self.snd_max = end;
+        self.notify_restart(now);
         self.flight.push(now, end);
         if let Some(rate) = &mut self.rate {
             let number = self.flight.first() + u64::from(self.flight.len() - 1);
             rate.on_sent(now, number, was_empty, self.flight.in_network());
         }
-        if self.new_first == NewFirst::Due {
-            self.new_first = NewFirst::Sent;
+        if self.new_first == FrtoPhase::Due {
+            self.new_first = FrtoPhase::Sent;
         }
         if was_empty || matches!(self.timer, Some((Timer::Probe, _)) | None) {
             self.rearm_retransmission(now, config);
@@ -412,12 +413,12 @@ impl Sender {
             let left = (head_sent + self.round_trip.timeout(&config.rto)).since(now);
             self.schedule_probe(now, left, config);
         }
-        self.usage.on_sent(self.has_no_room(), self.flight.len(), self.una(), self.max);
+        self.usage.on_sent(self.has_no_room(), self.flight.len(), self.snd_una(), self.snd_max);
         self.sent(now, seq, end, false, config)
     }
 
     /// Notifies the controller of a transmission into an empty network after the application left cwnd unused.
-    fn tell_of_restart(&mut self, now: Time) {
+    fn notify_restart(&mut self, now: Time) {
         if self.flight.in_network() == 0 && self.rate.as_ref().is_some_and(|rate| rate.is_limited()) {
             self.control.on_restart(now);
         }
@@ -454,11 +455,11 @@ impl Sender {
             self.pacing.on_sent(&leaving);
             self.steered.on_sent(&leaving);
         }
-        if self.control.hears_of_sent() {
+        if self.control.needs_on_sent() {
             self.control.on_sent(&Sent {
                 now,
                 in_flight: u64::from(self.flight.len()) * self.segment,
-                drained: self.stream.is_sent(self.max),
+                drained: self.stream.is_sent(self.snd_max),
                 segment: self.segment,
                 receive_window: self.peer_window,
                 rto: self.round_trip.timeout(&config.rto),

@@ -15,8 +15,8 @@ pub(super) struct Undo {
 
 impl Undo {
     /// Starts the detection at a reduction, with `resent` retransmissions in flight.
-    pub(super) fn begin(&mut self, una: u64, resent: u32) {
-        self.since = Some(una);
+    pub(super) fn begin(&mut self, snd_una: u64, resent: u32) {
+        self.since = Some(snd_una);
         self.unexplained = Some(resent).filter(|&resent| resent > 0);
     }
 

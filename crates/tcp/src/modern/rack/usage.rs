@@ -11,8 +11,8 @@ pub(super) struct Usage {
 
 impl Usage {
     /// Records `out` segments in flight (tcp_cwnd_validate). `is_limited` is true if cwnd permits no more.
-    pub(super) fn on_sent(&mut self, is_limited: bool, out: u32, una: u64, next: u64) {
-        if una >= self.end || is_limited || !self.is_limited && out > self.most {
+    pub(super) fn on_sent(&mut self, is_limited: bool, out: u32, snd_una: u64, next: u64) {
+        if snd_una >= self.end || is_limited || !self.is_limited && out > self.most {
             *self = Self { is_limited, most: out, end: next };
         }
     }

@@ -5,7 +5,7 @@ use catnip_base::{Span, Time};
 
 /// Summary of an ACK: the data that it newly acknowledges or reports, and its RTT samples.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct AckInfo {
     /// Newly delivered segments.
     pub(super) arrived: u32,
     /// Newly delivered bytes.
@@ -26,7 +26,7 @@ pub(super) struct Heard {
     pub(super) acked: Option<(Time, Time)>,
     /// First and last transmission time of the newly SACKed segments that were sent once.
     pub(super) sacked: Option<(Time, Time)>,
-    /// Round trip of the last segment, which was delayed least.
+    /// Round trip of the last segment that the ACK acknowledges or reports, whose ACK was delayed least.
     pub(super) rtt: Option<Span>,
     /// True if data that was sent more than once was acknowledged.
     pub(super) resent_acked: bool,
@@ -44,12 +44,12 @@ pub(super) struct Heard {
 
 impl Sender {
     /// Reads the acknowledgements and the RTT samples of an ACK.
-    pub(super) fn hear(&mut self, now: Time, segment: &Segment, config: &TcpConfig) -> Heard {
-        let (una, fack, high) = (self.una(), self.flight.fack(), self.high);
-        let mut heard = Heard {
+    pub(super) fn hear(&mut self, now: Time, segment: &Segment, config: &TcpConfig) -> AckInfo {
+        let (snd_una, fack, high) = (self.snd_una(), self.flight.fack(), self.high_seq);
+        let mut heard = AckInfo {
             arrived: 0,
             bytes: 0,
-            advances: segment.ack > una,
+            advances: segment.ack > snd_una,
             reports: false,
             duplicate: false,
             duplicate_probe: false,
@@ -68,7 +68,7 @@ impl Sender {
         };
         let Self { flight, rack, round_trip, repaired, undo, probe, rate, .. } = self;
         let least = round_trip.least();
-        let mut hears = |heard: &mut Heard, arrived: Arrived, is_acked: bool| {
+        let mut hears = |heard: &mut AckInfo, arrived: Arrived, is_acked: bool| {
             if arrived.is_old {
                 return;
             }
@@ -95,7 +95,7 @@ impl Sender {
                 heard.duplicate_probe =
                     probe.is_some_and(|probe| probe.is_retransmission && end == probe.end);
                 undo.on_duplicate(end, (end - start).div_ceil(config.segment_bytes.into()) as u32);
-            } else if segment.ack < start && end <= self.max {
+            } else if segment.ack < start && end <= self.snd_max {
                 flight.report(start, end, |arrived| hears(&mut heard, arrived, false));
             }
         }
@@ -127,9 +127,10 @@ impl Sender {
         heard
     }
 
-    /// Takes the RTT samples of an ACK. The round trip of its first segment is the sample of the timer (RFC 6298, section 3); that of its
-    /// last segment was delayed least. If the answered transmission is unknown, the echoed timestamp gives the sample, to a millisecond.
-    fn measure(&mut self, now: Time, heard: &mut Heard, config: &TcpConfig) {
+    /// Takes the RTT samples of an ACK. The round trip of its first segment is the sample of the timer (RFC 6298, section 3); the round
+    /// trip of its last segment, whose ACK was delayed least, is the sample of the minimum. If the answered transmission is unknown, the
+    /// echoed timestamp gives the sample, to a millisecond.
+    fn measure(&mut self, now: Time, heard: &mut AckInfo, config: &TcpConfig) {
         let echoed = || Stamps::since(now, heard.echo).filter(|_| heard.advances);
         heard.rtt = heard.sacked.or(heard.acked).map(|(_, last)| now - last).or_else(echoed);
         if let Some(rtt) = heard.rtt {
@@ -137,7 +138,7 @@ impl Sender {
         }
         let first = heard.acked.or(heard.sacked).map(|(first, _)| now - first);
         if let Some(rtt) = first.or_else(echoed) {
-            self.round_trip.sample(&config.rto, rtt, self.una(), self.max);
+            self.round_trip.sample(&config.rto, rtt, self.snd_una(), self.snd_max);
         }
     }
 }

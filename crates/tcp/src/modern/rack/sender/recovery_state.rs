@@ -1,6 +1,6 @@
-use super::heard::Heard;
+use super::ack::AckInfo;
 use super::timers::LEAST_TIMER;
-use super::{NewFirst, Sender, State, Timer};
+use super::{FrtoPhase, Sender, State, Timer};
 use crate::control::{Ack, Cause, Congestion, CongestionControl, Delivery, Phase, Recovered, Repair};
 use crate::modern::rack::prr::Prr;
 use catnip_base::{Span, Time};
@@ -8,7 +8,7 @@ use catnip_base::{Span, Time};
 /// Congestion states and their transitions: Linux's tcp_fastretrans_alert and the functions that it calls.
 impl Sender {
     /// Handles an ACK of the probe (TLP_process_ack).
-    pub(super) fn end_probe(&mut self, now: Time, ack: u64, heard: &Heard) {
+    pub(super) fn end_probe(&mut self, now: Time, ack: u64, heard: &AckInfo) {
         let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else { return };
         if !probe.is_retransmission || heard.duplicate_probe {
             // RFC 8985, section 7.4.2: "TLP of new data delivered", or "ACK has a DSACK option matching TLP.end_seq".
@@ -16,9 +16,9 @@ impl Sender {
         } else if ack > probe.end {
             // "Repaired the single loss": the window is reduced as for any loss.
             self.reduce(now, Cause::Loss);
-            self.state = State::Reduced;
+            self.state = State::Cwr;
             self.end_reduction(now);
-            self.keep_open();
+            self.try_keep_open();
         } else if !heard.advances && !heard.reports && !heard.ece {
             // A duplicate: the segment and its probe have both arrived.
             self.probe = None;
@@ -27,24 +27,24 @@ impl Sender {
 
     /// Updates the congestion state after an ACK (tcp_fastretrans_alert).
     #[inline]
-    pub(super) fn judge(&mut self, now: Time, mut heard: Heard) -> Heard {
+    pub(super) fn update_state(&mut self, now: Time, mut heard: AckInfo) -> AckInfo {
         let is_quiet =
             self.state == State::Open && heard.advances && !heard.reports && !heard.duplicate && !heard.ece;
         if !is_quiet {
-            self.judge_slowly(now, &mut heard);
+            self.fastretrans_alert(now, &mut heard);
         }
         heard
     }
 
     #[inline(never)]
-    pub(super) fn judge_slowly(&mut self, now: Time, heard: &mut Heard) {
-        let una = self.una();
+    pub(super) fn fastretrans_alert(&mut self, now: Time, heard: &mut AckInfo) {
+        let snd_una = self.snd_una();
         if heard.ece {
             self.undo_is_ruled_out();
         }
-        if self.state != State::Open && una >= self.high {
+        if self.state != State::Open && snd_una >= self.high_seq {
             match self.state {
-                State::Reduced if una > self.high => {
+                State::Cwr if snd_una > self.high_seq => {
                     self.end_reduction(now);
                     self.state = State::Open;
                 }
@@ -63,11 +63,11 @@ impl Sender {
                     if self.flight.resent() > 0 {
                         return;
                     }
-                    self.give_back(now, true);
-                    self.keep_open();
+                    self.undo_cwnd_reduction(now, true);
+                    self.try_keep_open();
                 } else if self.undo.all_were_duplicates() {
                     self.rack.on_recovered(true);
-                    self.give_back(now, false);
+                    self.undo_cwnd_reduction(now, false);
                     self.try_open(now, heard);
                 }
                 self.find_lost(now, heard);
@@ -85,10 +85,10 @@ impl Sender {
                     self.try_open(now, heard);
                 }
             }
-            State::Open | State::Disorder | State::Reduced => {
-                if self.state != State::Reduced && self.undo.all_were_duplicates() {
+            State::Open | State::Disorder | State::Cwr => {
+                if self.state != State::Cwr && self.undo.all_were_duplicates() {
                     self.rack.on_recovered(true);
-                    self.give_back(now, false);
+                    self.undo_cwnd_reduction(now, false);
                 }
                 self.find_lost(now, heard);
                 if self.flight.lost() > 0 {
@@ -101,8 +101,8 @@ impl Sender {
     }
 
     /// Handles an ACK after a timeout: F-RTO (RFC 5682, section 3.1, as enhanced by SACK).
-    pub(super) fn judge_timeout(&mut self, now: Time, heard: &Heard) {
-        let is_over = self.una() >= self.high;
+    pub(super) fn judge_timeout(&mut self, now: Time, heard: &AckInfo) {
+        let is_over = self.snd_una() >= self.high_seq;
         if heard.advances && self.undo.applies(heard.echo) {
             return self.undo_timeout(now);
         }
@@ -112,15 +112,15 @@ impl Sender {
             if heard.original {
                 return self.undo_timeout(now);
             }
-            if self.max > self.high {
+            if self.snd_max > self.high_seq {
                 // Step 3a: data behind the missing segment is SACKed, so the segment was lost.
                 self.frto &= heard.advances && !heard.reports;
             } else if heard.advances && !is_over {
                 // Step 2b: "transmit up to two new (previously unsent) segments".
-                self.high = self.max;
-                let fits = self.max + self.segment <= self.una() + self.peer_window;
-                if !self.stream.is_sent(self.max) && fits {
-                    self.new_first = NewFirst::Due;
+                self.high_seq = self.snd_max;
+                let fits = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
+                if !self.stream.is_sent(self.snd_max) && fits {
+                    self.new_first = FrtoPhase::Due;
                     return;
                 }
                 self.frto = false;
@@ -132,7 +132,7 @@ impl Sender {
     }
 
     pub(super) fn undo_timeout(&mut self, now: Time) {
-        self.give_back(now, true);
+        self.undo_cwnd_reduction(now, true);
         self.timeouts_in_a_row = 0;
         self.state = State::Open;
     }
@@ -140,7 +140,7 @@ impl Sender {
     /// Ends a recovery after all data outstanding at its start is acknowledged, with an undo if the reduction was spurious.
     pub(super) fn undo_or_end(&mut self, now: Time, echo: u32) {
         if self.undo.applies(echo) {
-            self.give_back(now, false);
+            self.undo_cwnd_reduction(now, false);
         } else {
             self.rack.on_recovered(false);
         }
@@ -148,7 +148,7 @@ impl Sender {
     }
 
     /// Restores the window before the reduction (tcp_undo_cwnd_reduction). `nothing_was_lost` also clears all loss marks.
-    pub(super) fn give_back(&mut self, now: Time, nothing_was_lost: bool) {
+    pub(super) fn undo_cwnd_reduction(&mut self, now: Time, nothing_was_lost: bool) {
         if nothing_was_lost {
             self.flight.unmark();
         }
@@ -160,38 +160,38 @@ impl Sender {
     }
 
     pub(super) fn undo_is_ruled_out(&mut self) {
-        if self.state < State::Reduced {
+        if self.state < State::Cwr {
             self.undo.forget();
         }
     }
 
     /// Returns to an open state, or starts a reduction after ECN-Echo (tcp_try_to_open).
-    pub(super) fn try_open(&mut self, now: Time, heard: &Heard) {
+    pub(super) fn try_open(&mut self, now: Time, heard: &AckInfo) {
         if !self.flight.has_resent() {
             self.undo.on_all_arrived();
         }
-        if heard.ece && self.state < State::Reduced {
+        if heard.ece && self.state < State::Cwr {
             self.undo.forget();
             self.reduce(now, Cause::Mark);
-            self.state = State::Reduced;
+            self.state = State::Cwr;
         }
-        if self.state != State::Reduced {
-            self.keep_open();
+        if self.state != State::Cwr {
+            self.try_keep_open();
         }
     }
 
-    pub(super) fn keep_open(&mut self) {
+    pub(super) fn try_keep_open(&mut self) {
         let is_clean = self.flight.sacked() + self.flight.lost() == 0 && !self.flight.has_resent();
         let state = if is_clean { State::Open } else { State::Disorder };
         if self.state != state {
             self.state = state;
-            self.high = self.max;
+            self.high_seq = self.snd_max;
         }
     }
 
     /// Detects losses (RACK_detect_loss), if data has arrived since the last detection.
-    pub(super) fn find_lost(&mut self, now: Time, heard: &mut Heard) {
-        if !self.rack.takes_news() {
+    pub(super) fn find_lost(&mut self, now: Time, heard: &mut AckInfo) {
+        if !self.rack.take_new_delivery() {
             return;
         }
         let resent = self.flight.resent();
@@ -224,18 +224,18 @@ impl Sender {
     /// window of data.
     pub(super) fn reduce(&mut self, now: Time, cause: Cause) {
         let before = self.cwnd();
-        self.high = self.max;
+        self.high_seq = self.snd_max;
         self.probe = None;
         self.repaired = 0;
-        self.tell_of_congestion(now, cause, false);
-        if !self.control.steers() {
+        self.notify_congestion(now, cause, false);
+        if !self.control.uses_cong_control() {
             let ssthresh = (self.control.cwnd() / self.segment) as u32;
             self.reduction = Some(Prr::new(before, ssthresh));
         }
     }
 
     pub(super) fn enter_recovery(&mut self, now: Time) {
-        self.undo.begin(self.una(), self.flight.resent());
+        self.undo.begin(self.snd_una(), self.flight.resent());
         if self.reduction.is_none() {
             self.reduce(now, Cause::Loss);
         }
@@ -250,7 +250,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn tell_of_congestion(&mut self, now: Time, cause: Cause, repeated: bool) {
+    pub(super) fn notify_congestion(&mut self, now: Time, cause: Cause, repeated: bool) {
         self.cwr_due = true;
         self.control.on_congestion(&Congestion {
             now,
@@ -262,15 +262,15 @@ impl Sender {
     }
 
     /// Updates the window after an ACK: by PRR during a reduction, by the controller otherwise (tcp_cong_control).
-    pub(super) fn steer(&mut self, now: Time, heard: &Heard) {
+    pub(super) fn steer(&mut self, now: Time, heard: &AckInfo) {
         if self.rate.is_some() {
-            return self.tell_of_delivery(now, heard);
+            return self.notify_delivery(now, heard);
         }
         if let Some(prr) = &mut self.reduction {
             prr.on_ack(heard.arrived, self.flight.in_network(), heard.advances && heard.lost == 0);
         }
         let cwnd = self.cwnd();
-        let unsent = self.stream.unsent(self.max);
+        let unsent = self.stream.unsent(self.snd_max);
         let in_slow_start = self.control.phase(unsent) == Phase::SlowStart;
         let bytes = u64::from(heard.arrived) * self.segment;
         let ack = Ack {
@@ -279,8 +279,8 @@ impl Sender {
             delivered: heard.bytes,
             marked: if heard.ece { bytes } else { 0 },
             in_flight: u64::from(heard.before) * self.segment,
-            una: self.una(),
-            next: self.max,
+            snd_una: self.snd_una(),
+            next: self.snd_max,
             unsent,
             rtt: heard.rtt,
             srtt: self.round_trip.srtt(),
@@ -295,7 +295,7 @@ impl Sender {
 
     /// Notifies a controller that sets window and rate by itself of each ACK, in any state.
     #[inline(never)]
-    fn tell_of_delivery(&mut self, now: Time, heard: &Heard) {
+    fn notify_delivery(&mut self, now: Time, heard: &AckInfo) {
         let Some(rate) = &mut self.rate else { return };
         let sample = rate.sample(now, self.round_trip.least());
         let (delivered, delivered_at) = rate.delivered();
@@ -315,13 +315,13 @@ impl Sender {
             loss: rate.take_loss(),
             lost_in_all: rate.lost(),
             repair: match self.state {
-                State::Open | State::Disorder | State::Reduced => Repair::None,
+                State::Open | State::Disorder | State::Cwr => Repair::None,
                 State::Recovery => Repair::Recovery,
                 State::Loss => Repair::Loss,
             },
             next_departure: self.steered.release_at(),
         });
-        if self.control.holds_back() {
+        if self.control.is_cwnd_reduced_for_probe() {
             rate.limit(self.flight.in_network());
         }
     }

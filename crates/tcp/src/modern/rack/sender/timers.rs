@@ -1,4 +1,4 @@
-use super::{Must, NewFirst, Sender, State, Timer};
+use super::{ForcedTransmit, FrtoPhase, Sender, State, Timer};
 use crate::TcpConfig;
 use crate::control::{Cause, CongestionControl};
 use catnip_base::{Span, Time};
@@ -24,11 +24,11 @@ impl Sender {
     /// Handles the probe timeout (TLP_send_probe).
     pub(super) fn on_probe_timer(&mut self, now: Time, config: &TcpConfig) {
         if self.probe.is_none() {
-            let fits = self.max + self.segment <= self.una() + self.peer_window;
-            if !self.stream.is_sent(self.max) && fits {
-                self.must = Some(Must::New);
+            let fits = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
+            if !self.stream.is_sent(self.snd_max) && fits {
+                self.must = Some(ForcedTransmit::New);
             } else if let Some(newest) = self.flight.newest() {
-                self.must = Some(Must::Again(newest));
+                self.must = Some(ForcedTransmit::Retransmit(newest));
             }
             self.stats.probes += u32::from(self.must.is_some());
         }
@@ -50,15 +50,15 @@ impl Sender {
             |number| rate.iter_mut().for_each(|rate| rate.on_lost(number)),
         );
         let is_first_here = was <= State::Disorder
-            || self.high <= self.una()
+            || self.high_seq <= self.snd_una()
             || was == State::Loss && self.timeouts_in_a_row == 0;
-        self.tell_of_congestion(now, Cause::Restart, !is_first_here);
+        self.notify_congestion(now, Cause::Restart, !is_first_here);
         if is_first_here {
-            self.undo.begin(self.una(), self.flight.resent());
+            self.undo.begin(self.snd_una(), self.flight.resent());
         }
         let in_network = self.flight.in_network();
         if in_network > 0 {
-            self.control.adopt(u64::from(in_network + 1) * self.segment, None);
+            self.control.set_cwnd(u64::from(in_network + 1) * self.segment, None);
         }
         if was <= State::Disorder {
             self.rack.on_timeout(sacked);
@@ -66,12 +66,12 @@ impl Sender {
         self.reduction = None;
         self.probe = None;
         self.state = State::Loss;
-        self.high = self.max;
+        self.high_seq = self.snd_max;
         self.frto = was < State::Recovery || self.timeouts_in_a_row > 0;
         self.timeouts_in_a_row += 1;
         self.stats.timeouts += 1;
-        self.must = Some(Must::Again(head));
-        self.new_first = NewFirst::No;
+        self.must = Some(ForcedTransmit::Retransmit(head));
+        self.new_first = FrtoPhase::No;
         self.round_trip.back_off();
         self.restart_retransmission(now, config);
     }
@@ -105,7 +105,7 @@ impl Sender {
     /// Sets the probe timer (RFC 8985, section 7.2), no later than the retransmission timer would expire. Returns false if no probe may be
     /// scheduled.
     pub(super) fn schedule_probe(&mut self, now: Time, at_most: Span, config: &TcpConfig) -> bool {
-        if self.flight.len() == 0 || !matches!(self.state, State::Open | State::Reduced) {
+        if self.flight.len() == 0 || !matches!(self.state, State::Open | State::Cwr) {
             return false;
         }
         let pto = match self.round_trip.srtt() {
