@@ -1,14 +1,14 @@
-"""Cost of marking: the time of the program at the device, and the loss of throughput.
+"""Cost of marking: run time of the agent's BPF program per packet, and its effect on TCP throughput.
 
     .venv/bin/python benches/agent.py [PAIRS]
 
 The benchmark runs as root. Two connections between two namespaces, each over a pair of virtual Ethernet
-devices of its own, send in turn, fifteen times a second. An agent marks the packets that leave one of the two
-devices, and then those of the other one. The output is one object: nanoseconds per run of the program as the
-kernel counts them, and the throughput of the connection with marks over that of the other one, the median of
-all turns with its interval (the host of a virtual machine spoils some turns by taking the processor away).
-There are two measurements: one without a limit of segments, and one with segments that leave one by one,
-where each packet has a run of its own.
+devices of its own, send alternately, fifteen times a second. An agent marks the packets that leave one of the
+two devices, and then those of the other one. The output is a JSON object: nanoseconds per run of the program
+as counted by the kernel, and the throughput of the marked connection over that of the unmarked one. The
+latter is a median over all turns with its interval, because the host of a virtual machine disturbs some turns
+by taking the processor away. There are two measurements: one without a limit on the segments of a packet, and
+one with a single segment per packet, where the program runs once for each segment.
 
 Sources and sinks share a processor. On two processors of a virtual machine, throughput depends on how soon
 the other one wakes up, and varies by a factor of six. On one, which never sleeps, it depends on the work of
@@ -69,13 +69,13 @@ while True:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures with both settings of segments and prints the results as JSON."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
     told = {}
     with namespaces() as inside:
         for which in ("kernel", "single"):
             if which == "single":
-                # The same settings as the agent's, which restores those that it has found.
+                # The agent sets these values, too, and restores the previous ones.
                 for device in DEVICES:
                     run([*inside, "ip", "link", "set", "dev", device, "gso_max_segs", "1"])
                 run([*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_min_tso_segs"])
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
-    """Measures the two connections in turn while an agent is at one device, and then at the other one."""
+    """Returns the run time of the program and the throughput ratio, with the agent at each device in turn."""
     marked, plain = [], []
     spent = runs = 0
     with running([*inside, *ON_ONE, "-c", SOURCE, str(PORT)], subprocess.PIPE) as source:
@@ -115,7 +115,7 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
 
 
 def program() -> tuple[int, int]:
-    """Returns nanoseconds and runs of the marker."""
+    """Returns the total run time of the marking program in nanoseconds and its number of runs."""
     shown = json.loads(run(["bpftool", "--json", "prog", "show", "name", "catnip_mark"]))
     # The output is an object for one program and a list for several; ours is the newest.
     found = shown if isinstance(shown, dict) else max(shown, key=lambda one: one["id"])
@@ -124,7 +124,7 @@ def program() -> tuple[int, int]:
 
 @contextmanager
 def namespaces() -> Iterator[list[str]]:
-    """Creates two namespaces, with two wires between them and a sink behind each.
+    """Creates two network namespaces, connected by two veth pairs, with a receiver at the end of each pair.
 
     Yields the command prefix that enters the first one.
     """
@@ -165,7 +165,7 @@ def counting() -> Iterator[None]:
 
 @contextmanager
 def running(command: list[str], out: IO[str] | int) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a program during the block."""
+    """Runs a program during the block and kills it afterwards."""
     process = subprocess.Popen(command, stdout=out)
     try:
         yield process

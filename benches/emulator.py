@@ -1,4 +1,4 @@
-"""Speed and timing errors of the emulator on this machine, beside the kernel's token bucket filter.
+"""Speed and timing errors of the emulator on this machine, compared with the kernel's token bucket filter.
 
     cargo build --release -p catnip-emu
     sudo python3 benches/emulator.py             # writes benches/emulator.md; three minutes
@@ -42,7 +42,7 @@ TBF = "kernel: tbf on veth"
 
 
 def main() -> int:
-    """Measures everything and writes the page; as `client`, runs one end of a link."""
+    """Measures the emulator and writes benches/emulator.md; with `client`, runs the sender behind a link."""
     if len(sys.argv) > 2 and sys.argv[1] == "client":
         return client(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def client(kind: str, port: str, *rest: str) -> int:
-    """Runs the end of a connection that is behind the link."""
+    """Runs a sender: a TCP transfer (`tcp`), paced UDP packets (`udp`), or UDP round trips (`ping`)."""
     outside = (os.environ.get("CATNIP_OUTSIDE") or rest[-1], int(port))
     if kind == "tcp":
         with socket.socket() as stream:
@@ -110,7 +110,7 @@ def client(kind: str, port: str, *rest: str) -> int:
 
 
 def link(options: list[str], words: list[str]) -> tuple[dict, str]:
-    """Runs this file behind a link; returns the certificate and the output."""
+    """Runs this file as a client behind an emulated link; returns the certificate and the client's output."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "certificate.json"
         command = [PROGRAM, "link", "-q", "--tolerance", "60s", "--certificate", str(file), *options, "--"]
@@ -123,7 +123,7 @@ def link(options: list[str], words: list[str]) -> tuple[dict, str]:
 
 
 def throughput(name: str, options: list[str]) -> tuple[str, float, float]:
-    """Measures one TCP connection through one pump: Gbit/s, and thousands of packets/s in both directions."""
+    """Measures a TCP connection over a link, best of three: Gbit/s, thousand packets/s of both directions."""
     seconds, best = 2.0, (0.0, 0.0)
     for _ in range(3):
         with socket.create_server(("0.0.0.0", 0)) as server:
@@ -137,9 +137,9 @@ def throughput(name: str, options: list[str]) -> tuple[str, float, float]:
 
 
 def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, list[dict]]:
-    """Returns certificates of TCP at 1 Gbit/s.
+    """Returns, by program, the certificates of links that carry one TCP connection at 1 Gbit/s.
 
-    In each block every program has its turn, in random order.
+    Each block runs every program once, in random order.
     """
     found: dict[str, list[dict]] = {name: [] for name in programs}
     order = random.Random(2)
@@ -150,9 +150,9 @@ def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, 
 
 
 def on_one_core(program: str, seconds: float) -> dict:
-    """Returns the certificate of a CUBIC connection at 1 Gbit/s.
+    """Returns the certificate of a 1 Gbit/s link that carries one CUBIC connection.
 
-    The emulator has the last core, the ends have all cores.
+    The emulator is pinned to the last core; sender and receiver may use all cores.
     """
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("0.0.0.0", 0)) as server:
         sink = threading.Thread(target=drain, args=(server,), daemon=True)
@@ -163,7 +163,7 @@ def on_one_core(program: str, seconds: float) -> dict:
         command = [program, "link", "-q", "--certificate", str(file), *wire, "--"]
         command += [sys.executable, __file__, *words]
         with subprocess.Popen(command) as emulator:
-            # By then the emulator has started the command, which must not inherit its core.
+            # The emulator has started the command by then, which would otherwise inherit its CPU affinity.
             time.sleep(0.2)
             os.sched_setaffinity(emulator.pid, {max(os.sched_getaffinity(0))})
         sink.join(5)
@@ -171,13 +171,16 @@ def on_one_core(program: str, seconds: float) -> dict:
 
 
 def cpu_per_packet(certificate: dict) -> float:
-    """Returns the CPU time of the emulator for a packet that is read and written, us."""
+    """Returns the emulator's CPU time per forwarded packet, us."""
     packets = certificate["up"]["packets_out"] + certificate["down"]["packets_out"]
     return certificate["cpu_share"] * certificate["duration_s"] * 1e6 / packets
 
 
 def gigabit_table(found: dict[str, list[dict]]) -> list[str]:
-    """Returns a table of the certificates, and the ratio of the CPU times of two programs in each block."""
+    """Returns a Markdown table of the certificates by program.
+
+    If there are two programs, the median ratio of their CPU times per packet in the same block is added.
+    """
     lines = [
         "| 1 Gbit/s, 5 ms | rate while busy, Mbit/s | CPU, % | CPU per packet, us | late p50, us"
         " | late p99, us | too long p99, ms | green |",
@@ -203,7 +206,7 @@ def gigabit_table(found: dict[str, list[dict]]) -> list[str]:
 
 
 def drain(server: socket.socket) -> None:
-    """Reads one connection to its end."""
+    """Accepts one connection and reads it to its end."""
     stream, _ = server.accept()
     with stream:
         while stream.recv(1 << 20):
@@ -211,10 +214,10 @@ def drain(server: socket.socket) -> None:
 
 
 class Sink:
-    """Receiver of packets, with the times at which the kernel received them."""
+    """UDP receiver that records the time at which the kernel received each packet."""
 
     def __init__(self) -> None:
-        """Starts to receive, in the network namespace of this thread."""
+        """Binds a socket in the network namespace of this thread and starts to receive."""
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.socket.bind(("0.0.0.0", 0))
@@ -226,7 +229,7 @@ class Sink:
         self.thread.start()
 
     def run(self) -> None:
-        """Collects time stamps."""
+        """Records the receive time of each packet until `spacing` stops it."""
         while self.going:
             try:
                 _, notes, _, _ = self.socket.recvmsg(2000, 100)
@@ -236,7 +239,7 @@ class Sink:
             self.times.append(seconds * 10**9 + nanos)
 
     def spacing(self, ideal_ns: float) -> tuple[float, float]:
-        """Stops; returns the median and the 99th percentile of the error of the spacing, us."""
+        """Stops receiving; returns the median and the 99th percentile of the absolute spacing errors, us."""
         self.going = False
         self.thread.join()
         self.socket.close()
@@ -252,7 +255,11 @@ def quantile(values: list[float], q: float) -> float:
 
 
 def paced(extra: list[str], seconds: float) -> tuple[float, ...]:
-    """Measures spacing errors at 1.5 Mbit/s; CPU share at 10 Mbit/s, and the largest lateness there."""
+    """Measures links of 1.5 and 10 Mbit/s that are offered more or nearly as much.
+
+    Returns the median and the 99th percentile of the spacing errors at 1.5 Mbit/s (us), and the emulator's
+    CPU share (percent) and largest lateness (ms) at 10 Mbit/s.
+    """
     sink = Sink()
     options = ["--rate", "1.5Mbit", "--delay", "5ms", "--queue", "drop-tail:20"]
     link([*options, *extra], ["udp", str(sink.port), str(1.1 * SLOW), str(seconds)])
@@ -265,7 +272,10 @@ def paced(extra: list[str], seconds: float) -> tuple[float, ...]:
 
 
 def token_bucket(seconds: float) -> tuple[float, ...]:
-    """Measures spacing errors of the kernel's own shaper at 1.5 Mbit/s on a veth pair."""
+    """Measures the spacing errors of the kernel's token bucket filter at 1.5 Mbit/s on a veth pair.
+
+    Returns the values of `paced`, with NaN for those that a filter does not have.
+    """
     with subprocess.Popen(["unshare", "-n", "sleep", "60"]) as space:
         time.sleep(0.2)
         inside = ["nsenter", "-t", str(space.pid), "-n"]
@@ -289,7 +299,7 @@ def token_bucket(seconds: float) -> tuple[float, ...]:
 
 
 def added_delay() -> float:
-    """Measures half the difference between a round trip and one over the loopback device, us."""
+    """Returns the one-way delay added by a link, us: half of its round trip less that of the loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
         echo.bind(("0.0.0.0", 0))
         port = str(echo.getsockname()[1])
@@ -313,9 +323,10 @@ def added_delay() -> float:
 
 
 def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
-    """Measures links of 10 Mbit/s at once.
+    """Runs several emulated links of 10 Mbit/s at the same time.
 
-    Returns the number of green ones, the worst p99 of the lateness, and their CPU share in all.
+    Returns the number of links with a green certificate, the largest 99th percentile of the lateness (us),
+    and the CPU share of all emulators together (percent).
     """
     with tempfile.TemporaryDirectory() as folder:
         sinks = [Sink() for _ in range(count)]
@@ -349,7 +360,7 @@ def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
 
 
 def cell(values: list[float], digits: int) -> str:
-    """Returns the median with the least and the greatest as text."""
+    """Formats values as their median, with minimum and maximum in brackets."""
     if math.isnan(values[0]):
         return "–"
     middle = statistics.median(values)
@@ -364,7 +375,7 @@ def page(
     side: tuple[int, float, float],
     load: float,
 ) -> str:
-    """Returns the page: the numbers and their meaning."""
+    """Returns the text of benches/emulator.md."""
 
     day, cores, kernel = time.strftime("%Y-%m-%d"), os.cpu_count(), platform.release()
     blocks = len(timing[TBF])

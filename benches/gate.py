@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Performance gate: the counted cost of a packet-hop against a fixed reference commit.
 
-Seconds vary with the load of a machine; the counts of a processor's model do not. The cost of a packet-hop is
-its instructions, 10 for each miss of the first-level caches and 100 for each miss of the last level, under
-callgrind with caches of fixed sizes. The drift of a case is the change of its cost since the reference
-commit, by all commits in between together.
+Run times vary with the load of a machine; counts of a simulated processor do not. The cost of a packet-hop is
+its number of instructions, plus 10 for each miss of the first-level caches and 100 for each miss of the last
+level, counted by callgrind with caches of fixed sizes. The drift of a case is the relative change of its cost
+since the reference commit.
 
-    benches/gate.py                             compares; ends with 1 if a case drifts by more than 3 %
-    benches/gate.py --case Web --case BBR       these cases only
+    benches/gate.py                             compares all cases; exits with 1 if a drift exceeds 3 %
+    benches/gate.py --case Web --case "1000 flows"      compares these cases only
     benches/gate.py --raise WHAT                makes this commit the reference; benches/README.md gets a line
 
 gate.json holds the reference's counts. They are valid for the compiler, the C library and valgrind that it
@@ -33,20 +33,23 @@ REFERENCE = ROOT / "benches" / "gate.json"
 README = ROOT / "benches" / "README.md"
 
 TOLERANCE = 0.03
-"""Greatest drift of a case since the reference, relative."""
+"""Largest accepted increase of a case's cost since the reference commit, as a fraction."""
 RAISED_AT_MOST = 0.05
-"""Greatest sum of the increases of the reference in the lines of benches/README.md."""
+"""Largest accepted sum of all increases of the reference cost that benches/README.md lists, as a fraction."""
 MEMORY_TOLERANCE = 0.03
 
 L1_MISS, LAST_MISS = 10, 100
-"""Weights of misses, about their cost in cycles beside an instruction."""
+"""Weights of cache misses in `Cost.total`: their approximate cycles, where an instruction counts 1."""
 CACHES = ("--I1=32768,8,64", "--D1=49152,12,64", "--LL=1048576,16,64")
-"""Bytes, ways and bytes of a line. The last level is the last that a core has to itself."""
+"""Simulated caches of callgrind: size in bytes, associativity, line size in bytes.
+
+LL stands for the last cache level that is private to a core.
+"""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Variant of a scenario that represents a kind of use."""
+    """Benchmark case: a scenario file and the variant of it that is run."""
 
     name: str
     file: str
@@ -67,7 +70,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Cost:
-    """Counts of one packet-hop."""
+    """Instructions and cache misses per packet-hop."""
 
     instructions: float
     l1_misses: float
@@ -75,12 +78,15 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """Weighted sum, in instructions."""
+        """Weighted sum of instructions and misses, in instructions per packet-hop."""
         return self.instructions + L1_MISS * self.l1_misses + LAST_MISS * self.last_misses
 
 
 def main() -> int:
-    """Compares, or raises the reference; returns 1 if a case is off."""
+    """Compares this checkout's costs with those of the reference commit, or makes this commit the reference.
+
+    Returns 1 if the cost of a case or the memory of a flow exceeds the reference by more than the tolerance.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="repeatable")
     parser.add_argument("--raise", dest="bought", metavar="WHAT", help="make this commit the reference")
@@ -112,7 +118,7 @@ def main() -> int:
 
 
 def told(name: str, now: Cost, then: Cost) -> float:
-    """Prints a case, and returns its drift."""
+    """Prints the cost of a case and returns its relative change since the reference commit."""
     drift = now.total / then.total - 1
     parts = f"{now.instructions:7.1f} instructions + {L1_MISS} x {now.l1_misses:6.2f}"
     parts += f" + {LAST_MISS} x {now.last_misses:6.3f} misses"
@@ -121,7 +127,7 @@ def told(name: str, now: Cost, then: Cost) -> float:
 
 
 def built(checkout: Path) -> Path:
-    """Builds the program of the benchmark like a wheel, except for profile-guided optimization."""
+    """Builds the benchmark program of a checkout like a wheel but without PGO; returns its path."""
     build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
     target = ROOT / "target" if checkout == ROOT else checkout / "target"
     subprocess.run(build, cwd=checkout, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
@@ -129,7 +135,7 @@ def built(checkout: Path) -> Path:
 
 
 def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
-    """Returns the cost of each case, counted on all cores."""
+    """Returns the cost of each case by name; the cases are counted in parallel on all cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(
             zip((case.name for case in cases), pool.map(lambda case: cost(program, case), cases), strict=True)
@@ -137,7 +143,7 @@ def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
 
 
 def cost(program: Path, case: Case) -> Cost:
-    """Returns the cost of the second round, in the memory of the first one."""
+    """Returns the cost of a case, counted in its second round, which reuses the memory of the first."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--cache-sim=yes", *CACHES]
     command += [
         "--zero-before=*bench*round*",
@@ -146,7 +152,7 @@ def cost(program: Path, case: Case) -> Cost:
         case.variant,
         "2",
     ]
-    # The environment shifts the stack, and with it a few misses.
+    # A fixed environment: its size shifts the stack, which changes the number of misses.
     done = subprocess.run(
         command, cwd="/", env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True
     )
@@ -162,7 +168,7 @@ def cost(program: Path, case: Case) -> Cost:
 
 
 def bytes_per_flow(program: Path) -> float:
-    """Returns the peak memory that a flow adds, from 1000 to 10000 flows."""
+    """Returns the additional peak memory per additional flow, from 1000 to 10000 flows, bytes."""
 
     def peak_kb(variant: str) -> int:
         command = [str(program), str(ROOT / "benches" / "gate" / "flows.toml"), variant]
@@ -173,7 +179,10 @@ def bytes_per_flow(program: Path) -> float:
 
 
 def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Cost] | None:
-    """Returns the costs of the reference commit on this machine; None if it is not in the history."""
+    """Returns the costs of the reference commit by case; None if the commit is not in the history.
+
+    The stored counts are used if `place` is unchanged; otherwise the reference commit is built and counted.
+    """
     if stored["place"] == place():
         return {name: Cost(**counts) for name, counts in stored["cases"].items()}
     checkout = ROOT / "target" / "gate" / stored["commit"]
@@ -191,7 +200,7 @@ def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str,
 
 
 def place() -> dict[str, str]:
-    """Returns the versions and processor features on which the counts depend, besides our code."""
+    """Returns the tool versions and processor features on which the counts depend, apart from our code."""
     flags = re.search(r"^flags\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     # The C library selects its copy routines by these features, which valgrind supports.
     vectors = sorted({"avx", "avx2", "erms", "fsrm"} & set(flags[1].split() if flags else ()))
@@ -211,7 +220,10 @@ def output(*command: str) -> str:
 def raise_reference(
     stored: Mapping[str, Any] | None, here: Mapping[str, Cost], memory: float, bought: str
 ) -> int:
-    """Writes gate.json and the line of benches/README.md."""
+    """Makes this commit the reference: writes gate.json and adds a line to benches/README.md.
+
+    `bought` is the reason in that line.
+    """
     if output("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock"):
         raise SystemExit("--raise: what is not committed cannot be the reference")
     if set(here) != {case.name for case in CASES}:
@@ -233,7 +245,7 @@ def raise_reference(
 
 
 def raised(readme: str) -> float:
-    """Returns the sum of the increases of the reference in the lines of benches/README.md."""
+    """Returns the sum of the increases of the reference cost that benches/README.md lists, as a fraction."""
     table = readme.split("<!-- gate -->")[1].split("<!-- /gate -->", maxsplit=1)[0]
     return sum(float(share) / 100 for share in re.findall(r"\| ([\d.]+) % \|", table))
 

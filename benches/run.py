@@ -54,7 +54,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Unit:
-    """Unit in which a case is reported."""
+    """Unit of a case's result, and the function that computes the result from a measurement."""
 
     name: str
     of: Callable[["Measurement"], float]
@@ -62,7 +62,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Case:
-    """Work for every simulator that can do it."""
+    """Workload, with the command that runs it in each simulator that supports it."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Report of one process, its simulations added up."""
+    """Report of one process, summed over its simulations."""
 
     wall_s: float
     hops: int
@@ -82,7 +82,7 @@ class Measurement:
 
     @classmethod
     def parse(cls, text: str) -> "Measurement":
-        """Reads a JSON object per line."""
+        """Parses the output of a process, which has one JSON object per simulation and line."""
         runs = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         if not runs:
             raise Failure(f"no result in {text!r}")
@@ -97,7 +97,7 @@ class Measurement:
 
 
 class Failure(Exception):
-    """Failure outside this program; the message describes it."""
+    """Failure of another program; the message describes it."""
 
 
 PER_HOP = Unit("ns per packet-hop", lambda m: 1e9 * m.wall_s / m.hops)
@@ -106,7 +106,7 @@ PER_RUN = Unit("ms per run", lambda m: 1e3 * m.wall_s)
 
 
 def main() -> int:
-    """Builds, measures, reports."""
+    """Builds the simulators, measures all cases, and prints and writes the results."""
     options = parse_arguments()
     if options.redraw:
         write(json.loads(RESULTS.read_text()))
@@ -137,7 +137,7 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Parses the command line; `--quick` is short for two other options."""
+    """Parses the command line; `--quick` is replaced by `--only ours --rounds 1`."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -197,7 +197,7 @@ def all_cases() -> list[Case]:
 
 
 def dumbbell(flows: int) -> Case:
-    """Returns a case of long flows; ns-2 and ns-3 take too long for the largest number."""
+    """Returns the case of a number of long flows; ns-2 and ns-3 run it with up to 1000 flows only."""
     commands = {CATNIP: ours("dumbbell.toml", f"{flows} flows")}
     if flows <= 1_000:
         commands[NS2] = ns2("dumbbell.tcl", flows, 30, 1, NS2_SCHEDULER)
@@ -208,7 +208,7 @@ def dumbbell(flows: int) -> Case:
 def ours(file: str, variant: str, runs: int = 1) -> list[str]:
     """Writes a variant of a scenario to a file of its own, and returns the command that runs it.
 
-    The other variants would take memory, too, if they were read.
+    A file with all variants would add their memory to the measured memory.
     """
     path = (BENCHES / file).resolve()
     head, *variants = path.read_text().split("[[variant]]")
@@ -221,12 +221,12 @@ def ours(file: str, variant: str, runs: int = 1) -> list[str]:
 
 
 def ns2(program: str, *arguments: object) -> list[str]:
-    """Returns the command of a Tcl program."""
+    """Returns the command that runs a Tcl program in ns-2."""
     return ["ns", str(BENCHES / "ns2" / program), *map(str, arguments)]
 
 
 def ns3(program: str, *arguments: str) -> list[str]:
-    """Returns the command of a compiled program."""
+    """Returns the command that runs a compiled ns-3 program."""
     return [str(BUILD / f"ns3-{program}"), *arguments]
 
 
@@ -333,7 +333,10 @@ def run(command: Sequence[str]) -> Measurement:
 
 
 def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
-    """Returns a case for results.json: medians with ranges, and ratios round by round."""
+    """Returns the results of a case for results.json.
+
+    Each simulator has the median and range of its values, and of their ratios to CATNIP's of the same round.
+    """
     values = {name: [case.unit.of(m) for m in measurements] for name, measurements in taken.items()}
     result = {}
     for name, measurements in taken.items():
@@ -351,7 +354,7 @@ def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
 
 
 def spread(values: list[float]) -> Document:
-    """Returns median and range."""
+    """Returns median, minimum and maximum."""
     return {
         "median": round(float(np.median(values)), 3),
         "low": round(min(values), 3),
@@ -580,7 +583,7 @@ def points(document: Document, name: str) -> Iterator[tuple[int, float, float, f
 
 
 def headline(document: Document) -> str:
-    """Returns the title of the plot, its finding."""
+    """Returns the title of the plot, which states its main result."""
     cases = {case["name"]: case["simulators"] for case in document["cases"]}
     middle = cases["dumbbell-100"]
     ratios = [(name, digits(middle[name]["ratio"]["median"])) for name in (NS2, NS3) if name in middle]

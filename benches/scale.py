@@ -2,8 +2,9 @@
 
     .venv/bin/python benches/scale.py            # writes scale.json and scale.svg; about two minutes
 
-Every point is a process of its own, so that its peak memory is its own; the least of the rounds counts,
-because noise only adds. The last measurement is the speed-up of an ensemble of runs by a second core.
+Every point is measured in a process of its own, which has its own peak memory. The result is the fastest
+round, because noise only increases times. The last measurement is the speed-up of an ensemble of runs by a
+second core.
 """
 
 import argparse
@@ -51,7 +52,7 @@ def main() -> int:
 
 
 def measure(key: str, value: int, scenario: str, rounds: int) -> dict[str, float]:
-    """Returns the cheapest round of one point."""
+    """Returns the measurements of one point in its fastest round."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario)
         file.flush()
@@ -92,9 +93,9 @@ def _chain(hops: int) -> Iterator[str]:
 
 
 def ensemble(rounds: int = 5) -> dict[str, float]:
-    """Returns the speed-up of the matrix of sources and routers on two threads over one.
+    """Returns the speed-up of the runs of the scenario catnip-matrix by a second thread.
 
-    The result is the median of alternating runs.
+    The median and the range are those of rounds in which runs with one and with two threads alternate.
     """
     scenario = _core.Scenario.load(str(ROOT / "python/catnip/papers/catnip/scenarios/catnip-matrix.toml"))
     ratios = []
@@ -111,7 +112,7 @@ def ensemble(rounds: int = 5) -> dict[str, float]:
 
 
 def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
-    """Draws cost by flows, memory by flows, cost by hops."""
+    """Draws scale.svg: cost of a packet-hop and memory of a flow by flows, and cost by hops."""
     count = [point["flows"] for point in flows]
     cost = [point["ns_per_hop"] for point in flows]
     memory = [1024 * point["peak_kb"] / point["flows"] for point in flows]

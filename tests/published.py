@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def published(name: str) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yields the rows of a committed table: id, sentence, value as shown, band, verdict."""
+    """Yields the rows of a committed table: id, text of the claim, value as shown, band, verdict."""
     text = (ROOT / "validation" / f"{name}.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def found() -> list[str]:
-    """Returns one line for each leftover, which is the same as long as the leftover exists."""
+    """Returns one line for each leftover; the line does not change as long as the leftover exists."""
     return sorted({*processes(), *namespaces(), *folders()})
 
 
@@ -71,8 +71,8 @@ def namespaces() -> Iterator[str]:
 def folders() -> Iterator[str]:
     """Yields our folders among those for temporary files; pytest removes its own.
 
-    /run/catnip-agent does not count: an agent that ends with its network namespace leaves its notes there, on
-    purpose.
+    /run/catnip-agent does not count: an agent that ends with its network namespace leaves its records there,
+    on purpose.
     """
     for place in {Path(tempfile.gettempdir()), Path("/var/tmp")}:
         try:

@@ -58,12 +58,12 @@ RFC9438_WINDOWS = {
 """Average window of CUBIC with C = 0.4 by round trip (s) and loss rate: RFC 9438 section 5.1, Tables 1, 2."""
 
 Means = Mapping[tuple[int, float, bool], Interval]
-"""Simulated transfer times by packets, loss and whether the ends are marked."""
+"""Mean simulated transfer times by packets, loss and whether the ends are marked."""
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Latency model, or one of its forms, as a function of packets and loss."""
+    """Latency model, or a variant of one, as a function of packets and loss."""
 
     label: str
     of: Callable[[Any, Any], Any]
@@ -136,7 +136,7 @@ LATENCIES: Mapping[str, tuple[str, Sequence[Latency]]] = {
         (Latency("recursive, by rounds", models.recursive_short_flow),),
     ),
 }
-"""Findings and drawn models, by page."""
+"""Main result and drawn models of each figure of latencies, by page."""
 
 MATHIS_DELAYED = math.sqrt(0.75)
 RATES: Mapping[str, tuple[str, Sequence[Rate]]] = {
@@ -209,7 +209,7 @@ def means_of(points: Iterable[Point]) -> Means:
 
 
 def elsewhere_of(points: Iterable[Point]) -> dict[Case, Interval]:
-    """Returns mean transfer times with a shorter round trip."""
+    """Returns some mean transfer times over the path with the shorter round trip."""
     cases = [Case(n, p, rtt_s=0.05) for n in (1, 6, 23, 143) for p in (0.01, 0.1)]
     times = {one.case: one.mean for one in points if one.simulated == "reno"}
     return {one: times[one] for one in cases if one in times}
@@ -562,7 +562,7 @@ def _spread_rows(means: Means) -> list[list[str]]:
 
 
 def _deviation(interval: Interval) -> float:
-    """Returns the standard deviation of one value, from the interval of their mean."""
+    """Returns the standard deviation of the values, computed from the interval of their mean."""
     of_mean = (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.975))
     return of_mean * math.sqrt(interval.n)
 
@@ -603,7 +603,7 @@ def _points(axes: Axes, x: Sequence[float], simulated: Sequence[Interval]) -> No
 
 
 def _band(axes: Axes, x: Sequence[float], simulated: Sequence[Interval]) -> None:
-    """Draws the interval of the simulation around a difference of zero."""
+    """Draws the simulation's interval, relative to its mean, as a band around an error of zero."""
     half = [100 * (one.high - one.low) / 2 / one.mean for one in simulated]
     axes.fill_between(x, np.negative(half), half, color=FAINT, alpha=0.25, linewidth=0)
     axes.axhline(0, color=FAINT, linewidth=1)

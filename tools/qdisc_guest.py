@@ -166,7 +166,7 @@ def send(sent: list[Packet]) -> None:
 
 
 def receive(told: Connection) -> None:
-    """Sends the numbers of all received packets, in order, once none has come for two seconds."""
+    """Receives packets and sends their numbers, in order, once none has come for two seconds."""
     os.sched_setaffinity(0, {RECEIVER})
     with open("/run/netns/there") as namespace:
         # Python has setns from 3.12 on.

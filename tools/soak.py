@@ -69,9 +69,9 @@ def main() -> int:
 
 
 def one_round(place: Path, end: str) -> tuple[int, int, float, str]:
-    """Runs one round.
+    """Runs a link and a scenario for a minute, and ends a process of them by `end`.
 
-    Returns the bytes received, wrong answers, the emulator's memory at the end, and the outcome of the
+    Returns the bytes received, wrong answers, the emulator's memory at the end in MB, and the outcome of the
     scenario.
     """
     told = place / "told.json"

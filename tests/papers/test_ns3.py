@@ -22,7 +22,7 @@ QUEUES = {
 MARKS = {"control": "dctcp", "ecn": "exact"}
 COLUMNS = ("goodput_mbps", "sojourn_ms", "dropped_pct", "marked_pct")
 GOODPUT = 0.01
-"""Largest relative difference of means where seeds hardly spread."""
+"""Largest relative difference of mean goodputs, which hardly vary between seeds, that counts as agreement."""
 RECOVERIES = ("rack", "sack")
 GOT, WAITING, LOST, MARKED = COLUMNS
 ALIKE = {"rfc6675": "sack", "dctcp-once": "rack"}
@@ -46,7 +46,7 @@ OPEN_OF_OTHERS = {
     ("red-step", "dctcp", "sack"): {WAITING, MARKED},
     ("red-step", "dctcp-once", "sack"): {WAITING, MARKED},
 }
-"""Columns beyond the spread, by queue, ns-3's sender and our recovery (docs/deviations.md), complete."""
+"""Columns that do not agree, by queue, ns-3's sender and our recovery: all of them (docs/deviations.md)."""
 
 
 @cache

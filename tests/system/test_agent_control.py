@@ -25,7 +25,7 @@ pytestmark = [
 
 ROUND_TRIP_MS = 2 * DELAY_MS
 BAND = 0.15
-"""CWV-S5: largest relative difference of windows."""
+"""CWV-S5: largest accepted relative difference between cwnd in the kernel and in the simulator."""
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,10 @@ def flights(times: Any) -> list[int]:
 
 
 def by_hand(segments: int, window: int, gentle: bool) -> list[int]:
-    """Returns the flights of a document: windows double, or grow by one near its end (CAT-S4)."""
+    """Returns the expected flights of a document: cwnd doubles or, if `gentle`, grows by one near its end.
+
+    The rule is that of early congestion avoidance (CAT-S4).
+    """
     sent = []
     while segments:
         sent.append(min(window, segments))

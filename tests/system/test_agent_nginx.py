@@ -1,4 +1,4 @@
-"""Tests of the marks of an unmodified nginx with a judge of captures."""
+"""Tests of the marks of an unmodified nginx against those expected from captures."""
 
 import json
 from pathlib import Path

@@ -33,7 +33,7 @@ TROUBLE = ("WARNING:", "BUG:", "Oops", "refcount", "use-after-free")
 
 
 def trouble() -> int:
-    """Returns the number of kernel complaints so far."""
+    """Returns the number of warnings and errors in the kernel's log."""
     log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
     return sum(any(word in line for word in TROUBLE) for line in log.splitlines())
 

@@ -1,4 +1,4 @@
-"""Tests of one transfer by all models: units, simulation, and agreement of both."""
+"""Tests of one transfer's time by models and simulation: units, and agreement of both."""
 
 import json
 import math

@@ -25,7 +25,7 @@ HYSTERESIS, CARDWELL, PARTIAL = (
 
 
 def errors(model: Model, path: Case) -> dict[tuple[int, float], float]:
-    """Returns a model's compared points on a path, read directly from the file."""
+    """Returns a model's errors at the compared points of a path, read directly from accuracy.csv."""
     return {
         (int(row["packets"]), float(row["p"])): float(row[model.key])
         for row in ROWS

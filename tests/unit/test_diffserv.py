@@ -85,7 +85,7 @@ def result(**groups: Times) -> Result:
 
 
 class Made:
-    """Runs with given results."""
+    """Stand-in for `Runs` with given results."""
 
     def __init__(self, results: Mapping[str, Result]) -> None:
         self.results = results
@@ -100,7 +100,7 @@ class Made:
 
 
 def runs_of(**results: Result) -> Runs:
-    """Returns runs with these results, by scheme or variant; an underscore stands for a blank."""
+    """Returns a stand-in with these results by scheme or variant; an underscore stands for a blank."""
     return cast(Runs, Made({name.replace("_", " "): one for name, one in results.items()}))
 
 

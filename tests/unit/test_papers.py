@@ -1,4 +1,4 @@
-"""Tests of the claims of each paper as data: readable, complete, and excused only for a miss."""
+"""Tests of the claims of each paper in `claims.toml`: readable, complete, and excused only for a miss."""
 
 import inspect
 import re

@@ -28,7 +28,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Made:
-    """Runs with given results."""
+    """Stand-in for `catnip.runs.Runs` with given results by scenario."""
 
     first_seed = 1
     sample = 1
@@ -241,7 +241,7 @@ def test_bursts_end_where_half_a_round_trip_passes() -> None:
 
 
 class Given:
-    """Trials with given times per packet, by sender."""
+    """Stand-in for `Trials` with given times per packet, by sender."""
 
     sample, first_seed, count = 1, 1, 4
 
@@ -345,7 +345,7 @@ def side(asked: str = "none", delay: str = "20ms", **more: Any) -> dict[str, Any
 
 
 class Lab:
-    """Testbed runs with given results: by name, or latencies by axis, size and position."""
+    """Stand-in for the testbed's `Runs` with given results, by name of the measurement."""
 
     scale = 1.0
     first_seed = 1
@@ -460,7 +460,7 @@ def test_the_widest_interval_is_half_of_it_over_its_mean(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def models_of_one_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets model times: new 1 s, Model C low half, Model C high twice; ten times with the paper's timers."""
+    """Replaces the models: new 1 s, Model C low 0.5 s and high 2 s, tenfold with the paper's timers."""
     says = {NEW: 1.0, LOW: 0.5, HIGH: 2.0}
 
     def model(value: float) -> Callable[..., float]:

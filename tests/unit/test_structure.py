@@ -234,7 +234,7 @@ def items(code: str) -> Iterator[str]:
 
 
 def defined(item: str) -> set[str]:
-    """Returns the names defined by an item, a macro with its types; an implementation has its type's."""
+    """Returns the names that an item defines, with the types in a macro; for an implementation, its type."""
     subject = IMPLEMENTATION.match(item)
     if subject and not DEFINITION.search(subject[0]):
         return {subject[1]}

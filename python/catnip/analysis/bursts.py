@@ -1,8 +1,8 @@
-"""Bursts after idle periods: the same bursts under two algorithms, by size and idle period (CWV-S12).
+"""Bursts after idle periods, compared burst by burst between two variants, by size and idle period (CWV-S12).
 
 A burst is identified by its seed, its connection and its first byte, which are equal in all variants of a
-scenario. Classes are lower bounds and therefore nested: a burst of 50 KB after 8 s also counts in the class
-above 5 KB and 1 s.
+scenario. A class consists of the bursts above a size and an idle period, so classes are nested: a burst of
+50 KB after 8 s also counts in the class above 5 KB and 1 s.
 """
 
 import math
@@ -30,12 +30,12 @@ IDLE_S = (1, 3, 5, 7, 10, 15)
 
 @dataclass(frozen=True)
 class Pairs:
-    """Bursts that two variants have in common; equal rows are the same burst."""
+    """Bursts that occur in two variants; equal rows of `reference` and `other` are the same burst."""
 
     reference: Rows
     other: Rows
     unpaired: int
-    """Bursts of either variant without a counterpart: cut by the end of a run, or merged with others."""
+    """Number of bursts without a counterpart, of both variants: cut by a run's end, or merged with others."""
 
     @property
     def gain_pct(self) -> Floats:
@@ -44,26 +44,26 @@ class Pairs:
         return np.asarray(100 * (taken - self.other["time_s"]) / taken, dtype=np.float64)
 
     def within(self, size_bytes: float, idle_s: float) -> "Pairs":
-        """Returns the pairs above this size and idle period, as measured in the reference."""
+        """Returns the pairs whose burst exceeds this size and idle period in the reference."""
         chosen = (self.reference["bytes"] > size_bytes) & (self.reference["idle_s"] > idle_s)
         return Pairs(_rows(self.reference, chosen), _rows(self.other, chosen), self.unpaired)
 
 
 @dataclass(frozen=True)
 class ClassResult:
-    """Result of the bursts above a size and an idle period."""
+    """Gain and loss of the class of bursts above a size and an idle period."""
 
     size_bytes: float
     idle_s: float
     bursts: int
     gain_pct: Interval
-    """Mean gain of all bursts of the class."""
+    """Mean reduction of the burst times relative to the reference, percent."""
     loss_pct: tuple[Interval, Interval]
-    """Segments retransmitted or dropped, of the segments sent: in the reference, in the other variant."""
+    """Retransmitted or dropped segments in percent of those sent: in the reference, in the other variant."""
 
 
 def pair(bursts: Table, reference: int, other: int, group: str | None = None) -> Pairs:
-    """Returns the pairs of two variants of a table, which are given by their numbers."""
+    """Returns the bursts that two variants of a table have in common; variants are given by their indices."""
     sides = [measures.select(bursts, variant, group) for variant in (reference, other)]
     keys = [
         np.rec.fromarrays([rows[name] for name in ("seed", "connection", "first_byte")]) for rows in sides
@@ -92,7 +92,7 @@ def classes(
     idle_s: Sequence[float] = IDLE_S,
     lost: Lost = "retransmitted",
 ) -> Iterator[ClassResult]:
-    """Yields gain and loss of every class that has bursts."""
+    """Yields the result of every class of sizes and idle periods that has bursts."""
     for size, idle in product(sizes_bytes, idle_s):
         here = pairs.within(size, idle)
         count = len(here.reference["seed"])

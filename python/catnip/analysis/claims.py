@@ -16,7 +16,10 @@ Value: TypeAlias = float | str | None
 Verdict: TypeAlias = Literal["pass", "fail", "deviation", "reported"]
 
 SETTLED_SEEDS = 30
-"""Number of seeds below which a band is missed only if the whole interval lies outside of it."""
+"""Number of seeds from which on the mean alone decides whether a value is within its band.
+
+With fewer seeds, a value misses the band only if its whole confidence interval lies outside.
+"""
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "deviation", "fail", "reported")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -26,7 +29,11 @@ COLOURS: dict[Verdict, str] = {"pass": "green", "deviation": "yellow", "fail": "
 
 @dataclass(frozen=True)
 class Claim:
-    """Published statement; `oracle` is ns-2's value, `note` the anchor of a miss in docs/deviations.md."""
+    """Published statement with the values of the paper, of an oracle and of this simulator, and its verdict.
+
+    `oracle` is the value of ns-2 or of theory, `note` the anchor in docs/deviations.md of the reason of a
+    miss.
+    """
 
     id: str
     claim: str
@@ -42,7 +49,7 @@ class Claim:
 
     @property
     def anchor(self) -> str:
-        """Anchor of the claim in a report; it depends on the id and the sentence only."""
+        """Anchor of the claim in a report, computed from its id and text only."""
         return f"{self.id}-{hashlib.sha256(self.claim.encode()).hexdigest()[:6]}"
 
     def as_json(self) -> dict[str, Any]:
@@ -63,7 +70,7 @@ class Claim:
 
 
 class Beside(TypedDict, total=False):
-    """Optional fields of a claim: values of others, and the anchor that explains a miss."""
+    """Optional fields of a claim: values of paper and oracle; anchor and range of a documented miss."""
 
     paper: Value
     oracle: Value
@@ -74,18 +81,18 @@ class Beside(TypedDict, total=False):
 def within(
     id: str, claim: str, ours: Interval | float, low: float, high: float, **beside: Unpack[Beside]
 ) -> Claim:
-    """Returns a claim that passes if the mean lies in [low, high]."""
+    """Returns a claim that passes if the mean (with few seeds: part of the interval) lies in [low, high]."""
     least, greatest = _reach(ours)
     return _judge(id, claim, ours, f"{show(low)} to {show(high)}", low <= greatest and least <= high, beside)
 
 
 def at_most(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if the mean is at most the limit."""
+    """Returns a claim that passes if the mean (with few seeds: part of the interval) is at most the limit."""
     return _judge(id, claim, ours, f"≤ {show(limit)}", _reach(ours)[0] <= limit, beside)
 
 
 def at_least(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if the mean is at least the limit."""
+    """Returns a claim that passes if the mean (with few seeds: part of the interval) reaches the limit."""
     return _judge(id, claim, ours, f"≥ {show(limit)}", _reach(ours)[1] >= limit, beside)
 
 
@@ -95,7 +102,7 @@ def exactly(id: str, claim: str, ours: str, expected: str, **beside: Unpack[Besi
 
 
 def reported(id: str, claim: str, ours: Interval | Value, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that states a value without a band."""
+    """Returns a claim without a band, whose verdict is `reported`."""
     return _claim(id, claim, ours, "none", "reported", beside)
 
 

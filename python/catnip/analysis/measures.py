@@ -73,7 +73,7 @@ def loss_of(port: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> PortLoss:
 
 
 def sender_loss(connections: Table, variant: int, seeds: Sequence[int], group: str | None = None) -> Floats:
-    """Returns data packets dropped on any link over data packets sent, retransmissions included."""
+    """Returns the share of data packets, retransmissions included, that any link dropped, per seed."""
     rows = select(connections, variant, group)
     return _fraction(per_seed(rows, "dropped", seeds), per_seed(rows, "sent", seeds))
 

@@ -11,8 +11,8 @@ from catnip.analysis.interval import Interval
 def mean(values: ArrayLike, confidence: float = 0.95, resamples: int = 2000) -> Interval:
     """Returns the mean of independent values with a bootstrap interval.
 
-    The interval is bias-corrected and accelerated (Efron, 1987): where a few values carry much of the mean, a
-    t-interval is too short above. Resampling has a fixed seed, so equal values give equal intervals.
+    The interval is bias-corrected and accelerated (Efron, 1987): if a few large values dominate the mean, the
+    upper bound of a t-interval is too low. Resampling has a fixed seed, so equal values give equal intervals.
     """
     sample = np.asarray(values, dtype=np.float64)
     if np.ptp(sample) == 0:

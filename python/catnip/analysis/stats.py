@@ -11,7 +11,7 @@ from catnip import _core
 from catnip.analysis.interval import Interval
 
 Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
-"""Statistic of some runs, which are given by their numbers from 0."""
+"""Function that computes a statistic of some runs from their indices."""
 
 
 def mean(values: ArrayLike, confidence: float = 0.95) -> Interval:

@@ -19,7 +19,7 @@ CALLED = {"dns": "dnspython"}
 
 
 def need(what: str, *libraries: str) -> None:
-    """Raises InputError if a library is missing, before long work and without loading the library."""
+    """Raises InputError if a library that `what` needs is not installed; does not load the library."""
     for library in libraries:
         if find_spec(library) is None:
             raise InputError(missing(what, library))

@@ -1,4 +1,4 @@
-"""Paths of the files that commands read; all of them are in the package, which may stand in a checkout."""
+"""Paths of the files that commands read; all belong to the package, installed or in a checkout."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ def tables() -> list[Path]:
 
 @dataclass(frozen=True)
 class Outline:
-    """Entry of a scenario file in a list."""
+    """Overview of a scenario file for lists: id, title, number of seeds and variants."""
 
     path: str
     id: str

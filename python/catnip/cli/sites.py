@@ -331,7 +331,7 @@ async def _visited(
 
 
 def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:
-    """Returns the pages to load, which must be recorded."""
+    """Returns the URLs of the pages to load, which must be recorded; by default the first recorded page."""
     if not urls:
         if not loaded.documents:
             raise InputError(f"--url: {folder} has no recorded HTML page")

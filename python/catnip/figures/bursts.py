@@ -15,18 +15,18 @@ from catnip.figures.style import FAINT, INK, NO_LOOKS, ON_COLOUR, PAPER, STYLE, 
 
 STEP, LINE, DOTS = "step", "line", "dots"
 MANY = 6
-"""Largest number of columns of a map whose names fit beside each other without a slant."""
+"""Largest number of columns of a heat map with horizontal labels; the labels of more columns are slanted."""
 
 
 @dataclass(frozen=True)
 class Map:
-    """Values by row and column, and optional values of another source, which are shown beneath."""
+    """Heat map: values by row and column, and optional values of another source, printed below them."""
 
     title: str
     values: NDArray[np.float64]
     beneath: NDArray[np.float64] | None = None
     unsure: NDArray[np.bool_] | None = None
-    """True for values that are shown in brackets."""
+    """Mask of uncertain values, which are shown in brackets."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Strip:
-    """Tracks over one time axis."""
+    """Panel with several tracks over one time axis."""
 
     title: str
     ylabel: str
@@ -91,7 +91,8 @@ def strips(
 ) -> str:
     """Draws strips above each other over one time axis, or side by side with axes of their own.
 
-    `looks` holds look numbers by name, for names with the same look in other figures.
+    `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
+    figures.
     """
     rows, columns = (1, len(drawn)) if beside else (len(drawn), 1)
     with mpl.rc_context(STYLE):
@@ -123,7 +124,7 @@ def grouped_bars(
     ylabel: str,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Draws bars with intervals: a group for each of `groups`, a bar per name; `looks` as in `strips`."""
+    """Draws bars with intervals: `values` has a value per group for each series; `looks` as in `strips`."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         axes = figure.subplots()

@@ -19,7 +19,7 @@ LEAST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Curve:
-    """Share above each value of x, and its 95 % interval."""
+    """Share of samples above each value of x, with its 95 % interval."""
 
     label: str
     x: NDArray[np.float64]
@@ -38,7 +38,8 @@ class Panel:
 def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str, looks: Mapping[str, int] = NO_LOOKS) -> str:
     """Draws panels side by side, with shares from 1 % to 100 % and shaded intervals.
 
-    `looks` holds look numbers by name, for names with the same look in other figures.
+    `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
+    figures.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")

@@ -1,4 +1,4 @@
-"""Transfer times over the size: simulated means beside models, and distributions."""
+"""Figures of transfer times: models and simulated means over the size, and distributions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Values of models at some values of x, and simulated means at these or others."""
+    """Panel with values of models at the points `x`, and simulated means at points of their own."""
 
     title: str
     x: Sequence[float]
@@ -45,7 +45,8 @@ def latency_panels(
 ) -> str:
     """Draws panels side by side, each with its own time scale; a model has one look in all of them.
 
-    `looks` holds look numbers by name, for names with the same look in other figures.
+    `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
+    figures.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")

@@ -18,7 +18,7 @@ from catnip.figures.style import STYLE, WIDTH
 ABREAST = 2
 ROW = 3.6  # inches
 FEW = 8
-"""Largest number of lines that a legend in a panel can name."""
+"""Largest number of lines of a panel that remain distinguishable in its legend."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over the same axes; `names` are those of the places on the axis x, if they are no numbers."""
+    """Lines over the same axes; `names` are the labels of positions on the x axis that are not numbers."""
 
     title: str
     xlabel: str

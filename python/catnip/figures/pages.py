@@ -1,4 +1,4 @@
-"""Page times, page by page."""
+"""Bar charts of page times, page by page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,8 @@ class Series:
 def page_bars(title: str, series: Sequence[Series], looks: Mapping[str, int] = NO_LOOKS) -> str:
     """Draws mean and standard deviation of the page times, page by page, for each series.
 
-    `looks` holds look numbers by name, for names with the same look in other figures.
+    `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
+    figures.
     """
     drawn = [style.look(one.label, index, looks) for index, one in enumerate(series)]
     with mpl.rc_context(STYLE):

@@ -20,7 +20,7 @@ INK = "#1f2933"
 FAINT = "#616e7c"
 RULE, GRID = "#c3cad2", "#e8ebee"
 ON_COLOUR = "#1f2932"
-"""Ink on a cell that keeps its colour on a dark page."""
+"""Text colour on cells of heat maps, which keep their colours on a dark page."""
 BLUE, VERMILION = "#0072b2", "#d55e00"
 WIDTH = 11  # inches; equal for all figures, so that a page has one size of letters
 
@@ -61,9 +61,9 @@ LOOKS = (
     Look("#412173", (0, (1, 1)), "--"),
 )
 BASE = 7
-"""Number of the grey look, for the case with which others are compared."""
+"""Index of the grey look, for the reference with which the other series are compared."""
 RAMP = 8
-"""Number of the first of five looks from light to dark, for series that have an order."""
+"""Index of the first of five looks from light to dark, for series that have an order."""
 
 NO_LOOKS: Mapping[str, int] = {}
 
@@ -124,12 +124,12 @@ STYLE: dict[Any, Any] = {
 
 
 def title(figure: Figure, title: str) -> None:
-    """Writes the title, the finding of the figure, above all panels."""
+    """Writes the title, which states the main result of the figure, above all panels."""
     figure.suptitle(title, x=0.003, ha="left", fontsize=12, fontweight="bold")
 
 
 def look(name: str, place: int, looks: Mapping[str, int]) -> Look:
-    """Returns the look of a series: by the number of its name in `looks`, or else by its place."""
+    """Returns the look of a series: that of its name in `looks`, or else that of its position."""
     return LOOKS[looks.get(name, place) % len(LOOKS)]
 
 
@@ -141,7 +141,7 @@ def whiskers(
     high: Sequence[float],
     colour: str,
 ) -> None:
-    """Draws intervals around points."""
+    """Draws intervals from `low` to `high` around means."""
     centre = np.asarray(mean)
     sizes = [np.maximum(centre - low, 0), np.maximum(np.asarray(high) - centre, 0)]
     axes.errorbar(x, centre, yerr=np.nan_to_num(sizes), fmt="none", ecolor=colour, elinewidth=1.1)

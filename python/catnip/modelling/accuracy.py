@@ -21,7 +21,7 @@ from catnip.modelling.case import LATENCIES, RATES, Case, Latency, Rate
 LIMIT = 0.15
 """Largest relative error, against the mean of the simulated transfers, at which a model is trusted."""
 PATH_FACTOR = 1.25
-"""Largest factor between times or windows of a path and of the compared path that represents it."""
+"""Largest ratio between a time or window of a case and that of the compared path that represents it."""
 REGIONS = 2
 """Largest number of regions of a model; each after the first adds `NEW_POINTS` points or more."""
 NEW_POINTS = 4
@@ -30,7 +30,7 @@ FILE = Path(__file__).with_name("accuracy.csv")
 Model: TypeAlias = Latency | Rate
 MODELS: Sequence[Model] = (*LATENCIES, *RATES)
 PathKey: TypeAlias = tuple[float, ...]
-"""Fields of a case that are in `PATH`, in this order."""
+"""Values of the fields of a case that `PATH` lists, in this order."""
 Cell: TypeAlias = tuple[int, int]
 """Cell of a grid: index of the size and index of the loss."""
 PATH = {
@@ -42,9 +42,9 @@ PATH = {
     "w1": "initial window",
     "delack_s": "delay of an ACK",
 }
-"""Fields of a case other than size and loss, in words."""
+"""Names, for messages, of the fields of a case that describe its path."""
 _COUNTED = {"b", "w1"}
-"""Fields that must be equal."""
+"""Fields in which a case and the compared path must be equal."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class Point:
 
     @classmethod
     def of(cls, simulated: str, at: Case, mean: Interval) -> "Point":
-        """Returns a simulated mean with the errors of all models of this kind of simulation."""
+        """Returns the point of a simulated mean, with the errors of all models of the simulated quantity."""
         errors = {one.key: _says(one, at) / mean.mean - 1 for one in MODELS if one.simulated == simulated}
         return cls(simulated, at, mean, errors)
 
 
 @dataclass(frozen=True)
 class Region:
-    """Range of sizes and losses at all of whose compared points a model is within the limit."""
+    """Range of sizes and losses in which the error of a model is within `LIMIT` at every compared point."""
 
     packets: tuple[int, int] | None
     """Smallest and largest size; None for a rate, which does not depend on the size."""
@@ -98,7 +98,7 @@ class Nearby:
 
     @property
     def mark(self) -> str:
-        """Mark of a number that is not to be trusted; `notes` explains it."""
+        """Mark printed after an unreliable prediction, `!` or `?`, explained by `notes`; otherwise empty."""
         if self.outside:
             return "?"
         return "" if self.is_trusted else "!"
@@ -144,7 +144,7 @@ def trusted_for(model: Model, asked: Case | None = None) -> str:
 
 
 def regions(grid: Grid, is_rate: bool) -> list[Region]:
-    """Returns the largest rectangle of points within the limit, then the one with the most new points."""
+    """Returns rectangles of points within the limit: the largest one, then that with the most new points."""
     is_within = [[abs(error) <= LIMIT for error in row] for row in grid.errors]
     told: set[Cell] = set()
     found: list[Region] = []
@@ -217,7 +217,7 @@ def near_document(near: Nearby) -> dict[str, Any]:
 
 
 def notes(told: Sequence[Nearby]) -> list[str]:
-    """Returns the meaning of the marks of some numbers, a line for each."""
+    """Returns the explanations of the marks of some predictions, a line for each mark."""
     far = [near for near in told if near.mark == "!"]
     reasons = [*dict.fromkeys(near.outside for near in told if near.outside)]
     lines = []
@@ -289,7 +289,7 @@ def _grid(errors: Mapping[tuple[int, float], float]) -> Grid:
 
 
 def _likeliest(grids: Mapping[PathKey, Grid], asked: Case) -> PathKey:
-    """Returns the path that differs in the fewest fields, and by the least."""
+    """Returns the compared path that differs from a case in the fewest fields, and of those by the least."""
     return min(grids, key=lambda path: (len(_unlike(path, asked)), sum(_distances(path, asked).values())))
 
 

@@ -1,4 +1,4 @@
-"""One transfer, described by size, loss and path (32 KB, 5 % loss, 200 ms): by every model, and simulated."""
+"""Time of one transfer with a given size, loss and path: predicted by every model, and simulated."""
 
 import math
 import re
@@ -44,36 +44,36 @@ class Case:
 
 @dataclass(frozen=True)
 class Latency:
-    """Model of transfer times in the table of all models, or a form of one."""
+    """Compared model of transfer times: a model of `models.MODELS`, with one of its formulas of the rate."""
 
     name: str
     label: str
     note: str = ""
     """Remark for readers, in addition to the accuracy of the model."""
     rate: str = ""
-    """Steady rate to use, for a model that accepts several."""
+    """Formula of the steady rate, for a model that accepts several; empty for the default."""
     simulated: Simulated = "reno"
-    """Kind of simulation with which the model is compared."""
+    """Simulation with which the model is compared."""
 
     @property
     def key(self) -> str:
-        """Name in JSON and in tables of data."""
+        """Name of the model in JSON and in accuracy.csv."""
         return f"{self.name}_{self.rate}" if self.rate else self.name
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Model of steady rates in the table of all models."""
+    """Compared model of steady rates: a model of `models.MODELS`."""
 
     name: str
     label: str
     note: str = ""
     simulated: SimulatedRate = "goodput"
-    """Kind of simulation with which the model is compared."""
+    """Simulation with which the model is compared."""
 
     @property
     def key(self) -> str:
-        """Name in JSON and in tables of data."""
+        """Name of the model in JSON and in accuracy.csv."""
         return self.name
 
 
@@ -110,7 +110,7 @@ STEADY_PACKETS = 2000
 
 
 def latency(model: Latency, case: Case) -> float:
-    """Returns the time of a model, seconds; NaN where it is not defined (the set-up from 50 % loss on)."""
+    """Returns the transfer time by a model, s; NaN if it has no mean: downloads at 50 % loss or more."""
     if model.simulated == "download" and case.p >= 0.5:
         return math.nan
     at = vars(case) | {"p_high": min(case.p_high, case.p), "rate": model.rate}
@@ -119,7 +119,7 @@ def latency(model: Latency, case: Case) -> float:
 
 
 def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats":
-    """Returns times of a model over arrays; `varied` replaces fields of the case: packets, p or rtt_s."""
+    """Returns transfer times by a model over arrays, s; `varied` replaces fields: packets, p or rtt_s."""
     import numpy as np  # noqa: PLC0415 -- slow to load; scalar calls do without
 
     at = vars(case) | {"rate": model.rate} | dict(varied)
@@ -131,7 +131,7 @@ def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats"
 
 
 def rate(name: str, case: Case) -> float:
-    """Returns the rate of a steady-state model, packets per second; infinite where nothing limits it."""
+    """Returns the rate by a steady-state model, packets per second; infinite if the model has no limit."""
     if case.p == 0 and name in ("pftk_td_only", "tfrc_rfc5348"):
         return math.inf
     symbols = _symbols(name, vars(case))
@@ -141,7 +141,7 @@ def rate(name: str, case: Case) -> float:
 
 
 def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a case in the symbols of the papers, for the parameters of a model."""
+    """Returns the parameters of a model, named by the symbols of the papers, from the fields of a case."""
     symbols = {
         "N": at["packets"],
         "data": at["packets"],
@@ -255,7 +255,7 @@ def of_flow(flow: Mapping[str, Any]) -> Case:
 
 
 def matching(flow: Mapping[str, Any]) -> list[Latency]:
-    """Returns the models that match a scenario's single transfer."""
+    """Returns the models that apply to a scenario's single transfer, by its marking, loss and size."""
     of_marking = {"none": ("hysteresis", "cardwell00"), "ends": ("partial_catnip",), "other": ()}
     if flow["handshake_s"] is not None and flow["p"] >= 0.5:
         return []  # the time of the set-up has no mean

@@ -15,7 +15,7 @@ Made = TypeVar("Made")
 
 @dataclass
 class Campaign:
-    """Runs scenarios on demand; the seeds of all variants of a scenario are the same."""
+    """Executor of a paper's scenarios on demand; all variants of a scenario have the same seeds."""
 
     quick: bool
     seed_count: int | None
@@ -23,7 +23,7 @@ class Campaign:
     first_seed: int
     progress: Progress
     sample: int = 1
-    """Largest number of seeds of the scenarios requested since this was last set."""
+    """Sample size since the last reset: the largest number of seeds of a requested scenario."""
     _kept: dict[object, tuple[Any, int]] = field(default_factory=dict)
     _costs: list[tuple[str, int, float]] = field(default_factory=list)
 
@@ -36,9 +36,9 @@ class Campaign:
         return list(range(self.first_seed, self.first_seed + (self.seed_count or self.usual_seeds(name))))
 
     def kept(self, key: object, make: Callable[[], Made]) -> Made:
-        """Returns a result that several quantities share, made at the first request.
+        """Returns the result of `make`, called at the first request and cached for all later ones.
 
-        Its number of seeds counts for every quantity that requests it.
+        The sample size of the result counts for every quantity that requests it.
         """
         if key not in self._kept:
             before, self.sample = self.sample, 1
@@ -67,7 +67,7 @@ class Campaign:
         return made
 
     def cost(self) -> list[tuple[str, int, float]]:
-        """Returns scenario, runs and packet-hops: cost that is the same on every machine."""
+        """Returns name, number of runs and packet-hops of each scenario: a cost equal on every machine."""
         names = dict.fromkeys(name for name, *_ in self._costs)
         parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
         return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]

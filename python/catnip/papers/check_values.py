@@ -1,4 +1,4 @@
-"""Models driven by the rows of python/catnip/reference/model_check_values.csv."""
+"""Models evaluated at the points of python/catnip/reference/model_check_values.csv."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ _STATED = {"cap", "handshake"}
 
 
 def farthest(*starts: str) -> float:
-    """Returns the largest relative difference from the file's values of models with these name prefixes."""
+    """Returns the largest relative difference between the file and the models with these name prefixes."""
     return max(_off(row) for row in rows("model_check_values.csv") if row["model"].startswith(starts))
 
 
@@ -27,10 +27,10 @@ def _off(row: dict[str, str]) -> float:
 
 
 def check_value(name: str, parameters: str, quantity: str) -> float:
-    """Returns the models' value for a row of `model_check_values.csv`, whose names have no units.
+    """Returns the quantity that a model computes for a row of `model_check_values.csv`.
 
-    `parameters` is `key=value;...`. The file states two settings that the models always have: the cap of
-    E_dss and no handshake in cardwell00.
+    Names in the file have no units. `parameters` is `key=value;...`. Two parameters of the file are ignored
+    because the models always have them: the cap of E_dss, and no handshake in cardwell00.
     """
     name, setting = _SETTINGS.get(name, (name, {}))
     model = models.MODELS[name]

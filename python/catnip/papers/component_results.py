@@ -1,4 +1,4 @@
-"""Results of component tests, from python/catnip/measured: parts driven alone by many random arrivals."""
+"""Results of component tests, from python/catnip/measured: single components under many random arrivals."""
 
 import csv
 from functools import cache
@@ -7,7 +7,7 @@ from catnip.base import paths
 
 
 def alone(says: str) -> list[float]:
-    """Returns the values of a statement, in order of their seeds."""
+    """Returns the values of the component test with the claim `says`, in order of their seeds."""
     return _values()[says]
 
 

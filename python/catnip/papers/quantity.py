@@ -7,7 +7,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Quantities(dict[str, Callable[..., Any]]):
-    """Functions by their names.
+    """Registry of the functions that compute the values of claims, by name.
 
     Measured quantities take the runs as their first argument, printed ones read reference tables.
     """

@@ -24,7 +24,7 @@ def published(id: str) -> float | str | None:
 
 
 def number(id: str) -> float:
-    """Returns the number of a row."""
+    """Returns the value of a row, which must be a number."""
     value = published(id)
     assert isinstance(value, float), f"{id}: {value} is not a number"
     return value
@@ -36,7 +36,7 @@ def end_of_row(id: str, end: str) -> float:
 
 
 def row_of(id: str) -> dict[str, str]:
-    """Returns a row by its id."""
+    """Returns the row of a `*_claims.csv` or `*_parameters.csv` with this id."""
     return _by_id()[id]
 
 

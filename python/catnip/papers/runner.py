@@ -1,4 +1,4 @@
-"""Judge of the claims of a paper, common to all papers."""
+"""Evaluation of the claims of a paper, common to all papers."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "t
 
 
 class Paper(Protocol):
-    """Interface of a paper's folder besides `claims.toml`; its quantities take `runs`, made on demand."""
+    """Interface of a paper's Python package, whose quantities take the object that `start` returns."""
 
     __file__: str
     MEASURED: Quantities
@@ -47,7 +47,7 @@ class Paper(Protocol):
 
 
 def paper(name: str) -> Paper:
-    """Imports the folder of a paper on demand: it draws, and the plotting library is slow to load."""
+    """Imports the package of a paper, on demand because it loads the plotting library, which is slow."""
     return cast(Paper, import_module(f"catnip.papers.{_folder(name)}"))
 
 
@@ -73,7 +73,7 @@ def reproduce(
     first_seed: int,
     progress: Progress,
 ) -> Reproduction:
-    """Judges the claims of the experiments, all by default."""
+    """Evaluates the claims of the chosen experiments, all by default, and draws their figures."""
     module = paper(name)
     stated = data(name)
     runs = module.start(quick, seeds, first_seed, progress)
@@ -103,14 +103,14 @@ def _drawn(module: Paper, runs: Any, figure: str, experiment: str) -> Figure:
 
 
 class Judge:
-    """Judge of statements that computes each quantity once."""
+    """Evaluator of statements, which computes each quantity once."""
 
     def __init__(self, module: Paper, runs: Any) -> None:
         self._module, self._runs = module, runs
         self._known: dict[str, tuple[Any, int]] = {}
 
     def claim(self, stated: Statement) -> Claim:
-        """Returns the verdict of a statement."""
+        """Computes the value of a statement and returns its claim with the verdict."""
         ours, sample = self._measured(stated.ours)
         made = judge(stated, ours, printed(self._module, stated.paper), printed(self._module, stated.oracle))
         return made if isinstance(ours, Interval) else replace(made, seeds=sample)
@@ -126,7 +126,7 @@ class Judge:
 
 
 def printed(module: Paper, source: Printed) -> Any:
-    """Returns the value beside a claim: from the reference tables, or words."""
+    """Returns the value of paper or oracle for a claim: computed, of a reference row, or a quotation."""
     match source:
         case Computed(quantity, arguments):
             return module.PRINTED[quantity](**arguments)
@@ -138,7 +138,7 @@ def printed(module: Paper, source: Printed) -> Any:
 
 
 def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
-    """Returns the verdict that follows from a value, its band, and the values of paper and oracle."""
+    """Returns a claim with the verdict that follows from our value, its band, and paper and oracle."""
     if stated.by_mean and isinstance(ours, Interval):
         made = judge(stated, ours.mean, paper, oracle)
         return replace(made, low=ours.low, high=ours.high, seeds=ours.n)

@@ -2,7 +2,7 @@
 
 A `[[claim]]` has
 
-- `id`, `says`: the experiment or system of the claim, and its sentence;
+- `id`, `says`: the experiment or component of the claim, and its text;
 - `quantity`: a function of the paper's quantities, and `with`: its arguments;
 - `paper`, `oracle`: the value of the paper, and of ns-2 or theory: the id of a row of a `*_claims.csv` or
   `*_parameters.csv`, a table `{ quantity = ..., ... }` that computes it from the reference tables, or
@@ -56,14 +56,14 @@ class Computed:
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a reference table, by its id."""
+    """Reference to a row of a reference table."""
 
     id: str
 
 
 @dataclass(frozen=True)
 class Words:
-    """Quotation of the paper with its place."""
+    """Quotation of the paper, and its place there."""
 
     text: str
     at: str
@@ -74,7 +74,7 @@ Printed: TypeAlias = Computed | Row | Words | None
 
 @dataclass(frozen=True)
 class Statement:
-    """Claim before it is judged."""
+    """Claim as stated in `claims.toml`: quantity, band, and sources of the values of paper and oracle."""
 
     id: str
     says: str
@@ -91,7 +91,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Claims:
-    """Claims of a paper."""
+    """Content of the `claims.toml` of a paper."""
 
     title: str
     experiments: Mapping[str, str]

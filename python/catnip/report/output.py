@@ -131,7 +131,7 @@ def markdown(outcome: Reproduction, file: Path) -> str:
 def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[str, str]]) -> str:
     """Returns a page of `markdown` with the rows of some experiments replaced by those of a reproduction.
 
-    `order` has id and sentence of every claim of the paper; rows that are no longer claims are dropped.
+    `order` has the id and text of every claim of the paper; rows that are no longer claims are dropped.
     """
     lines = page.splitlines()
     head = check_page(page, outcome.title, file)
@@ -155,7 +155,7 @@ def check_page(page: str, title: str, file: Path) -> int:
 
 
 def _key(row: str) -> tuple[str, str]:
-    """Returns id and sentence of a row; empty texts for a line that is no row."""
+    """Returns the id and text of the claim in a table row; empty texts for any other line."""
     cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
     return (cells[0], cells[1]) if len(cells) > 1 else ("", "")
 
@@ -181,12 +181,12 @@ def _shortened(names: Sequence[str], most: int = 8) -> str:
 
 
 def interval(value: Interval) -> dict[str, float | None]:
-    """Returns an interval in a form that JSON can hold."""
+    """Returns an interval for JSON, with None for a value that is not finite."""
     return {"mean": finite(value.mean), "low": finite(value.low), "high": finite(value.high)}
 
 
 def finite(value: float) -> float | None:
-    """Returns a number in a form that JSON can hold."""
+    """Returns a number for JSON: None if it is not finite."""
     return value if math.isfinite(value) else None
 
 

@@ -59,7 +59,7 @@ class Manifest:
     """Other files that the scenario names, relative to its folder: their SHA-256, and the text of short
     ones."""
     made: Mapping[str, Any] | None = None
-    """Circumstances of the run: command, host, libraries, duration. All else is equal for equal runs."""
+    """Circumstances of the run, which differ between equal runs: command, host, libraries, duration."""
 
     @classmethod
     def of(
@@ -195,11 +195,11 @@ class Made:
         _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
     def done(self) -> int:
-        """Implements `runs.Keeper`."""
+        """Returns the number of stored runs, for `runs.Keeper`."""
         return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
 
     def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Implements `runs.Keeper`. A part appears as a whole or not at all."""
+        """Stores the tables of some runs, for `runs.Keeper`; after an interruption, all or none are there."""
         new = self.parts / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -221,7 +221,7 @@ class Made:
                 yield pa.ipc.open_file(file).read_all()
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Implements `runs.Keeper`."""
+        """Returns columns of a table for one variant, for `runs.Keeper`."""
         each = len(self.manifest.seeds)
         some = []
         for part in self._folders():

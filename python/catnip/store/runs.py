@@ -27,11 +27,11 @@ class Keeper(Protocol):
         ...
 
     def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Stores the tables of the runs from `first` to before `end`; `variant` numbers the first variant."""
+        """Stores tables of the runs `first` to before `end`; `variant` is the index of the first variant."""
         ...
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Returns columns of a table, for the variant with this number."""
+        """Returns columns of a table, for the variant with this index."""
         ...
 
 
@@ -46,7 +46,7 @@ def complete(
     every: str | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Executes the missing runs; `every` is the interval of time series."""
+    """Executes the runs that are not yet stored, in batches; `every` is the interval of time series."""
     total = len(variants) * len(seeds)
     size = 4 * (threads or os.cpu_count() or 1)
     while (done := keeper.done()) < total:

@@ -1,4 +1,4 @@
-"""Form of the tables of results, which the core declares and `catnip list` describes."""
+"""Names and types of the tables of results, which the core declares and `catnip list` describes."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -55,7 +55,7 @@ DocumentRoot "{folder}/www"
 
 
 def main() -> None:
-    """Executes the task."""
+    """Reads the task, starts the Web server, and runs all links with their clients."""
     task = json.load(sys.stdin)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     sockets = MOST_SOCKETS if most == resource.RLIM_INFINITY else min(most, MOST_SOCKETS)

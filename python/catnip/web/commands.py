@@ -1,4 +1,4 @@
-"""Commands that run as long as servers do."""
+"""Execution of commands while servers run in this process, with signals forwarded to the command."""
 
 import asyncio
 import os

@@ -20,7 +20,7 @@ from catnip.web.chromium import Load
 BROWSER = [sys.executable, "-P", "-m", "catnip.web.chromium"]
 """Command that loads one page."""
 OURS = ("--certificate", "--json", "--resolver", "--seed")
-"""Options of a link that each load sets."""
+"""Options of a link that each load sets itself, so that a user cannot."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class Timed:
     load_s: Interval | None
     """Time until the end of the load event; None if the page was never loaded."""
     html_s: Interval | None
-    """Time until the end of the document itself."""
+    """Time until the last byte of the HTML; None if the page was never loaded."""
     less_s: Interval | None
-    """Difference of the load time to the first link, of the pairs in which both have loaded."""
+    """Mean load time less that over the first link, over the pairs in which both have loaded."""
 
 
 def timed(made: Sequence[Visit], url: str, link: str, first: str) -> Timed:

@@ -36,11 +36,11 @@ TRUSTED = ("CATNIP_CA", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
 
 @dataclass(frozen=True)
 class Serving:
-    """Servers that listen."""
+    """Running servers: the addresses at which they listen, and their certificate authority."""
 
     addresses: Sequence[tuple[str, int]]
     authority: Path
-    """Certificate of the authority of all their certificates. Its key is deleted with the servers."""
+    """File with the certificate of their authority, whose key is deleted when the servers end."""
 
     @property
     def pin(self) -> str:

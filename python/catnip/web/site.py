@@ -231,7 +231,7 @@ def _parsed(where: str, line: str) -> Json:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Part of a line of the index, which may have any content."""
+    """Part of a line of the index, which is checked when it is read because it may have any content."""
 
     where: str
     values: Json

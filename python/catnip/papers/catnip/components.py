@@ -23,14 +23,17 @@ DOWNLOADS = int(number("catp12"))
 
 @measured
 def one_packet_off_ns(_runs: Runs) -> float:
-    """CAT-S1: difference of the time of one packet and its ACK over an idle link from the calculated time."""
+    """CAT-S1: absolute difference between simulated and calculated time of one packet and its ACK, ns.
+
+    The link is idle.
+    """
     done_s = transfers.trace(1)["time_s"][-1]
     return float(abs(done_s - transfers.ROUND_TRIP_S) * 1e9)
 
 
 @measured
 def runs_alike(_runs: Runs, scenario: str, seeds: Sequence[int]) -> str:
-    """CAT-S1: comparison of two runs, event by event."""
+    """CAT-S1: `the same` if the runs with two seeds have equal events, else `different`."""
     one, other = (tuple(_core.fingerprint(paths.scenario(scenario), seed)) for seed in seeds)
     return "the same" if one == other else "different"
 
@@ -43,7 +46,7 @@ def packets_unheard_of(runs: Runs, scenario: str) -> str:
 
 @measured
 def packet_after_third_duplicate(_runs: Runs, drop: int) -> str:
-    """CAT-S2: number of the packet sent on the third duplicate ACK."""
+    """CAT-S2: number of the packet sent on the third duplicate ACK, if the packet `drop` is lost."""
     late = transfers.trace(transfers.PACKETS, drop=[drop])
     third = next(
         i for i, dupacks in enumerate(late["dupacks"]) if dupacks == 3 and late["event"][i] == "send"
@@ -53,7 +56,7 @@ def packet_after_third_duplicate(_runs: Runs, drop: int) -> str:
 
 @measured
 def timeouts_of_a_first_packet_s(_runs: Runs, times: int) -> str:
-    """CAT-S2: waiting times of a first packet before each retransmission, if it is lost `times` times."""
+    """CAT-S2: timeouts before the retransmissions of a first packet that is lost `times` times, s."""
     sent_s, _ = transfers.sends(transfers.trace(1, drop=list(range(1, times + 1))))
     return ", ".join(f"{gap:g}" for gap in np.diff(sent_s))
 
@@ -66,7 +69,7 @@ def timeouts_after(_runs: Runs, drop: Sequence[int]) -> str:
 
 @measured
 def resent_before_the_timeout(_runs: Runs, drop: Sequence[int]) -> str:
-    """CAT-S2: packets resent before the timer expires: the first new ACK ends fast recovery."""
+    """CAT-S2: packets retransmitted before the first timeout of a transfer that loses the packets `drop`."""
     events = transfers.trace(transfers.PACKETS, drop=drop)
     expired = list(events["event"]).index("rto")
     sent = Counter(
@@ -79,7 +82,7 @@ def resent_before_the_timeout(_runs: Runs, drop: Sequence[int]) -> str:
 
 @measured
 def timeout_on_a_short_path_s(_runs: Runs) -> float:
-    """CAT-S2: time from the last ACK to the timeout that repairs a lost last packet, over 2 ms."""
+    """CAT-S2: time from the last ACK to the timeout for a lost last packet at a round trip of 2 ms, s."""
     events = transfers.trace(40, drop=[40], delay="1ms", rate="10Mbit", tick_phase="50ms")
     times = {event: events["time_s"][i] for i, event in enumerate(events["event"])}
     last_ack = max(
@@ -92,7 +95,10 @@ def timeout_on_a_short_path_s(_runs: Runs) -> float:
 
 @measured
 def most_extra_round_trips(_runs: Runs, source: str) -> float:
-    """CAT-S3, S4: extra time of a source without loss, largest over documents of 1 to 200 packets."""
+    """CAT-S3, S4: largest transfer time of a source less that of Reno, in round trips.
+
+    The documents have 1 to 200 packets, none of which is lost.
+    """
     options: dict[str, Any] = transfers.SOURCES[source]
 
     def extra(packets: int) -> float:
@@ -104,7 +110,10 @@ def most_extra_round_trips(_runs: Runs, source: str) -> float:
 
 @measured
 def idle_pages_off_ms(runs: Runs, source: str, but: Sequence[int]) -> float:
-    """CAT-S4: largest difference of an idle page time from the paper's minimum."""
+    """CAT-S4: largest absolute difference between a single user's page time and the paper's minimum, ms.
+
+    The pages in `but` are left out.
+    """
     paper = printed.paper_pages(source, "DropTail", "min")
     pages = [page for page in printed.PAGES if page not in but]
     return 1e3 * max(abs(_idle_s(runs, source)[page - 1] - paper[page - 1]) for page in pages)
@@ -112,19 +121,19 @@ def idle_pages_off_ms(runs: Runs, source: str, but: Sequence[int]) -> float:
 
 @measured
 def idle_page_ratio(runs: Runs, page: int, source: str) -> float:
-    """CAT-S4: time of an idle page with a source over that with Reno."""
+    """CAT-S4: time of a page for a single user with a source over that with Reno."""
     return _idle_s(runs, source)[page - 1] / _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
 def idle_page_s(runs: Runs, page: int) -> float:
-    """CAT-S12: time of an idle page with Reno."""
+    """CAT-S12: time of a page for a single user with Reno, s."""
     return _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
 def high_packets(_runs: Runs, packets: int, marker: str) -> str:
-    """CAT-S5: numbers of the HIGH packets of a document."""
+    """CAT-S5: numbers of the packets of a document that a marker marks HIGH."""
     events = transfers.trace(packets, marker=marker)
     sent = [i for i, event in enumerate(events["event"]) if event == "send" and events["high"][i]]
     return ", ".join(str(events["seq"][i] + 1) for i in sent)
@@ -132,7 +141,7 @@ def high_packets(_runs: Runs, packets: int, marker: str) -> str:
 
 @measured
 def combinations_that_load_every_page(runs: Runs) -> str:
-    """CAT-S6: number of source variants that load every page."""
+    """CAT-S6: number of source variants in which every page of every run is loaded."""
     return str(sum(_all_pages(result) for result in runs.of("catnip-variants").values()))
 
 
@@ -144,7 +153,7 @@ def dropped_of_a_burst(runs: Runs) -> str:
 
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
-    """CAT-S8 to S11, S14, S19, S22, S23: result of a component test with its first seed."""
+    """CAT-S8 to S11, S14, S19, S22, S23: value of the component test with the claim `says`, first seed."""
     return component_results.alone(says)[0]
 
 
@@ -214,7 +223,7 @@ def bytes_of_connections_less_pages(runs: Runs) -> str:
 
 @measured
 def packets_dropped_exactly_once(runs: Runs) -> str:
-    """CAT-S17: number of packets k for which every transfer drops exactly one packet."""
+    """CAT-S17: number of packets k such that every transfer with the loss of k drops exactly one packet."""
     results = runs.of("catnip-e1")
     right = (
         (results[f"k = {k}"].rows("connections")["dropped"] == 1).all()
@@ -225,7 +234,7 @@ def packets_dropped_exactly_once(runs: Runs) -> str:
 
 @measured
 def records_less_counters(runs: Runs) -> str:
-    """CAT-S18: records of the connections less counters of the port: sent, HIGH, dropped."""
+    """CAT-S18: packets counted by connections less packets counted by the bottleneck: sent, HIGH, dropped."""
     result = runs.of("catnip-e4")["Reno/CATNIP-Good"]
     connections, ports = result.rows("connections"), result.rows("ports")
     there = {key: values[ports["port"] == "bottleneck"] for key, values in ports.items()}

@@ -17,7 +17,7 @@ USERS = int(number("catp01"))
 
 
 def gains_pct(ours: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Returns the reduction of each page's pooled value, percent."""
+    """Returns the reduction of each page's mean over all runs relative to `base`, percent."""
     return np.asarray(100 * (1 - ours.mean(axis=0) / base.mean(axis=0)))
 
 
@@ -28,7 +28,10 @@ def average_gain(ours: np.ndarray, base: np.ndarray) -> Interval:
 
 
 def session_min(result: Result) -> np.ndarray:
-    """Returns the time from a user's first page start to the last page end, mean over users, per run."""
+    """Returns the mean session length of each run, minutes.
+
+    A user's session lasts from the start of the first page to the end of the last one.
+    """
     rows = result.rows("pages")
     spans = []
     for seed in result.seeds:
@@ -55,7 +58,7 @@ def priority_loss_pct(runs: Runs, scenario: str, variant: str, priority: str) ->
 
 @measured
 def high_over_low_loss(runs: Runs, scenario: str, variant: str) -> Interval:
-    """Loss of HIGH packets over loss of LOW packets."""
+    """Loss rate of HIGH packets at the bottleneck over that of LOW packets."""
     port = runs.of(scenario)[variant].port
     return stats.ratio(port.high_loss, port.low_loss)
 
@@ -68,21 +71,21 @@ def high_share_pct(runs: Runs, scenario: str, variant: str) -> Interval:
 
 @measured
 def share_ratio(runs: Runs, scenario: str, variant: str, over: str) -> Interval:
-    """Share of HIGH packets over the share in the same variant of another scenario."""
+    """Share of HIGH packets at the bottleneck over that in the same variant of the scenario `over`."""
     ours, base = (runs.of(name)[variant].port.high_share for name in (scenario, over))
     return stats.ratio(ours, base)
 
 
 @measured
 def loss_ratio(runs: Runs, scenario: str, variant: str, over: Sequence[str], scale: float = 1.0) -> Interval:
-    """Loss over the loss of another scenario's variant."""
+    """Loss rate at the bottleneck over that in `over`, a scenario and its variant, times `scale`."""
     base = runs.of(over[0])[over[1]].port.loss
     return stats.ratio(runs.of(scenario)[variant].port.loss, base) * scale
 
 
 @measured
 def loss_reduction_pct(runs: Runs, scenario: str, variant: str, base: str) -> Interval:
-    """Reduction of the loss relative to another variant, percent."""
+    """Reduction of the loss rate at the bottleneck relative to the variant `base`, percent."""
     results = runs.of(scenario)
     quotient = stats.ratio(results[variant].port.loss, results[base].port.loss) * 100
     return Interval(100 - quotient.mean, 100 - quotient.high, 100 - quotient.low, quotient.n)
@@ -90,7 +93,7 @@ def loss_reduction_pct(runs: Runs, scenario: str, variant: str, base: str) -> In
 
 @measured
 def loss_difference_points(runs: Runs, scenario: str, variant: str, base: str) -> Interval:
-    """Loss less that of another variant, percentage points."""
+    """Loss rate at the bottleneck less that of the variant `base`, percentage points."""
     results = runs.of(scenario)
     return stats.paired_difference(100 * results[variant].port.loss, 100 * results[base].port.loss)
 
@@ -99,7 +102,10 @@ def loss_difference_points(runs: Runs, scenario: str, variant: str, base: str) -
 def pages_in_ns2_range(
     runs: Runs, scenario: str, variant: str, queue: str, column: str, slack_s: float = 0.0
 ) -> float:
-    """Number of pages whose pooled `mean` or `median` lies within the range of ns-2's runs."""
+    """Number of pages whose time lies within the range of ns-2's runs, extended by `slack_s` at both ends.
+
+    The time is the `mean` or `median` of each run, by `column`, averaged over the runs.
+    """
     result = runs.of(scenario)[variant]
     values = (result.page_means() if column == "mean" else result.page_medians).mean(axis=0)
     low, high = (np.array(printed.ns2_pages(queue, f"run_{column}_{end}")) for end in ("lo", "hi"))
@@ -114,7 +120,7 @@ def page_time_s(runs: Runs, scenario: str, variant: str) -> Interval:
 
 @measured
 def times_ratio(runs: Runs, scenario: str, variant: str, base: str, scale: float = 1.0) -> Interval:
-    """Mean page time over that of another variant."""
+    """Mean page time over that of the variant `base`, times `scale`."""
     results = runs.of(scenario)
     return stats.ratio(results[variant].overall_mean_s(), results[base].overall_mean_s()) * scale
 
@@ -123,9 +129,10 @@ def times_ratio(runs: Runs, scenario: str, variant: str, base: str, scale: float
 def gain_pct(
     runs: Runs, scenario: str, variant: str, base: str, column: str, statistic: str
 ) -> Interval | float:
-    """Statistic of the pages' gains over another variant, in their means or deviations.
+    """Statistic of the reductions of the pages' mean times relative to the variant `base`, percent.
 
-    `statistic` is `average`, which has an interval, or one of `printed.of_pages`.
+    The reductions are those of standard deviations unless `column` is `mean`. `statistic` is `average`, which
+    has an interval, or one of `printed.of_pages`.
     """
     ours, theirs = (
         result.page_means() if column == "mean" else result.page_deviations
@@ -138,21 +145,21 @@ def gain_pct(
 
 @measured
 def sources_differ_pct(runs: Runs, scenario: str, router: str, sources: Sequence[str]) -> float:
-    """Largest difference of a source's mean page time from that of the first source, percent."""
+    """Largest absolute difference of a source's mean page time from the first source's, percent."""
     means = [runs.of(scenario)[f"{name}/{router}"].overall_mean_s().mean() for name in sources]
     return float(100 * max(abs(mean / means[0] - 1) for mean in means))
 
 
 @measured
 def source_over_router(runs: Runs, scenario: str, base: str, source: str, router: str) -> float:
-    """Relative change of the mean page time by another source over that by another router."""
+    """Absolute change of the mean page time from `base` to `source` over that from `base` to `router`."""
     times = {name: runs.of(scenario)[name].overall_mean_s().mean() for name in (base, source, router)}
     return float(abs(times[source] / times[base] - 1) / abs(times[router] / times[base] - 1))
 
 
 @measured
 def longest_page_s(runs: Runs, scenario: str, variant: str) -> Interval:
-    """Longest page time of a run, s."""
+    """Longest page time of each run, mean over the runs, s."""
     result = runs.of(scenario)[variant]
     rows = result.rows("pages")
     return stats.mean([rows["time_s"][rows["seed"] == seed].max() for seed in result.seeds])
@@ -160,41 +167,41 @@ def longest_page_s(runs: Runs, scenario: str, variant: str) -> Interval:
 
 @measured
 def group_loss_ratio(runs: Runs, router: str) -> Interval:
-    """CAT-E7: loss of the ECA sources over that of the Reno sources."""
+    """CAT-E7: loss rate of the ECA sources' data packets over that of the Reno sources'."""
     result = runs.of("catnip-e7")[router]
     return stats.ratio(result.sender_loss("eca"), result.sender_loss("reno"))
 
 
 @measured
 def group_loss_pct(runs: Runs, router: str, group: str) -> Interval:
-    """CAT-E7: loss of a group of sources, percent."""
+    """CAT-E7: loss rate of a group's data packets, percent."""
     return stats.mean(100 * runs.of("catnip-e7")[router].sender_loss(group))
 
 
 @measured
 def group_times_ratio_pct(runs: Runs, router: str) -> Interval:
-    """CAT-E7: mean page time of ECA over that of Reno, percent."""
+    """CAT-E7: mean page time of the ECA sources over that of the Reno sources, percent."""
     result = runs.of("catnip-e7")[router]
     return stats.ratio(result.overall_mean_s("eca"), result.overall_mean_s("reno")) * 100
 
 
 @measured
 def connections_per_user(runs: Runs, variant: str) -> str:
-    """CAT-E12: connections of a session."""
+    """CAT-E12: mean number of connections of a user's session."""
     result = runs.of("catnip-e12")[variant]
     return f"{len(result.rows('connections')['bytes']) / (USERS * len(result.seeds)):g}"
 
 
 @measured
 def bytes_per_user(runs: Runs, variant: str) -> str:
-    """CAT-E12: bytes of a session."""
+    """CAT-E12: mean number of bytes sent over the connections of a user's session."""
     result = runs.of("catnip-e12")[variant]
     return f"{result.rows('connections')['bytes'].sum() / (USERS * len(result.seeds)):.0f}"
 
 
 @measured
 def packets_per_user(runs: Runs, variant: str) -> str:
-    """CAT-E12: packets of a session, without retransmissions."""
+    """CAT-E12: mean number of data packets of a user's session, without retransmissions."""
     result = runs.of("catnip-e12")[variant]
     rows = result.rows("connections")
     first_sent = rows["sent"] - rows["retransmitted"]
@@ -203,7 +210,7 @@ def packets_per_user(runs: Runs, variant: str) -> str:
 
 @measured
 def load_mbps(runs: Runs, variant: str) -> Interval:
-    """CAT-E12: load of all users in session, Mbit/s."""
+    """CAT-E12: data of all sessions over the mean session length, Mbit/s."""
     result = runs.of("catnip-e12")[variant]
     bits = result.rows("connections")["bytes"].sum() / len(result.seeds) * 8
     return stats.mean(bits / (60 * session_min(result)) / 1e6)
@@ -211,7 +218,7 @@ def load_mbps(runs: Runs, variant: str) -> Interval:
 
 @measured
 def session_length_min(runs: Runs, variant: str) -> Interval:
-    """CAT-E12: session length of a user, minutes."""
+    """CAT-E12: mean session length of the users, minutes."""
     return stats.mean(session_min(runs.of("catnip-e12")[variant]))
 
 

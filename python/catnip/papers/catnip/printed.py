@@ -34,12 +34,12 @@ def ns2_pages(queue: str, column: str, tcp: str = "") -> list[float]:
 
 
 def paper_reductions_pct(router: str, column: str) -> list[float]:
-    """Returns the reduction of each page's value relative to DropTail in the paper, percent."""
+    """Returns the paper's reduction of page times by a router relative to DropTail, page by page, percent."""
     return _reductions_pct(*(paper_pages("Reno", name, column) for name in ("DropTail", router)))
 
 
 def ns2_reductions_pct(queue: str, column: str) -> list[float]:
-    """Returns the reduction of each page's value relative to DropTail in ns-2, percent."""
+    """Returns ns-2's reduction of page times by a queue relative to DropTail, page by page, percent."""
     return _reductions_pct(*(ns2_pages(name, column, "SPM") for name in ("CatTail", queue)))
 
 
@@ -58,7 +58,7 @@ def single_loss_s() -> dict[int, tuple[float, float, float]]:
 
 @printed
 def paper_loss_pct(tcp: str, router: str, priority: str = "all") -> float:
-    """Loss in a cell of Tables IV, VII or X, percent."""
+    """Packet loss with a source and router from Tables IV, VII or X, percent."""
     wanted = (tcp, router, priority)
     found = (r for r in rows("catnip_loss.csv") if (r["tcp"], r["router"], r["priority"]) == wanted)
     return float(next(found)["loss_pct"])
@@ -92,7 +92,10 @@ def paper_high_share_pct(tcp: str, router: str) -> float:
 
 @printed
 def paper_loss_ratio(tcp: str, router: str, over: Sequence[str], scale: float = 1.0) -> float:
-    """Loss of a variant over that of another, or loss of HIGH packets over that of LOW ones."""
+    """Loss with a source and router over that with those of `over`, times `scale`.
+
+    If `over` is `high/low`, the result is the loss of HIGH packets over that of LOW ones.
+    """
     if over == "high/low":
         return paper_loss_pct(tcp, router, "high") / paper_loss_pct(tcp, router, "low")
     return scale * paper_loss_pct(tcp, router) / paper_loss_pct(*over)
@@ -100,7 +103,7 @@ def paper_loss_ratio(tcp: str, router: str, over: Sequence[str], scale: float = 
 
 @printed
 def paper_page(tcp: str, router: str, column: str, page: int) -> float:
-    """Cell of the tables of page times, s."""
+    """Time of a page with a source and router, from the tables of page times, s."""
     return paper_pages(tcp, router, column)[page - 1]
 
 
@@ -112,20 +115,20 @@ def paper_page_ratio(page: int, column: str, tcp: str) -> float:
 
 @printed
 def paper_times_ratio(tcp: str, router: str, scale: float = 1.0) -> float | None:
-    """Mean over the pages relative to that of Reno/DropTail, where the paper prints a table."""
+    """Mean page time over that with Reno and DropTail, times `scale`; None if the paper prints no table."""
     ours, base = paper_pages(tcp, router, "mean"), paper_pages("Reno", "DropTail", "mean")
     return scale * fmean(ours) / fmean(base) if ours else None
 
 
 @printed
 def paper_gain_pct(router: str, column: str, statistic: str) -> float:
-    """Statistic of the pages' gains over DropTail, percent."""
+    """Statistic of the paper's reductions of page times relative to DropTail, percent."""
     return of_pages(paper_reductions_pct(router, column), statistic)
 
 
 @printed
 def ns2_gain_pct(queue: str, column: str, statistic: str) -> float:
-    """Statistic of the pages' gains over DropTail in ns-2, percent."""
+    """Statistic of ns-2's reductions of page times relative to DropTail, percent."""
     return of_pages(ns2_reductions_pct(queue, column), statistic)
 
 
@@ -156,7 +159,10 @@ def ns2_mean_loss_pct(queue: str, tcp: str = "", priority: str = "") -> float:
 
 @printed
 def ns2_loss_ratio(queue: str, tcp: str, over: Sequence[str], scale: float = 1.0) -> float:
-    """Loss in ns-2 over that of another queue, or loss of HIGH packets over that of LOW ones."""
+    """Loss in ns-2 with a queue and source over that with those of `over`, times `scale`.
+
+    If `over` is `high/low`, the result is the loss of HIGH packets over that of LOW ones.
+    """
     if over == "high/low":
         return ns2_mean_loss_pct(queue, tcp, "hi") / ns2_mean_loss_pct(queue, tcp, "lo")
     return scale * ns2_mean_loss_pct(queue, tcp) / ns2_mean_loss_pct(*over)
@@ -217,7 +223,7 @@ def loss_ratio_of_rows(one: str, other: str) -> float:
 
 @printed
 def row_over_loss(id: str, tcp: str, router: str) -> float:
-    """Value of a row over a loss of the tables."""
+    """Value of a reference row over the loss with a source and router from Tables IV, VII or X."""
     return float(row_of(id)["low"]) / paper_loss_pct(tcp, router)
 
 

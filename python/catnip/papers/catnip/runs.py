@@ -1,4 +1,4 @@
-"""Scenario runs, each made once, with the quantities that the claims are about."""
+"""Scenario runs, each executed once, with the page times and losses on which the claims depend."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Result:
         return measures.port_loss(self.tables["ports"], self.variant, self.seeds)
 
     def rows(self, table: str, group: str | None = None) -> dict[str, np.ndarray]:
-        """Returns the rows of this variant."""
+        """Returns the rows of a table for this variant, optionally of one traffic group."""
         return measures.select(self.tables[table], self.variant, group)
 
     def loss_pct(self) -> Interval:
@@ -71,9 +71,9 @@ class Runs:
     progress: Progress
     longest: list[int] = field(default_factory=list)
     kept: dict[str, Any] = field(default_factory=dict)
-    """Results other than runs that quantities share."""
+    """Cache of results other than runs that several quantities share, by name."""
     sample: int = 1
-    """Largest number of seeds of the scenarios requested since this was last set."""
+    """Sample size since the last reset: the largest number of seeds of a requested scenario."""
     _made: dict[str, dict[str, Result]] = field(default_factory=dict)
 
     def of(self, name: str) -> dict[str, Result]:

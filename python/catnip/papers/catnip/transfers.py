@@ -1,4 +1,4 @@
-"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces used to judge components."""
+"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces by which components are evaluated."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -83,7 +83,7 @@ def loss_of_packet_s(runs: Runs, k: int) -> Interval:
 
 @measured
 def extra_for_packet_s(runs: Runs, k: int) -> Interval:
-    """CAT-E1: extra time due to the loss of packet k."""
+    """CAT-E1: transfer time with packet k lost less the mean time without loss, s."""
     return stats.mean(_extra_s(runs, k))
 
 
@@ -105,13 +105,16 @@ def late_extra_over_early(runs: Runs, late: Sequence[int], early: Sequence[int])
 
 @measured
 def most_extra_s(runs: Runs, first: int, last: int) -> float:
-    """CAT-E1: largest extra time of a range of lost packets over all phases of the clock."""
+    """CAT-E1: largest extra time due to the loss of a packet from `first` to `last`, any clock phase, s."""
     return float(max(_extra_s(runs, k).max() for k in range(first, last + 1)))
 
 
 @measured
 def farthest_from_ns2_s(runs: Runs) -> float:
-    """CAT-E1: largest distance of our times from ns-2's range over its clock phases."""
+    """CAT-E1: largest gap between our range of transfer times over clock phases and ns-2's, s.
+
+    The gap is zero if the ranges overlap; the largest one is taken over all lost packets.
+    """
     ns2, results = printed.single_loss_s(), runs.of("catnip-e1")
     apart = []
     for k in range(1, PACKETS + 1):
@@ -129,21 +132,21 @@ def bursts(_runs: Runs, source: str, packets: int, before: int = 0) -> str:
 
 @measured
 def gap_off_ms(_runs: Runs, source: str, last: int) -> float:
-    """CAT-E2, S3: largest difference of the last gaps of 14 packets from equal shares of a round trip."""
+    """CAT-E2, S3: largest difference of the last `last` gaps of 14 packets from a round trip / `last`, ms."""
     times, _ = sends(trace(14, **SOURCES[source]))
     return float(np.abs(np.diff(times)[14 - last :] - ROUND_TRIP_S / last).max() * 1e3)
 
 
 @measured
 def sent_alike_before(_runs: Runs, source: str, other: str, packets: int) -> str:
-    """CAT-E2: comparison of the times at which two sources send their first packets."""
+    """CAT-E2: `alike` if two sources send their first `packets` packets at equal times, else `different`."""
     ours, theirs = (sends(trace(14, **SOURCES[name]))[0][:packets] for name in (source, other))
     return "alike" if ours == theirs else "different"
 
 
 @measured
 def burst_off_ns(runs: Runs, which: str) -> float:
-    """CAT-E11: difference of a time over the small network from the time calculated by hand."""
+    """CAT-E11: absolute difference between a simulated and the calculated time over the small network, ns."""
     results = runs.of("catnip-e11")
     two = sorted(results["two senders"].rows("connections")["received_s"])
     ours_s = {

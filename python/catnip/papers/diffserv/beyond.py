@@ -46,13 +46,13 @@ GREEDY_USERS = 8
 
 @measured
 def variation_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
-    """IDS-E10: a long transfer's coefficient of variation with TCP-DS over that with another scheme."""
+    """IDS-E10: coefficient of variation of long transfers' throughput with TCP-DS over that with `other`."""
     return ratio(_variation(runs, scheme, rate_mbps) for scheme in (TCP_DS, other))
 
 
 @measured
 def spread_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
-    """IDS-E10: variation of users' mean throughputs with TCP-DS over that with another scheme.
+    """IDS-E10: coefficient of variation among users' mean throughputs with TCP-DS over that with `other`.
 
     Each round trip has two users.
     """
@@ -61,15 +61,16 @@ def spread_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
 
 @measured
 def late_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
-    """IDS-E11: share of pages above 5 s over that with drop tail, with another version of TCP."""
+    """IDS-E11: share of pages above 5 s with a scheme over that with drop tail, with this loss recovery."""
     return ratio(_version(runs, name, recovery).pages[WEB_10].above(5) for name in (scheme, DROP_TAIL))
 
 
 @measured
 def reversed_pairs(runs: Runs, recovery: str) -> str:
-    """IDS-E11: number of pairs of schemes whose order is reversed by another version of TCP.
+    """IDS-E11: number of pairs of schemes that another loss recovery orders the other way round.
 
-    Two schemes have an order only if the interval of their difference excludes zero.
+    Schemes are ordered by their share of pages above 5 s. Two schemes have an order only if the interval of
+    their difference excludes zero.
     """
 
     def order(late: Mapping[str, Floats], one: str, other: str) -> int:
@@ -84,33 +85,33 @@ def reversed_pairs(runs: Runs, recovery: str) -> str:
 
 @measured
 def files_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
-    """IDS-E11: files per unit of time over those with RED, with another version of TCP."""
+    """IDS-E11: files per second with a scheme over those with RED, with this loss recovery."""
     return ratio(files_per_s(_version(runs, name, recovery)) for name in (scheme, RED))
 
 
 @measured
 def late_ratio_of_few(runs: Runs, scheme: str) -> Interval:
-    """IDS-E11: share of pages above 5 s over that with drop tail, in the small tree."""
+    """IDS-E11: share of pages above 5 s with a scheme over that with drop tail, in the small tree."""
     return ratio(runs.small(name, 100).pages[WEB_10].above(5) for name in (scheme, DROP_TAIL))
 
 
 @measured
 def deviation_grows_with_objects(runs: Runs) -> str:
-    """IDS-E12: growth of the standard deviation of page times with each larger number of objects."""
+    """IDS-E12: `yes` if the standard deviation of page times grows with each larger number of images."""
     deviations = [runs.of("diffserv-objects", name, *OBJECTS).pages[WEB_10].seconds.std() for name in OBJECTS]
     return yes(np.diff(deviations) > 0)
 
 
 @measured
 def deviation_s(runs: Runs, objects: str) -> Interval:
-    """IDS-E12: standard deviation of the times of pages with so many images."""
+    """IDS-E12: standard deviation of the times of pages with `objects` images, s."""
     pages = runs.of("diffserv-objects", objects, *OBJECTS).pages[WEB_10]
     return stats.mean(pages.per_seed(measures.deviation))
 
 
 @measured
 def time_falls_with_thresholds(runs: Runs, what: str, last: str = THRESHOLDS[-1]) -> str:
-    """IDS-E13: decrease of the mean page or file time from each pair of thresholds to the next."""
+    """IDS-E13: `yes` if the mean page or file time decreases from each pair of thresholds to the next."""
     pairs = THRESHOLDS[: THRESHOLDS.index(last) + 1]
     means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in pairs]
     return yes(np.diff(means) < 0)
@@ -118,13 +119,16 @@ def time_falls_with_thresholds(runs: Runs, what: str, last: str = THRESHOLDS[-1]
 
 @measured
 def with_thresholds_s(runs: Runs, thresholds: str, what: str) -> Interval:
-    """IDS-E13: mean time of the measured pages or files."""
+    """IDS-E13: mean time of the measured pages or files with a pair of thresholds, s."""
     return stats.mean(_with_thresholds(runs, thresholds, what).per_seed(np.mean))
 
 
 @measured
 def edge_late_ratio(runs: Runs, side: str) -> Interval:
-    """IDS-E8: share of pages above 5 s with marks of one edge, or of both, over that with RED."""
+    """IDS-E8: share of pages above 5 s with marking at the edges over that with RED.
+
+    `side` is `sources` for marking at the sources' edge only, or `both sides`.
+    """
     known = (*EDGES, RED)
     return ratio(runs.of("diffserv-edge", name, *known).pages[WEB_10].above(5) for name in (side, RED))
 
@@ -137,7 +141,10 @@ def slow_echoes_by_host_buffer_pct(runs: Runs, packets: str) -> Interval:
 
 @measured
 def late_at_random_pct(runs: Runs, who: str) -> Interval:
-    """IDS-E8: pages above 5 s in the small tree at 60 Mbit/s, with randomized marking for some programs."""
+    """IDS-E8: share of pages above 5 s in the small tree at 60 Mbit/s, percent.
+
+    Marking is randomized for the programs `who`, and plain for the others.
+    """
     return share_pct(runs.of("diffserv-random", who, *AT_RANDOM).pages[WEB_10].above(5))
 
 
@@ -161,19 +168,19 @@ def greedy_kbps(runs: Runs, variant: str) -> Interval:
 
 @measured
 def others_files_ratio(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: files per unit of time of the other users over those where all are honest."""
+    """IDS-E15: files per second of the other users over those if all users are honest."""
     return ratio(files_per_s(greedy(runs, name)) for name in (variant, HONEST))
 
 
 @measured
 def others_late_points(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: share of other users' pages above 5 s less that where all are honest, percentage points."""
+    """IDS-E15: share of the other users' pages above 5 s less that if all are honest, percentage points."""
     one, two = (100 * greedy(runs, name).pages[WEB_10].above(5) for name in (variant, HONEST))
     return stats.paired_difference(one, two)
 
 
 def greedy(runs: Runs, variant: str) -> Result:
-    """Returns a variant of the tree with additional users."""
+    """Returns the results of a variant of the small tree with eight additional users, honest or greedy."""
     return runs.of("diffserv-greedy", variant, HONEST, POLICED, NOT_POLICED)
 
 

@@ -1,4 +1,4 @@
-"""IDS-S8 to S19: single parts, driven and measured by crates/lab/tests/papers/components_diffserv.rs."""
+"""IDS-S8 to S19: results of the tests in crates/lab/tests/papers/components_diffserv.rs."""
 
 from catnip.papers import component_results
 from catnip.papers.diffserv.runs import Runs
@@ -9,5 +9,5 @@ measured = Quantities()
 
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
-    """Largest value of a statement over its seeds."""
+    """Largest value of the component test with the claim `says` over its seeds."""
     return max(component_results.alone(says))

@@ -1,4 +1,4 @@
-"""Figures 2, 6 to 8 and 11 to 13 redrawn, tables, and the answer in words."""
+"""Figures 2, 6 to 8 and 11 to 13 redrawn, tables, and the main result in words."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -176,7 +176,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """Returns the answer in two sentences."""
+    """Returns the main result in two sentences."""
     shown = (DROP_TAIL, APPL_250, TCP_DS)
     late = {scheme: 100 * runs.tree(scheme, 100).pages[WEB_10].above(GOOD_S).mean() for scheme in shown}
     files = 100 * schemes.files_ratio(runs, TCP_DS, 100).mean
@@ -192,7 +192,7 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """Returns the paper's findings, all schemes at all rates, marking beside a fair queue, and the cost."""
+    """Returns the tables of findings, of all schemes, of marking versus a fair queue, and of the cost."""
     return [_findings(runs), _of_schemes(runs), _beside_a_fair_queue(runs), _cost(runs)]
 
 

@@ -1,4 +1,4 @@
-"""Values of other sources that stand beside the claims."""
+"""Values of other sources with which our values of the claims are compared."""
 
 from collections.abc import Sequence
 

@@ -44,7 +44,7 @@ CHUNK = 2
 
 @dataclass(frozen=True)
 class Times:
-    """Durations of actions that ended after the warm-up, with their seeds and the numbers of their users."""
+    """Durations of actions that ended after the warm-up, with the indices of their runs and users."""
 
     seconds: Floats
     seed: NDArray[Any]
@@ -61,7 +61,7 @@ class Times:
         return self.per_seed(lambda times: (times > limit_s).mean())
 
     def quantile(self, q: float) -> Floats:
-        """Returns a quantile for each run, s."""
+        """Returns a quantile of the times of each run, s."""
         return self.per_seed(lambda times: np.quantile(times, q))
 
     def counts(self) -> Floats:
@@ -141,18 +141,18 @@ class Runs(Campaign):
         return QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
 
     def tree(self, scheme: str, rate_mbps: float) -> Result:
-        """Returns the whole tree with a scheme over a bottleneck; in a quick run, the small tree."""
+        """Returns the whole tree's results with a scheme and bottleneck; in a quick run, the small tree's."""
         if self.quick:
             return self._at("diffserv-small", scheme, rate_mbps, RATES_MBPS, SMALLER)
         return self._at("diffserv", scheme, rate_mbps, RATES_MBPS)
 
     def first_of_tree(self, scheme: str, rate_mbps: float) -> Result:
-        """Returns the first run of the whole tree alone; in a quick run, of the small tree."""
+        """Returns the result of the first run only of the whole tree; in a quick run, of the small tree."""
         name, smaller = ("diffserv-small", SMALLER) if self.quick else ("diffserv", 1)
         return self.first(name, f"{scheme} / rate={rate_mbps / smaller:g}Mbit")
 
     def first(self, name: str, variant: str) -> Result:
-        """Returns the first run of a variant alone, for values that need only one run."""
+        """Returns the result of the first run only of a variant, for values that need a single run."""
         seeds = self.seeds(name)[:1]
 
         def make() -> Result:
@@ -162,21 +162,21 @@ class Runs(Campaign):
         return self.kept((name, variant, "first"), make)
 
     def small(self, scheme: str, rate_mbps: float, name: str = "diffserv-small") -> Result:
-        """Returns the small tree, or a tree that builds on it.
+        """Returns the results of the small tree, or of the scenario `name`, which builds on it.
 
         The rate is that of the whole tree's bottleneck.
         """
         return self._at(name, scheme, rate_mbps, (60, 100), SMALLER)
 
     def of(self, name: str, *variants: str) -> Result:
-        """Returns one variant of a scenario; the other named variants run with it."""
+        """Returns the results of the first of these variants of a scenario; the others are run with it."""
         self._run(name, variants)
         return self._made[name, variants[0]]
 
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
     ) -> Result:
-        """Returns a scheme over one bottleneck; runs all bottlenecks at once, as callers request them all."""
+        """Returns the results of a scheme at one rate; runs all rates together, as callers request all."""
         wanted, *others = (
             f"{scheme} / rate={rate / smaller:g}Mbit" for rate in dict.fromkeys((rate_mbps, *rates))
         )
@@ -231,17 +231,20 @@ def times(rows: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> Times:
 
 
 def typists(rtt_ms: int) -> range:
-    """Returns the whole tree's measured Telnet users, who are 21 apart, with a round trip."""
+    """Returns the indices of the measured Telnet users with a round trip, in the whole tree.
+
+    Measured users are 21 apart, and round trips alternate from user to user.
+    """
     return range(RTTS_MS.index(rtt_ms), TYPISTS, len(RTTS_MS))
 
 
 def share_pct(values: Floats) -> Interval:
-    """Returns a share, one value per run, in percent."""
+    """Returns the mean over the runs of a share with one value per run, percent."""
     return stats.mean(100 * values)
 
 
 def ratio(both: Iterable[Floats]) -> Interval:
-    """Returns the ratio of the first to the second, paired by seed."""
+    """Returns the ratio of the first array's mean to the second's, paired by seed."""
     one, other = both
     return stats.ratio(one, other)
 

@@ -27,7 +27,7 @@ measured = Quantities()
 
 REVERSE = ("all", "a quarter", "none")
 TIMED_OUT_S = 1.0
-"""Lower bound of all timeouts."""
+"""Lower bound of all timeouts, s."""
 
 
 @measured
@@ -38,7 +38,7 @@ def loss_pct(runs: Runs, scheme: str, rate_mbps: float) -> Interval:
 
 @measured
 def loss_falls_with_rate(runs: Runs) -> str:
-    """IDS-E1: decrease of the mean loss from each bottleneck to the next faster one."""
+    """IDS-E1: `yes` if the mean loss over drop tail decreases from each bottleneck to the next faster one."""
     return yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
 
 
@@ -50,7 +50,10 @@ def pages_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float, h
 
 @measured
 def late_with_reverse_pct(runs: Runs, reverse: str) -> Interval:
-    """IDS-E1: pages above 10 s in the small tree at 60 Mbit/s, with some users sending files as well."""
+    """IDS-E1: share of pages above 10 s in the small tree at 60 Mbit/s, percent.
+
+    `reverse` is the part of the users who send files, too.
+    """
     return share_pct(runs.of("diffserv-reverse", reverse, *REVERSE).pages[WEB_10].above(10))
 
 
@@ -63,10 +66,7 @@ def fewer_late_with_11(runs: Runs, rate_mbps: float) -> Interval:
 
 @measured
 def fewer_late_with_short_timeout(runs: Runs, rate_mbps: float) -> Interval:
-    """IDS-E2: late pages with a first timeout of 1 s less those with 6 s, percentage points.
-
-    Late pages take more than 10 s.
-    """
+    """IDS-E2: share of pages above 10 s with a first timeout of 1 s less that with 6 s, percentage points."""
     short = runs.small(DROP_TAIL, rate_mbps, "diffserv-first-timeout").pages[WEB_10]
     usual = runs.small(DROP_TAIL, rate_mbps).pages[WEB_10]
     return stats.paired_difference(100 * short.above(10), 100 * usual.above(10))
@@ -87,66 +87,69 @@ def echoes_within_pct(runs: Runs, from_s: float, to_s: float) -> Interval:
 
 @measured
 def between_the_modes(runs: Runs) -> Interval:
-    """IDS-E3: echoes of 0.6 to 1 s over those of 1 to 1.4 s, drop tail at 100 Mbit/s."""
+    """IDS-E3: number of echoes of 0.6 to 1 s over that of 1 to 1.4 s, drop tail at 100 Mbit/s."""
     late = {limit_s: runs.tree(DROP_TAIL, 100).echoes.above(limit_s) for limit_s in (0.6, 1, 1.4)}
     return stats.ratio(late[0.6] - late[1], late[1] - late[1.4])
 
 
 @measured
 def slow_echoes_fall_with_rate(runs: Runs) -> str:
-    """IDS-E3: decrease of the share of echoes above 1 s from each bottleneck to the next faster one."""
+    """IDS-E3: `yes` if the share of echoes above 1 s decreases from each bottleneck to the next faster."""
     means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
 
 @measured
 def high_packets_dropped(runs: Runs, scheme: str) -> str:
-    """IDS-E4: HIGH packets dropped at the bottleneck in both directions, over all rates."""
+    """IDS-E4: number of HIGH packets dropped at the bottleneck in both directions, over all rates."""
     trees = [runs.tree(scheme, rate) for rate in RATES_MBPS]
     return str(int(sum(port.dropped["high"].sum() for tree in trees for port in (tree.forward, tree.back))))
 
 
 @measured
 def page_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
-    """Median page time of a scheme over that of another."""
+    """Median time of the measured pages with a scheme over that with another one."""
     return ratio(runs.tree(name, rate_mbps).pages[WEB_10].quantile(0.5) for name in (scheme, other))
 
 
 @measured
 def scaled_echo_ms(runs: Runs, variant: str, percent: float) -> Interval:
-    """IDS-E5: percentile of the echoes of users with a round trip of 80 ms, over slow links."""
+    """IDS-E5: percentile of echo times over slow links, for users with a round trip of 80 ms, ms."""
     return stats.mean(1e3 * slow_echoes(runs, variant).quantile(percent / 100))
 
 
 @measured
 def scaled_echo_ratio(runs: Runs, variant: str, other: str, percent: float) -> Interval:
-    """IDS-E5: percentile of the echoes over slow links over that of another scheme."""
+    """IDS-E5: ratio of a percentile of echo times over slow links to that with another scheme."""
     return ratio(slow_echoes(runs, name).quantile(percent / 100) for name in (variant, other))
 
 
 @measured
 def file_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
-    """IDS-E6: median time of the measured files over that of another scheme."""
+    """IDS-E6: median time of the measured files with a scheme over that with another one."""
     files = (runs.tree(name, rate_mbps).connections["ftp-probe"] for name in (scheme, other))
     return ratio(one.quantile(0.5) for one in files)
 
 
 @measured
 def page_time_falls_with_rate(runs: Runs, scheme: str) -> str:
-    """IDS-E7: decrease of the mean page time from each bottleneck to the next faster one."""
+    """IDS-E7: `yes` if the mean page time decreases from each bottleneck to the next faster one."""
     means = [runs.tree(scheme, rate).pages[WEB_10].seconds.mean() for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
 
 @measured
 def late_ratio(runs: Runs, scheme: str, other: str, limit_s: float) -> Interval:
-    """IDS-E8: share of pages above a limit at 100 Mbit/s over that with another scheme."""
+    """IDS-E8: share of pages above a limit with a scheme over that with another one, at 100 Mbit/s."""
     return ratio(_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
 
 
 @measured
 def told_apart(runs: Runs, scheme: str, other: str, limit_s: float) -> str:
-    """IDS-E8: exclusion of 0 from the interval of the difference of shares above a limit, at 100 Mbit/s."""
+    """IDS-E8: `yes` if two schemes have significantly different shares of pages above a limit, at 100 Mbit/s.
+
+    The difference is significant if its 95 % interval excludes zero.
+    """
     one, two = (_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
     apart = stats.paired_difference(one, two)
     return "no" if apart.low <= 0 <= apart.high else "yes"
@@ -154,19 +157,19 @@ def told_apart(runs: Runs, scheme: str, other: str, limit_s: float) -> str:
 
 @measured
 def echo_ratio(runs: Runs, scheme: str, other: str) -> Interval:
-    """IDS-E8: share of echoes above 1 s at 100 Mbit/s over that with another scheme."""
+    """IDS-E8: share of echoes above 1 s with a scheme over that with another one, at 100 Mbit/s."""
     return ratio(runs.tree(name, 100).echoes.above(TIMED_OUT_S) for name in (scheme, other))
 
 
 @measured
 def files_ratio(runs: Runs, scheme: str, rate_mbps: float, other: str = RED) -> Interval:
-    """IDS-E9: files per unit of time over those with another scheme."""
+    """IDS-E9: files per second with a scheme over those with another one."""
     return ratio(files_per_s(runs.tree(name, rate_mbps)) for name in (scheme, other))
 
 
 @measured
 def measured_pages(runs: Runs) -> Interval:
-    """IDS-S20: measured pages of a run with HTTP/1.0 over drop tail, 100 Mbit/s."""
+    """IDS-S20: mean number of measured HTTP/1.0 pages of a run over drop tail, 100 Mbit/s."""
     return stats.mean(runs.tree(DROP_TAIL, 100).pages[WEB_10].counts())
 
 

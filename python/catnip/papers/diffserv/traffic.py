@@ -17,14 +17,14 @@ measured = Quantities()
 
 ECHO_BYTES = 100
 HOPS_BPS = 2 * tuple(1e6 * number(id) for id in ("dsp05", "dsp06", "dsp07"))
-"""Rates of the links between a user and its source, without the bottleneck, which is fast in runs alone."""
+"""Rates of the links between a user and its source, except the bottleneck, which has `ALONE_BPS`."""
 ALONE_BPS = 1e9
 LARGE_FILE = 1e6
 
 
 @measured
 def echo_off_us(runs: Runs, rtt_ms: int) -> float:
-    """IDS-S1: difference of the fastest echo of users with a round trip from the time calculated by hand."""
+    """IDS-S1: absolute difference between the fastest echo at a round trip and the calculated time, us."""
     echoes = runs.of("diffserv-alone", "probes").echoes
     fastest_s = float(echoes.of(typists(rtt_ms)).seconds.min())
     crossing_s = sum(8 * ECHO_BYTES / bps for bps in (*HOPS_BPS, ALONE_BPS))
@@ -74,7 +74,7 @@ def keystrokes_per_s(runs: Runs) -> Interval:
 
 @measured
 def telnet_mbps(runs: Runs) -> Interval:
-    """IDS-S3: load of all echoes, with headers."""
+    """IDS-S3: load of all Telnet echoes on the bottleneck, headers included, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "Telnet").forward.bps / 1e6)
 
 
@@ -106,14 +106,14 @@ def connections_at_a_time(runs: Runs) -> str:
 
 @measured
 def idle_round_trips(runs: Runs) -> float:
-    """IDS-S4: time of the fastest page of users 200 ms away, in round trips."""
+    """IDS-S4: time of the fastest page at a round trip of 200 ms in an idle network, in round trips."""
     pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
     return float(pages.of(_pages_with_rtt(4)).seconds.min()) / (RTTS_MS[4] / 1e3)
 
 
 @measured
 def round_trips_of_handshakes(runs: Runs) -> float:
-    """IDS-S4: extra time of the fastest page 200 ms away due to handshakes, in round trips.
+    """IDS-S4: extra time of the fastest page due to handshakes at a round trip of 200 ms, in round trips.
 
     Handshakes precede the HTML and, twice, four images.
     """
@@ -126,7 +126,10 @@ def round_trips_of_handshakes(runs: Runs) -> float:
 
 @measured
 def longest_gap(runs: Runs) -> float:
-    """IDS-S5: longest gap between images of an HTTP/1.1 page 20 ms away over an image's transmission time."""
+    """IDS-S5: longest time between the ends of images of an HTTP/1.1 page over an image's transmission time.
+
+    The round trip is 20 ms and the network is otherwise empty.
+    """
     rows = _alone(runs, "objects", WEB_11)
     near = rows["client"] == np.unique(rows["client"])[_pages_with_rtt(0, offset=1)[0]]
     image = near & (rows["object"] > 0)
@@ -139,7 +142,7 @@ def longest_gap(runs: Runs) -> float:
 
 @measured
 def idle_page_spread_pct(runs: Runs) -> float:
-    """IDS-S4: standard deviation over mean of an idle HTTP/1.0 page, largest over the round trips."""
+    """IDS-S4: largest coefficient of variation of idle HTTP/1.0 page times over the round trips, percent."""
     pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
     of_rtt = [pages.of(_pages_with_rtt(index)).seconds for index in range(len(RTTS_MS))]
     return float(100 * max(times.std(ddof=1) / times.mean() for times in of_rtt))
@@ -147,7 +150,10 @@ def idle_page_spread_pct(runs: Runs) -> float:
 
 @measured
 def file_mean_off_pct(runs: Runs) -> float:
-    """IDS-S6: difference of the mean file size from that of the distribution, with sizes cut at 1 MB."""
+    """IDS-S6: relative difference between the mean file size and that of the distribution, percent.
+
+    Sizes are cut at 1 MB in both.
+    """
     sizes = runs.of("diffserv-alone", "FTP").file_bytes["ftp"].astype(float)
     shape, least = number("dsp25"), 1e3 * number("dsp24") * (number("dsp25") - 1) / number("dsp25")
     expected = least * (shape - (least / LARGE_FILE) ** (shape - 1)) / (shape - 1)
@@ -163,7 +169,7 @@ def back_over_forward(runs: Runs) -> Interval:
 
 @measured
 def files_alone_mbps(runs: Runs) -> Interval:
-    """IDS-S6: load of files alone on a link that could carry ten times as much."""
+    """IDS-S6: load of the file transfers alone, on a link that could carry ten times as much, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "FTP").forward.bps / 1e6)
 
 
@@ -190,12 +196,15 @@ def sessions(runs: Runs, group: str) -> str:
 
 @measured
 def web_alone_mbps(runs: Runs) -> Interval:
-    """IDS-E1: load of all Web users, with headers, without loss."""
+    """IDS-E1: load of all Web users alone, headers included, without loss, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "Web").forward.bps / 1e6)
 
 
 def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:
-    """Returns the measured Web users, 42 apart from user `offset` on, with a round trip."""
+    """Returns the indices of the measured Web users with the round trip `RTTS_MS[index]`.
+
+    Measured users are 42 apart, from user `offset` on.
+    """
     return [user for user in range(10) if (offset + 42 * user) % len(RTTS_MS) == index]
 
 

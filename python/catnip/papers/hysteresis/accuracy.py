@@ -20,14 +20,14 @@ MODELS = {model.name: model for model in COMPARED}
 
 @dataclass(frozen=True)
 class Errors:
-    """Differences of a model from the simulation over some sizes at one loss rate."""
+    """Errors of a model against the simulated means over some transfer sizes at one loss rate."""
 
     v: Interval
     """Equation 13 as printed: mean squared difference, s²."""
     squared_relative: float
     absolute_relative: float
     bias: float
-    """Mean of predicted over simulated, less one."""
+    """Mean relative error: predicted over simulated time, less one."""
 
 
 def errors(predicted: Floats, simulated: Sequence[Floats], seed: int = 1) -> Errors:
@@ -58,32 +58,32 @@ def errors_of(trials: Trials, model: Model, flows: str, loss: float, count: int 
 
 @measured
 def v_s2(trials: Trials, model: str, flows: str, loss: float) -> Interval:
-    """HYS-E1, E2, E9: V of a model, s²."""
+    """HYS-E1, E2, E9: mean squared error V of a model (equation 13), s²."""
     return errors_of(trials, MODELS[model], flows, loss).v
 
 
 @measured
 def v_over_hysteresis(trials: Trials, model: str, flows: str, loss: float) -> float:
-    """HYS-E1, E2: V of a model over that of the hysteresis model."""
+    """HYS-E1, E2: mean squared error V of a model over that of the hysteresis model."""
     above, below = (errors_of(trials, one, flows, loss).v.mean for one in (MODELS[model], HYSTERESIS))
     return above / below
 
 
 @measured
 def worst_absolute_relative_pct(trials: Trials, flows: str) -> float:
-    """HYS-E1: mean absolute relative error of the hysteresis model, largest over the loss rates."""
+    """HYS-E1: largest mean absolute relative error of the hysteresis model over the loss rates, percent."""
     return 100 * max(errors_of(trials, HYSTERESIS, flows, loss).absolute_relative for loss in LOSSES)
 
 
 @measured
 def bias_pct(trials: Trials, flows: str, loss: float) -> float:
-    """HYS-E2: mean overestimate of the hysteresis model, percent."""
+    """HYS-E2: mean relative error of the hysteresis model, positive if it overestimates, percent."""
     return 100 * errors_of(trials, HYSTERESIS, flows, loss).bias
 
 
 @measured
 def v_by_hand(_trials: Trials, measure: str) -> float:
-    """HYS-S14: measure of predictions (1, 4) against samples (2, 2) and (1, 3)."""
+    """HYS-S14: an error measure for the predictions 1 and 4 with the samples (2, 2) and (1, 3)."""
     made = errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
     return made.v.mean if measure == "v" else float(getattr(made, measure))
 
@@ -101,7 +101,7 @@ def largest_squared_relative(trials: Trials) -> float:
 
 @measured
 def residuals_ratio(trials: Trials, flows: str, fit: str, loss: float) -> float:
-    """HYS-E8: squared residuals of a `log` or `linear` fit over the size, over those of the other fit."""
+    """HYS-E8: squared residuals of a `log` or `linear` fit of mean time to size over the other fit's."""
     sizes = FLOWS[flows]
     means = np.array([trials.transfer(RENO, packets, loss).mean() for packets in sizes])
     left = {"log": _unexplained(np.log(sizes), means), "linear": _unexplained(np.array(sizes, float), means)}

@@ -28,13 +28,13 @@ LONE = f"{RENO} / packets=1 / loss=priority:low=0.01"
 
 @measured
 def check_values_off(_trials: Trials, starts: Sequence[str]) -> float:
-    """Largest relative difference from independent values, of models with these name prefixes."""
+    """Largest relative difference of models with these name prefixes from independently computed values."""
     return check_values.farthest(*starts)
 
 
 @measured
 def sampled_off_pct(trials: Trials, samples: int) -> float:
-    """HYS-S1: largest difference of sampled means from exact ones at 15 points."""
+    """HYS-S1: largest relative difference between sampled and exact mean latencies at 15 points, percent."""
     off = []
     for n in (12, 36, 143):
         for p in LOSSES:
@@ -45,7 +45,7 @@ def sampled_off_pct(trials: Trials, samples: int) -> float:
 
 @measured
 def cardwell_without_loss_off_s(_trials: Trials) -> float:
-    """HYS-S4: difference of Cardwell-00 at p = 0 from windows that grow by a half each round."""
+    """HYS-S4: largest difference of Cardwell-00 at p = 0 from windows that grow by a half each round, s."""
     sizes = np.array([1, 3, 6, 12, 23, 36])
     rounds = np.log(1 + sizes / 2) / math.log(1.5)
     return float(np.abs(models.cardwell00(sizes, 0.0) - (ROUND_TRIP_S * rounds + DELACK_S)).max())
@@ -53,7 +53,10 @@ def cardwell_without_loss_off_s(_trials: Trials) -> float:
 
 @measured
 def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
-    """HYS-S6: largest difference of the partial model at p' = p from the plain one over the loss rates."""
+    """HYS-S6: largest relative difference of the partial model at p' = p from the plain one, percent.
+
+    The largest difference is taken over the loss rates.
+    """
     losses = np.array(LOSSES)
     same, plain = models.partial_catnip(packets, losses, losses), models.hysteresis(packets, losses)
     return float(100 * np.abs(same / plain - 1).max())
@@ -61,7 +64,7 @@ def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
 
 @measured
 def partial_grows_with_high_loss(_trials: Trials) -> str:
-    """HYS-S6: growth of the mean of the partial model with p' from 0 to p."""
+    """HYS-S6: `yes` if the mean latency by the partial model grows with p' from 0 to p, else `no`."""
     sizes, losses = np.array([6, 12, 23, 36]), np.array(LOSSES)[:, None]
     levels = np.linspace(0, 1, 11)[:, None, None] * losses
     mean = models.partial_catnip(sizes, losses, levels)
@@ -70,20 +73,20 @@ def partial_grows_with_high_loss(_trials: Trials) -> str:
 
 @measured
 def round_trip_ms(trials: Trials) -> float:
-    """HYS-S7: shortest time of a lone packet, whose ACK waits least for the tick of its timer."""
+    """HYS-S7: shortest time of a one-packet transfer, whose ACK waits least for the tick of its timer, ms."""
     return 1e3 * float(_lone_packets_s(trials).min())
 
 
 @measured
 def lost_to_a_full_queue(trials: Trials) -> str:
-    """HYS-S7: packets dropped by a full queue, at 10 % loss and 143 packets."""
+    """HYS-S7: number of packets dropped by a full queue, at 10 % loss and 143 packets."""
     ports = _ports(trials, f"{RENO} / packets=143 / loss=priority:low=0.1", ["access", "path"])
     return str(int(ports["overflow"].sum()))
 
 
 @measured
 def rate_off_sigmas(trials: Trials, scenario: str, variant: str, priority: str, p: float) -> float:
-    """HYS-S8, S9: difference of a priority's loss rate from p, in standard deviations."""
+    """HYS-S8, S9: absolute difference between the loss rate of a priority and p, in standard deviations."""
     ports = _ports(trials, variant, ["path"], scenario)
     lost, of = int(ports[f"dropped_{priority}"].sum()), int(ports[f"arrived_{priority}"].sum())
     return abs(lost / of - p) / math.sqrt(p * (1 - p) / of)
@@ -91,27 +94,27 @@ def rate_off_sigmas(trials: Trials, scenario: str, variant: str, priority: str, 
 
 @measured
 def high_packets_lost(trials: Trials) -> str:
-    """HYS-S9: HIGH packets lost with p' = 0."""
+    """HYS-S9: number of HIGH packets lost with p' = 0."""
     ports = _ports(trials, f"{PARTIAL} / packets=143 / loss=priority:low=0.05", ["path"])
     return str(int(ports["dropped_high"].sum()))
 
 
 @measured
 def packets_sent_without_loss(trials: Trials, packets: int) -> str:
-    """HYS-S10: packets sent by a source of so many packets, without loss."""
+    """HYS-S10: number of packets sent by a transfer of `packets` packets without loss."""
     return str(int(_connections(trials, "slow-start", f"packets={packets}", 1)["sent"][0]))
 
 
 @measured
 def lone_packet_off_ns(trials: Trials) -> float:
-    """HYS-S10: difference of the time of a lone packet and its ACK from the time calculated by hand."""
+    """HYS-S10: absolute difference between simulated and calculated time of a one-packet transfer, ns."""
     by_hand_s = ROUND_TRIP_S + (MSS + 40 + 40) * 8 / LINK_BPS
     return abs(float(trials.of("slow-start", 1)["packets=1"][0]) - by_hand_s) * 1e9
 
 
 @measured
 def lone_packet_wait_ms(trials: Trials, statistic: str) -> Interval | float:
-    """HYS-S11: time of a lone packet above a round trip: its mean, or the longest."""
+    """HYS-S11: time of a one-packet transfer less a round trip, the delay of its ACK: mean or longest, ms."""
     flow = paths.scenario("hysteresis").single_flow(LONE)
     assert flow is not None
     waits_ms = 1e3 * (_lone_packets_s(trials) - flow["rtt_s"])
@@ -127,7 +130,7 @@ def packets_of_one_ack(_trials: Trials) -> str:
 
 @measured
 def out_of_order_less_duplicates(_trials: Trials, lost: int) -> str:
-    """HYS-S11: packets of 31 that arrive beyond a lost one, less the immediate duplicate ACKs."""
+    """HYS-S11: packets that arrive after a lost one less duplicate ACKs, in a transfer of 31 packets."""
     trace = _trace(31, [lost])
     events = [(int(seq) + 1, event) for seq, event in zip(trace["seq"], trace["event"], strict=True)]
     resent = [i for i, one in enumerate(events) if one == (lost, "send")][1]
@@ -138,7 +141,7 @@ def out_of_order_less_duplicates(_trials: Trials, lost: int) -> str:
 
 @measured
 def high_packets(_trials: Trials, packets: int, marker: str) -> str:
-    """HYS-S12: numbers of the HIGH packets of a transfer without loss."""
+    """HYS-S12: numbers of the packets of a transfer without loss that a marker marks HIGH."""
     trace = _trace(packets, [], marker)
     sent = zip(*(trace[key] for key in ("seq", "event", "high")), strict=True)
     return ", ".join(str(int(seq) + 1) for seq, event, high in sent if event == "send" and high)
@@ -146,7 +149,7 @@ def high_packets(_trials: Trials, packets: int, marker: str) -> str:
 
 @measured
 def more_high_packets_after_losses(trials: Trials) -> float:
-    """HYS-S12: share of transfers with more than six HIGH packets, of CATNIP less that of Partial CATNIP."""
+    """HYS-S12: share of CATNIP's transfers with more than six HIGH packets less that of Partial CATNIP's."""
     full, partial = (
         _connections(trials, "hysteresis", f"{sender} / packets=36 / loss=priority:low=0.01")["sent_high"]
         for sender in (FULL, PARTIAL)
@@ -156,14 +159,14 @@ def more_high_packets_after_losses(trials: Trials) -> float:
 
 @measured
 def alike_by_threads(trials: Trials, threads: Sequence[int]) -> str:
-    """HYS-S13: comparison of 1000 trials on two numbers of threads."""
+    """HYS-S13: `the same` if 1000 trials give equal results with two numbers of threads, else `different`."""
     one, many = (_batch(trials, count) for count in threads)
     return "the same" if all(np.array_equal(one[key], many[key]) for key in one) else "different"
 
 
 @measured
 def seeds_not_recorded(trials: Trials) -> str:
-    """HYS-S13: trials whose row does not hold their seed."""
+    """HYS-S13: number of trials whose result row does not contain their seed."""
     recorded = _batch(trials, 1)["seed"]
     trials.sample = len(recorded)
     return str(sum(int(seed) != wanted for seed, wanted in zip(recorded, trials.seeds, strict=False)))
@@ -171,7 +174,7 @@ def seeds_not_recorded(trials: Trials) -> str:
 
 @measured
 def means_beyond_three_errors_pct(trials: Trials) -> float:
-    """HYS-S13: largest difference of means from another simulator's, beyond three standard errors."""
+    """HYS-S13: largest difference of a mean from another simulator's, less three standard errors, percent."""
     off = []
     for row in reference.rows("hysteresis_means.csv"):
         p, n, mean_s = float(row["p"]), int(row["packets"]), float(row["mean_s"])
@@ -184,7 +187,7 @@ def means_beyond_three_errors_pct(trials: Trials) -> float:
 
 @measured
 def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
-    """HYS-S2: difference of the goodput of long transfers from PFTK's receive rate."""
+    """HYS-S2: relative difference between the goodput of long transfers and PFTK's receive rate, percent."""
     times = trials.of("steady-state", LONG_FLOWS)
     sample = next(t for name, t in times.items() if float(name.rpartition(":")[2]) == loss_pct / 100)
     goodput = stats.mean(20_000 / sample)
@@ -193,7 +196,7 @@ def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
 
 @measured
 def slow_start_off_ns(_trials: Trials) -> float:
-    """HYS-S4: difference of transfers of 1 to 255 packets without loss from slow start in closed form."""
+    """HYS-S4: largest difference between simulated and closed-form slow start, 1 to 255 packets, ns."""
     scenario = paths.scenario("slow-start")
     rows = scenario.run(scenario.variants, [1], ["connections"])["connections"]
     took = np.asarray(rows["acked_s"]) - np.asarray(rows["start_s"])
@@ -209,7 +212,7 @@ def slow_start_off_ns(_trials: Trials) -> float:
 
 @measured
 def timeout_probability(_trials: Trials, loss: float, window: float) -> str:
-    """HYS-E3: probability of a timeout by equation 8, to two digits."""
+    """HYS-E3: probability by equation 8 that a loss in a window causes a timeout, to two digits."""
     return f"{models.Q_hat(loss, window):.2f}"
 
 

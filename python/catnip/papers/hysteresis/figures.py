@@ -1,4 +1,4 @@
-"""Figures 3 to 6, Tables 2 and 3, and the answer in words."""
+"""Figures 3 to 6, Tables 2 and 3, and the main result in words."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -110,7 +110,7 @@ FIGURES: Mapping[str, Callable[[Trials], Figure]] = {
 
 
 def headline(trials: Trials) -> str:
-    """Returns the answer in two sentences."""
+    """Returns the main result in two sentences."""
     worst = max(errors_of(trials, HYSTERESIS, "short", loss).absolute_relative for loss in LOSSES)
     long = errors_of(trials, HYSTERESIS, "long", 0.1)
     gained = 100 * (1 - trials.transfer(PARTIAL, 36, 0.1).mean() / trials.transfer(RENO, 36, 0.1).mean())
@@ -124,7 +124,7 @@ def headline(trials: Trials) -> str:
 
 
 def tables(trials: Trials) -> list[Table]:
-    """Returns Tables 2 and 3 with every measure."""
+    """Returns Tables 2 and 3 with every error measure, and a table of V by the first timeout."""
     return [
         _table(trials, "Table 2: short transfers (1 to 50 KB)", "short"),
         _table(trials, "Table 3: long transfers (64 to 200 KB)", "long"),

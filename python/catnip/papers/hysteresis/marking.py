@@ -19,40 +19,43 @@ MARKED = tuple(packets for packets in SHORT if packets >= number("hysp14") + num
 
 @measured
 def full_apart_from_partial_pct(trials: Trials, packets: int, loss: float) -> float:
-    """HYS-E4: difference of the mean of CATNIP from that of Partial CATNIP."""
+    """HYS-E4: absolute difference between the mean transfer times of CATNIP and Partial CATNIP, percent.
+
+    The difference is relative to Partial CATNIP.
+    """
     partial, full = (trials.transfer(sender, packets, loss) for sender in (PARTIAL, FULL))
     return 100 * abs(float(full.mean() / partial.mean()) - 1)
 
 
 @measured
 def distance_of_distributions(trials: Trials, packets: int, loss: float) -> float:
-    """HYS-E4: Kolmogorov-Smirnov distance of CATNIP and Partial CATNIP."""
+    """HYS-E4: Kolmogorov-Smirnov distance between the transfer times of CATNIP and Partial CATNIP."""
     partial, full = (trials.transfer(sender, packets, loss) for sender in (PARTIAL, FULL))
     return float(ks_2samp(partial, full).statistic)
 
 
 @measured
 def gain_pct(trials: Trials, packets: int, loss: float) -> Interval:
-    """HYS-E5: reduction of the mean time by Partial CATNIP relative to Reno."""
+    """HYS-E5: reduction of the mean transfer time by Partial CATNIP relative to Reno, percent."""
     ratio = stats.ratio(trials.transfer(PARTIAL, packets, loss), trials.transfer(RENO, packets, loss))
     return Interval(100 * (1 - ratio.mean), 100 * (1 - ratio.high), 100 * (1 - ratio.low), ratio.n)
 
 
 @measured
 def smallest_gain_pct(trials: Trials) -> float:
-    """HYS-E5: lower end of the smallest gain at any size and loss rate."""
+    """HYS-E5: smallest lower bound of the interval of `gain_pct` over all sizes and loss rates, percent."""
     return min(gain_pct(trials, packets, loss).low for packets in MARKED for loss in LOSSES)
 
 
 @measured
 def greatest_gain_pct(trials: Trials, loss: float) -> float:
-    """HYS-E5: greatest gain over the sizes."""
+    """HYS-E5: largest mean of `gain_pct` over the sizes at a loss rate, percent."""
     return max(gain_pct(trials, packets, loss).mean for packets in MARKED)
 
 
 @measured
 def model_off_pct(trials: Trials, loss: float) -> float:
-    """HYS-E6: largest relative error of the partial model over the sizes."""
+    """HYS-E6: largest absolute relative error of the model of Partial CATNIP over the sizes, percent."""
 
     def off(packets: int) -> float:
         predicted = float(predictions.partial_catnip([packets], loss)[0])
@@ -63,7 +66,10 @@ def model_off_pct(trials: Trials, loss: float) -> float:
 
 @measured
 def partial_apart_from_full_pct(trials: Trials, loss: float) -> float:
-    """HYS-E7: largest difference of Partial CATNIP from CATNIP over the short sizes."""
+    """HYS-E7: largest absolute difference of Partial CATNIP's mean time from CATNIP's, percent of the latter.
+
+    The largest difference is taken over the short sizes.
+    """
 
     def apart(packets: int) -> float:
         partial, full = (trials.transfer(sender, packets, loss) for sender in (PARTIAL, FULL))
@@ -74,20 +80,20 @@ def partial_apart_from_full_pct(trials: Trials, loss: float) -> float:
 
 @measured
 def grows_with_high_loss(trials: Trials, sender: str, levels: Sequence[str]) -> str:
-    """HYS-E10: growth of the mean with p' from 0 to p."""
+    """HYS-E10: `yes` if a sender's mean transfer time grows with the loss p' of HIGH packets, else `no`."""
     means = [float(_at(trials, sender, high).mean()) for high in levels]
     return "yes" if np.all(np.diff(means) > 0) else "no"
 
 
 @measured
 def off_reno_s(trials: Trials, sender: str) -> float:
-    """HYS-E10: largest difference from Reno in the same trial at p' = p."""
+    """HYS-E10: largest absolute difference of a transfer time from Reno's in the same trial at p' = p, s."""
     return float(np.abs(_at(trials, sender, "0.1") - _at(trials, RENO, "0.1")).max())
 
 
 @measured
 def gain_at_pct(trials: Trials, sender: str, high: str) -> float:
-    """HYS-E10: reduction of the mean time by a sender relative to Reno, with p' for HIGH packets."""
+    """HYS-E10: reduction of the mean transfer time by a sender at p' = `high` relative to Reno, percent."""
     return float(100 * (1 - _at(trials, sender, high).mean() / _at(trials, RENO, "0.1").mean()))
 
 

@@ -13,7 +13,7 @@ Predicts = Callable[[Sequence[int], float], Floats]
 
 @dataclass(frozen=True)
 class Model:
-    """Model of the comparison; a model of the paper's tables has its name there."""
+    """Compared model; `published` is true if the paper's tables have a row with its name."""
 
     name: str
     predicts: Predicts
@@ -35,7 +35,7 @@ SIKDAR_FITTED = Model(
 )
 
 COMPARED = (HYSTERESIS, CARDWELL00, CARDWELL00_SEND, SIKDAR, SIKDAR_FITTED)
-"""Models of Tables 2 and 3, and other readings of their rows."""
+"""Models of Tables 2 and 3, and two variants: Cardwell-00 with the send rate, Sikdar's fitted formula."""
 
 
 def partial_catnip(packets: Sequence[int], loss: float, high_loss: float = 0.0) -> Floats:

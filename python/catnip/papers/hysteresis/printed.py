@@ -9,7 +9,7 @@ printed(end_of_row)
 
 @printed
 def paper_v(model: str, flows: str, loss: float) -> float | None:
-    """V of a model in Table 2 or 3, s²."""
+    """Mean squared error V of a model in Table 2 or 3, s²; None if the tables have no such row."""
     for row in rows("hysteresis_relative_error.csv"):
         if (row["model"], row["flow_class"], float(row["loss_pct"])) == (model, flows, round(100 * loss)):
             return float(row["relative_error"])
@@ -18,14 +18,14 @@ def paper_v(model: str, flows: str, loss: float) -> float | None:
 
 @printed
 def paper_v_ratio(flows: str, loss: float) -> float | None:
-    """V of Cardwell-00 over that of the hysteresis model."""
+    """Mean squared error V of Cardwell-00 over that of the hysteresis model in Table 2 or 3."""
     above, below = (paper_v(model, flows, loss) for model in ("Cardwell-00", "Hysteresis"))
     return None if above is None or below is None else above / below
 
 
 @printed
 def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
-    """Value of hysteresis_independent.csv."""
+    """Value of a quantity by another simulator, from hysteresis_independent.csv."""
     wanted = (name, flows, str(packets or ""), f"{100 * loss:g}")
     found = (
         row
@@ -37,5 +37,5 @@ def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
 
 @printed
 def as_text(id: str) -> str:
-    """Number of a row, as the row prints it."""
+    """Value of a reference row, with the digits of its file."""
     return row_of(id)["low"]

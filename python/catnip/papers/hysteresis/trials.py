@@ -1,4 +1,4 @@
-"""Simulated transfer times, each variant of a scenario made once, and the design of the paper's Table 1."""
+"""Simulated transfer times, each variant simulated once, and the design of the paper's Table 1."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from catnip.base.progress import Progress
 
 SIZES_KB = (1, 4, 8, 16, 32, 50, 64, 90, 110, 128, 160, 180, 200)
 KILOBYTES = {math.ceil(size * 1024 / 1433): size for size in SIZES_KB}
-"""Transfer sizes of Table 1: number of packets of 1433 bytes, and KB of 1024 bytes."""
+"""Transfer sizes of Table 1 in KB of 1024 bytes, by their number of packets of 1433 bytes."""
 
 SHORT = tuple(packets for packets, size in KILOBYTES.items() if size <= 50)
 LONG = tuple(packets for packets, size in KILOBYTES.items() if size > 50)
@@ -30,9 +30,9 @@ class Trials:
     first_seed: int
     progress: Progress
     sample: int = 1
-    """Largest number of trials of the points requested since this was last set."""
+    """Sample size since the last reset: the largest number of trials of a requested point."""
     batches: dict[int, dict[str, Floats]] = field(default_factory=dict)
-    """Batch of trials by number of threads."""
+    """Results of one batch of trials, by the number of threads that simulated it."""
     _made: dict[str, dict[str, Floats]] = field(default_factory=dict)
 
     @property

@@ -1,7 +1,7 @@
 """The papers' prototypes and experiments on this machine's kernel: marks, newCWV, and the benefit of both.
 
 An agent marks the packets of unmodified servers and registers congestion controllers. Routers are emulated in
-real time. The simulator's results stand beside those of the kernel.
+real time. The results are compared with those of the simulator.
 """
 
 from collections.abc import Sequence

@@ -20,20 +20,23 @@ FULL_S = 240.0
 SIZES_KB = (5, 10, 20, 40, 80)
 IDLES_S = (1, 3, 5, 7, 10, 15)
 FEWEST = 10
-"""Least number of bursts of a class that has a gain."""
+"""Smallest number of bursts of a class for which a gain is computed."""
 
 
 @measured
 def kernel_gain_pct(
     runs: Runs, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
 ) -> Interval:
-    """Gain of bursts above a size after an idle period over the kernel's Reno, percent."""
+    """Mean reduction of the burst times of a class relative to the kernel's Reno, percent.
+
+    The class has the bursts above `burst_kb` after idle periods above `idle_s`.
+    """
     return bursts.gain(_class(runs, setting, system, burst_kb, idle_s, simulated), _seeds(runs))
 
 
 @measured
 def extreme_gain_pct(runs: Runs, setting: str, system: str, which: str) -> float:
-    """Least, greatest or average gain of all classes with enough bursts, percent."""
+    """Least, greatest or average of `kernel_gain_pct` over all classes with enough bursts, percent."""
     values = [gain.mean for gain in _classes(runs, setting, system).values()]
     runs.sample = len(values)
     chosen: dict[str, Callable[[Any], float]] = {"least": min, "greatest": max, "average": np.mean}
@@ -42,28 +45,28 @@ def extreme_gain_pct(runs: Runs, setting: str, system: str, which: str) -> float
 
 @measured
 def falls_with_size(runs: Runs, setting: str, system: str = KERNEL_CWV) -> str:
-    """Decrease of the gains from bursts above 5 to 20 to 80 KB."""
+    """Returns `yes` if the gain decreases from bursts above 5 KB to those above 20 KB and above 80 KB."""
     gains = [kernel_gain_pct(runs, setting, system, size).mean for size in (5, 20, 80)]
     return "yes" if gains[0] > gains[1] > gains[2] else "no"
 
 
 @measured
 def large_over_small_points(runs: Runs, setting: str) -> float:
-    """Gain above 80 KB less that above 5 KB, percentage points."""
+    """Gain of newCWV for bursts above 80 KB less that for bursts above 5 KB, percentage points."""
     large, small = (kernel_gain_pct(runs, setting, KERNEL_CWV, size).mean for size in (80, 5))
     return large - small
 
 
 @measured
 def long_over_short_points(runs: Runs, setting: str, burst_kb: float = 5) -> float:
-    """Gain after an idle period of 15 s less that after 1 s, percentage points."""
+    """Gain of newCWV after idle periods above 15 s less that after those above 1 s, percentage points."""
     long, short = (kernel_gain_pct(runs, setting, KERNEL_CWV, burst_kb, idle_s).mean for idle_s in (15, 1))
     return long - short
 
 
 @measured
 def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 1.0) -> float:
-    """Gain added by pacing in the presence of a file transfer, percentage points."""
+    """Gain of paced newCWV less that of unpaced newCWV beside a file transfer, percentage points."""
     paced, unpaced = (
         kernel_gain_pct(runs, SHARED, system, burst_kb, idle_s).mean for system in (KERNEL_PACED, KERNEL_CWV)
     )
@@ -72,7 +75,7 @@ def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 
 
 @measured
 def sent_again_ratio(runs: Runs, setting: str) -> float:
-    """Share of segments retransmitted by newCWV over that by the kernel's Reno."""
+    """Share of segments that newCWV retransmits over the share that the kernel's Reno retransmits."""
 
     def share(system: str) -> float:
         made = [real.of(one).run(setting, system) for one in _traces(runs)]
@@ -84,7 +87,10 @@ def sent_again_ratio(runs: Runs, setting: str) -> float:
 
 @measured
 def kernel_spread_ms(runs: Runs, system: str) -> float:
-    """Time from the first to the last byte of bursts above 20 KB that newCWV sends within one round trip."""
+    """Median time from first to last byte of bursts above 20 KB, ms.
+
+    The bursts follow idle periods above 1 s, and newCWV sends them within one round trip.
+    """
     parts = [real.class_of(one, FREE, system, 20_000, 1.0, reference=KERNEL_CWV) for one in _traces(runs)]
     return real.spread_ms(bursts.joined(parts))
 
@@ -98,20 +104,20 @@ def file_over(runs: Runs, system: str) -> float:
 
 @measured
 def over_simulated_kernel(runs: Runs, setting: str, system: str) -> Interval:
-    """Time of bursts above 5 KB of the kernel over that of the simulator."""
+    """Time of bursts above 5 KB in the kernel over that of the same bursts in the simulator."""
     here = bursts.joined([real.beside_simulated(one, setting, system) for one in _traces(runs)])
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
 
 @measured
 def cwv_red_certificates(runs: Runs) -> str:
-    """Number of runs whose router has a red certificate in two tries."""
+    """Number of runs whose router has a red certificate in both tries."""
     return str(sum(int(real.red_certificates(one)) for one in _traces(runs)))
 
 
 @measured
 def wrong_bursts(runs: Runs) -> str:
-    """Responses of a wrong size, and connections that ended early."""
+    """Number of responses of a wrong size plus number of connections that ended early."""
     counts = (real.responses_of_another_size, real.broken_connections)
     return str(sum(int(count(one)) for one in _traces(runs) for count in counts))
 
@@ -174,7 +180,7 @@ def _seeds(runs: Runs) -> list[int]:
 
 
 def _traces(runs: Runs) -> list[Runs]:
-    """Returns the runs of each trace, in the form that the newCWV paper's quantities take."""
+    """Returns a campaign for each trace, as an argument for the quantities of the newCWV paper."""
 
     def make() -> list[Runs]:
         runs.must_have()

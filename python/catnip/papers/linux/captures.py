@@ -1,8 +1,8 @@
-"""Agreement of the marks of unmodified servers with a judge of captures (CAT-S20, S21, E9, IDS-S21).
+"""Marks of unmodified servers compared with those expected from captures (CAT-S20, S21, E9, IDS-S21).
 
-The judge uses only the packets that tcpdump captured on their way out. A capture does not show the window, by
-which Algorithm 1 marks. The judge derives the window from the ACKs, which is possible during slow start
-without losses.
+The expected marks are derived only from the packets that tcpdump captured as they left the server. A capture
+does not contain the congestion window, on which the marks of Algorithm 1 depend; the window is derived from
+the ACKs, which is possible during slow start without losses.
 """
 
 import http.client
@@ -38,13 +38,13 @@ measured = Quantities()
 SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 SERVERS = ("nginx", "apache")
 PACED, SINGLE = "paced", "single"
-"""Segment modes of the agent: one by one on paths below a segment per millisecond, or always."""
+"""Segment modes of the agent: a packet per segment on paths below one segment per millisecond, or always."""
 ALONE = ", segments one by one"
 Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
 WINDOW = 2
-"""Initial window with Algorithm 1, segments, from which the window passes the thresholds one by one."""
+"""Initial window with Algorithm 1, segments: below both thresholds, which slow start passes one by one."""
 HIGH_WINDOW, MED_WINDOW = 4, 8
 AT_ONCE, CONNECTIONS, ROUNDS = 4, 8, 6
 SIDE_BY_SIDE = 4
@@ -55,7 +55,7 @@ DSCP = {18: "high", 20: "med", 22: "low"}
 
 @dataclass
 class Verdict:
-    """Result of judging a capture."""
+    """Comparison of the marks in a capture with the expected ones: counts, and the first faults."""
 
     judged: int = 0
     right: int = 0
@@ -71,7 +71,7 @@ class Verdict:
 
 @measured
 def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False, segments: str = PACED) -> float:
-    """Share of packets with the expected mark among those whose mark the judge can derive, percent."""
+    """Share of packets with the expected mark among those whose expected mark can be derived, percent."""
     made = _of(runs, mark, server, lossy, segments)
     runs.sample = made.judged
     return 100 * made.right / made.judged
@@ -140,7 +140,10 @@ def _all(runs: Runs) -> dict[Case, Verdict]:
 
 
 def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: int = 1) -> Verdict:
-    """Captures and judges the packets of a server over one link; repeats a link that was late."""
+    """Captures a server's packets over one link and compares their marks with the expected ones.
+
+    The measurement is repeated if the certificate of the link is red.
+    """
     options: dict[str, str | int | bool] = {"rate": "20Mbit", "delay": "20ms", "queue": "drop-tail:2000"}
     options |= {"seed": seed} | ({"loss": LOSS} if lossy else {})
     if mark == STATE:
@@ -190,7 +193,7 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
-    """Runs an agent behind a link."""
+    """Runs a marking agent behind a link during the block."""
     agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
     options = ["--controllers", "none", "--segments", segments, "--mark", mark, *control]
@@ -246,7 +249,7 @@ def verified(capture: Path, mark: str) -> Verdict:
 
 @dataclass
 class Followed:
-    """Connection of the server, as followed from its packets."""
+    """State of a server's connection, derived from its captured packets."""
 
     sent: list[tuple[int, bool]] = field(default_factory=list)
     """End of each packet not yet acknowledged, and whether it has data."""
@@ -258,9 +261,9 @@ class Followed:
 
 
 def follow(capture: bytes, port: int = site.PORT) -> Verdict:
-    """Judges Algorithm 1 from a capture of connections with one document each.
+    """Compares captured marks with those of Algorithm 1, for connections with one document each.
 
-    The window follows from the ACKs.
+    The congestion window is derived from the ACKs.
     """
     made, known = Verdict(), defaultdict[tuple[bytes, int], Followed](Followed)
     for packet in packets(capture):

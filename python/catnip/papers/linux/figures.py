@@ -41,7 +41,7 @@ def _cells(runs: Runs, control: str) -> Figure:
 
 
 def wan(runs: Runs) -> Figure:
-    """CAT-E10, E13: page times over FIFO's by buffer, marks and server."""
+    """CAT-E10, E13: change of the mean page time relative to FIFO by buffer, marks and server."""
     values: dict[str, list[Interval]] = {
         f"{marks}, {server}": [network.wan_time_ratio(runs, kb, marks, server=server) for kb in BUFFERS_KB]
         for server in network.SERVERS

@@ -31,7 +31,11 @@ SIDE_BY_SIDE = 10
 def wan_loss_pct(
     runs: Runs, buffer_kb: int, marks: str, packets: str = "all", server: str = "nginx"
 ) -> Interval:
-    """CAT-E10, E13: share of `all`, `high` or `low` packets towards the clients dropped by the router."""
+    """CAT-E10, E13: share of packets towards the clients dropped by the router, percent.
+
+    `packets` selects `all`, `high` or `low` packets; `share` gives the share of HIGH packets among arrivals
+    instead.
+    """
     which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
     return stats.mean(
         [100 * float(getattr(one.loss, which)[0]) for one in _of(runs, buffer_kb, marks, server)]
@@ -47,7 +51,10 @@ def wan_time_ratio(
     server: str = "nginx",
     pages: Sequence[int] = ALL_PAGES,
 ) -> Interval:
-    """CAT-E10, E13: page time with marks over that with others, mean of pages, one value per pair of runs."""
+    """CAT-E10, E13: mean over pages of the ratio of page times with `marks` to those with `than`.
+
+    The ratio has one value per pair of runs with the same seed.
+    """
     return stats.mean(
         _ratios(runs, buffer_kb, marks, than, server)[:, [page - 1 for page in pages]].mean(axis=1)
     )
@@ -57,14 +64,17 @@ def wan_time_ratio(
 def wan_spread_is_larger(
     runs: Runs, marks: str, at_kb: Sequence[int], than_at_kb: Sequence[int], server: str = "nginx"
 ) -> str:
-    """CAT-E10: larger spread of the pages' gains at some buffers than at others."""
+    """CAT-E10: `yes` if the pages' ratios of times to FIFO's spread more at all buffers of `at_kb`.
+
+    Their standard deviations are compared with those at the buffers of `than_at_kb`.
+    """
     spread = {kb: float(_ratios(runs, kb, marks, NONE, server).mean(axis=0).std()) for kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
 @measured
 def wan_red_runs(runs: Runs) -> str:
-    """CAT-E10: number of runs whose certificate is red in two tries."""
+    """CAT-E10: number of runs whose certificate is still red after the last try."""
     made = [one for key in _known(runs) for one in _of(runs, *key)]
     runs.sample = len(made)
     return str(sum(one.is_red for one in made))

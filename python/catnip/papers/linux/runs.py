@@ -26,17 +26,17 @@ class Runs(Campaign):
     """Measurements, made on demand."""
 
     def usual_seeds(self, name: str) -> int:
-        """Returns the number of real runs; as many simulated runs stand beside them."""
+        """Returns the usual number of runs of a scenario with the kernel."""
         return 1 if self.quick else USUAL_SEEDS.get(name, 1)
 
     def must_have(self, *servers: str) -> None:
-        """Raises InputError if this machine lacks a requirement."""
+        """Raises InputError if this machine lacks a requirement for measurements with these Web servers."""
         if missing := why_not(*servers):
             raise InputError(f"linux: {missing}")
 
 
 def why_not(*servers: str) -> str | None:
-    """Returns the reason why this machine cannot measure, None if it can."""
+    """Returns the reason why this machine cannot measure with these Web servers, None if it can."""
     return cannot_control() or cannot_mark() or can_run(*servers)
 
 

@@ -30,7 +30,7 @@ measured = Quantities()
 MODEL, REAL = "linux-stack-model", "linux-stack"
 DROP_TAIL, LAST, SPM = "DropTail", "last packets", "SPM"
 MARKS = {DROP_TAIL: "none", LAST: "last-only", SPM: "spm"}
-"""Marks of the agent by system; with all but the first the router is CATNIP-Good."""
+"""Marker of the agent by system; the router is DropTail for the first system, CATNIP-Good for the others."""
 SYSTEMS = tuple(MARKS)
 MODEL_MARKS = {
     DROP_TAIL: "none",
@@ -47,7 +47,7 @@ STATISTICS: Mapping[str, Callable[[Floats], float]] = {
 MODEL_SEEDS = 40
 FOR_S, QUICK_FOR_S = 40.0, 12.0
 SETTLED_S, UNTIL_S = 4.0, 5.0
-"""Margins after the start and before the end within which fetches that begin are not counted, s."""
+"""Times after the start and before the end of a run within which fetches that begin are not counted, s."""
 SIDE_BY_SIDE = 14
 LINE = "line"
 
@@ -123,7 +123,7 @@ class Run:
 
 
 Measured = Mapping[tuple[str, str, str], list[Run]]
-"""Run of each seed, by controller, cell and system."""
+"""Runs, one per seed, by controller, cell and system."""
 
 
 def cells() -> list[tuple[str, str]]:
@@ -132,12 +132,12 @@ def cells() -> list[tuple[str, str]]:
 
 
 def real(runs: Runs) -> Measured:
-    """Returns all cells measured with the kernel; systems that are compared run at the same time."""
+    """Returns the runs of all cells with the kernel; runs of systems that are compared are concurrent."""
     return runs.kept("stack", lambda: _real(runs))
 
 
 def model(runs: Runs) -> Measured:
-    """Returns all cells run by the simulator."""
+    """Returns the runs of all cells in the simulator."""
     return runs.kept("stack model", lambda: _model(runs))
 
 
@@ -204,7 +204,7 @@ def change_pct(
 
 @measured
 def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
-    """Share of cells and marks in which the simulator's change agrees with the measured interval, percent."""
+    """Share of cells and systems whose intervals of simulated and measured change overlap, percent."""
     inside = []
     for control, name in cells():
         if not cell(control, name).can_be_simulated:
@@ -221,7 +221,11 @@ def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
 
 @measured
 def loss_pct(runs: Runs, control: str, cell: str, system: str, packets: str, by: str = KERNEL) -> Interval:
-    """Share of `all`, `high` or `low` arriving packets dropped by the line, percent."""
+    """Share of arriving packets dropped by the line, percent.
+
+    `packets` selects `all`, `high` or `low` packets; `share` gives the share of HIGH packets among arrivals
+    instead.
+    """
     which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
     made = _of(runs, control, cell, system, by)
     values = [100 * float(getattr(run.loss, which)[0]) for run in made]
@@ -249,7 +253,7 @@ def _real(runs: Runs) -> Measured:
 
 
 def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
-    """Emulates one run; repeats a run that was late."""
+    """Emulates one run; repeats it while its certificate is red, up to `TRIES` times in all."""
     one = cell(control, name)
     queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
     told = {
@@ -281,7 +285,7 @@ def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> R
 
 
 def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
-    """Reads the readers' output into a run, with the drops of the line."""
+    """Parses the output of the fetching clients into a run, with the losses of the line."""
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     counted = [line for line in lines if SETTLED_S <= line["start_s"] < for_s - UNTIL_S]
     waited = {

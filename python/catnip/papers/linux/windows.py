@@ -1,4 +1,4 @@
-"""Windows of the agent's controllers in this kernel and of the simulator on the same path (CWV-S5).
+"""Congestion windows of the agent's controllers in this kernel and of the simulator on one path (CWV-S5).
 
 A server sends documents of the same size, each after an idle period, over one connection and one link. The
 link loses packets given by their numbers.
@@ -31,7 +31,7 @@ RATE, DELAY_MS, QUEUE = "20Mbit", 20, "drop-tail:2000"
 SEGMENT, PORT = 1448, 8081
 BURSTS, BURST_BYTES, SILENCE_S = 4, 200_000, 2.0
 SCRIPTS = {"none": "none", "one": "packets:90", "two": "packets:60,150"}
-"""Losses among the packets of the server."""
+"""Loss of the link by name of the case; packets of the server are numbered from 1."""
 NEW_CWV = {"control": "reno", "validation": "newcwv"}
 SIDE_BY_SIDE, TRIES = 3, 6
 """Number of concurrent links, and of tries for a link that is late on a busy machine."""
@@ -75,7 +75,7 @@ def window_ratio(runs: Runs, lost: str, nth: int) -> float:
 
 @measured
 def kept_share(runs: Runs, lost: str) -> float:
-    """Least share of newCWV's window left in the kernel after an idle period of 2 s, by default settings."""
+    """Smallest ratio of newCWV's cwnd after an idle period of 2 s to that before it, in the kernel."""
     return runs.kept("kept windows", lambda: _kept(runs))[lost]
 
 
@@ -88,11 +88,12 @@ def burst(
     capture: Path | None = None,
     **link_options: str | int | bool,
 ) -> list[list[int]]:
-    """Returns the kernel's cwnd before and after each of some responses, and at the end.
+    """Returns the kernel's cwnd before and after the first segment of each response, and at the end.
 
     A measurement over a link with a red certificate, as on a busy machine, is repeated.
     """
-    # A transfer has so few packets that one late packet decides; a delay below half a round trip is harmless.
+    # A transfer has so few packets that a single late one makes the certificate red; less than half a round
+    # trip of lateness is harmless.
     tolerance = {"tolerance": f"{3 * DELAY_MS // 4}ms"}
     options = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, **tolerance, **link_options}
     for _ in range(TRIES):
@@ -149,7 +150,7 @@ def ends(events: Any, count: int) -> list[float]:
 
 
 def _of(runs: Runs) -> dict[str, tuple[list[float], list[float]]]:
-    """Returns the windows of the kernel and the simulator at the ends of bursts, by loss."""
+    """Returns cwnd of the kernel and of the simulator at the ends of bursts, by loss."""
     return runs.kept(
         "windows",
         lambda: {

@@ -56,13 +56,13 @@ LIKENESSES: dict[str, Callable[[Pair], bool]] = {
 
 @measured
 def cases(runs: Runs, control: str) -> float:
-    """LNX-E1: number of compared cases."""
+    """LNX-E1: number of cases compared between kernel and simulator."""
     return float(len(_of(runs, control)))
 
 
 @measured
 def alike_pct(runs: Runs, control: str, likeness: str) -> float:
-    """LNX-E1: share of cases in which the kernel and the simulator agree, percent."""
+    """LNX-E1: share of cases in which kernel and simulator agree in one of `LIKENESSES`, percent."""
     pairs = _of(runs, control)
     runs.sample = len(pairs)
     return 100 * sum(LIKENESSES[likeness](pair) for pair in pairs) / len(pairs)
@@ -78,7 +78,7 @@ def window_ratio(runs: Runs, control: str) -> Interval:
 
 @measured
 def window_segments(runs: Runs, control: str, whose: str) -> Interval:
-    """LNX-E2: mean cwnd under random loss."""
+    """LNX-E2: mean cwnd under random loss of the simulator (`ours`) or of the kernel, segments."""
     kernel, ours = runs.windows[control]
     runs.sample = len(kernel)
     return stats.mean(ours if whose == "ours" else kernel)
@@ -114,7 +114,7 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """Returns the tables by kind of case and path, of BBR, and of every case that differs."""
+    """Returns the tables of agreement by type of case and path, of BBR, and of all cases that differ."""
     by_kind = {
         words: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, words in KINDS.items()
     }

@@ -1,4 +1,4 @@
-"""Packets that are lost, late or marked, the same ones for the kernel and the simulator."""
+"""Cases of lost, late or marked packets, equal for the kernel and the simulator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import numpy as np
 
 SEGMENTS, SEGMENT_BYTES = 100, 1448
 RATE, QUEUE = "10Mbit", "drop-tail:200"
-"""Buffer space for more than a transfer: the link loses only the packets of a case."""
+"""Rate and queue of the link; the queue holds a whole transfer, so only the packets of a case are lost."""
 DELAYS_MS = (10, 50, 100)
 """One-way delays for round trips of 20, 100 and 200 ms."""
 CONTROLS: Mapping[str, str] = {"cubic": "linux-cubic", "reno": "reno"}
@@ -28,7 +28,10 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Case:
-    """Events of a transfer. Data packets and ACKs are numbered from 1 in the order of their departure."""
+    """Transfer with scripted losses, delays and marks.
+
+    Data packets and ACKs are numbered from 1 in the order of their departure.
+    """
 
     kind: str
     delay_ms: int
@@ -36,7 +39,7 @@ class Case:
     lost: Sequence[int] = ()
     acks: Sequence[int] = ()
     late: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Late packets by delay in milliseconds."""
+    """Delayed packets by their additional delay in milliseconds."""
     marked: Sequence[int] = ()
 
     @property
@@ -49,7 +52,7 @@ class Case:
         return f"{self.control}, {2 * self.delay_ms} ms, {', '.join(what)}"
 
     def ways(self, before_data: int, before_acks: int) -> dict[str, dict[str, str]]:
-        """Returns keys of the link for both directions.
+        """Returns the link's scenario keys for the directions of the data and of the ACKs.
 
         `before_data` and `before_acks` packets precede the first segment and the first ACK.
         """

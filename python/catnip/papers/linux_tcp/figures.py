@@ -12,7 +12,7 @@ SHOWN = (("head", "cubic", 10), ("burst", "reno", 50), ("tail", "cubic", 50), ("
 
 
 def sequences(runs: Runs) -> Figure:
-    """Four transfers, segment by segment."""
+    """Segments over time of four transfers, each by the kernel and by the simulator."""
     chosen = [pair for wanted in SHOWN if (pair := _first(runs, *wanted))]
     drawn = {
         pair.case.name: {

@@ -12,18 +12,18 @@ Floats = NDArray[np.float64]
 
 FLOW_S = 30.0
 PATHS_MS = (10, 50, 100)
-"""One-way delays."""
+"""One-way delays of the paths, ms."""
 LINKS: Mapping[str, tuple[str, str]] = {
     "deep buffer": ("drop-tail:200", ""),
     "20 packets of buffer": ("drop-tail:20", ""),
     "1 % random loss": ("drop-tail:200", "bernoulli:1%"),
 }
-"""Queue, and loss behind the queue."""
+"""Queue of each link by name, and random loss behind the queue."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Path and its link."""
+    """One-way delay and link of a transfer."""
 
     delay_ms: int
     link: str
@@ -35,7 +35,7 @@ class Setting:
 
     @property
     def loss(self) -> dict[str, str]:
-        """Keys of the link for the data."""
+        """Scenario keys of the link's loss in the direction of the data."""
         loss = LINKS[self.link][1]
         return {"loss": loss} if loss else {}
 
@@ -45,11 +45,11 @@ SETTINGS = [Setting(delay_ms, link) for link in LINKS for delay_ms in PATHS_MS]
 
 @dataclass(frozen=True)
 class Flow:
-    """Results of a transfer."""
+    """Goodput and queueing delay of a transfer."""
 
     goodput_kbps: float
     queue_ms: float
-    """Mean round trip above the least one."""
+    """Mean round trip less the shortest one, ms."""
 
 
 def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) -> Flow:

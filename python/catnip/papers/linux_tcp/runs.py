@@ -29,7 +29,7 @@ TRIES = 3
 RED = 3
 LONG, QUICK_LONG, FLOWS = 60, 4, 12
 LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
-"""Long transfers under random loss: sixty of a minute are an hour of each controller."""
+"""Duration, loss rate and one-way delay of the long transfers under random loss."""
 SETTLED_S = 10.0
 """Initial part of a long transfer that is not evaluated, s: slow start is over afterwards."""
 POLLED_S, LONG_POLLED_S = 0.004, 0.05
@@ -38,7 +38,7 @@ LONGEST_S = 120
 
 @dataclass(frozen=True)
 class Transfer:
-    """Segments that a sender sent, with their times and numbers from 1, and the results."""
+    """Segments of a transfer, with their numbers from 1 and transmission times, and its results."""
 
     times_s: Sequence[float]
     segments: Sequence[int]

@@ -1,4 +1,4 @@
-"""Sender behind the link, a program of its own: sends so many bytes and reports the times of its segments.
+"""TCP sender behind the link, a separate program that reports the times of its segments and ACKs.
 
 The program prints one object: `segments`, [seconds, first byte] of each sent segment with data or a FIN,
 counted from the first; `acks`, [seconds, next byte] of each received ACK; `counters` of this namespace's TCP;
@@ -21,7 +21,7 @@ PATIENCE_S = 90.0
 
 
 def main(address: str, port: str, size: str, control: str, marks: str, polled_s: str) -> None:
-    """Sends `size` bytes, or sends for `size` seconds if it ends in s."""
+    """Sends `size` bytes, or sends for a number of seconds if `size` ends in s, and prints the object."""
     # The first line names the columns; the only route is that over the link.
     device = Path("/proc/net/route").read_text().splitlines()[1].split()[0]
     # Each segment is a packet of its own, as in the simulator.

@@ -1,4 +1,4 @@
-"""Figures 2 to 5 and 7 to 11 redrawn, tables 2 and 3 as heat maps, and the answer in words."""
+"""Figures 2 to 5 and 7 to 11 redrawn, tables 2 and 3 as heat maps, and the main result in words."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -272,7 +272,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """Returns the answer in two sentences."""
+    """Returns the main result in two sentences."""
     free = gains.average_gain_pct(runs, FREE)
     shared, paced = (gains.gain_pct(runs, SHARED, 5, 1, name).mean for name in (NEW_CWV, PACED))
     alone, both = (

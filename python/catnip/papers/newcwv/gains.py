@@ -21,57 +21,63 @@ ON_THE_WIRE = (SEGMENT + 52) / SEGMENT
 
 @measured
 def gain_pct(runs: Runs, path: str, burst_kb: float, idle_s: float, variant: str = NEW_CWV) -> Interval:
-    """Mean gain over NewReno of bursts above a size after an idle period above a length."""
+    """Mean reduction of the burst times of a class relative to NewReno, percent.
+
+    The class has the bursts above `burst_kb` that follow idle periods above `idle_s`.
+    """
     return bursts.gain(runs.pairs(path, variant).within(1000 * burst_kb, idle_s), runs.seeds(path))
 
 
 @measured
 def average_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> float:
-    """Mean of the gains of all classes, percent."""
+    """Mean of `gain_pct` over all classes of burst sizes and idle periods."""
     return float(np.mean([one.mean for one in _classes(runs, path, variant)]))
 
 
 @measured
 def least_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
-    """Gain of the class that gains least."""
+    """Smallest `gain_pct` of all classes of burst sizes and idle periods."""
     return min(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
 def greatest_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
-    """Gain of the class that gains most."""
+    """Largest `gain_pct` of all classes of burst sizes and idle periods."""
     return max(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
 def large_over_small_points(runs: Runs, path: str) -> Interval:
-    """Gain above 80 KB less that above 5 KB, after more than a second, percentage points."""
+    """Gain of newCWV for bursts above 80 KB less that for bursts above 5 KB, percentage points.
+
+    Both classes follow idle periods of more than a second.
+    """
     return _difference(runs, path, NEW_CWV, (LARGEST_KB, SHORTEST_S), (SMALLEST_KB, SHORTEST_S))
 
 
 @measured
 def long_over_short_points(runs: Runs, path: str, burst_kb: float) -> Interval:
-    """Gain after more than 15 s less that after more than a second, percentage points."""
+    """Gain of newCWV after idle periods above 15 s less that after those above 1 s, percentage points."""
     return _difference(runs, path, NEW_CWV, (burst_kb, LONGEST_S), (burst_kb, SHORTEST_S))
 
 
 @measured
 def falls_with_size(runs: Runs, path: str) -> str:
-    """Decrease of the gain from each size to the next larger one, for every idle period."""
+    """Returns `yes` if the gain decreases from each size to the next larger one, for every idle period."""
     means = [[gain_pct(runs, path, size / 1000, idle).mean for size in SIZES_BYTES] for idle in IDLE_S]
     return "yes" if np.all(np.diff(means, axis=1) < 0) else "no"
 
 
 @measured
 def paced_over_unpaced_points(runs: Runs, burst_kb: float, idle_s: float) -> Interval:
-    """CWV-E9: gain added by pacing beside the file transfer, percentage points."""
+    """CWV-E9: gain of paced less that of unpaced newCWV beside the file transfer, percentage points."""
     paced, unpaced = (_per_seed(runs, SHARED, name, burst_kb, idle_s) for name in (PACED, NEW_CWV))
     return stats.paired_difference(paced, unpaced)
 
 
 @measured
 def loss_ratio(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
-    """CWV-E7: share of retransmissions among the segments of bursts, over NewReno's share."""
+    """CWV-E7: share of retransmissions among the segments of bursts over the share with NewReno."""
     one, other = (_lost(runs, path, name) for name in (variant, NEW_RENO))
     return stats.ratio(one, other)
 
@@ -103,14 +109,14 @@ def web_kbps(runs: Runs) -> Interval:
 
 @measured
 def unpaired_per_mille(runs: Runs, path: str, variant: str) -> float:
-    """CWV-S9: bursts of either algorithm without a counterpart under the other, per mille."""
+    """CWV-S9: share of bursts that occur under one of two algorithms only, per mille."""
     pairs = runs.pairs(path, variant)
     return 1e3 * pairs.unpaired / (2 * len(pairs.reference["seed"]))
 
 
 @measured
 def fewest_bursts(runs: Runs) -> float:
-    """CWV-S12: number of bursts in the rarest class, per run."""
+    """CWV-S12: mean number of bursts per run in the rarest class: above 80 KB, after more than 15 s."""
     rarest = runs.pairs(SHARED, NEW_CWV).within(1000 * LARGEST_KB, LONGEST_S)
     return len(rarest.reference["seed"]) / len(runs.seeds(SHARED))
 

@@ -1,4 +1,4 @@
-"""Values of the paper's tables that stand beside the claims."""
+"""Values of the paper's tables with which our values of the claims are compared."""
 
 import numpy as np
 
@@ -12,19 +12,19 @@ printed = Quantities()
 
 @printed
 def table_gain_pct(table: int, burst_kb: int, idle_s: int) -> float:
-    """Cell of table 2 or 3."""
+    """Gain in table 2 or 3 for a burst size and an idle period, percent."""
     return float(table_gains(table)[[n // 1000 for n in SIZES_BYTES].index(burst_kb), IDLE_S.index(idle_s)])
 
 
 @printed
 def table_improvement_points(burst_kb: int, idle_s: int) -> float:
-    """Gain added by pacing: a cell of table 3 less that of table 2."""
+    """Gain in table 3 (paced) less that in table 2 (not paced), percentage points."""
     return table_gain_pct(3, burst_kb, idle_s) - table_gain_pct(2, burst_kb, idle_s)
 
 
 @printed
 def sawtooth_mean() -> float:
-    """CWV-E2: mean of a window between half and all of the capacity of path and buffer, segments."""
+    """CWV-E2: mean of a sawtooth window between half and all of the path's capacity with buffer, segments."""
     path, buffer = 4e6 * 0.1 / 8 / 1000, 20
     return 0.75 * (path + buffer)
 

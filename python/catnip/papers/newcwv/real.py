@@ -40,7 +40,7 @@ RENO, CUBIC = "Reno of the kernel", "CUBIC of the kernel"
 KERNEL_CWV, KERNEL_PACED = "newCWV of the kernel", "newCWV of the kernel, paced"
 SYSTEMS = (NEW_RENO, NEW_CWV, PACED, RENO, CUBIC)
 OF_THE_KERNEL = (RENO, KERNEL_CWV, KERNEL_PACED)
-"""Systems of a machine whose agent has registered newCWV."""
+"""Systems whose server uses the kernel's TCP, measured while an agent provides newCWV to the kernel."""
 BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux", KERNEL_CWV: NEW_CWV, KERNEL_PACED: PACED}
 """Simulated counterparts of the kernel's systems; other systems are their own counterparts."""
 
@@ -49,15 +49,15 @@ FULL_S, QUICK_S = 300.0, 45.0
 LEAST_BYTES = 5_000
 """Least size of a burst that counts: smaller ones fit into the initial window."""
 SHORTEST_BYTES = 200
-"""Size above that of a response header."""
+"""Upper bound of the size of a response header; shorter responses of the trace cannot be reproduced."""
 AT_ONCE_S = 0.3
-"""Time below two round trips."""
+"""Upper bound of the time of a response that takes one round trip, below two round trips."""
 RED = 3
 TRIES = 2
 SIDE_BY_SIDE = 15
 BOTTLENECK, FILE = "bottleneck", "sink"
 OPENED_BEFORE = {FREE: 0, CONGESTED: 0, SHARED: 1}
-"""Number of connections numbered before those of the trace: the connection of the file."""
+"""Number of connections with numbers before those of the trace, by setting: that of the file transfer."""
 
 
 @dataclass(frozen=True)
@@ -70,30 +70,30 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """Name in the scenario."""
+        """Name of the variant in the scenario."""
         system = BESIDE.get(self.system, self.system) if self.simulated else self.system
         return f"{self.setting}: {system}"
 
 
 @dataclass(frozen=True)
 class Run:
-    """Results of a variant."""
+    """Results of one run of a variant."""
 
     responses: Rows
     """Responses of the Web server, in columns of the table bursts, timed by the real client if any."""
     ports: Rows
     duration_s: float
     sent: int
-    """Data segments of the Web server."""
+    """Number of data segments sent by the Web server."""
     retransmitted: int
-    """Retransmissions among `sent`."""
+    """Number of retransmissions among `sent`."""
     served: Rows | None = None
     """Bursts as measured by the server, if a simulated one has served a real client."""
     certificate: Mapping[str, Any] | None = None
     late_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Lateness of the client's requests: median, 99th percentile, maximum."""
     broken: int = 0
-    """Connections that ended early."""
+    """Number of connections that ended early."""
 
     @property
     def is_red(self) -> bool:
@@ -112,7 +112,7 @@ class Run:
 
     @cached_property
     def file_kbps(self) -> float:
-        """Throughput at the receiver of the file, headers included."""
+        """Throughput of the file transfer at its receiver, headers included, kbit/s."""
         return self._port(FILE)["delivered_bytes"] * 8 / self.duration_s / 1e3
 
     def _port(self, name: str) -> dict[str, float]:
@@ -124,7 +124,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Real:
-    """Runs of the same trace."""
+    """Runs of all variants with the same trace."""
 
     seed: int
     trace_bytes: Mapping[tuple[int, int], int]
@@ -132,12 +132,12 @@ class Real:
     runs: Mapping[Variant, Run]
 
     def run(self, setting: str, system: str, simulated: bool = False) -> Run:
-        """Returns one of the runs."""
+        """Returns the run of a setting and system, measured or simulated."""
         return self.runs[Variant(setting, system, simulated)]
 
     @property
     def emulated(self) -> list[Run]:
-        """Runs in real time."""
+        """Measured runs, which were emulated in real time."""
         return [run for variant, run in self.runs.items() if not variant.simulated]
 
     def pairs(self, reference: Variant, other: Variant) -> Pairs:
@@ -146,13 +146,13 @@ class Real:
 
 
 def of(runs: Campaign) -> Real:
-    """Returns all settings and servers; a quick run takes less time."""
+    """Returns the runs of all settings and systems, measured at the first request; quick runs are shorter."""
     return runs.kept("real", lambda: measure(runs, SYSTEMS, FULL_S))
 
 
 @measured
 def red_certificates(runs: Campaign) -> str:
-    """CWV-S14: number of runs whose router has a red certificate in two tries."""
+    """CWV-S14: number of runs whose router has a red certificate in both tries."""
     return str(sum(run.is_red for run in of(runs).emulated))
 
 
@@ -168,13 +168,17 @@ def router_late_ms(runs: Campaign) -> float:
 
 @measured
 def unaccounted_packets(runs: Campaign) -> str:
-    """CWV-S14: packets into named links less those out, dropped and held, and packets missed by hosts."""
+    """CWV-S14: number of packets unaccounted for by links and hosts.
+
+    A link's packets are accounted for if they left it, were dropped or are held. Packets missed by hosts are
+    added.
+    """
     return str(sum(_unaccounted(run.certificate or {}) for run in of(runs).emulated))
 
 
 @measured
 def rate_off_pct(runs: Campaign) -> float:
-    """CWV-S14: largest difference of the busy bottleneck's rate from 2 Mbit/s, percent."""
+    """CWV-S14: largest relative difference of the busy bottleneck's rate from 2 Mbit/s, percent."""
     off = [
         100 * abs(_bottleneck(run)["busy_rate"] / 2e6 - 1)
         for variant, run in of(runs).runs.items()
@@ -185,20 +189,23 @@ def rate_off_pct(runs: Campaign) -> float:
 
 @measured
 def client_late_ms(runs: Campaign, statistic: str) -> float:
-    """CWV-S15: lateness of the real clients, largest over all runs."""
+    """CWV-S15: a statistic of the lateness of the real client's requests, largest over all runs, ms."""
     place = ("median", "p99", "largest").index(statistic)
     return 1e3 * max(run.late_s[place] for run in of(runs).emulated)
 
 
 @measured
 def broken_connections(runs: Campaign) -> str:
-    """CWV-S15: connections that a server or its kernel ended early."""
+    """CWV-S15: number of connections that a server or its kernel ended early."""
     return str(sum(run.broken for run in of(runs).emulated))
 
 
 @measured
 def responses_of_another_size(runs: Campaign) -> str:
-    """CWV-S15: responses whose length differs from the trace, without those shorter than a header."""
+    """CWV-S15: number of responses whose length differs by more than a byte from that in the trace.
+
+    Responses of the trace that are shorter than a header are not counted.
+    """
     real = of(runs)
     wrong = 0
     for run in real.emulated:
@@ -214,14 +221,14 @@ def responses_of_another_size(runs: Campaign) -> str:
 def real_time_s(
     runs: Campaign, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
 ) -> Interval:
-    """CWV-E6 to E9: time of responses above a size, to the last byte (simulated: to the last ACK)."""
+    """CWV-E6 to E9: mean time of responses above a size, to the last byte (simulated: to the last ACK), s."""
     rows = of(runs).run(setting, system, simulated).responses
     return resampling.mean(rows["time_s"][rows["bytes"] > above_bytes])
 
 
 @measured
 def over_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
-    """CWV-S15: measured time over simulated time of the responses that both have."""
+    """CWV-S15: measured time over simulated time of the responses that occur in both runs."""
     here = beside_simulated(runs, setting, system, above_bytes)
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
@@ -236,7 +243,10 @@ def real_gain_pct(
     simulated: bool = False,
     reference: str = NEW_RENO,
 ) -> Interval:
-    """CWV-E6 to E9: reduction of the response time of a class relative to a reference, percent."""
+    """CWV-E6 to E9: mean reduction of the response times of a class relative to a reference, percent.
+
+    The class has the responses above `above_bytes` after idle periods above `idle_s`.
+    """
     here = class_of(runs, setting, system, above_bytes, idle_s, simulated, reference)
     return bursts.gain(here, [of(runs).seed])
 
@@ -250,13 +260,13 @@ def sent_again_pct(runs: Campaign, setting: str, system: str, simulated: bool = 
 
 @measured
 def dropped_pct(runs: Campaign, setting: str, system: str, simulated: bool = False) -> float:
-    """CWV-E7: share of packets towards the clients dropped by the router, including those of the file."""
+    """CWV-E7: share of packets towards the clients, also of the file, dropped by the router, percent."""
     return of(runs).run(setting, system, simulated).dropped_pct
 
 
 @measured
 def file_kbps(runs: Campaign, system: str, simulated: bool = False) -> float:
-    """CWV-E11: throughput of a file transfer beside the bursts."""
+    """CWV-E11: throughput of a file transfer beside the bursts, kbit/s."""
     return of(runs).run(SHARED, system, simulated).file_kbps
 
 
@@ -269,7 +279,7 @@ def file_off_pct(runs: Campaign, simulated: bool = False) -> float:
 
 @measured
 def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference: str = NEW_CWV) -> float:
-    """CWV-E10: time from the first to the last byte at the client, without a rate limit.
+    """CWV-E10: quantile of the time from first to last byte at the client, without a rate limit, ms.
 
     The responses are above 20 KB, follow more than 1 s of idle time, and newCWV sends them within one round
     trip.
@@ -279,7 +289,7 @@ def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference
 
 @measured
 def server_less_client_ms(runs: Campaign, setting: str, system: str, statistic: str = "mean") -> float:
-    """CWV-S11: duration of a burst at its simulated server less that of the same burst at the real client."""
+    """CWV-S11: duration of a burst at its simulated server less that at the real client, ms."""
     run = of(runs).run(setting, system)
     assert run.served is not None, f"{system}: not reported by a kernel"
     both = pair(run.responses, run.served)
@@ -303,19 +313,22 @@ def class_of(
     simulated: bool = False,
     reference: str = NEW_RENO,
 ) -> Pairs:
-    """Returns the responses above a size and an idle time, paired with the same ones under a reference."""
+    """Returns the responses above a size and an idle time, each paired with the same one of a reference."""
     sides = (Variant(setting, name, simulated) for name in (reference, system))
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
 
 def beside_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Pairs:
-    """Returns the measured responses above a size, paired with the same ones simulated."""
+    """Returns the measured responses above a size, each paired with the same one in the simulation."""
     sides = Variant(setting, system, simulated=True), Variant(setting, system)
     return of(runs).pairs(*sides).within(above_bytes, 0)
 
 
 def spread_ms(both: Pairs, quantile: float = 0.5) -> float:
-    """Returns the time from first to last byte of responses that the reference gets within a round trip."""
+    """Returns a quantile of the time from first to last byte, ms.
+
+    The responses are those that take less than `AT_ONCE_S` in the reference.
+    """
     at_once = both.reference["time_s"] < AT_ONCE_S
     spread_s = (both.other["time_s"] - both.other["first_s"])[at_once]
     return 1e3 * float(np.quantile(spread_s, quantile)) if len(spread_s) else float("nan")
@@ -363,7 +376,7 @@ def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
 
 
 def measure(runs: Campaign, systems: Sequence[str], full_s: float) -> Real:
-    """Measures all settings with some servers at once, and simulates their counterparts."""
+    """Measures all settings with these systems concurrently, and simulates their counterparts."""
     if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
     for_s = QUICK_S if runs.quick else full_s
@@ -462,7 +475,7 @@ def _of_trace(table: ResultTable, place: int, group: str, variant: Variant) -> R
 
 
 def trace_bytes(text: str) -> dict[tuple[int, int], int]:
-    """Returns the length of each response by its connection and its first byte there."""
+    """Returns the length of each response of a trace by its connection and first byte."""
     made: dict[tuple[int, int], int] = {}
     connection, first_byte = -1, 0
     for line in text.splitlines():
@@ -476,7 +489,7 @@ def trace_bytes(text: str) -> dict[tuple[int, int], int]:
 
 
 def _bottleneck(run: Run) -> Mapping[str, Any]:
-    """Returns the record of the bottleneck towards the clients."""
+    """Returns the certificate of the bottleneck in the direction of the clients."""
     links = (run.certificate or {})["links"]
     up: Mapping[str, Any] = next(link for link in links if link["name"] == BOTTLENECK)["certificate"]["up"]
     return up

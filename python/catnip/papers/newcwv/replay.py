@@ -56,7 +56,7 @@ class Response:
 
     connection: int
     first_byte: int
-    """Offset of the response in the data of the server over the connection, by the trace."""
+    """Offset of the response in the server's data on the connection, by the sizes in the trace."""
     bytes: int
     """Received bytes of header and body."""
     idle_s: float
@@ -81,7 +81,7 @@ class Replay:
 
 
 def main() -> None:
-    """Reads the options and runs a program."""
+    """Reads the options and runs the client or the server."""
     options = argparse.ArgumentParser(description=__doc__)
     programs = options.add_subparsers(dest="program", required=True)
     client = programs.add_parser("client")
@@ -149,7 +149,7 @@ async def replay(address: tuple[str, int], trace: list[Connection], for_s: float
 
 
 async def one(made: Replay, number: int, trace: Connection) -> None:
-    """Replays one connection from its time on."""
+    """Replays one connection, which opens at its time in the trace."""
     loop = asyncio.get_running_loop()
     await until(made, made.began + trace.at_s)
     with socket.socket() as stream:
@@ -203,7 +203,7 @@ def response_head(body_bytes: int) -> bytes:
 
 
 def body_of(response_bytes: int) -> int:
-    """Returns the length of the longest body of a response of at most so many bytes; 0 if none fits."""
+    """Returns the length of the longest body whose response has at most `response_bytes`; 0 if none fits."""
     body_bytes = max(response_bytes - len(response_head(0)) + 1, 0)
     while body_bytes and body_bytes + len(response_head(body_bytes)) > response_bytes:
         body_bytes -= 1
@@ -267,7 +267,7 @@ class Handler(StreamRequestHandler):
 
 
 def serve(port: int, congestion: str) -> None:
-    """Serves with a congestion control, which connections inherit from the listening socket."""
+    """Runs the server with a congestion control, which connections inherit from the listening socket."""
     with Server(("", port), Handler, bind_and_activate=False) as server:
         server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         server.server_bind()

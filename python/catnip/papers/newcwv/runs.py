@@ -15,7 +15,7 @@ SEEDS, BEYOND_SEEDS, QUICK_SEEDS = 30, 5, 2
 """Numbers of seeds. The paper has five iterations (cwvp10); thirty make a verdict stable."""
 NEW_RENO, NEW_CWV, PACED, CWV, LINUX = "NewReno", "newCWV", "newCWV, paced", "CWV", "Linux"
 FREE, CONGESTED, SHARED = "newcwv", "newcwv-congested", "newcwv-ftp"
-"""Paths of figure 7, of figures 8 and 9, and of the tables."""
+"""Scenarios of figure 7, of figures 8 and 9, and of tables 2 and 3."""
 BEYOND = "newcwv-beyond"
 """Scenario of servers and queues beyond the paper."""
 SEGMENT = 1448
@@ -30,7 +30,7 @@ class Runs(Campaign):
         return QUICK_SEEDS if self.quick else BEYOND_SEEDS if name == BEYOND else SEEDS
 
     def tables(self, name: str) -> Mapping[str, Table]:
-        """Returns bursts, ports and costs of all variants of a scenario."""
+        """Returns the tables bursts, ports and runs of all variants of a scenario."""
         self.sample = max(self.sample, len(self.seeds(name)))
         return self.kept(("tables", name), lambda: self._run(name))
 
@@ -39,7 +39,7 @@ class Runs(Campaign):
         return list(paths.scenario(name).variants)
 
     def bursts(self, name: str, variant: str) -> Rows:
-        """Returns the bursts of the Web server."""
+        """Returns the bursts of the Web server in one variant of a scenario."""
         return self.kept(
             ("bursts", name, variant),
             lambda: measures.select(self.tables(name)["bursts"], self.variants(name).index(variant), "web"),

@@ -21,7 +21,7 @@ RTT_S, RTO_S = 0.2, 0.4
 HEADERS = 52
 INITIAL_WINDOW = 3 * SEGMENT
 WARM_UP_S = 5
-"""Time after which the windows of the connections of figures 4 and 5 have grown."""
+"""Initial part of the connections of figures 4 and 5, in which their windows grow, s."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,23 @@ class Silence:
 
 @measured
 def cwnd_after_silence(runs: Runs, rule: str, idle_s: float) -> float:
-    """CWV-S1: window at the first segment after an idle period, segments."""
+    """CWV-S1: cwnd at the first segment after an idle period, segments."""
     return silence(runs, rule, idle_s).after.cwnd / SEGMENT
 
 
 @measured
 def cwnd_kept(runs: Runs, rule: str, idle_s: float) -> float:
-    """Window after an idle period over that before it."""
+    """Congestion window after an idle period over that before it."""
     here = silence(runs, rule, idle_s)
     return here.after.cwnd / here.before.cwnd
 
 
 @measured
 def linux_off_segments(runs: Runs, idle_s: float) -> float:
-    """CWV-S1: difference of the window from the kernel's rule: halved for each timeout, whole segments."""
+    """CWV-S1: absolute difference of cwnd after an idle period from the kernel's rule, segments.
+
+    The rule halves cwnd, in whole segments, for each RTO of the idle period, down to three segments.
+    """
     here = silence(runs, "linux", idle_s)
     halvings = int((here.gap_s - 1e-9) / RTO_S)
     expected = max(int(here.before.cwnd // SEGMENT) >> halvings, 3) * SEGMENT
@@ -76,7 +79,7 @@ def linux_off_segments(runs: Runs, idle_s: float) -> float:
 
 @measured
 def cwv_off_bytes(runs: Runs, idle_s: float) -> float:
-    """CWV-S2: larger difference of window and ssthresh after an idle period from those of RFC 2861."""
+    """CWV-S2: larger of the differences of cwnd and ssthresh after an idle period from RFC 2861, bytes."""
     here = silence(runs, "cwv", idle_s)
     cwnd, halvings = int(here.before.cwnd), int(here.gap_s / RTO_S)
     for _ in range(min(halvings, 64)):
@@ -87,7 +90,7 @@ def cwv_off_bytes(runs: Runs, idle_s: float) -> float:
 
 @measured
 def kept_by_newcwv_off_bytes(runs: Runs, idle_s: float) -> float:
-    """CWV-S3, E12: larger difference of window and ssthresh from those of RFC 7661, section 4.4.3."""
+    """CWV-S3, E12: larger of the differences of cwnd and ssthresh from RFC 7661, section 4.4.3, bytes."""
     here = silence(runs, "newcwv", idle_s)
     cwnd, ssthresh = int(here.before.cwnd), int(here.before.ssthresh)
     # The window stays valid while the last sample is at most a second old, then shrinks every five minutes.
@@ -111,14 +114,14 @@ def pipe_ack_kept(runs: Runs) -> float:
 
 @measured
 def phases_around_silence(runs: Runs, idle_s: float) -> str:
-    """CWV-S13: phases before and after an idle period."""
+    """CWV-S13: phases of newCWV before and after an idle period."""
     here = silence(runs, "newcwv", idle_s)
     return f"{here.before.phase}, {here.after.phase}"
 
 
 @measured
 def pipe_ack_over_rate(runs: Runs) -> float:
-    """CWV-S4: median pipeACK of a source of constant rate over rate times round trip."""
+    """CWV-S4: median pipeACK of a constant-rate source over the product of rate and round trip."""
     rows = _acks(runs.events("newcwv-limited", "newcwv"))
     settled = rows["pipe_ack_bytes"][rows["time_s"] > WARM_UP_S]
     return float(np.median(settled)) / (SEGMENT / 0.01 * RTT_S)
@@ -126,7 +129,7 @@ def pipe_ack_over_rate(runs: Runs) -> float:
 
 @measured
 def window_over_use(runs: Runs, rule: str) -> float:
-    """CWV-E3, E4: largest window of a source of constant rate over its largest flight."""
+    """CWV-E3, E4: largest cwnd of a constant-rate source over its largest amount of data in flight."""
     rows = runs.events("newcwv-limited", rule)
     late = of_server(rows)["time_s"] > WARM_UP_S
     return float(of_server(rows)["cwnd_bytes"][late].max() / flight(rows)[1].max())
@@ -134,7 +137,7 @@ def window_over_use(runs: Runs, rule: str) -> float:
 
 @measured
 def window_over_present_use(runs: Runs, rule: str) -> float:
-    """CWV-E4: last window of a source of constant rate over its largest flight."""
+    """CWV-E4: last cwnd of a constant-rate source over its largest amount of data in flight."""
     rows = runs.events("newcwv-limited", rule)
     time_s, used = flight(rows)
     return float(of_server(rows)["cwnd_bytes"][-1] / used[time_s > WARM_UP_S].max())
@@ -149,20 +152,20 @@ def pipe_ack_variation_ratio(runs: Runs) -> Interval:
 
 @measured
 def peak_cwnd(runs: Runs, variant: str) -> Interval:
-    """CWV-E5: largest window, segments."""
+    """CWV-E5: largest cwnd of each run, mean over the runs, segments."""
     return stats.mean(_filtered(runs, variant, lambda rows: rows["cwnd_bytes"].max() / SEGMENT))
 
 
 @measured
 def peak_cwnd_ratio(runs: Runs) -> Interval:
-    """CWV-E5: largest window with the filter over that without it."""
+    """CWV-E5: largest cwnd with pipeACK's maximum filter over that without it."""
     without, within = (_filtered(runs, name, lambda rows: rows["cwnd_bytes"].max()) for name in FILTERS)
     return stats.ratio(within, without)
 
 
 @measured
 def spread_round_trips(runs: Runs, rule: str) -> float:
-    """CWV-S6, E10: transmission time of the first window after an idle period, round trips."""
+    """CWV-S6, E10: time in which the first window after an idle period of 5 s is sent, round trips."""
     here = silence(runs, rule, 5)
     window = int(here.after.cwnd // SEGMENT)
     return float(here.sent_s[window - 1] - here.sent_s[0]) / RTT_S
@@ -170,7 +173,7 @@ def spread_round_trips(runs: Runs, rule: str) -> float:
 
 @measured
 def spread_ms(runs: Runs, rule: str) -> float:
-    """CWV-E10: transmission time of the first window after an idle period, ms."""
+    """CWV-E10: time in which the first window after an idle period of 5 s is sent, ms."""
     return spread_round_trips(runs, rule) * RTT_S * 1e3
 
 
@@ -186,7 +189,7 @@ def paced_time_ratio(runs: Runs) -> float:
 
 @measured
 def timeouts_of_drops(_runs: Runs, recovery: str, lost: Sequence[int]) -> str:
-    """CWV-S7: timeouts of a transfer of 100 packets that loses the packets `lost`."""
+    """CWV-S7: number of timeouts of a transfer of 100 packets that loses the packets `lost`."""
     events = trace(
         profile="ns2-2.35",
         recovery=recovery,
@@ -209,7 +212,7 @@ def timeouts_of_drops(_runs: Runs, recovery: str, lost: Sequence[int]) -> str:
 
 @measured
 def restarts_of(runs: Runs, variant: str) -> float:
-    """CWV-E2: number of times the window falls to one segment in the seconds of the figure."""
+    """CWV-E2: number of times that cwnd falls to one segment in the 15 s of figure 2."""
     rows = of_server(runs.events("newcwv-versions", variant))
     small = rows["cwnd_bytes"] <= 1000
     return float((np.diff(small.astype(int)) == 1).sum())
@@ -223,14 +226,17 @@ def timeouts_of_version(runs: Runs, variant: str) -> str:
 
 @measured
 def settled_window(runs: Runs, variant: str) -> float:
-    """CWV-E2: mean window from the fifth second on, segments of 1000 bytes."""
+    """CWV-E2: mean cwnd from the fifth second of the transfer on, segments of 1000 bytes."""
     rows = of_server(runs.events("newcwv-versions", variant))
     return float(rows["cwnd_bytes"][rows["time_s"] > 6].mean() / 1000)
 
 
 @measured
 def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
-    """CWV-E13: difference of the window after a recovery from (max(pipeACK, LossFlightSize) - R) / 2."""
+    """CWV-E13: absolute difference of cwnd after a recovery from its value in RFC 7661, segments.
+
+    That value is (max(pipeACK, LossFlightSize) - R) / 2, where R is the amount of retransmitted data.
+    """
     rows = runs.events("newcwv-loss", variant)
     server = of_server(rows)
     again = _retransmissions(server)
@@ -290,7 +296,7 @@ def found_bursts(runs: Runs) -> str:
 
 @measured
 def found_silence_off_ms(runs: Runs) -> float:
-    """CWV-S11: difference of the found idle period from the planted five seconds."""
+    """CWV-S11: absolute difference of the idle period in the table of bursts from the configured 5 s, ms."""
     scenario = paths.scenario("newcwv-silence")
     rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
     # The last ACK leaves when the last byte arrives, the request five seconds later, over the same path.
@@ -299,7 +305,7 @@ def found_silence_off_ms(runs: Runs) -> float:
 
 @measured
 def traced(runs: Runs) -> str:
-    """CWV-S13: columns of the sender's state in its events."""
+    """CWV-S13: names of the columns of the table events that hold the sender's state."""
     rows = runs.events("newcwv-silence", _name("newcwv", 5))
     wanted = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
     return ", ".join(name for name in wanted if name in rows)
@@ -336,7 +342,10 @@ def flight(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def round_trips_s(rows: Rows) -> Floats:
-    """Returns the round trip of each ACK since the newest acknowledged segment that was sent once."""
+    """Returns round trips, from the newest acknowledged segment that was sent once to its ACK.
+
+    Only ACKs without delay are measured.
+    """
     server = of_server(rows)
     again = _retransmissions(server)
     first = (server["kind"] == "send") & ~again

@@ -10,10 +10,10 @@ from catnip.papers.reference import number
 
 SEGMENT_BYTES = int(number("tbp14"))
 HEADER_BYTES = 260
-"""Header that nginx sends before a file."""
+"""Size of the HTTP header that nginx sends before a file."""
 
 LEAST_DELAY_S = 1e-4
-"""Least delay of the models: time to cross the emulator, since a delay of zero has no round trip."""
+"""Smallest one-way delay given to the models: the time to cross the emulator, as they need a round trip."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ TODAY = Timers(first_s=1.0, times_handshake=True)
 PAPER = Timers(first_s=number("tbp08"), times_handshake=False)
 
 Estimator: TypeAlias = Callable[[int, float, float, Timers], float]
-"""Function of packets, loss of each direction, one-way delay in s and timers to the time of a fetch in s."""
+"""Function from packets, loss of each direction, one-way delay (s) and timers to a fetch time (s)."""
 
 
 def packets(size_kb: int) -> int:

@@ -19,7 +19,7 @@ MEASURED_LABEL = "measured, 95 % interval"
 
 
 def headline(runs: Runs) -> str:
-    """Returns the answer in three sentences."""
+    """Returns the main result in three sentences."""
     loads, losses = latency.fetches(runs, "load"), latency.fetches(runs, "loss")
     count = sum(len(one.fetches) for one in runs.all() if one.point.command is None)
     red = sum(one.is_red for one in runs.all())

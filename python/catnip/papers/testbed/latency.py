@@ -25,7 +25,7 @@ DELAYS_MS = (0, 25, 50, 100, 150, 200, 250)
 LOSSES = (0.0, 0.01, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2)
 LOADS = tuple(n / 10 for n in range(11))
 KNEE = LOADS.index(number("tbc04") / 100)
-"""Index of the load up to which both models are close, by the paper."""
+"""Index in `LOADS` of the load up to which both models are close, according to the paper."""
 
 HEAVY_LOSS = number("tbc08") / 100
 FETCHES = 10_000
@@ -40,7 +40,7 @@ KERNEL, LINUX_20 = "kernel", "linux-2.0"
 
 @dataclass(frozen=True)
 class LinkState:
-    """Delay and loss of a link at a load."""
+    """Mean and standard deviation of the delay, and loss, of a link at an offered load."""
 
     load: float
     delay_s: Interval
@@ -58,14 +58,14 @@ class Case:
 
 
 def states(runs: Runs) -> tuple[LinkState, ...]:
-    """Figure 3: mean and spread of the delay, and loss, by offered load, simulated."""
+    """Returns delay and loss of the simulated link at each offered load (Figure 3)."""
     count = max(4, round(MAP_SEEDS * runs.scale))
     runs.sample = max(runs.sample, count)
     return _load_map(count, runs.first_seed)
 
 
 def cases(runs: Runs, over: str, server: str = KERNEL) -> list[Case]:
-    """Returns the links of an axis: `load` in percent, `delay` in ms, `loss` in percent."""
+    """Returns the links along an axis: `load` in percent, `delay` in ms, `loss` in percent."""
     if over == "delay":
         return [Case(delay, delay / 1e3, 0.0) for delay in DELAYS_MS]
     if over == "loss":
@@ -77,7 +77,7 @@ def cases(runs: Runs, over: str, server: str = KERNEL) -> list[Case]:
 
 
 def fetches(runs: Runs, over: str) -> dict[str, Measured]:
-    """Returns the measurements of nginx's clients on an axis, by size in KB and position."""
+    """Returns the measurements of nginx's clients along an axis, by size in KB and position."""
     points = [
         _point(f"{size}-{case.x:g}", size, case, runs) for size in SIZES_KB for case in cases(runs, over)
     ]
@@ -85,7 +85,7 @@ def fetches(runs: Runs, over: str) -> dict[str, Measured]:
 
 
 def latencies(runs: Runs, over: str, size: int, server: str = KERNEL) -> list[Interval]:
-    """Returns the mean latencies on an axis."""
+    """Returns the mean latencies of a file size along an axis, s."""
     if server == KERNEL:
         made = fetches(runs, over)
         return [made[f"{size}-{case.x:g}"].mean_s for case in cases(runs, over)]
@@ -95,7 +95,7 @@ def latencies(runs: Runs, over: str, size: int, server: str = KERNEL) -> list[In
 def predicted(
     runs: Runs, model: str, over: str, size: int, server: str = KERNEL, least_timeout_s: float | None = None
 ) -> Floats:
-    """Returns a model's latencies on an axis, with the server's timers or another least timeout."""
+    """Returns a model's latencies along an axis, with the server's timers or another minimum timeout, s."""
     timers = TODAY if server == KERNEL else PAPER
     if least_timeout_s is not None:
         timers = replace(timers, least_s=least_timeout_s)
@@ -144,14 +144,17 @@ def load_off_pct(runs: Runs, loads_pct: Sequence[int]) -> float:
 
 @measured
 def packet_bytes(runs: Runs, load_pct: int) -> float:
-    """TB-S6: mean packet size of the generator at a load."""
+    """TB-S6: mean packet size of the load generator at a load, bytes."""
     table = _generated(runs, load_pct)
     return float(np.asarray(table["sent_bytes"]).sum() / np.asarray(table["sent"]).sum())
 
 
 @measured
 def widest_interval_pct(runs: Runs, over: str, statistic: str) -> float:
-    """tbp07: half of the interval over its mean, largest or median over an axis' points with loss."""
+    """tbp07: half of a latency's interval, percent of the mean: largest or median over an axis.
+
+    Only links with loss are included.
+    """
     half = [
         50 * (one.high - one.low) / one.mean
         for size in SIZES_KB
@@ -163,14 +166,14 @@ def widest_interval_pct(runs: Runs, over: str, statistic: str) -> float:
 
 @measured
 def falls_beyond_noise(runs: Runs, size: int) -> str:
-    """TB-E2: number of loads whose latency is below that of the preceding load, with disjoint intervals."""
+    """TB-E2: number of loads with a lower latency than the preceding load and disjoint intervals."""
     pairs = pairwise(latencies(runs, "load", size))
     return str(sum(later.high < earlier.low for earlier, later in pairs))
 
 
 @measured
 def steeper_above(runs: Runs, over: str, size: int) -> float:
-    """TB-E2, E4: slope beyond the knee (60 % load, 10 % loss) over that up to the knee."""
+    """TB-E2, E4: slope of latency beyond the knee (60 % load, 10 % loss) over that up to the knee."""
     x, means = [one.x for one in cases(runs, over)], _means(latencies(runs, over, size))
     knee = KNEE if over == "load" else LOSSES.index(HEAVY_LOSS)
     lower, upper = (
@@ -181,7 +184,7 @@ def steeper_above(runs: Runs, over: str, size: int) -> float:
 
 @measured
 def straightness(runs: Runs, size: int) -> float:
-    """TB-E3: R² of a straight line over the delay."""
+    """TB-E3: R² of a linear fit of latency to delay."""
     means = _means(latencies(runs, "delay", size))
     fitted = np.polyval(np.polyfit(DELAYS_MS, means, 1), DELAYS_MS)
     return 1 - float(((means - fitted) ** 2).sum() / ((means - means.mean()) ** 2).sum())
@@ -189,9 +192,10 @@ def straightness(runs: Runs, size: int) -> float:
 
 @measured
 def parts_off_pct(runs: Runs, size: int, statistic: str) -> float:
-    """TB-E5: difference of the sum of two latencies from the latency at a load, below 10 % loss.
+    """TB-E5: relative difference of the sum of two latencies from the latency at a load, percent.
 
-    The two latencies are those at the load's delay and at its loss alone.
+    The two latencies are those at the load's delay and at its loss alone. Only loads with loss, below 10 %,
+    are included.
     """
     loaded = [case for case in cases(runs, "load") if 0 < case.loss < HEAVY_LOSS]
     parts = _parts(runs, loaded)
@@ -210,7 +214,10 @@ def parts_off_pct(runs: Runs, size: int, statistic: str) -> float:
 def error_pct(
     runs: Runs, model: str, over: str, size: int, server: str, statistic: str, below_knee: bool = False
 ) -> float:
-    """TB-E6, E7: absolute relative error of a model over the points of an axis with delay or loss."""
+    """TB-E6, E7: mean or largest absolute relative error of a model along an axis, percent.
+
+    The link without delay and loss is left out, and with `below_knee` all loads from the knee on.
+    """
     errors = 100 * np.abs(_over_measured(runs, model, over, size, server) - 1)
     if below_knee:
         errors = errors[: KNEE - 1]
@@ -219,14 +226,17 @@ def error_pct(
 
 @measured
 def error_less_pct(runs: Runs, than: str, over: str, size: int, server: str) -> float:
-    """TB-E6, E7: mean error of the new model less that of another one, percentage points."""
+    """TB-E6, E7: mean absolute error of the new model less that of the model `than`, percentage points."""
     new, other = (error_pct(runs, model, over, size, server, "mean") for model in (NEW, than))
     return new - other
 
 
 @measured
 def places_of_another(runs: Runs, over: str, size: int, server: str) -> str:
-    """TB-E7: positions of an axis where a Model C is closer than the new model."""
+    """TB-E7: positions on an axis at which Model C, low or high, is closer to the measured latency.
+
+    The comparison is with the new model.
+    """
     errors = {
         model: np.abs(_over_measured(runs, model, over, size, server) - 1) for model in (NEW, LOW, HIGH)
     }
@@ -241,7 +251,7 @@ def places_of_another(runs: Runs, over: str, size: int, server: str) -> str:
 def measured_over(
     runs: Runs, model: str, size: int, server: str, statistic: str, least_timeout_s: float | None = None
 ) -> float:
-    """TB-E6: measured latency over that of a Model C, least or largest over the loads from 60 % on."""
+    """TB-E6: measured latency over a model's, least or largest over the loads from 60 % on."""
     model_s = predicted(runs, model, "load", size, server, least_timeout_s)
     heavy = (_means(latencies(runs, "load", size, server)) / model_s)[KNEE - len(LOADS) :]
     return float(heavy.min() if statistic == "least" else heavy.max())

@@ -14,13 +14,13 @@ def milliseconds(id: str) -> float:
 
 @printed
 def table_xi(column: str, buffer_kb: int) -> float:
-    """Number of the CATNIP paper's Table XI, without its pages."""
+    """Value of the CATNIP paper's Table XI for all pages together at a buffer size."""
     return float(_by_buffer()[buffer_kb][column])
 
 
 @printed
 def spreads(at_kb: list[int], than_at_kb: list[int]) -> str:
-    """Standard deviations of the pages' ratios at some buffers, against those at others."""
+    """Standard deviations of the pages' time ratios at some buffers and at others, as text."""
     some, others = (
         ", ".join(_by_buffer()[kb]["sdev_relative_time"] for kb in buffers) for buffers in (at_kb, than_at_kb)
     )

@@ -1,4 +1,4 @@
-"""Fetches by real clients from a real server over emulated links, and simulated ones, each made once."""
+"""Fetches by real clients from a real server over emulated links, and simulated fetches, each run once."""
 
 import json
 import os
@@ -80,7 +80,7 @@ class Measured:
 
     @cached_property
     def fetches(self) -> list[dict[str, Any]]:
-        """Log of the client."""
+        """Entries of the client's log, one per fetch."""
         return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
 
     @cached_property
@@ -107,7 +107,7 @@ class Measured:
 
 @dataclass
 class Runs:
-    """Points, measured on demand and kept."""
+    """Measurements of points, made on demand and cached."""
 
     scale: float
     first_seed: int
@@ -115,7 +115,7 @@ class Runs:
     servers: Sequence[str] = ()
     """Web servers of later measurements; a missing one is an error before the first measurement."""
     sample: int = 1
-    """Number of fetches of the largest point requested since this was last set."""
+    """Sample size since the last reset: the largest number of fetches of a requested point."""
     emulated: dict[str, list[Any]] | None = None
     admitted: dict[str, Any] | None = None
     _made: dict[str, dict[str, Measured]] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Runs:
         stack: Mapping[str, Any] = OLD_STACK,
         server: str = "nginx",
     ) -> dict[str, Measured]:
-        """Measures points behind one server; a point whose link was late is measured again."""
+        """Measures points with one server; a point whose certificate is red is measured again."""
         if name not in self._made:
             if missing := can_run(server, *self.servers):
                 raise InputError(f"testbed: {missing}")
@@ -153,7 +153,7 @@ class Runs:
         return made
 
     def simulated(self, name: str) -> dict[str, dict[int, Floats]]:
-        """Returns latencies of simulated fetches by variant and size in KB, limited like the real ones."""
+        """Returns latencies of simulated fetches by variant and size in KB, cut at the time limit, s."""
         if name not in self._simulated:
             scenario = paths.scenario(name)
             seeds = list(range(self.first_seed, self.first_seed + self.count(scenario.seeds)))
@@ -181,7 +181,10 @@ class Runs:
         server: str,
         told: Callable[[int], None],
     ) -> list[Measured]:
-        """Measures some points of a group, each seeded by its place in the group; reports the number done."""
+        """Measures some points of a group and reports the number done.
+
+        A point is seeded by its place in the group.
+        """
         known = {point.id: point for point in points}
         task = {
             "sysctl": dict(stack),

@@ -29,13 +29,13 @@ SERVER = "http://$CATNIP_OUTSIDE:8080"
 
 @measured
 def fetches_that_did_not_end(runs: Runs) -> float:
-    """TB-S1: fetches of all clients behind links with delay or loss that did not end within two minutes."""
+    """TB-S1: number of fetches over links with delay or loss that did not complete within two minutes."""
     return float(sum(one.errors for one in _delays_and_losses(runs)))
 
 
 @measured
 def loss_off_sigmas(runs: Runs, statistic: str) -> float:
-    """TB-S2: difference of the links' loss from the requested one in each direction, in sigmas."""
+    """TB-S2: mean or largest difference of a link's loss rate from the requested one, standard deviations."""
     losing = [one for one in latency.fetches(runs, "loss").values() if _asked_loss(one, "up") > 0]
     off = [abs(_sigmas(one, side)) for one in losing for side in EDGES]
     return float(np.mean(off)) if statistic == "mean" else max(off)
@@ -43,7 +43,7 @@ def loss_off_sigmas(runs: Runs, statistic: str) -> float:
 
 @measured
 def round_trip_off(runs: Runs) -> float:
-    """TB-S2: largest difference of the clients' handshake time from twice the delay, in 1 ms or 2 %."""
+    """TB-S2: largest difference of handshake time from twice the delay, over the larger of 1 ms and 2 %."""
     off = []
     for one in latency.fetches(runs, "delay").values():
         asked_ms = 2 * _asked_ms(one)
@@ -56,7 +56,7 @@ def round_trip_off(runs: Runs) -> float:
 
 @measured
 def delay_off(runs: Runs) -> float:
-    """TB-S2: largest difference of the links' certified mean delay from the requested one, in 1 ms or 2 %."""
+    """TB-S2: largest difference of the mean delay from the requested one, over the larger of 1 ms and 2 %."""
     off = []
     for one in latency.fetches(runs, "delay").values():
         asked_ms = _asked_ms(one)
@@ -67,13 +67,13 @@ def delay_off(runs: Runs) -> float:
 
 @measured
 def red_certificates(runs: Runs) -> str:
-    """TB-S2: number of links with a delay or a loss whose certificate is red in two tries."""
+    """TB-S2: number of links with a delay or a loss whose certificate is red in both tries."""
     return str(sum(one.is_red for one in _delays_and_losses(runs)))
 
 
 @measured
 def wrong_checksums(runs: Runs, end: str) -> str:
-    """TB-S3: number of damaged segments found by a kernel."""
+    """TB-S3: number of segments with a wrong checksum that the kernel at one end has counted."""
     forced = _forced(runs)
     return str(_snmp(forced.out if end == "client" else forced.snmp)["Tcp"]["InCsumErrors"])
 
@@ -105,13 +105,13 @@ def answers_around_a_stop(runs: Runs) -> str:
 
 @measured
 def unaccounted(runs: Runs, mode: str) -> str:
-    """TB-S5: packets in, less those out, dropped and held, in both directions."""
+    """TB-S5: number of packets that entered a link and neither left it nor were dropped nor are held."""
     return str(_unaccounted(_modes(runs)[mode]))
 
 
 @measured
 def out_of_order(runs: Runs, mode: str) -> str:
-    """TB-S5: number of packets that left a link before an earlier arrival."""
+    """TB-S5: number of packets that left a link before a packet that had arrived earlier."""
     log = _modes(runs)[mode].log
     assert log, f"{mode}: the link has no log"
     return str(sum(_overtakings(numbers) for numbers in _departures(log)))
@@ -119,14 +119,14 @@ def out_of_order(runs: Runs, mode: str) -> str:
 
 @measured
 def distributed_delay_ms(runs: Runs, statistic: str) -> float:
-    """TB-S5: one-way delay of single packets, one every 100 ms, over a link of 20 ± 5 ms."""
+    """TB-S5: statistic of the one-way delay of packets 100 ms apart over a link of 20 ± 5 ms, ms."""
     delay = _modes(runs)["distributed"].certificate["up"]["delay_ms"]
     return float(delay[statistic])
 
 
 @measured
 def logger_off_ms(runs: Runs, clients: int, fetches: int, statistic: str) -> float:
-    """TB-S7: difference of the latencies of concurrent clients from the packet times in the links' logs."""
+    """TB-S7: largest or median absolute difference of clients' latencies from those in link logs, ms."""
     # One fetch of a client ends before its next one begins.
     points = [
         Point(f"log-{n}", ["--delay", "20ms", *INITIAL_WINDOW], "30", fetches, per_second=2, log=True)
@@ -141,7 +141,7 @@ def logger_off_ms(runs: Runs, clients: int, fetches: int, statistic: str) -> flo
 
 @measured
 def body_bytes(runs: Runs, size: int) -> str:
-    """TB-S8: lengths of the bodies that clients received."""
+    """TB-S8: distinct lengths of the bodies that clients received for a file size."""
     served = {
         int(fetch.get("bytes", 0))
         for name, one in latency.fetches(runs, "delay").items()
@@ -153,26 +153,29 @@ def body_bytes(runs: Runs, size: int) -> str:
 
 @measured
 def apache_off_nginx_pct(runs: Runs, loss_pct: float) -> float:
-    """TB-S9: difference of Apache's mean latency of 10 KB over 20 ms from nginx's, percent."""
+    """TB-S9: absolute difference of Apache's mean latency from nginx's, 10 KB over 20 ms, percent."""
     apache, nginx = (_server(runs, server, loss_pct).mean_s.mean for server in ("apache", "nginx"))
     return 100 * abs(apache / nginx - 1)
 
 
 @measured
 def server_latency_s(runs: Runs, server: str, loss_pct: float) -> Interval:
-    """TB-S9: mean latency of 10 KB over 20 ms."""
+    """TB-S9: mean latency of 10 KB over a link of 20 ms with loss, s."""
     return _server(runs, server, loss_pct).mean_s
 
 
 @measured
 def check_values_off(_runs: Runs, starts: str) -> float:
-    """TB-S10, S11, S13: largest relative difference from values computed independently."""
+    """TB-S10, S11, S13: largest relative difference of these models from independently computed values."""
     return check_values.farthest(starts)
 
 
 @measured
 def chain_sampled_off_pct(_runs: Runs, samples: int) -> float:
-    """TB-S11: largest difference of samples from the exact chain, for one to three packets at three rates."""
+    """TB-S11: largest relative difference of the sampled mean from the exact chain, percent.
+
+    The data have one to three packets, at three loss rates.
+    """
     off = []
     for data in (1, 2, 3):
         for p in (0.05, 0.1, 0.2):
@@ -183,7 +186,7 @@ def chain_sampled_off_pct(_runs: Runs, samples: int) -> float:
 
 @measured
 def handshake_rtts_without_loss(_runs: Runs) -> float:
-    """TB-S12: handshake time of the model, in round trips."""
+    """TB-S12: handshake time of the new model without loss, in round trips."""
     delay_s = 0.05
     parts = models.evaluate("wzk_new", data=8, pl=0.0, delay_s=delay_s)
     return round(float(parts["t_handshk_s"]) / (2 * delay_s), 12)
@@ -191,7 +194,7 @@ def handshake_rtts_without_loss(_runs: Runs) -> float:
 
 @measured
 def handshake_costs_ms(runs: Runs, lost: str) -> Interval:
-    """TB-E9: latency with one packet of the handshake lost, less the mean without loss."""
+    """TB-E9: latency with one packet of the handshake lost, less the mean without loss, ms."""
     cases = {
         "none": ("none", "none"),
         "SYN": ("packets:1", "none"),
@@ -217,7 +220,7 @@ def handshake_costs_ms(runs: Runs, lost: str) -> Interval:
 
 @measured
 def curl_fetches(runs: Runs, what: str) -> str | float:
-    """TB-E10: fetch of 1 MB by curl through 10 Mbit/s: bytes, or seconds."""
+    """TB-E10: bytes or duration (s) of a fetch of 1 MB by curl through 10 Mbit/s."""
     size, took_s = _others(runs)["curl"].out.split()
     return size if what == "bytes" else float(took_s)
 
@@ -230,13 +233,13 @@ def echo_median_ms(runs: Runs) -> float:
 
 @measured
 def router_round_trip_ms(runs: Runs) -> float:
-    """CWV-S14: median round trip with the limits off."""
+    """CWV-S14: median round trip through the router of the newCWV paper without a rate limit, ms."""
     return _median_ms(_router(runs)["delay"])
 
 
 @measured
 def router_down(runs: Runs, what: str) -> float:
-    """CWV-S14: busy rate in Mbit/s, or largest queue in packets, with 2 Mbit/s and 30 KB."""
+    """CWV-S14: rate while busy (Mbit/s) or largest queue (packets) of the router at 2 Mbit/s and 30 KB."""
     down = _router(runs)["limited"].certificate["down"]
     return float(down["busy_rate"] / 1e6 if what == "rate" else down["largest_queue"])
 
@@ -335,7 +338,7 @@ def _logged_latencies_s(log: str) -> list[float]:
 
 
 def _departures(log: str) -> Iterator[list[int]]:
-    """Yields the numbers of the packets of each direction in the order of their departure."""
+    """Yields, for each direction, the packet numbers in the order of departure."""
     rows = list(csv.DictReader(io.StringIO(log)))
     for edge in ("0", "1"):
         yield [int(row["number"]) for row in rows if row["event"] == "depart" and row["edge"] == edge]

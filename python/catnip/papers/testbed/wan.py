@@ -37,7 +37,7 @@ SEEDS = 10
 SIDE_BY_SIDE = 2
 TABLES = ("pages", "objects", "connections", "ports")
 FIFO, HIGH, LOW = "FIFO", "CATNIP", "CATNIP with SYN-ACKs LOW"
-"""Routers with the marking of their packets; SYN-ACKs are HIGH unless the name has LOW."""
+"""Routers by name; CATNIP gets SYN-ACKs marked HIGH unless the name has LOW."""
 ROUTERS = (FIFO, HIGH, LOW)
 SERVERS = ("nginx", "simulated")
 ALL_PAGES = tuple(range(1, 11))
@@ -128,7 +128,7 @@ def packets_lost_from_sight(runs: Runs) -> str:
 
 @measured
 def red_runs(runs: Runs) -> str:
-    """CAT-S25: number of runs whose certificate is red in two tries."""
+    """CAT-S25: number of runs whose certificate is red in both tries."""
     return str(sum(one.is_red for one in _everything(runs)))
 
 
@@ -136,20 +136,20 @@ def red_runs(runs: Runs) -> str:
 def loss_pct(
     runs: Runs, buffer_kb: int, router: str, packets: str = "all", server: str = "nginx"
 ) -> Interval:
-    """CAT-E10: share of `all`, `high` or `low` packets towards the clients dropped by a router, per run."""
+    """CAT-E10: share of `all`, `high` or `low` packets towards the clients dropped by a router, percent."""
     which = {"all": "loss", "high": "high_loss", "low": "low_loss"}[packets]
     return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], which)
 
 
 @measured
 def high_share_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: share of HIGH packets among all that arrive at a router."""
+    """CAT-E10: share of HIGH packets among all packets that arrive at a router, percent."""
     return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], "high_share")
 
 
 @measured
 def handshakes_repeated_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: share of connections with a retransmission in the handshake, one value per run."""
+    """CAT-E10: share of connections with a retransmission in the handshake, percent."""
     fractions = _fetched(runs, server)[f"{buffer_kb} KB {router}"].handshakes_repeated
     return stats.mean([100 * fraction for fraction in fractions])
 
@@ -163,13 +163,16 @@ def page_time_ratio(
     than: str = FIFO,
     server: str = "nginx",
 ) -> Interval:
-    """CAT-E10: page time with a router over that with another, mean of pages, one value per pair of runs."""
+    """CAT-E10: mean over pages of the ratio of page times with `router` to those with `than`.
+
+    The ratio has one value per pair of runs with the same seed.
+    """
     return stats.mean(ratios(_fetched(runs, server), buffer_kb, router, pages, than).mean(axis=1))
 
 
 @measured
 def total_time_ratio(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: total time of the ten pages over that with FIFO, one value per pair of runs."""
+    """CAT-E10: total time of the ten pages with a router over that with FIFO, by pair of runs."""
     made = _fetched(runs, server)
     ours, fifo = (made[f"{buffer_kb} KB {one}"].times_s.sum(axis=1) for one in (router, FIFO))
     return stats.mean(ours / fifo)
@@ -177,14 +180,17 @@ def total_time_ratio(runs: Runs, buffer_kb: int, router: str, server: str = "ngi
 
 @measured
 def spread_is_larger(runs: Runs, at_kb: Sequence[int], than_at_kb: Sequence[int]) -> str:
-    """CAT-E10: larger spread of the pages' gains at some buffers than at others."""
+    """CAT-E10: `yes` if the pages' ratios of times to FIFO's spread more at all buffers of `at_kb`.
+
+    Their standard deviations are compared with those at the buffers of `than_at_kb`.
+    """
     made = _fetched(runs)
     spread = {buffer_kb: float(ratios(made, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
 def table(runs: Runs) -> Table:
-    """Table XI, with HIGH and with LOW SYN-ACKs."""
+    """Returns Table XI, with HIGH and with LOW SYN-ACKs."""
     made = _fetched(runs)
     cells = [(buffer_kb, router) for buffer_kb in BUFFERS_KB for router in (HIGH, LOW)]
     by_page = [ratios(made, *cell).mean(axis=0) for cell in cells]
@@ -199,7 +205,7 @@ def table(runs: Runs) -> Table:
 
 
 def trade(runs: Runs, server: str) -> Table:
-    """Page times and losses of each router."""
+    """Returns the table of page times and losses by buffer and router."""
 
     def changes(buffer_kb: int, router: str) -> list[str]:
         if router == FIFO:
@@ -241,7 +247,7 @@ def trade(runs: Runs, server: str) -> Table:
 
 
 def whose_pages_gain(runs: Runs) -> Figure:
-    """Change of each page's time at the smallest buffer, by the priority of SYN-ACKs."""
+    """Draws the change of each page's time at the smallest buffer, by the priority of SYN-ACKs."""
     buffer_kb = BUFFERS_KB[0]
     largest_b = _largest_objects_bytes()
     pages = sorted(largest_b, key=lambda page: largest_b[page])
@@ -320,7 +326,7 @@ def _simulated(runs: Runs) -> Mapping[str, Fetched]:
 
 
 def _runs(runs: Runs) -> dict[str, list[Emulated]]:
-    """Runs every variant with every seed; a run that was late is repeated once."""
+    """Runs every variant with every seed; a run with a red certificate is repeated once."""
     if runs.emulated is None:
         scenario = paths.scenario("testbed-web")
         seeds = range(runs.first_seed, runs.first_seed + max(1, round(SEEDS * runs.scale)))
@@ -334,7 +340,7 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
 
 
 def emulated(scenario: str, variant: str, seed: int, told: Mapping[str, str] | None = None) -> Emulated:
-    """Emulates one run with `told` in its commands' environment; repeats a run that was late."""
+    """Emulates one run with `told` in the commands' environment; repeats it if its certificate is red."""
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="catnip-wan-") as folder:
             command = [str(program()), "emulate", scenario, "--variant", variant, "--seed", str(seed)]
@@ -367,7 +373,7 @@ def ratios(
     pages: Sequence[int] = ALL_PAGES,
     than: str = FIFO,
 ) -> Floats:
-    """Returns ratios of page times, one row per seed, one column per page."""
+    """Returns ratios of page times with `router` to those with `than`: a row per seed, a column per page."""
     ours, theirs = (made[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
     over: Floats = ours / theirs
     return over[:, [page - 1 for page in pages]]

@@ -1,4 +1,4 @@
-"""Changes from one cell to the next: one factor at a time, and from 2002 to today step by step."""
+"""Cells, which change one factor each, and cumulative steps from the hosts of 2002 to those of today."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class Place:
     """Bandwidth-delay product, packets of 1500 bytes."""
     seeds: int
     counted_s: tuple[float, float]
-    """Start times of counted pages: the file transfer has found its rate, and pages have time to finish."""
+    """Range of the start times of counted pages, s: after the file's slow start, early enough to finish."""
 
     def cells(self) -> Mapping[str, Changes]:
-        """Returns the cells by name; the others are compared with the first one."""
+        """Returns the changes of each cell by name; the first cell is the base without changes."""
         return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
 
 

@@ -1,4 +1,4 @@
-"""Steps from 2002 to today, all queues with today's hosts, the influence of each factor, and the answer."""
+"""Figures of the steps, queues and single factors, tables, and the main result in words."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -83,7 +83,7 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 
 def headline(runs: Runs) -> str:
-    """Returns the answer, with its intervals."""
+    """Returns the main result in words, with its intervals."""
     first, *_, last = (quantities.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
     said = [
         f"In the paper's own network CATNIP-Good makes pages {_pct(first)} faster with the paper's hosts"

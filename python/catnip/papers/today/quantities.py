@@ -21,12 +21,12 @@ printed(paper_gain_pct)
 
 QUANTILES = {"median": 0.5, "95th percentile": 0.95, "99th percentile": 0.99}
 WEIGHED = ("p10", "p25", "p50", "p75", "p90")
-"""Percentile of the Web represented by each of the pages of today."""
+"""Percentiles of page weight on the Web, which the pages of today represent in this order."""
 
 
 @measured
 def gain_in_the_old_network_pct(runs: Runs, step: str, queue: str) -> Interval:
-    """TDY-E1: mean over the ten pages of their gains over DropTail."""
+    """TDY-E1: mean reduction of the ten pages' times relative to DropTail with the same hosts, percent."""
     return average_gain(runs.old(step, queue), runs.old(step, DROP_TAIL))
 
 
@@ -62,7 +62,10 @@ def file_change_pct(runs: Runs, place: str, cell: str, queue: str, than: str = D
 
 @measured
 def longest_tail_s(runs: Runs, place: str) -> float:
-    """Longest 99th percentile of all cells and queues, s; measurable up to the time that each page has."""
+    """Longest 99th percentile of page times over all cells and queues, s.
+
+    Times are measurable up to the time that each page has before its run ends.
+    """
     every = np.arange(len(runs.seeds(PLACES[place].scenario)))
     made = [result for cell in PLACES[place].cells() for result in runs.cell(place, cell).values()]
     return max(result.pages[MARKED].quantile(QUANTILES["99th percentile"], every) for result in made)
@@ -70,26 +73,26 @@ def longest_tail_s(runs: Runs, place: str) -> float:
 
 @measured
 def page_kb(_runs: Runs, percentile: str) -> float:
-    """TDY-S1: weight of the page of a percentile, KB."""
+    """TDY-S1: size of all objects of the page for a percentile, KB."""
     return sum(_sizes(percentile)) / 1024
 
 
 @measured
 def page_requests(_runs: Runs, percentile: str) -> float:
-    """TDY-S1: number of objects of the page of a percentile."""
+    """TDY-S1: number of objects of the page for a percentile."""
     return len(_sizes(percentile))
 
 
 @measured
 def object_kb(_runs: Runs, quantile: float) -> float:
-    """TDY-S1: quantile of the sizes of all objects except the HTML."""
+    """TDY-S1: quantile of the sizes of all objects except the HTML, KB."""
     sizes = [size for percentile in WEIGHED for size in _sizes(percentile)[1:]]
     return float(np.quantile(sizes, quantile)) / 1024
 
 
 @printed
 def almanac(what: str, percentile: str) -> float:
-    """Number of the Web Almanac."""
+    """Value of the Web Almanac at a percentile."""
     return next(float(row[percentile]) for row in rows("today_almanac.csv") if row["what"] == what)
 
 

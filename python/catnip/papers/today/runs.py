@@ -27,12 +27,12 @@ OLD_QUEUES: Mapping[str, str] = {
     "CATNIP-RED": "catnip-red:10",
     FQ_CODEL: "fq-codel:10",
 }
-"""Queues of the paper's own network, in place of its variant's queue."""
+"""Queues in the paper's own network, by name; each replaces the queue of the variant."""
 
 
 @dataclass(frozen=True)
 class Pages:
-    """Page times, for unfinished pages the time so far, and the numbers of their runs."""
+    """Page times with the indices of their runs; an unfinished page counts with its time so far."""
 
     waited_s: Floats
     run: NDArray[np.intp]
@@ -76,7 +76,7 @@ class Runs(Campaign):
         return self.kept((place, name), lambda: self._cell(PLACES[place], name))
 
     def old(self, name: str, queue: str) -> Floats:
-        """Returns mean times of each page in each run of the paper's network with hosts of a step, s."""
+        """Returns mean page times in the paper's network with the hosts of a step: a row per run, s."""
         self.sample = max(self.sample, len(self.seeds(OLD)))
         return self.kept(("old", name, queue), lambda: self._old(name, queue))
 
