@@ -44,7 +44,8 @@ shift
 unshare --net sleep 600 & internet=$!
 ip link set lo up
 ip link add up0 type veth peer name if0
-until ip link set if0 netns $internet 2>/dev/null; do sleep 0.01; done
+until [ "$(readlink /proc/$internet/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+ip link set if0 netns $internet
 ip addr add 192.0.2.1/24 dev up0 && ip link set up0 up && ip route add default via 192.0.2.2
 there() { nsenter --target $internet --net "$@"; }
 there ip link set lo up
