@@ -1,15 +1,15 @@
-//! Token bucket: a packet conforms if the bucket holds at least as many tokens as the packet has bytes, and then removes that number of
-//! tokens. Tokens are counted in billionths of a bit, of which an integer number arrives each nanosecond. The conforming data of any
-//! interval therefore never exceeds rate × time + depth, not even by a bit.
+//! Token bucket. A packet conforms if the bucket holds at least as many tokens as the packet has bytes; a conforming packet removes this
+//! number of tokens. The bucket counts tokens in billionths of a bit, because a rate in bits per second adds an integer number of these in
+//! each nanosecond. The conforming data of any interval therefore never exceeds rate × time + depth, not even by a bit.
 
 /// Tokens per byte.
 const BYTE: u64 = 8 * 1_000_000_000;
 /// Maximum depth of a bucket, bytes.
 pub const DEEPEST: u64 = u64::MAX / BYTE;
-/// Time that is never reached.
+/// Value for a time that is never reached.
 pub const NEVER: u64 = u64::MAX;
 
-/// Token bucket, with its tokens at the last update.
+/// Token bucket, with the number of tokens at its last update.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
@@ -20,8 +20,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Creates a bucket that is full at time zero. Its rate, in bits per second, is above zero; its depth, in bytes, is limited to
-    /// [`DEEPEST`].
+    /// Creates a bucket that is full at time zero. `rate` is in bits per second and must be above zero. `depth` is in bytes and is limited
+    /// to [`DEEPEST`].
     pub fn new(rate: u64, depth: u64) -> Self {
         let depth = depth.min(DEEPEST) * BYTE;
         Self { rate, depth, tokens: depth, since: 0 }
@@ -33,7 +33,7 @@ impl Bucket {
         self.level(now) >= cost(len)
     }
 
-    /// Takes the tokens of a packet of `len` bytes if there are enough. Returns true in this case.
+    /// Removes the tokens of a packet of `len` bytes and returns true if there are enough; otherwise returns false.
     #[inline]
     pub fn admits(&mut self, now: u64, len: u32) -> bool {
         let level = self.level(now);
@@ -45,8 +45,8 @@ impl Bucket {
         conforms
     }
 
-    /// Returns the time from which a packet of `len` bytes conforms if no other packet takes tokens before; [`NEVER`] if the bucket is too
-    /// small for it.
+    /// Returns the time from which a packet of `len` bytes conforms if no other packet removes tokens until then, or [`NEVER`] if the
+    /// packet is larger than the depth of the bucket.
     pub fn ready_at(&self, len: u32) -> u64 {
         if cost(len) > self.depth {
             return NEVER;

@@ -1,5 +1,5 @@
-//! New congestion window validation (RFC 7661): measurement of the data that the path has carried (pipeACK), and reduction of a cwnd that
-//! this data does not validate.
+//! New congestion window validation (RFC 7661): measures pipeACK, the data that the path carries in a round trip, and reduces a cwnd that
+//! is too large for it.
 
 /// Measurement periods per sampling period. RFC 7661, section 4.5.1: "divide the pipeACK Sampling Period into several (e.g., five)
 /// equal-length measurement periods".
@@ -8,36 +8,36 @@ pub const PERIODS: usize = 5;
 pub const LEAST_PERIOD: u64 = 1_000_000_000;
 /// Non-validated period, nanoseconds. Section 4.4: "The NVP SHOULD NOT exceed five minutes."
 pub const NON_VALIDATED_PERIOD: u64 = 300_000_000_000;
-/// Undefined value: a pipeACK that is 'undefined' (section 4.2), no loss recovery, or no ssthresh.
+/// Undefined value: the 'undefined' pipeACK of section 4.2, the absence of a loss recovery, or an infinite ssthresh.
 pub const UNDEFINED: u64 = u64::MAX;
 
-/// pipeACK: data that the path has carried in a round trip (section 4.2).
+/// pipeACK: measured data that the path carries in a round trip (section 4.2).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeAck {
-    /// Sampling period.
+    /// Sampling period, nanoseconds.
     period: u64,
     /// Times of the largest samples of the measurement periods, oldest first.
     taken: [u64; PERIODS],
-    /// Largest samples of the measurement periods, bytes; [`UNDEFINED`]: no sample.
+    /// Largest samples of the measurement periods, bytes; [`UNDEFINED`] for a period without a sample.
     best: [u64; PERIODS],
     /// Start of the newest measurement period.
     newest_began: u64,
-    /// First byte of the round trip in measurement, if below `round_until`.
+    /// First byte of the measured round trip. No round trip is being measured unless this is below `round_until`.
     round_from: u64,
-    /// End of the round trip in measurement, which is over once all data before this byte is acknowledged.
+    /// End of the measured round trip: it ends when all data before this byte is acknowledged.
     round_until: u64,
     /// SND.UNA at the last ACK.
     snd_una: u64,
     /// 1 if only the last sample counts.
     last_only: u32,
-    /// 1 once there was a sample.
+    /// 1 after the first sample, 0 before it.
     is_defined: u32,
 }
 
 impl PipeAck {
-    /// Creates an undefined pipeACK. Its value is the largest sample of the sampling period, or with `last_only` the last sample if that is
-    /// not older than the sampling period.
+    /// Creates a pipeACK without samples. pipeACK is the largest sample of the sampling period; with `last_only`, it is the last sample, or
+    /// 0 if that sample is older than the sampling period.
     pub const fn new(last_only: bool) -> Self {
         Self {
             period: LEAST_PERIOD,
@@ -57,13 +57,13 @@ impl PipeAck {
         *self = Self { period: self.period, snd_una: self.snd_una, ..Self::new(self.last_only != 0) };
     }
 
-    /// Handles an ACK within a recovery, of all data before `snd_una`.
+    /// Handles an ACK of all data before `snd_una` during a loss recovery.
     pub fn on_ack_while_reduced(&mut self, snd_una: u64) {
         self.snd_una = snd_una;
     }
 
-    /// Handles an ACK outside of recovery, of all data before `snd_una`, which newly acknowledges `acked` bytes. All data before `next` is
-    /// sent. `srtt` is 0 without an RTT sample.
+    /// Handles an ACK of all data before `snd_una` outside of loss recovery. The ACK newly acknowledges `acked` bytes, and all data before
+    /// `next` is sent. `srtt` is 0 before the first RTT sample.
     pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64) {
         if srtt > 0 {
             self.period = (srtt * 3).max(LEAST_PERIOD);
@@ -126,21 +126,21 @@ impl PipeAck {
 pub struct Windows {
     /// Congestion window.
     pub cwnd: u64,
-    /// Slow-start threshold; [`UNDEFINED`]: as high as possible.
+    /// Slow-start threshold; [`UNDEFINED`] means infinity.
     pub ssthresh: u64,
 }
 
 /// State of newCWV. A cwnd that pipeACK has validated is kept for five minutes while the sender is idle or application-limited. A cwnd that
-/// is not used does not grow, and a loss reduces it to a value that depends on the data in use.
+/// is not used does not grow, and a loss reduces it to a value that depends on the data that was in use.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewCwv {
     pipe_ack: PipeAck,
-    /// Time at which cwnd was last validated, or last reduced because it was not validated.
+    /// Time at which cwnd was last validated, or last reduced for lack of validation.
     valid_at: u64,
     /// pipeACK as of the last event, bytes.
     measured: u64,
-    /// Larger of pipeACK and LossFlightSize, bytes, during the recovery from a loss detected in the non-validated phase.
+    /// Larger of pipeACK and LossFlightSize, bytes, during a recovery that began in the non-validated phase; otherwise [`UNDEFINED`].
     lost_unvalidated: u64,
     initial_window: u64,
     segment: u64,
@@ -170,12 +170,12 @@ impl NewCwv {
         self.measured == UNDEFINED || self.measured.saturating_mul(2) >= cwnd
     }
 
-    /// Handles an ACK within a recovery.
+    /// Handles an ACK during a loss recovery.
     pub fn on_ack_while_reduced(&mut self, snd_una: u64) {
         self.pipe_ack.on_ack_while_reduced(snd_una);
     }
 
-    /// Handles an ACK outside of recovery, see [`PipeAck::on_ack`]. The caller must call [`look`](Self::look) afterwards.
+    /// Handles an ACK outside of loss recovery, see [`PipeAck::on_ack`]. The caller must call [`look`](Self::look) afterwards.
     pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64) {
         self.pipe_ack.on_ack(now, snd_una, acked, next, srtt);
     }
@@ -186,7 +186,7 @@ impl NewCwv {
         self.is_validated(cwnd) || cwnd_limited
     }
 
-    /// Handles congestion detected by duplicate ACKs or marks, with `in_flight` bytes in flight. Returns cwnd for the recovery, or
+    /// Handles congestion that duplicate ACKs or marks indicate, with `in_flight` bytes in flight. Returns cwnd for the recovery, or
     /// [`UNDEFINED`] if the standard response applies.
     pub fn on_congestion(&mut self, cwnd: u64, in_flight: u64) -> u64 {
         self.lost_unvalidated = UNDEFINED;
@@ -205,7 +205,7 @@ impl NewCwv {
         self.start_over(now);
     }
 
-    /// Handles the end of a recovery in which `retransmitted` bytes were retransmitted. Returns the new value of cwnd and ssthresh, or
+    /// Handles the end of a recovery in which `retransmitted` bytes were retransmitted. Returns the new value of both cwnd and ssthresh, or
     /// [`UNDEFINED`] if the standard response applies.
     pub fn on_recovered(&mut self, now: u64, retransmitted: u64) -> u64 {
         // Section 4.4.1: "cwnd = (Max(pipeACK,LossFlightSize) - R)/2", "MUST NOT be reduced below 1 TCP Maximum Segment Size",
@@ -218,7 +218,7 @@ impl NewCwv {
         window
     }
 
-    /// Updates pipeACK and reduces a cwnd that was not validated for longer than the non-validated period (NVP). Returns true after a
+    /// Updates pipeACK, and reduces cwnd if it was not validated for longer than the non-validated period (NVP). Returns true after a
     /// reduction; the caller must then call the function again. Section 4.5.2: "Each time a sender transmits a new segment, this timestamp
     /// can be used to determine if the NVP has expired."
     pub fn look(&mut self, now: u64, windows: &mut Windows) -> bool {

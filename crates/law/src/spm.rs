@@ -1,4 +1,4 @@
-//! Selective packet marking (CATNIP paper, section III-B): marks packets whose loss would cost a timeout.
+//! Selective packet marking (CATNIP paper, section III-B): marks crucial packets, those whose loss would cost a timeout.
 
 /// Parameters of selective packet marking.
 #[repr(C)]
@@ -8,7 +8,7 @@ pub struct Rules {
     pub leading: u32,
     /// Number of trailing packets of a document that are crucial (catp26).
     pub trailing: u32,
-    /// Congestion window, segments, below which all packets are crucial (catp27).
+    /// Congestion window below which all packets are crucial, segments (catp27).
     pub small_window: u32,
 }
 
@@ -24,14 +24,14 @@ pub struct Place {
     pub window: u64,
 }
 
-/// Value for an unknown document length, with which trailing packets are not marked.
+/// Document length that is unknown. Trailing packets of such a document are not marked.
 pub const UNKNOWN: u64 = u64::MAX;
 
 /// Reason for which a packet is crucial.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Packet that is not crucial.
+    /// No reason: the packet is not crucial.
     None = 0,
     /// Leading packet of a document.
     Leading = 1,
@@ -41,7 +41,7 @@ pub enum Reason {
     SmallWindow = 3,
 }
 
-/// Returns the first reason for which a packet is crucial, with segments of `segment` bytes.
+/// Returns the first of the rules for which a packet is crucial, in the order of [`Reason`]. A full segment has `segment` bytes.
 #[inline]
 pub fn reason(rules: &Rules, place: &Place, segment: u32) -> Reason {
     let segments = |count: u32| count as u64 * segment as u64;

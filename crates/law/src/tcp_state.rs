@@ -5,9 +5,9 @@
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Largest window with which all packets are HIGH.
+    /// Largest congestion window with which all packets are HIGH.
     pub high: u32,
-    /// Largest window with which all packets are MED or HIGH.
+    /// Largest congestion window with which all packets are MED or HIGH.
     pub med: u32,
 }
 
@@ -23,14 +23,15 @@ pub enum Level {
     Low = 2,
 }
 
-/// Value of `draw` in the plain, non-randomized version of [`level`], with which a packet sent above a threshold never keeps the higher
-/// precedence by chance.
+/// Return value of `draw` for the plain, non-randomized version of [`level`]. With this value, the drop precedence depends on the
+/// thresholds alone.
 pub const NEVER: u32 = u32::MAX;
 
-/// Returns the drop precedence of a packet sent under a window of `window` segments. `is_protected` holds for SYNs and for packets of a
-/// loss recovery. `draw` returns 32 random bits in the randomized version of the algorithm, and [`NEVER`] in the plain version.
+/// Returns the drop precedence of a packet sent with a congestion window of `window` segments. `is_protected` is true for SYNs and for
+/// packets of a loss recovery. `draw` returns 32 random bits in the randomized version of the algorithm, and [`NEVER`] in the plain
+/// version.
 ///
-/// The paper's comparison operator is lost in the available text; here a threshold is the largest window that it protects.
+/// The available text of the paper lacks the comparison operator. Here a threshold is the largest window that it protects.
 #[inline]
 pub fn level(
     thresholds: &Thresholds,
@@ -47,7 +48,7 @@ pub fn level(
     }
 }
 
-/// Returns true with a probability of threshold / window.
+/// Returns true with a probability of `threshold` / `window`.
 fn keeps(threshold: u32, window: u32, draw: u32) -> bool {
     (draw as u64) * (window as u64) < (threshold as u64) << 32
 }

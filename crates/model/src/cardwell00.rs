@@ -1,32 +1,31 @@
 use crate::terms::{any_loss, q_hat, slow_start_packets, slow_start_time, slow_start_window, timeout_run};
 use crate::{ModelError, Path, Rate, check};
 
-/// Latency of Cardwell-00 with its intermediate quantities.
+/// Latency by the Cardwell-00 model, with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cardwell00 {
     /// Packets sent in the first slow start.
     pub e_dss: f64,
-    /// Window at the end of the first slow start if no largest window limits it.
+    /// Window at the end of the first slow start if Wmax does not limit it.
     pub e_wss: f64,
-    /// Time of the first slow start, in seconds.
+    /// Duration of the first slow start, in seconds.
     pub t_ss_s: f64,
     /// Probability that the first slow start ends in a loss.
     pub l_ss: f64,
-    /// Probability that this loss is a timeout.
+    /// Probability that this loss ends in a timeout.
     pub q: f64,
     /// Expected cost of this loss, in seconds.
     pub t_loss_s: f64,
     /// Packets left for congestion avoidance.
     pub e_dca: f64,
-    /// Time of congestion avoidance, in seconds.
+    /// Duration of congestion avoidance, in seconds.
     pub t_ca_s: f64,
     /// Latency in seconds.
     pub latency_s: f64,
 }
 
-/// Computes the latency of one slow start, one loss, and the remaining packets at the steady-state rate (Cardwell-00
-/// Eq. 5-22, without the connection set-up). The window at the loss is capped at Wmax here. `rate` is [`Rate::Receive`]
-/// in the paper.
+/// Computes the latency of one slow start, one loss, and the remaining packets at the steady-state rate (Cardwell-00 Eq. 5-22, without the
+/// connection set-up). Here the window at the loss is limited to Wmax. The paper uses [`Rate::Receive`] as `rate`.
 pub fn cardwell00(n: u32, p: f64, path: &Path, rate: Rate) -> Result<Cardwell00, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

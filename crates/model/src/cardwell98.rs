@@ -1,7 +1,7 @@
 use crate::terms::{q_approx, timeout_run};
 use crate::{ModelError, Path, check};
 
-/// Latency of Cardwell-98 with its intermediate quantities.
+/// Latency by the Cardwell-98 model, with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cardwell98 {
     /// Expected number of losses.
@@ -26,8 +26,8 @@ pub struct Cardwell98 {
 
 /// Computes the latency of slow start alternating with runs of timeouts (Cardwell-98, as restated in WZK section C.1).
 ///
-/// With `use_q`, a loss ends in a timeout with the probability [`q_approx`], as in WZK; without it, always, as in
-/// the description of the model in the hysteresis paper. WZK prints both n/(1-p) and n(1-p) as the number of runs of timeouts; only n(1-p)
+/// With `use_q`, a loss ends in a timeout with the probability [`q_approx`], as in WZK. Without `use_q`, every loss ends in a timeout, as
+/// in the hysteresis paper's description of the model. WZK prints both n/(1-p) and n(1-p) as the number of runs of timeouts; only n(1-p)
 /// agrees with runs of 1/(1-p) timeouts. The model has no largest window and no congestion avoidance.
 pub fn cardwell98(n: u32, p: f64, path: &Path, use_q: bool) -> Result<Cardwell98, ModelError> {
     check::packets("N", n)?;
@@ -37,7 +37,7 @@ pub fn cardwell98(n: u32, p: f64, path: &Path, use_q: bool) -> Result<Cardwell98
     Ok(Cardwell98 { latency_s: phases.latency_s + path.delack_s, ..phases })
 }
 
-/// Computes the slow-start phases that begin with window `w`; their latency excludes the wait of a delayed ACK.
+/// Computes the slow-start phases, each starting with window `w`. Their latency excludes the wait for a delayed ACK.
 pub(crate) fn phases(packets: u32, p: f64, path: &Path, w: f64, use_q: bool) -> Cardwell98 {
     let packets = f64::from(packets);
     let q = if use_q { q_approx(p, path.b) } else { 1.0 };

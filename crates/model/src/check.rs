@@ -20,7 +20,7 @@ pub(crate) fn probability(parameter: &'static str, p: f64) -> Result<(), ModelEr
     ensure((0.0..1.0).contains(&p), parameter, p, expected)
 }
 
-/// Checks the loss probability in a formula whose rate is infinite without loss.
+/// Checks the loss probability for a formula whose rate is infinite without loss.
 pub(crate) fn some_loss(p: f64) -> Result<(), ModelError> {
     probability("p", p)?;
     ensure(
@@ -52,7 +52,7 @@ pub(crate) fn packets(parameter: &'static str, n: u32) -> Result<(), ModelError>
     ensure(n >= 1, parameter, f64::from(n), "a whole number of packets, at least 1")
 }
 
-/// Checks the number of packets in a model whose computation time grows with it.
+/// Checks the number of packets for a model whose computation time grows with this number.
 pub(crate) fn packets_up_to(parameter: &'static str, n: u32, most: u32) -> Result<(), ModelError> {
     packets(parameter, n)?;
     if n <= most {

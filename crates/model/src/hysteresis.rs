@@ -1,5 +1,5 @@
-//! Hysteresis model: a transfer is a chain of cycles, each a slow start that ends in a loss; the window and the
-//! remaining data carry over to the next cycle.
+//! Hysteresis model: a transfer is a chain of cycles, each a slow start that ends in a loss. The window and the remaining data carry over
+//! to the next cycle.
 
 use crate::terms::{any_loss, q_hat, slow_start_packets, slow_start_time, slow_start_window, timeout_run};
 use crate::{ModelError, Path, check};
@@ -11,11 +11,11 @@ pub(crate) const MOST_PACKETS: u32 = 10_000_000;
 /// Options for details that the available text of the hysteresis paper does not specify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// True if the lost packet counts among those sent ([`slow_start_packets`]). Otherwise a transfer ends once less
-    /// than one packet is left.
+    /// True if the lost packet counts as one of the packets sent ([`slow_start_packets`]). If false, a transfer ends when less than one
+    /// packet is left.
     pub plus_one: bool,
-    /// True if the last cycle has a loss phase like the other cycles, weighted by the probability of a loss. Otherwise, as the text of the
-    /// paper specifies, the latency of a transfer of a single cycle does not depend on p at all.
+    /// True if the last cycle has a loss phase like the other cycles, weighted by the probability of a loss. If false, as in the text of
+    /// the paper, the latency of a transfer with a single cycle does not depend on p at all.
     pub last_cycle_loss: bool,
 }
 
@@ -30,7 +30,7 @@ impl Default for Options {
 pub enum Rule {
     /// Timeout for every loss.
     AllTimeouts,
-    /// Fast retransmit wherever Q < 1.
+    /// Fast retransmit for every loss with Q < 1, and a timeout for every other loss.
     FastRetransmitWhenPossible,
 }
 
@@ -45,11 +45,11 @@ pub struct Cycle {
     pub e: f64,
     /// Window at the end of the cycle, at most Wmax.
     pub w: f64,
-    /// Time of the slow start and of the delayed ACK, in seconds.
+    /// Duration of the slow start, including the wait for a delayed ACK, in seconds.
     pub t_ss_s: f64,
-    /// Probability of a loss, the weight of its cost.
+    /// Probability of a loss, by which the cost of the loss is multiplied.
     pub p_ss: f64,
-    /// Probability that a loss is a timeout.
+    /// Probability that a loss ends in a timeout.
     pub q: f64,
     /// True if the cycle ends in a timeout.
     pub timeout: bool,
@@ -68,9 +68,9 @@ pub struct Moments {
 
 /// Hysteresis model of one transfer (hysteresis paper, Eq. 3-12).
 ///
-/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery takes one round trip and halves
-/// the window; after a timeout, the window is 1 and the first packet waits for a delayed ACK. The model overestimates the latency of long
-/// transfers with high loss.
+/// Every ACK adds a packet to the window in every cycle; the model has no congestion avoidance. Fast recovery takes one round trip and
+/// halves the window. After a timeout, the window is 1 and the first packet waits for a delayed ACK. The model overestimates the latency of
+/// long transfers with high loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Hysteresis {
     path: Path,
@@ -95,23 +95,23 @@ impl Hysteresis {
         self.stage.parts.count()
     }
 
-    /// Computes the exact mean and standard deviation by propagating windows with their probabilities from cycle to
-    /// cycle. After a timeout the window is 1, so there are few different windows.
+    /// Computes the exact mean and standard deviation of the latency by propagating windows with their probabilities from cycle to cycle.
+    /// After a timeout the window is 1, so there are few different windows.
     pub fn exact(&self) -> Moments {
         moments(&self.stage.push(&self.path, &[Branch::certain(self.path.w1)]))
     }
 
-    /// Draws a latency in seconds, with a random choice between timeout and fast retransmit at each loss, as in the paper.
+    /// Draws a random latency in seconds. Each loss ends at random in a timeout or a fast retransmit, as in the paper.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         self.stage.walk(&self.path, self.path.w1, |q| rng.uniform() <= q, |_| ()).0
     }
 
-    /// Computes the latency in seconds with a rule instead of random choices.
+    /// Computes the latency in seconds if `rule` decides between timeout and fast retransmit.
     pub fn by_rule(&self, rule: Rule) -> f64 {
         self.stage.walk(&self.path, self.path.w1, rule.decides(), |_| ()).0
     }
 
-    /// Returns the cycles of a transfer whose losses follow a rule.
+    /// Returns the cycles of a transfer if `rule` decides between timeout and fast retransmit.
     pub fn trace(&self, rule: Rule) -> Vec<Cycle> {
         let mut cycles = Vec::new();
         self.stage.walk(&self.path, self.path.w1, rule.decides(), |cycle| cycles.push(cycle));
@@ -125,7 +125,7 @@ impl Rule {
     }
 }
 
-/// Data of a cycle, independent of its window.
+/// Data of a cycle that does not depend on the window.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     d: f64,
@@ -159,7 +159,7 @@ impl Iterator for Parts {
     }
 }
 
-/// Sequence of cycles with one loss probability.
+/// Sequence of cycles with the same loss probability.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
     parts: Parts,
@@ -168,14 +168,14 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Creates a stage of `d` packets, of which a later stage sends the last `kept`; in this stage these packets only lengthen the slow
+    /// Creates a stage of `d` packets, the last `kept` of which a later stage sends. In this stage, these packets only lengthen the slow
     /// starts.
     pub(crate) fn new(d: f64, kept: f64, p: f64, path: &Path, options: Options) -> Self {
         let parts = Parts { d, kept, p, plus_one: options.plus_one, done: false };
         Self { parts, timeout_s: timeout_run(p, path.t0_s), last_cycle_loss: options.last_cycle_loss }
     }
 
-    /// Returns the duration in seconds, the final window and the probability of a timeout of a cycle that starts with window `w1`.
+    /// Returns the duration in seconds, the final window and the timeout probability of a cycle that starts with window `w1`.
     fn slow_start(&self, path: &Path, part: &Part, w1: f64) -> (f64, f64, f64) {
         let w = slow_start_window(part.e, w1, path.b).min(path.w_max);
         let delack = if w1 <= 1.0 { path.delack_s } else { 0.0 };
@@ -191,8 +191,8 @@ impl Stage {
         (part.p_ss * self.timeout_s, part.p_ss * path.rtt_s)
     }
 
-    /// Computes one sequence of cycles from the initial window `w1`; `is_timeout` chooses between timeout and fast retransmit. Returns the
-    /// latency in seconds and the last window.
+    /// Computes the cycles from the initial window `w1`. `is_timeout` decides between timeout and fast retransmit, given the probability of
+    /// a timeout. Returns the latency in seconds and the last window.
     pub(crate) fn walk(
         &self,
         path: &Path,
@@ -215,8 +215,8 @@ impl Stage {
         (total, w)
     }
 
-    /// Computes all sequences of timeouts and fast retransmits at once. Returns the possible windows at the end of the last cycle with the
-    /// moments of the latency, given those at the start.
+    /// Computes all sequences of timeouts and fast retransmits at once. `start` has the possible windows at the start and the moments of
+    /// the latency until then. Returns the possible windows at the end of the last cycle, with the moments of the latency until then.
     pub(crate) fn push(&self, path: &Path, start: &[Branch]) -> Vec<Branch> {
         let mut branches = start.to_vec();
         let mut next = Vec::new();
@@ -246,7 +246,7 @@ impl Stage {
     }
 }
 
-/// All sequences of timeouts and fast retransmits that lead to the same window.
+/// Set of all sequences of timeouts and fast retransmits that lead to the same window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Branch {
     pub(crate) w: f64,
@@ -282,7 +282,7 @@ impl Branch {
     }
 }
 
-/// Adds a branch, or merges it with the last one if their windows are equal up to rounding.
+/// Adds a branch to `branches`, or merges it with the last branch if the windows of both are equal except for rounding.
 pub(crate) fn join(branches: &mut Vec<Branch>, branch: Branch) {
     if branch.probability == 0.0 {
         return;

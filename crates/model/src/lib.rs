@@ -1,5 +1,5 @@
-//! Analytical models of TCP: rates of long transfers and latencies of short ones for a given loss probability and path.
-//! Every function is pure; only sampling takes a random stream.
+//! Analytical models of TCP: rates of long transfers and latencies of short transfers for a given loss probability and path. Every function
+//! is pure; the sampling functions receive a random number generator.
 //!
 //! # Sources
 //!
@@ -16,13 +16,12 @@
 //!
 //! # Conventions
 //!
-//! Times are in seconds, windows and sizes in full packets, rates in packets per second. A loss probability
-//! `p` holds for every transmission of a data packet, independently; `0 <= p < 1`. A name ends in its unit
-//! where it is a time (`_s`). Latencies run from the first packet sent to the ACK of the last packet; the
-//! connection set-up is separate ([`terms::handshake`]).
+//! Times are in seconds, windows and sizes in full packets, rates in packets per second. Every transmission of a data packet is lost
+//! independently with the loss probability `p`; `0 <= p < 1`. The names of times end in their unit (`_s`). Latencies are measured from the
+//! first packet sent to the ACK of the last packet; they exclude the connection set-up ([`terms::handshake`]).
 //!
-//! The documentation of an item states if its formula is a reconstruction, or if an edge case is defined here and not in
-//! a paper. [`MODELS`] lists every model with its parameters and quantities, by name.
+//! The documentation of an item states if its formula is a reconstruction, or if an edge case is defined here and not in a paper.
+//! [`MODELS`] lists every model with its name, parameters and quantities.
 
 #![forbid(unsafe_code)]
 

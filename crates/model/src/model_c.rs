@@ -2,25 +2,26 @@ use crate::cardwell98::{Cardwell98, phases};
 use crate::terms::setup_timeouts;
 use crate::{ModelError, Path, check};
 
-/// Latency of Model C with its intermediate quantities.
+/// Latency by Model C, with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelC {
     /// Loss probability in the slow-start phases.
     pub p: f64,
-    /// Slow-start phases; their latency excludes the connection set-up and the wait of a delayed ACK.
+    /// Slow-start phases. Their latency excludes the connection set-up and the wait for a delayed ACK.
     pub phases: Cardwell98,
-    /// Time of the connection set-up and the request, in seconds.
+    /// Duration of the connection set-up and the request, in seconds.
     pub t_handshk_s: f64,
-    /// Time of the whole download, in seconds.
+    /// Duration of the whole download, in seconds.
     pub latency_s: f64,
 }
 
 /// Computes Model C of WZK section C.1. `loss` converts the loss probability `pl` of one direction into the loss probability of the
-/// slow-start phases: `pl` itself is too low, [`both_ways`](crate::both_ways) is too high.
+/// slow-start phases. `pl` itself is too low for these phases; [`both_ways`](crate::both_ways) is too high.
 ///
 /// Model C is the model of Cardwell-98 with a connection set-up; WZK cite Cardwell-00 but describe Cardwell-98. `delay_s` is the one-way
-/// delay, `t0_s` the mean first timeout of a run, and `ts_s` the first timeout of the set-up. The formula of the set-up (1.5 round trips
-/// for set-up and request, loss `pl` in both directions) is a reconstruction that makes the result comparable with the new model.
+/// delay, `t0_s` the mean duration of the first timeout of a run, and `ts_s` the first timeout of the set-up. The formula of the set-up is
+/// a reconstruction: 1.5 round trips for set-up and request, and loss `pl` in both directions. It makes the result comparable with the new
+/// model of WZK.
 #[expect(clippy::too_many_arguments, reason = "the parameters are those of the model")]
 pub fn model_c(
     data: u32,

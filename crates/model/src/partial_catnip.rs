@@ -5,13 +5,14 @@ use catnip_base::Rng;
 /// Number of high-priority packets at the beginning and at the end of a transfer.
 const HIGH: u32 = 3;
 
-/// Hysteresis model of a transfer whose first three and last three packets are lost with `p_high` and the others with
-/// `p` (hysteresis paper, section 5).
+/// Hysteresis model of a transfer whose first three and last three packets are lost with probability `p_high` and the others with
+/// probability `p` (hysteresis paper, section 5).
 ///
-/// Three stages follow each other, each with its own chain of cycles. A stage begins with the last window of the previous stage, grown by
-/// one round and clamped to [2, Wmax]. The paper states this for the third stage; for the second stage it is a reconstruction, with which
-/// the slow start of a transfer without loss takes as long as in a single stage. All packets of a transfer of at most six packets have high
-/// priority. With p_high = p the model differs from the hysteresis model, because each stage has its own loss phase.
+/// A transfer has three consecutive stages, each with its own chain of cycles. A stage begins with the last window of the previous stage,
+/// grown by one round and clamped to [2, Wmax]. The paper specifies this initial window for the third stage. For the second stage it is a
+/// reconstruction; with it, the slow start of a transfer without loss takes as long as in a single stage. A transfer of at most six packets
+/// has one stage, in which all packets have high priority. With p_high = p the result differs from that of the hysteresis model, because
+/// each stage has its own loss phase.
 #[derive(Clone, Debug)]
 pub struct PartialCatnip {
     path: Path,
@@ -19,7 +20,7 @@ pub struct PartialCatnip {
 }
 
 impl PartialCatnip {
-    /// Creates the model of a transfer of `n` packets; `p_high <= p`.
+    /// Creates the model of a transfer of `n` packets. `p_high` must be at most `p`.
     pub fn new(n: u32, p: f64, p_high: f64, path: &Path) -> Result<Self, ModelError> {
         check::packets_up_to("N", n, MOST_PACKETS)?;
         check::probability("p", p)?;
@@ -38,7 +39,8 @@ impl PartialCatnip {
         Ok(Self { path, stages })
     }
 
-    /// Computes the exact mean and standard deviation, with the windows carried through the stages.
+    /// Computes the exact mean and standard deviation of the latency. Each stage starts with the possible windows at the end of the
+    /// previous stage.
     pub fn exact(&self) -> Moments {
         let mut branches = vec![Branch::certain(self.path.w1)];
         for (i, stage) in self.stages.iter().enumerate() {
@@ -52,7 +54,7 @@ impl PartialCatnip {
         moments(&branches)
     }
 
-    /// Draws a latency in seconds.
+    /// Draws a random latency in seconds.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         let (mut total, mut w) = (0.0, self.path.w1);
         for (i, stage) in self.stages.iter().enumerate() {

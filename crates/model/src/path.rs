@@ -1,20 +1,21 @@
 use crate::{ModelError, check};
 
-/// Properties of a path other than loss. The default is the setting of the hysteresis paper.
+/// Properties of a path other than loss. The defaults are those of the hysteresis paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
-    /// Round trip time in seconds, without the wait of a delayed ACK.
+    /// Round trip time in seconds, without the wait for a delayed ACK.
     pub rtt_s: f64,
     /// Mean duration of the first timeout of a run of consecutive timeouts, in seconds.
     pub t0_s: f64,
     /// Largest window in packets, usually the receive window.
     pub w_max: f64,
-    /// Packets acknowledged by one ACK: 2 with delayed ACKs, 1 without. In slow start the window grows by the factor 1 + 1/b per round.
+    /// Packets acknowledged by one ACK: 2 with delayed ACKs, 1 without. In slow start, the window grows by the factor 1 + 1/b per round
+    /// trip.
     pub b: f64,
     /// Initial window in packets, clamped to [1, w_max].
     pub w1: f64,
-    /// Expected wait for the delayed ACK of a single packet, in seconds: half of a 200 ms heartbeat, or 0 for a
-    /// receiver that acknowledges the first packets at once.
+    /// Expected wait for the delayed ACK of a single packet, in seconds: half of a 200 ms heartbeat timer, or 0 for a receiver that
+    /// acknowledges the first packets at once.
     pub delack_s: f64,
 }
 
@@ -25,7 +26,7 @@ impl Default for Path {
 }
 
 impl Path {
-    /// Returns the path with its initial window clamped to [1, w_max], or an error for the first parameter out of range.
+    /// Returns the path with its initial window clamped to [1, w_max], or an error for the first parameter that is out of range.
     pub fn check(self) -> Result<Self, ModelError> {
         check::time("RTT_s", self.rtt_s)?;
         check::time("T0_s", self.t0_s)?;

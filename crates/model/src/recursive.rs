@@ -1,7 +1,7 @@
 use crate::terms::{any_loss, timeout_run};
 use crate::{ModelError, Path, check};
 
-/// Maximum number of table entries of 8 bytes, and of computation steps; larger transfers are refused.
+/// Maximum number of table entries, of 8 bytes each. Larger transfers are refused, as are those above [`MOST_STEPS`].
 const MOST_ENTRIES: u64 = 50_000_000;
 const MOST_STEPS: u64 = 10_000_000_000;
 
@@ -20,10 +20,10 @@ struct State {
 /// Computes the expected latency in seconds by recursion over the remaining packets, round by round. The model is similar to Mellia,
 /// Stoica, Zhang, "TCP model for short lived flows", 2002, but is not their published model.
 ///
-/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive; otherwise by a run of timeouts,
-/// after which the packets that arrived are not retransmitted. The model includes congestion avoidance: above half of the window at the
-/// last loss, the window grows by 1/b per round. `b` is a whole number, and Wmax is rounded down. A table of N entries per state of the
-/// window replaces recursive calls.
+/// One fast retransmit recovers a lost packet if at least three packets follow it and all of them arrive. Otherwise a run of timeouts
+/// recovers it; packets that arrived after the lost packet are then not retransmitted. The model includes congestion avoidance: above half
+/// of the window at the last loss, the window grows by 1/b per round. `b` must be a whole number, and Wmax is rounded down. The
+/// implementation uses a table of N entries per state of the window instead of recursive calls.
 pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;
@@ -71,7 +71,7 @@ pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelErr
     Ok(table[n * width + start])
 }
 
-/// Returns the expected number, rounded down, of the `c` packets after a lost packet that arrive, given that fast recovery fails.
+/// Returns the expected number, rounded down, of the `c` packets after a lost packet that arrive if fast recovery fails.
 fn delivered(c: usize, p: f64) -> usize {
     let packets = c as f64;
     let expected = packets * (1.0 - p);
@@ -82,12 +82,12 @@ fn delivered(c: usize, p: f64) -> usize {
     (expected * any_loss(p, packets - 1.0) / any_loss(p, packets)) as usize
 }
 
-/// Returns the possible states of a transfer, and the index of the first one. Congestion avoidance counts the window in
-/// units of 1/b packet, `x`; slow start follows a fixed series of windows from 2, or from the initial window, up to its
+/// Returns the possible states of a transfer, and the index of its first state. Congestion avoidance counts the window in units of 1/b
+/// packet, `x`. Slow start follows a fixed series of windows that begins with 2, or with the initial window, and ends at the slow-start
 /// threshold.
 fn states(first: usize, w_max: usize, b: usize) -> (Vec<State>, usize) {
     let linear = |x: usize| x.min(b * w_max) - b;
-    // First state of slow start from 2 to each threshold, which is at most half of the largest window.
+    // First state of the slow start from window 2 to each threshold. A threshold is at most half of the largest window.
     let thresholds = (w_max / 2).max(2);
     let row = |from: usize, to: usize| {
         std::iter::successors(Some(from), move |w| Some(w + w.div_ceil(b))).take_while(move |w| *w < to)

@@ -1,5 +1,5 @@
-//! Registry of all models by name, with parameters and quantities as plain numbers, for the Python module, the command
-//! line and the check values.
+//! Registry of all models by name, for the Python module, the command line and the check values. Parameters and quantities are plain
+//! numbers.
 
 use crate::{
     Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, both_ways, cardwell00,
@@ -42,7 +42,7 @@ impl Gives {
 /// Input of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// Symbol in the papers; the name of a time ends in `_s`.
+    /// Symbol in the papers. The name of a time ends in `_s`.
     pub name: &'static str,
     /// Unit; empty for a plain number.
     pub unit: &'static str,
@@ -55,7 +55,7 @@ pub struct Parameter {
 /// Result of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantity {
-    /// Symbol in the papers; the name of a time ends in `_s`.
+    /// Symbol in the papers. The name of a time ends in `_s`.
     pub name: &'static str,
     /// Unit; empty for a plain number.
     pub unit: &'static str,
@@ -76,9 +76,9 @@ pub struct Model {
     pub gives: Gives,
     /// Inputs in the order of the formula.
     pub parameters: &'static [Parameter],
-    /// Results in the order of the formula; the first one is the main result.
+    /// Results in the order of the formula. The first result is the main one.
     pub quantities: &'static [Quantity],
-    /// Computes all `quantities` from all `parameters`, in the order of the lists.
+    /// Function that computes all `quantities` from all `parameters`, in the order of the two lists.
     pub evaluate: fn(&[f64], &mut [f64]) -> Result<(), ModelError>,
 }
 
@@ -145,7 +145,7 @@ const T: Quantity = quantity("T_s", "s", "latency");
 const RATE: Quantity = quantity("rate_pps", "packets/s", "rate");
 const TIMEOUT_Q: Quantity = quantity("Q", "", "probability that a loss ends in a timeout");
 
-/// Returns the path with the values of RTT, T0, Wmax and b in `v`, and with `w1` and `delack_s` if the model has them.
+/// Returns the path for a model. `v` has the values of RTT, T0, Wmax and b.
 fn path(v: &[f64], w1: f64, delack_s: f64) -> Path {
     Path { rtt_s: v[0], t0_s: v[1], w_max: v[2], b: v[3], w1, delack_s }
 }

@@ -1,22 +1,23 @@
-//! Two latency models based on Sikdar's. Both are reconstructions: the growth law of the window and the separation by the number of losses
-//! are the authors'. The cost of one and of several losses is derived here from the same structure, and the position of two terms of the
-//! fitted formula could not be confirmed. Do not present the results as the published values.
+//! Two latency models based on Sikdar's. Both are reconstructions. The growth law of the window and the separation by the number of losses
+//! are those of the authors. The costs of one and of several losses are derived here from the same structure. The position of two terms of
+//! the fitted formula could not be confirmed. Do not present the results as the published values.
 
 use crate::terms::{any_loss, q_hat, timeout_run, window};
 use crate::{ModelError, Path, check};
 
-/// Maximum size of a transfer in the three-case model, packets: the model computes the latency for a loss of each packet.
+/// Maximum size of a transfer in the three-case model, packets. The limit bounds the computation time, because the model computes one
+/// latency per packet that can be lost.
 const MOST_PACKETS: u32 = 100_000;
 
-/// Returns the packets of round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most
-/// `w_max` (hysteresis paper, Eq. 1).
+/// Returns the number of packets in round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most `w_max`
+/// (hysteresis paper, Eq. 1).
 pub fn sikdar_packets(n: u32, w_max: u32) -> u32 {
     let n = f64::from(n);
     // The cast saturates, so late rounds are at the limit.
     ((((n - 1.0) / 2.0).exp2() + ((n - 2.0) / 2.0).exp2()) as u32).min(w_max)
 }
 
-/// Returns the first round of slow start by whose end `m` packets have been sent.
+/// Returns the number of rounds in which slow start sends the first `m` packets.
 pub fn sikdar_rounds(m: u32, w_max: u32) -> u32 {
     let (mut sent, mut round) = (0, 0);
     while sent < m {
@@ -30,9 +31,9 @@ pub fn sikdar_rounds(m: u32, w_max: u32) -> u32 {
     round
 }
 
-/// Returns the number of rounds to send `m` packets after a loss, with linear growth by one packet every `b` rounds from window `h`. With
-/// `slow_start`, slow start precedes the linear growth until the window reaches `h`, and the last round of slow start counts as one of the
-/// `b` rounds with window `h`.
+/// Returns the number of rounds in which `m` packets are sent after a loss. The window grows linearly from `h`, by one packet every `b`
+/// rounds. With `slow_start`, slow start precedes the linear growth until the window reaches `h`, and the last round of slow start counts
+/// as one of the `b` rounds with window `h`.
 pub fn sikdar_grow(m: i64, h: u32, slow_start: bool, b: u32, w_max: u32) -> u32 {
     let (mut left, mut rounds, mut at_window) = (m, 0, 0);
     let mut w = h.min(w_max);
@@ -61,8 +62,8 @@ pub struct SikdarThreeCase {
     pub t_nl_s: f64,
     /// Latency with one loss, in seconds.
     pub t_sl_s: f64,
-    /// Latency with several losses, in seconds; for a transfer of one packet, which cannot have several losses, equal to the latency with
-    /// one loss.
+    /// Latency with several losses, in seconds. A transfer of one packet cannot have several losses; the value is then the latency with one
+    /// loss.
     pub t_ml_s: f64,
     /// Probability of no loss.
     pub p0: f64,
@@ -70,13 +71,13 @@ pub struct SikdarThreeCase {
     pub p1: f64,
     /// Probability of several losses.
     pub p2: f64,
-    /// Latency in seconds.
+    /// Mean latency in seconds: the three latencies weighted by their probabilities.
     pub latency_s: f64,
 }
 
-/// Computes the latencies without a loss, with one loss and with several losses, weighted by their probabilities. A
-/// reconstruction; see the module. The growth law holds for delayed ACKs (b = 2) and an initial window of 1, so `w1` is
-/// not used; `b`, a whole number, slows the linear growth only.
+/// Computes the latencies without a loss, with one loss and with several losses, and their mean weighted by the probabilities of the three
+/// cases. The model is a reconstruction; see the module. The growth law assumes delayed ACKs (b = 2) and an initial window of 1. `w1` is
+/// therefore not used, and `b`, a whole number, slows only the linear growth.
 pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, ModelError> {
     check::packets_up_to("N", n, MOST_PACKETS)?;
     check::probability("p", p)?;
@@ -104,7 +105,7 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
     let t_ml_s = if n == 1 {
         t_sl_s
     } else {
-        // For p -> 0, "several losses" are two losses.
+        // As p approaches 0, "several losses" means two losses.
         let losses = if p2 > 0.0 { packets * p * any_loss(p, packets - 1.0) / p2 } else { 2.0 };
         let between = (packets / (losses + 1.0)).ceil().max(1.0) as u32;
         let w = window(p, path.b).min(f64::from(w_max));
@@ -121,7 +122,7 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
     Ok(SikdarThreeCase { t_nl_s, t_sl_s, t_ml_s, p0, p1, p2, latency_s })
 }
 
-/// Returns the probability of two or more losses among `n` packets, from its series where 1 - P0 - P1 cancels.
+/// Returns the probability of two or more losses among `n` packets. Uses a series if 1 - P0 - P1 would suffer from cancellation.
 fn several(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
     if f64::from(n) * p > 0.1 {
         return (1.0 - p0 - p1).max(0.0);
@@ -137,8 +138,9 @@ fn several(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
     sum
 }
 
-/// Computes Sikdar's fitted closed formula in seconds, as quoted in later literature; a reconstruction, see the module. The formula fits
-/// short flows and is far too low for long flows with loss (p >= 3 %, N >= 65).
+/// Returns the latency of a transfer of `n` packets, in seconds, by Sikdar's fitted closed formula as quoted in later literature. The
+/// formula is a reconstruction; see the module. It fits short flows; for long flows with loss (p >= 3 %, N >= 65) the latency is far too
+/// low.
 pub fn sikdar_empirical(n: u32, p: f64, rtt_s: f64, w_max: f64) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

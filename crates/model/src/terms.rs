@@ -1,25 +1,24 @@
 //! Terms shared by several models. Arguments are not checked: outside the stated ranges the results are meaningless.
 
-/// Returns 1 - (1-p)^d, the probability of at least one loss among `d` packets, without cancellation for small `p`.
+/// Returns 1 - (1-p)^d, the probability of at least one loss among `d` packets. The computation is exact for small `p`, too.
 pub fn any_loss(p: f64, d: f64) -> f64 {
     -(d * (-p).ln_1p()).exp_m1()
 }
 
-/// Returns f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶, the back-off factor of a run of timeouts, whose timer doubles
-/// six times and then stays (PFTK; G(p) of Cardwell-00; hysteresis paper, Eq. 10).
+/// Returns f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶, the back-off factor of a run of timeouts. The timer doubles six times and then
+/// stays constant (PFTK; G(p) of Cardwell-00; hysteresis paper, Eq. 10).
 pub fn backoff(p: f64) -> f64 {
     let twice = 2.0 * p;
     1.0 + p * (1.0 + twice * (1.0 + twice * (1.0 + twice * (1.0 + twice * (1.0 + twice)))))
 }
 
-/// Returns E\[Z^TO\] = T0 f(p) / (1-p), the mean length in seconds of a run of timeouts (hysteresis paper, Eq. 9).
+/// Returns E\[Z^TO\] = T0 f(p) / (1-p), the mean duration in seconds of a run of timeouts (hysteresis paper, Eq. 9).
 pub fn timeout_run(p: f64, t0_s: f64) -> f64 {
     t0_s * backoff(p) / (1.0 - p)
 }
 
-/// Returns Q(p,w), the probability that a loss in a window of `w` packets ends in a timeout (PFTK; Cardwell-00 Eq. 17;
-/// hysteresis paper, Eq. 8). `w` is real; for w <= 3 there are no three duplicate ACKs and Q = 1. The limit for p = 0
-/// is 3/w.
+/// Returns Q(p,w), the probability that a loss in a window of `w` packets ends in a timeout (PFTK; Cardwell-00 Eq. 17; hysteresis paper,
+/// Eq. 8). `w` is a real number. For w <= 3 there cannot be three duplicate ACKs, so Q = 1. The limit for p = 0 is 3/w.
 pub fn q_hat(p: f64, w: f64) -> f64 {
     if w <= 3.0 {
         return 1.0;
@@ -47,12 +46,11 @@ pub(crate) fn window_times_p(p: f64, b: f64) -> f64 {
     pk + (8.0 * (1.0 - p) * p / (3.0 * b) + pk * pk).sqrt()
 }
 
-/// Returns E\[dss\](d,p), the expected packets sent in slow start before a loss, out of `d` > 0 packets to send.
+/// Returns E\[dss\](d,p), the expected number of packets sent in slow start up to the first loss, given `d` > 0 packets to send.
 ///
-/// (1-(1-p)^d)(1-p)/p packets arrive before the first loss (hysteresis paper, Eq. 3). `plus_one` counts the lost packet
-/// as well, as Cardwell-00 Eq. 5 prints; in the available text of the hysteresis paper the term is not legible, but
-/// without it the remaining data of its cycles never reaches zero. The cap at `d`, and d for p = 0, are defined here:
-/// without them p -> 0 would give d + 1.
+/// (1-(1-p)^d)(1-p)/p packets arrive before the first loss (hysteresis paper, Eq. 3). With `plus_one`, the lost packet counts as well, as
+/// in Cardwell-00 Eq. 5. In the available text of the hysteresis paper this term is not legible, but without it the remaining data of its
+/// cycles never reaches zero. The limit to `d` and the value d for p = 0 are defined here; without them, p -> 0 would give d + 1.
 pub fn slow_start_packets(d: f64, p: f64, plus_one: bool) -> f64 {
     if p == 0.0 {
         return d;
@@ -61,16 +59,16 @@ pub fn slow_start_packets(d: f64, p: f64, plus_one: bool) -> f64 {
     if plus_one { d.min(arrived + 1.0) } else { arrived }
 }
 
-/// Returns E\[Wss\] = e (γ-1)/γ + w1/γ with γ = 1 + 1/b, the window after `e` packets of slow start from `w1`, without
-/// a largest window (Cardwell-00 Eq. 11; hysteresis paper, Eq. 5).
+/// Returns E\[Wss\] = e (γ-1)/γ + w1/γ with γ = 1 + 1/b, the window after `e` packets of a slow start with initial window `w1` and no
+/// largest window (Cardwell-00 Eq. 11; hysteresis paper, Eq. 5).
 pub fn slow_start_window(e: f64, w1: f64, b: f64) -> f64 {
     let growth = 1.0 / b;
     (e * growth + w1) / (1.0 + growth)
 }
 
-/// Returns E\[Tss\], the time in seconds of `e` packets of slow start from `w1` (Cardwell-00 Eq. 15; hysteresis paper,
-/// Eq. 6). Rounds are real numbers. Once the window would exceed `w_max`, the remaining packets are sent at `w_max` per
-/// round; both branches meet where E\[Wss\] = w_max.
+/// Returns E\[Tss\], the duration in seconds of a slow start of `e` packets with initial window `w1` (Cardwell-00 Eq. 15; hysteresis paper,
+/// Eq. 6). The number of rounds is a real number. Once the window would exceed `w_max`, the remaining packets are sent at `w_max` per
+/// round. Both branches give the same duration for E\[Wss\] = w_max.
 pub fn slow_start_time(e: f64, w1: f64, w_max: f64, b: f64, rtt_s: f64) -> f64 {
     let growth = 1.0 / b;
     let ln_gamma = growth.ln_1p();
@@ -82,15 +80,14 @@ pub fn slow_start_time(e: f64, w1: f64, w_max: f64, b: f64, rtt_s: f64) -> f64 {
     }
 }
 
-/// Returns (1-p)/(1-2p) - 1 = p/(1-2p), the expected time that a packet of the connection set-up loses to timeouts, in
-/// units of its first timeout, if the timeout doubles without a limit. Requires p < 0.5.
+/// Returns (1-p)/(1-2p) - 1 = p/(1-2p), the expected delay of a connection set-up packet due to timeouts, in units of the first timeout.
+/// The timeout doubles without a limit. Requires p < 0.5.
 pub(crate) fn setup_timeouts(p: f64) -> f64 {
     p / (1.0 - 2.0 * p)
 }
 
-/// Returns E\[Lh\], the expected time of the connection set-up in seconds (Cardwell-00 Eq. 4). `pf` is the loss
-/// probability towards the server and `pr` that of the reverse direction, both below 0.5; `ts_s` is the first timeout
-/// of a SYN.
+/// Returns E\[Lh\], the expected duration of the connection set-up in seconds (Cardwell-00 Eq. 4). `pf` is the loss probability towards the
+/// server and `pr` the loss probability towards the client, both below 0.5. `ts_s` is the first timeout of a SYN.
 pub fn handshake(pf: f64, pr: f64, rtt_s: f64, ts_s: f64) -> f64 {
     rtt_s + ts_s * (setup_timeouts(pr) + setup_timeouts(pf))
 }

@@ -3,7 +3,7 @@
 use crate::terms::{q_approx, q_hat, timeout_run, window, window_times_p};
 use crate::{ModelError, Path, check};
 
-/// Steady-state rate used by another model.
+/// Steady-state rate that a latency model uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Receive rate: [`pftk_throughput`].
@@ -24,8 +24,8 @@ impl Rate {
     }
 }
 
-/// Computes C / (RTT sqrt(p)), the rate of Mathis without timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with delayed ACKs.
-/// The rate is at most `w_max` / RTT; without `w_max`, p = 0 is an error.
+/// Returns C / (RTT sqrt(p)), the rate of Mathis without timeouts. C is sqrt(3/2) with an ACK for each packet, sqrt(3/4) with delayed ACKs.
+/// The rate is at most `w_max` / RTT. Without `w_max`, p = 0 is an error.
 pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
@@ -33,25 +33,25 @@ pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, Mod
     Ok((c / p.sqrt()).min(w_max.unwrap_or(f64::INFINITY)) / rtt_s)
 }
 
-/// Computes the PFTK rate without timeouts and without a largest window; p > 0.
+/// Computes the PFTK send rate without timeouts and without a largest window. Requires p > 0.
 pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
     check::some_loss(p)?;
     check::time("RTT_s", rtt_s)?;
     check::at_least_one("b", b)?;
-    // Numerator and denominator are multiplied by p, so that small p does not overflow.
+    // Numerator and denominator are multiplied by p, so that a small p causes no overflow.
     let pw = window_times_p(p, b);
     Ok((1.0 - p + pw) / (rtt_s * (b * pw / 2.0 + p)))
 }
 
-/// Computes the send rate B(p) with timeouts and a largest window (PFTK 1998 Eq. 31). The rate jumps where W(p) = Wmax,
-/// because its two branches do not meet there.
+/// Computes the send rate B(p) with timeouts and a largest window (PFTK 1998 Eq. 31). The rate is discontinuous at W(p) = Wmax, because its
+/// two branches do not meet there.
 pub fn pftk_full(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(send_rate(p, &path.check()?))
 }
 
-/// Computes the receive rate T(p) (PFTK 2000; R of Cardwell-00 Eq. 22), which is comparable with goodput. The "+2" rounds of the branch
-/// with W(p) >= Wmax are taken from [`pftk_full`]; the rate, too, jumps where W(p) = Wmax.
+/// Computes the receive rate T(p) (PFTK 2000; R of Cardwell-00 Eq. 22), which is comparable with goodput. The "+2" rounds of the branch for
+/// W(p) >= Wmax are taken from [`pftk_full`]. This rate is discontinuous at W(p) = Wmax, too.
 pub fn pftk_throughput(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(receive_rate(p, &path.check()?))
@@ -63,8 +63,8 @@ pub fn pftk_approx(p: f64, path: &Path) -> Result<f64, ModelError> {
     Ok(approximate_rate(p, &path.check()?))
 }
 
-/// Computes the TFRC equation (RFC 5348 section 3.1): [`pftk_approx`] without the limits of the window and of the probability of a timeout;
-/// p > 0.
+/// Computes the rate of the TFRC equation (RFC 5348 section 3.1), which is [`pftk_approx`] without the limit of the window and without the
+/// limit of 1 on the probability of a timeout. Requires p > 0.
 pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, ModelError> {
     check::some_loss(p)?;
     check::time("RTT_s", rtt_s)?;
@@ -73,7 +73,7 @@ pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, Mod
     Ok(1.0 / short_form_time(p, rtt_s, t_rto_s, b, 3.0 * (3.0 * b * p / 8.0).sqrt()))
 }
 
-/// Returns the time per packet in the approximation of PFTK, with `q` as the probability of a timeout.
+/// Returns the mean time between packets by the approximation of PFTK. `q` is the probability of a timeout.
 fn short_form_time(p: f64, rtt_s: f64, t0_s: f64, b: f64, q: f64) -> f64 {
     rtt_s * (2.0 * b * p / 3.0).sqrt() + t0_s * q * p * (1.0 + 32.0 * p * p)
 }
@@ -83,8 +83,8 @@ fn approximate_rate(p: f64, path: &Path) -> f64 {
     free.min(path.w_max / path.rtt_s)
 }
 
-/// Returns p times the time between two loss indications, which is finite for p = 0, and the window and the probability of a timeout on
-/// which this time depends.
+/// Returns p times the time between two loss indications, the window, and the probability of a timeout. The window and this probability
+/// determine the time, which is multiplied by p because the product is finite for p = 0.
 fn period(p: f64, path: &Path) -> (f64, f64, f64) {
     let free = window(p, path.b);
     let w = free.min(path.w_max);
@@ -107,19 +107,19 @@ fn receive_rate(p: f64, path: &Path) -> f64 {
     (1.0 - p + p * (w / 2.0 + q)) / time
 }
 
-/// Rate of CUBIC with its intermediate windows.
+/// Rate of CUBIC, with the two windows from which it is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cubic {
     /// Rate in packets per second.
     pub rate_pps: f64,
-    /// Average window of the cubic function.
+    /// Average window of the cubic function, packets.
     pub w_cubic: f64,
-    /// Average window of the Reno-friendly region.
+    /// Average window of the Reno-friendly region, packets.
     pub w_reno_friendly: f64,
 }
 
-/// Computes the average rate of CUBIC at one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger of the two windows
-/// applies, as in section 4.3; the limit `w_max` is an addition. The formula is not valid for p above about 2 %.
+/// Computes the average rate of CUBIC with one loss per 1/p packets and without timeouts (RFC 9438 section 5). The larger of the two
+/// windows determines the rate, as in section 4.3. The limit `w_max` is an addition. The formula is not valid for p above about 2 %.
 pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Result<Cubic, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;

@@ -3,18 +3,18 @@ use crate::hysteresis::MOST_PACKETS;
 use crate::{ModelError, Path, check};
 use catnip_base::Rng;
 
-/// Chain of timeouts of WZK Fig. 5: each packet is sent until it arrives, and each loss is a timeout.
+/// Chain of timeouts of WZK Fig. 5. Each packet is sent until it arrives, and each loss causes a timeout.
 ///
-/// The first packet starts with the timeout `r0_s`. A timeout doubles up to `clamp_s`. A retransmitted packet yields no
-/// round-trip sample (Karn), so the next packet keeps its timeout; a packet that arrives at the first attempt sets the
-/// timeout to `it0_s`.
+/// The first packet starts with the timeout `r0_s`. After each loss, the timeout doubles, up to `clamp_s`. A retransmitted packet yields no
+/// RTT sample (Karn), so the next packet starts with the same timeout. A packet that arrives at the first attempt sets the timeout to
+/// `it0_s`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chain {
     /// Number of packets, at least 1.
     pub packets: u32,
     /// Loss probability.
     pub p: f64,
-    /// Timeout derived from the round trip time, in seconds.
+    /// Timeout computed from an RTT sample, in seconds.
     pub it0_s: f64,
     /// First timeout in seconds.
     pub r0_s: f64,
@@ -23,7 +23,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Returns the chain if its parameters are in range.
+    /// Returns the chain, or an error for the first parameter that is out of range.
     pub fn check(self) -> Result<Self, ModelError> {
         check::packets_up_to("data", self.packets, MOST_PACKETS)?;
         check::probability("p", self.p)?;
@@ -41,11 +41,11 @@ impl Chain {
         steps
     }
 
-    /// Computes the exact expected time in timeouts, in seconds. The paper instead averages random samples, whose variance is large.
+    /// Computes the exact expected time spent in timeouts, in seconds. The paper instead averages random samples, whose variance is large.
     pub fn exact(&self) -> Result<f64, ModelError> {
         let Self { packets, p, it0_s, r0_s, clamp_s } = self.check()?;
-        // Each ladder holds, for each of its timeouts, the expected time of the packets so far if the first packet
-        // starts at that timeout. The ladder of the RTT-based timeout comes first, as the other one leads to it.
+        // Each ladder has, for each of its timeouts, the expected time of the packets so far if the first packet starts with that timeout.
+        // The ladder that begins with the RTT-based timeout comes first, because the other ladder depends on it.
         let mut ladders = [self.ladder(it0_s), self.ladder(r0_s)].map(|steps| {
             let time = vec![0.0; steps.len()];
             (steps, time)
@@ -54,12 +54,12 @@ impl Chain {
             let learned = ladders[0].1[0];
             for (steps, time) in &mut ladders {
                 let top = steps.len() - 1;
-                // Expected time after a retransmission at the largest timeout.
+                // Expected time after a retransmission with the largest timeout.
                 let mut resent = clamp_s * p / (1.0 - p) + time[top];
                 for i in (0..=top).rev() {
                     let after = p * (steps[i] + resent);
                     resent = after + (1.0 - p) * time[i];
-                    // `resent` of the step above is the expected time after a loss at this step.
+                    // `resent` of the next larger timeout is the expected time after a loss with this timeout.
                     time[i] = after + (1.0 - p) * learned;
                 }
             }
@@ -67,11 +67,12 @@ impl Chain {
         Ok(ladders[1].1[0])
     }
 
-    /// Draws the time in timeouts of one run, in seconds.
+    /// Draws at random the time that one transfer spends in timeouts, in seconds.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         let (mut total, mut timeout) = (0.0, self.r0_s);
         for _ in 0..self.packets {
-            // The number of losses before the packet arrives is geometric; one draw yields it, as p may be near 1.
+            // The number of losses before the packet arrives has a geometric distribution. One random number determines it, because a loop
+            // would be slow for p near 1.
             let mut losses = ((1.0 - rng.uniform()).ln() / self.p.ln()).floor();
             if losses < 1.0 {
                 timeout = self.it0_s;
@@ -88,33 +89,33 @@ impl Chain {
     }
 }
 
-/// Latency of the new model of WZK with its intermediate quantities.
+/// Latency by the new model of WZK, with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WzkNew {
-    /// Effective loss probability: a packet or its ACK is lost.
+    /// Effective loss probability: the probability that a packet or its ACK is lost.
     pub p: f64,
-    /// Slow-start phases; their latency excludes the connection set-up and the timeouts of the chain.
+    /// Slow-start phases. Their latency excludes the connection set-up and the timeouts of the chain.
     pub phases: Cardwell98,
-    /// Initial window.
+    /// Initial window, packets.
     pub w: f64,
-    /// Timeout derived from the round trip time, in seconds.
+    /// Timeout computed from the round trip time, in seconds.
     pub it0_s: f64,
-    /// Time in timeouts of the data, in seconds.
+    /// Expected time in timeouts of the data packets, in seconds.
     pub t_rto_s: f64,
     /// Expected time in timeouts of the SYN, in seconds.
     pub ths_rto1_s: f64,
     /// Expected time in timeouts of the request, in seconds.
     pub ths_rto2_s: f64,
-    /// Time of the connection set-up and the request, in seconds.
+    /// Duration of the connection set-up and the request, in seconds.
     pub t_handshk_s: f64,
-    /// Time of the whole download, in seconds.
+    /// Duration of the whole download, in seconds.
     pub latency_s: f64,
 }
 
 /// Computes the new model of WZK: connection set-up, slow-start phases, and timeouts by [`Chain`].
 ///
-/// `pl` is the loss probability of each direction, `delay_s` the one-way delay. The timeouts count every loss as a
-/// timeout, while the number of phases weights losses by Q, as in the paper.
+/// `pl` is the loss probability of each direction, `delay_s` the one-way delay. As in the paper, every loss counts as a timeout in the time
+/// spent in timeouts, but only with probability Q in the number of slow-start phases.
 pub fn wzk_new(
     data: u32,
     pl: f64,

@@ -5,16 +5,16 @@ use crate::pacing::{PacingKind, RoundStart};
 use crate::recovery::RecoveryKind;
 use catnip_base::{Span, Time};
 
-/// Parameters of a connection. See [`crate::profile`] for named sets of them.
+/// Parameters of a connection. [`crate::profile`] has named sets of parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
     /// Data bytes in a full segment.
     pub segment_bytes: u32,
     /// Header bytes of a data segment on the wire.
     pub header_bytes: u32,
-    /// True if the first segment is sent without its header (an oddity of ns-2 when the SYN is not simulated).
+    /// True if the first segment is sent without its header, as in ns-2 when the SYN is not simulated.
     pub first_without_header: bool,
-    /// True if every data segment has full size on the wire, however little data is left (ns-2 counts packets).
+    /// True if every data segment has full size on the wire, even if it has less data (ns-2 counts packets).
     pub pads_segments: bool,
     /// Wire size of a segment without data.
     pub ack_bytes: u32,
@@ -24,7 +24,7 @@ pub struct TcpConfig {
     pub initial_window: u32,
     /// Receive window, bytes.
     pub receive_window: u64,
-    /// True if the receive window grows with the data received, as in Linux, up to `receive_window`.
+    /// True if the receive window grows with the received data up to `receive_window`, as in Linux.
     pub tunes_window: bool,
     /// True if segments carry timestamps (RFC 7323).
     pub timestamps: bool,
@@ -34,13 +34,14 @@ pub struct TcpConfig {
     pub recovery: RecoveryKind,
     /// Congestion control: the growth and reduction of cwnd.
     pub control: ControlSpec,
-    /// Quantity that a loss halves to set ssthresh.
+    /// Quantity that is halved after a loss to set ssthresh.
     pub halving: Halving,
     /// True if cwnd grows even while the application or the receive window leaves it unused.
     pub grow_unused: bool,
-    /// True if cwnd grows by all bytes that an ACK acknowledges (Linux; RFC 3465 with no limit), instead of by at most one segment.
+    /// True if cwnd grows by all bytes that an ACK acknowledges (Linux; RFC 3465 without a limit). If false, it grows by at most one
+    /// segment per ACK.
     pub byte_counting: bool,
-    /// True if the ACK that ends a fast recovery also grows cwnd.
+    /// True if the ACK that ends a fast recovery also increases cwnd.
     pub grow_on_exit: bool,
     /// Pacing of transmissions.
     pub pacing: PacingKind,
@@ -48,26 +49,26 @@ pub struct TcpConfig {
     pub nagle: bool,
     /// Congestion window validation: the treatment of a cwnd that is not used. The classic senders support `none` and `restart`.
     pub validation: ValidationSpec,
-    /// Use of ECN. The classic senders support none.
+    /// Use of ECN. The classic senders do not support ECN.
     pub ecn: EcnKind,
     /// Limited transmit (RFC 3042): each of the first two duplicate ACKs releases one new segment.
     pub limited_transmit: bool,
     /// Number of segments that must be acknowledged before a fast retransmit is possible.
     pub earliest_fast_retransmit: u32,
-    /// True if the second segment may be fast retransmitted when only the first one is acknowledged, regardless of other conditions (ns-2's
-    /// `bugFix_ss_`).
+    /// True if the second segment may be fast retransmitted while only the first segment is acknowledged, regardless of other conditions
+    /// (ns-2's `bugFix_ss_`).
     pub second_always_fast: bool,
     /// True if duplicate ACKs inflate the window even when they may not trigger a fast retransmit (ns-2 before 2003, `exitFastRetrans_`
     /// off).
     pub inflate_without_retransmit: bool,
-    /// True if Tahoe keeps its count of duplicate ACKs over a timeout, so that late ones may be the third (ns-2's base class; BSD and the
-    /// other agents of ns-2 reset the count).
+    /// True if Tahoe keeps its count of duplicate ACKs after a timeout, so that a later duplicate ACK may be the third one (ns-2's base
+    /// class). BSD and the other agents of ns-2 reset the count.
     pub tahoe_counts_on: bool,
-    /// Data segments that one ACK may release while NewReno receives duplicates.
+    /// Maximum number of data segments that one ACK may release while NewReno receives duplicate ACKs.
     pub recovery_burst: u32,
     /// Retransmission timer.
     pub rto: RtoConfig,
-    /// Delayed ACKs, if any.
+    /// Delayed ACKs; `None` if every segment is acknowledged immediately.
     pub delayed_ack: Option<DelayedAck>,
     /// True if connections begin with a three-way handshake.
     pub handshake: bool,
@@ -89,7 +90,7 @@ pub enum InitialSsthresh {
 /// Parameters of the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// Resolution of the clock that measures round trips. Twice this is also a lower bound of the timeout.
+    /// Resolution of the clock that measures round trips. The timeout is at least two ticks.
     pub tick: Span,
     /// Timeout before the first RTT sample.
     pub first: Span,
@@ -110,24 +111,25 @@ pub struct DelayedAck {
     pub max_delay: Span,
     /// True if the first segment of a connection is acknowledged immediately (ns-2's `SYN_immediate_ack_`).
     pub first_at_once: bool,
-    /// True if the ACK of a repetition of the newest segment may be delayed, too, when no data is missing (ns-2; RFC 5681, section 4.2,
-    /// requires an immediate ACK for out-of-order segments).
+    /// True if the ACK of a repetition of the newest segment may be delayed when no data is missing (ns-2). RFC 5681, section 4.2, requires
+    /// an immediate ACK for out-of-order segments.
     pub repeats_wait: bool,
     /// True if one timer per host fires every `max_delay` and sends the pending ACKs (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
-    /// section 25.4), so that a lone segment waits for half of that time on average. Otherwise each segment has its own timer.
+    /// section 25.4). A single segment then waits for half of `max_delay` on average. If false, each segment has its own timer.
     pub heartbeat: bool,
-    /// Number of Linux's quick ACKs (net/ipv4/tcp_input.c, `tcp_incr_quickack`), which are sent immediately at the start of a connection
-    /// and after an idle period longer than `quick_after`.
+    /// Number of Linux's quick ACKs (net/ipv4/tcp_input.c, `tcp_incr_quickack`). These ACKs are sent immediately, at the start of a
+    /// connection and after an idle period longer than `quick_after`.
     pub quick: u32,
-    /// Idle period after which quick ACKs are sent; the kernel uses its RTO.
+    /// Idle period after which quick ACKs are sent. The kernel uses its RTO.
     pub quick_after: Span,
-    /// Delay of Linux's SACK compression (tcp_comp_sack_delay_ns): from the fourth on, ACKs that only report out-of-order data may wait for
-    /// this time, or for a twentieth of the round trip if that is shorter, and are sent as one. Zero: each is sent immediately.
+    /// Maximum delay of Linux's SACK compression (tcp_comp_sack_delay_ns). From the fourth on, ACKs that only report out-of-order data may
+    /// wait for this time, or for a twentieth of the round trip if that is shorter, and are sent as one ACK. With zero, each ACK is sent
+    /// immediately.
     pub sack_delay: Span,
 }
 
 impl DelayedAck {
-    /// Returns the latest time of the ACK for a segment that arrives at `now`.
+    /// Returns the latest time at which the ACK of a segment that arrives at `now` is sent. `phase` is the phase of the host's clock.
     pub(crate) fn due(&self, now: Time, phase: Span) -> Time {
         if !self.heartbeat {
             return now + self.max_delay;
@@ -151,13 +153,13 @@ impl TcpConfig {
         u64::from(self.initial_window) * u64::from(self.segment_bytes)
     }
 
-    /// Creates the controller of a new connection, with its rule of congestion window validation.
+    /// Creates the controller of a new connection, including congestion window validation.
     pub(crate) fn controller(&self) -> Validated<AnyControl> {
         let control = self.control.build(&self.start());
         Validated::new(control, self.validation, self.initial_window_bytes(), self.segment_bytes.into())
     }
 
-    /// Returns the description of a round that begins now, with `unsent` bytes not yet sent.
+    /// Returns the description of a round that begins now. `unsent` is the number of bytes not yet sent.
     pub(crate) fn round_start(
         &self,
         control: &impl CongestionControl,
@@ -173,7 +175,7 @@ impl TcpConfig {
         RoundStart { unsent_segments: unsent.div_ceil(segment), next_window_segments, srtt }
     }
 
-    /// Returns the window scale: the smallest shift with which the receive window fits into 16 bits (RFC 7323, section 2).
+    /// Returns the window scale: the smallest shift for which the shifted receive window fits into 16 bits (RFC 7323, section 2).
     pub fn window_scale(&self) -> u8 {
         let fits = |shift: &u8| self.receive_window.div_ceil(1 << shift) <= u64::from(u16::MAX);
         (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)
@@ -194,7 +196,7 @@ impl TcpConfig {
         }
     }
 
-    /// Returns the period of the slowest clock to which a host's phase applies: its tick, or its periodic ACK timer.
+    /// Returns the period of the slowest clock to which the phase of a host applies: the tick or the heartbeat timer of delayed ACKs.
     pub fn slowest_clock(&self) -> Span {
         match self.delayed_ack {
             Some(d) if d.heartbeat => self.rto.tick.max(d.max_delay),
@@ -202,7 +204,7 @@ impl TcpConfig {
         }
     }
 
-    /// Returns the wire size of a segment with `len` data bytes at `seq` and `sack_blocks` SACK blocks.
+    /// Returns the wire size of a segment with `len` data bytes from byte `seq` of the stream and with `sack_blocks` SACK blocks.
     pub fn wire_bytes(&self, seq: u64, len: u32, sack_blocks: usize) -> u32 {
         let len = if self.pads_segments && len > 0 { self.segment_bytes } else { len };
         let base = match len {
@@ -221,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_segment_has_its_header_and_its_blocks_on_the_wire() {
-        // RFC 9293 and RFC 2018: 40 bytes of headers and 12 of timestamps, 8 for each block.
+        // RFC 9293 and RFC 2018: 40 bytes of headers, 12 bytes of timestamps and 8 bytes per SACK block.
         let config = profile::rfc();
         assert_eq!(config.wire_bytes(0, 1448, 0), 1500);
         assert_eq!(config.wire_bytes(1448, 100, 0), 152);
@@ -250,7 +252,7 @@ mod tests {
         let ms = Span::from_millis;
         assert_eq!(profile::ns2_2002().slowest_clock(), ms(100));
         assert_eq!(profile::bsd_reno().slowest_clock(), ms(200));
-        // A timer that starts with its segment has no phase.
+        // A timer that is started by each segment has no phase.
         assert_eq!(profile::rfc().slowest_clock(), Span::from_micros(1));
         let ticks = RtoConfig { tick: ms(500), ..profile::bsd_reno().rto };
         assert_eq!(TcpConfig { rto: ticks, ..profile::bsd_reno() }.slowest_clock(), ms(500));

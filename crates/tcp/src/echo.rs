@@ -1,21 +1,21 @@
 use crate::{EcnBits, EcnKind, Receiver, Segment};
 
-/// ECN state of one end: the result of the negotiation and the ECN-Echo of the next ACK.
+/// ECN state of one end: the result of the negotiation, and the ECN-Echo of the next ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Echo {
     /// True if both ends have agreed on ECN.
     pub(crate) is_agreed: bool,
     /// True if ACKs carry ECN-Echo.
     ece: bool,
-    /// Byte up to which an ACK with the previous ECN-Echo must be sent before any other segment.
+    /// Acknowledgement number of an ACK that must precede all other segments and has the previous ECN-Echo; `None` if no such ACK is due.
     early_ack: Option<u64>,
 }
 
-/// Number of segments, from the first marked one on, that are acknowledged immediately.
+/// Number of segments, beginning with the first marked segment, that are acknowledged immediately.
 const MARKED: u32 = 2;
 
 impl Echo {
-    /// Creates the state of an end without a handshake in which to negotiate ECN.
+    /// Creates the state of an end that has no handshake in which to negotiate ECN.
     pub(crate) fn new(is_agreed: bool) -> Self {
         Self { is_agreed, ..Self::default() }
     }
@@ -33,7 +33,7 @@ impl Echo {
         self.is_agreed = kind.is_wanted() && asks && !is_broken;
     }
 
-    /// Handles the ECN bits of data that arrives at `receiver`, which may have to send an ACK immediately.
+    /// Handles the ECN bits of data that arrives at `receiver`. May cause `receiver` to send an ACK immediately.
     pub(crate) fn on_data(&mut self, kind: EcnKind, bits: EcnBits, receiver: &mut Receiver) {
         if !self.is_agreed {
             return;
@@ -58,17 +58,17 @@ impl Echo {
         self.ece = bits.ce() || self.ece && !bits.cwr();
     }
 
-    /// Takes the byte up to which an ACK must be sent before any other segment, if any.
+    /// Takes the acknowledgement number of the ACK that must precede all other segments; `None` if no such ACK is due.
     pub(crate) fn takes_early_ack(&mut self) -> Option<u64> {
         self.early_ack.take()
     }
 
-    /// Returns the ECN bits of that ACK: the opposite ECN-Echo of later ACKs.
+    /// Returns the ECN bits of the ACK that must precede all other segments: its ECN-Echo is the opposite of that of later ACKs.
     pub(crate) fn of_early_ack(&self) -> EcnBits {
         EcnBits::new(!self.ece, false)
     }
 
-    /// Returns the ECN bits of a segment; `cwr` is true if cwnd was reduced.
+    /// Returns the ECN bits of a segment. `cwr` is true if the segment reports a reduction of cwnd.
     pub(crate) fn of_segment(&self, cwr: bool) -> EcnBits {
         EcnBits::new(self.ece, cwr)
     }

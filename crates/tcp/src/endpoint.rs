@@ -11,18 +11,20 @@ use catnip_net::mark::{PacketKind, Place, SenderState};
 
 /// One end of a connection: a sender, a receiver and the handshake.
 ///
-/// An endpoint has no I/O. Inputs are segments, data to send and the time; [`Endpoint::transmit`] returns segments until there is none.
+/// An endpoint has no I/O. Its inputs are segments, data to send and the time. [`Endpoint::transmit`] returns segments until there is
+/// nothing to send.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// Sending half, created by the first write; an end that only receives has none.
+    /// Sending half, created by the first write; `None` on an end that only receives.
     sender: Option<Sender>,
     /// Receiving half.
     pub receiver: Receiver,
     state: State,
-    /// Time from the start of the run back to a tick of this host's clock, which is also a beat of its ACK timer.
+    /// Time from the last tick of this host's clock before the start of the run to the start of the run. The heartbeat of delayed ACKs has
+    /// the same phase.
     phase: Span,
     handshake: Handshake,
-    /// End of the peer's FIN, once received.
+    /// End of the peer's FIN; `None` until the FIN is received.
     fin_end: Option<u64>,
     /// Number of timeouts of the handshake.
     syn_timeouts: u32,
@@ -32,8 +34,8 @@ pub struct Endpoint {
     stamping: Stamping,
 }
 
-// Each connection has two endpoints, so their size determines memory use and cache misses in large networks. The size may shrink; growth
-// needs a reason.
+// Each connection has two endpoints, so their size determines memory use and cache misses in large networks. The size may shrink, but
+// should not grow without a reason.
 const _: () = assert!(size_of::<Endpoint>() <= 272);
 
 /// Role of an end in the handshake.
@@ -73,7 +75,7 @@ impl Notes {
 enum Handshake {
     /// No result: there was no handshake, it is in progress, or it was not timed.
     Silent,
-    /// Round trip: the times of the SYN or SYN-ACK and of the answer.
+    /// Transmission time of the SYN or SYN-ACK, and arrival time of the answer.
     RoundTrip(Time, Time),
     /// Handshake that needed a retransmission.
     Repeated,
@@ -82,7 +84,7 @@ enum Handshake {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Listen,
-    /// Handshake with a SYN (or, on the passive side, a SYN-ACK) that is due or in flight.
+    /// Handshake in progress: a SYN (or a SYN-ACK, on the passive side) is due or in flight.
     Opening {
         role: Role,
         tries: u32,
@@ -94,7 +96,8 @@ enum State {
 }
 
 impl Endpoint {
-    /// Creates an end that begins its part of the handshake at `now`, or that is open immediately if the configuration has no handshake.
+    /// Creates an end that begins its part of the handshake at `now`. Without a handshake in the configuration, the end is open
+    /// immediately.
     pub fn new(now: Time, role: Role, config: &TcpConfig, phase: Span) -> Self {
         let state = match (config.handshake, role) {
             (false, _) => State::Open,
@@ -121,7 +124,7 @@ impl Endpoint {
         }
     }
 
-    /// Writes data to send: see [`Sender::write`].
+    /// Writes data to send; see [`Sender::write`].
     pub fn write(
         &mut self,
         now: Time,
@@ -184,7 +187,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles the timers that expire by `now`. Returns true if a retransmission timer expired.
+    /// Handles the timers that have expired by `now`. Returns true if a retransmission timer has expired.
     pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
         if let State::Opening { tries, retry_at, send_now, .. } = &mut self.state
             && *retry_at <= now
@@ -199,7 +202,7 @@ impl Endpoint {
         self.state == State::Open && self.sender.as_mut().is_some_and(|sender| sender.on_time(now, config))
     }
 
-    /// Returns the next segment to send at `now`, if any.
+    /// Returns the next segment to send at `now`; `None` if there is nothing to send.
     #[inline]
     pub fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         if self.is_plain {
@@ -242,7 +245,7 @@ impl Endpoint {
         None
     }
 
-    /// Returns the ACK that must precede all other segments because later data has another CE mark than earlier data.
+    /// Returns the ACK that must precede all other segments because the CE state of the received data has changed.
     fn early_ack(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         let ack = self.echo.takes_early_ack()?;
         let Notes { stamps, .. } = self.notes(now, None, config);
@@ -250,7 +253,7 @@ impl Endpoint {
         Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT })
     }
 
-    /// Returns the ECN bits, codepoint and timestamps of a segment with this data, or without data.
+    /// Returns the ECN bits, the ECN codepoint and the timestamps of a segment. `sent` is its data; `None` for a pure ACK.
     fn notes(&mut self, now: Time, sent: Option<&Transmission>, config: &TcpConfig) -> Notes {
         // RFC 3168, section 6.1.5: "the TCP sender MUST NOT set either an ECT(0) or ECT(1) codepoint ... on retransmitted data packets";
         // section 6.1.4 requires the same for pure ACKs.
@@ -264,7 +267,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the time of the next call if nothing arrives.
+    /// Returns the time at which the endpoint must be called if no segment arrives before; `None` if no timer is running.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
         match self.state {
@@ -287,7 +290,7 @@ impl Endpoint {
         self.fin_end == Some(self.receiver.next())
     }
 
-    /// Returns true if the handshake is complete, or if there is none.
+    /// Returns true if the handshake is complete, or if the configuration has no handshake.
     #[inline]
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open)
@@ -298,14 +301,14 @@ impl Endpoint {
         self.syn_timeouts
     }
 
-    /// Returns the sending half, if the application has written.
+    /// Returns the sending half; `None` if the application has not written yet.
     #[inline]
     pub fn sender(&self) -> Option<&Sender> {
         self.sender.as_ref()
     }
 
-    /// Returns the properties of a segment to send that a marker may use. The priority of the data that an ACK acknowledges is not
-    /// available here.
+    /// Returns the properties of the segment `out` that a marker may use. They do not include the priority of the data that an ACK
+    /// acknowledges, because the endpoint does not have this priority.
     pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState {
         let segment = &out.segment;
         let carries = match segment.flags.syn {
@@ -332,7 +335,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the properties of data to send that selective packet marking may use. This end must have sent the data.
+    /// Returns the properties of the data at `seq` that selective packet marking may use. This end must have sent the data.
     #[inline]
     pub fn place(&self, seq: u64) -> Place {
         let Some(sender) = self.sender() else { return Place { offset: seq, bytes: None, window: 0 } };
@@ -341,7 +344,7 @@ impl Endpoint {
         Place { offset: seq.saturating_sub(start), bytes, window: sender.control().cwnd }
     }
 
-    /// Builds a pure ACK. Inlined, so that the segment with its SACK blocks is built in place and not copied.
+    /// Builds a pure ACK. The function is inlined so that the segment with its SACK blocks is built in place and not copied.
     #[inline(always)]
     fn acknowledgement(&self, config: &TcpConfig) -> Segment {
         Segment {

@@ -1,10 +1,10 @@
-//! TCP as state machines without I/O: inputs are segments, data to send and the time; outputs are segments to send and the time of the next
-//! call.
+//! TCP as state machines without I/O. The inputs are segments, data to send and the time. The outputs are segments to send and the time of
+//! the next call.
 //!
 //! Three mechanisms are separate: loss recovery ([`recovery`]) selects what to retransmit, congestion control ([`control`]) sets how cwnd
-//! grows and shrinks, and pacing ([`pacing`]) sets when a segment is sent. A [`TcpConfig`] combines a choice of each; a named profile of
-//! [`profile`] gives all parameters at once. The senders share one interface: [`classic`] holds the sender of ns-2 and of the papers,
-//! [`modern`] those that follow current standards and Linux. The kind of loss recovery selects the sender.
+//! grows and shrinks, and pacing ([`pacing`]) sets when a segment is sent. A [`TcpConfig`] has a choice of each; a named profile of
+//! [`profile`] has all parameters of a configuration. The senders have a common interface: [`classic`] has the sender of ns-2 and of the
+//! papers, [`modern`] has the senders of current standards and Linux. The choice of loss recovery selects the sender.
 
 #![forbid(unsafe_code)]
 

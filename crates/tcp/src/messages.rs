@@ -11,9 +11,9 @@ pub(crate) struct Message {
     pub(crate) context: Option<FlowContext>,
 }
 
-/// Messages of a stream, without those that are completely acknowledged.
+/// Messages of a stream, except those that are completely acknowledged.
 ///
-/// The oldest message is stored outside of the list: most connections carry one message, and then the list is empty.
+/// The oldest message is stored outside of the list. Most connections carry one message, so that their list is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     oldest: Message,
@@ -21,7 +21,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Appends a message and discards those that end at or below `snd_una`.
+    /// Appends a message, and discards the messages that end at or below `snd_una`.
     pub(crate) fn push(&mut self, message: Message, snd_una: u64) {
         while self.oldest.end <= snd_una
             && let Some(next) = self.later.pop_front()
@@ -35,7 +35,7 @@ impl Messages {
         }
     }
 
-    /// Returns the message that contains byte `seq`; beyond the end, the last one.
+    /// Returns the message that contains byte `seq`, or the last message if `seq` is beyond its end.
     #[inline]
     pub(crate) fn at(&self, seq: u64) -> &Message {
         if seq < self.oldest.end {
@@ -50,7 +50,7 @@ impl Messages {
 mod tests {
     use super::*;
 
-    /// Returns messages of these lengths, each appended when the given number of bytes was acknowledged.
+    /// Creates messages. Each pair has the length of a message and the number of bytes that were acknowledged when it was appended.
     fn written(messages: &[(u64, u64)]) -> Messages {
         let (mut all, mut start) = (Messages::default(), 0);
         for &(bytes, snd_una) in messages {

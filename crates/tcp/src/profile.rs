@@ -1,6 +1,7 @@
-//! Named sets of parameters.
+//! Named sets of TCP parameters.
 //!
-//! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release; `rfc` follows current standards.
+//! `ns2-2002` and `ns2-2.35` follow ns-2, the simulator of the papers, and are verified by measurements of its last release. `rfc` follows
+//! current standards.
 
 use crate::control::validated::ValidationSpec;
 use crate::control::{ControlSpec, LinuxCubicSpec, RenoSpec};
@@ -35,7 +36,7 @@ pub const NAMES: [(&str, &str); 7] = [
     ("rfc", "RFC 5681, 6298, 6582, 6675, 3042, 6928: SYN and FIN, initial window 10, first RTO 1 s"),
 ];
 
-/// Returns the parameters of a named profile.
+/// Returns the parameters of the profile `name`, or an error that lists the names.
 pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
     match name {
         "ns2-2002" => Ok(ns2_2002()),
@@ -52,7 +53,7 @@ pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
     }
 }
 
-/// Returns the parameters of the CATNIP paper's ns-2: the `era` preset of the ns-2 measurements in `python/catnip/reference/ns2`.
+/// Returns the parameters of ns-2 in the CATNIP paper: the `era` preset of the ns-2 measurements in `python/catnip/reference/ns2`.
 pub fn ns2_2002() -> TcpConfig {
     TcpConfig {
         segment_bytes: 512,
@@ -96,7 +97,7 @@ pub fn ns2_2002() -> TcpConfig {
     }
 }
 
-/// Returns the defaults of ns-2 2.35, without SYN: the `ns235` preset.
+/// Returns the default parameters of ns-2 2.35, without SYN: the `ns235` preset of the ns-2 measurements.
 pub fn ns2_235() -> TcpConfig {
     TcpConfig {
         header_bytes: 40,
@@ -116,7 +117,7 @@ pub fn ns2_235() -> TcpConfig {
     }
 }
 
-/// Returns the `s001` preset: ns-2 2.35 with an RTO floor of 1 s and a window of 24.
+/// Returns the parameters of ns-2 2.35 with a minimum RTO of 1 s and a window of 24: the `s001` preset of the ns-2 measurements.
 pub fn ns2_s001() -> TcpConfig {
     let base = ns2_235();
     TcpConfig {
@@ -127,8 +128,8 @@ pub fn ns2_s001() -> TcpConfig {
     }
 }
 
-/// Returns the parameters of BSD Reno as described in the hysteresis paper (sections 3 and 4): MSS 1433, window and ssthresh 24, RTO of at
-/// least 1 s, and a receiver whose ACK timer fires every 200 ms, so that a lone packet waits 100 ms on average.
+/// Returns the parameters of BSD Reno as described in the hysteresis paper (sections 3 and 4): MSS 1433, window and ssthresh 24, and an RTO
+/// of at least 1 s. The ACK timer of the receiver fires every 200 ms, so that a single packet waits 100 ms on average.
 pub fn bsd_reno() -> TcpConfig {
     TcpConfig {
         limited_transmit: false,
@@ -150,8 +151,8 @@ pub fn bsd_reno() -> TcpConfig {
     }
 }
 
-/// Returns the parameters of Linux 2.0.34 as described in the testbed paper (section III-C, tbp08 to tbp14), with its clock of 100 Hz:
-/// Reno, an initial window of 2, and a first RTO of 3 s for data, too, because the handshake is not timed.
+/// Returns the parameters of Linux 2.0.34 as described in the testbed paper (section III-C, tbp08 to tbp14): Reno, a clock of 100 Hz, and
+/// an initial window of 2. The first RTO is 3 s for data, too, because the handshake is not timed.
 pub fn linux_20() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1460,
@@ -175,7 +176,7 @@ pub fn linux_20() -> TcpConfig {
     }
 }
 
-/// Returns the parameters of Linux 6.18 with the values of a new system (net/ipv4/tcp.c, tcp_input.c, tcp_timer.c, and sysctl).
+/// Returns the parameters of Linux 6.18 on a newly installed system (net/ipv4/tcp.c, tcp_input.c, tcp_timer.c, and sysctl).
 pub fn linux_6() -> TcpConfig {
     TcpConfig {
         receive_window: 16 << 20,
@@ -252,9 +253,10 @@ pub fn rfc() -> TcpConfig {
     }
 }
 
-/// Returns the parameters with which a profile without delayed ACKs may enable them: every second segment, at most 200 ms (catp24).
+/// Returns the parameters for enabling delayed ACKs in a profile that has none: an ACK per two segments, delayed by at most 200 ms
+/// (catp24).
 pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
-    // ns-2 2.35 acknowledges the first packet immediately; ns-2 of 2002 does not.
+    // ns-2 2.35 acknowledges the first packet immediately, ns-2 of 2002 does not.
     let first_at_once = profile.first_without_header;
     let max_delay = Span::from_millis(200);
     DelayedAck {
@@ -285,7 +287,7 @@ mod tests {
     #[test]
     fn ns_2_of_2002_has_the_parameters_of_the_catnip_paper() {
         let tcp = ns2_2002();
-        // catp21, catp22, catp24; packets are 512 bytes and windows 20 packets.
+        // catp21, catp22, catp24. Packets have 512 bytes, and windows have 20 packets.
         assert_eq!((tcp.rto.first, tcp.initial_window), (Span::from_secs(6), 1));
         assert_eq!((tcp.segment_bytes, tcp.header_bytes, tcp.receive_window), (512, 0, 10_240));
         let every_second = delayed_ack(&tcp);
@@ -317,7 +319,7 @@ mod tests {
     #[test]
     fn the_hysteresis_paper_s_profiles_have_its_segments_windows_and_timers() {
         for tcp in [ns2_s001(), bsd_reno()] {
-            // Sections 3 and 4: MSS 1433, window 24, timeouts of 1 s at least.
+            // Sections 3 and 4: MSS 1433, window 24, timeouts of at least 1 s.
             assert_eq!((tcp.segment_bytes, tcp.receive_window_segments()), (1433, 24));
             assert_eq!((tcp.rto.min, tcp.rto.first), (Span::from_secs(1), Span::from_secs(3)));
         }
@@ -340,7 +342,7 @@ mod tests {
     #[test]
     fn linux_2_0_has_the_timers_and_windows_of_the_testbed_paper() {
         let (tcp, ms) = (linux_20(), Span::from_millis);
-        // tbp08, tbp09, tbp10: 3 s for "SYN, SYN/ACK and first packet", 200 ms, 120 s; tbp11, tbp13, tbp14.
+        // tbp08, tbp09, tbp10: 3 s for "SYN, SYN/ACK and first packet", minimum 200 ms, maximum 120 s; tbp11, tbp13, tbp14.
         assert_eq!((tcp.rto.first, tcp.rto.min, tcp.rto.max), (ms(3000), ms(200), ms(120_000)));
         assert!(tcp.handshake && !tcp.times_handshake);
         assert_eq!((tcp.initial_window, tcp.segment_bytes, tcp.delayed_ack.unwrap().every), (2, 1460, 2));

@@ -1,43 +1,42 @@
 use catnip_base::{Span, Time};
 
 /// Receive window with auto-tuning as in Linux (net/ipv4/tcp_input.c, 6.18). The offered window grows by two segments for each segment that
-/// arrives, up to a bound, and the bound grows with the data that the application reads within a round trip. The window never limits a
-/// sender that could double cwnd each round trip; it matters for its side effect: while the window grows, each segment is acknowledged
-/// immediately.
+/// arrives, up to a bound. The bound grows with the data that the application reads within a round trip. The window never limits a sender
+/// that could double cwnd each round trip. It matters because each segment is acknowledged immediately while the window grows.
 #[derive(Clone, Debug)]
 pub(crate) struct TunedWindow {
     segment: u64,
     /// Offered window, rcv_ssthresh, bytes.
     offered: u64,
-    /// Unit of the window field, bytes: the low bits of a window are not transmitted, except in SYNs.
+    /// Unit of the window field, bytes. The low bits of a window are not transmitted, except in SYNs.
     unit: u64,
     /// Bound of the offered window, window_clamp, bytes.
     bound: u64,
-    /// Maximum of the bound, bytes.
+    /// Maximum value of the bound, bytes.
     most: u64,
-    /// Bytes that the application read within a round trip, rcvq_space.
+    /// Largest number of bytes that the application has read within a round trip, rcvq_space.
     taken: u64,
-    /// Time and byte at which the current measurement of `taken` began.
+    /// Start of the current measurement of `taken`: its time and its byte.
     since: (Time, u64),
-    /// Receiver's RTT estimate, times eight, nanoseconds.
+    /// RTT estimate of the receiver, times eight, nanoseconds; zero before the first sample.
     rtt_8: u64,
-    /// Last echoed timestamp; a later one belongs to another round trip.
+    /// Last echoed timestamp; zero before the first one. A later timestamp belongs to another round trip.
     last_echo: u32,
-    /// Start of the current RTT measurement and the byte that ends it, one offered window later, if there are no timestamps.
+    /// Start of the current RTT measurement, and the byte that ends it, one offered window later. Used without timestamps.
     window_round: Option<(Time, u64)>,
 }
 
 /// Receive buffer of a new connection, tcp_rmem\[1\], bytes.
 const BUFFER: u64 = 131_072;
-/// Buffer space that a segment of an Ethernet packet occupies (skb->truesize), bytes.
+/// Buffer space that the segment of an Ethernet packet occupies (skb->truesize), bytes.
 const TRUE_SIZE: u64 = 2304;
 /// Initial window, TCP_INIT_CWND, segments.
 const INITIAL_SEGMENTS: u64 = 10;
 
 impl TunedWindow {
-    /// Creates the window of a new connection with segments of `segment` bytes, which never offers more than `most` bytes.
+    /// Creates the window of a new connection. Its segments have `segment` bytes, and it never offers more than `most` bytes.
     pub(crate) fn new(now: Time, segment: u64, most: u64) -> Self {
-        // Half of the buffer, in whole segments with timestamps.
+        // The initial window is half of the buffer, in whole segments with timestamps.
         let whole = segment + 12;
         let offered = (BUFFER / 2 / whole * whole).min(most);
         Self {
@@ -54,23 +53,23 @@ impl TunedWindow {
         }
     }
 
-    /// Handles the opening of the connection: the measurement of read data starts, and windows are scaled.
+    /// Handles the opening of the connection: starts the measurement of the data that the application reads, and scales windows.
     pub(crate) fn on_open(&mut self, now: Time, scale: u8) {
         self.since = (now, 0);
         self.unit = 1 << scale;
     }
 
-    /// Returns the RTT estimate, or zero if there is none.
+    /// Returns the RTT estimate, or zero before the first sample.
     pub(crate) fn round_trip(&self) -> Span {
         Span::from_nanos(self.rtt_8 / 8)
     }
 
-    /// Returns the offered window, bytes, rounded up as in __tcp_select_window.
+    /// Returns the offered window, bytes. It is rounded up as in __tcp_select_window.
     pub(crate) fn offered(&self) -> u64 {
         self.offered.next_multiple_of(self.unit)
     }
 
-    /// Handles data that echoes a timestamp of `round_trip` ago (tcp_rcv_rtt_measure_ts).
+    /// Handles data that echoes the timestamp `echo`, which was sent `round_trip` ago (tcp_rcv_rtt_measure_ts).
     pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
         if echo != 0 && echo != self.last_echo {
             self.last_echo = echo;
@@ -83,8 +82,8 @@ impl TunedWindow {
         }
     }
 
-    /// Handles a segment with the bytes `segment.0..segment.1`. All data below `next` has now arrived, and the highest byte received is
-    /// `beyond` bytes above it. Returns true if the window grows.
+    /// Handles a segment with the bytes from `segment.0` to `segment.1`. All data below `next` has now arrived, and the highest byte
+    /// received is `beyond` bytes above `next`. Returns true if the window grows.
     pub(crate) fn on_data(&mut self, now: Time, segment: (u64, u64), next: u64, beyond: u64) -> bool {
         let (bytes, end) = (segment.1 - segment.0, segment.1);
         if self.last_echo == 0 {
@@ -105,8 +104,8 @@ impl TunedWindow {
         opens
     }
 
-    /// Handles data that the application reads, up to `end` (tcp_rcv_space_adjust). Data above `end` that arrived earlier, behind a gap
-    /// that the segment has filled, counts only for the next round trip.
+    /// Handles the reading of data up to `end` by the application (tcp_rcv_space_adjust). Data above `end` had arrived earlier, above a gap
+    /// that the segment has filled, and counts only for the next round trip.
     fn adjust(&mut self, now: Time, end: u64, next: u64, beyond: u64) {
         let (then, from) = self.since;
         if self.rtt_8 == 0 || now.since(then).as_nanos() < self.rtt_8 / 8 {
@@ -119,7 +118,7 @@ impl TunedWindow {
         self.since = (now, end);
     }
 
-    /// Raises the bound to twice the data read, or more if that amount grows (tcp_rcvbuf_grow).
+    /// Raises the bound to twice the data read in a round trip, or more if this amount has grown (tcp_rcvbuf_grow).
     fn raise(&mut self, taken: u64, beyond: u64) {
         let before = std::mem::replace(&mut self.taken, taken).max(1);
         let twice = 2 * taken;
@@ -127,7 +126,7 @@ impl TunedWindow {
         self.bound = self.bound.max((twice + 2 * growth + beyond).min(self.most));
     }
 
-    /// Measures the arrival time of one window, which is a round trip or longer (tcp_rcv_rtt_measure).
+    /// Measures how long one window of data takes to arrive, which is a round trip or longer (tcp_rcv_rtt_measure).
     fn measure_by_window(&mut self, now: Time, next: u64) {
         let (then, end) = *self.window_round.get_or_insert((now, next + self.offered));
         if next >= end {
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_new_connection_offers_64240_bytes_and_opens_for_seven_segments() {
-        // Values observed with a kernel 6.18: "win 64240", and a bound of 131072 * 160 / 256.
+        // Values observed with Linux 6.18: "win 64240", and a bound of 131072 * 160 / 256.
         let mut window = TunedWindow::new(Time::ZERO, 1448, 1 << 24);
         assert_eq!((window.offered(), window.bound), (64_240, 81_920));
         let opens =
@@ -160,13 +159,13 @@ mod tests {
     fn the_bound_follows_what_is_taken_in_within_a_round_trip() {
         let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
         window.on_echo(1, Span::from_millis(100));
-        // No measurement ends before a round trip has passed.
+        // A measurement lasts for at least a round trip.
         window.on_data(ms(50), (29_000, 30_000), 30_000, 0);
         assert_eq!(window.taken, 10_000);
         window.on_data(ms(100), (39_000, 40_000), 40_000, 0);
         // 2 * 40 + 2 * (2 * 40 * (40 - 10) / 10).
         assert_eq!((window.taken, window.bound), (40_000, 560_000));
-        // A smaller amount than before changes nothing.
+        // A smaller amount than before has no effect.
         window.on_data(ms(200), (59_000, 60_000), 60_000, 0);
         assert_eq!((window.taken, window.bound), (40_000, 560_000));
     }
@@ -175,7 +174,7 @@ mod tests {
     fn what_was_behind_a_gap_counts_for_the_next_round_trip() {
         let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
         window.on_echo(1, Span::from_millis(100));
-        // One segment arrives, and the 29 behind it had arrived before.
+        // One segment arrives. The 29 segments above it had arrived before.
         window.on_data(ms(100), (0, 1000), 30_000, 0);
         assert_eq!(window.taken, 10_000);
         window.on_data(ms(200), (30_000, 31_000), 31_000, 0);

@@ -7,29 +7,29 @@ use catnip_base::{Span, Time};
 pub struct Receiver {
     /// Next byte expected, RCV.NXT.
     next: u64,
-    /// Ranges that arrived out of order, the most recently extended first (the order of RFC 2018 blocks).
+    /// Ranges that arrived out of order, the most recently extended range first (the order of RFC 2018 blocks).
     beyond: Vec<(u64, u64)>,
-    /// Number of ranges, from the first one on, that ACKs report.
+    /// Number of ranges at the beginning of `beyond` that ACKs report.
     told: usize,
-    /// True if a range that once did not fit into an ACK is never reported again (ns-2's SackStack).
+    /// True if a range that did not fit into an ACK is never reported again (ns-2's SackStack).
     forgets: bool,
     /// True if ACKs report data that had arrived before (DSACK, RFC 2883).
     tells_duplicates: bool,
     duplicate: Option<(u64, u64)>,
-    /// Receive window with auto-tuning, if enabled.
+    /// Receive window with auto-tuning; `None` if auto-tuning is off.
     tuned: Option<Box<TunedWindow>>,
-    /// Segments received since the last ACK.
+    /// Number of segments received since the last ACK.
     unacknowledged: u32,
-    /// Time at which the delayed ACK is due.
+    /// Time at which the delayed ACK is due; `None` if no ACK is delayed.
     ack_due: Option<Time>,
     ack_now: bool,
-    /// Arrival time of the last data.
+    /// Arrival time of the last data; `None` before the first data.
     heard: Option<Time>,
-    /// Number of ACKs that are still sent immediately, regardless of the rule of delayed ACKs.
+    /// Number of ACKs still to be sent immediately, regardless of the rule of delayed ACKs.
     quick: u32,
-    /// Number of ACKs that SACK compression holds back.
+    /// Number of ACKs that SACK compression has held back since the last ACK.
     compressed: u32,
-    /// RCV.NXT, and the number of candidates for SACK compression since RCV.NXT had this value.
+    /// RCV.NXT, and the number of ACKs since the last change of RCV.NXT that SACK compression could hold back.
     reported: (u64, u32),
 }
 
@@ -39,7 +39,7 @@ const MOST_COMPRESSED: u32 = 44;
 const AT_ONCE: u32 = 3;
 
 impl Receiver {
-    /// Creates a receiver without data. If `forgets` is true, a range that once did not fit into an ACK is never reported again.
+    /// Creates a receiver without data. With `forgets`, a range that did not fit into an ACK is never reported again.
     pub fn new(forgets: bool) -> Self {
         Self { forgets, ..Self::default() }
     }
@@ -49,12 +49,12 @@ impl Receiver {
         Self { tells_duplicates, ..self }
     }
 
-    /// Sets the receive window with auto-tuning, if any.
+    /// Sets the receive window with auto-tuning; `None` turns auto-tuning off.
     pub(crate) fn tuning(self, tuned: Option<TunedWindow>) -> Self {
         Self { tuned: tuned.map(Box::new), ..self }
     }
 
-    /// Returns the receive window, bytes: the window with auto-tuning if enabled, or else `usual`.
+    /// Returns the receive window, bytes: the window with auto-tuning if auto-tuning is on, otherwise `usual`.
     #[inline]
     pub(crate) fn window(&self, usual: u64) -> u64 {
         self.tuned.as_ref().map_or(usual, |tuned| tuned.offered())
@@ -67,7 +67,7 @@ impl Receiver {
         }
     }
 
-    /// Handles data that echoes a timestamp of `round_trip` ago.
+    /// Handles data that echoes the timestamp `echo`, which was sent `round_trip` ago.
     pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
         if let Some(tuned) = &mut self.tuned {
             tuned.on_echo(echo, round_trip);
@@ -79,8 +79,8 @@ impl Receiver {
         self.next
     }
 
-    /// Handles a segment with the sequence numbers from `seq` to `end`. `phase` is the time from the start of the run back to a beat of
-    /// this host's ACK timer, if that timer is periodic.
+    /// Handles a segment with the sequence numbers from `seq` to `end`. `phase` is the time from the last beat of this host's ACK timer
+    /// before the start of the run to the start of the run; it is used only if that timer is periodic.
     #[inline]
     pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>, phase: Span) {
         let in_order = seq <= self.next && end > self.next;
@@ -124,29 +124,29 @@ impl Receiver {
         }
     }
 
-    /// Requests an immediate ACK, regardless of the data received.
+    /// Requests an immediate ACK, regardless of the received data.
     pub fn ask_for_ack(&mut self) {
         self.ack_now = true;
     }
 
-    /// Requests an immediate ACK and sends at least `acks` ACKs without delay.
+    /// Requests an immediate ACK. At least `acks` ACKs, including this one, are sent without delay.
     pub(crate) fn hurry(&mut self, acks: u32) {
         self.quick = self.quick.max(acks);
         self.ack_now = true;
     }
 
-    /// Returns true if an ACK is to be sent at `now`.
+    /// Returns true if an ACK must be sent at `now`.
     #[inline]
     pub fn wants_to_ack(&self, now: Time) -> bool {
         self.ack_now || self.ack_due.is_some_and(|due| due <= now)
     }
 
-    /// Returns the time at which a delayed ACK is due.
+    /// Returns the time at which a delayed ACK is due; `None` if no ACK is delayed.
     pub fn deadline(&self) -> Option<Time> {
         self.ack_due
     }
 
-    /// Handles the transmission of an ACK, alone or with data.
+    /// Handles the transmission of an ACK, with or without data.
     #[inline]
     pub fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;
@@ -157,7 +157,7 @@ impl Receiver {
         self.compressed = 0;
     }
 
-    /// Returns the blocks to report, the most recent first.
+    /// Returns the SACK blocks to report, the most recent block first.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
         if self.duplicate.is_some() {
@@ -185,7 +185,7 @@ impl Receiver {
         }
     }
 
-    /// Returns true if the ACK of out-of-order data may wait (__tcp_ack_snd_check).
+    /// Returns true if SACK compression may hold back the ACK of out-of-order data (__tcp_ack_snd_check).
     #[inline(never)]
     fn compresses(&mut self) -> bool {
         if self.beyond.is_empty()
@@ -211,7 +211,7 @@ impl Receiver {
         }
     }
 
-    /// Tunes the receive window. Returns true if it grows.
+    /// Updates the receive window after the arrival of data. Returns true if the window grows.
     #[inline(never)]
     fn tune(&mut self, now: Time, seq: u64, end: u64) -> bool {
         let highest = self.beyond.iter().map(|range| range.1).max();
@@ -310,7 +310,7 @@ mod tests {
             r.on_data(ms(now_ms), 0, 10, Some(&heartbeat), Span::from_millis(phase_ms));
             r.deadline()
         };
-        // With a phase of 50 ms the beats are at 150, 350, 550 ms.
+        // With a phase of 50 ms, the beats are at 150, 350 and 550 ms.
         assert_eq!(due(0, 50), Some(ms(150)));
         assert_eq!(due(149, 50), Some(ms(150)));
         assert_eq!(due(150, 50), Some(ms(350)), "a beat that is now has passed");
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(r.sack().ranges(r.next()).collect::<Vec<_>>(), [(20, 35), (40, 50), (60, 70)]);
     }
 
-    /// Returns a receiver with delayed ACKs that has received and acknowledged these ranges.
+    /// Returns a receiver with delayed ACKs that has received `ranges` and has sent an ACK.
     fn holding(ranges: &[(u64, u64)]) -> Receiver {
         let mut r = Receiver::default();
         for &(seq, end) in ranges {
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_had_arrived_before_is_acknowledged_at_once_and_changes_nothing() {
-        // The last segment, or the one before it.
+        // The repetition of the last segment, and of the segment before it.
         for (seq, end) in [(10, 20), (0, 10)] {
             let mut r = holding(&[(0, 10), (10, 20)]);
             // RFC 9293, section 3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in
@@ -376,14 +376,14 @@ mod tests {
     #[test]
     fn a_repetition_of_the_newest_segment_waits_in_ns_2_where_nothing_is_missing() {
         let patient = DelayedAck { repeats_wait: true, ..DELAYED };
-        // The newest segment, an older one, and the newest one below a gap.
+        // The newest segment, an older segment, and the newest segment in order while a gap exists above it.
         for (ranges, seq, waits) in [(2, 10, true), (2, 0, false), (3, 10, false)] {
             let mut r = holding(&[(0, 10), (10, 20), (30, 40)][..ranges]);
             r.on_data(Time::ZERO, seq, seq + 10, Some(&patient), Span::ZERO);
             assert_eq!(r.wants_to_ack(Time::ZERO), !waits, "{ranges} {seq}");
             assert_eq!(r.deadline().is_some(), waits);
         }
-        // The repetition counts as one segment: the next segment is the second.
+        // The repetition counts as one segment, so the next segment is the second one.
         let mut r = holding(&[(0, 10)]);
         r.on_data(Time::ZERO, 0, 10, Some(&patient), Span::ZERO);
         r.on_data(Time::ZERO, 10, 20, Some(&patient), Span::ZERO);
@@ -449,7 +449,7 @@ mod tests {
             r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
         }
         assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(70, 80), (50, 60), (30, 40)]);
-        // A repeated segment counts as the most recent one, too.
+        // The range of a repeated segment counts as the most recent one, too.
         r.on_data(Time::ZERO, 52, 55, None, Span::ZERO);
         assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(50, 60), (70, 80), (30, 40)]);
     }
@@ -462,7 +462,7 @@ mod tests {
                 r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
             }
             assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(70, 80), (50, 60), (30, 40)]);
-            // The range from 30 to 40 merges with the first one.
+            // The range from 30 to 40 merges with the range from 50 to 60.
             r.on_data(Time::ZERO, 40, 50, None, Span::ZERO);
             let mut told = r.sack().ranges(0).collect::<Vec<_>>();
             assert_eq!(told.remove(0), (30, 60));

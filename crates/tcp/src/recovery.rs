@@ -1,5 +1,5 @@
-//! Kinds of loss recovery, which also select the sender. The classic senders are those of ns-2 and of the papers and match its traces
-//! packet by packet; the modern ones follow current standards and Linux.
+//! Algorithms of loss recovery. The choice of the algorithm also selects the sender. The classic senders are those of ns-2 and of the
+//! papers, and match the traces of ns-2 packet by packet. The modern senders follow current standards and Linux.
 
 use catnip_base::words;
 
@@ -7,7 +7,7 @@ use catnip_base::words;
 pub const DUPACK_THRESHOLD: u32 = 3;
 
 words! {
-    /// Kind of loss recovery of a connection.
+    /// Loss recovery algorithm of a connection.
     pub enum RecoveryKind {
         /// Tahoe of the classic sender, see [`crate::classic::recovery::Tahoe`].
         Tahoe = ("tahoe", "fast retransmit, followed by slow start"),
@@ -37,7 +37,7 @@ impl RecoveryKind {
         self == Self::Rack
     }
 
-    /// Returns the recovery to use with a peer that does not support SACK.
+    /// Returns the loss recovery to use with a peer that does not support SACK.
     pub fn without_sack(self) -> Self {
         match self {
             Self::Sack1 => Self::NewReno,
@@ -46,7 +46,7 @@ impl RecoveryKind {
         }
     }
 
-    /// Returns true if the recovery belongs to a modern sender.
+    /// Returns true if a modern sender implements this recovery.
     pub fn is_modern(self) -> bool {
         matches!(self, Self::SackRfc6675 | Self::Rack | Self::NewRenoRfc6582)
     }

@@ -1,32 +1,33 @@
 use crate::RtoConfig;
 use catnip_base::{Span, Time};
 
-/// Round-trip estimate and retransmission timeout: RFC 6298 in the integer arithmetic of BSD, which counts clock ticks. A fine tick gives
-/// the formulas of the RFC, a coarse one the values of a machine of 1988 or of ns-2.
+/// RTT estimate and retransmission timeout: RFC 6298 in the integer arithmetic of BSD, which counts clock ticks. A fine tick gives the
+/// results of the formulas of the RFC, a coarse tick the results of a machine of 1988 or of ns-2.
 #[derive(Clone, Debug)]
 pub struct Rto {
-    /// SRTT, ticks times 8; 0 before the first sample.
+    /// SRTT, in ticks times 8; 0 before the first sample.
     srtt_8: i64,
-    /// RTTVAR, ticks times 4.
+    /// RTTVAR, in ticks times 4.
     rttvar_4: i64,
-    /// Timeout before back-off and bounds.
+    /// Timeout before back-off, minimum and maximum are applied.
     base: Span,
     backoff: u32,
-    /// Phase of the host's clock tick.
+    /// Phase of the clock tick of the host.
     phase: Span,
-    /// SRTT measured with a fine clock.
+    /// SRTT measured with a fine-grained clock; `None` before the first sample.
     fine_srtt: Option<Span>,
-    /// Sum and number of the samples.
+    /// Sum and number of the RTT samples.
     samples: (Span, u32),
 }
 
-/// Back-off factor at which doubling stops. If the minimum applies before back-off, doubling continues up to the maximum timeout.
+/// Back-off factor at which doubling stops. If the minimum applies before back-off, doubling instead continues up to the maximum timeout.
 const MAX_BACKOFF: u32 = 64;
-/// Back-off factor above which the estimate is discarded.
+/// Maximum back-off factor with which the estimate is kept. Above it, the estimate is discarded.
 const DISTRUST_BACKOFF: u32 = 8;
 
 impl Rto {
-    /// Creates an estimator without samples. `phase` is the time from the start of the run back to a tick of this host's clock.
+    /// Creates an estimator without samples. `phase` is the time from the last tick of this host's clock before the start of the run to the
+    /// start of the run.
     pub fn new(config: &RtoConfig, phase: Span) -> Self {
         Self {
             srtt_8: 0,
@@ -39,7 +40,7 @@ impl Rto {
         }
     }
 
-    /// Takes an RTT sample: data first sent at `sent` was acknowledged at `now`. The caller applies Karn's rule.
+    /// Adds an RTT sample: data that was first sent at `sent` was acknowledged at `now`. The caller must apply Karn's rule.
     pub fn sample(&mut self, config: &RtoConfig, sent: Time, now: Time) {
         let tick_of = |at: Time| (at + self.phase).since(Time::ZERO).in_units_of(config.tick);
         let ticks = (tick_of(now) - tick_of(sent)).max(1) as i64;
@@ -62,7 +63,7 @@ impl Rto {
         });
     }
 
-    /// Returns the current timeout.
+    /// Returns the current RTO.
     pub fn timeout(&self, config: &RtoConfig) -> Span {
         let backoff = u64::from(self.backoff);
         let timeout = if config.floor_before_backoff {
@@ -73,7 +74,7 @@ impl Rto {
         timeout.min(config.max).max(config.tick * 2)
     }
 
-    /// Doubles the timeout after an expiry of the timer.
+    /// Doubles the RTO after an expiry of the timer.
     pub fn back_off(&mut self, config: &RtoConfig) {
         if self.backoff < MAX_BACKOFF || (config.floor_before_backoff && self.timeout(config) < config.max) {
             self.backoff = self.backoff.saturating_mul(2);
@@ -85,17 +86,17 @@ impl Rto {
         }
     }
 
-    /// Ends the back-off, after an ACK of data that was sent once.
+    /// Ends the back-off after an ACK of data that was sent only once.
     pub fn end_backoff(&mut self) {
         self.backoff = 1;
     }
 
-    /// Returns the sum and the number of the round trips, measured with a fine clock.
+    /// Returns the sum and the number of the RTT samples, which are measured with a fine-grained clock.
     pub fn samples(&self) -> (Span, u32) {
         self.samples
     }
 
-    /// Returns SRTT measured with a fine clock, for pacing.
+    /// Returns SRTT measured with a fine-grained clock, for pacing; `None` before the first sample.
     pub fn srtt(&self) -> Option<Span> {
         self.fine_srtt
     }
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_gives_srtt_plus_four_times_half_of_it() {
-        // RFC 6298, rule 2.2, with a floor low enough not to interfere.
+        // RFC 6298, rule 2.2. The minimum is so low that it does not apply.
         let config = RtoConfig { min: Span::from_millis(1), ..profile::rfc().rto };
         let mut rto = Rto::new(&config, Span::ZERO);
         rto.sample(&config, Time::ZERO, Time::ZERO + Span::from_millis(100));
@@ -148,7 +149,7 @@ mod tests {
         rto.sample(&config, Time::ZERO, Time::ZERO + Span::from_millis(10));
         assert_eq!(timeouts(&mut rto, &config, 7), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0]);
     }
-    /// Parameters with a clock of microseconds and bounds that do not interfere.
+    /// Parameters with a clock tick of a microsecond, and with a minimum and a maximum that do not apply in most tests.
     const FINE: RtoConfig = RtoConfig {
         tick: Span::from_micros(1),
         first: Span::from_secs(1),
@@ -157,7 +158,7 @@ mod tests {
         floor_before_backoff: true,
     };
 
-    /// Returns an estimator that has taken these RTT samples, milliseconds.
+    /// Returns an estimator with these RTT samples, in milliseconds.
     fn sampled(config: &RtoConfig, round_trips: &[u64]) -> Rto {
         let mut rto = Rto::new(config, Span::ZERO);
         sample(&mut rto, config, round_trips);
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_ticks_counts_ticks_between_sending_and_hearing() {
-        // Ticks of 100 ms; a first sample of n ticks gives a timeout of 3 n ticks.
+        // Ticks are 100 ms. A first sample of n ticks gives a timeout of 3 n ticks.
         let config = RtoConfig { min: Span::ZERO, ..profile::ns2_2002().rto };
         for (phase, sent, heard, ticks) in [
             (0, 90, 110, 1),
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn ns_2_of_2002_stops_doubling_at_64_times_the_timeout() {
-        // ns-2: "if (t_backoff_ < 64) t_backoff_ <<= 1;"; its maximum timeout, 100 000 s, is not reached.
+        // ns-2: "if (t_backoff_ < 64) t_backoff_ <<= 1;". The maximum timeout, 100 000 s, is not reached.
         let config = profile::ns2_2002().rto;
         let mut rto = Rto::new(&config, Span::ZERO);
         assert_eq!(timeouts(&mut rto, &config, 9), [6.0, 12.0, 24.0, 48.0, 96.0, 192.0, 384.0, 384.0, 384.0]);
@@ -228,7 +229,7 @@ mod tests {
         let mut rto = sampled(&config, &[10]);
         let all = timeouts(&mut rto, &config, 12);
         assert_eq!(all, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0, 60.0]);
-        // The factor stays constant once the maximum is reached, so that it does not overflow.
+        // When the maximum is reached, the factor stays constant, so that it does not overflow.
         (0..1000).for_each(|_| rto.back_off(&config));
         assert_eq!(rto.timeout(&config), Span::from_secs(60));
     }
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn a_floor_after_the_back_off_holds_for_the_product() {
         let config = RtoConfig { min: Span::from_secs(1), floor_before_backoff: false, ..FINE };
-        // RTO 300 ms: 0.3, 0.6, 1.2 and 2.4 s, of which the first two are below the minimum.
+        // The RTO is 300 ms. The timeouts would be 0.3, 0.6, 1.2 and 2.4 s, but the first two are below the minimum.
         assert_eq!(timeouts(&mut sampled(&config, &[100]), &config, 4), [1.0, 1.0, 1.2, 2.4]);
     }
 
@@ -249,10 +250,10 @@ mod tests {
             sample(&mut rto, &FINE, &[200]);
             rto.timeout(&FINE)
         };
-        // Three: 7/8 * 1000 + 1/8 * 200 = 900, 3/4 * 500 + 1/4 * 800 = 575.
+        // After three timeouts: 7/8 * 1000 + 1/8 * 200 = 900, 3/4 * 500 + 1/4 * 800 = 575.
         assert_eq!(after_timeouts(3), Span::from_millis(900 + 4 * 575));
-        // Four: BSD and ns-2 discard an estimate that was backed off more than eightfold ("if (t_backoff_ > 8) ... t_srtt_ = 0"). RFC 6298,
-        // section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the timer multiple times".
+        // After four timeouts: BSD and ns-2 discard an estimate that was backed off more than eightfold ("if (t_backoff_ > 8) ... t_srtt_ =
+        // 0"). RFC 6298, section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the timer multiple times".
         assert_eq!(after_timeouts(4), Span::from_millis(200 + 4 * 100));
     }
 

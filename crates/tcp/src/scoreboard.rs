@@ -1,6 +1,6 @@
-/// Ranges of bytes above the cumulative ACK that the peer has reported: sorted, disjoint and never adjacent.
+/// Ranges of bytes above the cumulative ACK that the peer has reported. The ranges are sorted and disjoint, and they do not touch.
 ///
-/// The scoreboard holds one entry per gap, not per segment, so it is short even if windows are long.
+/// The scoreboard has one entry per gap, not per segment, so it is short even if windows are large.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ranges: Vec<(u64, u64)>,
@@ -8,12 +8,13 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Adds a block. Returns true if any of it is new.
+    /// Adds the block from `start` to `end`. Returns true if a part of the block is new.
     pub fn add(&mut self, start: u64, end: u64) -> bool {
         self.add_and_tell(start, end, |_, _| {})
     }
 
-    /// Adds a block and calls `news` for each part of it that is new, lowest first. Returns true if any of it is new.
+    /// Adds the block from `start` to `end`. Calls `news` for each new part of the block, lowest part first. Returns true if a part of the
+    /// block is new.
     pub fn add_and_tell(&mut self, start: u64, end: u64, mut news: impl FnMut(u64, u64)) -> bool {
         if start >= end {
             return false;
@@ -43,7 +44,7 @@ impl Scoreboard {
         merged.1 - merged.0 > had
     }
 
-    /// Removes all bytes below `snd_una`. Returns true if there were any.
+    /// Removes all bytes below `snd_una`. Returns true if any bytes were removed.
     pub fn advance(&mut self, snd_una: u64) -> bool {
         let before = self.bytes;
         let gone = self.ranges.partition_point(|r| r.1 <= snd_una);
@@ -61,23 +62,23 @@ impl Scoreboard {
         self.bytes = 0;
     }
 
-    /// Returns the number of bytes reported.
+    /// Returns the number of reported bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the first byte at or above `from` that was not reported although something above it was.
+    /// Returns the first byte at or above `from` that was not reported while a higher byte was reported.
     pub fn next_hole(&self, from: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|r| r.1 < from);
         let range = self.ranges.get(index)?;
         if from < range.0 {
             return Some(from);
         }
-        // `from` lies in this range or at its end: the hole begins at the end of the range, if another range follows.
+        // `from` lies in this range or at its end. The hole begins at the end of the range if another range follows.
         self.ranges.get(index + 1).map(|_| range.1)
     }
 
-    /// Returns the last hole between `snd_una` and `end`; no data above `end` was reported.
+    /// Returns the last hole between `snd_una` and `end`. No data above `end` may have been reported.
     pub fn last_hole(&self, snd_una: u64, end: u64) -> Option<(u64, u64)> {
         let below = self.ranges.partition_point(|r| r.1 < end);
         let to = self.ranges.get(below).map_or(end, |r| r.0);
@@ -85,7 +86,7 @@ impl Scoreboard {
         (from < to).then_some((from, to))
     }
 
-    /// Returns the number of bytes reported at or above `from`.
+    /// Returns the number of reported bytes at or above `from`.
     pub fn bytes_above(&self, from: u64) -> u64 {
         self.ranges.iter().filter(|r| r.1 > from).map(|r| r.1 - r.0.max(from)).sum()
     }
@@ -95,7 +96,7 @@ impl Scoreboard {
         self.ranges.iter().filter(|r| r.0 >= from).count()
     }
 
-    /// Returns the ranges, lowest first.
+    /// Returns the ranges, lowest range first.
     pub fn ranges(&self) -> &[(u64, u64)] {
         &self.ranges
     }

@@ -1,14 +1,14 @@
 use catnip_base::{Span, Time};
 
-/// Header fields of a segment and the length of its data. Sequence numbers count bytes from the start of a connection's data and never
-/// wrap; a codec maps them to 32 bits for external hosts.
+/// Header fields of a segment, and the length of its data. Sequence numbers count bytes from the start of the data of a connection and
+/// never wrap. A codec maps them to 32 bits for external hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Segment {
     /// First byte of the data.
     pub seq: u64,
-    /// Next byte expected from the peer.
+    /// Acknowledgement number: the next byte expected from the peer.
     pub ack: u64,
-    /// Bytes of data.
+    /// Length of the data, bytes.
     pub len: u32,
     /// Receive window of the sender of this segment, bytes.
     pub window: u32,
@@ -22,18 +22,18 @@ pub struct Segment {
     pub stamps: Stamps,
 }
 
-// Segments are copied for each packet, so their size determines memory use and cache misses in large networks. The size may shrink; growth
-// needs a reason.
+// Segments are copied for each packet, so their size determines memory use and cache misses in large networks. The size may shrink, but
+// should not grow without a reason.
 const _: () = assert!(size_of::<Segment>() <= 64);
 
 impl Segment {
-    /// Returns the number of sequence numbers that the segment occupies: its data and its FIN.
+    /// Returns the number of sequence numbers that the segment occupies: one per byte of its data, and one for its FIN.
     pub fn span(&self) -> u64 {
         u64::from(self.len) + u64::from(self.flags.fin)
     }
 }
 
-/// Control bits in use.
+/// Control bits of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// SYN, which opens a connection.
@@ -44,12 +44,13 @@ pub struct Flags {
     pub fin: bool,
 }
 
-/// ECN bits of a segment (RFC 3168, section 6.1), and the CE mark of its packet; one byte, since segments are copied for each packet.
+/// ECN bits of a segment (RFC 3168, section 6.1), and the CE mark of its packet. They fit into one byte, because segments are copied for
+/// each packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnBits(u8);
 
 impl EcnBits {
-    /// No bits.
+    /// Empty set of bits.
     pub(crate) const NONE: Self = Self(0);
     const ECE: u8 = 1;
     const CWR: u8 = 2;
@@ -60,7 +61,7 @@ impl EcnBits {
         Self((u8::from(ece) * Self::ECE) | (u8::from(cwr) * Self::CWR))
     }
 
-    /// Returns the bits with the CE mark set or cleared, as the packet arrived.
+    /// Returns the bits with the CE mark of the arriving packet set or cleared.
     pub fn heard(self, ce: bool) -> Self {
         Self((self.0 & !Self::CE) | (u8::from(ce) * Self::CE))
     }
@@ -81,7 +82,7 @@ impl EcnBits {
     }
 }
 
-/// Timestamps option (RFC 7323), in milliseconds as in Linux; zero means no timestamp.
+/// Timestamps option (RFC 7323), in milliseconds as in Linux. Zero means no timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// TSval.
@@ -91,8 +92,8 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Returns the time since the timestamp `echo`, rounded down to milliseconds but at least one; `None` if there is no timestamp or if it
-    /// lies in the future.
+    /// Returns the time since the timestamp `echo`, rounded down to milliseconds but at least one. Returns `None` if there is no timestamp
+    /// or if it lies in the future.
     pub(crate) fn since(now: Time, echo: u32) -> Option<Span> {
         let waited = Self::tick(now).wrapping_sub(echo);
         (echo != 0 && waited < u32::MAX / 2).then(|| Span::from_millis(waited.max(1).into()))
@@ -104,8 +105,8 @@ impl Stamps {
     }
 }
 
-/// Up to three SACK blocks (RFC 2018), the most recent first, as offsets from `ack`. The first may be a DSACK block, which reports a
-/// duplicate (RFC 2883).
+/// Up to three SACK blocks (RFC 2018), the most recent block first, as offsets from the acknowledgement number. The first block may be a
+/// DSACK block, which reports a duplicate (RFC 2883).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     count: u8,
@@ -113,10 +114,10 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Number of blocks that fit beside a timestamp option.
+    /// Number of blocks that fit into a header with a timestamp option.
     pub const MAX: usize = 3;
 
-    /// Creates the blocks from the first items of an iterator over byte ranges, most of them above `ack`.
+    /// Creates the blocks from the first byte ranges of an iterator. The ranges lie above `ack`, except a DSACK block.
     pub fn new(ack: u64, ranges: impl Iterator<Item = (u64, u64)>) -> Self {
         let mut sack = Self::default();
         for (slot, (start, end)) in sack.blocks.iter_mut().zip(ranges) {
@@ -136,15 +137,15 @@ impl SackBlocks {
         self.count == 0
     }
 
-    /// Returns the blocks as byte ranges.
+    /// Returns the blocks as byte ranges, for a segment with the acknowledgement number `ack`.
     pub fn ranges(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> {
         let blocks = self.blocks;
         let at = move |offset: u32| ack.wrapping_add_signed(i64::from(offset as i32));
         (0..self.len()).map(move |i| (at(blocks[i].0), at(blocks[i].1)))
     }
 
-    /// Returns true if the first block reports a duplicate: it lies below the acknowledgement, or within the second block (RFC 2883,
-    /// section 4).
+    /// Returns true if the first block reports a duplicate. Such a block lies below the acknowledgement number `ack` or within the second
+    /// block (RFC 2883, section 4).
     pub fn reports_duplicate(&self, ack: u64) -> bool {
         let mut ranges = self.ranges(ack);
         let Some((start, end)) = ranges.next() else { return false };
@@ -152,7 +153,7 @@ impl SackBlocks {
     }
 }
 
-/// Returns the earlier of two times, either of which may be absent.
+/// Returns the earlier of two times; `None` if both are absent.
 pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn a_segment_uses_the_numbers_of_its_data_and_its_fin() {
         let fin = Flags { fin: true, ..Flags::default() };
-        // RFC 9293, section 3.4: a FIN has its own sequence number. A SYN has one on the wire; here data begins at 0.
+        // RFC 9293, section 3.4: a FIN has its own sequence number. A SYN also has one in a real segment, but here data begins at 0.
         assert_eq!(Segment { len: 10, ..Segment::default() }.span(), 10);
         assert_eq!(Segment { len: 10, flags: fin, ..Segment::default() }.span(), 11);
         assert_eq!(Segment { flags: Flags { syn: true, ..fin }, ..Segment::default() }.span(), 1);

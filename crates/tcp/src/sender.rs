@@ -7,12 +7,12 @@ use catnip_base::{FlowContext, Span, Time};
 
 /// Sending half of a connection.
 ///
-/// Inputs are data to send, ACKs and the time; `Sender::transmit` returns segments until no more may be sent for now.
+/// Its inputs are data to send, ACKs and the time. `Sender::transmit` returns segments until no further segment may be sent.
 #[derive(Debug)]
 pub enum Sender {
     /// Sender of ns-2 and of the papers.
     Classic(Box<classic::Sender>),
-    /// Sender of current standards, with SACK (RFC 6675) or without (RFC 6582).
+    /// Sender of current standards, with SACK (RFC 6675) or without SACK (RFC 6582).
     Modern(Box<modern::Sender>),
     /// Sender of Linux, with RACK-TLP.
     Rack(Box<modern::rack::Sender>),
@@ -29,7 +29,7 @@ macro_rules! either {
 }
 
 impl Sender {
-    /// Creates a sender with nothing to send. `phase` is the phase of its host's clock tick.
+    /// Creates a sender without data to send. `phase` is the phase of the clock tick of the sender's host.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
         match config.recovery {
             RecoveryKind::Rack => Self::Rack(Box::new(modern::rack::Sender::new(config))),
@@ -38,8 +38,8 @@ impl Sender {
         }
     }
 
-    /// Appends a message of `bytes` bytes to the stream, described by `context`; the `last` one ends the stream. Controllers, pacing and
-    /// markers treat each message separately.
+    /// Appends a message of `bytes` bytes, described by `context`, to the stream. The `last` message ends the stream. Controllers, pacing
+    /// and markers treat each message separately.
     pub fn write(
         &mut self,
         now: Time,
@@ -57,29 +57,31 @@ impl Sender {
         either!(self, sender => sender.on_ack(now, segment, config));
     }
 
-    /// Handles the timers that expire by `now`. Returns true if the retransmission timer expired.
+    /// Handles the timers that have expired by `now`. Returns true if the retransmission timer has expired.
     pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
         either!(self, sender => sender.on_time(now, config))
     }
 
-    /// Returns the next segment to send at `now`, if any.
+    /// Returns the next segment to send at `now`; `None` if no segment may be sent.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         either!(self, sender => sender.transmit(now, config))
     }
 
-    /// Returns the time of the next call if nothing arrives: the expiry of a timer, or the release time of a paced segment.
+    /// Returns the time at which the sender must be called if no ACK arrives before: the expiry of a timer or the release time of a paced
+    /// segment, whichever is earlier.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
         either!(self, sender => sender.deadline())
     }
 
-    /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. Valid only before any data is sent.
+    /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. The function must be called before
+    /// any data is sent.
     pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
         either!(self, sender => sender.on_repeated_handshake(config, phase));
     }
 
-    /// Takes the round trip of the handshake as an RTT sample.
+    /// Uses the round trip of the handshake as an RTT sample.
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
         either!(self, sender => sender.on_handshake_rtt(sent, now, config));
     }
@@ -96,7 +98,7 @@ impl Sender {
         either!(self, sender => sender.control())
     }
 
-    /// Returns the state of congestion window validation, if the connection has a rule that tracks it.
+    /// Returns the state of congestion window validation; `None` if the connection has no rule with such a state.
     pub fn validity(&self) -> Option<Validity> {
         match self {
             Self::Classic(_) => None,
@@ -105,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// Returns the window in use, bytes: cwnd with the changes that recovery makes to it.
+    /// Returns the window in use, bytes: cwnd with the changes that loss recovery makes.
     pub fn window(&self) -> u64 {
         match self {
             Self::Classic(sender) => sender.window(),
@@ -129,13 +131,13 @@ impl Sender {
         either!(self, sender => sender.sent_to())
     }
 
-    /// Returns the first byte not acknowledged (SND.UNA).
+    /// Returns the first unacknowledged byte (SND.UNA).
     #[inline]
     pub fn snd_una(&self) -> u64 {
         either!(self, sender => sender.snd_una())
     }
 
-    /// Returns the start and the context of the message that contains byte `seq`.
+    /// Returns the start and the context of the message to which byte `seq` belongs.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         either!(self, sender => sender.message_at(seq))
     }

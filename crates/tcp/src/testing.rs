@@ -1,4 +1,4 @@
-//! Scenes: a sender driven step by step, without a network.
+//! Scenes for tests: a sender that is driven step by step, without a network.
 
 use crate::control::validated::Validity;
 use crate::recovery::RecoveryKind;
@@ -9,7 +9,8 @@ use std::ops::RangeInclusive;
 /// Size of a segment, bytes.
 pub(crate) const SEGMENT: u64 = 1000;
 
-/// Returns the parameters of current standards for data only: no handshake, no FIN. ACKs arrive only when the scene issues them.
+/// Returns the parameters of current standards for a data transfer without handshake and FIN. ACKs arrive only when the scene delivers
+/// them.
 pub(crate) fn rfc(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     TcpConfig {
         segment_bytes: SEGMENT as u32,
@@ -24,7 +25,7 @@ pub(crate) fn rfc(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     }
 }
 
-/// Returns the parameters of ns-2 of 2002, with fast retransmit permitted from the first segment on.
+/// Returns the parameters of ns-2 of 2002. Fast retransmit is possible from the first segment on.
 pub(crate) fn ns2(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     TcpConfig {
         segment_bytes: SEGMENT as u32,
@@ -37,7 +38,7 @@ pub(crate) fn ns2(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     }
 }
 
-/// Sets a first timeout that no RTT sample of a scene gives, so that its presence proves that there was no sample.
+/// Sets an initial timeout that differs from every timeout after an RTT sample. A test can then check that there was no sample.
 pub(crate) fn unsampled(config: TcpConfig) -> TcpConfig {
     TcpConfig { rto: RtoConfig { first: Span::from_secs(3), ..config.rto }, ..config }
 }
@@ -46,25 +47,26 @@ pub(crate) fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
-/// Sender with its clock, the ACKs that it receives and the segments that it sends. Segments are numbered from 1, times are milliseconds.
+/// Sender with its clock, the ACKs that it receives and the segments that it sends. Segments are numbered from 1. Times are in
+/// milliseconds.
 ///
-/// Each step reads like a line of packetdrill: time, arriving segment, sent segments. A scene fails if a segment is sent that no step
-/// expects, or if the time passes a timer.
+/// Each step is like a line of packetdrill: time, arriving segment, sent segments. A scene fails if a segment is sent that no step expects,
+/// or if the time advances beyond a timer.
 pub(crate) struct Scene {
     config: TcpConfig,
     sender: Sender,
     now: Time,
-    /// Last cumulative ACK, segments.
+    /// Last cumulative ACK, in segments.
     acked: u64,
     /// Window that all ACKs advertise, bytes.
     window: u64,
-    /// TSecr of all ACKs; zero means none.
+    /// TSecr of all ACKs; zero means no timestamp.
     echo: u32,
     left: Vec<u64>,
 }
 
 impl Scene {
-    /// Creates a scene in which the application writes this many segments at time zero and all permitted segments are sent.
+    /// Creates a scene in which the application writes `segments` segments at time zero and all permitted segments are sent.
     pub(crate) fn new(config: TcpConfig, segments: u64) -> Self {
         Self::of_bytes(config, segments * SEGMENT)
     }
@@ -85,7 +87,7 @@ impl Scene {
         self
     }
 
-    /// Advances the time to `at`. Fails if a sent segment is unchecked or if a timer expires before.
+    /// Advances the time to `at`. Fails if a sent segment is unchecked or if a timer expires before `at`.
     #[track_caller]
     pub(crate) fn at(&mut self, at: u64) -> &mut Self {
         self.sends(&[]);
@@ -96,7 +98,7 @@ impl Scene {
         self
     }
 
-    /// Advances the time by `millis` and handles the timers that expire meanwhile.
+    /// Advances the time by `millis` and handles the timers that expire in this time.
     pub(crate) fn later(&mut self, millis: u64) -> &mut Self {
         let until = self.now + Span::from_millis(millis);
         while let Some(deadline) = self.sender.deadline().filter(|&deadline| deadline <= until) {
@@ -108,7 +110,7 @@ impl Scene {
         self
     }
 
-    /// Advances the time until a segment is sent, or until no timer is pending.
+    /// Advances the time until a segment is sent or no timer is running.
     pub(crate) fn until_something_leaves(&mut self) -> &mut Self {
         while self.left.is_empty() && self.sender.deadline().is_some() {
             self.later(10);
@@ -116,7 +118,7 @@ impl Scene {
         self
     }
 
-    /// Delivers an ACK of all segments up to this one.
+    /// Delivers an ACK of all segments up to number `segments`.
     pub(crate) fn ack(&mut self, segments: u64) -> &mut Self {
         self.sack(segments, &[])
     }
@@ -126,7 +128,7 @@ impl Scene {
         self.sack(self.acked, &[])
     }
 
-    /// Delivers an ACK with SACK blocks for these ranges of segments, the most recent first.
+    /// Delivers an ACK of all segments up to number `segments`, with SACK blocks for ranges of segments, the most recent block first.
     pub(crate) fn sack(&mut self, segments: u64, blocks: &[RangeInclusive<u64>]) -> &mut Self {
         self.acked = segments;
         let ack = segments * SEGMENT;
@@ -141,13 +143,13 @@ impl Scene {
         })
     }
 
-    /// Sets the time whose timestamp later ACKs echo.
+    /// Sets the time whose timestamp all later ACKs echo.
     pub(crate) fn echoes(&mut self, millis: u64) -> &mut Self {
         self.echo = Stamps::tick(ms(millis));
         self
     }
 
-    /// Sets the window that later ACKs advertise, bytes.
+    /// Sets the window that all later ACKs advertise, bytes.
     pub(crate) fn advertises(&mut self, bytes: u64) -> &mut Self {
         self.window = bytes;
         self
@@ -159,7 +161,7 @@ impl Scene {
         self
     }
 
-    /// Checks that the retransmission timer expires now, and not a moment before.
+    /// Checks that the retransmission timer expires at the current time and not earlier.
     #[track_caller]
     pub(crate) fn times_out(&mut self) -> &mut Self {
         let before = Time::from_nanos(self.now.as_nanos() - 1);
@@ -169,7 +171,7 @@ impl Scene {
         self
     }
 
-    /// Calls the sender at the time that it has requested, and checks that the retransmission timer does not expire.
+    /// Calls the sender at the current time, and checks that the retransmission timer does not expire.
     #[track_caller]
     pub(crate) fn wakes(&mut self) -> &mut Self {
         assert!(!self.sender.on_time(self.now, &self.config), "the timer expired");
@@ -177,7 +179,7 @@ impl Scene {
         self
     }
 
-    /// Checks that exactly these segments were sent since the last check.
+    /// Checks that exactly the given segments were sent since the last check.
     #[track_caller]
     pub(crate) fn sends(&mut self, segments: &[u64]) -> &mut Self {
         assert_eq!(self.take(), segments, "segments sent at {}", self.now);
@@ -189,14 +191,14 @@ impl Scene {
         std::mem::take(&mut self.left)
     }
 
-    /// Checks the cwnd of the controller, segments.
+    /// Checks the cwnd of the controller, in segments.
     #[track_caller]
     pub(crate) fn cwnd(&mut self, segments: f64) -> &mut Self {
         assert_eq!(self.sender.control().cwnd, (segments * SEGMENT as f64) as u64, "cwnd at {}", self.now);
         self
     }
 
-    /// Checks the window in use, with the changes that recovery makes to it, segments.
+    /// Checks the window in use, in segments: cwnd with the changes that loss recovery makes.
     #[track_caller]
     pub(crate) fn window(&mut self, segments: u64) -> &mut Self {
         assert_eq!(self.sender.window(), segments * SEGMENT, "the window at {}", self.now);
@@ -210,7 +212,8 @@ impl Scene {
         self
     }
 
-    /// Checks the state of congestion window validation: pipeACK in segments, `None` if undefined, and whether cwnd is validated.
+    /// Checks the state of congestion window validation: pipeACK in segments, or `None` if pipeACK is undefined, and whether cwnd is
+    /// validated.
     #[track_caller]
     pub(crate) fn validity(&mut self, pipe_ack: Option<u64>, is_validated: bool) -> &mut Self {
         let expected = Validity { pipe_ack: pipe_ack.map(|segments| segments * SEGMENT), is_validated };
@@ -218,7 +221,7 @@ impl Scene {
         self
     }
 
-    /// Checks the time of the sender's next call.
+    /// Checks that the sender must be called next at `at` milliseconds.
     #[track_caller]
     pub(crate) fn timer(&mut self, at: u64) -> &mut Self {
         assert_eq!(self.sender.deadline(), Some(ms(at)), "the timer at {}", self.now);

@@ -1,7 +1,7 @@
 use crate::{Segment, Stamps};
 use catnip_base::Time;
 
-/// Timestamp state of one end (RFC 7323), which selects the timestamp to echo.
+/// Timestamp state of one end (RFC 7323), which determines the timestamp to echo.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamping {
     /// TS.Recent.
@@ -11,8 +11,8 @@ pub(crate) struct Stamping {
 }
 
 impl Stamping {
-    /// Updates TS.Recent with an arriving segment. RFC 7323, section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then
-    /// SEG.TSval is copied to TS.Recent", so that a delayed ACK echoes the first segment that it acknowledges.
+    /// Updates TS.Recent when a segment arrives. RFC 7323, section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then
+    /// SEG.TSval is copied to TS.Recent". A delayed ACK therefore echoes the first segment that it acknowledges.
     pub(crate) fn on_segment(&mut self, segment: &Segment) {
         let value = segment.stamps.value;
         let is_newer = self.recent == 0 || (value.wrapping_sub(self.recent) as i32) >= 0;
@@ -39,18 +39,18 @@ mod tests {
 
     #[test]
     fn an_ack_echoes_the_first_segment_that_it_acknowledges_and_none_that_came_too_early() {
-        // RFC 7323, section 4.3, (A) delayed ACKs: segments A, B and C are acknowledged together, and the echo is A's.
+        // RFC 7323, section 4.3, (A) delayed ACKs: segments A, B and C are acknowledged together, and the ACK echoes A.
         let mut stamping = Stamping::default();
         for (seq, value) in [(0, 1), (10, 2), (20, 3)] {
             stamping.on_segment(&heard(seq, value));
         }
         assert_eq!(stamping.of(Time::ZERO, 30).echo, 1);
-        // (B): D is lost; "ACK(D), TSecr" is that of the last segment in order, even if segments above the hole arrive.
+        // (B): D is lost. "ACK(D), TSecr" is the timestamp of the last segment in order, even if segments above the hole arrive.
         for (seq, value) in [(40, 5), (50, 6)] {
             stamping.on_segment(&heard(seq, value));
         }
         assert_eq!(stamping.of(Time::ZERO, 30).echo, 1);
-        // (C): the segment that fills the hole is echoed.
+        // (C): the ACK echoes the segment that fills the hole.
         stamping.on_segment(&heard(30, 7));
         assert_eq!(stamping.of(Time::ZERO, 60).echo, 7);
         // An old duplicate is not echoed.

@@ -3,15 +3,15 @@ use catnip_base::Span;
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
-    /// Data segments sent, retransmissions included.
+    /// Number of data segments sent, including retransmissions.
     pub sent: u32,
-    /// Retransmissions.
+    /// Number of retransmitted segments.
     pub retransmitted: u32,
-    /// Expired retransmission timers.
+    /// Number of expiries of the retransmission timer.
     pub timeouts: u32,
-    /// Tail loss probes.
+    /// Number of tail loss probes.
     pub probes: u32,
-    /// Recoveries begun by duplicate ACKs or SACK.
+    /// Number of loss recoveries that duplicate ACKs or SACK have started.
     pub fast_retransmits: u32,
     /// Number of RTT samples.
     pub rtt_samples: u32,

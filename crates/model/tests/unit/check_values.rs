@@ -1,9 +1,9 @@
-//! Check values of `python/catnip/reference/model_check_values.csv`, computed through the registry.
+//! Comparison of the models in the registry with the check values of `python/catnip/reference/model_check_values.csv`.
 
 use catnip_model::{Model, Parameter, by_name};
 use std::path::Path;
 
-/// Splits a name of the file into a model and a setting: the file names some settings as models.
+/// Splits a model name of the CSV file into the name in the registry and a parameter setting: some names in the file contain a setting.
 fn model_and_setting(name: &str) -> (&str, Option<(&str, f64)>) {
     match name {
         "pftk_W" => ("W", None),
@@ -13,11 +13,11 @@ fn model_and_setting(name: &str) -> (&str, Option<(&str, f64)>) {
     }
 }
 
-/// Settings that the file lists and that the models use without a parameter.
+/// Settings that the CSV file lists and that the models always use, without a parameter.
 const ALWAYS: [(&str, &str, &str); 2] = [("E_dss", "cap", "1"), ("cardwell00", "handshake", "0")];
 
-/// Returns true if a key of the file stands for this parameter. Times end in `_s` here; the initial window is `w1` here
-/// and sometimes `w` in the file.
+/// Returns true if `key` is the name in the CSV file of the parameter `name`. Names of times end in `_s` only in the registry. The initial
+/// window is `w1` in the registry, but sometimes `w` in the file.
 fn is_called(name: &str, key: &str) -> bool {
     name == key || name.strip_suffix("_s") == Some(key) || (name == "w1" && key == "w")
 }

@@ -1,5 +1,5 @@
-//! Properties of all models: ranges, limits, and the dependence of latencies and rates on their inputs. A test shows
-//! where a model is not monotone.
+//! Tests of properties of all models: ranges, limits, and how latencies and rates depend on the inputs. One test has the inputs for which a
+//! model is not monotone.
 
 use catnip_model::*;
 use proptest::prelude::*;
@@ -9,13 +9,13 @@ fn all(model: &Model, values: &[f64]) -> Result<Vec<f64>, ModelError> {
     (model.evaluate)(values, &mut out).map(|()| out)
 }
 
-/// Evaluates the main result with some parameters set.
+/// Returns the main result of the model `name` with the parameter values in `set`.
 fn value(name: &str, set: &[(&str, f64)]) -> Result<f64, ModelError> {
     let model = by_name(name).unwrap();
     all(model, &inputs(model, set)).map(|out| out[0])
 }
 
-/// Returns the defaults, replaced by `set` where the model has such a parameter; parameters without a default get small numbers.
+/// Returns the inputs of `model`: the values in `set`, otherwise the defaults, and small numbers for parameters without a default.
 fn inputs(model: &Model, set: &[(&str, f64)]) -> Vec<f64> {
     let of = |p: &Parameter| {
         let alias = match p.name {
@@ -48,7 +48,8 @@ const LATENCIES: [&str; 11] = [
     "model_c_high",
     "recursive_short_flow",
 ];
-/// Models whose latency does not always grow with size or loss, because rounds or windows are rounded, or because the formula is fitted.
+/// Models whose latency does not always grow with size or loss, because they round the number of rounds or the windows, or because the
+/// formula is fitted.
 const ROUNDED: [&str; 2] = ["sikdar_threecase", "sikdar_empirical"];
 
 #[test]
@@ -57,7 +58,7 @@ fn every_parameter_is_refused_out_of_range_by_its_name() {
         for (i, parameter) in model.parameters.iter().enumerate() {
             let mut bad = vec![f64::NAN, -1.0, f64::NEG_INFINITY, f64::INFINITY];
             match parameter.name {
-                // The initial window is clamped to its range, but E_Wss requires a positive one.
+                // The models clamp the initial window to its range, but E_Wss requires a positive initial window.
                 "w1" if model.name != "E_Wss" => bad.retain(|v| !v.is_finite()),
                 "Wmax" if parameter.default == Some(f64::INFINITY) => bad.retain(|v| *v != f64::INFINITY),
                 _ => {}
@@ -95,7 +96,7 @@ fn models_of_short_flows_say_how_long_a_flow_may_be() {
         assert_eq!(error.parameter, parameter, "{name}");
         assert!(error.to_string().contains("packets in this model of short flows"), "{name}: {error}");
     }
-    // The command line accepts only whole numbers above 0; a program may pass any number.
+    // The command line accepts only whole numbers above 0, but a program may pass any number.
     let error = sikdar_empirical(0, 0.01, 0.1, 24.0).unwrap_err();
     assert_eq!(error.to_string(), "N = 0: expected a whole number of packets, at least 1");
 }
@@ -218,7 +219,7 @@ fn the_initial_window_is_taken_into_its_range() {
     }
 }
 
-/// Returns the loss probabilities of a logarithmic grid.
+/// Returns a logarithmic grid of loss probabilities.
 fn losses() -> Vec<f64> {
     (0..200).map(|i| 10f64.powf(-4.0 + f64::from(i) / 50.0)).take_while(|p| *p < 0.9991).collect()
 }
@@ -249,7 +250,7 @@ fn latency_grows_with_loss_in_the_setting_of_the_hysteresis_paper() {
     for name in LATENCIES {
         for n in [1.0, 3.0, 6.0, 7.0, 12.0, 23.0, 36.0, 92.0, 143.0] {
             let of = |p| value(name, &[("N", n), ("p", p)]);
-            // The set-up of Model C diverges at 0.5.
+            // The set-up of Model C diverges at a loss probability of 0.5.
             let result = grows(losses().into_iter().map_while(|p| of(p).ok()));
             assert!(result.is_ok() || ROUNDED.contains(&name), "{name} N={n}: {result:?}");
         }
@@ -262,17 +263,17 @@ fn more_loss_can_mean_less_time_where_the_models_jump_or_round() {
         let of = |p| value(name, &[set, &[("p", p)]].concat()).unwrap();
         assert!(of(to) < of(from), "{name}: {} {}", of(from), of(to));
     };
-    // The rate jumps up by the quarter of a round that the branch without a largest window saves (b = 1).
+    // With b = 1, the rate jumps up by the quarter of a round that the branch without a largest window saves.
     let limited = [("N", 200.0), ("Wmax", 8.0), ("b", 1.0), ("T0_s", 0.5), ("RTT_s", 0.05)];
     falls("cardwell00", &limited, 0.05208, 0.05309);
     falls("padhye_latency", &limited, 0.05208, 0.05309);
-    // The packets between losses are rounded up to whole rounds.
+    // The number of packets between losses is rounded up.
     falls("sikdar_threecase", &[("N", 12.0)], 0.1957, 0.1995);
-    // A longer last cycle ends in a larger window, which is less likely to time out.
+    // With a longer last cycle, the window at its end is larger, and a timeout is less likely.
     let small = [("N", 200.0), ("Wmax", 4.5), ("b", 1.0)];
     falls("hysteresis", &small, 0.00038311868, 0.00039054103);
     falls("partial_catnip", &small, 0.00056234133, 0.00057323584);
-    // Timeouts cost less than fast retransmits if a timeout is shorter than a round trip.
+    // A timeout costs less than a fast retransmit if it is shorter than a round trip.
     falls(
         "hysteresis",
         &[("N", 115.0), ("Wmax", 6.0), ("b", 1.0), ("T0_s", 0.01)],
@@ -323,7 +324,7 @@ proptest! {
     ) {
         let (b, higher) = (f64::from(b), p * more);
         let limited = |p| terms::window(p, b) >= w_max;
-        // The two branches do not meet for b = 1.
+        // The two branches of the rate do not meet for b = 1.
         prop_assume!(limited(p) == limited(higher));
         let rates = MODELS.iter().filter(|model| model.gives == Gives::RatePps);
         for name in rates.map(|model| model.name) {

@@ -1,4 +1,4 @@
-//! Comparison of the implemented formulas with the formulas printed in the papers, and consequences of the formulas.
+//! Comparison of the implemented formulas with the formulas printed in the papers, and tests of consequences of the formulas.
 
 use catnip_base::{Rng, Stream};
 use catnip_model::*;
@@ -91,7 +91,7 @@ fn the_set_up_is_the_printed_form() {
     }
 }
 
-/// Returns the rounds of a period in each branch of PFTK, as printed.
+/// Returns the number of rounds of a period in each branch of PFTK, as printed in the paper.
 fn printed_rounds(p: f64, w: f64, b: f64, limited: bool) -> f64 {
     if limited { b * w / 8.0 + (1.0 - p) / (p * w) + 2.0 } else { b * w / 2.0 + 1.0 }
 }
@@ -184,11 +184,11 @@ fn windows_by_probability_give_the_mean_and_spread_of_the_samples_with_marks() {
 }
 
 const SAMPLES: u32 = 200_000;
-/// Packets, loss and largest window.
+/// Packets, loss probability and largest window.
 const SAMPLED: [(u32, f64, f64); 5] =
     [(12, 0.05, 24.0), (36, 0.01, 24.0), (36, 0.1, 24.0), (143, 0.03, 8.0), (143, 0.1, 24.0)];
 
-/// Checks the mean within four standard errors and the standard deviation within 2 %.
+/// Checks that the mean is within four standard errors of the exact mean, and the standard deviation within 2 % of the exact one.
 fn agrees(samples: u32, exact: Moments, draw: impl Fn(&mut Rng) -> f64) {
     let mut rng = Rng::new(20, Stream::Connection(0));
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -234,7 +234,7 @@ fn without_the_lost_packet_cycles_go_on_until_less_than_one_packet_is_left() {
     for (n, p) in [(6, 0.1), (36, 0.05), (100, 0.2)] {
         let options = Options { plus_one: false, ..Options::default() };
         let model = Hysteresis::new(n, p, &Path::default(), options).unwrap();
-        // Hysteresis paper, Eq. 3: (1 - (1-p)^d)(1-p)/p of the d packets that are left.
+        // Packets sent in a cycle by the hysteresis paper, Eq. 3: (1 - (1-p)^d)(1-p)/p of the d packets that are left.
         let (mut left, mut expected) = (f64::from(n), Vec::new());
         while left >= 1.0 {
             expected.push(left);
@@ -288,7 +288,7 @@ fn one_packet_of_the_chain_is_a_geometric_sum() {
     close(chain.exact().unwrap(), sum, 1e-12);
 }
 
-/// Recursive definition of the model, without the table of the implementation.
+/// Recursive definition of [`recursive_short_flow`], without the table of the implementation.
 struct Printed {
     p: f64,
     path: Path,
@@ -333,7 +333,7 @@ fn the_table_of_the_recursion_is_the_recursion_as_printed() {
         (2, 2, 1, 8),
         (1, 3, 1, 7),
         (5, 3, 4, 10),
-        // Windows that the data cannot fill, from the first round on or later.
+        // Windows that are too large for the data to fill, in all rounds or in later rounds only.
         (64, 2, 40, 11),
         (64, 1, 1, 12),
         (64, 1, 5, 12),
@@ -354,7 +354,7 @@ fn the_recursion_takes_thousands_of_packets_and_refuses_what_would_not_end() {
     assert!(rate > 0.5 * steady && rate < 2.0 * steady, "{rate} {steady}");
     let wide = Path { w_max: 1e6, ..Path::default() };
     assert!(recursive_short_flow(36, 0.02, &wide).is_ok(), "windows that the data cannot fill cost nothing");
-    // Too many entries, too many steps, and both. In the last case, only the states of slow start make the steps too many.
+    // Too many table entries, too many steps, and both. In the last case, only the states of slow start make the number of steps too large.
     let [entries, steps] = [(5_100, 100.0, 100.0), (2_000, 1e6, 5.0)];
     for (n, w_max, b) in [entries, steps, (1_000_000, 1e6, 2.0), (1_000, 1e6, 2.0)] {
         let error = recursive_short_flow(n, 0.02, &Path { w_max, b, ..Path::default() }).unwrap_err();
@@ -379,7 +379,7 @@ fn equal_priorities_do_not_give_the_hysteresis_model_because_each_step_has_its_l
         let plain = Hysteresis::new(n, 0.0, &Path::default(), Options::default()).unwrap().exact();
         (PartialCatnip::new(n, 0.0, 0.0, &Path::default()).unwrap().exact().mean_s, plain.mean_s)
     };
-    // Without loss the stages form one slow start, as the window carries over.
+    // Without loss, the stages form one slow start, because the window carries over.
     let (partial, plain) = without(36);
     close(partial, plain, 1e-12);
 }
@@ -408,7 +408,7 @@ fn the_wait_of_a_delayed_ack_comes_once_on_top_of_cardwells_phases() {
 
 #[test]
 fn the_new_model_s_slow_start_is_that_of_its_acks() {
-    // WZK: each phase takes log to the base 1 + 1/b of 1 + e/(b w) round trips.
+    // WZK: each phase takes log(1 + e/(b w)) round trips, with the logarithm to the base 1 + 1/b.
     for b in [1.0, 2.0, 3.0] {
         let r = wzk_new(40, 0.05, 0.1, b, 3.0, 120.0).unwrap();
         let rounds = (1.0 + r.phases.e / (b * r.w)).ln() / (1.0 + 1.0 / b).ln();

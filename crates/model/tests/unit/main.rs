@@ -1,4 +1,4 @@
-//! The models against published values, printed formulas and each other.
+//! Tests of the models against published values, printed formulas and each other.
 
 mod check_values;
 mod claims;

@@ -13,10 +13,10 @@ use catnip_base::{FlowContext, Span, Time};
 
 /// Sending half of a connection.
 ///
-/// Inputs are data to send, ACKs and the time; `Sender::transmit` returns segments until no more may be sent for now.
+/// Its inputs are data to send, ACKs and the time. `Sender::transmit` returns segments until no further segment may be sent.
 #[derive(Debug)]
 pub struct Sender {
-    /// First byte not acknowledged, SND.UNA.
+    /// First unacknowledged byte, SND.UNA.
     snd_una: u64,
     /// Next byte to send, SND.NXT.
     snd_nxt: u64,
@@ -25,17 +25,17 @@ pub struct Sender {
     /// Bytes written by the application.
     written: u64,
     messages: Messages,
-    /// End of the message in which the newest segment begins.
+    /// End of the message to which the first byte of the newest segment belongs.
     message_end: u64,
-    /// True if the application has ended the stream, which closes with a FIN.
+    /// True if the application has ended the stream, so that a FIN follows the data.
     fin: bool,
     peer_window: u64,
     dupacks: u32,
-    /// Segments that may be sent before the next ACK or timeout.
+    /// Maximum number of segments that may be sent before the next ACK or timeout.
     burst_limit: u32,
-    /// Addition to the window by limited transmit, bytes.
+    /// Increase of the window by limited transmit, bytes.
     limited_transmit_credit: u64,
-    /// Segment to retransmit immediately, regardless of the window.
+    /// Start of the segment to retransmit immediately, regardless of the window.
     retransmit_at: Option<u64>,
     /// Segment whose round trip is being measured: its end and its transmission time.
     rtt_probe: Option<(u64, Time)>,
@@ -45,7 +45,7 @@ pub struct Sender {
     paced_until: Option<Time>,
     /// True if the retransmission timer has expired since the last new ACK.
     timed_out: bool,
-    /// End of the data sent when the current round began.
+    /// End of the data that was sent before the current round began.
     round_end: u64,
     recovery: Recovery,
     control: AnyControl,
@@ -57,7 +57,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Creates a sender with nothing to send. `phase` is the phase of its host's clock tick.
+    /// Creates a sender without data to send. `phase` is the phase of the clock tick of the sender's host.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
         Self {
             snd_una: 0,
@@ -89,8 +89,8 @@ impl Sender {
         }
     }
 
-    /// Appends a message of `bytes` bytes to the stream, described by `context`; the `last` one ends the stream. Controllers, pacing and
-    /// markers treat each message separately.
+    /// Appends a message of `bytes` bytes, described by `context`, to the stream. The `last` message ends the stream. Controllers, pacing
+    /// and markers treat each message separately.
     pub fn write(
         &mut self,
         now: Time,
@@ -130,8 +130,8 @@ impl Sender {
         }
     }
 
-    /// Handles an expiry of the retransmission timer by `now`: backs off the timeout and restarts transmission at SND.UNA. Returns true if
-    /// the timer expired.
+    /// Returns true if the retransmission timer has expired by `now`. In this case, backs off the RTO and restarts the transmission at
+    /// SND.UNA.
     pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return false;
@@ -197,20 +197,21 @@ impl Sender {
         Some(sent)
     }
 
-    /// Returns the time of the next call if nothing arrives: the expiry of the retransmission timer, or the release time of a paced
-    /// segment.
+    /// Returns the time at which the sender must be called if no ACK arrives before: the expiry of the retransmission timer or the release
+    /// time of a paced segment, whichever is earlier.
     pub fn deadline(&self) -> Option<Time> {
         earlier(self.deadline, self.paced_until)
     }
 
-    /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. Valid only before any data is sent.
+    /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. The function must be called before
+    /// any data is sent.
     pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
         let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
         self.rto = Rto::new(&rto, phase);
         self.control = config.control.build(&Start { window: 1, ..config.start() });
     }
 
-    /// Takes the round trip of the handshake as an RTT sample.
+    /// Uses the round trip of the handshake as an RTT sample.
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
         self.rto.sample(&config.rto, sent, now);
     }
@@ -246,12 +247,12 @@ impl Sender {
         self.snd_max
     }
 
-    /// Returns the first byte not acknowledged (SND.UNA).
+    /// Returns the first unacknowledged byte (SND.UNA).
     pub fn snd_una(&self) -> u64 {
         self.snd_una
     }
 
-    /// Returns the start and the context of the message that contains byte `seq`.
+    /// Returns the start and the context of the message to which byte `seq` belongs.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         let message = self.messages.at(seq);
         (message.start, message.context)
@@ -277,12 +278,12 @@ impl Sender {
         self.written + u64::from(self.fin)
     }
 
-    /// Returns the bytes not yet sent of the current message, or of the next one if the current one is sent.
+    /// Returns the number of unsent bytes of the current message, or of the next message if the current message is sent completely.
     fn unsent(&self) -> u64 {
         self.messages.at(self.snd_max).end.saturating_sub(self.snd_max)
     }
 
-    /// Adds the SACK blocks to the scoreboard. Returns true if they report new data, or if this recovery does not use SACK.
+    /// Adds the SACK blocks of `segment` to the scoreboard. Returns true if they report new data, or if the recovery does not use SACK.
     #[inline]
     fn read_sack(&mut self, segment: &Segment) -> bool {
         let Some(board) = self.recovery.scoreboard() else { return true };
@@ -366,7 +367,7 @@ impl Sender {
         }
     }
 
-    /// Begins a round with the first ACK beyond the data sent when the previous round began.
+    /// Begins a round if `ack` acknowledges data beyond that sent before the current round began.
     #[inline]
     fn begin_round(&mut self, ack: u64, config: &TcpConfig) {
         if ack <= self.round_end {
@@ -401,7 +402,7 @@ impl Sender {
         }
         let few = self.dupacks > 0 && self.dupacks < DUPACK_THRESHOLD && !self.recovery.in_recovery();
         if self.paced_until.is_some() {
-            // A segment that pacing delays was permitted earlier; a duplicate ACK does not revoke that.
+            // A segment that pacing delays was permitted by an earlier event. A duplicate ACK does not revoke that permission.
             self.burst_limit = u32::MAX;
         } else if few && config.limited_transmit {
             // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
@@ -413,7 +414,7 @@ impl Sender {
                 RecoveryKind::Tahoe => u32::MAX,
                 RecoveryKind::Reno if !few => u32::MAX,
                 RecoveryKind::NewReno if !few => config.recovery_burst,
-                // ns-2 sends only the retransmission with this ACK.
+                // ns-2 sends only the retransmission in response to this ACK.
                 RecoveryKind::Sack1 if answer == OnDuplicate::FastRetransmit => 0,
                 RecoveryKind::Sack1 if self.recovery.in_recovery() || self.dupacks == 0 => u32::MAX,
                 _ => 0,
@@ -431,8 +432,8 @@ impl Sender {
         });
     }
 
-    /// Reduces cwnd by the deflation of partial ACKs at the end of a recovery, as ns-2 does. RFC 6582, section 3.2, step 3, specifies "set
-    /// cwnd to ... ssthresh" instead.
+    /// Reduces cwnd by the deflation `taken` at the end of a recovery, as ns-2 does. RFC 6582, section 3.2, step 3, specifies "set cwnd to
+    /// ... ssthresh" instead.
     fn take_from_window(&mut self, now: Time, taken: u64, config: &TcpConfig) {
         if taken > 0 && config.halving != Halving::Flight {
             self.control.on_recovered(&Recovered { now, taken, retransmitted: 0 });
@@ -460,11 +461,11 @@ impl Sender {
         }
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (self.recovery.window(cwnd) + self.limited_transmit_credit).min(self.peer_window);
-        // A short last segment counts as a full one, so that windows hold whole segments.
+        // A short last segment counts as a full segment, so that windows contain whole segments.
         (self.snd_nxt < self.end() && self.snd_nxt + segment <= self.snd_una + window).then_some(self.snd_nxt)
     }
 
-    /// Returns the next byte to send during a SACK recovery. A separate function, so that it takes no registers from `choose`.
+    /// Returns the next byte to send during a SACK recovery. This is a separate function so that it does not take registers from `choose`.
     #[inline(never)]
     fn choose_in_recovery(&self, sack: &Sack, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<u64> {
         if !sack.has_room(cwnd, segment) {
@@ -484,8 +485,8 @@ impl Sender {
         short && !self.fin && self.snd_una < self.snd_max
     }
 
-    /// Begins the message at `seq`, the start of the next segment. The first bytes of the message may have been sent at the end of the
-    /// previous segment.
+    /// Begins the message that contains byte `seq`, the start of the next segment. The first bytes of the message may have been sent at the
+    /// end of the previous segment.
     fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
         let &Message { end, .. } = self.messages.at(seq);
         // Only the FIN is left.

@@ -6,7 +6,7 @@ use catnip_base::{ParseError, Span, Time};
 /// Configuration of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicSpec {
-    /// Fast convergence (RFC 9438, section 4.7): a flow with a loss below its last maximum releases more bandwidth.
+    /// Fast convergence (RFC 9438, section 4.7): a flow whose cwnd at a loss is below the last maximum releases more bandwidth.
     pub fast_convergence: bool,
     /// Slow start algorithm.
     pub slow_start: SlowStartKind,
@@ -37,14 +37,14 @@ impl Kind for CubicSpec {
 }
 
 impl ControlKind for CubicSpec {
-    /// Boxed, because it is larger than the other controllers.
+    /// Boxed controller, because it is larger than the other controllers.
     type Control = Box<Cubic>;
     fn build(&self, start: &Start) -> Box<Cubic> {
         Box::new(Cubic::new(start, *self))
     }
 }
 
-/// CUBIC (RFC 9438), counted in segments with fractions as the RFC does.
+/// CUBIC (RFC 9438). Windows are fractional numbers of segments, as in the RFC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     spec: CubicSpec,
@@ -53,16 +53,16 @@ pub struct Cubic {
     cwnd: f64,
     ssthresh: f64,
     ssthresh_was_set: bool,
-    /// cwnd just before the last reduction, or less after fast convergence.
+    /// cwnd just before the last reduction, or less with fast convergence.
     w_max: f64,
-    /// cwnd at the last reduction. Below it the Reno-friendly window grows by alpha_cubic.
+    /// cwnd just before the last reduction. While the Reno-friendly window is smaller, it grows by alpha_cubic per round trip.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
-    /// State before the last episode, to restore if it proves spurious.
+    /// State before the last reduction, to restore if the reduction proves spurious.
     undo: Option<Box<Cubic>>,
     grow_unused: bool,
     byte_counting: bool,
-    /// True if a reduction is computed from cwnd, not from the data in flight.
+    /// True if a reduction is computed from cwnd instead of the data in flight.
     cuts_window: bool,
     slow_start: SlowStart,
 }
@@ -112,9 +112,9 @@ impl Cubic {
         bytes as f64 / self.segment
     }
 
-    /// Returns a new stage, which begins with the first ACK of congestion avoidance (section 4.2). After a timeout, or after slow start
-    /// without a loss, there is no maximum to return to: "K is set to 0 and W_max is set to the congestion window size at the beginning of
-    /// the current congestion avoidance stage".
+    /// Returns a new stage, which begins with the first ACK of congestion avoidance (section 4.2). After a timeout, or after a slow start
+    /// without a loss, there is no earlier maximum: "K is set to 0 and W_max is set to the congestion window size at the beginning of the
+    /// current congestion avoidance stage".
     fn begin(&self, now: Time) -> Epoch {
         let (k, plateau) = match self.w_max > self.cwnd {
             true => (((self.w_max - self.cwnd) / C).cbrt(), self.w_max),
@@ -198,7 +198,7 @@ impl CongestionControl for Cubic {
         self.slow_start.on_congestion(event.cause == Cause::Restart);
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh unchanged.
         if !event.repeated {
-            // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two segments; data sent beyond cwnd does not count.
+            // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two segments. Data sent beyond cwnd does not count.
             let flight =
                 if self.cuts_window { self.cwnd } else { self.segments(event.in_flight).min(self.cwnd) };
             self.ssthresh = (flight * BETA).max(MIN_SSTHRESH);
@@ -213,13 +213,13 @@ impl CongestionControl for Cubic {
             Cause::Loss | Cause::Mark => self.cwnd = self.ssthresh,
             Cause::Restart => {
                 self.cwnd = 1.0;
-                // Section 4.8: after a timeout the plateau of the next stage is its initial window.
+                // Section 4.8: after a timeout, the plateau of the next stage is the initial window of that stage.
                 self.w_max = 0.0;
             }
         }
     }
 
-    /// Restores the state before the episode (section 4.9), but keeps a larger cwnd.
+    /// Restores the state from before the reduction (section 4.9), but keeps the present cwnd if it is larger.
     fn on_spurious(&mut self, _now: Time) {
         if let Some(before) = self.undo.take() {
             let cwnd = before.cwnd.max(self.cwnd);
@@ -227,8 +227,8 @@ impl CongestionControl for Cubic {
         }
     }
 
-    /// Excludes the idle period from the time of the stage. Section 4.2: the time since its start does not count periods in which cwnd was
-    /// "not updated due to application-limited behavior".
+    /// Excludes the idle period from the duration of the stage. Section 4.2: this duration does not include periods in which cwnd was "not
+    /// updated due to application-limited behavior".
     fn on_idle(&mut self, idle: &Idle) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle.silence).min(idle.now);

@@ -7,7 +7,7 @@ use catnip_base::{ParseError, Share};
 /// Configuration of [`Dctcp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DctcpSpec {
-    /// Weight of the last observation window in the estimated share of marked data, g.
+    /// Weight g of the last observation window in the estimated share of marked data.
     pub gain: Share,
     /// Slow start algorithm.
     pub slow_start: SlowStartKind,
@@ -51,8 +51,8 @@ impl ControlKind for DctcpSpec {
     }
 }
 
-/// DCTCP (RFC 8257): estimates the extent of congestion from the share of marked data, and reduces the window in proportion. All other
-/// behaviour is Reno's.
+/// DCTCP (RFC 8257): estimates the extent of congestion from the share of marked data, and reduces the window in proportion to the
+/// estimate. The rest of its behaviour is Reno's.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: Reno,
@@ -68,7 +68,7 @@ impl Dctcp {
         self.alpha
     }
 
-    /// Updates the estimate (section 3.3, steps 1 to 8 for each ACK).
+    /// Updates the estimate of the marked share (section 3.3, steps 1 to 8 for each ACK).
     fn observe(&mut self, ack: &Ack) {
         if let Some(share) = self.marks.on_ack(ack, true) {
             self.alpha = self.alpha * (1.0 - self.gain) + self.gain * share;
@@ -130,7 +130,8 @@ mod tests {
         control
     }
 
-    /// ACK of one segment, marked or not, up to segment `snd_una`; all segments before `next` are sent.
+    /// Returns an ACK of one segment, up to segment `snd_una`, whose data is marked if `marked` is true. All segments before `next` are
+    /// sent.
     fn ack(snd_una: u64, next: u64, marked: bool) -> Ack {
         Ack {
             now: Time::ZERO,
@@ -162,7 +163,7 @@ mod tests {
     fn the_estimate_moves_by_a_sixteenth_per_window_towards_the_share_that_was_marked() {
         let mut control = dctcp(100, "dctcp");
         assert_eq!(control.alpha(), 1.0);
-        // RFC 8257, section 3.3: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M". The first ACK ends an observation window of its own.
+        // RFC 8257, section 3.3: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M". The first ACK alone is the first observation window.
         control.on_ack(&ack(1, 11, false));
         assert_eq!(control.alpha(), 15.0 / 16.0);
         // Three of ten segments are marked.

@@ -1,22 +1,22 @@
 use catnip_base::{Span, Time};
 
-/// Delivery information of an ACK, for a controller that sets cwnd and the pacing rate itself (Linux's rate_sample, and state of the
-/// connection). Segments count as in Linux: a short segment counts as a full one.
+/// Delivery information of an ACK, for a controller that sets cwnd and the pacing rate itself (Linux's rate_sample, with some state of the
+/// connection). As in Linux, a short segment counts as a full one.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
     /// Arrival time of the ACK.
     pub now: Time,
-    /// Segments newly delivered, acknowledged or reported by SACK.
+    /// Newly delivered segments, whether acknowledged or reported by SACK.
     pub arrived: u32,
     /// Segments newly detected as lost.
     pub lost: u32,
-    /// Delivery rate sample of this ACK, if any.
+    /// Delivery rate sample; `None` if the ACK yields no sample.
     pub rate: Option<RateSample>,
-    /// RTT sample of the most recently sent segment that has arrived, if any.
+    /// RTT sample from the most recently sent segment that has arrived; `None` if the ACK yields no sample.
     pub rtt: Option<Span>,
-    /// True if the ACK acknowledges a single short segment, so that the peer may have delayed the ACK.
+    /// True if the ACK acknowledges a single short segment, so that the peer may have delayed it.
     pub may_be_delayed: bool,
-    /// SRTT, once there was a sample.
+    /// SRTT; `None` before the first RTT sample.
     pub srtt: Option<Span>,
     /// Segments in flight before this ACK.
     pub before: u32,
@@ -28,7 +28,7 @@ pub struct Delivery {
     pub delivered_at: Time,
     /// Loss sample with the highest loss rate among the segments detected as lost since the previous ACK.
     pub loss: Option<LossSample>,
-    /// Total number of segments detected as lost; each detection of the same segment counts.
+    /// Total number of segments detected as lost. A segment counts each time that it is detected as lost.
     pub lost_in_all: u64,
     /// State of loss recovery.
     pub repair: Repair,
@@ -36,30 +36,30 @@ pub struct Delivery {
     pub next_departure: Time,
 }
 
-/// Delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation): deliveries since the transmission of the reference segment, which is
-/// the most recently sent of the newly delivered segments.
+/// Delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation): the deliveries since the reference segment was sent. The reference
+/// segment is the most recently sent one of the newly delivered segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Segments delivered since the reference segment was sent.
     pub delivered: u32,
-    /// Sampling interval; `None` if it is implausibly short, below the minimum RTT.
+    /// Sampling interval; `None` if it is implausible because it is shorter than the minimum RTT.
     pub interval: Option<Span>,
     /// Total number of segments delivered when the reference segment was sent.
     pub prior_delivered: u64,
     /// Segments detected as lost since the reference segment was sent.
     pub lost: u32,
-    /// Segments in flight when the reference segment was sent, itself included.
+    /// Segments in flight when the reference segment was sent, including the reference segment.
     pub in_network: u32,
     /// True if the sender was application-limited when the reference segment was sent.
     pub is_app_limited: bool,
 }
 
-/// Loss sample of a lost segment: losses relative to the data in flight when the segment was sent.
+/// Loss sample of a lost segment: the losses since it was sent, and the data in flight when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossSample {
-    /// Segments detected as lost since the segment was sent, itself included.
+    /// Segments detected as lost since the segment was sent, including the segment.
     pub lost: u32,
-    /// Segments in flight when the segment was sent, itself included.
+    /// Segments in flight when the segment was sent, including the segment.
     pub in_network: u32,
     /// True if the sender was application-limited when the segment was sent.
     pub is_app_limited: bool,

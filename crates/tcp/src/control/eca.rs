@@ -35,8 +35,9 @@ impl Kind for EcaSpec {
     }
 }
 
-/// Early congestion avoidance (CATNIP paper, section III-B): a source with a known document size leaves slow start before the burst that
-/// would finish the document. This control is Reno with such a slow start; other controllers have it as an option of their slow start.
+/// Early congestion avoidance (CATNIP paper, section III-B): a source that has the size of its document leaves slow start before the burst
+/// that would finish the document. This controller is Reno with such a slow start. Other controllers have early congestion avoidance as an
+/// option of their slow start.
 impl ControlKind for EcaSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
@@ -82,7 +83,8 @@ mod tests {
 
     #[test]
     fn last_round_opens_linearly_while_at_most_two_windows_are_unsent() {
-        // This rule gives the paper's idle page times. It sets no ssthresh and applies to each ACK anew.
+        // With this rule, the paper's page times on an idle network are reproduced. The rule sets no ssthresh and is evaluated again for
+        // each ACK.
         assert_eq!(after_ack(EcaRule::LastRound, 4, 9), (5000, None));
         for unsent in [8, 1, 0] {
             assert_eq!(after_ack(EcaRule::LastRound, 4, unsent), (4250, None), "{unsent} unsent");
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn final_window_leaves_windows_alone_that_are_too_small_for_a_fast_retransmit() {
-        // Three duplicate ACKs (catp23) need a window of four segments.
+        // Three duplicate ACKs (catp23) require a window of four segments.
         assert_eq!(after_ack(EcaRule::FinalWindow, 3, 1), (4000, None));
         assert_eq!(after_ack(EcaRule::FinalWindow, 4, 1), (4250, Some(4000)));
     }
@@ -135,8 +137,9 @@ mod tests {
 
     #[test]
     fn one_more_round_ends_slow_start_once_growing_linearly_costs_at_most_one_round() {
-        // Starting from a window of 4, linear rounds send 5, 6, 7, 8, 9 segments: 5, 11, 18, 26, 35 in total; doubled ones send 8, 16, 32:
-        // 8, 24, 56. Therefore 18 segments take 3 rounds instead of 2, and 19 take 4; 26 take 4 instead of 3, and 27 take 5.
+        // From a window of 4, rounds with linear growth send 5, 6, 7, 8, 9 segments: 5, 11, 18, 26, 35 in total. Rounds with doubling send
+        // 8, 16, 32: 8, 24, 56 in total. Therefore 18 segments take 3 rounds instead of 2, and 19 take 4; 26 take 4 instead of 3, and 27
+        // take 5.
         for (unsent, acts) in [(1, true), (11, true), (18, true), (19, false), (24, false), (25, true)] {
             let expected = if acts { (4250, Some(4000)) } else { (5000, None) };
             assert_eq!(after_ack(EcaRule::OneMoreRound, 4, unsent), expected, "{unsent} unsent");
@@ -145,7 +148,8 @@ mod tests {
             let expected = if acts { (4250, Some(4000)) } else { (5000, None) };
             assert_eq!(after_ack(EcaRule::OneMoreRound, 4, unsent), expected, "{unsent} unsent");
         }
-        // Starting from 1: 2, 5, 9, 14, 20, 27 in total; doubled 2, 6, 14, 30. 20 segments take 5 rounds instead of 4, 21 take 6.
+        // From a window of 1, the totals are 2, 5, 9, 14, 20, 27 with linear growth and 2, 6, 14, 30 with doubling. 20 segments take 5
+        // rounds instead of 4, 21 take 6.
         for (unsent, ssthresh) in [(14, Some(1000)), (20, Some(1000)), (21, None), (30, None)] {
             assert_eq!(after_ack(EcaRule::OneMoreRound, 1, unsent), (2000, ssthresh), "{unsent} unsent");
         }
@@ -185,8 +189,8 @@ mod tests {
                 let text = format!("{control}:slow-start={rule}");
                 text.parse::<ControlSpec>().unwrap().build(&start)
             };
-            // With at most two windows unsent, a window of ACKs adds one segment, and each of four ACKs adds about a quarter. Linux counts
-            // whole segments.
+            // With at most two windows unsent, the ACKs of one window add one segment in total, so each of four ACKs adds about a quarter.
+            // Linux counts whole segments.
             let mut gentle = build("eca");
             assert_eq!(gentle.phase(8 * SEGMENT), Phase::CongestionAvoidance, "{control}");
             assert_eq!(gentle.phase(9 * SEGMENT), Phase::SlowStart, "{control}");

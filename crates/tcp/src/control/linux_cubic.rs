@@ -51,23 +51,23 @@ impl ControlKind for LinuxCubicSpec {
     }
 }
 
-/// CUBIC (RFC 9438) in the arithmetic of Linux (net/ipv4/tcp_cubic.c, 6.18). Targets are rounded up to whole segments, which affects small
-/// windows: after a loss with a cwnd of fourteen segments, cwnd grows from nine by one segment per round trip, compared with half a segment
-/// by the RFC's formulas.
+/// CUBIC (RFC 9438) in the integer arithmetic of Linux (net/ipv4/tcp_cubic.c, 6.18). Targets are rounded up to whole segments, which
+/// affects small windows: after a loss with a cwnd of fourteen segments, cwnd grows from nine by one segment per round trip instead of the
+/// half segment of the RFC's formulas.
 #[derive(Clone, Debug)]
 pub struct LinuxCubic {
     segment: u64,
     /// Congestion window. All windows are in segments.
     cwnd: u64,
     ssthresh: u64,
-    /// Segments acknowledged towards the next segment of cwnd (snd_cwnd_cnt).
+    /// Number of acknowledged segments that count towards the next increase of cwnd (snd_cwnd_cnt).
     counted: u64,
-    /// Window before the last reduction, or less after fast convergence; 0 after a timeout.
+    /// Window before the last reduction, or less with fast convergence; 0 after a timeout.
     last_max: u64,
     /// Minimum RTT, delay_min.
     least_rtt: Option<Span>,
     epoch: Option<Epoch>,
-    /// cwnd and ssthresh before the last episode, to restore if it proves spurious.
+    /// cwnd and ssthresh before the last reduction, to restore if the reduction proves spurious.
     before: Option<(u64, u64)>,
     grow_unused: bool,
     slow_start: SlowStart,
@@ -78,19 +78,19 @@ pub struct LinuxCubic {
 struct Epoch {
     start: Time,
     law: Law,
-    /// Segments acknowledged in the stage that the Reno-friendly window has not used.
+    /// Number of segments acknowledged in the stage that have not yet increased the Reno-friendly window.
     acked: u64,
     /// Reno-friendly window (tcp_cwnd).
     friendly: u64,
-    /// Acknowledged segments per segment of growth (cnt), and the window and tick for which this was computed.
+    /// Number of acknowledged segments per segment of growth (cnt). `found` has the window and the tick for which it was computed.
     count: u64,
     found: Option<(u64, u64)>,
 }
 
-/// Cubic function of a stage: window over time.
+/// Cubic function of a stage, which gives the window as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Law {
-    /// Window at the plateau.
+    /// Window at the plateau, segments.
     origin: u64,
     /// Time from the start of the stage to the plateau, 1/1024 s.
     k: u64,
@@ -101,18 +101,19 @@ const BETA: u64 = 717;
 const SCALE: u64 = 1024;
 /// C = 0.4 segments per cubic second, as 410/1024.
 const C: u64 = 410;
-/// Fraction bits of the cubic function, which is computed in units of 2^-40 segments: ten bits of C, and three times ten bits of seconds.
+/// Number of fraction bits of the cubic function, which is computed in units of 2^-40 segments: ten bits from C, and three times ten bits
+/// from seconds.
 const FRACTION: u32 = 40;
-/// beta_scale: 8/15 of a segment per round trip, alpha_cubic of RFC 9438.
+/// beta_scale. It makes the Reno-friendly window grow by 8/15 of a segment per round trip, alpha_cubic of RFC 9438.
 const FRIENDLY: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
-/// Tick of CONFIG_HZ = 250.
+/// Tick of a kernel with CONFIG_HZ = 250.
 const TICK: Span = Span::from_millis(4);
 const TICKS_PER_SECOND: u64 = 250;
 /// Minimum ssthresh, segments.
 const MIN_SSTHRESH: u64 = 2;
 
 impl Law {
-    /// Creates the function that starts at `cwnd` and has its plateau at `last_max`, the window of the last loss, if that is larger.
+    /// Creates the function that starts at `cwnd`. Its plateau is the larger of `cwnd` and `last_max`, the window at the last loss.
     fn new(cwnd: u64, last_max: u64) -> Self {
         match last_max.checked_sub(cwnd) {
             None | Some(0) => Self { origin: cwnd, k: 0 },
@@ -130,7 +131,7 @@ impl Law {
 }
 
 impl LinuxCubic {
-    /// Opens the window in congestion avoidance: bictcp_update, and tcp_cong_avoid_ai with its result.
+    /// Increases the window in congestion avoidance (bictcp_update, then tcp_cong_avoid_ai with its result).
     fn avoid(&mut self, now: Time, acked: u64) {
         let (cwnd, tick) = (self.cwnd, ticks(now));
         let mut epoch = match self.epoch {
@@ -154,7 +155,7 @@ impl LinuxCubic {
                     epoch.count = epoch.count.min(20);
                 }
             }
-            // RFC 9438, section 4.3: growth at least as fast as Reno's.
+            // RFC 9438, section 4.3: the window grows at least as fast as Reno's.
             let each = (cwnd * FRIENDLY) >> 3;
             if let Some(more) = epoch.acked.checked_sub(1).map(|acked| acked / each.max(1)) {
                 epoch.acked -= more * each;
@@ -169,7 +170,7 @@ impl LinuxCubic {
         self.count(epoch.count, acked);
     }
 
-    /// Adds a segment to the window for each `each` acknowledged segments (tcp_cong_avoid_ai).
+    /// Adds one segment to the window per `each` acknowledged segments (tcp_cong_avoid_ai).
     fn count(&mut self, each: u64, acked: u64) {
         if self.counted >= each {
             self.counted = 0;
@@ -180,7 +181,7 @@ impl LinuxCubic {
         self.counted %= each;
     }
 
-    /// Updates the minimum RTT (cubictcp_acked): "Discard delay samples right after fast recovery".
+    /// Updates the minimum RTT, except in the first second of a stage (cubictcp_acked): "Discard delay samples right after fast recovery".
     fn observe(&mut self, ack: &Ack) {
         let is_settled = self.epoch.is_none_or(|epoch| ack.now.since(epoch.start) >= Span::from_secs(1));
         if let Some(rtt) = ack.rtt.filter(|_| is_settled) {
@@ -252,7 +253,7 @@ impl CongestionControl for LinuxCubic {
         }
     }
 
-    /// Restores cwnd and ssthresh unless they have grown beyond the old values.
+    /// Restores cwnd and ssthresh from before the reduction, but keeps a value that is now larger.
     fn on_spurious(&mut self, _now: Time) {
         if let Some((cwnd, ssthresh)) = self.before.take() {
             self.cwnd = self.cwnd.max(cwnd);
@@ -260,7 +261,7 @@ impl CongestionControl for LinuxCubic {
         }
     }
 
-    /// Excludes the idle period from the time of the stage (CA_EVENT_TX_START).
+    /// Excludes the idle period from the duration of the stage (CA_EVENT_TX_START).
     fn on_idle(&mut self, idle: &Idle) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle.silence).min(idle.now);
@@ -273,7 +274,7 @@ impl CongestionControl for LinuxCubic {
     }
 }
 
-/// Returns the time in jiffies.
+/// Returns the time `at` in jiffies.
 fn ticks(at: Time) -> u64 {
     at.since(Time::ZERO).in_units_of(TICK)
 }

@@ -5,13 +5,13 @@ use super::Ack;
 pub(super) struct MarkShare {
     /// End of the observation window.
     window_end: u64,
-    /// Bytes acknowledged in the observation window, and marked bytes among them.
+    /// Number of bytes acknowledged in the observation window. `marked` is the number of these bytes that were marked.
     acked: u64,
     marked: u64,
 }
 
 impl MarkShare {
-    /// Counts an ACK. Returns the share if the ACK ends the observation window and `is_due` is true.
+    /// Counts the data of an ACK. Returns the share of marked data if the ACK ends the observation window and `is_due` is true.
     pub(super) fn on_ack(&mut self, ack: &Ack, is_due: bool) -> Option<f64> {
         self.acked += ack.bytes;
         self.marked += ack.marked;

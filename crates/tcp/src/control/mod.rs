@@ -1,5 +1,5 @@
 //! Congestion control: growth of the window, and its reduction at congestion. A controller is notified once of each congestion episode; the
-//! sender decides which losses belong to the same episode. A controller is one file, and one line of [`ControlSpec`].
+//! sender decides which losses belong to the same episode. Each controller has its own file, and one line in [`ControlSpec`].
 
 mod bbr;
 mod bbr3;
@@ -37,33 +37,33 @@ pub struct Start {
     pub segment_bytes: u32,
     /// Initial cwnd, segments.
     pub window: u32,
-    /// Initial ssthresh, segments; `None`: as high as possible.
+    /// Initial ssthresh, segments; `None` means infinity.
     pub ssthresh: Option<u64>,
     /// Quantity that a congestion event halves.
     pub halving: Halving,
     /// True if cwnd grows even while the application or the receive window keeps it unused.
     pub grow_unused: bool,
-    /// True if cwnd grows by all bytes that an ACK acknowledges; false if it grows by one segment per ACK at most.
+    /// True if cwnd grows by all bytes that an ACK acknowledges. If false, it grows by at most one segment per ACK.
     pub byte_counting: bool,
 }
 
-/// Quantity that a congestion event halves, and its rounding.
+/// Quantity that a congestion event halves, and the rounding of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halving {
-    /// min(cwnd, receive window) in whole segments; halves are rounded down (ns-2 with `precisionReduce_` off).
+    /// min(cwnd, receive window) in whole segments. Halves are rounded down (ns-2 with `precisionReduce_` off).
     WholeSegments,
-    /// min(cwnd, receive window); ssthresh is rounded down to segments (ns-2 with `precisionReduce_` on).
+    /// min(cwnd, receive window). Only ssthresh is rounded down to whole segments (ns-2 with `precisionReduce_` on).
     Window,
     /// Data in flight (RFC 5681, equation 4).
     Flight,
 }
 
-/// An ACK of new data.
+/// ACK of new data.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// Arrival time.
     pub now: Time,
-    /// Bytes newly acknowledged. With RACK also bytes newly reported by SACK, in whole segments.
+    /// Bytes newly acknowledged. With RACK, this includes bytes newly reported by SACK and is a multiple of the segment size.
     pub bytes: u64,
     /// Bytes in flight before this ACK.
     pub in_flight: u64,
@@ -71,15 +71,15 @@ pub struct Ack {
     pub snd_una: u64,
     /// Next byte of new data to send (SND.MAX).
     pub next: u64,
-    /// Bytes that the application has written and that were never sent.
+    /// Bytes that the application has written and that have never been sent.
     pub unsent: u64,
-    /// Bytes newly delivered, acknowledged or reported by SACK.
+    /// Newly delivered bytes, whether acknowledged or reported by SACK.
     pub delivered: u64,
     /// Acknowledged bytes whose packets were marked, as reported by ECN-Echo.
     pub marked: u64,
-    /// RTT sample of this ACK, if any.
+    /// RTT sample; `None` if the ACK yields no sample.
     pub rtt: Option<Span>,
-    /// SRTT by a fine-grained clock, once there was a sample.
+    /// SRTT, measured with a fine-grained clock; `None` before the first RTT sample.
     pub srtt: Option<Span>,
     /// True if cwnd limited the sender.
     pub cwnd_limited: bool,
@@ -92,11 +92,11 @@ pub struct Congestion {
     pub now: Time,
     /// Congestion signal.
     pub cause: Cause,
-    /// Bytes sent and not acknowledged.
+    /// Bytes sent and not yet acknowledged.
     pub in_flight: u64,
     /// Peer's receive window, bytes.
     pub receive_window: u64,
-    /// True if the retransmission timer expired again for the same data.
+    /// True if this is another expiry of the retransmission timer for the same data.
     pub repeated: bool,
 }
 
@@ -105,9 +105,9 @@ pub struct Congestion {
 pub enum Cause {
     /// Loss detected by duplicate ACKs or SACK.
     Loss,
-    /// ECN-Echo: no data is lost, and none has to be retransmitted.
+    /// ECN-Echo. No data is lost, so no retransmission is necessary.
     Mark,
-    /// Timeout, or Tahoe's response to duplicate ACKs: slow start from the loss window.
+    /// Timeout, or Tahoe's response to duplicate ACKs. Slow start begins with the loss window.
     Restart,
 }
 
@@ -116,13 +116,13 @@ pub enum Cause {
 pub struct Recovered {
     /// Time at which the end was detected.
     pub now: Time,
-    /// Bytes by which partial ACKs have deflated the window (ns-2's NewReno); at least one segment remains.
+    /// Deflation of the window by partial ACKs, bytes (ns-2's NewReno). The window always remains at least one segment.
     pub taken: u64,
     /// Retransmitted bytes that have arrived, each counted once.
     pub retransmitted: u64,
 }
 
-/// End of an idle period: the first segment after it is about to be sent, and no data is in flight.
+/// End of an idle period, just before the next segment is sent. No data is in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     /// Current time.
@@ -140,7 +140,7 @@ pub struct Idle {
 pub struct Sent {
     /// Transmission time.
     pub now: Time,
-    /// Bytes sent and not acknowledged, this segment included.
+    /// Bytes sent and not yet acknowledged, including this segment.
     pub in_flight: u64,
     /// True if no more data is waiting to be sent.
     pub drained: bool,
@@ -173,13 +173,13 @@ pub enum Phase {
 pub struct Control {
     /// Congestion window, bytes.
     pub cwnd: u64,
-    /// Slow-start threshold, bytes, once it was set.
+    /// Slow-start threshold, bytes; `None` if it was never set.
     pub ssthresh: Option<u64>,
 }
 
-/// Interface of every congestion controller; it maps one to one onto Linux's `tcp_congestion_ops`.
+/// Interface of every congestion controller. It maps one to one onto Linux's `tcp_congestion_ops`.
 ///
-/// A controller whose window never changes:
+/// A controller with a constant window:
 ///
 /// ```
 /// use catnip_tcp::control::{Ack, Congestion, CongestionControl, Control, Phase};
@@ -206,44 +206,45 @@ pub struct Control {
 pub trait CongestionControl: Debug + Send {
     /// Returns the current windows.
     fn control(&self) -> Control;
-    /// Returns cwnd in bytes; the sender calls it for each packet.
+    /// Returns cwnd in bytes. The sender calls this function for each packet.
     #[inline]
     fn cwnd(&self) -> u64 {
         self.control().cwnd
     }
-    /// Returns the phase in which the next ACK opens the window while `unsent` bytes wait to be sent.
+    /// Returns the growth phase that applies to the next ACK if `unsent` bytes are not yet sent.
     fn phase(&self, unsent: u64) -> Phase;
     /// Handles an ACK of new data outside of recovery.
     fn on_ack(&mut self, ack: &Ack);
     /// Handles an ACK during a window reduction that the sender carries out (RFC 6937).
     fn on_ack_while_reduced(&mut self, _ack: &Ack) {}
     /// Returns true if the controller sets cwnd and the pacing rate itself at every ACK. The sender then applies neither proportional rate
-    /// reduction nor window validation.
+    /// reduction nor congestion window validation.
     #[inline]
     fn uses_cong_control(&self) -> bool {
         false
     }
-    /// Handles the delivery information of an ACK in any recovery state (Linux's cong_control). Called only if
+    /// Handles the delivery information of an ACK in any recovery state (Linux's cong_control). The sender calls this function only if
     /// [`uses_cong_control`](Self::uses_cong_control) returns true.
     fn on_delivery(&mut self, _delivery: &Delivery) {}
-    /// Returns the pacing rate, bytes per second, if the controller sets one; see [`uses_cong_control`](Self::uses_cong_control).
+    /// Returns the pacing rate in bytes per second, or `None` if the controller does not set it; see
+    /// [`uses_cong_control`](Self::uses_cong_control).
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
-    /// Returns true while the controller keeps cwnd small on purpose. Delivery rate samples of the data then in flight do not measure the
-    /// bandwidth of the path.
+    /// Returns true while the controller keeps cwnd small on purpose. Delivery rate samples from such a time do not measure the bandwidth
+    /// of the path.
     fn is_cwnd_reduced_for_probe(&self) -> bool {
         false
     }
     /// Handles the RTT sample of the handshake.
     fn on_handshake(&mut self, _now: Time, _rtt: Span) {}
-    /// Handles the transmission of a segment after an application-limited period, with no segment in flight before it.
+    /// Handles the transmission of the first segment after an application-limited period, when no segment is in flight.
     fn on_restart(&mut self, _now: Time) {}
     /// Handles the start of a congestion episode.
     fn on_congestion(&mut self, event: &Congestion);
     /// Handles the end of a loss recovery, or of a window reduction without a loss.
     fn on_recovered(&mut self, _end: &Recovered) {}
-    /// Undoes the response to the last congestion episode, which was spurious: no data was lost.
+    /// Undoes the response to the last congestion episode, which was spurious because no data was lost.
     fn on_spurious(&mut self, _now: Time) {}
     /// Returns true if the sender must call [`Self::on_sent`] for each segment.
     #[inline]
@@ -252,22 +253,22 @@ pub trait CongestionControl: Debug + Send {
     }
     /// Handles the transmission of a data segment.
     fn on_sent(&mut self, _sent: &Sent) {}
-    /// Handles the end of an idle period, just before its first segment is sent.
+    /// Handles the end of an idle period, just before the next segment is sent.
     fn on_idle(&mut self, _idle: &Idle) {}
-    /// Handles a message that the application writes, with its context.
+    /// Handles a message that the application writes. `context` describes the message.
     fn on_message(&mut self, _now: Time, _context: &FlowContext) {}
-    /// Sets cwnd, and ssthresh if one is given, to values decided outside of the controller, bytes.
+    /// Sets cwnd, and ssthresh if given, to values computed outside of the controller, bytes.
     fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>);
     /// Limits cwnd to `cwnd` bytes.
     fn clamp_cwnd(&mut self, cwnd: u64) {
-        // A controller may store fractions of a byte.
+        // If both are equal, the controller may still store a larger cwnd, because `control` rounds down to whole bytes.
         if self.control().cwnd >= cwnd {
             self.set_cwnd(cwnd, None);
         }
     }
 }
 
-/// Kind of controller: plain data from which each connection builds its own controller.
+/// Type of a controller. It is plain data from which each connection builds its own controller.
 pub trait ControlKind: Send + Sync {
     /// Controller of a connection.
     type Control;
@@ -282,8 +283,8 @@ macro_rules! controls {
             pub enum ControlSpec { $($Kind($Spec)),+ }
         }
 
-        /// Controller of a connection: an enum of the built-in controllers, so that calls are dispatched statically, and a pointer to an
-        /// external one.
+        /// Controller of a connection: an enum of the built-in controllers, whose calls are dispatched statically, and of a pointer to an
+        /// external controller.
         #[derive(Debug)]
         pub enum AnyControl {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Control)),+
@@ -342,11 +343,11 @@ impl CongestionControl for AnyControl {
     }
 }
 
-/// Registry of external controllers by name: `controls.add(|control: MyControl| Arc::new(control))`, and then
-/// `controls.read(text, ControlSpec::Custom)`.
+/// Registry of external controllers by name. `controls.add(|control: MyControl| Arc::new(control))` adds a controller; `controls.read(text,
+/// ControlSpec::Custom)` reads a configuration.
 pub type CustomControls = Registry<CustomControl>;
 
-/// Kind of an external controller, known by its trait only.
+/// Type of an external controller, accessed through its trait.
 pub type CustomControl = dyn ControlKind<Control = Box<dyn CongestionControl>>;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use catnip_base::{ParseError, Span, Time};
 pub struct PragueSpec {
     /// Reference RTT: flows with a shorter RTT behave as if they had this RTT.
     pub rtt: Span,
-    /// Number of rounds after slow start from which on the behaviour is independent of the RTT.
+    /// Number of observation windows since slow start from which on the behaviour is independent of the RTT.
     pub after: u32,
     /// Slow start algorithm.
     pub slow_start: SlowStartKind,
@@ -66,9 +66,9 @@ impl ControlKind for PragueSpec {
     }
 }
 
-/// Prague, the scalable congestion control of L4S (RFC 9331, section 4; draft-briscoe-iccrg-prague-congestion-control-03, section 2.4):
-/// DCTCP's reduction in proportion to marks, an increase that continues while data is marked, and less dependence on the RTT. The response
-/// to a loss is Reno's. Pacing is left to the sender.
+/// Prague, the scalable congestion control of L4S (RFC 9331, section 4; draft-briscoe-iccrg-prague-congestion-control-03, section 2.4). It
+/// reduces the window in proportion to the marks as DCTCP does, continues to increase the window while data is marked, and depends less on
+/// the RTT. The response to a loss is Reno's. Pacing is configured separately.
 #[derive(Clone, Debug)]
 pub struct Prague {
     reno: Reno,
@@ -77,11 +77,11 @@ pub struct Prague {
     marks: MarkShare,
     /// Estimated share of marked data.
     alpha: f64,
-    /// True once a mark was received; until then the path may have no AQM that marks.
+    /// True after the first mark. Until then, the path may have no AQM that marks.
     was_marked: bool,
     /// Number of observation windows since slow start.
     rounds: u32,
-    /// Time of the last estimate, and time of the last reduction for a mark.
+    /// Time of the last update of `alpha`. `cut` is the time of the last reduction for a mark.
     estimated: Time,
     cut: Option<Time>,
     /// True during a loss recovery.
@@ -114,9 +114,9 @@ impl Prague {
         }
     }
 
-    /// Opens the window for unmarked data, in slow start or by a segment per round trip. An RTT below the reference RTT has more round
-    /// trips per reference RTT, and a segment per round trip is a larger increase of the rate; the ratio of the RTTs therefore applies
-    /// twice.
+    /// Increases the window for unmarked data, in slow start or by one segment per round trip. A flow with an RTT below the reference RTT
+    /// has more round trips per reference RTT, and one segment per round trip is a larger increase of its rate. The ratio of the RTTs
+    /// therefore applies twice.
     fn grow(&mut self, unmarked: &Ack) {
         if unmarked.bytes == 0 {
             return;
@@ -129,8 +129,8 @@ impl Prague {
         self.reno.avoid(unmarked, pace);
     }
 
-    /// Reduces the window by half of the marked share, once per round trip, and at most once per reference RTT if the flow is
-    /// RTT-independent.
+    /// Reduces the window by half of the marked share, once per round trip. If the flow is RTT-independent, reduces the window at most once
+    /// per reference RTT.
     fn on_mark(&mut self, event: &Congestion) {
         self.was_marked = true;
         if self.is_independent() && self.cut.is_some_and(|cut| event.now < cut + self.rtt) {
@@ -200,7 +200,7 @@ mod tests {
         control
     }
 
-    /// ACK of one more segment at `at_ms` milliseconds, with an RTT of `rtt_ms` milliseconds and `marked` marked bytes.
+    /// Returns an ACK of one segment at `at_ms` milliseconds, with an SRTT of `rtt_ms` milliseconds and `marked` marked bytes.
     fn ack(at_ms: u64, rtt_ms: u64, snd_una: u64, next: u64, marked: u64) -> Ack {
         Ack {
             now: Time::ZERO + Span::from_millis(at_ms),
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn over_a_short_round_trip_it_gains_estimates_and_cuts_as_over_the_reference() {
-        // Draft, section 2.4: with an RTT of 5 ms the window grows by (5/25)² segments per round.
+        // Draft, section 2.4: with an RTT of 5 ms, the window grows by (5/25)² segments per round trip.
         let mut control = prague(20, "prague:after=0");
         control.on_congestion(&episode(0, Cause::Mark));
         let start = control.control().cwnd;
@@ -270,13 +270,13 @@ mod tests {
         control.on_ack(&ack(2, 50, 2, 20, 0));
         let gained = control.control().cwnd - start;
         assert!(gained.abs_diff(SEGMENT / 10 / 25 + SEGMENT / 10) <= 1, "a long one is its own: {gained}");
-        // After the reduction at 0 ms there is none before 25 ms.
+        // After the reduction at 0 ms, the next reduction is possible at 25 ms.
         let grown = control.control().cwnd;
         control.on_congestion(&episode(24, Cause::Mark));
         assert_eq!(control.control().cwnd, grown);
         control.on_congestion(&episode(25, Cause::Mark));
         assert!(control.control().cwnd < grown);
-        // After the estimate at 30 ms there is none before 55 ms, for any number of windows.
+        // After the estimate at 30 ms, the next estimate is possible at 55 ms, regardless of the number of windows.
         control.on_ack(&ack(30, 5, 100, 120, 0));
         let alpha = control.alpha();
         control.on_ack(&ack(54, 5, 200, 220, 0));

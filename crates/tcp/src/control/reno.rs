@@ -34,7 +34,7 @@ impl ControlKind for RenoSpec {
     }
 }
 
-/// Slow start and congestion avoidance (RFC 5681, section 3.1), counted in segments with fractions as in ns-2.
+/// Slow start and congestion avoidance (RFC 5681, section 3.1). Windows are fractional numbers of segments, as in ns-2.
 #[derive(Clone, Debug)]
 pub struct Reno {
     /// Congestion window, segments.
@@ -46,7 +46,7 @@ pub struct Reno {
     halving: Halving,
     grow_unused: bool,
     byte_counting: bool,
-    /// cwnd and ssthresh before the last episode, to restore if it proves spurious.
+    /// cwnd and ssthresh before the last reduction, to restore if the reduction proves spurious.
     before: Option<(f64, f64)>,
     slow_start: SlowStart,
 }
@@ -80,13 +80,13 @@ impl Reno {
         self.cwnd.floor()
     }
 
-    /// Returns true if cwnd is below ssthresh, even if early congestion avoidance grows it linearly.
+    /// Returns true if cwnd is below ssthresh, even if early congestion avoidance increases it linearly.
     #[inline]
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Opens the window for one ACK as in `phase`.
+    /// Increases the window for one ACK by the rule of `phase`.
     #[inline]
     fn grow(&mut self, phase: Phase, ack: &Ack) {
         // RFC 3168, section 6.1.2: the window "SHOULD NOT" grow on an ACK with ECN-Echo.
@@ -109,14 +109,14 @@ impl Reno {
         }
     }
 
-    /// Opens the window as in congestion avoidance, by `pace` segments per window of acknowledged data.
+    /// Increases the window as in congestion avoidance, by `pace` segments per window of acknowledged data.
     pub(super) fn avoid(&mut self, ack: &Ack, pace: f64) {
         if self.grow_unused || ack.cwnd_limited {
             self.cwnd += pace * self.segments(ack.bytes) / self.cwnd.max(1.0);
         }
     }
 
-    /// Reduces the window by half of the marked `share` and ends slow start (RFC 8257, section 3.3).
+    /// Reduces the window by half of `share`, the marked share of the data, and ends slow start (RFC 8257, section 3.3).
     pub(super) fn cut_by_marks(&mut self, event: &Congestion, share: f64) {
         let before = self.cwnd;
         self.on_congestion(event);
@@ -197,7 +197,7 @@ impl CongestionControl for Reno {
         }
     }
 
-    /// Restores cwnd and ssthresh unless they have grown beyond the old values (RFC 5682, section 3.1, and Linux).
+    /// Restores cwnd and ssthresh from before the reduction, but keeps a value that is now larger (RFC 5682, section 3.1, and Linux).
     fn on_spurious(&mut self, _now: Time) {
         if let Some((cwnd, ssthresh)) = self.before.take() {
             self.cwnd = self.cwnd.max(cwnd);
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Congestion event with `in_flight` segments in flight and a receive window of 20 segments.
+    /// Returns a congestion event with `in_flight` segments in flight and a receive window of 20 segments.
     fn congestion(cause: Cause, in_flight: u64) -> Congestion {
         let (in_flight, receive_window) = (in_flight * SEGMENT, 20 * SEGMENT);
         Congestion { now: Time::ZERO, cause, in_flight, receive_window, repeated: false }
@@ -266,7 +266,7 @@ mod tests {
         let mut control = reno(8, Halving::Flight);
         control.on_congestion(&congestion(Cause::Loss, 8));
         assert_eq!(control.phase(0), Phase::CongestionAvoidance);
-        // RFC 5681, equation 3: "cwnd += SMSS*SMSS/cwnd", 4 + 1/4, and 4.25 + 1/4.25, for any number of acknowledged bytes.
+        // RFC 5681, equation 3: "cwnd += SMSS*SMSS/cwnd", that is 4 + 1/4 and then 4.25 + 1/4.25, for any number of acknowledged bytes.
         control.on_ack(&ack(SEGMENT));
         assert_eq!(control.control().cwnd, 4250);
         control.on_ack(&ack(2 * SEGMENT));
@@ -298,8 +298,8 @@ mod tests {
 
     #[test]
     fn ns_2_halves_the_window_and_the_receive_window_bounds_it() {
-        // ns-2: halfwin is half of window(), which is min(cwnd, wnd), as an integer with precisionReduce_ off. The data in flight does not
-        // count. ssthresh is an integer in both cases.
+        // In ns-2, halfwin is half of window(), which is min(cwnd, wnd), as an integer with precisionReduce_ off. The data in flight does
+        // not count. ssthresh is an integer in both cases.
         for (halving, window, cwnd, ssthresh) in [
             (Halving::WholeSegments, 8, 4000, 4000),
             (Halving::WholeSegments, 7, 3000, 3000),
@@ -334,7 +334,7 @@ mod tests {
         // RFC 5681, section 3.1: "the value of ssthresh is held constant."
         control.on_congestion(&again);
         assert_eq!(state(&control), (1000, Some(4000)));
-        // ns-2 halves ssthresh whenever the timer expires.
+        // ns-2 halves ssthresh each time that the timer expires.
         let mut control = reno(8, Halving::WholeSegments);
         control.on_congestion(&congestion(Cause::Restart, 8));
         control.on_congestion(&again);

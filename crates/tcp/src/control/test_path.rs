@@ -51,7 +51,7 @@ impl<C: CongestionControl> Path<C> {
         }
     }
 
-    /// Runs a round in which `arrived` segments arrive; `change` modifies the ACK.
+    /// Runs a round in which `arrived` segments arrive. `change` modifies the ACK before the controller receives it.
     pub(super) fn round(&mut self, arrived: u32, change: impl FnOnce(&mut Delivery)) {
         self.now += RTT + Span::from_micros(1);
         self.delivered += u64::from(arrived);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 mod ecn;
 
-/// Returns the parameters of current standards with handshake, delayed ACKs and FIN.
+/// Returns the parameters of current standards, with handshake, delayed ACKs and FIN.
 fn config() -> TcpConfig {
     TcpConfig {
         handshake: true,
@@ -36,7 +36,7 @@ impl End {
         self.endpoint.on_segment(ms(at), &segment, &self.config);
     }
 
-    /// Returns the only segment that the end sends now.
+    /// Returns the segment that the end sends at `at`. Panics if it sends none or several.
     #[track_caller]
     fn says(&mut self, at: u64) -> Segment {
         let said = self.all(at);
@@ -58,7 +58,7 @@ fn pair(config: &TcpConfig) -> (End, End) {
     (End::new(Role::Active, config.clone()), End::new(Role::Passive, config.clone()))
 }
 
-/// Returns two ends after a handshake of 100 ms.
+/// Returns client and server after a handshake, with a one-way delay of 50 ms.
 fn open(config: &TcpConfig) -> (End, End) {
     let (mut client, mut server) = pair(config);
     server.hears(50, client.says(0));
@@ -125,7 +125,7 @@ fn a_syn_goes_out_again_with_a_timeout_that_doubles_up_to_the_greatest_one() {
     let rto = RtoConfig { max: Span::from_secs(5), ..config().rto };
     let mut client = End::new(Role::Active, TcpConfig { rto, ..config() });
     client.says(0);
-    // RFC 6298, section 2.1: 1 second at first; 5.5: back off; 2.5: up to the greatest timeout.
+    // RFC 6298, section 2.1: 1 second at first; section 5.5: doubled by back-off; section 2.5: limited to the maximum timeout.
     for (at, next) in [(1000, 3000), (3000, 7000), (7000, 12_000), (12_000, 17_000)] {
         assert!(!client.expires(at - 1), "not before {at} ms");
         assert_eq!(client.all(at - 1), []);
@@ -178,7 +178,7 @@ fn a_waiting_side_answers_nothing_but_a_syn_and_an_opening_one_nothing_but_its_a
 fn a_handshake_at_the_first_try_is_the_first_round_trip() {
     let rto = RtoConfig { min: Span::from_millis(1), ..config().rto };
     let config = TcpConfig { rto, ..config() };
-    // RFC 6298, section 2.2: R + 4 * R / 2. The sample counts whether the application writes before the handshake or after it.
+    // RFC 6298, section 2.2: R + 4 * R / 2. The sample counts regardless of whether the application writes before or after the handshake.
     let (mut client, mut server) = open(&config);
     client.writes(200, 100);
     client.all(200);
@@ -222,7 +222,7 @@ fn after_a_syn_that_was_sent_twice_one_segment_and_three_seconds_are_the_beginni
             client.says(1100);
             client.writes(1100, 20_000);
         }
-        // RFC 5681, section 3.1, and RFC 6298, section 5.7. The SYN that was answered is unknown (Karn's rule).
+        // RFC 5681, section 3.1, and RFC 6298, section 5.7. The answer may be to the first or the second SYN (Karn's rule).
         assert_eq!(client.says(1100).len, 1000);
         assert_eq!(client.endpoint.deadline(), Some(ms(1100 + 3000)));
     }
@@ -341,13 +341,13 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     assert_eq!(client.endpoint.sending(&opening, &config).carries, PacketKind::Syn);
 }
 
-/// Delivers segments in both directions after 50 ms each, without the ones with these numbers: see [`transfer_over`].
+/// Delivers segments in both directions after 50 ms each, except the segments with an index in `lost`; see [`transfer_over`].
 fn transfer(config: &TcpConfig, bytes: u64, lost: &[usize]) -> (u64, u64, Time) {
     transfer_over(config, bytes, &|number| if lost.contains(&number) { vec![] } else { vec![50] })
 }
 
-/// Delivers segments in both directions: a copy of each segment arrives after each delay that `arrives_ms` returns for its number. Returns
-/// the number of bytes received, the maximum number of bytes in flight, and the end time.
+/// Delivers segments in both directions. `arrives_ms` receives the index of a segment and returns the delays of its copies. Returns the
+/// number of bytes received, the maximum number of bytes in flight, and the end time.
 fn transfer_over(config: &TcpConfig, bytes: u64, arrives_ms: &dyn Fn(usize) -> Vec<u64>) -> (u64, u64, Time) {
     let mut ends = [End::new(Role::Active, config.clone()), End::new(Role::Passive, config.clone())];
     ends[0].writes(0, bytes);
@@ -433,7 +433,7 @@ proptest! {
 
 #[test]
 fn a_connection_of_which_every_segment_comes_twice_carries_every_byte_once() {
-    // SYN, SYN-ACK, data, ACKs and FIN: each copy arrives right behind its original, or behind later segments.
+    // SYN, SYN-ACK, data, ACKs and FIN: each copy arrives with its original, shortly after it, or after later segments.
     for second in [50, 57, 240] {
         for recovery in RECOVERIES {
             let config = TcpConfig { recovery, ..config() };
@@ -445,7 +445,8 @@ fn a_connection_of_which_every_segment_comes_twice_carries_every_byte_once() {
 
 #[test]
 fn without_loss_a_transfer_takes_the_round_trips_of_slow_start() {
-    // SYN, then 10, 20 and 40 of 70 segments: one round trip of 100 ms each, and half of one for the last ACK.
+    // The handshake takes one round trip of 100 ms, then 10, 20 and 40 of 70 segments take one round trip each, and the last data half of
+    // one.
     let config = TcpConfig { delayed_ack: None, ..config() };
     for recovery in RECOVERIES {
         let (received, most_out, end) = transfer(&TcpConfig { recovery, ..config.clone() }, 70_000, &[]);

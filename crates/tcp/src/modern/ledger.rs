@@ -1,32 +1,32 @@
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
-/// Record of each segment in flight, in sequence order, from which delivery and RTT samples are taken.
+/// Records of the segments in flight, in sequence order, from which delivery and RTT samples are computed.
 ///
-/// Records cover every byte of data from SND.UNA to the last byte sent.
+/// The records cover every byte of data from SND.UNA to the last byte sent.
 #[derive(Debug, Default)]
 pub struct Ledger {
     records: VecDeque<Record>,
-    /// First byte not acknowledged, SND.UNA.
+    /// First unacknowledged byte, SND.UNA.
     snd_una: u64,
-    /// Bytes delivered, acknowledged or SACKed, since the connection began.
+    /// Number of bytes delivered since the start of the connection, whether acknowledged or SACKed.
     delivered: u64,
-    /// Bytes that were lost, retransmitted and delivered since [`Ledger::begin_episode`], each counted once.
+    /// Number of bytes that were lost, retransmitted and delivered since [`Ledger::begin_episode`], each counted once.
     retransmitted: u64,
 }
 
-/// Segment in flight.
+/// Record of a segment in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Record {
-    /// End of the segment (exclusive); the segment begins at the end of the previous one.
+    /// End of the segment (exclusive). The segment begins at the end of the previous one.
     end: u64,
     /// Time of the last transmission.
     sent: Time,
-    /// True if the segment was sent more than once, so that it gives no RTT sample (Karn's rule).
+    /// True if the segment was sent more than once. Such a segment yields no RTT sample (Karn's rule).
     is_resent: bool,
     /// True if the segment was lost and retransmitted in the current episode.
     in_episode: bool,
-    /// Bytes of the segment that are known to have arrived.
+    /// Number of bytes of the segment that are known to have arrived.
     arrived: u64,
 }
 
@@ -41,15 +41,15 @@ impl Record {
 pub struct Sample {
     /// Bytes newly delivered.
     pub delivered: u64,
-    /// Round trip of the segment sent last among the newly delivered ones that were sent once.
+    /// RTT of the most recently sent one of the newly delivered segments that were sent once; `None` without such a segment.
     pub rtt: Option<Span>,
 }
 
-/// Sample of an ACK under construction.
+/// Sample of an ACK whose data is still being processed.
 #[derive(Debug)]
 pub(super) struct Sampling {
     now: Time,
-    /// Bytes delivered before the ACK.
+    /// Number of bytes delivered before the ACK.
     before: u64,
     /// Latest transmission time among the newly delivered segments that were sent once.
     newest_sent_once: Option<Time>,
@@ -62,8 +62,8 @@ impl Ledger {
         self.records.push_back(Record::new(now, end));
     }
 
-    /// Records the retransmission of data in one segment, which may also contain new data at its end. `was_lost` is true if the data counts
-    /// as lost.
+    /// Records the retransmission of the data from `start` to `end` in one segment, which may also contain new data at its end. `was_lost`
+    /// is true if the data counts as lost.
     pub(super) fn resend(&mut self, now: Time, start: u64, end: u64, was_lost: bool) {
         let at = self.cut(start);
         let after = self.cut(end);
@@ -77,13 +77,13 @@ impl Ledger {
         }
     }
 
-    /// Starts the sample of an ACK.
+    /// Starts the computation of the sample of an ACK.
     #[inline]
     pub(super) fn sampling(&self, now: Time) -> Sampling {
         Sampling { now, before: self.delivered, newest_sent_once: None }
     }
 
-    /// Records the first SACK of the data in this range.
+    /// Records the first SACK of the data from `start` to `end`.
     pub(super) fn report(&mut self, start: u64, end: u64, sampling: &mut Sampling) {
         let first = self.records.partition_point(|record| record.end <= start);
         for at in first..self.records.len() {
@@ -110,7 +110,7 @@ impl Ledger {
         if let Some(record) = self.records.front_mut()
             && self.snd_una < snd_una
         {
-            // A part of a segment is acknowledged.
+            // Only a part of this segment is acknowledged.
             let before = std::mem::replace(&mut record.arrived, 0);
             self.delivered += (snd_una - self.snd_una).saturating_sub(before);
             record.arrived = before.saturating_sub(snd_una - self.snd_una);
@@ -131,12 +131,12 @@ impl Ledger {
         self.records.iter_mut().for_each(|record| record.in_episode = false);
     }
 
-    /// Returns the bytes that were retransmitted and delivered in the current episode, each counted once.
+    /// Returns the number of bytes that were retransmitted and delivered in the current episode, each counted once.
     pub(super) fn retransmitted(&self) -> u64 {
         self.retransmitted
     }
 
-    /// Records the delivery of the segment that begins at `from`, without the bytes that were delivered before.
+    /// Records the delivery of the segment that begins at `from`, except the bytes that were delivered before.
     #[inline]
     fn deliver(&mut self, record: &Record, from: u64, sampling: &mut Sampling) {
         let new = record.end - from - record.arrived;
@@ -152,7 +152,7 @@ impl Ledger {
         }
     }
 
-    /// Splits records so that one begins at `start`, and returns its index.
+    /// Returns the index of the record that begins at `start`, after splitting a record if necessary.
     fn cut(&mut self, start: u64) -> usize {
         let at = self.records.partition_point(|record| record.end <= start);
         let from = if at == 0 { self.snd_una } else { self.records[at - 1].end };

@@ -1,5 +1,5 @@
-//! Senders of current standards and of Linux: SACK by RFC 6675 or RACK, a record of every segment in flight, any controller, congestion
-//! window validation, and pacing by rate.
+//! Senders of current standards and of Linux: loss recovery by RFC 6675, by NewReno (RFC 6582) or by RACK, a record of every segment in
+//! flight, any controller, congestion window validation, and pacing by rate.
 
 mod ledger;
 pub mod rack;

@@ -4,19 +4,19 @@ use crate::recovery::DUPACK_THRESHOLD;
 /// Loss recovery with selective acknowledgement (RFC 6675): detects lost segments, estimates the data in the network and selects the next
 /// segment.
 ///
-/// Duplicate ACKs of a peer without SACK show how many segments have arrived, but not which. They are assumed to be the segments right
-/// behind the first missing one. That makes the recovery NewReno (RFC 6582): a duplicate that inflates the window there removes one segment
-/// from the pipe here, and both permit one more segment.
+/// Without SACK, duplicate ACKs show how many segments have arrived, but not which ones. These segments are assumed to directly follow the
+/// first missing segment. With this assumption, the recovery is NewReno (RFC 6582): a duplicate ACK inflates the window in NewReno and
+/// removes one segment from the pipe here, and either permits one more segment.
 #[derive(Debug, Default)]
 pub struct Sack {
     scoreboard: Scoreboard,
     episode: Option<Episode>,
-    /// Byte that must be acknowledged before an episode begins: after a timeout, the end of the data outstanding then (RFC 6675, section
-    /// 5.1).
+    /// Byte that must be acknowledged before an episode can begin. After a timeout, it is the end of the data that was outstanding at the
+    /// timeout (RFC 6675, section 5.1).
     opens_at: u64,
-    /// True after a timeout until new data is acknowledged; duplicate ACKs are ignored in the meantime.
+    /// True from a timeout until new data is acknowledged. Duplicate ACKs are ignored during this time.
     after_timeout: bool,
-    /// Bytes that have arrived behind the first missing segment, if the peer has no SACK.
+    /// Number of bytes that have arrived after the first missing segment, for a peer without SACK.
     arrived: u64,
 }
 
@@ -42,25 +42,26 @@ impl Sack {
         self.episode.is_some()
     }
 
-    /// Returns true if a duplicate ACK counts: it carries new information (`news`), and new data was acknowledged since the last timeout.
+    /// Returns true if a duplicate ACK counts: `news` is true because it reports new data, and new data was acknowledged since the last
+    /// timeout.
     pub fn counts(&self, news: bool) -> bool {
         news && (self.in_recovery() || !self.after_timeout)
     }
 
-    /// Handles a duplicate ACK that counts. Returns true if an episode begins. `max` is the end of the data sent.
+    /// Handles a duplicate ACK that counts. `max` is the end of the data sent. Returns true if a recovery episode begins.
     pub fn begins(&mut self, dupacks: u32, snd_una: u64, max: u64, segment: u64) -> bool {
         // RFC 6675, section 5: "If DupAcks >= DupThresh, go to step (4)", and if "IsLost (HighACK + 1) returns true".
         let says_lost = dupacks >= DUPACK_THRESHOLD || self.is_lost(snd_una, segment);
         if self.in_recovery() || !says_lost || snd_una < self.opens_at {
             return false;
         }
-        // RFC 6582, section 4: the next episode requires an acknowledgement of all data of this one and of something beyond it.
+        // RFC 6582, section 4: the next episode requires an ACK beyond all data of this episode.
         self.opens_at = max + 1;
         self.episode = Some(Episode { end: max, resent_to: snd_una + segment, rescued: false });
         true
     }
 
-    /// Handles a cumulative acknowledgement of all data before `ack`. Returns true if the episode ends, or `None` if there is none.
+    /// Handles a cumulative acknowledgement of all data before `ack`. Returns whether the episode ends, or `None` without an episode.
     #[inline]
     pub fn on_advance(&mut self, ack: u64) -> Option<bool> {
         self.after_timeout = false;
@@ -73,7 +74,7 @@ impl Sack {
     }
 
     /// Handles an expiry of the retransmission timer. RFC 6675, section 5.1: "RecoveryPoint MUST be set to HighData", and no episode begins
-    /// before it is acknowledged; RFC 2018, section 8: "the sender SHOULD turn off all of the SACKed bits".
+    /// before that point is acknowledged. RFC 2018, section 8: "the sender SHOULD turn off all of the SACKed bits".
     pub fn on_timeout(&mut self, max: u64) {
         self.opens_at = max;
         self.episode = None;
@@ -82,21 +83,21 @@ impl Sack {
         self.scoreboard.clear();
     }
 
-    /// Handles a duplicate ACK that counts, if the peer has no SACK: one more segment has arrived.
+    /// Handles a duplicate ACK that counts from a peer without SACK: one more segment has arrived.
     pub fn on_arrival(&mut self, snd_una: u64, max: u64, segment: u64) {
         self.arrived = (self.arrived + segment).min((max - snd_una).saturating_sub(segment));
         self.place_arrived(snd_una, segment);
     }
 
-    /// Handles a partial ACK, if the peer has no SACK: one of the acknowledged segments was retransmitted, and the others had arrived
-    /// before. During recovery "the first unacknowledged segment" is retransmitted next (RFC 6582, section 3.2, step 3).
+    /// Handles a partial ACK from a peer without SACK. One of the acknowledged segments was retransmitted; the others had arrived before.
+    /// "the first unacknowledged segment" is retransmitted next (RFC 6582, section 3.2, step 3).
     pub fn on_partial_ack(&mut self, acked: u64, snd_una: u64, segment: u64) {
         self.arrived = self.arrived.saturating_sub(acked.saturating_sub(segment));
         self.place_arrived(snd_una, segment);
         self.on_resent(snd_una + segment);
     }
 
-    /// Handles a full ACK, if the peer has no SACK: no more data is known to have arrived out of order.
+    /// Handles a full ACK from a peer without SACK: no more data is known to have arrived out of order.
     pub fn on_full_ack(&mut self) {
         self.arrived = 0;
         self.scoreboard.clear();
@@ -107,7 +108,7 @@ impl Sack {
         self.scoreboard.add(snd_una + segment, snd_una + segment + self.arrived);
     }
 
-    /// Returns true during recovery if cwnd permits one more segment in the network.
+    /// Returns true if a recovery is in progress and cwnd permits one more segment in the network.
     pub fn has_room(&self, cwnd: u64, snd_una: u64, max: u64, segment: u64) -> bool {
         self.episode
             .as_ref()
@@ -119,21 +120,22 @@ impl Sack {
         self.next_unsure(snd_una).filter(|&hole| self.is_lost(hole, segment))
     }
 
-    /// Returns the start of the first missing segment that was not retransmitted in this recovery, lost or not (NextSeg, rule 3).
+    /// Returns the start of the first missing segment that was not retransmitted in this recovery, whether it counts as lost or not
+    /// (NextSeg, rule 3).
     pub fn next_unsure(&self, snd_una: u64) -> Option<u64> {
         let episode = self.episode.as_ref()?;
         self.scoreboard.next_hole(episode.resent_to.max(snd_una))
     }
 
-    /// Returns the start of the rescue retransmission, once per recovery: the segment with the highest byte up to `end` that was not
-    /// reported, unless it was retransmitted already (NextSeg, rule 4).
+    /// Returns the start of the rescue retransmission, which is sent once per recovery. It is the last missing segment below `end`. Returns
+    /// `None` if that segment was retransmitted already (NextSeg, rule 4).
     pub fn rescue(&self, snd_una: u64, end: u64, segment: u64) -> Option<u64> {
         let episode = self.episode.as_ref().filter(|episode| !episode.rescued)?;
         let (from, to) = self.scoreboard.last_hole(snd_una, end).filter(|hole| hole.1 > episode.resent_to)?;
         Some(to.saturating_sub(segment).max(from))
     }
 
-    /// Records the rescue retransmission; "HighRxt MUST NOT be updated".
+    /// Records the rescue retransmission: "HighRxt MUST NOT be updated".
     pub fn on_rescued(&mut self) {
         if let Some(episode) = &mut self.episode {
             episode.rescued = true;
@@ -147,14 +149,14 @@ impl Sack {
         }
     }
 
-    /// Returns true if three ranges, or more than two segments' bytes, were reported above `at` (IsLost).
+    /// Returns true if three ranges, or more bytes than in two segments, were reported above `at` (IsLost).
     fn is_lost(&self, at: u64, segment: u64) -> bool {
         let threshold = u64::from(DUPACK_THRESHOLD);
         self.scoreboard.ranges_above(at) as u64 >= threshold
             || self.scoreboard.bytes_above(at) > (threshold - 1) * segment
     }
 
-    /// Returns the bytes in the network (SetPipe), computed by holes instead of by bytes.
+    /// Returns the number of bytes in the network (SetPipe). The computation iterates over holes instead of bytes.
     fn pipe(&self, episode: &Episode, snd_una: u64, max: u64, segment: u64) -> u64 {
         let mut pipe = 0;
         let mut from = snd_una;

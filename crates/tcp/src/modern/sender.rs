@@ -12,10 +12,10 @@ use crate::transmission::{SenderStats, Transmission};
 use crate::{Rto, RtoConfig, Segment, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 
-/// Sender of current standards, with SACK or without. See [`crate::Sender`].
+/// Sender of current standards, with or without SACK. See [`crate::Sender`].
 #[derive(Debug)]
 pub struct Sender {
-    /// First byte not acknowledged, SND.UNA.
+    /// First unacknowledged byte, SND.UNA.
     snd_una: u64,
     /// Next byte to send, SND.NXT.
     snd_nxt: u64,
@@ -25,13 +25,13 @@ pub struct Sender {
     stream: Stream,
     peer_window: u64,
     dupacks: u32,
-    /// Segments that may be sent before the next ACK or timeout.
+    /// Maximum number of segments that may be sent before the next ACK or timeout.
     burst_limit: u32,
-    /// Addition to the window by limited transmit, bytes.
+    /// Increase of the window by limited transmit, bytes.
     limited_transmit_credit: u64,
-    /// Segment to retransmit immediately, regardless of the window.
+    /// Start of the segment to retransmit immediately, regardless of the window.
     retransmit_at: Option<u64>,
-    /// Segment whose round trip is being measured for the timer: its end and its transmission time.
+    /// Segment whose round trip is being measured for the RTO: its end and its transmission time.
     rtt_probe: Option<(u64, Time)>,
     /// Expiry time of the retransmission timer.
     deadline: Option<Time>,
@@ -39,9 +39,9 @@ pub struct Sender {
     paced_until: Option<Time>,
     /// True if the retransmission timer has expired since the last new ACK.
     timed_out: bool,
-    /// End of the data sent when the current round began.
+    /// End of the data that was sent before the current round began.
     round_end: u64,
-    /// End of the data sent at the last reduction; ECN marks of data before it cause no other reduction.
+    /// End of the data sent at the last reduction. ECN marks of data before this byte cause no further reduction.
     answered_to: u64,
     /// True if the next new segment carries CWR.
     cwr_due: bool,
@@ -55,14 +55,14 @@ pub struct Sender {
     stats: SenderStats,
 }
 
-/// Next segment to send and the reason for it.
+/// Next segment to send, with the reason for sending it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
     /// Fast retransmit after a loss was detected.
     FastRetransmit(u64),
     /// Segment that the window or the pipe permits.
     Fits(u64),
-    /// Rescue retransmission, when no other segment is left to send.
+    /// Rescue retransmission, if there is no other segment to send.
     Rescue(u64),
 }
 
@@ -263,7 +263,7 @@ impl Sender {
         self.control.phase(self.unsent())
     }
 
-    /// Returns the end of the data sent so far, without the FIN.
+    /// Returns the end of the data sent so far, excluding the FIN.
     fn sent_data(&self) -> u64 {
         self.snd_max.min(self.stream.written())
     }
@@ -282,7 +282,7 @@ impl Sender {
         self.timed_out = false;
         let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
         if episode_ends == Some(false) {
-            // A partial ACK. No RTT measurement ends here: the measured segment was sent after the episode began and lies beyond its end.
+            // Partial ACK. No RTT measurement ends here: the measured segment was sent after the episode began and lies beyond its end.
             self.rto.end_backoff();
             self.restart_timer(now, config);
             self.retransmit_at = None;
@@ -323,12 +323,12 @@ impl Sender {
             unsent: self.unsent(),
             rtt: sample.rtt,
             srtt: self.rto.srtt(),
-            // A segment that pacing delays leaves the window unused, but its sender uses the whole pacing rate.
+            // If pacing delays a segment, the window is not full, but the sender uses the whole pacing rate.
             cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd || self.paced_until.is_some(),
         });
     }
 
-    /// Begins a round with the first ACK beyond the data sent when the previous round began.
+    /// Begins a round if `ack` acknowledges data beyond that sent before the current round began.
     #[inline]
     fn begin_round(&mut self, ack: u64, config: &TcpConfig) {
         if ack <= self.round_end {
@@ -356,7 +356,7 @@ impl Sender {
         }
         let few = (1..DUPACK_THRESHOLD).contains(&self.dupacks);
         self.burst_limit = match self.dupacks {
-            // A segment that pacing delays was permitted earlier; a duplicate ACK does not revoke that.
+            // A segment that pacing delays was permitted by an earlier event. A duplicate ACK does not revoke that permission.
             _ if self.paced_until.is_some() || self.sack.in_recovery() => u32::MAX,
             0 => u32::MAX,
             // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
@@ -369,8 +369,8 @@ impl Sender {
         }
     }
 
-    /// Handles ECN-Echo. RFC 3168, section 6.1.2: "TCP should not react to congestion indications more than once every window of data", nor
-    /// if cwnd was reduced for a loss in that window.
+    /// Handles ECN-Echo. RFC 3168, section 6.1.2: "TCP should not react to congestion indications more than once every window of data". A
+    /// mark also has no effect if cwnd was reduced for a loss in the same window of data.
     #[inline(never)]
     fn on_mark(&mut self, now: Time) {
         if self.snd_una > self.answered_to && !self.sack.in_recovery() {
@@ -381,7 +381,7 @@ impl Sender {
         }
     }
 
-    /// Notifies pacing and the controller of a sent segment, if they need it.
+    /// Notifies pacing and the controller of the transmission of a segment if they need this notification.
     #[inline]
     fn notify_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
         if !matches!(self.pacing, Pacing::None) {
@@ -438,12 +438,12 @@ impl Sender {
         }
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (cwnd + self.limited_transmit_credit).min(self.peer_window);
-        // A short last segment counts as a full one, so that windows hold whole segments.
+        // A short last segment counts as a full segment, so that windows contain whole segments.
         let fits = !self.stream.is_sent(self.snd_nxt) && self.snd_nxt + segment <= self.snd_una + window;
         fits.then_some(Next::Fits(self.snd_nxt))
     }
 
-    /// Returns the next segment during a recovery. A separate function, so that it takes no registers from `choose`.
+    /// Returns the next segment to send during a recovery. This is a separate function so that it does not take registers from `choose`.
     #[inline(never)]
     fn choose_in_recovery(&self, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<Next> {
         let (snd_una, end) = (self.snd_una, self.sent_data());
@@ -454,11 +454,11 @@ impl Sender {
         let held = config.nagle && self.waits_for_more(segment);
         let fresh = Some(self.snd_nxt).filter(|&next| !self.stream.is_sent(next) && !held);
         if !config.recovery.uses_sack() {
-            // RFC 6582: only the first missing segment is known, and each partial ACK retransmits it.
+            // RFC 6582: only the first missing segment is known, and each partial ACK causes its retransmission.
             return fresh.filter(fits).map(Next::Fits);
         }
-        // RFC 6675, section 4, NextSeg: rule 1, lost segments; rule 2, new data; rule 3, segments that may be lost; rule 4, the rescue
-        // retransmission.
+        // RFC 6675, section 4, NextSeg: rule 1 selects lost segments, rule 2 new data, rule 3 segments that may be lost, and rule 4 the
+        // rescue retransmission.
         let lost = self.sack.next_lost(snd_una, segment).or(fresh.filter(fits));
         let next = lost.or_else(|| self.sack.next_unsure(snd_una)).filter(fits).map(Next::Fits);
         next.or_else(|| self.sack.rescue(snd_una, end, segment).map(Next::Rescue))
@@ -469,8 +469,8 @@ impl Sender {
             && self.stream.waits_for_more(self.snd_nxt, self.snd_una < self.snd_max, segment)
     }
 
-    /// Begins the message at `seq`, the start of the next segment. The first bytes of the message may have been sent at the end of the
-    /// previous segment.
+    /// Begins the message that contains byte `seq`, the start of the next segment. The first bytes of the message may have been sent at the
+    /// end of the previous segment.
     fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
         if !self.stream.begin_message(seq) {
             return;

@@ -1,19 +1,19 @@
 use crate::messages::{Message, Messages};
 use catnip_base::FlowContext;
 
-/// Data written by the application: messages, and possibly the end of the stream.
+/// Data written by the application: messages, and the end of the stream if the application has ended it.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     written: u64,
     messages: Messages,
-    /// End of the message in which the newest segment begins.
+    /// End of the message to which the first byte of the newest segment belongs.
     message_end: u64,
-    /// True if the application has ended the stream, which closes with a FIN.
+    /// True if the application has ended the stream, so that a FIN follows the data.
     fin: bool,
 }
 
 impl Stream {
-    /// Appends a message and discards those before `snd_una`. A FIN follows the `last` one.
+    /// Appends a message of `bytes` bytes, and discards messages that end at or below `snd_una`. A FIN follows the `last` message.
     pub(super) fn write(&mut self, bytes: u64, context: Option<FlowContext>, last: bool, snd_una: u64) {
         if bytes > 0 {
             let (start, end) = (self.written, self.written + bytes);
@@ -35,25 +35,26 @@ impl Stream {
         self.written + u64::from(self.fin)
     }
 
-    /// Returns true if all data and the FIN were sent, where `max` is the end of the data sent so far.
+    /// Returns true if all data and the FIN were sent. `max` is the end of the data sent so far.
     #[inline]
     pub(super) fn is_sent(&self, max: u64) -> bool {
         max >= self.end()
     }
 
-    /// Returns the bytes not yet sent of the current message, or of the next one if the current one is sent.
+    /// Returns the number of unsent bytes of the current message, or of the next message if the current message is sent completely. `max`
+    /// is the end of the data sent so far.
     #[inline]
     pub(super) fn unsent(&self, max: u64) -> u64 {
         self.messages.at(max).end.saturating_sub(max)
     }
 
-    /// Returns the start and the context of the message that contains byte `seq`.
+    /// Returns the start and the context of the message to which byte `seq` belongs.
     pub(super) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         let message = self.messages.at(seq);
         (message.start, message.context)
     }
 
-    /// Returns the end of a segment that begins at `seq`; a FIN is sent with the last data.
+    /// Returns the end of a segment that begins at `seq`. A FIN is sent with the last data.
     #[inline]
     pub(super) fn segment_end(&self, seq: u64, segment: u64) -> u64 {
         let data_end = (seq + segment).min(self.written).max(seq);

@@ -1,16 +1,16 @@
 use super::Leaving;
 use catnip_base::{Span, Time};
 
-/// Pacing of Linux without a pacing qdisc (tcp_internal_pacing): twice the window per SRTT in slow start and 1.2 times the window
-/// afterwards, or the rate of a controller that sets one. The first ten segments are not paced. A segment that is sent late shortens the
-/// interval to the next one by its delay, but at most by half.
+/// Pacing of Linux without a pacing qdisc (tcp_internal_pacing). The rate is twice the window per SRTT in slow start and 1.2 times the
+/// window per SRTT afterwards, or the rate that the controller sets. The first ten segments are not paced. If a segment is sent late, the
+/// interval to the next segment is shorter by this delay, but by at most half.
 #[derive(Clone, Debug, Default)]
 pub struct KernelPacing {
     next_at: Time,
     sent: u32,
 }
 
-/// Segments sent before pacing begins.
+/// Number of segments sent before pacing begins.
 const UNPACED: u32 = 10;
 /// Pacing ratios (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio), per cent.
 const SLOW_START_PCT: u128 = 200;
@@ -32,7 +32,7 @@ impl KernelPacing {
     }
 }
 
-/// Returns the time of a segment at the pacing rate, if there is one.
+/// Returns how long sending a segment takes at the pacing rate; `None` if neither a rate nor an SRTT is available.
 fn takes(leaving: &Leaving) -> Option<Span> {
     let nanos = match leaving.rate {
         Some(rate) => u128::from(leaving.bytes) * NANOS / u128::from(rate.max(1)),
@@ -58,7 +58,7 @@ mod tests {
         Leaving { now: ms(at), is_new: true, bytes: 1000, cwnd: 10_000, in_slow_start, srtt, rate }
     }
 
-    /// Returns the release time of the segment after one sent at 1000 ms, which follows the unpaced segments.
+    /// Returns the release time of the segment that follows the unpaced segments and one more segment, all sent at 1000 ms.
     fn next(in_slow_start: bool, rate: Option<u64>) -> Time {
         let mut pacing = KernelPacing::default();
         for _ in 0..UNPACED {

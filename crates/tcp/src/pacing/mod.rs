@@ -75,14 +75,14 @@ impl Kind for PacingKind {
     }
 }
 
-/// State of the sender at the beginning of a round, before the window grows.
+/// State of the sender at the start of a round, before the window grows.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundStart {
-    /// Segments not sent yet.
+    /// Number of segments not sent yet.
     pub unsent_segments: u64,
-    /// Segments that can be sent in the round.
+    /// Number of segments that can be sent in the round.
     pub next_window_segments: u64,
-    /// SRTT by a fine-grained clock, once there was a sample.
+    /// SRTT, measured with a fine-grained clock; `None` before the first RTT sample.
     pub srtt: Option<Span>,
 }
 
@@ -93,15 +93,15 @@ pub struct Leaving {
     pub now: Time,
     /// True if this is the first transmission of the segment.
     pub is_new: bool,
-    /// Data in the segment, bytes.
+    /// Length of the data, bytes.
     pub bytes: u64,
-    /// cwnd, or with RACK the data in flight if it is more, bytes.
+    /// cwnd, bytes. With RACK, it is the data in flight if that is larger.
     pub cwnd: u64,
-    /// True if cwnd is below half of ssthresh, or ssthresh was never set.
+    /// True if cwnd is below half of ssthresh, or if ssthresh was never set.
     pub in_slow_start: bool,
-    /// SRTT, once there was a sample.
+    /// SRTT; `None` before the first RTT sample.
     pub srtt: Option<Span>,
-    /// Pacing rate of the controller, bytes per second, if the controller sets one.
+    /// Pacing rate that the controller sets, bytes per second; `None` if it sets no rate.
     pub rate: Option<u64>,
 }
 
@@ -119,7 +119,7 @@ pub enum Pacing {
 }
 
 impl Pacing {
-    /// Creates the pacing of this kind.
+    /// Creates the pacing state for the configuration `kind`.
     pub fn new(kind: PacingKind) -> Self {
         match kind {
             PacingKind::None => Self::None,
@@ -129,12 +129,12 @@ impl Pacing {
         }
     }
 
-    /// Creates the pacing of Linux, which is also used for controllers with a pacing rate of their own.
+    /// Creates the pacing of Linux, which is also used for controllers that set a pacing rate.
     pub fn kernel() -> Self {
         Self::Kernel(KernelPacing::default())
     }
 
-    /// Handles the beginning of a message.
+    /// Handles the start of a message.
     #[inline]
     pub fn on_message(&mut self) {
         if let Self::Rbplw(pacing) = self {
@@ -148,7 +148,7 @@ impl Pacing {
         matches!(self, Self::Rbplw(_))
     }
 
-    /// Handles the beginning of a round: the first ACK beyond the data sent when the previous round began.
+    /// Handles the start of a round: the first ACK of data beyond that sent before the previous round began.
     #[inline]
     pub fn on_round(&mut self, round: &RoundStart) {
         if let Self::Rbplw(pacing) = self {
@@ -162,7 +162,7 @@ impl Pacing {
         matches!(self, Self::Rate(_) | Self::Kernel(_))
     }
 
-    /// Returns the earliest transmission time of the next segment.
+    /// Returns the earliest time at which the next segment may be sent.
     #[inline]
     pub fn release_at(&self) -> Time {
         match self {

@@ -1,9 +1,9 @@
 use super::Leaving;
 use catnip_base::{Span, Time};
 
-/// Pacing by rate: segments, retransmissions included, are sent at K windows per SRTT. After an idle period a burst is sent at once and the
-/// following segments at the pacing rate, so that a window that was kept over the idle period makes no larger burst (RFC 7661, section
-/// 4.4.2: "a rate-based pacing algorithm in which a sender paces out the cwnd over its estimate of the RTT").
+/// Pacing by rate: segments, including retransmissions, are sent at K windows per SRTT. After an idle period, one burst is sent at once and
+/// the following segments at the pacing rate. A window that was kept over the idle period therefore causes no larger burst (RFC 7661,
+/// section 4.4.2: "a rate-based pacing algorithm in which a sender paces out the cwnd over its estimate of the RTT").
 #[derive(Clone, Debug)]
 pub struct RatePacing {
     windows_per_rtt: f64,
@@ -22,12 +22,12 @@ impl RatePacing {
         self.next_at
     }
 
-    /// Handles a transmission. Pacing begins with the first RTT sample.
+    /// Handles the transmission of a segment. Pacing begins after the first RTT sample.
     pub(super) fn on_sent(&mut self, &Leaving { now, bytes, cwnd, srtt, .. }: &Leaving) {
         let Some(srtt) = srtt else { return };
         let share = bytes as f64 / (self.windows_per_rtt * cwnd.max(1) as f64);
         let takes = Span::from_secs_f64(srtt.as_secs() * share);
-        // An idle period allows for one burst at most.
+        // An idle period permits at most one burst.
         let earned = takes * u64::from(self.burst - 1);
         let earliest = Time::ZERO + now.since(Time::ZERO).saturating_sub(earned);
         self.next_at = self.next_at.max(earliest) + takes;
@@ -42,7 +42,8 @@ mod tests {
         Time::ZERO + Span::from_millis(n)
     }
 
-    /// Returns a segment sent under a window of ten segments of 1000 bytes, with an SRTT of 200 ms.
+    /// Returns the transmission at `at` milliseconds of a segment of `bytes` bytes, with a window of ten segments of 1000 bytes and an SRTT
+    /// of 200 ms.
     fn leaving(at: u64, bytes: u64) -> Leaving {
         let srtt = Some(Span::from_millis(200));
         Leaving { now: ms(at), is_new: true, bytes, cwnd: 10_000, in_slow_start: false, srtt, rate: None }

@@ -6,7 +6,7 @@ use catnip_law::last_window;
 pub(super) const USAGE: Usage =
     ("rbplw", "rate-based pacing of the last window, which is spread over one round-trip time");
 
-/// Rate-based pacing of the last window (CATNIP paper, section III-B): its [law](last_window), applied to each round.
+/// Rate-based pacing of the last window (CATNIP paper, section III-B): applies its [law](last_window) to each round.
 #[derive(Clone, Debug, Default)]
 pub struct Rbplw {
     gap: Option<Span>,
@@ -14,7 +14,7 @@ pub struct Rbplw {
 }
 
 impl Rbplw {
-    /// Resets the pacing, because each message has a last window of its own.
+    /// Resets the pacing, because each message has its own last window.
     pub(super) fn on_message(&mut self) {
         *self = Self::default();
     }
@@ -50,7 +50,7 @@ mod tests {
         RoundStart { unsent_segments, next_window_segments, srtt: Some(Span::from_millis(200)) }
     }
 
-    /// Returns the release time of the segment after one sent at 1000 ms, after these rounds.
+    /// Returns the release time of the next segment if `rounds` have started and then a segment was sent at 1000 ms.
     fn next_after(rounds: &[RoundStart]) -> Time {
         let mut pacing = Rbplw::default();
         rounds.iter().for_each(|round| pacing.on_round(round));

@@ -11,7 +11,7 @@ use crate::{Flags, Halving};
 
 const NEW_RENO: RecoveryKind = RecoveryKind::NewReno;
 
-/// Returns the parameters of NewReno by the RFCs with this initial window.
+/// Returns the parameters of NewReno by the RFCs with the given initial window.
 fn standard(initial_window: u32) -> TcpConfig {
     rfc(NEW_RENO, initial_window)
 }
@@ -46,18 +46,18 @@ fn no_more_is_out_than_the_other_side_takes_in() {
     // RFC 5681, section 2: "At any given time, a TCP MUST NOT send data with a sequence number higher than the sum of the
     // highest acknowledged sequence number and the minimum of cwnd and rwnd."
     tcp.sends(&[1, 2, 3, 4]).advertises(3 * SEGMENT).at(100).ack(1).sends(&[]).ack(2).sends(&[5]);
-    // Only the first ACK found cwnd in full use.
+    // Only when the first ACK arrived was cwnd fully used.
     tcp.advertises(10 * SEGMENT).ack(3).sends(&[6, 7, 8]).cwnd(5.0);
 }
 
 #[test]
 fn a_window_that_was_not_used_does_not_grow_except_in_ns_2() {
-    // Two segments of ten that cwnd permits are in flight, because no more were written.
+    // Two of the ten segments that cwnd permits are in flight, because no more were written.
     Scene::new(standard(10), 2).sends(&[1, 2]).at(100).ack(1).cwnd(10.0);
     Scene::new(ns2(NEW_RENO, 10), 2).sends(&[1, 2]).at(100).ack(1).cwnd(11.0);
-    // The window has space for one more segment.
+    // The window permits one more segment.
     Scene::new(standard(4), 3).sends(&[1, 2, 3]).at(100).ack(1).cwnd(4.0);
-    // Three of three segments are in flight before the first ACK, two of four before the second one.
+    // Before the first ACK, three of three segments are in flight. Before the second ACK, two of four are in flight.
     Scene::new(standard(3), 3).sends(&[1, 2, 3]).at(100).ack(1).cwnd(4.0).ack(2).cwnd(4.0);
 }
 
@@ -108,7 +108,7 @@ fn the_first_two_duplicates_each_release_one_new_segment_if_limited_transmit_is_
 fn what_limited_transmit_may_send_is_gone_with_the_next_ack() {
     let limited = TcpConfig { limited_transmit: true, ..standard(4) };
     let mut tcp = Scene::new(limited, 100);
-    // The two duplicates were caused by reordering: with the new ACK, cwnd alone counts.
+    // Reordering caused the two duplicate ACKs. After the new ACK, only cwnd limits the sender.
     tcp.sends(&[1, 2, 3, 4]).at(100).dup().dup().sends(&[5, 6]).ack(3).sends(&[7, 8]).cwnd(5.0);
 }
 
@@ -137,8 +137,8 @@ fn a_timer_that_expires_resends_the_first_segment_doubles_the_timeout_and_starts
     // RFC 5681, section 3.1: "upon a timeout ... cwnd MUST be set to no more than the loss window, LW, which equals 1
     // full-sized segment", and equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)".
     tcp.cwnd(1.0).ssthresh(4.0);
-    // "after retransmitting the dropped segment the TCP sender uses the slow start algorithm to increase the window": all later segments
-    // are retransmitted unless an ACK shows that they have arrived.
+    // "after retransmitting the dropped segment the TCP sender uses the slow start algorithm to increase the window": later segments are
+    // retransmitted, too, until an ACK shows that they have arrived.
     tcp.at(1100).ack(1).sends(&[2, 3]).cwnd(2.0);
     tcp.at(1200).ack(2).sends(&[4, 5]).cwnd(3.0);
     tcp.ack(8).sends(&[9, 10, 11, 12]).cwnd(4.0);
@@ -155,7 +155,7 @@ fn the_second_timeout_for_the_same_data_leaves_ssthresh_alone_by_rfc_5681_and_ha
     // constant."
     tcp.at(3000).times_out().sends(&[1]).ssthresh(4.0).cwnd(1.0).timer(3000 + 4000);
     tcp.at(7000).times_out().sends(&[1]).ssthresh(4.0).cwnd(1.0).timer(7000 + 8000);
-    // Segment 2 was not retransmitted by the timer before: its first timeout reduces ssthresh.
+    // The timer has not retransmitted segment 2 before, so the first timeout of segment 2 reduces ssthresh.
     tcp.at(7100).ack(1).sends(&[2, 3]).cwnd(2.0).timer(7100 + 8000);
     tcp.at(15_100).times_out().sends(&[2]).ssthresh(2.0);
 
@@ -170,7 +170,7 @@ fn duplicates_of_before_a_timeout_are_forgotten() {
     tcp.sends(&[1, 2, 3, 4]).at(100).dup().dup().sends(&[5, 6]);
     tcp.at(1000).times_out().sends(&[1]).cwnd(1.0);
     assert_eq!(tcp.sender().dupacks(), 0);
-    // One segment is in flight and cwnd is one: the credit of limited transmit is gone, too.
+    // One segment is in flight and cwnd is one segment, so the credit of limited transmit is gone, too.
     tcp.at(1100).ack(1).sends(&[2, 3]);
 }
 
@@ -182,16 +182,16 @@ fn a_segment_that_a_timeout_sent_again_is_no_sample_and_its_ack_does_not_end_the
     // ambiguous whether the reply was for the first instance of the packet or a later instance)."
     tcp.at(1100).ack(1).sends(&[2, 3]).timer(1100 + 2000);
     tcp.at(1200).ack(2).sends(&[4]).timer(1200 + 2000);
-    // Segment 3 was sent once, at 1.1 s: the sample that ends the back-off.
+    // Segment 3 was sent only once, at 1.1 s. Its RTT sample ends the back-off.
     tcp.at(1300).ack(3).sends(&[5]).timer(1300 + 1000);
 }
 
 #[test]
 fn a_segment_sent_before_a_timeout_is_no_sample_even_if_it_was_sent_once() {
     let mut tcp = Scene::new(unsampled(standard(4)), 100);
-    // Segment 5 is timed from 100 ms on; the sample of segment 1 makes the timeout 1 s.
+    // Segment 5 is timed from 100 ms on. The sample of segment 1 makes the timeout 1 s.
     tcp.sends(&[1, 2, 3, 4]).at(100).ack(1).sends(&[5, 6]).timer(1100);
-    // BSD and ns-2 stop the measurement at a timeout: an ACK that waited for a repair does not measure the path.
+    // BSD and ns-2 stop the measurement at a timeout, because an ACK that waits for a retransmission does not measure the path.
     tcp.at(1100).times_out().sends(&[2]).timer(1100 + 2000);
     tcp.at(1900).ack(6).sends(&[7, 8]).timer(1900 + 2000);
 }
@@ -201,8 +201,8 @@ fn a_fast_retransmit_ends_the_measurement() {
     let mut tcp = Scene::new(standard(6), 100);
     tcp.sends(&[1, 2, 3, 4, 5, 6]).at(100).ack(1).sends(&[7, 8]).timer(1100);
     tcp.dup().dup().dup().sends(&[2]).timer(1100);
-    // Segment 7 was timed from 100 ms on and sent once, but its ACK has waited for the repair: a sample of 900 ms would
-    // make the timeout 1.15 s. BSD and ns-2 stop the measurement here.
+    // Segment 7 was timed from 100 ms on and sent only once, but its ACK has waited for the retransmission. A sample of 900 ms would make
+    // the timeout 1.15 s. BSD and ns-2 stop the measurement at the fast retransmit.
     tcp.at(1000).ack(8).sends(&[9, 10, 11]).timer(1000 + 1000);
 }
 
@@ -211,12 +211,12 @@ fn a_segment_that_recovery_sent_twice_is_no_sample() {
     let mut tcp = Scene::new(unsampled(rfc(RecoveryKind::SackRfc6675, 10)), 100);
     tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
     tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sends(&[]).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0);
-    // Pipe: the retransmitted segment, and 7 to 10.
+    // The pipe contains the retransmitted segment and 7 to 10.
     tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]);
     tcp.at(200).sack(0, &[2..=7]).sends(&[11]).sack(0, &[2..=10]).sends(&[12, 13, 14]);
-    // Segment 11, timed since 200 ms, is lost, too, and retransmitted when three segments above it have arrived.
+    // Segment 11, timed from 200 ms on, is lost, too. It is retransmitted after three segments above it have arrived.
     tcp.at(300).sack(0, &[12..=14, 2..=10]).sends(&[11, 15, 16, 17]);
-    // RFC 6298, section 3: Karn's algorithm. Without a sample the initial timeout remains.
+    // RFC 6298, section 3: Karn's algorithm. Without a sample, the initial timeout remains.
     tcp.at(400).ack(14).sends(&[18, 19]).timer(400 + 3000);
 }
 
@@ -227,7 +227,7 @@ fn in_ns_2_s_sack1_a_segment_that_recovery_sent_twice_is_a_sample() {
     tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0);
     tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]).at(200).sack(0, &[2..=7]).sends(&[11]);
     tcp.sack(0, &[2..=8]).sends(&[12]).sack(0, &[2..=9]).sends(&[13]);
-    // Segment 11 is lost and retransmitted; the sample of 200 ms counts from its first transmission, and the timeout is the minimum.
+    // Segment 11 is lost and retransmitted. Its sample of 200 ms counts from the first transmission, and the timeout is the minimum.
     tcp.at(300).sack(0, &[12..=12, 2..=9]).sends(&[10]).sack(0, &[12..=13, 2..=9]).sends(&[11]);
     tcp.at(400).ack(13).take();
     tcp.timer(400 + 1000);
@@ -241,12 +241,12 @@ fn a_segment_that_was_sent_once_is_a_sample_although_another_one_was_sent_twice(
     (2..=7).for_each(|last| _ = tcp.sack(0, &[2..=last]));
     tcp.sends(&[1, 11]).at(200).sack(0, &[2..=8]).sends(&[12]).sack(0, &[10..=10, 2..=8]).sends(&[13]);
     tcp.sack(0, &[10..=11, 2..=8]).sends(&[14]).sack(0, &[10..=12, 2..=8]).sends(&[9, 15]);
-    // Segment 11 was timed at 100 ms, after segment 1 was retransmitted; segment 9, below it, was retransmitted later.
+    // Segment 11 is timed from 100 ms on, after the retransmission of segment 1. Segment 9, below it, is retransmitted later.
     tcp.at(400).ack(12).take();
     tcp.timer(400 + 1000);
 
     let mut tcp = Scene::new(unsampled(rfc(RecoveryKind::SackRfc6675, 10)), 100);
-    // 1 and 12 are lost; 12 begins at the end of the timed segment.
+    // 1 and 12 are lost. 12 begins at the end of the timed segment.
     tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
     (2..=7).for_each(|last| _ = tcp.sack(0, &[2..=last]));
     tcp.sends(&[1, 11]).sack(0, &[2..=8]).sack(0, &[2..=9]).sack(0, &[2..=10]).sends(&[12, 13, 14]);
@@ -261,14 +261,14 @@ fn a_segment_that_was_sent_once_is_a_sample_although_another_one_was_sent_twice(
 
 #[test]
 fn one_round_trip_is_measured_at_a_time() {
-    // RFC 6298, section 3: "a TCP implementation MUST take at least one RTT measurement per RTT". Segment 1 is timed first,
-    // then the next one sent after its ACK, segment 4.
+    // RFC 6298, section 3: "a TCP implementation MUST take at least one RTT measurement per RTT". Segment 1 is timed first. Segment 4, the
+    // next one sent after its ACK, is timed next.
     let config = TcpConfig { rto: RtoConfig { min: Span::from_millis(1), ..standard(3).rto }, ..standard(3) };
     let mut tcp = Scene::new(config, 100);
     tcp.sends(&[1, 2, 3]).at(100).ack(1).sends(&[4, 5]).timer(100 + 300);
-    // ACKs of 2 and 3 are no samples: the timeout stays at 100 + 4 * 50 ms.
+    // The ACKs of 2 and 3 yield no samples, so the timeout stays at 100 + 4 * 50 ms.
     tcp.at(250).ack(3).sends(&[6, 7, 8]).timer(250 + 300);
-    // Segment 4 took 180 ms; rule 2.3: SRTT = 7/8 * 100 + 1/8 * 180 = 110, RTTVAR = 3/4 * 50 + 1/4 * 80 = 57.5.
+    // Segment 4 takes 180 ms. Rule 2.3: SRTT = 7/8 * 100 + 1/8 * 180 = 110, RTTVAR = 3/4 * 50 + 1/4 * 80 = 57.5.
     tcp.at(280).ack(4).sends(&[9, 10]).timer(280 + 110 + 4 * 57 + 2);
 }
 
@@ -306,11 +306,11 @@ fn a_fin_waits_for_the_last_write() {
 
 #[test]
 fn windows_hold_whole_segments() {
-    // ns-2 counts packets: half a segment of cwnd permits no segment, not even a short last one.
+    // ns-2 counts packets: half a segment of cwnd permits no segment, even if the last segment is short.
     let config = TcpConfig { halving: Halving::Window, ..ns2(RecoveryKind::Reno, 5) };
     let mut tcp = Scene::of_bytes(config, 8 * SEGMENT + 500);
     tcp.sends(&[1, 2, 3, 4, 5]).at(100).dup().dup().dup().sends(&[1]).cwnd(2.5);
-    // Window of 2.5, plus 3 for the duplicates and one more for the fourth: six whole segments.
+    // The window is 2.5, plus 3 for three duplicate ACKs and 1 for the fourth: six whole segments.
     tcp.dup().sends(&[6]).at(200).ack(6).sends(&[7, 8]).cwnd(2.9).at(300).ack(7).sends(&[9]);
 }
 
@@ -322,8 +322,8 @@ fn paced(config: TcpConfig) -> TcpConfig {
 fn the_last_window_is_spread_over_one_round_trip() {
     let mut tcp = Scene::new(paced(ns2(RecoveryKind::Reno, 1)), 7);
     tcp.sends(&[1]).at(200).ack(1).sends(&[2, 3]);
-    // CATNIP paper, section III-B: the last packets go out "over a short interval". Four are left and the coming round
-    // can send four: a quarter of 200 ms apart.
+    // CATNIP paper, section III-B: the last packets are sent "over a short interval". Four segments are left and the next round can send
+    // four, so they are a quarter of 200 ms apart.
     tcp.at(400).ack(2).sends(&[4]).timer(450).ack(3).sends(&[]);
     tcp.at(450).wakes().sends(&[5]).at(500).wakes().sends(&[6]).at(550).wakes().sends(&[7]);
 }
@@ -331,7 +331,7 @@ fn the_last_window_is_spread_over_one_round_trip() {
 #[test]
 fn a_retransmission_does_not_wait_for_its_turn_and_a_duplicate_takes_no_turn_back() {
     let mut tcp = Scene::new(paced(ns2(RecoveryKind::Reno, 4)), 9);
-    // Five segments are left and the coming round can send eight: 40 ms apart.
+    // Five segments are left and the next round can send eight, so the segments are 40 ms apart.
     tcp.sends(&[1, 2, 3, 4]).at(200).ack(1).sends(&[5]).ack(2).timer(240);
     tcp.at(210).dup().timer(240).at(220).dup().timer(240);
     tcp.at(230).dup().sends(&[3]).window(6).timer(240);
@@ -340,7 +340,7 @@ fn a_retransmission_does_not_wait_for_its_turn_and_a_duplicate_takes_no_turn_bac
 
 #[test]
 fn the_last_round_sends_two_windows_in_slow_start_and_one_after_it_and_no_more_than_the_other_side_takes() {
-    // Pairs of the receive window and the number of unsent segments that the coming round can send, with a window of 4 and an initial
+    // Pairs of the receive window and the number of unsent segments that the next round can send, with a window of 4 and an initial
     // ssthresh equal to the receive window.
     for (receive_window, last) in [(20, 8), (8, 8), (6, 6), (4, 4)] {
         let config = TcpConfig { receive_window: receive_window * SEGMENT, ..ns2(RecoveryKind::Reno, 4) };
@@ -348,7 +348,7 @@ fn the_last_round_sends_two_windows_in_slow_start_and_one_after_it_and_no_more_t
         tcp.sends(&[1, 2, 3, 4]).at(200).ack(1).sends(&[5]).ack(2).sends(&[]);
         let gap = Span::from_millis(200) / last;
         assert_eq!(tcp.sender().deadline(), Some(ms(200) + gap), "{last} of {receive_window}");
-        // With one segment more it is not the last round.
+        // With one more segment, the round is not the last one.
         let mut tcp = Scene::new(paced(config), 5 + last);
         tcp.sends(&[1, 2, 3, 4]).at(200).ack(2);
         assert!(
@@ -361,7 +361,7 @@ fn the_last_round_sends_two_windows_in_slow_start_and_one_after_it_and_no_more_t
 #[test]
 fn what_is_in_flight_counts_at_a_loss_not_what_cwnd_would_have_allowed() {
     let mut tcp = Scene::new(standard(10), 6);
-    // RFC 5681, equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)"; five of six are in flight, cwnd is 10.
+    // RFC 5681, equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)". Five of six segments are in flight, cwnd is 10.
     tcp.sends(&[1, 2, 3, 4, 5, 6]).at(100).ack(1).dup().dup().dup().sends(&[2]).ssthresh(2.5).cwnd(2.5);
 }
 
@@ -386,7 +386,7 @@ fn a_timeout_above_three_seconds_stays_after_a_lost_syn() {
     sender.on_repeated_handshake(&config, Span::ZERO);
     sender.write(Time::ZERO, SEGMENT, None, true, &config);
     sender.transmit(Time::ZERO, &config);
-    // RFC 6298, section 5.7: only if "the TCP implementation is using an RTO less than 3 seconds".
+    // RFC 6298, section 5.7 applies only if "the TCP implementation is using an RTO less than 3 seconds".
     assert_eq!(sender.deadline(), Some(ms(6000)));
 }
 
@@ -409,18 +409,18 @@ fn eca(initial_window: u32) -> TcpConfig {
 #[test]
 fn the_second_message_is_paced_like_the_first() {
     let mut tcp = Scene::new(paced(ns2(RecoveryKind::Reno, 1)), 3);
-    // Two segments are left and the coming round can send two: 100 ms apart, half of 200 ms.
+    // Two segments are left and the next round can send two, so they are 100 ms apart, half of 200 ms.
     tcp.sends(&[1]).at(200).ack(1).sends(&[2]).at(300).wakes().sends(&[3]).at(400).ack(2).at(500).ack(3);
-    // Five of nine segments are left when the ACK of the first one arrives, and the coming round can send eight: 40 ms apart.
+    // Five of nine segments are left when the ACK of the first one arrives. The next round can send eight, so the segments are 40 ms apart.
     tcp.at(600).writes(9 * SEGMENT).sends(&[4, 5, 6, 7]).at(800).ack(4).sends(&[8]).ack(5).timer(840);
 }
 
 #[test]
 fn early_congestion_avoidance_looks_at_the_message_that_is_being_sent() {
-    // At most two windows are unsent: cwnd grows by a segment per window.
+    // At most two windows are unsent, so cwnd grows by one segment per window.
     let mut tcp = Scene::new(eca(4), 8);
     tcp.sends(&[1, 2, 3, 4]).at(100).ack(1).cwnd(4.25).sends(&[5]).at(110).ack(4).sends(&[6, 7, 8]);
-    // More is unsent of the second message, 100 segments: cwnd doubles.
+    // The second message has 100 segments. More than two windows of it are unsent, so cwnd doubles.
     tcp.at(200).ack(8).at(300).writes(100 * SEGMENT);
     let before = tcp.sender().control().cwnd;
     tcp.sends(&[9, 10, 11, 12]).at(400).ack(9);
@@ -484,7 +484,7 @@ fn a_sender_that_was_silent_for_longer_than_its_timeout_begins_anew() {
     // data in an interval exceeding the retransmission timeout", with "RW = min(IW,cwnd)".
     let mut tcp = Scene::new(standard(2), 6);
     tcp.sends(&[1, 2]).at(100).ack(2).sends(&[3, 4, 5]).at(110).ack(5).sends(&[6]).at(200).ack(6).cwnd(4.0);
-    // The last segment left at 110 ms, and the timeout is a second.
+    // The last segment was sent at 110 ms, and the timeout is one second.
     tcp.at(1110).writes(10 * SEGMENT).sends(&[7, 8, 9, 10]);
     let silent = |config| {
         let mut tcp = Scene::new(config, 6);

@@ -1,4 +1,4 @@
-//! Loss recovery of the classic senders: a recovery receives ACKs and timeouts and returns the action to take, which the sender performs.
+//! Loss recovery of the classic senders. A recovery receives ACKs and timeouts and returns an action, which the sender performs.
 
 mod newreno;
 mod reno;
@@ -37,7 +37,7 @@ pub struct Facts {
 pub enum OnDuplicate {
     /// Duplicate ACK that does not count.
     Ignore,
-    /// No action besides counting the duplicate.
+    /// No action except counting the duplicate ACK.
     Count,
     /// Fast retransmit: a congestion episode begins, and the first unacknowledged segment is retransmitted immediately.
     FastRetransmit,
@@ -52,9 +52,9 @@ pub enum OnAdvance {
     Normal,
     /// End of the recovery.
     Recovered {
-        /// Deflation of cwnd by partial ACKs, bytes.
+        /// Reduction of cwnd due to partial ACKs, bytes.
         taken: u64,
-        /// True if the ACK may also grow cwnd, subject to the configuration.
+        /// True if the recovery permits that the ACK also increases cwnd. The configuration may still forbid it.
         grows: bool,
     },
     /// Partial ACK: more segments are missing.
@@ -63,13 +63,13 @@ pub enum OnAdvance {
         resend: bool,
         /// True if the retransmission timer restarts.
         restart_timer: bool,
-        /// True if the back-off of the timeout ends, although there is no RTT sample.
+        /// True if the RTO back-off ends although there is no RTT sample.
         ends_backoff: bool,
     },
 }
 
-/// Limit of one fast retransmit per window of data: the next fast retransmit requires an acknowledgement of more than the data outstanding
-/// at the last episode (RFC 6582, section 4; ns-2's `bugFix_`).
+/// Limit of one fast retransmit per window of data. The next fast retransmit requires an ACK beyond the data that was outstanding at the
+/// last fast retransmit or timeout (RFC 6582, section 4; ns-2's `bugFix_`).
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     opens_at: u64,
@@ -99,7 +99,7 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// Creates a recovery of this kind for a new connection. No fast retransmit happens until `earliest_fast_retransmit` bytes are
+    /// Creates a recovery of type `kind` for a new connection. No fast retransmit happens until `earliest_fast_retransmit` bytes are
     /// acknowledged.
     pub fn new(kind: RecoveryKind, earliest_fast_retransmit: u64) -> Self {
         let gate = Gate { opens_at: earliest_fast_retransmit };
@@ -114,7 +114,7 @@ impl Recovery {
         }
     }
 
-    /// Handles a duplicate ACK. With SACK, `news` is true if its blocks report new data.
+    /// Handles a duplicate ACK. With SACK, `news` is true if the SACK blocks report new data.
     pub fn on_duplicate(&mut self, facts: &Facts, news: bool) -> OnDuplicate {
         match self {
             Self::Tahoe(r) => r.on_duplicate(facts),
@@ -163,7 +163,7 @@ impl Recovery {
         }
     }
 
-    /// Returns cwnd with the inflation by duplicate ACKs and the deflation by partial ACKs.
+    /// Returns cwnd including its inflation by duplicate ACKs and its deflation by partial ACKs.
     #[inline]
     pub fn window(&self, cwnd: u64) -> u64 {
         match self {
@@ -173,7 +173,7 @@ impl Recovery {
         }
     }
 
-    /// Returns cwnd with the deflation by partial ACKs.
+    /// Returns cwnd reduced by the deflation due to partial ACKs.
     pub fn deflated(&self, cwnd: u64) -> u64 {
         match self {
             Self::NewReno(r) => r.deflated(cwnd),
@@ -181,7 +181,7 @@ impl Recovery {
         }
     }
 
-    /// Returns the deflation of cwnd by partial ACKs, bytes.
+    /// Returns the deflation of cwnd due to partial ACKs, bytes.
     pub fn taken(&self) -> u64 {
         match self {
             Self::NewReno(r) => r.taken(),

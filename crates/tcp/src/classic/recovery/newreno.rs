@@ -1,7 +1,7 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
 
-/// NewReno (RFC 6582): fast recovery lasts until all data outstanding at its start is acknowledged. Each partial ACK retransmits the next
-/// missing segment and deflates the window by the data that has left the network.
+/// NewReno (RFC 6582): fast recovery lasts until all data outstanding at its start is acknowledged. Each partial ACK causes the
+/// retransmission of the next missing segment and deflates the window by the data that has left the network.
 #[derive(Debug)]
 pub struct NewReno {
     gate: Gate,
@@ -12,11 +12,11 @@ pub struct NewReno {
 
 #[derive(Debug)]
 struct Episode {
-    /// End of the data sent when the episode began.
+    /// End of the data sent before the episode began.
     end: u64,
     /// Inflation of the window by duplicate ACKs, bytes.
     inflation: u64,
-    /// Deflation of cwnd itself by partial ACKs, bytes. cwnd keeps at least one segment.
+    /// Deflation of cwnd itself by partial ACKs, bytes. cwnd always remains at least one segment.
     deflation: u64,
     segment: u64,
     had_partial: bool,
@@ -57,7 +57,8 @@ impl NewReno {
             self.recovery = None;
             return OnAdvance::Recovered { taken, grows: true };
         }
-        // RFC 6582, step 3: deflate by the data acknowledged, add back one segment. The part that exceeds the inflation is taken from cwnd.
+        // RFC 6582, step 3: deflate by the acknowledged data, then add back one segment. If the deflation exceeds the inflation, the excess
+        // reduces cwnd.
         let acked = facts.ack - facts.snd_una;
         if episode.inflation > acked {
             episode.inflation -= acked - facts.segment.min(acked);
@@ -88,12 +89,12 @@ impl NewReno {
         }
     }
 
-    /// Returns the deflation of cwnd by partial ACKs, bytes.
+    /// Returns the deflation of cwnd due to partial ACKs, bytes.
     pub(super) fn taken(&self) -> u64 {
         self.recovery.as_ref().map_or(0, |episode| episode.deflation)
     }
 
-    /// Returns cwnd with the deflation by partial ACKs.
+    /// Returns cwnd reduced by the deflation due to partial ACKs.
     #[inline]
     pub(super) fn deflated(&self, cwnd: u64) -> u64 {
         match &self.recovery {
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn a_partial_ack_resends_the_next_missing_segment_and_takes_from_the_window_what_has_left() {
         let mut tcp = Scene::new(rfc(NEW_RENO, 10), 100);
-        // 1 and 4 are lost: eight duplicates.
+        // 1 and 4 are lost, so there are eight duplicate ACKs.
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100).dup().dup().sends(&[]);
         tcp.dup().sends(&[1]).cwnd(5.0).ssthresh(5.0).window(8);
         tcp.dup().dup().sends(&[]).dup().sends(&[11]).dup().sends(&[12]).dup().sends(&[13]).window(13);
@@ -132,7 +133,7 @@ mod tests {
     fn what_a_partial_ack_takes_is_counted_from_the_ack_before() {
         let mut tcp = Scene::new(rfc(NEW_RENO, 9), 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9]).at(100).ack(1).sends(&[10, 11]);
-        // 2 and 5 are lost: eight duplicates.
+        // 2 and 5 are lost, so there are eight duplicate ACKs.
         tcp.dup().dup().dup().sends(&[2]).cwnd(5.0).window(8).dup().dup().sends(&[]);
         tcp.dup().sends(&[12]).dup().sends(&[13]).dup().sends(&[14]).window(13);
         tcp.at(200).ack(4).window(13 - 3 + 1).sends(&[5, 15]);
@@ -146,8 +147,8 @@ mod tests {
         tcp.at(300).ack(6).cwnd(3.0).window(3).sends(&[]);
     }
 
-    /// Returns a scene with sixteen segments in flight, of which 1 and 6 are lost. After three duplicates the partial ACK arrives, whose
-    /// deflation exceeds the inflation by the duplicates.
+    /// Returns a scene with sixteen segments in flight, of which 1 and 6 are lost. A partial ACK arrives after three duplicate ACKs; the
+    /// deflation that it causes exceeds the inflation by the duplicate ACKs.
     fn deep_partial_ack(config: TcpConfig) -> Scene {
         let mut tcp = Scene::new(config, 100);
         tcp.take();
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn only_the_first_partial_ack_restarts_the_timer() {
         let mut tcp = Scene::new(rfc(NEW_RENO, 10), 10);
-        // 1, 4 and 7 are lost: seven duplicates.
+        // 1, 4 and 7 are lost, so there are seven duplicate ACKs.
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
         (0..7).for_each(|_| _ = tcp.dup());
         tcp.sends(&[1]).timer(1100);
@@ -200,7 +201,8 @@ mod tests {
     fn while_there_are_duplicates_ns_2_sends_two_segments_per_ack_at_most() {
         let config = TcpConfig { earliest_fast_retransmit: 2, ..ns2(NEW_RENO, 8) };
         let mut tcp = Scene::new(config.clone(), 100);
-        // The third duplicate may not trigger a retransmission but inflates the window by three segments: ns-2 calls send_much(0, 0, 2).
+        // The third duplicate ACK may not trigger a retransmission but inflates the window by three segments: ns-2 calls send_much(0, 0,
+        // 2).
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]);
         tcp.dup().window(11).sends(&[9, 10]).dup().window(12).sends(&[11, 12]).dup().sends(&[13]);
         // The next new ACK removes the inflation.

@@ -91,8 +91,8 @@ mod tests {
         let mut tcp = Scene::new(rfc(RENO, 8), 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(100).dup().dup().dup().sends(&[1]);
         tcp.dup().dup().dup().sends(&[9, 10]);
-        // Fall and Floyd 1996, section 3: after a partial ACK Reno leaves fast recovery. Segment 3 is missing, too, but was outstanding in
-        // this episode already.
+        // Fall and Floyd 1996, section 3: Reno leaves fast recovery after a partial ACK. Segment 3 is missing, too, but it was already
+        // outstanding at the start of this episode.
         tcp.at(200).ack(2).sends(&[]).window(4).dup().dup().dup().dup().sends(&[]).cwnd(4.0);
         tcp.at(1200).times_out().sends(&[3]).cwnd(1.0);
     }
@@ -106,11 +106,12 @@ mod tests {
 
     #[test]
     fn ns_2_of_2002_inflates_the_window_also_where_it_may_not_retransmit() {
-        // ns-2 permits a fast retransmit from the third segment on; before that, duplicates only inflate the window (exitFastRetrans_ off).
+        // ns-2 permits a fast retransmit from the third segment on. For earlier segments, duplicate ACKs only inflate the window
+        // (exitFastRetrans_ off).
         let mut tcp = Scene::new(TcpConfig { earliest_fast_retransmit: 2, ..ns2(RENO, 8) }, 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]);
         tcp.dup().sends(&[9, 10, 11]).cwnd(8.0).dup().sends(&[12]).window(12);
-        // The next new ACK ends the inflation: the window is cwnd.
+        // The next new ACK ends the inflation, so the window is cwnd.
         tcp.at(400).ack(1).sends(&[]).window(9).ack(7).sends(&[13, 14, 15, 16, 17]).window(10);
 
         let config =
@@ -140,7 +141,7 @@ mod tests {
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(100).dup().dup().dup().sends(&[1]).window(7);
         tcp.at(1100).times_out().sends(&[1]).cwnd(1.0).window(1);
         tcp.at(1200).ack(1).sends(&[2, 3]).dup().dup().dup().dup().sends(&[]).window(2);
-        // RFC 6582, section 3.2, step 2, requires an ACK of more than was outstanding: 8 is not more, 9 is.
+        // RFC 6582, section 3.2, step 2, requires an ACK beyond the data that was outstanding: 8 is not beyond it, 9 is.
         tcp.at(1300).ack(8).sends(&[9, 10]).cwnd(2.5).dup().dup().dup().sends(&[]);
         tcp.at(1400).ack(9).sends(&[11]).dup().dup().dup().sends(&[10]);
     }

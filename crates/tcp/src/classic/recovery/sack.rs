@@ -2,22 +2,23 @@ use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
 use crate::Scoreboard;
 
 /// Recovery with selective acknowledgement as in ns-2's Sack1 (Fall and Floyd 1996): missing segments are retransmitted while the pipe is
-/// below cwnd. The pipe is a count: each duplicate ACK removes one segment, a partial ACK two, and each transmission adds one.
+/// below cwnd. The pipe is a count of segments: each duplicate ACK subtracts one, a partial ACK subtracts two, and each transmission adds
+/// one.
 #[derive(Debug)]
 pub struct Sack {
     pub(super) scoreboard: Scoreboard,
     gate: Gate,
     recovery: Option<Episode>,
-    /// True after a timeout until new data is acknowledged; duplicate ACKs are ignored in the meantime.
+    /// True from a timeout until new data is acknowledged. Duplicate ACKs are ignored during this time.
     after_timeout: bool,
 }
 
 #[derive(Debug)]
 struct Episode {
     end: u64,
-    /// Segments in the network.
+    /// Number of segments in the network.
     pipe: i64,
-    /// End of the retransmitted data (HighRxt); all missing data below it was retransmitted.
+    /// End of the retransmitted data (HighRxt). All missing data below this byte was retransmitted.
     resent_to: u64,
 }
 
@@ -73,7 +74,7 @@ impl Sack {
         self.recovery.is_some()
     }
 
-    /// Returns true during recovery if the pipe is below cwnd.
+    /// Returns true if a recovery is in progress and the pipe is below cwnd.
     pub(crate) fn has_room(&self, cwnd: u64, segment: u64) -> bool {
         self.recovery.as_ref().is_some_and(|episode| episode.pipe < (cwnd / segment) as i64)
     }

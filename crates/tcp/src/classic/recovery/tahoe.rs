@@ -33,12 +33,12 @@ mod tests {
     #[test]
     fn the_third_duplicate_starts_over_with_a_window_of_one() {
         let mut tcp = Scene::new(ns2(Tahoe, 8), 100);
-        // Fall and Floyd 1996, section 3: Tahoe retransmits "without waiting for a retransmission timer to expire" and
-        // goes through slow start. Threshold: catp23, three duplicates.
+        // Fall and Floyd 1996, section 3: Tahoe retransmits "without waiting for a retransmission timer to expire" and goes through slow
+        // start. The threshold is three duplicate ACKs (catp23).
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]).cwnd(8.0);
         tcp.dup().sends(&[1]).cwnd(1.0).ssthresh(4.0).timer(200 + 6000);
         tcp.dup().dup().sends(&[]).cwnd(1.0).window(1);
-        // Only segment 1 was lost: the ACK of all segments ends the repair.
+        // Only segment 1 was lost, so the ACK of all segments ends the recovery.
         tcp.at(400).ack(8).sends(&[9, 10]).cwnd(2.0);
         assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().timeouts), (1, 0));
     }
@@ -54,9 +54,8 @@ mod tests {
     fn duplicates_for_data_of_before_a_fast_retransmit_start_no_other_one() {
         let mut tcp = Scene::new(ns2(Tahoe, 8), 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().dup().sends(&[1]);
-        // ns-2's bugFix_: 4 was outstanding at the last episode.
+        // ns-2's bugFix_: 4 was outstanding at the last fast retransmit.
         tcp.at(400).ack(3).sends(&[4, 5]).dup().dup().dup().sends(&[]).cwnd(2.0);
-        // Segment 9 begins another window.
         tcp.at(600).ack(8).sends(&[9, 10, 11]).at(800).ack(9).sends(&[12, 13]);
         tcp.dup().dup().dup().sends(&[10]).cwnd(1.0).ssthresh(2.0);
     }
@@ -77,8 +76,8 @@ mod tests {
             tcp.at(6100).dup();
             tcp.take()
         };
-        // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a segment". In
-        // ns-2 this duplicate is the third one.
+        // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a segment". ns-2
+        // counts this duplicate ACK as the third one.
         assert_eq!(late_duplicate(false), [2]);
         assert_eq!(late_duplicate(true), []);
     }

@@ -1,11 +1,11 @@
 use super::{Bandwidth, arrives, micros};
 use catnip_base::Time;
 
-/// ACK aggregation: segments acknowledged at once in excess of the bandwidth estimate. BBR adds the excess to the window, so that the pipe
-/// stays full between two such ACKs. The largest excess of the last five to ten rounds counts.
+/// ACK aggregation: the number of segments acknowledged at once in excess of the bandwidth estimate. BBR adds this excess to the window, so
+/// that the pipe stays full between two aggregated ACKs. The excess is the largest one of the last five to ten rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::control) struct Aggregation {
-    /// Largest excess of the current rounds, and of the five rounds before, segments.
+    /// Largest excess of the current period of five rounds, and of the previous period, segments.
     extra: [u32; 2],
     rounds: u32,
     epoch: Time,
@@ -13,13 +13,13 @@ pub(in crate::control) struct Aggregation {
 }
 
 const ROUNDS: u32 = 5;
-/// Acknowledged segments after which an epoch ends.
+/// Number of acknowledged segments after which an epoch ends.
 const LONGEST_EPOCH: u32 = 1 << 20;
-/// Limit of the excess: the segments that arrive in this time at the estimated bandwidth, microseconds.
+/// Limit of the excess, as the time in which the excess would arrive at the estimated bandwidth, microseconds.
 const MOST_US: u64 = 100_000;
 
 impl Aggregation {
-    /// Handles an ACK of `arrived` more segments.
+    /// Handles an ACK that newly acknowledges `arrived` segments.
     pub(in crate::control) fn on_ack(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl Aggregation {
         self.extra[0] = self.extra[0].max(extra as u32);
     }
 
-    /// Starts a new epoch, after an idle period.
+    /// Starts a new epoch after an idle period.
     pub(in crate::control) fn restart(&mut self, now: Time) {
         (self.epoch, self.acked) = (now, 0);
     }

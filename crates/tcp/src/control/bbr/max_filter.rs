@@ -1,7 +1,7 @@
-/// Maximum over a sliding window of rounds, from its three best candidates (Kathleen Nichols's algorithm; Linux's win_minmax).
+/// Maximum over a sliding window of rounds, computed from the three best candidates (Kathleen Nichols's algorithm; Linux's win_minmax).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MaxFilter {
-    /// Rounds and values of the candidates, best first, each later than the one before.
+    /// Rounds and values of the candidates, largest value first. A candidate is never older than the previous one.
     best: [(u32, u64); 3],
     rounds: u32,
 }
@@ -16,7 +16,7 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Adds a value of round `round`.
+    /// Adds a value that was measured in round `round`.
     pub(super) fn add(&mut self, round: u32, value: u64) {
         let new = (round, value);
         let [first, second, third] = &mut self.best;
@@ -31,14 +31,14 @@ impl MaxFilter {
         }
         let age = round - first.0;
         if age > self.rounds {
-            // The best candidate has left the window, and the second one may have left it, too.
+            // The best candidate has left the window, and the second candidate may have left it, too.
             for _ in 0..2 {
                 if round - self.best[0].0 > self.rounds {
                     self.best = [self.best[1], self.best[2], new];
                 }
             }
         } else if second.0 == first.0 && age > self.rounds / 4 {
-            // A quarter of the window has passed without a second candidate: take it from the rest of the window.
+            // A quarter of the window has passed without a second candidate, so it is taken from the rest of the window.
             (*second, *third) = (new, new);
         } else if third.0 == second.0 && age > self.rounds / 2 {
             *third = new;

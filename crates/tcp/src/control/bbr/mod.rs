@@ -47,32 +47,32 @@ impl ControlKind for BbrSpec {
 pub(super) type Bandwidth = u64;
 
 const BW_SCALE: u32 = 24;
-/// Gain of 1; gains are in units of 1/256.
+/// Gain of 1. Gains are in units of 1/256.
 pub(super) const UNIT: u64 = 256;
-/// 2/ln 2: minimum gain that doubles the rate per round.
+/// Gain of 2/ln 2, the smallest that doubles the delivery rate in each round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Ratio of the window to the bandwidth-delay product in ProbeBW: leaves space for delayed and stretched ACKs.
+/// Ratio of the window to the bandwidth-delay product in ProbeBW. It leaves space for delayed and aggregated ACKs.
 const WINDOW_GAIN: u64 = UNIT * 2;
-/// Pacing gains of the ProbeBW cycle: one phase probes for bandwidth, the next drains the queue that the probe may have built, and the
-/// others cruise.
+/// Pacing gains of the ProbeBW cycle. The first phase probes for bandwidth, the second one drains the queue that the probe may have built,
+/// and the others keep the estimated bandwidth.
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 /// Length of the window of the bandwidth filter, rounds.
 const BANDWIDTH_ROUNDS: u32 = CYCLE.len() as u32 + 2;
-/// The pipe is full when the bandwidth has not grown by a quarter in three consecutive rounds.
+/// Growth of the bandwidth by a quarter. The pipe is full after three consecutive rounds without such growth.
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
 const FULL_ROUNDS: u32 = 3;
 pub(super) const MIN_WINDOW: u32 = 4;
 pub(super) const INITIAL_WINDOW: u32 = 10;
-/// Maximum age of the minimum RTT, and duration of its new measurement with the minimum window.
+/// Maximum age of the minimum RTT. After this time, ProbeRTT measures it again with the minimum window for [`PROBE_RTT`].
 const MIN_RTT_AGE: Span = Span::from_secs(10);
 pub(super) const PROBE_RTT: Span = Span::from_millis(200);
 /// Margin of the pacing rate below the bandwidth, per cent.
 const MARGIN_PCT: u64 = 1;
 
-/// BBR, version 1 (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00), in the arithmetic of Linux's
-/// tcp_bbr.c. It models the path by the largest delivery rate of ten rounds and the minimum RTT of ten seconds; pacing rate and window are
-/// gains times this model.
+/// BBR, version 1 (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00), with the integer arithmetic of Linux's
+/// tcp_bbr.c. Its model of the path is the largest delivery rate of the last ten rounds and the minimum RTT of the last ten seconds. The
+/// pacing rate and the window are this model times a gain.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     segment: u64,
@@ -84,7 +84,7 @@ pub struct Bbr {
     bw: MaxFilter,
     rounds: u32,
     begins_round: bool,
-    /// Delivery count at which the round ends: the next round begins with the ACK of a segment that was sent at or after this count.
+    /// Delivery count that ends the round: the next round begins with the ACK of a segment sent at or after this count.
     round_end: u64,
     losses: Losses,
     min_rtt: Option<Span>,
@@ -99,7 +99,7 @@ pub struct Bbr {
     cycle_at: Time,
     policer: Policer,
     aggregation: Aggregation,
-    /// Last ACK, for events without an ACK.
+    /// Last ACK, used to handle events without an ACK.
     last: Option<Delivery>,
 }
 
@@ -141,7 +141,7 @@ impl Bbr {
         }
     }
 
-    /// Returns the bandwidth estimate: the rate of a detected policer, else the maximum of the filter.
+    /// Returns the bandwidth estimate: the rate of a detected policer, otherwise the maximum of the filter.
     fn bandwidth(&self) -> Bandwidth {
         self.policer.rate().unwrap_or(self.bw.get())
     }
@@ -157,7 +157,7 @@ impl Bbr {
         Gains { pacing, window }
     }
 
-    /// Updates round and bandwidth. A round begins with the ACK of a segment that was sent after the previous round had ended.
+    /// Updates the round and the bandwidth. A round begins with the ACK of a segment that was sent after the end of the previous round.
     fn update_bandwidth(&mut self, ack: &Delivery) {
         self.begins_round = false;
         let Some(sample) = ack.rate else { return };
@@ -188,7 +188,7 @@ impl Bbr {
         }
     }
 
-    /// Enters ProbeBW in a random phase except the draining one, because no probe has built a queue yet.
+    /// Enters ProbeBW in a random phase. The draining phase is excluded, because no probe has built a queue yet.
     fn probe_bandwidth(&mut self, at: &Delivery) {
         let drawn = drawn(at);
         self.mode = Mode::ProbeBw;
@@ -210,8 +210,8 @@ impl Bbr {
         let is_over = if gain == UNIT {
             is_long
         } else if gain > UNIT {
-            // A probe lasts until inflight reaches its target, which may take longer than a short minimum RTT, or until a loss shows that
-            // the path does not hold as much.
+            // A probe ends when inflight has reached its target, which may take longer than a short minimum RTT, or when a loss shows that
+            // the capacity of the path is exceeded.
             let out = self.out_at_departure(ack, ack.before);
             is_long && (ack.lost > 0 || out >= self.budgeted(self.product(self.bw.get(), gain)))
         } else {
@@ -257,7 +257,7 @@ impl Bbr {
         }
         if has_expired && !self.restarts && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
-            // `true` as in Linux, which saves cwnd after the mode has changed to ProbeRTT.
+            // The argument is `true` as in Linux, which saves cwnd after the mode has changed to ProbeRTT.
             self.losses.save(self.window, true);
             self.probe_rtt_until = None;
         }
@@ -323,19 +323,19 @@ impl Bbr {
         self.losses.on_ack(ack, &mut self.window)
     }
 
-    /// Returns the bandwidth-delay product for `bw` times a gain, segments.
+    /// Returns the bandwidth-delay product for the bandwidth `bw`, multiplied by `gain`, segments.
     fn product(&self, bw: Bandwidth, gain: u64) -> u32 {
         self.min_rtt.map_or(INITIAL_WINDOW, |rtt| product(bw, rtt, gain))
     }
 
-    /// Adds a budget for segments held by the hosts, rounds up to an even number because of delayed ACKs, and adds two segments while
-    /// probing.
+    /// Returns the inflight target for `window` segments (bbr_quantization_budget): adds a budget for segments held by the hosts, rounds up
+    /// to an even number because of delayed ACKs, and adds two segments while probing.
     fn budgeted(&self, window: u32) -> u32 {
         let even = (window + 3 * self.pace.burst() + 1) & !1;
         even + if self.mode == Mode::ProbeBw && self.cycle == 0 { 2 } else { 0 }
     }
 
-    /// Returns the segments in flight at the departure of the next segment, for `now` segments in flight at present.
+    /// Returns the number of segments in flight when the next segment departs, if `now` segments are in flight at present.
     fn out_at_departure(&self, ack: &Delivery, now: u32) -> u32 {
         let wait_us = micros(ack.next_departure.since(ack.now.min(ack.next_departure)));
         let delivered = arrives(self.bandwidth(), wait_us);
@@ -355,28 +355,28 @@ pub(super) fn micros(span: Span) -> u64 {
     span.as_nanos() / 1000
 }
 
-/// Returns the bandwidth of `segments` per `interval`.
+/// Returns the bandwidth at which `segments` segments take `interval`.
 pub(super) fn bandwidth(segments: u32, interval: Span) -> Bandwidth {
     (u64::from(segments) << BW_SCALE) / micros(interval).max(1)
 }
 
-/// Returns the bandwidth-delay product times a gain, segments.
+/// Returns the bandwidth-delay product multiplied by `gain`, segments.
 pub(super) fn product(bw: Bandwidth, rtt: Span, gain: u64) -> u32 {
     let exact = u128::from(bw) * u128::from(micros(rtt)) * u128::from(gain) / u128::from(UNIT);
     exact.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX >> 1)) as u32
 }
 
-/// Returns a pseudo-random number, derived from the current time and delivery count, which differ among connections.
+/// Returns a pseudo-random number, computed from the current time and the delivery count, which differ among connections.
 pub(super) fn drawn(at: &Delivery) -> u64 {
     (at.now.as_nanos() ^ (at.delivered << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
 }
 
-/// Returns the number of whole segments that arrive in `time_us` microseconds.
+/// Returns the number of whole segments that arrive in `time_us` microseconds at the bandwidth `bw`.
 pub(super) fn arrives(bw: Bandwidth, time_us: u64) -> u64 {
     ((u128::from(bw) * u128::from(time_us)) >> BW_SCALE) as u64
 }
 
-/// Returns the pacing rate for a bandwidth and a gain, bytes per second.
+/// Returns the pacing rate for a bandwidth and a gain, in bytes per second, less the margin.
 pub(super) fn bytes_per_second(bw: Bandwidth, gain: u64, segment: u64) -> u64 {
     let scaled = u128::from(bw) * u128::from(segment) * u128::from(gain) / u128::from(UNIT);
     ((scaled * u128::from(1_000_000 / 100 * (100 - MARGIN_PCT))) >> BW_SCALE) as u64
@@ -454,7 +454,7 @@ impl CongestionControl for Bbr {
         self.restarts = true;
         self.aggregation.restart(now);
         match self.mode {
-            // Restarts at the estimated bandwidth: an idle period is no reason to probe.
+            // Restart at the estimated bandwidth: an idle period is no reason to probe.
             Mode::ProbeBw => self.set_rate(None, UNIT),
             Mode::ProbeRtt => {
                 if let Some(last) = self.last {

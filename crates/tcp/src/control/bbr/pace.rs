@@ -1,19 +1,19 @@
 use super::{Bandwidth, bandwidth, bytes_per_second};
 use catnip_base::Span;
 
-/// Pacing rate of both BBR versions: first the initial window per RTT times a gain, then the bandwidth times a gain.
+/// Pacing rate of both BBR versions. Initially it is the initial window per RTT, later the estimated bandwidth, each multiplied by a gain.
 #[derive(Clone, Debug)]
 pub(in crate::control) struct Pace {
     segment: u64,
     gain: u64,
     /// Pacing rate, bytes per second.
     rate: u64,
-    /// True once the initial rate is based on a measured RTT.
+    /// True after the initial rate has been computed from a measured RTT.
     is_known: bool,
 }
 
 impl Pace {
-    /// Creates the rate of a window of `window` segments with an assumed RTT of 1 ms.
+    /// Creates the pacing rate for a window of `window` segments, with an assumed RTT of 1 ms.
     pub(in crate::control) fn new(segment: u64, window: u32, gain: u64) -> Self {
         let mut new = Self { segment, gain, rate: 0, is_known: false };
         new.begin(window, Span::from_millis(1));
@@ -26,7 +26,7 @@ impl Pace {
         self.begin(window, rtt);
     }
 
-    /// Sets the rate for a bandwidth; before the pipe is full, the rate only rises.
+    /// Sets the rate for a bandwidth and a gain. The rate does not decrease until the pipe is full.
     pub(in crate::control) fn follow(
         &mut self,
         (bw, gain): (Bandwidth, u64),
@@ -47,7 +47,7 @@ impl Pace {
         self.rate
     }
 
-    /// Returns the burst size, segments (Linux's TSO goal): a millisecond's worth, and at least two from 1.2 Mbit/s on.
+    /// Returns the burst size, segments (Linux's TSO goal): the data of about a millisecond, and at least two segments from 1.2 Mbit/s on.
     pub(in crate::control) fn burst(&self) -> u32 {
         let least = if self.rate < 1_200_000 / 8 { 1 } else { 2 };
         ((self.rate >> 10).min(65_215) / self.segment).clamp(least, 0x7f) as u32

@@ -2,11 +2,11 @@ use super::{BW_SCALE, Bandwidth, UNIT, bytes_per_second, micros};
 use crate::control::Delivery;
 use catnip_base::Time;
 
-/// Detection of a token-bucket policer: two consecutive intervals that begin and end with a loss, have losses of at least a fifth, and have
-/// the same delivery rate. The detected rate is kept for [`KEPT_ROUNDS`].
+/// Detection of a token-bucket policer: two consecutive intervals that begin and end with a loss, have a lost fraction of at least a fifth,
+/// and have the same delivery rate. The detected rate is kept for [`KEPT_ROUNDS`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
-    /// Rate of the previous interval, or the detected rate; zero if there is none.
+    /// Detected rate, or otherwise the rate of the previous interval; zero before the first interval.
     bw: Bandwidth,
     is_policed: bool,
     is_sampling: bool,
@@ -21,22 +21,22 @@ pub(super) struct Policer {
 pub(super) enum Verdict {
     /// No change.
     None,
-    /// New probe: the rate was kept long enough.
+    /// New probe, because the detected rate was kept long enough.
     ProbeAgain,
 }
 
-/// Minimum length of an interval, rounds; the maximum is four times as long.
+/// Minimum length of an interval, rounds. The maximum length is four times this value.
 const LEAST_ROUNDS: u32 = 4;
-/// Lost over delivered segments from which a policer is likely, in units of 1/256: a fifth.
+/// Ratio of lost to delivered segments from which a policer is likely: about a fifth, in units of 1/256.
 const THRESHOLD: u64 = 50;
-/// Tolerance for equal rates: an eighth, or a difference in bytes per second.
+/// Tolerance within which two rates are equal: an eighth of the rate. The alternative, `DIFFERENCE`, is absolute, in bytes per second.
 const RATIO: u64 = UNIT / 8;
 const DIFFERENCE: u64 = 4000 / 8;
-/// Rounds for which a detected rate is kept.
+/// Number of rounds for which a detected rate is kept.
 const KEPT_ROUNDS: u32 = 48;
 
 impl Policer {
-    /// Returns the rate of a detected policer.
+    /// Returns the rate of a detected policer; `None` if no policer is detected.
     pub(super) fn rate(&self) -> Option<Bandwidth> {
         self.is_policed.then_some(self.bw)
     }
@@ -47,7 +47,7 @@ impl Policer {
             Self { since: at.delivered_at, delivered: at.delivered, lost: at.lost_in_all, ..Self::default() };
     }
 
-    /// Handles an ACK or a timeout, which may begin a round.
+    /// Handles an ACK or a timeout. `begins_round` is true if it begins a round, `probes` is true in ProbeBW.
     pub(super) fn on_ack(
         &mut self,
         at: &Delivery,
@@ -65,7 +65,7 @@ impl Policer {
             return Verdict::ProbeAgain;
         }
         if !self.is_sampling {
-            // Sampling begins with a loss, which shows that the tokens are used up.
+            // Sampling begins with a loss, which shows that the token bucket is empty.
             if at.lost == 0 {
                 return Verdict::None;
             }

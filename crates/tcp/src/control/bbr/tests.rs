@@ -1,7 +1,7 @@
 use super::*;
 use crate::control::test_path::{Path, RTT, SEGMENT, close};
 
-/// Returns a path that a controller has filled with `segments` per round trip and now probes.
+/// Returns a path that a controller has filled with `segments` segments per round trip. The controller is in ProbeBW.
 fn settled(segments: u32) -> Path<Bbr> {
     let mut path = Path::new(BbrSpec);
     for _ in 0..8 {
@@ -26,7 +26,7 @@ fn startup_ends_after_three_rounds_that_bring_less_than_a_quarter_more_and_then_
     }
     assert_eq!(path.control.mode, Mode::Drain);
     close(path.paced(), 49.0 * f64::ln(2.0) / 2.0 * 0.99);
-    // ssthresh: a BDP of 49, three bursts of two, rounded up to an even number.
+    // ssthresh: a BDP of 49 segments and three bursts of two segments, rounded up to an even number.
     assert_eq!(path.control.control().ssthresh, Some(56 * u64::from(SEGMENT)));
     path.round(49, |ack| ack.in_network = 57);
     assert_eq!(path.control.mode, Mode::Drain);
@@ -49,7 +49,7 @@ fn probing_goes_through_eight_phases_of_which_one_sends_a_quarter_more_and_the_n
     let mut gains = Vec::new();
     for _ in 0..16 {
         gains.push((path.paced() / 50.0 / 0.99 * 100.0).round() as u32);
-        // While the controller probes, its target is in flight.
+        // While the controller probes, the number of segments in flight reaches the controller's target.
         let out = if path.control.cycle == 0 { 80 } else { 60 };
         path.round(50, |ack| (ack.before, ack.in_network) = (out, out));
     }
@@ -66,7 +66,7 @@ fn probing_goes_through_eight_phases_of_which_one_sends_a_quarter_more_and_the_n
 fn an_old_round_trip_is_measured_anew_with_four_segments_for_a_fifth_of_a_second() {
     let mut path = settled(50);
     let before = path.segments();
-    // Ten seconds with a longer RTT.
+    // The RTT is longer for ten seconds.
     while path.control.mode != Mode::ProbeRtt {
         path.round(50, |ack| ack.rtt = Some(RTT * 2));
         assert!(path.now < Time::ZERO + Span::from_secs(30));

@@ -39,13 +39,14 @@ impl Losses {
         self.conserves
     }
 
-    /// Saves the window to restore. During a recovery, or if the window is small on purpose, a larger saved window is kept.
+    /// Saves the window to restore. During a recovery, or if `is_small` because the window is small on purpose, the larger of this window
+    /// and the window saved earlier is kept.
     pub(in crate::control) fn save(&mut self, window: u32, is_small: bool) {
         let is_good = self.repair == Repair::None && !is_small;
         self.prior = if is_good { window } else { self.prior.max(window) };
     }
 
-    /// Returns the window after the recovery: the larger of `window` and the saved one.
+    /// Returns the window after the recovery: the larger of `window` and the saved window.
     pub(in crate::control) fn restored(&self, window: u32) -> u32 {
         window.max(self.prior)
     }

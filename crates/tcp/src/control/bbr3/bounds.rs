@@ -2,9 +2,9 @@ use super::{AckPhase, BETA, Bbr3, HEADROOM_PCT, State, inflight_at_loss, is_too_
 use crate::control::bbr::{MIN_WINDOW, UNIT};
 use crate::control::{Delivery, LossSample};
 
-/// Bounds on inflight that losses set, in the short term and in the long term (sections 5.5.10 and 5.3.3.6).
+/// Short-term and long-term bounds on inflight, which losses set (sections 5.5.10 and 5.3.3.6).
 impl Bbr3 {
-    /// BBRAdaptLowerBoundsFromCongestion: after a round with a loss, its deliveries determine the short-term bounds.
+    /// BBRAdaptLowerBoundsFromCongestion: after a round with a loss, sets the short-term bounds from the data delivered in that round.
     pub(super) fn adapt_to_losses(&mut self) {
         if !self.rounds.loss_begins {
             return;
@@ -51,7 +51,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRHandleInflightTooHigh, for the segment whose loss exceeded the threshold.
+    /// BBRHandleInflightTooHigh: handles the segment whose loss exceeded the threshold.
     fn on_too_much(&mut self, ack: &Delivery, loss: &LossSample) {
         self.probe.samples = false;
         if !loss.is_app_limited {
@@ -63,7 +63,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRProbeInflightLongtermUpward: a full window raises the bound, slowly at first.
+    /// BBRProbeInflightLongtermUpward: raises the long-term bound while the window is full, slowly at first.
     fn probe_upward(&mut self, ack: &Delivery) {
         let (Some(longterm), Some(count)) = (self.inflight_longterm, self.probe.up_count) else { return };
         if ack.before < self.window || self.window < longterm {
@@ -77,7 +77,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRRaiseInflightLongtermSlope: doubles the growth in each round.
+    /// BBRRaiseInflightLongtermSlope: doubles the growth per round.
     pub(super) fn raise_slope(&mut self) {
         let growth = 1 << self.probe.up_rounds;
         self.probe.up_rounds = (self.probe.up_rounds + 1).min(30);
@@ -96,7 +96,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRInflightWithHeadroom: returns the long-term bound less the headroom for flows that enter.
+    /// BBRInflightWithHeadroom: returns the long-term bound less the headroom for new flows.
     pub(super) fn with_headroom(&self) -> Option<u32> {
         let longterm = self.inflight_longterm?;
         let headroom = (longterm * HEADROOM_PCT / 100).max(1);

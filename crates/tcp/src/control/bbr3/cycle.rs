@@ -25,7 +25,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRStartProbeBW_DOWN: draws the time of the next probe, two to three seconds away, and an initial round count of 0 or 1.
+    /// BBRStartProbeBW_DOWN: draws the wait until the next probe, two to three seconds, and the initial round count, 0 or 1.
     pub(super) fn start_down(&mut self, ack: &Delivery) {
         (self.rounds.has_loss, self.latest) = (false, Latest::default());
         let drawn = drawn(ack);
@@ -62,7 +62,7 @@ impl Bbr3 {
         matches!(self.state, State::Down | State::Cruise | State::Refill | State::Up)
     }
 
-    /// Returns true after the drawn time of two to three seconds, or after as many rounds as Reno needs to grow by the target inflight.
+    /// Returns true if the drawn wait of two to three seconds is over, or if Reno would have grown by the target inflight by now.
     fn is_time_to_probe(&self, ack: &Delivery) -> bool {
         let reno_rounds = self.target_inflight().min(MOST_RENO_ROUNDS);
         ack.now.since(self.probe.since) > self.probe.wait || self.probe.rounds >= reno_rounds

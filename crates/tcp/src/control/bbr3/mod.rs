@@ -39,7 +39,7 @@ impl ControlKind for Bbr3Spec {
     }
 }
 
-/// BBRv3 (draft-ietf-ccwg-bbr-02). Names such as BBR.max_bw and BBRCheckProbeRTT are the draft's. Inflight is counted in segments.
+/// BBRv3 (draft-ietf-ccwg-bbr-02). Names such as BBR.max_bw and BBRCheckProbeRTT are those of the draft. Inflight is counted in segments.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     segment: u64,
@@ -61,7 +61,7 @@ pub struct Bbr3 {
     min_rtt: MinRtt,
     aggregation: Aggregation,
     losses: Losses,
-    /// Bounds and state before a loss that may prove spurious.
+    /// Bounds and state from before a loss, to restore if the loss was spurious.
     undo: Undo,
     restarts: bool,
     last: Option<Delivery>,
@@ -79,7 +79,7 @@ enum State {
     ProbeRtt,
 }
 
-/// Phase of the current ACKs relative to the probing for bandwidth (BBR.ack_phase).
+/// Phase of the current ACKs relative to the bandwidth probe (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -94,10 +94,10 @@ struct Rounds {
     begins: bool,
     /// BBR.next_round_delivered.
     end: u64,
-    /// True if the ACK begins a round for loss accounting, and the end of this round, BBR.loss_round_delivered.
+    /// True if the ACK begins a round for loss accounting. `loss_end` is the end of this round, BBR.loss_round_delivered.
     loss_begins: bool,
     loss_end: u64,
-    /// True if a loss occurred in this round, and number of ACKs in it that reported losses.
+    /// True if a loss occurred in this loss round. `losses` is the number of its ACKs that reported losses.
     has_loss: bool,
     losses: u32,
     /// Rounds since a recovery began.
@@ -116,7 +116,7 @@ struct Latest {
 struct Full {
     bw: Bandwidth,
     count: u32,
-    /// BBR.full_bw_now, since the probing began, and BBR.full_bw_reached.
+    /// BBR.full_bw_now: true if the pipe was full since the last probe began. `is_reached` is BBR.full_bw_reached.
     is_now: bool,
     is_reached: bool,
 }
@@ -129,11 +129,11 @@ struct Probe {
     wait: Span,
     /// BBR.rounds_since_bw_probe.
     rounds: u32,
-    /// True if samples reflect the probing: BBR.bw_probe_samples.
+    /// BBR.bw_probe_samples: true if samples reflect the bandwidth probe.
     samples: bool,
     up_rounds: u32,
     up_acks: u32,
-    /// Acknowledged segments per segment of growth of inflight_longterm; `None` without growth.
+    /// Number of acknowledged segments per segment of growth of inflight_longterm; `None` if it does not grow.
     up_count: Option<u32>,
 }
 
@@ -141,7 +141,7 @@ struct Probe {
 struct MinRtt {
     least: Option<Span>,
     at: Time,
-    /// Minimum of the last five seconds.
+    /// Minimum RTT of the last five seconds.
     recent: Option<Span>,
     recent_at: Time,
     is_old: bool,
@@ -158,14 +158,14 @@ struct Undo {
     probes: Option<Probing>,
 }
 
-/// Probing state that a spurious loss has ended.
+/// Probing state that a loss ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probing {
     Startup,
     Up,
 }
 
-/// Pacing gain of Startup, 4 ln 2; its window gain is 2 (sections 5.6.1 and 2.4).
+/// Pacing gain of Startup, 4 ln 2 (section 5.6.1). The window gain of Startup is 2 (section 2.4).
 const STARTUP_PACING: u64 = UNIT * 277 / 100;
 const DOWN_PACING: u64 = UNIT * 90 / 100;
 const UP_PACING: u64 = UNIT * 5 / 4;
@@ -173,13 +173,13 @@ const UP_WINDOW: u64 = UNIT * 9 / 4;
 const FULL_ROUNDS: u32 = 3;
 /// BBRStartupFullLossCnt.
 const STARTUP_LOSSES: u32 = 6;
-/// BBRLossThresh and BBRHeadroom, per cent; BBRBeta, in units of 1/256.
+/// BBRLossThresh, per cent. The next two constants are BBRBeta, in units of 1/256, and BBRHeadroom, per cent.
 const LOSS_PCT: u32 = 2;
 const BETA: u64 = UNIT * 7 / 10;
 const HEADROOM_PCT: u32 = 15;
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
 const MIN_RTT_AGE: Span = Span::from_secs(10);
-/// Maximum number of rounds until a probe that coexistence with Reno demands (section 5.3.3.5.1).
+/// Maximum number of rounds between probes, for coexistence with Reno (section 5.3.3.5.1).
 const MOST_RENO_ROUNDS: u32 = 63;
 
 impl Bbr3 {
@@ -236,7 +236,7 @@ impl Bbr3 {
         self.max_bw[0].max(self.max_bw[1])
     }
 
-    /// Returns BBR.bw.
+    /// Returns BBR.bw: the maximum bandwidth, limited by the short-term bound.
     fn bandwidth(&self) -> Bandwidth {
         self.bw_shortterm.map_or(self.max_bandwidth(), |bw| bw.min(self.max_bandwidth()))
     }
@@ -252,7 +252,7 @@ impl Bbr3 {
         }
     }
 
-    /// Updates the signals (BBRUpdateLatestDeliverySignals and BBRUpdateCongestionSignals).
+    /// Updates the delivery signals and the congestion signals (BBRUpdateLatestDeliverySignals and BBRUpdateCongestionSignals).
     fn update_signals(&mut self, ack: &Delivery) {
         self.rounds.begins = false;
         self.rounds.loss_begins = false;
@@ -292,7 +292,7 @@ impl Bbr3 {
         self.rounds.losses += 1;
     }
 
-    /// Resets losses and delivery signals after an ACK that began a loss round.
+    /// Resets losses and delivery signals if the ACK began a loss round.
     fn end_loss_round(&mut self, ack: &Delivery) {
         if !self.rounds.loss_begins {
             return;
@@ -332,7 +332,7 @@ impl Bbr3 {
         self.full = Full { bw, count: 0, is_now: false, ..self.full };
     }
 
-    /// Ends Startup when the pipe is full or losses persist.
+    /// Ends Startup if the pipe is full or losses persist.
     fn end_startup(&mut self, ack: &Delivery) {
         if self.state != State::Startup {
             return;
@@ -390,7 +390,7 @@ impl Bbr3 {
         self.budgeted(self.product(self.bandwidth(), gain))
     }
 
-    /// Applies BBRQuantizationBudget.
+    /// BBRQuantizationBudget: returns `inflight` with a budget for segments held by the hosts.
     fn budgeted(&self, inflight: u32) -> u32 {
         let least = (3 * self.pace.burst()).max(MIN_WINDOW);
         inflight.max(least) + if self.state == State::Up { 2 } else { 0 }
@@ -401,17 +401,19 @@ impl Bbr3 {
     }
 }
 
-/// Returns the larger of two bounds; `None` is no bound.
+/// Returns the larger of two bounds. `None` means no bound and is larger than any bound.
 fn greater<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     Some(a?.max(b?))
 }
 
-/// IsInflightTooHigh: returns true if the losses since a segment was sent exceed the threshold share of the inflight at that time.
+/// IsInflightTooHigh: returns true if the losses since a segment was sent exceed the threshold share of the inflight at the time of
+/// sending.
 fn is_too_high(loss: &LossSample) -> bool {
     loss.lost * 100 > loss.in_network * LOSS_PCT
 }
 
-/// BBRInflightAtLoss: returns the inflight, up to the lost segment, at which the losses reached the threshold.
+/// BBRInflightAtLoss: returns the inflight at which the losses reached the threshold. It is at most the inflight when the lost segment was
+/// sent.
 fn inflight_at_loss(loss: &LossSample) -> u32 {
     let (inflight, lost) = (f64::from(loss.in_network.max(1) - 1), f64::from(loss.lost.max(1) - 1));
     let threshold = f64::from(LOSS_PCT) / 100.0;
@@ -488,7 +490,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// BBRHandleSpuriousLossDetection: restores bounds that are now lower, and resumes a probe that the loss has ended.
+    /// BBRHandleSpuriousLossDetection: restores the bounds that the loss has lowered, and resumes the probe that the loss has ended.
     fn on_spurious(&mut self, _now: Time) {
         let undo = self.undo;
         self.rounds.has_loss = false;

@@ -2,7 +2,7 @@ use super::{AckPhase, Bbr3, MIN_RTT_AGE, PROBE_RTT_INTERVAL, State};
 use crate::control::Delivery;
 use crate::control::bbr::{MIN_WINDOW, PROBE_RTT, UNIT};
 
-/// Minimum RTT, and its new measurement in ProbeRTT (section 5.3.4).
+/// Minimum RTT and its repeated measurement in ProbeRTT (section 5.3.4).
 impl Bbr3 {
     pub(super) fn update_min_rtt(&mut self, ack: &Delivery) {
         let it = &mut self.min_rtt;

@@ -2,7 +2,7 @@ use super::*;
 use crate::control::bbr::PROBE_RTT;
 use crate::control::test_path::{Path, RTT, SEGMENT, close};
 
-/// Returns a path that a controller has filled with `segments` per round trip and has begun to probe.
+/// Returns a path that a controller has filled with `segments` segments per round trip. The controller is in the cruise phase of ProbeBW.
 fn settled(segments: u32) -> Path<Bbr3> {
     let mut path = Path::new(Bbr3Spec);
     for _ in 0..5 {
@@ -12,7 +12,7 @@ fn settled(segments: u32) -> Path<Bbr3> {
     path
 }
 
-/// Returns a change that makes an ACK report the loss of `lost` of 100 segments in flight.
+/// Returns a function that makes an ACK report the loss of `lost` of 100 segments in flight.
 fn loses(lost: u32) -> impl Fn(&mut Delivery) {
     move |ack| {
         ack.lost = lost;
@@ -101,7 +101,7 @@ fn probing_goes_down_cruises_refills_for_a_round_and_goes_up_until_no_more_arriv
 
 #[test]
 fn it_probes_after_two_to_three_seconds_or_as_soon_as_reno_would() {
-    // With 50 segments per round trip, coexistence with Reno demands a probe after 50 rounds, which is later than three seconds.
+    // With 50 segments per round trip, coexistence with Reno requires a probe after 50 rounds, which is later than three seconds.
     let waited = |segments: u32| {
         let mut path = settled(segments);
         let from = path.now;
@@ -120,7 +120,7 @@ fn a_probe_that_loses_more_than_two_per_cent_sets_the_long_term_bound_to_where_i
     // Three of 100 segments in flight are lost; the second loss reaches two per cent.
     path.round(100, loses(3));
     assert_eq!(path.control.state, State::Down);
-    // lost_prefix = (0.02 * 99 - 2) / 0.98 < 0: no more than 98.
+    // lost_prefix = (0.02 * 99 - 2) / 0.98 < 0, so the bound is 98.
     assert_eq!(path.control.inflight_longterm, Some(98));
     assert!(path.segments() <= 98, "{}", path.segments());
     goes_to(&mut path, State::Cruise, 80);

@@ -36,7 +36,7 @@ fn congestion(cause: Cause, in_flight: u64) -> Congestion {
     Congestion { now: Time::ZERO, cause, in_flight, receive_window, repeated: false }
 }
 
-/// Returns a controller after a loss with a window of `window` segments, all in flight.
+/// Returns a controller after a loss with a window of `window` segments, all of which were in flight.
 fn after_loss(window: u32) -> Cubic {
     let mut control = cubic(window);
     control.on_congestion(&congestion(Cause::Loss, window.into()));
@@ -78,16 +78,16 @@ fn a_timeout_begins_with_one_segment_and_a_second_one_leaves_ssthresh_alone() {
 
 #[test]
 fn the_window_comes_back_to_where_the_loss_was_after_k_seconds_and_grows_as_the_cube_from_there() {
-    // The flow is fast enough for the Reno-friendly window not to matter: W_max = 1000, cwnd = 700, and by section 4.2 K = cbrt((W_max -
+    // The flow is so fast that the Reno-friendly window does not matter: W_max = 1000, cwnd = 700, and by section 4.2 K = cbrt((W_max -
     // cwnd_epoch) / C) = cbrt(300 / 0.4) = 9.0856.
     let mut control = after_loss(1000);
     assert_eq!(control.cwnd, 700.0);
-    // Twenty ACKs per millisecond, more than a window per round trip of 0.1 s.
+    // There are twenty ACKs per millisecond, more than a window per round trip of 0.1 s.
     for ms in 0..12_000u64 {
         (0..20).for_each(|_| control.on_ack(&ack(Time::ZERO + Span::from_millis(ms), 1)));
         let t = ms as f64 / 1000.0;
-        // "target" is W_cubic(t + RTT), approached by (target - cwnd) / cwnd per ACK. With this many ACKs cwnd reaches it within a round
-        // trip of 0.1 s.
+        // "target" is W_cubic(t + RTT), approached by (target - cwnd) / cwnd per ACK. With this number of ACKs, cwnd reaches it within a
+        // round trip of 0.1 s.
         let target = 0.4 * (t + 0.1 - 9.0856f64).powi(3) + 1000.0;
         if ms > 2000 {
             assert!((control.cwnd - target).abs() < 0.04 * target, "{t} s: {} of {target}", control.cwnd);
@@ -97,8 +97,8 @@ fn the_window_comes_back_to_where_the_loss_was_after_k_seconds_and_grows_as_the_
 
 #[test]
 fn a_slow_flow_grows_at_least_as_reno_would() {
-    // Section 4.3: growth per window is "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)", 0.529 segments, and one segment from
-    // cwnd_prior on.
+    // Section 4.3: the growth per round trip is "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)", 0.529 segments, below cwnd_prior,
+    // and one segment from cwnd_prior on.
     let mut control = after_loss(10);
     let mut last = control.cwnd;
     for round in 0..40 {
@@ -116,7 +116,7 @@ fn a_slow_flow_grows_at_least_as_reno_would() {
 
 #[test]
 fn no_ack_opens_the_window_by_more_than_half() {
-    // Section 4.2: "1.5 * cwnd if W_cubic(t + RTT) > 1.5 * cwnd": after a long time without ACKs the target is bounded.
+    // Section 4.2: "1.5 * cwnd if W_cubic(t + RTT) > 1.5 * cwnd": the target is bounded even after a long time without ACKs.
     let mut control = after_loss(10);
     control.on_ack(&ack(at(0.0), 1));
     let before = control.cwnd;
@@ -172,7 +172,7 @@ fn a_window_that_was_not_used_does_not_grow() {
 }
 
 proptest! {
-    /// Compares the window with figures 1 to 4 of RFC 9438 as printed.
+    /// Compares the window with figures 1 to 4 of RFC 9438.
     #[test]
     fn the_window_after_any_ack_is_that_of_the_printed_formulas(
         window in 4u32..2000, steps in prop::collection::vec((0.0f64..0.5, 1u64..4), 1..50)

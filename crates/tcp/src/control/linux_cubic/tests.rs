@@ -39,7 +39,7 @@ fn event(cause: Cause, repeated: bool) -> Congestion {
 
 proptest! {
     /// RFC 9438, equation 1: W_cubic(t) = C * (t - K)^3 + W_max, with K of equation 2. Windows below the plateau are rounded up to whole
-    /// segments, windows above it down; 410/1024 is 0.1 % more than 0.4.
+    /// segments, windows above the plateau are rounded down. 410/1024 is 0.1 % more than 0.4.
     #[test]
     fn the_law_is_the_rfc_s_to_within_a_segment(cwnd in 2u64..3000, missing in 0u64..3000, ticks in 0u64..5000) {
         let law = Law::new(cwnd, cwnd + missing);
@@ -59,7 +59,7 @@ proptest! {
 
 #[test]
 fn after_a_loss_at_fourteen_it_grows_as_a_kernel_was_seen_to() {
-    // Measured with Linux 6.18: a path of 100 ms, one loss, "cwnd 9" at 217 ms, 10 at 309, 11 at 413, 12 at 514, 13 at 814.
+    // Measured with Linux 6.18 on a path of 100 ms, with one loss: "cwnd 9" at 217 ms, 10 at 309, 11 at 413, 12 at 514, 13 at 814.
     let mut it = cubic(14);
     it.on_congestion(&event(Cause::Loss, false));
     assert_eq!((it.cwnd, it.ssthresh, it.last_max), (9, 9, 14));

@@ -5,21 +5,21 @@ words! {
     /// Rule by which early congestion avoidance stops the doubling of cwnd. The paper gives no explicit rule.
     #[derive(Default)]
     pub enum EcaRule {
-        /// Linear growth for each ACK that arrives while at most two windows of data are unsent. This rule reproduces the paper's page
-        /// times on an idle network (docs/deviations.md).
+        /// Linear growth for each ACK that arrives while at most two congestion windows of data are unsent. This rule reproduces the
+        /// paper's page times on an idle network (docs/deviations.md).
         #[default]
         LastRound = ("last-round", "with at most two windows unsent"),
-        /// End of slow start, from a window of 4 segments on, once the next doubled window would send the rest of the document. ssthresh
-        /// becomes the window.
+        /// End of slow start when the next doubled window would send the rest of the document, if cwnd is at least 4 segments. ssthresh
+        /// becomes cwnd.
         FinalWindow = ("final-window", "before the doubled window that would complete the document"),
-        /// End of slow start once the rest of the document takes at most one round more with linear growth than with doubling. ssthresh
-        /// becomes the window.
+        /// End of slow start when the rest of the document takes at most one round trip more with linear growth than with doubling.
+        /// ssthresh becomes cwnd.
         OneMoreRound = ("one-more-round", "as soon as it takes at most one additional round trip"),
     }
 }
 
 impl EcaRule {
-    /// Returns true if a window of `window` whole segments opens linearly while `left` segments are unsent.
+    /// Returns true if a window of `window` whole segments grows linearly while `left` segments are unsent.
     pub(super) fn acts(self, window: u64, left: u64) -> bool {
         match self {
             Self::LastRound => eca::last_round(window, left),
@@ -28,7 +28,7 @@ impl EcaRule {
         }
     }
 
-    /// Returns true if slow start ends as soon as the rule applies.
+    /// Returns true if slow start ends when the rule applies for the first time.
     pub(super) fn is_final(self) -> bool {
         self != Self::LastRound
     }

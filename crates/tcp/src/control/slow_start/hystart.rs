@@ -2,21 +2,21 @@ use super::Growth;
 use crate::control::Ack;
 use catnip_base::{Span, Time};
 
-/// HyStart as in Linux (net/ipv4/tcp_cubic.c, 6.18). From a window of 16 segments on, slow start ends once the minimum RTT of a round with
-/// at least eight samples exceeds the minimum RTT of the connection by an eighth (4 to 16 ms), or once a train of closely spaced ACKs has
-/// lasted for half of that minimum RTT.
+/// HyStart as in Linux (net/ipv4/tcp_cubic.c, 6.18). With a window of at least 16 segments, slow start ends in one of two cases. The first
+/// is a minimum RTT of a round with at least eight samples that exceeds the minimum RTT of the connection by an eighth (limited to 4 to 16
+/// ms). The second is a train of closely spaced ACKs that lasts for half of the minimum RTT of the connection.
 #[derive(Clone, Debug, Default)]
 pub struct HyStart {
     round: Option<Round>,
-    /// Minimum RTT, reset by a timeout.
+    /// Minimum RTT since the start of the connection or the last timeout.
     least: Option<Span>,
-    /// True once HyStart has ended slow start; HyStart is then inactive until a timeout.
+    /// True after HyStart has ended slow start. HyStart is then inactive until a timeout.
     found: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// End of the round: the first ACK beyond this byte begins the next one.
+    /// End of the round: the first ACK beyond this byte begins the next round.
     end: u64,
     started: Time,
     /// Time of the last ACK of the train.
@@ -29,17 +29,17 @@ struct Round {
 const LOW_WINDOW: f64 = 16.0;
 /// Maximum gap between two ACKs of a train (hystart_ack_delta_us).
 const ACK_DELTA: Span = Span::from_millis(2);
-/// RTT samples of a round before its minimum counts (HYSTART_MIN_SAMPLES).
+/// Number of RTT samples in a round before its minimum is used (HYSTART_MIN_SAMPLES).
 const SAMPLES: u32 = 8;
 /// Limits of the RTT threshold (HYSTART_DELAY_MIN, HYSTART_DELAY_MAX).
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
-/// Maximum of hystart_ack_delay, which is the time of four packets of 64 KB at the pacing rate.
+/// Maximum of hystart_ack_delay, which is the time to send four packets of 64 KB at the pacing rate.
 const MOST_ACK_DELAY: Span = Span::from_millis(1);
 const AT_ONCE_BYTES: f64 = 4.0 * 65536.0;
 
 impl HyStart {
-    /// Handles an ACK; the window grows by all data that it acknowledges (tcp_slow_start).
+    /// Handles an ACK. The window grows by all data that the ACK acknowledges (tcp_slow_start).
     pub(super) fn on_ack(&mut self, ack: &Ack, acked: f64, cwnd: f64, segment: f64) -> Growth {
         let mut ends = false;
         if let Some(rtt) = ack.rtt {
@@ -75,7 +75,7 @@ impl HyStart {
     }
 }
 
-/// hystart_ack_delay: allowance for packets sent at once, at the pacing rate of slow start, two windows per round trip.
+/// hystart_ack_delay: returns the allowance for packets that are sent at once. The pacing rate of slow start is two windows per round trip.
 fn ack_delay(ack: &Ack, cwnd_bytes: f64) -> Span {
     let Some(srtt) = ack.srtt else { return Span::ZERO };
     let rate = 2.0 * cwnd_bytes / srtt.as_secs();

@@ -2,29 +2,29 @@ use super::Growth;
 use crate::control::Ack;
 use catnip_base::Span;
 
-/// HyStart++ (RFC 9406). Once the minimum RTT of a round exceeds that of the previous round by a threshold, the window grows at a quarter
-/// of the pace for five rounds (conservative slow start), and then slow start ends. If the RTT falls again, the increase was spurious, and
-/// the window doubles again.
+/// HyStart++ (RFC 9406). If the minimum RTT of a round exceeds that of the previous round by a threshold, conservative slow start begins:
+/// the window grows at a quarter of the pace for five rounds, and then slow start ends. If the RTT falls again, the increase was spurious,
+/// and standard slow start continues.
 #[derive(Clone, Debug, Default)]
 pub struct HyStartPlus {
-    /// End of the round: the first ACK beyond this byte begins the next one.
+    /// End of the round: the first ACK beyond this byte begins the next round.
     round_end: u64,
     last_round: Option<Span>,
     this_round: Option<Span>,
-    /// RTT samples of this round.
+    /// Number of RTT samples in this round.
     samples: u32,
-    /// Conservative slow start: its baseline RTT, and the rounds begun since.
+    /// State of conservative slow start: its baseline RTT and the number of rounds since its start; `None` in standard slow start.
     conservative: Option<(Span, u32)>,
 }
 
-/// Constants of section 4.3.
+/// Minimum RTT threshold. All constants are those of section 4.3.
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
 const DIVISOR: u64 = 8;
 const SAMPLES: u32 = 8;
 const SLOWER_BY: f64 = 4.0;
 const ROUNDS: u32 = 5;
-/// L, for senders without pacing.
+/// Limit L, for senders without pacing.
 const MOST_SEGMENTS: f64 = 8.0;
 
 impl HyStartPlus {

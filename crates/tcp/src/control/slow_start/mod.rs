@@ -1,5 +1,5 @@
-//! Slow start: growth of the window before congestion avoidance, and the end of doubling without a loss. Each kind is available to each
-//! controller that has a slow start.
+//! Slow start: growth of the window before congestion avoidance, and the end of doubling without a loss. Every controller with a slow start
+//! supports each [`SlowStartKind`].
 
 mod eca;
 mod hystart;
@@ -49,7 +49,7 @@ impl SlowStartKind {
 #[derive(Clone, Debug)]
 pub struct SlowStart {
     rule: Rule,
-    /// Maximum growth per ACK in standard slow start, segments.
+    /// Maximum growth per ACK in standard slow start and with early congestion avoidance, segments.
     limit: f64,
 }
 
@@ -66,7 +66,7 @@ enum Rule {
 pub struct Growth {
     /// Growth of the window, segments.
     pub segments: f64,
-    /// True if slow start ends and ssthresh becomes the window.
+    /// True if slow start ends. ssthresh then becomes cwnd.
     pub ends: bool,
 }
 
@@ -86,24 +86,24 @@ impl From<SlowStartKind> for SlowStart {
 }
 
 impl SlowStart {
-    /// Sets whether an ACK counts for all data that it acknowledges, or for one segment at most.
+    /// Sets if the window grows by all bytes that an ACK acknowledges, or by at most one segment per ACK.
     pub fn byte_counting(self, byte_counting: bool) -> Self {
         Self { limit: if byte_counting { f64::INFINITY } else { 1.0 }, ..self }
     }
 
-    /// Returns true if early congestion avoidance opens a window of `cwnd` segments linearly while `unsent` bytes are unsent.
+    /// Returns true if early congestion avoidance increases a window of `cwnd` segments linearly while `unsent` bytes are unsent.
     #[inline]
     pub fn is_linear(&self, unsent: u64, cwnd: f64, segment: f64) -> bool {
-        // ns-2 may halve a window of one segment, so the window counts as one segment at least.
+        // ns-2 may halve a window of one segment, so the window counts as at least one segment.
         matches!(self.rule, Rule::Eca(rule) if rule.acts((cwnd as u64).max(1), unsent.div_ceil(segment as u64)))
     }
 
-    /// Returns true if linear growth ends slow start permanently.
+    /// Returns true if slow start ends permanently when growth becomes linear.
     pub fn ends_linear(&self) -> bool {
         matches!(self.rule, Rule::Eca(rule) if rule.is_final())
     }
 
-    /// Handles an ACK in slow start, for a window of `cwnd` segments of `segment` bytes.
+    /// Handles an ACK in slow start. The window has `cwnd` segments of `segment` bytes.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack, cwnd: f64, segment: f64) -> Growth {
         let acked = ack.bytes as f64 / segment;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 const SEGMENT: f64 = 1000.0;
 
-/// ACK at `now_us` microseconds of all data before `snd_una`; all data before `next` is sent.
+/// Returns an ACK at `now_us` microseconds of all data before `snd_una`. All data before `next` is sent.
 fn ack(now_us: u64, snd_una: u64, next: u64, segments: u64, rtt_us: Option<u64>) -> Ack {
     Ack {
         now: Time::ZERO + Span::from_micros(now_us),
@@ -21,7 +21,7 @@ fn ack(now_us: u64, snd_una: u64, next: u64, segments: u64, rtt_us: Option<u64>)
     }
 }
 
-/// HyStart++ as printed in RFC 9406, section 4.2, with milliseconds as floating-point numbers and the names of the RFC.
+/// HyStart++ as printed in RFC 9406, section 4.2, with the names of the RFC and with milliseconds as floating-point numbers.
 struct Printed {
     window_end: u64,
     last_round_min_rtt: f64,
@@ -108,8 +108,8 @@ proptest! {
     }
 }
 
-/// Runs slow start from a window of ten segments, one round for each RTT in milliseconds, in which the whole window is acknowledged segment
-/// by segment. Returns the window at the end of each round, and the round in which slow start ended.
+/// Runs slow start from a window of ten segments, with one round for each RTT, in milliseconds. In each round, the whole window is
+/// acknowledged segment by segment. Returns the window at the end of each round, and the round in which slow start ended.
 fn rounds(kind: SlowStartKind, round_trips_ms: &[u64]) -> (Vec<u64>, Option<usize>) {
     let (mut slow_start, mut cwnd, mut snd_una, mut now_us) = (SlowStart::from(kind), 10.0, 0, 0);
     let mut windows = Vec::new();
@@ -120,7 +120,7 @@ fn rounds(kind: SlowStartKind, round_trips_ms: &[u64]) -> (Vec<u64>, Option<usiz
         let next = snd_una + window * 1000;
         for nth in 0..window {
             snd_una += 1000;
-            // ACKs of a link that sends a segment every 3 ms do not form a train.
+            // The link sends a segment every 3 ms, so the ACKs do not form a train.
             let growth = slow_start.on_ack(
                 &ack(now_us + 3000 * nth, snd_una, next, 1, Some(rtt_ms * 1000)),
                 cwnd,
@@ -138,7 +138,7 @@ fn rounds(kind: SlowStartKind, round_trips_ms: &[u64]) -> (Vec<u64>, Option<usiz
 
 #[test]
 fn hystart_plus_grows_by_a_quarter_per_round_for_five_rounds_once_round_trips_grow() {
-    // 113 ms exceed 100 ms by more than an eighth. The round that detects the increase is the first of the five.
+    // 113 ms exceed 100 ms by more than an eighth. The round that detects the increase is the first of the five rounds.
     let (windows, ended) = rounds(SlowStartKind::HyStartPlus, &[100, 100, 113, 113, 113, 113, 113, 113]);
     assert_eq!(windows[..2], [20, 40]);
     assert_eq!(ended, Some(7), "{windows:?}");
@@ -181,7 +181,7 @@ fn hystart_does_not_look_below_a_window_of_16_segments() {
     };
     assert!(!ends(1000, 100, 15.0));
     assert!((2..30).all(|nth| !ends(1000 * nth, 200, 15.9)));
-    // Eight samples, and then the one that ends slow start.
+    // Slow start ends after eight samples, with the next one.
     assert!((30..38).all(|nth| !ends(1000 * nth, 200, 16.0)));
     assert!(ends(38_000, 200, 16.0));
     assert!(!ends(39_000, 200, 16.0), "once");
@@ -192,7 +192,7 @@ fn a_train_of_acks_as_long_as_half_the_shortest_round_trip_ends_slow_start() {
     let mut slow_start = SlowStart::from(SlowStartKind::HyStart);
     let mut ends =
         |now_us| slow_start.on_ack(&ack(now_us, 1000, 1 << 40, 1, Some(100_000)), 100.0, SEGMENT).ends;
-    // ACKs 2 ms apart: after 26 ACKs the train is longer than 50 ms plus half of the hystart_ack_delay of 1 ms.
+    // ACKs arrive every 2 ms. After 26 ACKs, the train is longer than 50 ms plus half of the hystart_ack_delay of 1 ms.
     let after = (0..).find(|nth| ends(2000 * nth)).unwrap();
     assert_eq!(after, 26);
     // A gap of more than 2 ms ends the train, not the round.
@@ -221,7 +221,7 @@ fn hystart_plus_is_for_the_first_slow_start_only_and_hystart_begins_anew_after_a
     assert_eq!(kind(&plus), kind(&SlowStartKind::Standard.into()));
     let mut linux = SlowStart::from(SlowStartKind::HyStart);
     let ends = |slow_start: &mut SlowStart, snd_una, rtt_ms: u64| {
-        // The ACKs of 1000 and 40 000 are rounds of their own.
+        // The ACKs of 1000 and 40 000 each end a round.
         let next = if [1000, 40_000].contains(&snd_una) { snd_una } else { 1 << 40 };
         slow_start.on_ack(&ack(0, snd_una, next, 1, Some(rtt_ms * 1000)), 50.0, SEGMENT).ends
     };

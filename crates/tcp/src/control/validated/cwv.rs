@@ -2,14 +2,14 @@ use super::remember;
 use crate::control::{CongestionControl, Sent};
 use catnip_base::Time;
 
-/// Congestion window validation (RFC 2861, section 3.2), which decays a window that is not used.
+/// Congestion window validation (RFC 2861, section 3.2), which reduces a window that is not used.
 #[derive(Debug)]
 pub struct Cwv {
-    /// Time of the last data transmission (T_last); `None` before the first one.
+    /// Time of the last data transmission (T_last); `None` before the first transmission.
     last: Option<Time>,
     /// Start of the period in which the window has not limited the sender (T_prev).
     unlimited_since: Time,
-    /// Maximum data in flight in this period, bytes (W_used).
+    /// Maximum data in flight since `unlimited_since`, bytes (W_used).
     used: u64,
 }
 
@@ -18,7 +18,7 @@ impl Cwv {
         Self { last: None, unlimited_since: Time::ZERO, used: 0 }
     }
 
-    /// Handles the steps "After sending a data segment".
+    /// Performs the steps "After sending a data segment" of the RFC.
     pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
         let Some(last) = self.last.replace(sent.now) else {
             return self.begin(sent.now);

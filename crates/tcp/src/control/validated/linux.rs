@@ -2,16 +2,16 @@ use super::remember;
 use crate::control::{CongestionControl, Idle, Sent};
 use catnip_base::Time;
 
-/// Window validation of Linux (net/ipv4/tcp_output.c, `tcp_slow_start_after_idle` on): RFC 2861 with four differences. An idle period never
-/// reduces the window below the restart window, use below the initial window counts as the initial window, windows are whole segments, and
-/// the peer's receive window does not matter.
+/// Congestion window validation of Linux (net/ipv4/tcp_output.c, `tcp_slow_start_after_idle` on). It is RFC 2861 with four differences: an
+/// idle period never reduces the window below the restart window; a used window below the initial window counts as the initial window;
+/// windows are whole segments; the peer's receive window does not matter.
 #[derive(Debug)]
 pub struct LinuxRestart {
     initial_window: u64,
     segment: u64,
     /// Start of the period in which the window has not limited the sender.
     unlimited_since: Time,
-    /// Maximum data in flight in this period, bytes.
+    /// Maximum data in flight since `unlimited_since`, bytes.
     used: u64,
 }
 
@@ -20,7 +20,7 @@ impl LinuxRestart {
         Self { initial_window, segment, unlimited_since: Time::ZERO, used: 0 }
     }
 
-    /// `tcp_cwnd_restart`: halves the window for each RTO of an idle period.
+    /// `tcp_cwnd_restart`: halves the window once per RTO of an idle period.
     pub(super) fn on_idle(&mut self, idle: &Idle, control: &mut impl CongestionControl) {
         if idle.silence <= idle.rto {
             return;
@@ -35,7 +35,7 @@ impl LinuxRestart {
         self.used = 0;
     }
 
-    /// `tcp_cwnd_validate` and `tcp_cwnd_application_limited`.
+    /// `tcp_cwnd_validate` and `tcp_cwnd_application_limited`: reduce a window that has not limited the sender for an RTO.
     pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
         if sent.fills(control.control().cwnd) {
             self.used = 0;

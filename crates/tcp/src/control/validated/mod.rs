@@ -1,5 +1,5 @@
-//! Congestion window validation: treatment of a window that is not used. A rule wraps any controller and observes transmissions and ACKs;
-//! the controller decides everything else.
+//! Congestion window validation: treatment of a window that is not used. A validation rule wraps a controller and observes transmissions
+//! and ACKs. The controller computes everything else.
 
 mod cwv;
 mod linux;
@@ -13,12 +13,12 @@ use super::{Ack, Congestion, CongestionControl, Control, Delivery, Idle, Phase, 
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{FlowContext, ParseError, Span, Time, as_text};
 
-/// Window validation rule of a connection.
+/// Congestion window validation rule of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationSpec {
     /// No rule: the window stays unchanged.
     None,
-    /// Restart: after an idle period longer than the RTO the window is at most the restart window (RFC 5681, section 4.1).
+    /// Restart window: cwnd is at most the restart window after an idle period longer than the RTO (RFC 5681, section 4.1).
     Restart,
     /// See [`LinuxRestart`].
     Linux,
@@ -74,7 +74,7 @@ impl Kind for ValidationSpec {
 /// Measurements of a validation rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// pipeACK: data that the path has carried in a round trip, bytes; `None`: undefined.
+    /// pipeACK, the data that the path has carried in a round trip, bytes; `None` if it is undefined.
     pub pipe_ack: Option<u64>,
     /// True if pipeACK validates the window.
     pub is_validated: bool,
@@ -87,22 +87,22 @@ pub struct Validated<C> {
     rule: Rule,
 }
 
-/// State of a rule.
+/// State of a validation rule.
 #[derive(Debug)]
 enum Rule {
     None,
     Restart,
     Linux(LinuxRestart),
     Cwv(Cwv),
-    /// Boxed, because it is larger than the other rules and few connections use it.
+    /// Boxed state, because it is larger than that of the other rules and few connections use it.
     NewCwv(Box<NewCwv>),
 }
 
 impl<C: CongestionControl> Validated<C> {
-    /// Creates the controller of a new connection with an initial window of `initial_window` bytes.
+    /// Adds the rule of `spec` to the controller of a new connection with an initial window of `initial_window` bytes.
     pub fn new(control: C, spec: ValidationSpec, initial_window: u64, segment: u64) -> Self {
         let rule = match spec {
-            // A controller that sets cwnd at every ACK needs no validation of its window.
+            // A controller that sets cwnd at every ACK needs no congestion window validation.
             _ if control.uses_cong_control() => Rule::None,
             ValidationSpec::None => Rule::None,
             ValidationSpec::Restart => Rule::Restart,
@@ -115,7 +115,7 @@ impl<C: CongestionControl> Validated<C> {
         Self { control, rule }
     }
 
-    /// Returns the measurements as of the last event, if the rule takes any.
+    /// Returns the measurements as of the last event; `None` if the rule has no measurements.
     pub fn validity(&self) -> Option<Validity> {
         match &self.rule {
             Rule::NewCwv(rule) => Some(rule.validity(self.control.control().cwnd)),
@@ -246,8 +246,8 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
     }
 }
 
-/// Returns the ssthresh with which an unused cwnd is reduced, at least three quarters of cwnd (RFC 2861, section 3.2; RFC 7661, section
-/// 4.4.3): "ssthresh = max(ssthresh, 3*cwnd/4)". An ssthresh that was never set is higher already.
+/// Returns the ssthresh to set when an unused cwnd is reduced, at least three quarters of cwnd (RFC 2861, section 3.2; RFC 7661, section
+/// 4.4.3): "ssthresh = max(ssthresh, 3*cwnd/4)". Returns `None` if ssthresh was never set, because it is higher already.
 fn remember(control: &Control) -> Option<u64> {
     control.ssthresh.map(|ssthresh| ssthresh.max(3 * control.cwnd / 4))
 }

@@ -8,12 +8,12 @@ words! {
     pub enum Filter {
         /// Largest sample of the sampling period.
         Max = ("max", "largest sample of the sampling period"),
-        /// Last sample, if it is not older than the sampling period.
+        /// Last sample if it is not older than the sampling period.
         Last = ("last", "last sample"),
     }
 }
 
-/// New congestion window validation (RFC 7661): its [law](law::NewCwv), applied to a controller.
+/// New congestion window validation (RFC 7661): applies its [law](law::NewCwv) to a controller.
 #[derive(Debug)]
 pub struct NewCwv(law::NewCwv);
 

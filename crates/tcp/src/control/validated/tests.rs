@@ -6,7 +6,7 @@ use crate::testing::{SEGMENT, Scene, rfc};
 use catnip_base::Span;
 use catnip_law::newcwv::PipeAck;
 
-/// Controller and rule of a flow with an RTT of 100 ms. Times are milliseconds, sizes segments.
+/// Controller with a validation rule, for a flow with an RTT of 100 ms. Times are in milliseconds, sizes in segments.
 struct Flow<C> {
     control: Validated<C>,
     now: u64,
@@ -17,7 +17,7 @@ struct Flow<C> {
 const INITIAL_WINDOW: u64 = 4;
 const RTO_MS: u64 = 1000;
 
-/// Creates a flow with Reno and these windows, as after an earlier loss.
+/// Creates a flow with Reno and the given cwnd and ssthresh, as after an earlier loss.
 fn flow(spec: ValidationSpec, cwnd: u64, ssthresh: u64) -> Flow<Reno> {
     let mut reno = Reno::new(&rfc(SackRfc6675, INITIAL_WINDOW as u32).start());
     reno.set_cwnd(cwnd * SEGMENT, Some(ssthresh * SEGMENT));
@@ -40,7 +40,7 @@ impl<C: CongestionControl> Flow<C> {
         self
     }
 
-    /// Sends segments; the last one leaves no more data to send.
+    /// Sends `segments` segments. After the last segment, no more data is waiting.
     fn sends(&mut self, segments: u64) -> &mut Self {
         for left in (0..segments).rev() {
             self.next += 1;
@@ -52,7 +52,7 @@ impl<C: CongestionControl> Flow<C> {
         self
     }
 
-    /// Acknowledges `segments` more segments, one by one.
+    /// Acknowledges the next `segments` segments one by one.
     fn acks(&mut self, segments: u64) -> &mut Self {
         for _ in 0..segments {
             let in_flight = (self.next - self.snd_una) * SEGMENT;
@@ -75,13 +75,13 @@ impl<C: CongestionControl> Flow<C> {
         self
     }
 
-    /// Sends a flight, which is acknowledged a round trip later.
+    /// Sends `segments` segments, which are acknowledged one round trip later.
     fn flight(&mut self, segments: u64) -> &mut Self {
         let answered = self.now + 100;
         self.sends(segments).at(answered).acks(segments)
     }
 
-    /// Ends an idle period of `silence_ms` with the first segment after it.
+    /// Ends an idle period of `silence_ms` milliseconds by the next segment.
     fn idle_for(&mut self, silence_ms: u64) -> &mut Self {
         self.at(self.now + silence_ms);
         let (silence, rto) = (Span::from_millis(silence_ms), Span::from_millis(RTO_MS));
@@ -111,7 +111,7 @@ impl<C: CongestionControl> Flow<C> {
         self
     }
 
-    /// Asserts cwnd and ssthresh.
+    /// Asserts the values of cwnd and ssthresh, in segments.
     #[track_caller]
     fn windows(&mut self, cwnd: f64, ssthresh: f64) -> &mut Self {
         let bytes = |segments: f64| (segments * SEGMENT as f64) as u64;
@@ -136,14 +136,14 @@ fn pipe_ack_is_the_largest_sample_of_the_sampling_period_with_the_filter_and_the
     for (filter, expected) in [(Filter::Max, [12, 12, 12, 12, 3]), (Filter::Last, [12, 2, 9, 2, 3])] {
         let mut flow = flow(ValidationSpec::NewCwv(filter), 20, 20);
         let mut seen = [0; 5];
-        // Samples at 100, 200, 300, 1100 and 1201 ms.
+        // The samples are taken at 100, 200, 300, 1100 and 1201 ms.
         for (nth, (start, segments)) in
             [(0, 12), (100, 2), (200, 9), (1000, 2), (1101, 3)].into_iter().enumerate()
         {
             flow.at(start).flight(segments);
             seen[nth] = flow.control.validity().unwrap().pipe_ack.unwrap() / SEGMENT;
         }
-        // "Max(3*RTT, 1 second)": the first sample counts until 1100 ms. At 1201 ms the sample of 300 ms, 9, is the largest one left.
+        // "Max(3*RTT, 1 second)": the first sample counts until 1100 ms. At 1201 ms the sample of 300 ms, 9, is the largest remaining one.
         let expected = if filter == Filter::Max { [12, 12, 12, 12, 9] } else { expected };
         assert_eq!(seen, expected, "{filter}");
     }
@@ -152,7 +152,7 @@ fn pipe_ack_is_the_largest_sample_of_the_sampling_period_with_the_filter_and_the
 #[test]
 fn pipe_ack_of_a_constant_rate_is_rate_times_round_trip() {
     let mut flow = newcwv(100, 100);
-    // A segment every 7 ms, acknowledged after 100 ms: 14.3 segments per round trip.
+    // A segment is sent every 7 ms and acknowledged after 100 ms: 14.3 segments per round trip.
     for step in 0..2000u64 {
         flow.at(7 * step).sends(1);
         if 7 * step >= 100 {
@@ -179,7 +179,7 @@ fn after_a_silence_longer_than_the_sampling_period_pipe_ack_is_zero_and_cwnd_sta
     // Section 4.5.1: "the pipeACK samples may be regarded as zero". Section 4.4: "preserves the cwnd".
     flow.idle_for(1000).validity(Some(20), true).idle_for(1).validity(Some(0), false);
     assert_eq!(flow.control.control().cwnd, cwnd);
-    // A flight that uses more than half of the window validates it again.
+    // A flight of more than half of the window validates it again.
     flow.flight(11).validity(Some(11), true);
 }
 
@@ -213,7 +213,7 @@ fn in_the_validated_phase_the_window_grows_as_the_standard_says_and_in_the_other
     let answered = flow.now + 100;
     flow.sends(full).validity(Some(4), false).at(answered).acks(1);
     assert_eq!(flow.control.control().cwnd, unused + SEGMENT);
-    // With the whole flight acknowledged, the window is validated again and grows although it is not fully used.
+    // After the whole flight is acknowledged, the window is validated again and grows although it is not fully used.
     flow.acks(full - 1).validity(Some(full), true);
     let before = flow.control.control().cwnd;
     flow.sends(full * 3 / 4).at(answered + 100).acks(1);
@@ -223,7 +223,7 @@ fn in_the_validated_phase_the_window_grows_as_the_standard_says_and_in_the_other
 #[test]
 fn a_loss_in_the_non_validated_phase_halves_what_was_in_use_and_takes_off_what_had_to_be_sent_again() {
     // Section 4.4.1: cwnd = Max(pipeACK,LossFlightSize)/2 for the recovery, then (Max(pipeACK,LossFlightSize) - R)/2.
-    // (segments of the previous flight, segments of the flight with the loss, R)
+    // Columns: segments of the previous flight, segments of the flight with the loss, R, cwnd during and after the recovery.
     for (measured, in_flight, retransmitted, during, after) in [
         (6, 16, 0, 8.0, 8.0),
         (6, 16, 4, 8.0, 6.0),
@@ -255,8 +255,8 @@ fn a_loss_in_the_validated_phase_has_the_standard_answer() {
 
 #[test]
 fn the_flight_of_a_recovery_is_no_sample() {
-    // Section 4.2: "the sender stops collecting pipeACK samples during loss recovery". The sender reports no ACKs during recovery, and data
-    // in flight before it yields no sample after it.
+    // Section 4.2: "the sender stops collecting pipeACK samples during loss recovery". The sender reports no ACKs during recovery. Data in
+    // flight before the recovery yields no sample after it.
     let mut flow = newcwv(20, 20);
     flow.flight(20).sends(12).congestion(Cause::Loss).at(400).recovered(2).validity(None, true);
     flow.flight(5).validity(Some(5), true);
@@ -279,7 +279,7 @@ fn a_window_that_was_not_validated_for_five_minutes_is_halved_and_no_earlier() {
         flow.control.set_cwnd(40 * SEGMENT, None);
         flow
     };
-    // Samples count for a second. The window may stay unvalidated for 300 seconds, so that an idle period of 301 seconds halves it.
+    // Samples count for one second. The window may stay unvalidated for 300 seconds, so an idle period of 301 seconds halves it.
     used().idle_for(299_000).windows(40.0, 10.0);
     used().idle_for(300_000).windows(40.0, 10.0);
     used().idle_for(301_000).windows(20.0, 30.0);
@@ -288,7 +288,7 @@ fn a_window_that_was_not_validated_for_five_minutes_is_halved_and_no_earlier() {
     used().idle_for(901_000).windows(5.0, 30.0);
     used().idle_for(1_201_000).windows(4.0, 30.0);
     used().idle_for(86_400_000).windows(4.0, 30.0);
-    // A window below the initial one is not raised: "not greater than".
+    // A window below the initial window is not increased: "not greater than".
     let mut small = newcwv(3, 10);
     small.idle_for(1).sends(1).at(100).acks(1).idle_for(400_000).windows(3.0, 10.0);
 }
@@ -298,11 +298,11 @@ fn five_minutes_of_little_use_count_like_five_minutes_of_silence() {
     let mut flow = newcwv(40, 10);
     flow.flight(40);
     flow.control.set_cwnd(40 * SEGMENT, None);
-    // Two segments every 10 seconds.
+    // Two segments are sent every 10 seconds.
     (1..=30).for_each(|_| _ = flow.idle_for(9_900).flight(2));
     flow.windows(40.0, 10.0).validity(Some(2), false);
     flow.idle_for(9_900).flight(2).windows(20.0, 30.0);
-    // The next period begins at this reduction.
+    // The next non-validated period begins at this reduction.
     (1..=29).for_each(|_| _ = flow.idle_for(9_900).flight(2));
     flow.windows(20.0, 30.0);
     flow.idle_for(9_900).flight(2).windows(10.0, 30.0);
@@ -342,7 +342,7 @@ fn linux_takes_a_window_that_is_not_used_halfway_down_once_per_timeout() {
     assert_eq!(windows, [40, 23, 23, 14, 10]);
 }
 
-/// Algorithm of RFC 2861, section 3.2, as printed, in bytes.
+/// Algorithm of RFC 2861, section 3.2, as printed. Sizes are in bytes.
 struct Printed {
     cwnd: u64,
     ssthresh: u64,
@@ -390,7 +390,7 @@ proptest::proptest! {
         reno.set_cwnd(32 * SEGMENT, Some(20 * SEGMENT));
         let mut control = Validated::new(reno, ValidationSpec::Cwv, 4 * SEGMENT, SEGMENT);
         let mut printed = Printed { cwnd: 32 * SEGMENT, ssthresh: 20 * SEGMENT, t_last: 0, t_prev: 0, w_used: 0 };
-        // "Initially: T_last = tcpnow, T_prev = tcpnow": the time of the first segment.
+        // "Initially: T_last = tcpnow, T_prev = tcpnow": the times are those of the first segment.
         let (mut now, mut out) = (steps[0].0, 0u64);
         (printed.t_last, printed.t_prev) = (now, now);
         for (nth, (pause, sent, acked)) in steps.into_iter().enumerate() {
@@ -446,7 +446,7 @@ fn a_sender_with_newcwv_sends_after_a_silence_what_it_sent_before() {
         (5..=12).for_each(|acked| _ = tcp.ack(acked));
         let cwnd = tcp.sender().control().cwnd;
         assert!(cwnd > 8 * SEGMENT);
-        // After an idle period of ten seconds RFC 5681 would restart with four segments.
+        // After an idle period of ten seconds, RFC 5681 would restart with four segments.
         tcp.at(10_200).writes(20 * SEGMENT).validity(Some(0), false);
         assert_eq!(tcp.take().len() as u64, cwnd / SEGMENT);
     }
@@ -454,7 +454,7 @@ fn a_sender_with_newcwv_sends_after_a_silence_what_it_sent_before() {
 
 #[test]
 fn a_loss_of_a_preserved_window_is_answered_by_what_was_out_less_what_was_retransmitted() {
-    // After an idle period the flight is 12 segments and the window 24.
+    // After an idle period, the flight is 12 segments and the window 24 segments.
     let mut tcp = Scene::new(sender(reno(), 24), 24);
     tcp.take();
     tcp.at(100);
@@ -464,7 +464,7 @@ fn a_loss_of_a_preserved_window_is_answered_by_what_was_out_less_what_was_retran
     // Segments 25 and 30 are lost: LossFlightSize is 12, pipeACK 0.
     tcp.at(5100).sack(24, &[26..=26]).sack(24, &[26..=27]).sack(24, &[26..=28]).sends(&[25]).cwnd(6.0);
     tcp.sack(24, &[26..=29]).sack(24, &[31..=31, 26..=29]).sack(24, &[31..=32, 26..=29]);
-    // Segment 36 is a rescue retransmission; no ACK indicates its loss.
+    // Segment 36 is a rescue retransmission. No ACK indicates its loss.
     tcp.sack(24, &[31..=33, 26..=29]).sends(&[30, 36]).sack(24, &[31..=36, 26..=29]).sends(&[]);
     // R is 2, "segments retransmitted and considered lost": (12 - 2) / 2.
     tcp.at(5200).ack(29).cwnd(6.0).ack(36).cwnd(5.0).ssthresh(5.0).validity(None, true);

@@ -5,12 +5,12 @@ fn with(ecn: EcnKind) -> TcpConfig {
     TcpConfig { ecn, ..config() }
 }
 
-/// Returns the segment as its packet arrives after a router has marked it.
+/// Returns the segment as it arrives after a router has marked its packet.
 fn marked(segment: Segment) -> Segment {
     Segment { ecn: segment.ecn.heard(true), ..segment }
 }
 
-/// Returns the segments that an end sends now, with the codepoints of the packets.
+/// Returns the segments that an end sends at `at`, with the ECN codepoints of their packets.
 fn packets(end: &mut End, at: u64) -> Vec<Outgoing> {
     std::iter::from_fn(|| end.endpoint.transmit(ms(at), &end.config)).collect()
 }
@@ -19,7 +19,7 @@ fn packets(end: &mut End, at: u64) -> Vec<Outgoing> {
 fn a_syn_asks_with_both_bits_and_is_answered_with_one() {
     let (mut client, mut server) = pair(&with(EcnKind::Classic));
     let syn = client.says(0);
-    // RFC 3168, section 6.1.1: "an ECN-setup SYN packet" has ECE and CWR, "an ECN-setup SYN-ACK packet" ECE alone.
+    // RFC 3168, section 6.1.1: "an ECN-setup SYN packet" has ECE and CWR, "an ECN-setup SYN-ACK packet" has only ECE.
     assert_eq!(syn.ecn, EcnBits::new(true, true));
     server.hears(50, syn);
     let answer = server.says(50);
@@ -45,7 +45,7 @@ fn nobody_marks_what_one_side_has_not_asked_for() {
         client.writes(100, 1000);
         assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NOT_ECT), "{ours} {theirs}");
     }
-    // Some hosts reflect the bits that they receive: "both the ECE and CWR flags" in a SYN-ACK are no agreement.
+    // Some hosts reflect the bits that they receive. "both the ECE and CWR flags" in a SYN-ACK are therefore no agreement.
     let (mut client, _) = pair(&with(EcnKind::Classic));
     client.says(0);
     let both = EcnBits::new(true, true);
@@ -76,7 +76,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
         server.hears(at, segment);
         server.all(at).iter().map(|ack| ack.ecn.ece()).collect::<Vec<_>>()
     };
-    // One ACK for two segments.
+    // There is one ACK for two segments.
     assert_eq!(echoes(&mut server, 200, sent[0]), []);
     assert_eq!(echoes(&mut server, 200, sent[1]), [false]);
     // The first marks are reported immediately.
@@ -95,10 +95,10 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
     let (before, more) = (cwnd(&client), client.all(250));
     assert!(more.iter().all(|segment| !segment.ecn.cwr()));
     ack(&mut client, 250, 4, true);
-    // RFC 3168, section 6.1.2: the reaction is that to a lost packet, half of the data in flight.
+    // RFC 3168, section 6.1.2: the response is the same as to a lost packet, half of the data in flight.
     let halved = cwnd(&client);
     assert!(halved < before && halved <= 13_000 / 2, "{before} {halved}");
-    // "more than once every window of data": the data sent before is part of the same window.
+    // "more than once every window of data": the data sent before the reduction is part of the same window.
     ack(&mut client, 250, 10, true);
     assert_eq!(cwnd(&client), halved, "neither again nor growing");
     let first = client.all(250);
@@ -110,7 +110,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
     server.hears(300, first[0]);
     let after = server.all(500);
     assert!(after.iter().all(|ack| !ack.ecn.ece()), "{after:?}");
-    // A mark of data sent since then causes another reduction.
+    // A mark of data sent after the reduction causes another reduction.
     let sent_to = client.endpoint.sender().unwrap().sent_to();
     ack(&mut client, 350, sent_to / 1000, true);
     assert!(cwnd(&client) < halved);
@@ -128,7 +128,7 @@ fn exact_echoes_tell_which_data_was_marked() {
         server.all(200).iter().map(|ack| (ack.ack / 1000, ack.ecn.ece())).collect::<Vec<_>>()
     };
     assert_eq!(acks(&mut server, sent[0]), []);
-    // RFC 8257, section 3.2: delayed data is acknowledged with the old state, and the change is reported immediately.
+    // RFC 8257, section 3.2: data whose ACK was delayed is acknowledged with the old state, and the change is reported immediately.
     assert_eq!(acks(&mut server, marked(sent[1])), [(1, false), (2, true)]);
     assert_eq!(acks(&mut server, marked(sent[2])), []);
     assert_eq!(acks(&mut server, marked(sent[3])), [(4, true)]);

@@ -6,7 +6,7 @@ fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
-/// Returns a ledger that has sent segments of 1000 bytes at these times, milliseconds.
+/// Returns a ledger of segments of 1000 bytes that were sent at `times`, in milliseconds.
 fn sent(times: &[u64]) -> Ledger {
     let mut ledger = Ledger::default();
     for (end, &at) in (1000..).step_by(1000).zip(times) {
@@ -15,7 +15,7 @@ fn sent(times: &[u64]) -> Ledger {
     ledger
 }
 
-/// Applies an ACK at this time, milliseconds, with the ranges that it reports for the first time.
+/// Applies an ACK at `at` milliseconds. `reports` has the ranges that it SACKs for the first time.
 fn hear(ledger: &mut Ledger, at: u64, snd_una: u64, reports: &[(u64, u64)]) -> Sample {
     let mut sampling = ledger.sampling(ms(at));
     for &(start, end) in reports {
@@ -32,7 +32,7 @@ fn each_ack_measures_the_round_trip_of_the_newest_segment_that_it_reports() {
     // The third segment arrives, but the second one is missing.
     let sample = hear(&mut ledger, 122, 1000, &[(2000, 3000)]);
     assert_eq!((sample.rtt, sample.delivered), (Some(Span::from_millis(102)), 1000));
-    // The second segment arrives; the third one was reported before.
+    // The second segment arrives. The third segment was reported before.
     let sample = hear(&mut ledger, 150, 3000, &[]);
     assert_eq!((sample.rtt, sample.delivered), (Some(Span::from_millis(140)), 1000));
     assert_eq!(hear(&mut ledger, 151, 3000, &[]), Sample::default());
@@ -60,7 +60,7 @@ fn what_was_retransmitted_in_an_episode_and_has_arrived_counts_once() {
     hear(&mut ledger, 100, 0, &[(2000, 3000)]);
     assert_eq!(ledger.retransmitted(), 1000);
     hear(&mut ledger, 110, 6000, &[]);
-    // The last segment was retransmitted before the episode.
+    // The last segment was retransmitted before the episode began.
     assert_eq!(ledger.retransmitted(), 2000);
     ledger.begin_episode();
     assert_eq!(ledger.retransmitted(), 0);
@@ -73,7 +73,8 @@ fn small_segments_that_leave_again_as_one_are_one() {
         ledger.push(ms(0), end);
     }
     ledger.begin_episode();
-    // Retransmissions of the first 1000 bytes, of which the last 100 belonged to the fourth segment, and of the rest with new data.
+    // The first retransmission has the first 1000 bytes, the last 100 of which belonged to the fourth segment. The second retransmission
+    // has the rest and new data.
     ledger.resend(ms(50), 0, 1000, true);
     ledger.resend(ms(50), 1000, 2000, true);
     assert_eq!(hear(&mut ledger, 100, 1000, &[]).delivered, 1000);
@@ -82,7 +83,7 @@ fn small_segments_that_leave_again_as_one_are_one() {
 }
 
 proptest! {
-    /// Checks segments of any size that are retransmitted in other portions, SACKed and acknowledged in any order.
+    /// Checks segments of any size that are retransmitted in different portions, SACKed and acknowledged in any order.
     #[test]
     fn every_byte_is_delivered_once_and_none_before_it_is_reported(
         steps in prop::collection::vec((0u8..4, 0u64..40, 1u64..12), 1..60)

@@ -9,24 +9,24 @@ pub(super) struct Flight {
     records: VecDeque<Record>,
     /// Number of the first record.
     first: u64,
-    /// Start of the first record: the first byte not acknowledged.
+    /// Start of the first record, which is the first unacknowledged byte.
     snd_una: u64,
     /// Data SACKed by the peer.
     board: Scoreboard,
-    /// Transmissions in order of time: those of segments that may still be found lost, and outdated ones.
+    /// Transmissions in the order of their time. Some are outdated, the others are those of segments that may still be found lost.
     by_time: VecDeque<(Time, u64)>,
-    /// Number below which no lost segment waits for retransmission.
+    /// Segment number below which no lost segment waits for retransmission.
     hint: u64,
     sacked: u32,
     lost: u32,
-    /// Segments whose retransmission is in flight (retrans_out).
+    /// Number of segments whose retransmission is in flight (retrans_out).
     resent: u32,
 }
 
 /// Segment in flight or lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
-    /// End of the segment (exclusive), which may be a FIN.
+    /// End of the segment (exclusive). The last byte may be a FIN.
     pub(super) end: u64,
     /// Time of the last transmission.
     pub(super) sent: Time,
@@ -39,24 +39,24 @@ pub(super) struct Record {
     pub(super) was_resent: bool,
 }
 
-/// Segment that has arrived, according to a cumulative or a selective acknowledgement.
+/// Segment whose arrival a cumulative or selective acknowledgement reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     pub(super) number: u64,
     pub(super) start: u64,
     pub(super) record: Record,
-    /// True if the segment was SACKed before.
+    /// True if an earlier ACK has SACKed the segment.
     pub(super) is_old: bool,
 }
 
 impl Flight {
-    /// Returns the number of segments not acknowledged, including SACKed ones (packets_out).
+    /// Returns the number of unacknowledged segments, including SACKed ones (packets_out).
     pub(super) fn len(&self) -> u32 {
         self.records.len() as u32
     }
 
-    /// Returns the number of segments in the network (RFC 6675's pipe; tcp_packets_in_flight): those sent, less those SACKed or lost, plus
-    /// those retransmitted.
+    /// Returns the number of segments in the network (RFC 6675's pipe; tcp_packets_in_flight): the unacknowledged segments, minus those
+    /// that are SACKed or lost, plus those whose retransmission is in flight.
     #[inline]
     pub(super) fn in_network(&self) -> u32 {
         (self.len() + self.resent).saturating_sub(self.sacked + self.lost)
@@ -74,7 +74,7 @@ impl Flight {
         self.resent
     }
 
-    /// Returns the first byte not acknowledged (snd_una).
+    /// Returns the first unacknowledged byte (snd_una).
     pub(super) fn snd_una(&self) -> u64 {
         self.snd_una
     }
@@ -84,35 +84,35 @@ impl Flight {
         self.board.ranges().last().map_or(self.snd_una, |range| range.1)
     }
 
-    /// Returns the number of the first record and the time of its last transmission.
+    /// Returns the number of the first record and the time of its last transmission; `None` without records.
     pub(super) fn head(&self) -> Option<(u64, Time)> {
         self.records.front().map(|record| (self.first, record.sent))
     }
 
-    /// Returns the number of the first record, or of the next one if there is none.
+    /// Returns the number of the first record, or of the next segment if there are no records.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// Returns the number of the newest record.
+    /// Returns the number of the newest record; `None` without records.
     pub(super) fn newest(&self) -> Option<u64> {
         let count = self.records.len() as u64;
         (count > 0).then(|| self.first + count - 1)
     }
 
-    /// Returns the start and the end of the record with this number.
+    /// Returns the start and the end of the record `number`.
     pub(super) fn range(&self, number: u64) -> (u64, u64) {
         let at = (number - self.first) as usize;
         let start = if at == 0 { self.snd_una } else { self.records[at - 1].end };
         (start, self.records[at].end)
     }
 
-    /// Returns true if a retransmission is in flight or the first record was sent more than once (tcp_any_retrans_done).
+    /// Returns true if a retransmission is in flight, or if the first record was sent more than once (tcp_any_retrans_done).
     pub(super) fn has_resent(&self) -> bool {
         self.resent > 0 || self.records.front().is_some_and(|record| record.was_resent)
     }
 
-    /// Records the transmission of a new segment.
+    /// Records the transmission of a new segment up to `end`.
     #[inline]
     pub(super) fn push(&mut self, now: Time, end: u64) {
         self.by_time.push_back((now, self.first + self.records.len() as u64));
@@ -126,7 +126,7 @@ impl Flight {
         });
     }
 
-    /// Records a retransmission.
+    /// Records the retransmission of the segment `number`.
     pub(super) fn resend(&mut self, now: Time, number: u64) {
         let record = &mut self.records[(number - self.first) as usize];
         record.sent = now;
@@ -136,7 +136,7 @@ impl Flight {
         self.by_time.push_back((now, number));
     }
 
-    /// Returns the lowest lost segment whose retransmission is not in flight.
+    /// Returns the number of the lowest lost segment whose retransmission is not in flight.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
         if self.lost == 0 {
             return None;
@@ -148,14 +148,14 @@ impl Flight {
         found.map(|_| self.hint)
     }
 
-    /// Handles a SACK block and passes each segment that lies in it and was not SACKed before to the callback.
+    /// Handles a SACK block from `start` to `end`. Calls `tell` for each segment that lies completely in it and was not SACKed before.
     pub(super) fn report(&mut self, start: u64, end: u64, mut tell: impl FnMut(Arrived)) {
         let Self { records, first, board, snd_una, sacked, lost, resent, .. } = self;
         board.add_and_tell(start, end, |from, to| {
             let mut at = records.partition_point(|record| record.end <= from);
             while let Some(record) = records.get(at).copied().filter(|record| record.end <= to) {
                 let begins = if at == 0 { *snd_una } else { records[at - 1].end };
-                // A segment that is reported in two parts counts as delivered with neither of them, but with the cumulative ACK.
+                // A segment that is reported in two parts does not count as delivered until the cumulative ACK.
                 if begins >= from {
                     *sacked += 1;
                     *lost -= u32::from(record.is_lost);
@@ -168,7 +168,7 @@ impl Flight {
         });
     }
 
-    /// Handles the cumulative acknowledgement of all data before `snd_una` and passes each segment of it to the callback.
+    /// Handles the cumulative acknowledgement of all data before `snd_una`. Calls `tell` for each newly acknowledged segment.
     pub(super) fn acknowledge(&mut self, snd_una: u64, mut tell: impl FnMut(Arrived)) {
         self.board.advance(snd_una);
         while self.records.front().is_some_and(|record| record.end <= snd_una) {
@@ -180,14 +180,14 @@ impl Flight {
             self.snd_una = record.end;
             self.first += 1;
         }
-        // A part of a segment may be acknowledged.
+        // Only a part of the first remaining segment may be acknowledged.
         self.snd_una = snd_una;
     }
 
-    /// Marks segments lost that were sent before the latest delivered transmission, oldest first. `waits` returns the remaining time until
-    /// a segment with this transmission time counts as lost, or `None` if that time has passed. `after` returns true if the latest
-    /// delivered transmission was later than that of a segment with this time and end. The last callback receives the number of each lost
-    /// segment. Returns the longest remaining time of the segments that are not lost.
+    /// Marks segments as lost, oldest transmission first, if a later transmission was delivered. `after` returns true if the latest
+    /// delivered transmission was later than that of a segment with the given time and end. `waits` returns the time that remains until a
+    /// segment with the given transmission time counts as lost, or `None` if no time remains. `tell` receives the number of each lost
+    /// segment. Returns the longest remaining time of the segments that do not count as lost yet.
     pub(super) fn find_lost<T: Ord>(
         &mut self,
         after: impl Fn(Time, u64) -> bool,
@@ -202,7 +202,7 @@ impl Flight {
             let candidate =
                 record.filter(|it| it.sent == sent && !it.is_sacked && (!it.is_lost || it.is_resent));
             let Some(record) = candidate else {
-                // Most of the time no entry before this one remains, so that the removal is cheap.
+                // Usually no entry before this one remains, so the removal is cheap.
                 self.by_time.remove(at);
                 continue;
             };
@@ -224,8 +224,8 @@ impl Flight {
         longest
     }
 
-    /// Marks all segments lost after a timeout, except SACKed ones and, apart from the first segment, those for which `spares` returns
-    /// true. If the first segment was SACKed, the peer has discarded its data (RFC 2018, section 8), and no SACK counts.
+    /// Marks all segments as lost after a timeout. Exceptions are SACKed segments and those for which `spares` returns true, but the first
+    /// segment is always lost. If the first segment was SACKed, the peer has discarded its data (RFC 2018, section 8), and no SACK counts.
     pub(super) fn lose_all(&mut self, spares: impl Fn(Time) -> bool, mut tell: impl FnMut(u64)) {
         if self.records.front().is_some_and(|record| record.is_sacked) {
             self.records.iter_mut().for_each(|record| record.is_sacked = false);
@@ -243,7 +243,7 @@ impl Flight {
         }
     }
 
-    /// Clears all loss marks after a spurious recovery. As in Linux, the segments are not examined again; the timers cover them.
+    /// Clears all loss marks after a spurious recovery. As in Linux, the segments are not examined again; the timers detect any losses.
     pub(super) fn unmark(&mut self) {
         self.records.iter_mut().for_each(|record| record.is_lost = false);
         self.lost = 0;
@@ -328,7 +328,8 @@ mod tests {
         let mut flight = Flight::default();
         (1..=5).for_each(|n| flight.push(at(n), n * SEGMENT));
         flight.report(3 * SEGMENT, 4 * SEGMENT, |_| {});
-        // The fourth segment, sent at 4, has arrived: the fifth cannot be lost, the first is lost, and the others have 1 and 2 left.
+        // The fourth segment, sent at 4, has arrived. The fifth segment cannot be lost yet, the first is lost, and 1 and 2 remain for the
+        // others.
         let wait = flight.find_lost(
             |sent, _| sent < at(4),
             |sent| sent.as_nanos().checked_sub(1).filter(|&wait| wait > 0),

@@ -1,7 +1,7 @@
-//! Loss recovery by time: RACK-TLP (RFC 8985), proportional rate reduction (RFC 6937), F-RTO (RFC 5682) and the undo of spurious reductions
-//! (RFC 3522, 4015), combined in the congestion states of Linux.
+//! Time-based loss recovery: RACK-TLP (RFC 8985), proportional rate reduction (RFC 6937), F-RTO (RFC 5682) and the undo of spurious
+//! reductions (RFC 3522, 4015), combined in the congestion states of Linux.
 //!
-//! Windows and data in flight are counted in segments, as in Linux; a short segment counts as a full one.
+//! Windows and data in flight are counted in segments, as in Linux. A short segment counts as a full one.
 
 mod flight;
 mod prr;

@@ -1,14 +1,14 @@
-/// Proportional rate reduction (RFC 6937), in segments. While the window goes down to ssthresh, transmissions are proportional to
-/// deliveries. Below ssthresh the window grows by slow start at most, and by no more than the deliveries if an ACK is not safe (RFC 9937's
-/// SafeACK).
+/// Proportional rate reduction (RFC 6937), in segments. While more than ssthresh segments are in the network, transmissions are
+/// proportional to deliveries. Otherwise the window grows at most as in slow start, and at most by the number of delivered segments if an
+/// ACK is not safe (RFC 9937's SafeACK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prr {
     ssthresh: u32,
-    /// Window before the reduction, RecoverFS.
+    /// Window before the reduction (RecoverFS).
     before: u32,
-    /// Segments delivered since the start, prr_delivered.
+    /// Segments delivered since the start of the reduction (prr_delivered).
     delivered: u32,
-    /// Segments sent since the start, prr_out.
+    /// Segments sent since the start of the reduction (prr_out).
     out: u32,
     /// Current window.
     pub(super) cwnd: u32,
@@ -20,8 +20,8 @@ impl Prr {
         Self { ssthresh, before: before.max(1), delivered: 0, out: 0, cwnd: before }
     }
 
-    /// Handles an ACK of `arrived` newly delivered segments with `in_network` segments left in the network. `is_safe` is true if the ACK
-    /// advances SND.UNA and no further loss was found.
+    /// Handles an ACK that reports `arrived` newly delivered segments, after which `in_network` segments are in the network. `is_safe` is
+    /// true if the ACK advances SND.UNA and no further loss was detected.
     pub(super) fn on_ack(&mut self, arrived: u32, in_network: u32, is_safe: bool) {
         if arrived == 0 {
             return;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Algorithm as printed in RFC 6937, section 3.1, with the slow start reduction bound and a segment of one byte.
+    /// Algorithm as printed in RFC 6937, section 3.1, with the slow start reduction bound and segments of one byte.
     struct Printed {
         recover_fs: i64,
         ssthresh: i64,
@@ -102,7 +102,7 @@ mod tests {
         fn what_is_sent_never_exceeds_what_arrived_by_more_than_one_for_each_safe_ack_below_ssthresh(
             arrivals in prop::collection::vec(1u32..4, 1..60),
         ) {
-            // All other segments were lost: the network contains only the segments sent now.
+            // All other segments are lost, so that the network contains only the segments sent during the reduction.
             let mut prr = Prr::new(100, 50);
             let (mut in_network, mut sent, mut arrived_all) = (0u32, 0u32, 0u32);
             for arrived in arrivals {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_window_of_20_with_one_loss_sends_seven_for_ten_and_ends_at_its_threshold() {
-        // RFC 6937, section 4, similar to figure 1: RecoverFS 20, ssthresh 14, each of 19 ACKs reports one more segment.
+        // RFC 6937, section 4, similar to figure 1: RecoverFS is 20, ssthresh is 14, and each of 19 ACKs reports one more segment.
         let mut prr = Prr::new(20, 14);
         let (mut in_network, mut sent) = (19, 0);
         for _ in 0..19 {

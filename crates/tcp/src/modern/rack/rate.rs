@@ -2,49 +2,49 @@ use crate::control::{LossSample, RateSample};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
-/// Delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation-02; Linux's tcp_rate.c). Each segment stores the delivery state at
-/// its transmission; its ACK then gives the amount delivered since and the time taken.
+/// Delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation-02; Linux's tcp_rate.c). The delivery state is stored for each
+/// segment when it is sent. The ACK of the segment then yields the number of segments delivered since, and the time that this took.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryRate {
-    /// Delivery state stored with each segment in flight.
+    /// Delivery state stored for each segment in flight.
     memories: VecDeque<Memory>,
-    /// Number of the first stored segment.
+    /// Number of the first segment in `memories`.
     first: u64,
-    /// Segments delivered, C.delivered.
+    /// Number of segments delivered, C.delivered.
     delivered: u64,
     /// Time of the last delivery, C.delivered_time.
     delivered_at: Time,
-    /// Transmission time of the latest segment delivered, C.first_sent_time.
+    /// Transmission time of the most recently delivered segment, C.first_sent_time.
     first_sent: Time,
-    /// Segments found lost.
+    /// Number of segments found lost.
     lost: u64,
-    /// Number of delivered segments up to which samples are application-limited, C.app_limited.
+    /// Number of delivered segments up to which samples are application-limited, C.app_limited; `None` without a limit.
     app_limited: Option<u64>,
-    /// Stored delivery state from which the sample of this ACK is computed, and the time in which the delivered segments were sent.
+    /// Stored state from which the sample of this ACK is computed, and the time that the transmission of the delivered segments took.
     latest: Option<(Memory, Span)>,
     /// Loss sample with the highest loss rate since the last call of [`Self::take_loss`].
     worst: Option<LossSample>,
 }
 
-/// Delivery state at the transmission of a segment.
+/// Delivery state when a segment was sent.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
-    /// Segments delivered, P.delivered.
+    /// Number of segments delivered, P.delivered.
     delivered: u64,
     /// Time of the last delivery, P.delivered_time.
     delivered_at: Time,
-    /// Transmission time of the latest segment delivered, P.first_sent_time.
+    /// Transmission time of the most recently delivered segment, P.first_sent_time.
     first_sent: Time,
     /// True if the sample is application-limited, P.is_app_limited.
     is_app_limited: bool,
-    /// Segments found lost.
+    /// Number of segments found lost.
     lost: u64,
-    /// Segments in the network, this one included.
+    /// Number of segments in the network, including this one.
     in_network: u32,
 }
 
 impl DeliveryRate {
-    /// Records a transmission of the segment, the first or another. `is_alone` is true if no other segment is in flight.
+    /// Records the first or a later transmission of the segment `number`. `is_alone` is true if no other segment is in flight.
     pub(super) fn on_sent(&mut self, now: Time, number: u64, is_alone: bool, in_network: u32) {
         if is_alone {
             (self.first_sent, self.delivered_at) = (now, now);
@@ -63,7 +63,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Records the delivery of a segment that was last sent at `sent`.
+    /// Records the delivery of the segment `number`, whose last transmission was at `sent`.
     pub(super) fn on_arrival(&mut self, now: Time, number: u64, sent: Time) {
         self.delivered += 1;
         self.delivered_at = now;
@@ -74,14 +74,14 @@ impl DeliveryRate {
         }
     }
 
-    /// Discards the state of segments below this number, which are acknowledged.
+    /// Discards the state of the segments below `number`, which are acknowledged.
     pub(super) fn forget_below(&mut self, number: u64) {
         let count = (number - self.first).min(self.memories.len() as u64);
         self.memories.drain(..count as usize);
         self.first = number;
     }
 
-    /// Records the loss of a segment.
+    /// Records the loss of the segment `number`.
     pub(super) fn on_lost(&mut self, number: u64) {
         self.lost += 1;
         let memory = self.memories[(number - self.first) as usize];
@@ -96,18 +96,18 @@ impl DeliveryRate {
         }
     }
 
-    /// Takes the sample with the highest loss rate since the last call.
+    /// Returns the loss sample with the highest loss rate since the last call; `None` without a loss since then.
     pub(super) fn take_loss(&mut self) -> Option<LossSample> {
         self.worst.take()
     }
 
-    /// Starts an application-limited phase, which lasts until the `in_network` segments are delivered: the application, or the sender
-    /// itself, leaves cwnd unused.
+    /// Starts an application-limited phase, in which the application or the sender itself leaves cwnd unused. The phase ends when the
+    /// `in_network` segments in the network are delivered.
     pub(super) fn limit(&mut self, in_network: u32) {
         self.app_limited = Some((self.delivered + u64::from(in_network)).max(1));
     }
 
-    /// Returns the rate sample of an ACK. A sample shorter than the minimum round trip has no interval.
+    /// Returns the rate sample of an ACK; `None` if no segment was delivered. A sample below the minimum RTT `least` has no interval.
     pub(super) fn sample(&mut self, now: Time, least: Option<Span>) -> Option<RateSample> {
         self.app_limited = self.app_limited.filter(|&until| self.delivered <= until);
         let (memory, sending) = self.latest.take()?;
@@ -123,7 +123,7 @@ impl DeliveryRate {
         })
     }
 
-    /// Returns true if samples are application-limited, see [`Self::limit`].
+    /// Returns true if samples are application-limited; see [`Self::limit`].
     pub(super) fn is_limited(&self) -> bool {
         self.app_limited.is_some()
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_rate_is_what_arrived_since_a_segment_was_sent_over_the_longer_of_sending_and_arriving() {
         let mut rate = DeliveryRate::default();
-        // Four segments, 10 ms apart; ACKs 100 ms later, the last three at the same time.
+        // Four segments are sent, 10 ms apart. Their ACKs arrive 100 ms later or more, the last three at the same time.
         for number in 0..4 {
             rate.on_sent(at(10 * number), number, number == 0, number as u32 + 1);
         }
@@ -167,12 +167,12 @@ mod tests {
             rate.on_arrival(at(130), number, at(10 * number));
         }
         rate.forget_below(4);
-        // All three were sent before any had arrived: the first of them gives the sample.
+        // All three were sent before any segment had arrived, so the first of them gives the sample.
         let burst = rate.sample(at(130), ms(50)).unwrap();
         assert_eq!((burst.delivered, burst.interval), (4, ms(130)));
         rate.on_arrival(at(200), 4, at(100));
         let last = rate.sample(at(200), ms(50)).unwrap();
-        // The segment was sent when one had arrived: four have arrived since then, within 100 ms.
+        // This segment was sent after one segment had arrived. Four have arrived since then, within 100 ms.
         assert_eq!((last.delivered, last.interval, last.prior_delivered), (4, ms(100), 1));
         assert_eq!(rate.delivered(), (5, at(200)));
     }
@@ -196,7 +196,7 @@ mod tests {
         assert!(rate.sample(at(10), None).unwrap().is_app_limited);
         rate.on_arrival(at(11), 1, at(0));
         assert!(rate.sample(at(11), None).unwrap().is_app_limited);
-        // Two have arrived, more than the limit of one: later samples are not application-limited.
+        // Two segments have arrived, more than the limit of one, so later samples are not application-limited.
         rate.forget_below(2);
         rate.on_sent(at(12), 2, true, 1);
         rate.on_lost(2);

@@ -1,11 +1,11 @@
 use crate::RtoConfig;
 use catnip_base::Span;
 
-/// RTT estimate and retransmission timeout (RFC 6298) as in Linux: a sample per ACK, an RTTVAR that rises immediately and falls once per
-/// round trip, and a minimum timeout that is a floor of RTTVAR: RTO = SRTT + max(minimum, RTTVAR).
+/// RTT estimate and retransmission timeout (RFC 6298) as in Linux: one sample per ACK, and an RTTVAR that rises immediately and falls once
+/// per round trip. The minimum timeout is a minimum of RTTVAR: RTO = SRTT + max(minimum, RTTVAR).
 #[derive(Clone, Debug)]
 pub(super) struct RoundTrip {
-    /// SRTT; all values are nanoseconds.
+    /// SRTT, nanoseconds, as are the following three values.
     srtt: Option<u64>,
     /// Mean deviation times four (mdev_us).
     deviation: u64,
@@ -16,9 +16,9 @@ pub(super) struct RoundTrip {
     /// Byte whose acknowledgement ends the round (rtt_seq).
     round_end: u64,
     backoff: u32,
-    /// Minimum round trip.
+    /// Minimum RTT.
     least: Option<Span>,
-    /// Sum and number of the samples.
+    /// Sum and number of the RTT samples.
     samples: (Span, u32),
 }
 
@@ -36,7 +36,7 @@ impl RoundTrip {
         }
     }
 
-    /// Takes an RTT sample. `snd_una` is acknowledged, `next` is the end of the data sent.
+    /// Adds an RTT sample. All data before `snd_una` is acknowledged, and `next` is the end of the data sent.
     pub(super) fn sample(&mut self, config: &RtoConfig, rtt: Span, snd_una: u64, next: u64) {
         let (m, floor) = (rtt.as_nanos(), config.min.as_nanos());
         match self.srtt {
@@ -52,8 +52,8 @@ impl RoundTrip {
                 self.srtt = Some((7 * srtt + m) / 8);
                 let (error, is_shorter) = (m.abs_diff(srtt), m < srtt);
                 let before = self.deviation;
-                // Rule 2.3: 3/4 of the deviation and a quarter of four times the error. An increase by a shorter round trip counts only an
-                // eighth, as in Linux.
+                // Rule 2.3: 3/4 of the deviation and a quarter of four times the error. If the error is due to a shorter RTT, only an
+                // eighth of an increase counts, as in Linux.
                 self.deviation = match error.checked_sub(before / 4) {
                     Some(more) => before + if is_shorter { more / 8 } else { more },
                     None => before - (before / 4 - error),
@@ -71,34 +71,34 @@ impl RoundTrip {
         self.samples = (self.samples.0 + rtt, self.samples.1 + 1);
     }
 
-    /// Updates the minimum round trip with that of the newest segment of an ACK.
+    /// Updates the minimum RTT with the RTT of the newest segment of an ACK.
     pub(super) fn observe(&mut self, rtt: Span) {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// Returns the current timeout.
+    /// Returns the current RTO.
     pub(super) fn timeout(&self, config: &RtoConfig) -> Span {
         let base = self.srtt.map_or(config.first, |srtt| Span::from_nanos(srtt + self.variation));
         let doubled = base.as_nanos().saturating_mul(1 << self.backoff.min(32));
         Span::from_nanos(doubled.min(config.max.as_nanos()))
     }
 
-    /// Doubles the timeout after an expiry of the timer.
+    /// Doubles the RTO after an expiry of the timer.
     pub(super) fn back_off(&mut self) {
         self.backoff += 1;
     }
 
-    /// Returns SRTT.
+    /// Returns SRTT; `None` before the first RTT sample.
     pub(super) fn srtt(&self) -> Option<Span> {
         self.srtt.map(Span::from_nanos)
     }
 
-    /// Returns the minimum round trip.
+    /// Returns the minimum RTT; `None` before the first RTT sample.
     pub(super) fn least(&self) -> Option<Span> {
         self.least
     }
 
-    /// Returns the sum and the number of the samples.
+    /// Returns the sum and the number of the RTT samples.
     pub(super) fn samples(&self) -> (Span, u32) {
         self.samples
     }

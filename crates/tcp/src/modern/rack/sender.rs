@@ -30,33 +30,34 @@ pub struct Sender {
     flight: Flight,
     rack: Rack,
     state: State,
-    /// Byte whose acknowledgement ends a state other than open (high_seq).
+    /// Byte whose acknowledgement ends any state except open (high_seq).
     high_seq: u64,
-    /// Window during a reduction (PRR).
+    /// Window during a reduction (PRR); `None` at other times.
     reduction: Option<Prr>,
     undo: Undo,
     probe: Option<Probe>,
-    /// True if a timeout may still prove spurious (F-RTO, RFC 5682).
+    /// True if F-RTO may still find the last timeout spurious (RFC 5682).
     frto: bool,
-    /// Segment to send regardless of cwnd: the first one after a timeout, or a probe.
+    /// Segment to send regardless of cwnd: the first segment after a timeout, or a probe.
     must: Option<ForcedTransmit>,
-    /// Transmission of new data before retransmissions; once it is sent, nothing else follows until the next ACK (RFC 5682, step 2b).
+    /// Progress of the transmission of new data before retransmissions. After this transmission, no other segment is sent until the next
+    /// ACK (RFC 5682, step 2b).
     new_first: FrtoPhase,
     timer: Option<(Timer, Time)>,
-    /// Timeouts since new data was acknowledged.
+    /// Number of timeouts since new data was acknowledged.
     timeouts_in_a_row: u32,
     usage: Usage,
-    /// End of the data sent when the current round began.
+    /// End of the data that was sent before the current round began.
     round_end: u64,
     /// True if the next new segment carries CWR.
     cwr_due: bool,
-    /// Bytes that were retransmitted and delivered since the reduction began.
+    /// Number of bytes that were retransmitted and delivered since the reduction began.
     repaired: u64,
     control: Validated<AnyControl>,
     pacing: Pacing,
-    /// Pacing at the rate of the controller, if it sets one.
+    /// Pacing at the rate that the controller sets, if it sets a rate.
     steered: Pacing,
-    /// Delivery rate estimator, for a controller that uses it.
+    /// Delivery rate estimator; `None` if the controller does not use it.
     rate: Option<Box<DeliveryRate>>,
     paced_until: Option<Time>,
     round_trip: RoundTrip,
@@ -69,26 +70,26 @@ pub struct Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Open,
-    /// Data is missing or SACKed, and no segment counts as lost yet.
+    /// Data is missing or SACKed, but no segment counts as lost yet.
     Disorder,
-    /// Reduction of the window by an ECN mark, or by a probe that repaired a loss (TCP_CA_CWR).
+    /// Reduction of the window after an ECN mark, or after a probe that repaired a loss (TCP_CA_CWR).
     Cwr,
     Recovery,
-    /// Repair after a timeout.
+    /// Recovery after a timeout.
     Loss,
 }
 
-/// Purpose of the one timer.
+/// Purpose of the timer. The sender has one timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     Retransmission,
     /// Probe timeout, PTO.
     Probe,
-    /// Reordering timeout, after which waiting segments count as lost.
+    /// Reordering timeout, at which segments that were presumed reordered count as lost.
     Reordering,
 }
 
-/// Tail loss probe without an answer yet (RFC 8985, section 7).
+/// Tail loss probe that is not answered yet (RFC 8985, section 7).
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     /// TLP.end_seq.
@@ -99,7 +100,7 @@ struct Probe {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ForcedTransmit {
-    /// Segment with this number.
+    /// Retransmission of the segment with this number.
     Retransmit(u64),
     New,
 }
@@ -289,13 +290,13 @@ impl Sender {
         self.control.phase(self.stream.unsent(self.snd_max))
     }
 
-    /// Returns cwnd in segments, or the window of a reduction in progress.
+    /// Returns cwnd in segments. During a reduction, returns the window of PRR.
     #[inline]
     fn cwnd(&self) -> u32 {
         self.reduction.map_or_else(|| (self.control.cwnd() / self.segment) as u32, |prr| prr.cwnd)
     }
 
-    /// Returns the release time of the next segment.
+    /// Returns the release time of the next segment under pacing.
     fn release_at(&self, is_new: bool) -> Time {
         if is_new || self.pacing.paces_retransmissions() {
             self.pacing.release_at().max(self.steered.release_at())
@@ -308,7 +309,7 @@ impl Sender {
         self.flight.in_network() >= self.cwnd()
     }
 
-    /// Begins a round with the first ACK beyond the data sent when the previous round began.
+    /// Begins a round if the ACK acknowledges data beyond that sent before the current round began.
     #[inline]
     fn begin_round(&mut self, config: &TcpConfig) {
         if self.snd_una() <= self.round_end {
@@ -345,14 +346,14 @@ impl Sender {
             return Some(Next::New);
         }
         if self.new_first == FrtoPhase::Due {
-            // Step 2b had no data to send: conventional recovery follows.
+            // Step 2b found no data to send, so conventional recovery follows.
             (self.frto, self.new_first) = (false, FrtoPhase::No);
             return self.flight.next_lost().map(Next::Retransmit);
         }
         None
     }
 
-    /// Begins the message in which the next new segment begins.
+    /// Begins the message that contains the first byte of the next new segment, unless it has begun.
     fn begin_message(&mut self, now: Time, config: &TcpConfig) {
         if !self.stream.begin_message(self.snd_max) {
             return;

@@ -1,5 +1,5 @@
-/// Detection of a cwnd-limited sender, as in Linux: a round trip is limited if cwnd prevented a transmission in it. In slow start a round
-/// trip is also limited if more than half of cwnd was in flight.
+/// Detection of a cwnd-limited sender, as in Linux. The sender is cwnd-limited if cwnd prevented a transmission in the current round trip,
+/// or, in slow start, if more than half of cwnd was in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     is_limited: bool,
@@ -10,7 +10,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Records `out` segments in flight (tcp_cwnd_validate). `is_limited` is true if cwnd permits no more.
+    /// Records that `out` segments are in flight (tcp_cwnd_validate). `is_limited` is true if cwnd permits no further segment.
     pub(super) fn on_sent(&mut self, is_limited: bool, out: u32, snd_una: u64, next: u64) {
         if snd_una >= self.end || is_limited || !self.is_limited && out > self.most {
             *self = Self { is_limited, most: out, end: next };

@@ -5,7 +5,7 @@ use crate::recovery::RecoveryKind::SackRfc6675;
 use crate::testing::{SEGMENT, Scene, rfc};
 use proptest::prelude::*;
 
-/// Returns parameters with a pacing rate of one window per round trip and a cwnd that survives idle periods.
+/// Returns parameters with a pacing rate of one window per round trip. An idle period does not reduce cwnd.
 fn paced(initial_window: u32) -> TcpConfig {
     let validation = ValidationSpec::NewCwv(Filter::Max);
     TcpConfig { pacing: PacingKind::Rate(1.0, 1), validation, ..rfc(SackRfc6675, initial_window) }
@@ -14,7 +14,7 @@ fn paced(initial_window: u32) -> TcpConfig {
 /// Returns a sender with a window of eight segments, an SRTT of 200 ms and no data in flight at 1000 ms.
 fn with_a_window_of_eight() -> Scene {
     let mut tcp = Scene::new(paced(8), 3);
-    // Without an RTT sample no segment is paced. Less than half of the window was used, and the window stays.
+    // Without an RTT sample, no segment is paced. Less than half of the window was used, so the window does not grow.
     tcp.sends(&[1, 2, 3]).at(200).ack(3).cwnd(8.0).at(1000);
     tcp
 }
@@ -22,7 +22,7 @@ fn with_a_window_of_eight() -> Scene {
 #[test]
 fn a_burst_after_a_silence_is_spread_over_a_round_trip() {
     let mut tcp = with_a_window_of_eight();
-    // Eight segments in 200 ms: 25 ms apart.
+    // Eight segments are sent in 200 ms, 25 ms apart.
     tcp.writes(8 * SEGMENT).sends(&[4]).timer(1025);
     for n in 1..8 {
         tcp.at(1000 + 25 * n).wakes().sends(&[4 + n]);
@@ -34,9 +34,9 @@ fn retransmissions_take_their_turn_too() {
     let mut tcp = with_a_window_of_eight();
     tcp.writes(30 * SEGMENT).sends(&[4]);
     (1..8).for_each(|n| _ = tcp.at(1000 + 25 * n).wakes().sends(&[4 + n]));
-    // 4 and 6 are lost. The release time after the eighth segment is 1200 ms, and the fast retransmission waits for it.
+    // 4 and 6 are lost. The release time after the eighth segment is 1200 ms, and the fast retransmission waits until then.
     tcp.at(1190).sack(3, &[5..=5]).sack(3, &[7..=8, 5..=5]).sends(&[]);
-    // Eight were in flight: the window is four, and release times are 50 ms apart from here on.
+    // Eight segments were in flight, so the window is four. From now on, release times are 50 ms apart.
     tcp.sack(3, &[7..=9, 5..=5]).cwnd(4.0).sends(&[]);
     tcp.at(1200).wakes().sends(&[4]).at(1250).wakes().sends(&[6]);
 }
@@ -45,22 +45,22 @@ fn retransmissions_take_their_turn_too() {
 fn a_window_grows_while_its_segments_wait_for_their_turns() {
     let mut tcp = Scene::new(TcpConfig { validation: ValidationSpec::None, ..paced(4) }, 100);
     tcp.sends(&[1, 2, 3, 4]).at(200).ack(1).cwnd(5.0).sends(&[5]).timer(240);
-    // One segment less is in flight than the window allows, because pacing delays it: the sender is not application-limited.
+    // Because of pacing, one segment less is in flight than the window allows. The sender is nevertheless not application-limited.
     tcp.ack(2).cwnd(6.0).ack(3).cwnd(7.0).sends(&[]);
-    // At 240 ms one segment of a window of seven is sent: the next one follows 28 ms later.
+    // At 240 ms, one segment of a window of seven is sent. The next segment follows 28 ms later.
     tcp.at(240).wakes().sends(&[6]);
 }
 
 #[test]
 fn the_controller_hears_of_each_segment_that_leaves_and_of_silence() {
-    // The rule of Linux reduces an unused window halfway once per timeout, and depends only on transmissions.
+    // The validation rule of Linux halves the distance to the used window once per timeout, and depends only on transmissions.
     let linux = TcpConfig { validation: ValidationSpec::Linux, ..rfc(SackRfc6675, 10) };
     let mut tcp = Scene::new(linux, 2);
     tcp.sends(&[1, 2]).at(100).ack(2);
     for (at, segment) in [(600, 3), (1200, 4)] {
         tcp.at(at).writes(SEGMENT).sends(&[segment]).at(at + 100).ack(segment);
     }
-    // The amount in use counts as at least the initial window.
+    // The used window counts as at least the initial window.
     tcp.cwnd(10.0);
 }
 
@@ -78,7 +78,7 @@ proptest! {
         for _ in 0..2000 {
             for segment in tcp.take() {
                 prop_assert!(segment <= segments);
-                // All segments arrive in the end.
+                // After the last entry of `lost`, all segments arrive.
                 arrived[segment as usize] |= !lost.next().unwrap_or(false);
             }
             while arrived[acked as usize + 1] && acked < segments {

@@ -6,9 +6,9 @@ use catnip_base::{Span, Time};
 /// Summary of an ACK: the data that it newly acknowledges or reports, and its RTT samples.
 #[derive(Debug)]
 pub(super) struct AckInfo {
-    /// Newly delivered segments.
+    /// Number of newly delivered segments.
     pub(super) arrived: u32,
-    /// Newly delivered bytes.
+    /// Number of newly delivered bytes.
     pub(super) bytes: u64,
     /// True if the ACK acknowledges new data.
     pub(super) advances: bool,
@@ -20,30 +20,30 @@ pub(super) struct AckInfo {
     pub(super) duplicate_probe: bool,
     pub(super) ece: bool,
     pub(super) echo: u32,
-    /// True if never retransmitted data arrived that had been sent when the timer expired (FLAG_ORIG_SACK_ACKED).
+    /// True if data arrived that was never retransmitted and had been sent before the timer expired (FLAG_ORIG_SACK_ACKED).
     pub(super) original: bool,
-    /// First and last transmission time of the newly acknowledged segments that were sent once.
+    /// First and last transmission time of the newly acknowledged segments that were sent once; `None` without such segments.
     pub(super) acked: Option<(Time, Time)>,
-    /// First and last transmission time of the newly SACKed segments that were sent once.
+    /// First and last transmission time of the newly SACKed segments that were sent once; `None` without such segments.
     pub(super) sacked: Option<(Time, Time)>,
-    /// Round trip of the last segment that the ACK acknowledges or reports, whose ACK was delayed least.
+    /// RTT of the last segment that the ACK acknowledges or reports. The delay of the ACK affects this segment least.
     pub(super) rtt: Option<Span>,
     /// True if data that was sent more than once was acknowledged.
     pub(super) resent_acked: bool,
-    /// Lowest byte that arrived of data that was sent once.
+    /// Lowest newly arrived byte of data that was sent once; `None` without such data.
     pub(super) lowest_once: Option<u64>,
     /// True if a retransmission was found lost.
     pub(super) lost_again: bool,
-    /// True if the retransmission timer restarts.
+    /// True if the retransmission timer must be restarted.
     pub(super) rearms: bool,
-    /// Segments in the network before the ACK.
+    /// Number of segments in the network before the ACK.
     pub(super) before: u32,
     /// Number of segments found lost.
     pub(super) lost: u32,
 }
 
 impl Sender {
-    /// Reads the acknowledgements and the RTT samples of an ACK.
+    /// Processes the acknowledgements and the RTT samples of an ACK, and returns a summary.
     pub(super) fn hear(&mut self, now: Time, segment: &Segment, config: &TcpConfig) -> AckInfo {
         let (snd_una, fack, high) = (self.snd_una(), self.flight.fack(), self.high_seq);
         let mut heard = AckInfo {
@@ -104,7 +104,7 @@ impl Sender {
         if let Some(rate) = rate {
             rate.forget_below(flight.first());
         }
-        // Karn's rule: the transmission that is answered is unknown, and so is the delay of the other segments of the ACK.
+        // Karn's rule: it is unknown which transmission the ACK answers, and so is the delay of the other acknowledged segments.
         heard.acked = heard.acked.filter(|_| !heard.resent_acked);
         if heard.duplicate && !heard.duplicate_probe {
             self.rack.on_duplicate();
@@ -127,9 +127,9 @@ impl Sender {
         heard
     }
 
-    /// Takes the RTT samples of an ACK. The round trip of its first segment is the sample of the timer (RFC 6298, section 3); the round
-    /// trip of its last segment, whose ACK was delayed least, is the sample of the minimum. If the answered transmission is unknown, the
-    /// echoed timestamp gives the sample, to a millisecond.
+    /// Uses the RTT samples of an ACK. The RTT of its first segment is the sample for the RTO (RFC 6298, section 3). The RTT of its last
+    /// segment, which the delay of the ACK affects least, is the sample for the minimum RTT. If it is unknown which transmission the ACK
+    /// answers, the echoed timestamp yields the sample, with a resolution of a millisecond.
     fn measure(&mut self, now: Time, heard: &mut AckInfo, config: &TcpConfig) {
         let echoed = || Stamps::since(now, heard.echo).filter(|_| heard.advances);
         heard.rtt = heard.sacked.or(heard.acked).map(|(_, last)| now - last).or_else(echoed);

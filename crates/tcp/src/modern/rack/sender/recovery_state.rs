@@ -7,20 +7,20 @@ use catnip_base::{Span, Time};
 
 /// Congestion states and their transitions: Linux's tcp_fastretrans_alert and the functions that it calls.
 impl Sender {
-    /// Handles an ACK of the probe (TLP_process_ack).
+    /// Handles an ACK that may end the tail loss probe (TLP_process_ack).
     pub(super) fn end_probe(&mut self, now: Time, ack: u64, heard: &AckInfo) {
         let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else { return };
         if !probe.is_retransmission || heard.duplicate_probe {
             // RFC 8985, section 7.4.2: "TLP of new data delivered", or "ACK has a DSACK option matching TLP.end_seq".
             self.probe = None;
         } else if ack > probe.end {
-            // "Repaired the single loss": the window is reduced as for any loss.
+            // "Repaired the single loss": the window is reduced as after any loss.
             self.reduce(now, Cause::Loss);
             self.state = State::Cwr;
             self.end_reduction(now);
             self.try_keep_open();
         } else if !heard.advances && !heard.reports && !heard.ece {
-            // A duplicate: the segment and its probe have both arrived.
+            // Duplicate ACK: the segment and its probe have both arrived.
             self.probe = None;
         }
     }
@@ -58,7 +58,7 @@ impl Sender {
         match self.state {
             State::Recovery => {
                 if heard.advances && self.undo.is_delayed(heard.echo) {
-                    // The arriving data was sent before the first retransmission.
+                    // The data that has arrived was sent before the first retransmission.
                     self.rack.on_late_arrival(0);
                     if self.flight.resent() > 0 {
                         return;
@@ -100,7 +100,7 @@ impl Sender {
         }
     }
 
-    /// Handles an ACK after a timeout: F-RTO (RFC 5682, section 3.1, as enhanced by SACK).
+    /// Handles an ACK after a timeout, by F-RTO (RFC 5682, section 3.1, with the SACK enhancement).
     pub(super) fn judge_timeout(&mut self, now: Time, heard: &AckInfo) {
         let is_over = self.snd_una() >= self.high_seq;
         if heard.advances && self.undo.applies(heard.echo) {
@@ -113,7 +113,7 @@ impl Sender {
                 return self.undo_timeout(now);
             }
             if self.snd_max > self.high_seq {
-                // Step 3a: data behind the missing segment is SACKed, so the segment was lost.
+                // Step 3a: data above the missing segment is SACKed, so the segment was lost.
                 self.frto &= heard.advances && !heard.reports;
             } else if heard.advances && !is_over {
                 // Step 2b: "transmit up to two new (previously unsent) segments".
@@ -137,7 +137,7 @@ impl Sender {
         self.state = State::Open;
     }
 
-    /// Ends a recovery after all data outstanding at its start is acknowledged, with an undo if the reduction was spurious.
+    /// Ends a recovery when all data outstanding at its start is acknowledged. Undoes the reduction if it was spurious.
     pub(super) fn undo_or_end(&mut self, now: Time, echo: u32) {
         if self.undo.applies(echo) {
             self.undo_cwnd_reduction(now, false);
@@ -147,7 +147,7 @@ impl Sender {
         self.state = State::Open;
     }
 
-    /// Restores the window before the reduction (tcp_undo_cwnd_reduction). `nothing_was_lost` also clears all loss marks.
+    /// Restores the window from before the reduction (tcp_undo_cwnd_reduction). With `nothing_was_lost`, also clears all loss marks.
     pub(super) fn undo_cwnd_reduction(&mut self, now: Time, nothing_was_lost: bool) {
         if nothing_was_lost {
             self.flight.unmark();
@@ -165,7 +165,7 @@ impl Sender {
         }
     }
 
-    /// Returns to an open state, or starts a reduction after ECN-Echo (tcp_try_to_open).
+    /// Returns to the open or disorder state, or starts a reduction after ECN-Echo (tcp_try_to_open).
     pub(super) fn try_open(&mut self, now: Time, heard: &AckInfo) {
         if !self.flight.has_resent() {
             self.undo.on_all_arrived();
@@ -189,7 +189,7 @@ impl Sender {
         }
     }
 
-    /// Detects losses (RACK_detect_loss), if data has arrived since the last detection.
+    /// Detects losses (RACK_detect_loss) if data has arrived since the last detection.
     pub(super) fn find_lost(&mut self, now: Time, heard: &mut AckInfo) {
         if !self.rack.take_new_delivery() {
             return;
@@ -204,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// Marks lost segments. Returns their number and the time to wait for segments that may still arrive.
+    /// Marks lost segments. Returns their number, and the time to wait for other segments that may still arrive.
     pub(super) fn mark_lost(&mut self, now: Time) -> (u32, Option<Span>) {
         let Self { flight, rack, round_trip, state, rate, .. } = self;
         let zero = Span::ZERO;
@@ -220,7 +220,7 @@ impl Sender {
         (in_network - flight.in_network(), wait)
     }
 
-    /// Starts a reduction of the window; the state lasts until all data sent so far is acknowledged, so that cwnd is reduced once per
+    /// Starts a reduction of the window. The state lasts until all data sent so far is acknowledged, so that cwnd is reduced once per
     /// window of data.
     pub(super) fn reduce(&mut self, now: Time, cause: Cause) {
         let before = self.cwnd();
@@ -261,7 +261,7 @@ impl Sender {
         });
     }
 
-    /// Updates the window after an ACK: by PRR during a reduction, by the controller otherwise (tcp_cong_control).
+    /// Updates the window after an ACK (tcp_cong_control). PRR computes the window during a reduction, and the controller at other times.
     pub(super) fn steer(&mut self, now: Time, heard: &AckInfo) {
         if self.rate.is_some() {
             return self.notify_delivery(now, heard);
@@ -293,7 +293,7 @@ impl Sender {
         }
     }
 
-    /// Notifies a controller that sets window and rate by itself of each ACK, in any state.
+    /// Notifies a controller that sets cwnd and the pacing rate itself of an ACK, in any state.
     #[inline(never)]
     fn notify_delivery(&mut self, now: Time, heard: &AckInfo) {
         let Some(rate) = &mut self.rate else { return };

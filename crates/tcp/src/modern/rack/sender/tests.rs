@@ -5,7 +5,7 @@ use catnip_base::Span;
 
 const TEN: [u64; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
-/// Returns the parameters of Linux for data only, with Reno.
+/// Returns the parameters of Linux for a data transfer without handshake and FIN, with Reno.
 fn linux() -> TcpConfig {
     let base = rfc(Rack, 10);
     TcpConfig {
@@ -23,12 +23,13 @@ fn a_segment_is_lost_once_three_above_it_are_reported_and_the_window_goes_down_i
     tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sends(&[11]).sack(0, &[2..=3]).sends(&[12]);
     // RFC 8985, section 6.2, step 4: no reordering was seen, and "RACK.segs_sacked >= DupThresh": the reordering window is 0.
     tcp.at(101).sack(0, &[2..=4]).sends(&[1]).ssthresh(5.0);
-    // RFC 6937: one segment is sent for two that arrive, from a window of 10 to one of 5.
+    // RFC 6937: one segment is sent per two that arrive, while the window decreases from 10 to 5.
     tcp.sack(0, &[2..=5]).sends(&[]).sack(0, &[2..=6]).sends(&[13]).sack(0, &[2..=7]).sends(&[]);
     tcp.sack(0, &[2..=8]).sends(&[14]).sack(0, &[2..=9]).sends(&[]).sack(0, &[2..=10]).sends(&[]);
-    // The reordering timer of the first report has no effect. Five are in flight: from here on one segment is sent for each that arrives.
+    // The reordering timer of the first report has no effect. Five segments are in flight; from now on, one segment is sent per segment
+    // that arrives.
     tcp.at(133).wakes().at(200).sack(0, &[2..=11]).sends(&[15]).sack(0, &[2..=12]).sends(&[16]).window(5);
-    // Four segments and the retransmission are in flight; its ACK ends the episode, and the window is ssthresh.
+    // Four segments and the retransmission are in flight. The ACK of the retransmission ends the episode, and the window is ssthresh.
     tcp.at(201).ack(12).cwnd(5.2).sends(&[17]);
     assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().timeouts), (1, 0));
 }
@@ -46,7 +47,7 @@ fn fewer_reports_are_waited_for_a_quarter_of_the_least_round_trip() {
 fn what_arrives_in_time_was_only_late_and_from_then_on_three_reports_mean_nothing() {
     let mut tcp = Scene::new(linux(), 100);
     tcp.sends(&TEN).at(100).sack(0, &[2..=3]).sends(&[11, 12]).at(110).ack(3).sends(&[13, 14]);
-    // RACK.reordering_seen: the window is a quarter of 100 ms, regardless of the reports. 4 was sent at 0, and so were 5 to 10.
+    // RACK.reordering_seen: the reordering window is a quarter of 100 ms, regardless of the reports. 4 to 10 were sent at 0.
     tcp.at(111).sack(3, &[5..=10]).cwnd(11.0);
     tcp.take();
     assert!(!tcp.sender().in_recovery());
@@ -61,7 +62,7 @@ fn a_lost_retransmission_is_sent_again_when_something_later_has_arrived() {
     tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[11, 12, 1]);
     tcp.at(101).sack(0, &[2..=10]).sends(&[13, 14]);
     tcp.at(133).wakes();
-    // 13 was sent after the retransmission of 1, and has arrived.
+    // 13 was sent after the retransmission of 1 and has arrived.
     tcp.at(201).sack(0, &[2..=14]);
     assert_eq!(tcp.take().first(), Some(&1));
     tcp.at(301).ack(14);
@@ -75,7 +76,7 @@ fn a_lost_tail_is_probed_after_two_round_trips_and_repaired_without_a_timeout() 
     tcp.sends(&TEN).at(100).ack(8).timer(100 + 200 + 8);
     // 7.3: "Retransmit the highest-sequence Segment sent".
     tcp.at(308).wakes().sends(&[10]).timer(308 + 300);
-    // 7.4.1: the ACK of the probe shows the loss of segments sent before it.
+    // 7.4.1: the ACK of the probe shows that segments sent before the probe were lost.
     tcp.at(408).sack(8, &[10..=10]).sends(&[9]);
     tcp.at(508).ack(10).no_timer();
     let stats = tcp.sender().stats();
@@ -89,15 +90,16 @@ fn a_probe_sends_new_data_where_there_is_some() {
     tcp.sends(&(11..=30).collect::<Vec<_>>()).timer(100 + 208);
     tcp.at(308).wakes().sends(&[31]);
     tcp.at(408).sack(10, &[31..=31]);
-    // All other segments were lost and are retransmitted.
+    // All other segments are lost and are retransmitted.
     assert_eq!(tcp.take().first(), Some(&11));
     assert_eq!((tcp.sender().stats().probes, tcp.sender().stats().timeouts), (1, 0));
 }
 
-/// Returns a scene in which the last of ten segments is lost or late, and its probe is sent.
+/// Returns a scene in which the last of ten segments is lost or late, and its probe has been sent.
 fn probed() -> Scene {
     let mut tcp = Scene::new(linux(), 10);
-    // One segment is in flight: its ACK may be delayed, by 200 ms at most; no later than the timeout of 100 + 200 ms.
+    // Only one segment is in flight, so its ACK may be delayed by up to 200 ms. The probe is sent no later than the timeout of 100 + 200
+    // ms.
     tcp.sends(&TEN).at(100).ack(9).cwnd(19.0).timer(100 + 300);
     tcp.at(400).wakes().sends(&[10]).timer(400 + 300);
     tcp
@@ -125,7 +127,7 @@ fn a_probe_that_was_a_duplicate_reduces_nothing() {
     assert!(tcp.sender().control().ssthresh.is_none());
 }
 
-/// Returns a scene in which two of ten segments are acknowledged after 100 ms and no other ACK arrives: a probe and a timeout follow.
+/// Returns a scene in which two of ten segments are acknowledged after 100 ms. No other ACK arrives, and a probe and a timeout follow.
 fn timed_out() -> Scene {
     let mut tcp = Scene::new(linux(), 100);
     tcp.sends(&TEN).at(100).ack(2).sends(&[11, 12, 13, 14]).timer(300);
@@ -149,10 +151,10 @@ fn timestamps_tell_of_a_spurious_timeout_where_only_the_first_segment_is_acknowl
     // RFC 3522, section 3.2, step 6: the ACK echoes a time before the retransmission.
     let mut tcp = timed_out();
     tcp.echoes(0).at(620).ack(3).cwnd(13.0).sends(&[16]);
-    // Without timestamps, new data is sent in case the segment was not lost (RFC 5682, step 2b).
+    // Without timestamps, new data is sent, because the segment may not be lost (RFC 5682, step 2b).
     let mut tcp = timed_out();
     tcp.at(708).ack(3).cwnd(2.0).sends(&[16, 17]);
-    // Step 3a: a segment behind it is SACKed, so it was lost.
+    // Step 3a: a segment above the missing one is SACKed, so the missing segment was lost.
     tcp.at(808).sack(3, &[16..=16]).sends(&[4]);
 }
 
@@ -169,10 +171,10 @@ fn a_timeout_loses_all_but_what_was_sent_less_than_a_round_trip_ago() {
 fn a_cut_is_undone_when_all_retransmissions_were_duplicates() {
     let mut tcp = Scene::new(linux(), 100);
     tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]).ssthresh(5.0);
-    // The first transmission was late. Segment 1 and all others are acknowledged, and the episode is over.
+    // The first transmission was late. Segment 1 and all other segments are acknowledged, which ends the episode.
     tcp.at(101).ack(10).cwnd(6.4);
     tcp.take();
-    // The retransmission was a duplicate (RFC 3708).
+    // A DSACK reports that the retransmission was a duplicate (RFC 3708).
     tcp.at(200).sack(10, &[1..=1]).cwnd(10.0);
     assert_eq!(tcp.sender().control().ssthresh, Some(u64::MAX), "slow start goes on");
 }
@@ -189,7 +191,7 @@ fn timestamps_undo_a_cut_at_once() {
 fn a_probe_round_trip_is_none_of_a_segment_that_was_sent_twice() {
     let mut tcp = Scene::new(linux(), 10);
     tcp.sends(&TEN).at(100).ack(8).at(308).wakes().sends(&[10]);
-    // RACK_update: "If rtt < RACK.min_rtt: Continue"; 10 arrived by its first transmission, which does not show a loss of 9.
+    // RACK_update: "If rtt < RACK.min_rtt: Continue". The first transmission of 10 has arrived, which does not show that 9 is lost.
     tcp.at(320).sack(8, &[10..=10]).sends(&[]);
     assert!(!tcp.sender().in_recovery());
 }

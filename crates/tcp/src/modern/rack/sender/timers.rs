@@ -3,8 +3,8 @@ use crate::TcpConfig;
 use crate::control::{Cause, CongestionControl};
 use catnip_base::{Span, Time};
 
-/// Minimum time of a timer: two ticks of the kernel's clock (TCP_TIMEOUT_MIN). The PTO (RFC 8985, section 7.2: "PTO = 2 * SRTT")
-/// and the reordering timer include it.
+/// Minimum duration of a timer: two ticks of the kernel's clock (TCP_TIMEOUT_MIN). It is added to the PTO (RFC 8985, section 7.2: "PTO = 2
+/// * SRTT") and to the reordering timer.
 pub(super) const LEAST_TIMER: Span = Span::from_millis(8);
 
 impl Sender {
@@ -21,7 +21,7 @@ impl Sender {
         self.rearm_for_head(now, config);
     }
 
-    /// Handles the probe timeout (TLP_send_probe).
+    /// Handles the expiry of the probe timer, PTO (TLP_send_probe).
     pub(super) fn on_probe_timer(&mut self, now: Time, config: &TcpConfig) {
         if self.probe.is_none() {
             let fits = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
@@ -42,7 +42,7 @@ impl Sender {
         };
         let was = self.state;
         let sacked = self.flight.sacked();
-        // Linux's tcp_rack_skb_timeout without a window: a segment sent less than the latest round trip ago may still arrive.
+        // Linux's tcp_rack_skb_timeout with a window of zero: a segment sent less than the latest round trip ago may still arrive.
         let patience = self.rack.patience(Span::ZERO);
         let Self { flight, rate, .. } = self;
         flight.lose_all(
@@ -76,7 +76,7 @@ impl Sender {
         self.restart_retransmission(now, config);
     }
 
-    /// Sets the timer after an ACK: for a probe if one may be scheduled, else for a retransmission.
+    /// Sets the timer after an ACK: the probe timer if a probe may be scheduled, otherwise the retransmission timer.
     pub(super) fn rearm(&mut self, now: Time, config: &TcpConfig) {
         let timeout = self.round_trip.timeout(&config.rto);
         if !self.schedule_probe(now, timeout, config) {
@@ -96,14 +96,14 @@ impl Sender {
         self.timer = Some((Timer::Retransmission, now + self.round_trip.timeout(&config.rto)));
     }
 
-    /// Sets the retransmission timer as if it had started at the last transmission of the first segment.
+    /// Sets the retransmission timer as if it had been started at the last transmission of the first segment.
     pub(super) fn rearm_for_head(&mut self, now: Time, config: &TcpConfig) {
         let due = |(_, sent): (u64, Time)| (sent + self.round_trip.timeout(&config.rto)).max(now);
         self.timer = self.flight.head().map(due).map(|at| (Timer::Retransmission, at));
     }
 
-    /// Sets the probe timer (RFC 8985, section 7.2), no later than the retransmission timer would expire. Returns false if no probe may be
-    /// scheduled.
+    /// Sets the probe timer (RFC 8985, section 7.2). A nonzero `at_most` limits its duration, so that it does not expire after the
+    /// retransmission timer. Returns false if no probe may be scheduled.
     pub(super) fn schedule_probe(&mut self, now: Time, at_most: Span, config: &TcpConfig) -> bool {
         if self.flight.len() == 0 || !matches!(self.state, State::Open | State::Cwr) {
             return false;
