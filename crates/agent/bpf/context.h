@@ -1,8 +1,8 @@
-/* Socket options of include/catnip.h, by which applications describe the data of their sockets. */
+/* Socket options of include/catnip.h, by which applications describe their data. */
 #pragma once
 #include "document.h"
 
-/* Checked cast to a TCP socket. Programs of this type have no helper for it. */
+/* Checked cast to a TCP socket. Programs of this type have no helper for this cast. */
 static inline struct tcp_sock *tcp_of(struct bpf_sock *sk)
 {
 	if (!sk || sk->protocol != IPPROTO_TCP)
@@ -16,7 +16,7 @@ static inline int refuse(int error)
 	return 0;
 }
 
-/* Accepts an option. The kernel does not process it further. */
+/* Accepts an option. The kernel does not process the option further. */
 static inline int take(struct bpf_sockopt *option)
 {
 	option->optlen = -1;

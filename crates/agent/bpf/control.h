@@ -11,12 +11,13 @@
  *
  *	1. Windows are whole segments.
  *	2. A retransmission timeout halves the flight size, and cwnd restarts from the packets that remain in flight (tcp_enter_loss).
- *	3. During a recovery the kernel sends in proportion to the previous window, whether it was used or not (tcp_cwnd_reduction).
+ *	3. During a recovery, the kernel sends in proportion to the previous window, even if that window was not used (tcp_cwnd_reduction).
  *	4. Pacing starts with the eleventh segment of a connection (tcp_update_skb_after_send).
- *	5. A segment that is retransmitted twice in a recovery counts twice.
+ *	5. A segment that is retransmitted twice in a recovery counts twice in the amount of retransmitted data.
  *
- * No controller has a min_tso_segs: Linux 6.18 skips its calls for milliseconds at a time and uses an arbitrary result, so that a paced
- * connection sends 30 segments at once. net.ipv4.tcp_min_tso_segs makes segments leave one by one, too. */
+ * No controller defines min_tso_segs: Linux 6.18 skips calls of this function for milliseconds at a time and uses an arbitrary result
+ * instead, so that a paced connection sends 30 segments at once. The setting net.ipv4.tcp_min_tso_segs also makes segments leave one by
+ * one. */
 #pragma once
 #include "document.h"
 #include "law/eca.h"
@@ -39,7 +40,7 @@ struct control {
 	u64 document;      /* start of the document whose last window is paced */
 	u32 features;
 	u32 round_end; /* sequence number whose ACK ends the round */
-	u32 saved_cwnd, saved_ssthresh; /* before the kernel reduced an idle window; 0: no reduction */
+	u32 saved_cwnd, saved_ssthresh; /* values before the kernel reduced an idle window; 0: no reduction */
 	u32 max_rate;  /* SO_MAX_PACING_RATE, bytes per second; U32_MAX: none */
 };
 
@@ -93,7 +94,7 @@ static inline void pace(struct sock *sk, struct control *control, u64 rate)
 	bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &max_rate, sizeof(max_rate));
 }
 
-/* Paces the window, or the outstanding packets if they are more, over a round trip. */
+/* Paces the window, or the outstanding packets if these are more, over a round trip. */
 static inline void pace_window(struct sock *sk, const struct tcp_sock *tp, struct control *control)
 {
 	u64 srtt = srtt_ns(tp);
@@ -102,7 +103,7 @@ static inline void pace_window(struct sock *sk, const struct tcp_sock *tp, struc
 		pace(sk, control, segments * mss_of(tp) * 1000000000ULL / srtt);
 }
 
-/* Number of unsent segments of the document; U64_MAX if unknown. */
+/* Number of unsent segments of the document; U64_MAX if the end of the document is unknown. */
 static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, struct flow **at)
 {
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
@@ -118,7 +119,7 @@ static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, st
 	return (less_u64(flow->end, next) + mss_of(tp) - 1) / mss_of(tp);
 }
 
-/* Starts a round with the first ACK of data that was sent after the start of the previous round. Paces the round if it can be the last one
+/* Starts a round at the first ACK of data that was sent after the start of the previous round. Paces the round if it can be the last round
  * of the document. */
 static inline void begin_round(struct sock *sk, const struct tcp_sock *tp, struct control *control, bool is_linear)
 {
@@ -136,14 +137,14 @@ static inline void begin_round(struct sock *sk, const struct tcp_sock *tp, struc
 	u64 receive_window = tp->snd_wnd / mss_of(tp);
 	u64 next = tp->snd_cwnd < tp->snd_ssthresh && !is_linear ? 2 * (u64)tp->snd_cwnd : tp->snd_cwnd;
 	u64 gap = last_window_gap_ns(unsent, min_u64(next, receive_window), srtt_ns(tp));
-	/* The first round that can be the last one determines the rate. */
+	/* The first round that can be the last round determines the pacing rate. */
 	if (gap == 0 || control->max_rate != U32_MAX)
 		return;
 	control->document = flow->begin;
 	pace(sk, control, mss_of(tp) * 1000000000ULL / gap);
 }
 
-/* Reduces an unused window, once for each period of five minutes, for at most 16 periods at a time. */
+/* Reduces an unused window once for each period of five minutes, and for at most 16 periods per call. */
 static inline void look(struct tcp_sock *tp, struct control *control, u64 now)
 {
 	for (int i = 0; i < 16; i++) {
@@ -152,7 +153,7 @@ static inline void look(struct tcp_sock *tp, struct control *control, u64 now)
 			break;
 		adopt(tp, &before, &after);
 	}
-	/* The kernel reduces a window that was not used since this time (tcp_cwnd_application_limited). */
+	/* The kernel would reduce a window that has not been used since this time (tcp_cwnd_application_limited). */
 	tp->snd_cwnd_stamp = (u32)bpf_jiffies64();
 }
 

@@ -10,7 +10,7 @@ static __always_inline struct tcp_sock *whole_of(const void *sk)
 	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 }
 
-/* Stream offset of a sequence number, for both views of a socket. bytes_acked has 64 bits, and a window is below 2 GiB. */
+/* Stream offset of a sequence number, for both views of a socket. bytes_acked has 64 bits, and `seq` is less than 2 GiB from snd_una. */
 #define PLACE_OF(tp, seq) ((tp)->bytes_acked + (s64)(s32)((seq) - (tp)->snd_una))
 
 static inline void begin_document(struct flow *flow, u64 at, u64 end, u32 rcv_nxt)
@@ -55,7 +55,7 @@ struct reading {
 	struct flow *flow;
 	struct piece *piece;
 	u64 at, from, until; /* stream offsets of the next byte, the first byte in the packet, and the end of the packet */
-	u32 offset;          /* of the first byte in the packet */
+	u32 offset;          /* position of the first byte in the packet */
 	u32 pieces;          /* remaining reads */
 	u64 body;
 	bool is_over;
@@ -163,7 +163,8 @@ static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const
 	return flow->begin != begin;
 }
 
-/* Handles newly sent data. True if a document ends before the last byte, so that the packet certainly has the end of a document. */
+/* Handles newly sent data. True if a document ends before the last byte of the data, so that the packet is certain to contain the end of a
+ * document. */
 static __always_inline bool pass_new(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
 	bool follows = flow->is_known && data->from == flow->sent && data->rcv_nxt == flow->rcv_nxt;

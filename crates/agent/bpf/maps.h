@@ -1,4 +1,4 @@
-/* Maps with the state of the programs. Their sizes are bounded by the number of sockets, or by the limits below. */
+/* Maps with the state of the programs. The size of a map is bounded by the number of sockets, or by a limit below. */
 #pragma once
 #include "shared.h"
 

@@ -1,5 +1,5 @@
-/* Marking of outgoing packets. The programs run during the transmission by the socket, so they read the state of its TCP at that time; new
- * data begins at SND.NXT. */
+/* Marking of outgoing packets. The programs run while the socket transmits the packet, so they read the state of TCP at that time. New data
+ * begins at SND.NXT. */
 #pragma once
 #include "document.h"
 
@@ -21,7 +21,7 @@ struct verdict {
 	u32 klass;
 };
 
-/* Masks a number with these bits, so that the verifier can bound it. */
+/* Masks a number with these bits, which gives the verifier an upper bound. */
 #define BOUNDED(number, bits)                                                                                                      \
 	({                                                                                                                         \
 		u64 bounded = (number);                                                                                            \
@@ -90,7 +90,7 @@ static __always_inline void write_codepoint(struct __sk_buff *skb, u32 l2, u8 co
 	}
 }
 
-/* Takes tokens of the user for a packet, and lowers its level until it conforms. True if the level was lowered. */
+/* Takes tokens of the user for a packet. Lowers the level of the packet until the packet conforms. True if the level was lowered. */
 static inline bool demote(struct __sk_buff *skb, u32 len, u32 *level)
 {
 	if (*level == LOW || config.high_rate == 0)
@@ -164,7 +164,7 @@ static __always_inline struct verdict judge(struct __sk_buff *skb, const struct 
 	u32 mss = tp->mss_cache ? tp->mss_cache : 1;
 	u64 from = PLACE_OF(tp, seen->seq);
 	bool is_again = seen->payload > 0 && (s32)(seen->seq - tp->snd_nxt) < 0;
-	/* Read for fields that bpf_tcp_sock lacks only: reads of bpf_tcp_sock cost less. */
+	/* Used only for fields that bpf_tcp_sock lacks, because reads of bpf_tcp_sock cost less. */
 	const struct tcp_sock *whole = whole_of(tp);
 	u8 state = BPF_CORE_READ_BITFIELD(&whole->inet_conn, icsk_ca_state);
 	struct data data = { .from = from, .until = from + seen->payload, .rcv_nxt = tp->rcv_nxt, .offset = seen->offset };
@@ -196,7 +196,7 @@ static __always_inline struct verdict judge(struct __sk_buff *skb, const struct 
 	};
 	enum spm_reason why = spm_reason(&rules, &place, mss);
 	if (why == SPM_NONE && seen->payload > mss && place.bytes != SPM_UNKNOWN) {
-		/* Several segments leave under one mark, so the rules apply to the last one, too. */
+		/* Several segments leave under one mark, so the rules apply to the last segment, too. */
 		place.offset += (seen->payload - 1) / mss * mss;
 		why = spm_reason(&rules, &place, mss);
 	}
@@ -224,7 +224,7 @@ static inline bool is_ours(u32 codepoint)
 	return level_of(codepoint) != LOW;
 }
 
-/* Leaves a packet unmarked, and removes a mark that a local process has set itself. */
+/* Leaves a packet unmarked. Removes a mark that a local process has set if the configuration requires this. */
 static __noinline int leave_alone(struct __sk_buff *skb, u32 l2, u8 dscp, bool is_local)
 {
 	bool is_washed = is_local && config.washes && is_ours(dscp);
@@ -256,7 +256,7 @@ int catnip_mark(struct __sk_buff *skb)
 	} else if (flow && (seen.payload > 0 || seen.flags & TCP_FIN)) {
 		verdict = judge(skb, tp, flow, verdict.klass, &seen);
 	} else if (flow && config.acks && seen.payload == 0) {
-		/* ACKs before the first received data have the level of the application. */
+		/* Before the first received data, ACKs are LOW, or have the level of their class if packets are marked by application. */
 		u32 own = is_alike ? level_of_class(verdict.klass) : LOW;
 		verdict.level = flow->has_heard ? flow->heard : own;
 		verdict.reason = REASON_ACK;

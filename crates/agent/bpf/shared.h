@@ -25,16 +25,16 @@ struct config {
 	u64 network; /* cookie of the agent's network namespace; sockets of others are ignored */
 	struct spm_rules spm;
 	enum policy policy;
-	struct thresholds thresholds; /* of classes 2 and 3, and of class 1 if they are set explicitly; otherwise it is always protected */
+	struct thresholds thresholds; /* of classes 2 and 3; of class 1 only if set explicitly, otherwise class 1 is always HIGH */
 	u32 sets_thresholds;          /* 1: thresholds are set explicitly */
 	u32 random;                   /* 1: windows above a threshold keep the level with probability threshold / window */
 	u32 handshake;                /* level of SYN and SYN-ACK */
 	u32 repairs;                  /* 1: retransmissions and packets sent during a recovery are HIGH */
 	u32 acks;                     /* 1: ACKs have the level of the data that they acknowledge */
-	u32 http;                     /* 1: documents that are not announced end as HTTP/1 headers specify */
+	u32 http;                     /* 1: documents that are not announced end where HTTP/1 headers specify */
 	u32 washes;                   /* 1: marks set by local processes are removed */
-	u32 fixed_level;              /* level of all packets for POLICY_APPLICATION; LEVELS: that of their class */
-	u32 usual_class;              /* of connections that request none */
+	u32 fixed_level;              /* level of all packets for POLICY_APPLICATION; LEVELS: level by class */
+	u32 usual_class;              /* class of connections that request none */
 	u32 best_class;               /* best class that processes without privileges may request */
 	struct thresholds most;       /* largest thresholds that processes without privileges may request */
 	u8 codepoints[16];            /* by CODEPOINT */
@@ -52,16 +52,16 @@ enum reason {
 	REASON_WINDOW = 7,         /* by the state of TCP */
 	REASON_CLASS = 8,          /* by application */
 	REASON_ACK = 9,            /* level of the data that it acknowledges */
-	REASON_NONE = 10,          /* no rule makes it crucial */
+	REASON_NONE = 10,          /* no rule makes the packet crucial */
 	REASON_UNMARKED = 11,      /* not marked: an ACK without data, not TCP, or no local socket */
 	REASON_WASHED = 12,        /* not marked, and a mark set by a process was removed */
 	REASONS = 13,
 };
 
 struct counter {
-	u64 packets; /* segments, if several leave at once */
+	u64 packets; /* counted as segments if several leave at once */
 	u64 bytes;
-	u64 together; /* packets that left with others under one mark */
+	u64 together; /* segments that left together under one mark */
 	u64 demoted;  /* packets that a user's limit has demoted to this level */
 };
 

@@ -13,11 +13,11 @@ pub struct Finding {
     pub ok: bool,
     /// Value found, or a remedy.
     pub found: String,
-    /// Features that need the requirement.
+    /// Features that depend on the requirement.
     pub needed_for: &'static str,
 }
 
-/// Oldest supported kernel: the first one with links to devices (TCX).
+/// Oldest supported kernel, the first one in which programs can be attached to devices by links (TCX).
 const OLDEST: (u32, u32) = (6, 6);
 
 /// Checks all requirements.
@@ -25,12 +25,12 @@ pub fn findings() -> Vec<Finding> {
     vec![kernel(), types(), root(), cgroup(), settings(), controllers()]
 }
 
-/// Returns the first requirement that prevents the start of an agent, if there is one.
+/// Returns the first unmet requirement that prevents the start of an agent; `None` if an agent can start.
 pub fn obstacle() -> Option<Finding> {
     [kernel(), types(), root()].into_iter().find(|finding| !finding.ok)
 }
 
-/// Returns the mount point of the second version of control groups.
+/// Returns the mount point of control groups, version 2; `None` if they are not mounted.
 pub fn cgroup2() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {

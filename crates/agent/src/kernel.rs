@@ -1,4 +1,4 @@
-//! Kernel programs and their attachment points. Everything attached is detached when this process ends, however it ends.
+//! Kernel programs and their attachment points. All programs are detached when this process ends, even if it is killed.
 
 use crate::check;
 use crate::policy::Policy;
@@ -21,7 +21,7 @@ pub struct Setup {
     pub policy: Policy,
     /// Devices whose outgoing packets are marked.
     pub devices: Vec<String>,
-    /// Folder of the control group (second version) whose processes may announce documents.
+    /// Folder of the control group (version 2) whose processes may announce documents.
     pub cgroup: PathBuf,
     /// Congestion controllers to register.
     pub controllers: Controllers,
@@ -57,11 +57,11 @@ pub struct Attached<'a> {
     controllers: Vec<String>,
 }
 
-/// Memory of the kernel programs, needed as long as they are attached.
+/// Memory of the kernel programs. It must exist as long as the programs are attached.
 pub type Room = MaybeUninit<OpenObject>;
 
 impl<'a> Attached<'a> {
-    /// Loads and attaches the programs. If one fails, none stays attached.
+    /// Loads and attaches the programs. If one of them fails, no program stays attached.
     pub fn new(setup: &Setup, room: &'a mut Room) -> Result<Self, Failure> {
         // Messages of libbpf are printed on request only.
         let verbose = std::env::var_os("CATNIP_BPF_LOG").is_some();
@@ -101,7 +101,7 @@ impl<'a> Attached<'a> {
         let name = setup.cgroup.display().to_string();
         let cgroup =
             cgroup.map_err(|error| Failure::new("--cgroup", format!("{name}: cannot open it: {error}")))?;
-        // A program that is not needed would still cost a call for each packet.
+        // The program is attached only if it is needed, because it costs a call for each packet.
         let hear = setup.policy.marks_acks.then_some(&mut programs.catnip_hear);
         for program in [&mut programs.catnip_tell, &mut programs.catnip_ask].into_iter().chain(hear) {
             let link = program.attach_cgroup(cgroup.as_raw_fd());
@@ -157,7 +157,7 @@ impl<'a> Attached<'a> {
     }
 }
 
-/// Returns the devices that are marked by default: all that are up, except the loopback.
+/// Returns the devices whose packets are marked by default: all devices that are up, except the loopback.
 pub fn usual_devices() -> Result<Vec<String>, Failure> {
     let devices = Netlink::open().and_then(|mut netlink| netlink.devices());
     let devices =
@@ -173,7 +173,7 @@ pub fn usual_devices() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Returns the control group of all processes.
+/// Returns the root control group, which contains all processes.
 pub fn usual_cgroup() -> Result<PathBuf, Failure> {
     check::cgroup2().ok_or_else(|| {
         Failure::new(

@@ -1,5 +1,5 @@
-//! CATNIP endpoint on Linux: kernel programs mark the outgoing packets of a host, receive information about documents
-//! from applications, and control congestion. Everything ends with the process that started it.
+//! CATNIP endpoint on Linux: kernel programs mark the outgoing packets of a host, receive information about documents from applications,
+//! and control congestion. All of this ends with the process of the agent.
 
 // Unsafe code is permitted only in the module that is generated from the kernel programs.
 #![deny(unsafe_code)]

@@ -115,7 +115,7 @@ fn status(options: &Ask) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Time limit for the end of an agent.
+/// Time limit for an agent to end after `stop`.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 

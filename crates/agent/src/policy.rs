@@ -1,4 +1,4 @@
-//! Policy of the agent: its marks, and the requests that applications may make.
+//! Policy of the agent: the marks of packets, and the requests that applications may make.
 
 use crate::skeleton::types;
 use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec, Threshold};
@@ -10,13 +10,13 @@ use serde::Serialize;
 pub struct Policy {
     /// Marker; `None` for no marks.
     pub mark: Option<MarkerSpec>,
-    /// Codepoints of the levels in all classes; `None` for assured forwarding by class.
+    /// Codepoints of the levels, the same in all classes; `None` for the codepoints of assured forwarding by class.
     pub codepoints: Option<Codepoints>,
     /// True if ACKs have the level of the data that they acknowledge.
     pub marks_acks: bool,
     /// Limits of each user's HIGH and MED packets, above which packets are demoted.
     pub user: Option<Sla>,
-    /// Class of connections that have requested none.
+    /// Class of connections that have not requested a class.
     pub usual: Service,
     /// Best class that an application without privileges may request.
     pub best: Service,
@@ -39,12 +39,12 @@ pub struct Codepoints {
     pub low: u8,
 }
 
-/// Levels in the order of their numbers in the kernel programs.
+/// Levels, indexed by their numbers in the kernel programs.
 pub(crate) const LEVELS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
 const CLASSES: [u8; 3] = [1, 2, 3];
 
 impl Codepoints {
-    /// Parses `high=AF11,med=AF12,low=AF13`; a codepoint is a name (AFxy, CSx, EF, LE) or a number below 64.
+    /// Parses a text such as `high=AF11,med=AF12,low=AF13`. A codepoint is a name (AFxy, CSx, EF, LE) or a number below 64.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut found = [None; 3];
         for part in text.split(',') {
@@ -66,7 +66,7 @@ impl Codepoints {
     }
 }
 
-/// Parses a codepoint (RFC 2474, 2597, 3246, 8622).
+/// Parses the name or number of a codepoint (RFC 2474, 2597, 3246, 8622).
 fn codepoint(text: &str) -> Option<u8> {
     let upper = text.to_ascii_uppercase();
     let digits: Vec<u8> = upper.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
@@ -86,7 +86,7 @@ impl Policy {
         matches!(mark, MarkerSpec::Spm(_) | MarkerSpec::Application(_) | MarkerSpec::TcpState(_))
     }
 
-    /// Returns the configuration of the kernel programs for this policy, in the network namespace with this cookie.
+    /// Returns the configuration of the kernel programs for this policy. `network` is the cookie of the agent's network namespace.
     pub(crate) fn config(&self, network: u64) -> types::config {
         let mut config = types::config {
             network,

@@ -1,5 +1,5 @@
-//! Number of segments that leave TCP under one mark. The kernel passes several segments at once to a device, which
-//! splits them later. The marker then sees one packet, whose mark is that of all of its segments.
+//! Number of segments that leave TCP under one mark. The kernel may pass several segments as one packet to a device, which splits the
+//! packet later. The marker then processes only one packet, whose mark applies to all of its segments.
 
 use crate::settings::{limit_segments, setting};
 use crate::state::Changes;
@@ -21,11 +21,11 @@ pub enum Segments {
     Kernel,
 }
 
-/// Setting of the least number of segments that leave TCP at once, if as many are ready.
+/// Kernel setting of the minimum number of segments that leave TCP at once, if enough segments are ready.
 const LEAST: &str = "/proc/sys/net/ipv4/tcp_min_tso_segs";
 
 impl Segments {
-    /// Returns the settings to change at these devices, with their present values.
+    /// Returns the settings to change for these devices, with their present values.
     pub fn changes(self, devices: &[String]) -> Result<Changes, Failure> {
         let mut changes = Changes::default();
         if self != Self::Kernel {

@@ -29,7 +29,7 @@ pub struct About {
     pub cgroup: PathBuf,
     /// Registered congestion controllers.
     pub controllers: Vec<String>,
-    /// Settings to restore at the end, with their previous values.
+    /// Settings to restore when the agent ends, with their previous values.
     pub changes: Vec<String>,
 }
 
@@ -46,15 +46,15 @@ pub struct Status {
 /// Outputs of the statistics.
 #[derive(Debug)]
 pub struct Outputs {
-    /// File to which a line of JSON is appended at every interval.
+    /// File to which a line of JSON is appended at every interval; `None` for no such file.
     pub lines: Option<(PathBuf, File)>,
-    /// File with the latest statistics, for the node exporter of Prometheus.
+    /// File with the latest statistics, for the node exporter of Prometheus; `None` for no such file.
     pub textfile: Option<PathBuf>,
     /// Interval of the statistics.
     pub every: Duration,
 }
 
-/// Longest request in bytes, and the time limit for it.
+/// Longest request, bytes.
 const LONGEST: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Signals(SignalFd);
 
 impl Signals {
-    /// Blocks the signals and receives them by a file descriptor from now on.
+    /// Blocks the signals, and receives them by a file descriptor from now on.
     pub fn catch() -> Result<Self, Failure> {
         let mut set = SigSet::empty();
         [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(|signal| set.add(signal));
@@ -74,7 +74,7 @@ impl Signals {
     }
 }
 
-/// Listens at the socket of a place, for root only.
+/// Listens at the socket of a place, to which only root has access.
 pub fn listen(place: &Place) -> Result<UnixListener, Failure> {
     let path = place.socket();
     let bound = UnixListener::bind(&path).and_then(|listener| {
@@ -143,7 +143,7 @@ impl Outputs {
             file.write_all(text.as_bytes()).map_err(|error| unwritable(path, &error))?;
         }
         if let Some(path) = &self.textfile {
-            // The file is replaced at once, so that readers always find a complete one.
+            // The file is replaced atomically, so that readers always find a complete file.
             let new = path.with_extension("new");
             let written =
                 fs::write(&new, statistics::prometheus(counts)).and_then(|()| fs::rename(&new, path));
@@ -157,7 +157,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }
 
-/// Sends a request to the agent of a place. Returns `None` if there is no agent.
+/// Sends the request `question` to the agent of a place. Returns `None` if no agent runs there.
 pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
     let cannot = failed("agent", "send it a request");
     let mut stream = match UnixStream::connect(place.socket()) {

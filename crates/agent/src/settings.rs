@@ -1,4 +1,4 @@
-//! Settings of the kernel and of devices.
+//! Access to settings of the kernel and of devices.
 
 use catnip_cli::failure::Failure;
 use catnip_linux::netlink::Netlink;

@@ -103,7 +103,7 @@ const AFTER: &str = "Examples:
   Use newCWV for all connections, without marks:
     catnip-agent start --mark none --control catnip_newcwv";
 
-/// Setting with the congestion controller of new connections.
+/// Kernel setting with the congestion controller of new connections.
 const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
@@ -124,7 +124,7 @@ pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
     ended.and(cleaned).map(|()| 0)
 }
 
-/// Starts a process without a terminal, and waits until it runs or has reported an error.
+/// Starts an agent in a process without a terminal, and waits until the agent runs or has reported an error.
 fn in_background(json: bool) -> Result<u8, Failure> {
     let cannot = |error| Failure::new("start", format!("cannot start in the background: {error}"));
     let mut words = std::env::args_os().skip(1);
@@ -150,8 +150,8 @@ fn in_background(json: bool) -> Result<u8, Failure> {
 }
 
 impl Start {
-    /// Attaches the programs, and serves until a request or a signal ends the agent. Changed settings are recorded at
-    /// the place and remain to be restored.
+    /// Attaches the programs, and serves requests until a request or a signal ends the agent. Changed settings are recorded at `place`. The
+    /// caller must restore them.
     fn attach(&self, setup: &Setup, outputs: Outputs, place: &Place) -> Result<(), Failure> {
         let signals = Signals::catch()?;
         let mut room = Room::uninit();
@@ -251,7 +251,7 @@ impl Start {
         let Some(name) = &self.control else { return Ok(()) };
         let before = setting(CONTROL)?;
         let set = |name: &str| std::fs::write(CONTROL, name);
-        // A process that may not set the present controller here could not restore it.
+        // Setting the present controller shows that it can be restored later.
         set(&before).map_err(|error| {
             Failure::new("--control", format!("{before} could not be restored here: {error}"))
         })?;

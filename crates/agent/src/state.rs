@@ -1,5 +1,5 @@
-//! Location of an agent and the settings that it has to restore: one agent for each network namespace, below /run. The
-//! notes of a killed agent stay there; the next agent, or `stop`, restores the settings from them.
+//! State of an agent in a folder below /run: its socket, its lock, and notes of the settings to restore. Each network namespace has at most
+//! one agent. The notes of a killed agent remain; the next agent, or `stop`, restores the settings from the notes.
 
 use crate::settings::limit_segments;
 use catnip_cli::failure::{Failure, failed};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Folder of all agents.
 const FOLDER: &str = "/run/catnip-agent";
 
-/// Largest number of attempts to create a folder that an ending agent removes at the same time.
+/// Largest number of attempts to create a folder that an ending agent may remove at the same time.
 const TRIES: u32 = 1000;
 
 /// Folder of the agent of this network namespace.
@@ -26,11 +26,11 @@ pub struct Place(PathBuf);
 pub struct Changes {
     /// Files of kernel settings, and their previous contents.
     pub settings: Vec<(PathBuf, String)>,
-    /// Devices, and their previous limits of segments sent at once.
+    /// Devices, and their previous limits on the number of segments sent at once.
     pub devices: Vec<(String, u32)>,
 }
 
-/// Lock of a place: no other process is the agent of the place while the lock exists.
+/// Lock of a place. While the lock exists, no other process can be the agent of the place.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -53,7 +53,7 @@ impl Place {
         self.0.join("changes.json")
     }
 
-    /// Locks this place for a new agent, and restores settings that a killed agent has changed. Fails if an agent runs.
+    /// Locks this place for a new agent, and restores settings that a killed agent has changed. Fails if another agent runs.
     pub fn lock(&self) -> Result<Lock, Failure> {
         let lock = self.try_lock()?.ok_or_else(|| {
             Failure::new(
@@ -85,14 +85,14 @@ impl Place {
                 result => break result.map_err(failed(FOLDER, "open a file there"))?,
             }
         };
-        // An agent that has ended meanwhile has removed its lock file.
+        // An agent that has ended in the meantime has removed the lock file.
         let is_there = || Some(fs::metadata(&path).ok()?.ino() == file.metadata().ok()?.ino());
         let is_ours =
             flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_there() == Some(true);
         Ok(is_ours.then_some(Lock { _file: file }))
     }
 
-    /// Records the changes before they are made.
+    /// Records changes of settings. Must be called before the settings are changed.
     pub fn note(&self, changes: &Changes) -> Result<(), Failure> {
         let text = serde_json::to_vec(changes).map_err(|error| Failure::new(FOLDER, error))?;
         // The file is written completely or not at all.
@@ -116,13 +116,13 @@ impl Place {
         let _ = fs::remove_file(self.0.join("lock"));
         drop(lock);
         let _ = fs::remove_dir(&self.0);
-        // Fails if agents of other namespaces are there.
+        // The call fails if the folder contains agents of other namespaces.
         let _ = self.0.parent().map(fs::remove_dir);
     }
 }
 
 impl Changes {
-    /// Restores the previous values. All values that can be restored are, even if others fail.
+    /// Restores the previous values. If a value cannot be restored, the other values are still restored.
     pub fn put_back(&self) -> Result<(), Failure> {
         let mut result = Ok(());
         for (path, before) in &self.settings {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Reasons in the order of their numbers in the kernel programs, with their meanings.
+/// Names and meanings of the reasons, indexed by the numbers of the reasons in the kernel programs.
 pub const REASONS: [(&str, &str); 13] = [
     ("handshake", "SYN and SYN-ACK"),
     ("end", "FIN and RST"),
@@ -23,7 +23,7 @@ pub const REASONS: [(&str, &str); 13] = [
     ("washed", "not marked, and an unauthorized mark was removed"),
 ];
 
-/// Counters of the packets of one reason and one level.
+/// Counters of the packets with one reason and one level.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Count {
     /// Reason for the level.
@@ -34,7 +34,7 @@ pub struct Count {
     pub packets: u64,
     /// Number of bytes of the IP packets.
     pub bytes: u64,
-    /// Number of packets that left with others under one mark, because the kernel splits them later.
+    /// Number of segments that left together with other segments under one mark, because the kernel splits such packets later.
     pub together: u64,
     /// Number of packets that the limit of a user has demoted to this level.
     pub demoted: u64,
@@ -58,7 +58,7 @@ pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
     Ok(counts)
 }
 
-/// Sums the fields of a counter over all processors.
+/// Returns the sum of each field of a counter over all processors.
 fn sums(of_processors: &[Vec<u8>]) -> [u64; 4] {
     let mut sums = [0; 4];
     for value in of_processors {

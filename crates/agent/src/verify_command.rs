@@ -141,7 +141,7 @@ fn sums(report: &Report, markers: Markers) -> Sums {
         sums.wrong_high += wrong_high;
         sums.unmarkable += side.unmarkable;
         sums.bad_checksums += side.bad_checksums;
-        // Data from the other side may be lost before it reaches the point of capture.
+        // Data from the unmarked side may be lost before it reaches the point of capture, so its gaps do not count.
         sums.gaps += if marks { side.gaps } else { 0 };
     }
     sums

@@ -1,5 +1,9 @@
-/// Defines a macro `$each!(value, inner => expression)`, which evaluates the expression for every variant of an enum: `inner` is bound to
-/// the content of the value's variant. The first argument must be a literal `$`, which the definition of the new macro contains.
+/// expression)`, which evaluates the expression for every variant of an enum: `inner` is bound to the content of the value's variant. The
+/// first argument must be a literal `$`, which the definition of the new macro contains. => Defines a macro `$each!(value, inner =>
+/// expression)` for an enum. The new macro evaluates the expression with `inner` bound to the content of the value's variant, whichever
+/// variant that is. The first argument must be a literal `$`, which the definition of the new macro requires. => expression)`, which
+/// evaluates the expression for every variant of an enum: `inner` is bound to the content of the value's variant. The first argument must
+/// be a literal `$`, which the definition of the new macro contains.
 #[macro_export]
 macro_rules! variants {
     ($d:tt $each:ident: $Enum:ident { $($Variant:ident),+ $(,)? }) => {
@@ -11,7 +15,7 @@ macro_rules! variants {
     };
 }
 
-/// Implements methods of an enum by calling the method of the same name on the content of the variant, with a macro of
+/// Implements methods of an enum by calls of the method of the same name on the content of the variant. Requires a macro defined by
 /// [`variants!`](crate::variants).
 ///
 /// ```

@@ -2,7 +2,7 @@ use crate::notation::{Kind, Notation, Usage, Written};
 use crate::{Bytes, ParseError, Rng, Share, Span};
 use std::str::FromStr;
 
-/// Distribution of sizes, counts or times, in the unit of its user. All values are nonnegative.
+/// Distribution of sizes, counts or times. The user of the distribution determines the unit. All values are nonnegative.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
     /// Constant value.
@@ -39,7 +39,7 @@ pub enum Distribution {
     },
     /// Piecewise linear distribution function through measured points.
     Empirical {
-        /// Points (value, probability of being at or below it), both ascending; the last probability is 1.
+        /// Points (value, probability of a value at or below this value). Values and probabilities ascend, and the last probability is 1.
         points: Vec<(f64, f64)>,
     },
 }
@@ -49,9 +49,9 @@ pub enum Distribution {
 pub enum Measure {
     /// Counts.
     Count,
-    /// Times: seconds, or a text such as 200ms.
+    /// Times, as numbers of seconds or texts such as 200ms.
     Time,
-    /// Sizes: bytes, or a text such as 32KB.
+    /// Sizes, as numbers of bytes or texts such as 32KB.
     Size,
 }
 
@@ -67,7 +67,7 @@ impl Measure {
         f64::from_str(text).ok().or(with_unit)
     }
 
-    /// Returns the description of an expected value.
+    /// Returns the description of a valid value, for errors.
     fn expected(self) -> &'static str {
         match self {
             Self::Count => "a number such as 8",
@@ -137,7 +137,7 @@ impl Kind for Distribution {
 crate::as_text!(Distribution);
 
 impl Distribution {
-    /// Parses a distribution whose values may have units. A single value is a constant.
+    /// Parses a distribution whose values may have units. A single value stands for a constant distribution.
     pub fn with_units(text: &str, values: Measure) -> Result<Self, ParseError> {
         if let Some(value) = values.read(text) {
             return Self::Constant(value).checked().map_err(|expected| ParseError::new(text, expected));
@@ -239,7 +239,7 @@ impl Distribution {
         }
     }
 
-    /// Returns the probability of being at or below `value`.
+    /// Returns the probability that a drawn value is at or below `value`.
     pub fn cdf(&self, value: f64) -> f64 {
         match self {
             Self::Constant(constant) => f64::from(value >= *constant),

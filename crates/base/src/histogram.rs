@@ -1,8 +1,8 @@
-//! Distribution of durations in fixed memory.
+//! Histogram of durations with a fixed memory size.
 
 use crate::Span;
 
-/// Histogram of durations, with buckets whose width is at most 1/64 of their value.
+/// Histogram of durations. The width of a bucket is at most 1/64 of the durations in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
@@ -24,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a duration.
+    /// Records a duration.
     #[inline]
     pub fn record(&mut self, span: Span) {
         let nanos = span.as_nanos();
@@ -35,27 +35,27 @@ impl Histogram {
         self.sum += u128::from(nanos);
     }
 
-    /// Returns the number of durations.
+    /// Returns the number of recorded durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the smallest duration, exact; zero if there are none.
+    /// Returns the exact smallest duration; zero if no duration was recorded.
     pub fn min(&self) -> Span {
         Span::from_nanos(if self.count == 0 { 0 } else { self.smallest })
     }
 
-    /// Returns the largest duration, exact; zero if there are none.
+    /// Returns the exact largest duration; zero if no duration was recorded.
     pub fn max(&self) -> Span {
         Span::from_nanos(self.largest)
     }
 
-    /// Returns the mean, exact to the nanosecond; zero if there are none.
+    /// Returns the mean duration, exact to the nanosecond; zero if no duration was recorded.
     pub fn mean(&self) -> Span {
         Span::from_nanos((self.sum / u128::from(self.count.max(1))) as u64)
     }
 
-    /// Returns the `q` quantile, at most 1/64 too large; zero if there are no durations.
+    /// Returns the `q` quantile of the durations, too large by at most 1/64 of its value; zero if no duration was recorded.
     pub fn quantile(&self, q: f64) -> Span {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Basic types of all parts of CATNIP: time, rates, random streams, distributions, the information that an application gives about its
+//! Basic types of all parts of CATNIP: time, rates, random streams, distributions, the information that an application provides about its
 //! data, and the text notation of configurable components. The crate reads no clock, allocates nothing per packet and depends on no other
 //! crate of the project.
 

@@ -8,25 +8,25 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Notation of a kind, such as `red:LIMIT`, and its description for users.
+/// Notation of a kind, such as `red:LIMIT`, and the description of the kind for users.
 pub type Usage = (&'static str, &'static str);
 
 /// Configuration of one kind of queue, loss model, congestion control or other component, with its text notation. An implementation is in
-/// the same file as the component that it configures, so that one file parses, checks, writes, documents and builds it; a family made by
-/// [`kinds!`](crate::kinds) lists it in one line.
+/// the same file as the component that it configures. This file parses, checks, writes, documents and builds the component; the family,
+/// defined with [`kinds!`](crate::kinds), needs only one line for it.
 pub trait Kind: Sized {
     /// Notations of this kind. Each begins with a name, which ends at `:` or `[`.
     const USAGE: &'static [Usage];
-    /// Example notations that cover every notation of the kind. Their values are so small that a few packets exercise them; the tests of a
-    /// family run all of them.
+    /// Example notations that cover every notation of the kind. The values are small, so that a few packets suffice to exercise the
+    /// component. The tests of a family run all examples.
     const EXAMPLES: &'static [&'static str];
     /// Parses and checks the parameters after the name.
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError>;
-    /// Writes a notation that `read` parses to the same value.
+    /// Writes the notation from which `read` parses the same value.
     fn write(&self, to: &mut Written);
 }
 
-/// Kind as a member of a family: its notations and its parser.
+/// Kind as a member of the family `F`: notations, examples and parser.
 pub struct Member<F> {
     /// Notations; see [`Kind::USAGE`].
     pub usage: &'static [Usage],
@@ -56,7 +56,7 @@ pub trait Family: Sized + 'static {
         Self::KINDS.iter().flat_map(|kind| kind.examples).copied().map(read).collect()
     }
 
-    /// Parses any kind of the family.
+    /// Parses the notation of any kind of the family.
     fn read_any(text: &str) -> Result<Self, ParseError> {
         let mut text = Notation::of_family::<Self>(text)?;
         let kind = Self::KINDS.iter().find(|kind| text.is_one_of(kind.usage)).expect("it is of the family");
@@ -66,7 +66,7 @@ pub trait Family: Sized + 'static {
     }
 }
 
-/// Every kind is also a family with itself as the only member.
+/// Every kind is also a family whose only member is the kind itself.
 impl<K: Kind + 'static> Family for K {
     const KINDS: &'static [Member<Self>] =
         &[Member { usage: K::USAGE, examples: K::EXAMPLES, read: K::read }];
@@ -190,14 +190,15 @@ macro_rules! words {
     };
 }
 
-/// Returns the known word most similar to `word`, if one is similar enough.
+/// Returns the known word that is most similar to `word`; `None` if no known word is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let alike = |known: &'a str| (strsim::normalized_damerau_levenshtein(word, known), known);
     let all = known.into_iter().map(alike).filter(|(alike, _)| (0.6..1.0).contains(alike));
     all.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
-/// Returns the most similar known word as the end of an error message, or an empty text.
+/// Returns the end of an error message that suggests the known word most similar to `word`; an empty text if no known word is similar
+/// enough.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |known| format!("; did you mean {known}?"))
 }
@@ -211,17 +212,17 @@ pub const fn name((form, _): Usage) -> &'static str {
     form.split_at(end).0
 }
 
-/// Parses an optional value, whose absence is written as `none`.
+/// Parses an optional value. The text `none` stands for no value.
 pub fn optional<T: FromStr<Err = ParseError>>(text: &str) -> Result<Option<T>, ParseError> {
     if text == "none" { Ok(None) } else { text.parse().map(Some) }
 }
 
-/// Writes an optional value.
+/// Writes an optional value, or `none` for no value.
 pub fn or_none<T: fmt::Display>(value: Option<&T>) -> String {
     value.map_or_else(|| "none".into(), T::to_string)
 }
 
-/// Parsed notation `name:value,…,key=value,…`. A comma within parentheses is no separator.
+/// Parsed notation `name:value,…,key=value,…`. A comma within parentheses does not separate values.
 #[derive(Debug)]
 pub struct Notation<'a> {
     text: String,
@@ -248,14 +249,14 @@ impl<'a> Notation<'a> {
         Ok(Self { text: text.into(), name, ..Self::nameless(rest) })
     }
 
-    /// Parses a notation whose name must be one of a family.
+    /// Parses a notation whose name must be that of a kind of the family `F`.
     pub(crate) fn of_family<F: Family>(text: &'a str) -> Result<Self, ParseError> {
         let text = Self::parse(text)?;
         let usages = F::usages();
         if text.is_one_of(&usages) { Ok(text) } else { Err(text.unknown(usages)) }
     }
 
-    /// Returns the error for a name that no notation in `usages` has.
+    /// Returns the error for a name that is not among the names of `usages`.
     fn unknown(&self, usages: Vec<Usage>) -> ParseError {
         if let Some(here) = equivalent(self.name) {
             return self.refusal(format!("{} is a name of tc, ns-2 or ns-3; here: {here}", self.name));
@@ -268,7 +269,7 @@ impl<'a> Notation<'a> {
 
     /// Parses a notation without a name: `value,…,key=value,…`.
     pub fn nameless(text: &'a str) -> Self {
-        // Text in parentheses is a notation of its own.
+        // Text in parentheses is a separate notation.
         let mut depth = 0u32;
         let separates = |c| {
             match c {
@@ -294,28 +295,29 @@ impl<'a> Notation<'a> {
         self.name
     }
 
-    /// Returns an error that contains the whole text and the expected form.
+    /// Returns an error with the whole text of the notation and the expected form.
     pub fn error(&self, expected: impl Into<String>) -> ParseError {
         ParseError::new(self.text.as_str(), expected)
     }
 
-    /// Returns an error that contains the whole text and the reason.
+    /// Returns an error with the whole text of the notation and the reason.
     fn refusal(&self, reason: String) -> ParseError {
         ParseError::because(self.text.as_str(), reason)
     }
 
-    /// Returns the error for a part of the text: that the part is too large, or the expected form.
+    /// Returns the error for an invalid part of the text. The error states that a number is too large, if `part` does, or else the expected
+    /// form.
     pub fn error_of(&self, part: ParseError, expected: impl Into<String>) -> ParseError {
         if part.is_too_large() { part.about(self.text.as_str()) } else { self.error(expected) }
     }
 
-    /// Parses the next value without a key.
+    /// Parses the next value that has no key.
     pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, ParseError> {
         let value = self.values.next().and_then(|value| value.parse().ok());
         value.ok_or_else(|| self.error(expected))
     }
 
-    /// Takes the text of a key, if the key is given.
+    /// Removes a key and returns the text of its value; `None` if the key is absent.
     pub fn take(&mut self, key: &str) -> Option<&'a str> {
         let index = self.options.iter().position(|(other, _)| *other == key)?;
         Some(self.options.remove(index).1)
@@ -404,7 +406,7 @@ impl Written {
         self.value(format_args!("{key}={value}"))
     }
 
-    /// Adds a value with its key unless the value is the default.
+    /// Adds a value with its key, except if the value is the default.
     pub fn option<T: fmt::Display + PartialEq>(&mut self, key: &str, value: T, default: T) -> &mut Self {
         if value == default { self } else { self.key(key, value) }
     }
@@ -416,7 +418,7 @@ impl fmt::Display for Written {
     }
 }
 
-/// Kind that was registered at run time, accessible only through the interface `B`. Two kinds with equal notations are equal.
+/// Kind that was registered at run time. It is accessible only through the interface `B`. Two kinds are equal if their notations are equal.
 pub struct Custom<B: ?Sized> {
     written: String,
     kind: Arc<B>,
@@ -471,7 +473,7 @@ impl<B: ?Sized> Default for Registry<B> {
 }
 
 impl<B: ?Sized + 'static> Registry<B> {
-    /// Registers a kind; a built-in name keeps its meaning. `share` converts the kind to the interface of its family:
+    /// Registers a kind. A kind with the name of a built-in kind is ignored. `share` converts the kind to the interface of its family:
     /// `|kind: MyKind| Arc::new(kind)`.
     pub fn add<K: Kind + 'static>(&mut self, share: fn(K) -> Arc<B>) {
         let read = move |text: &str| {
@@ -481,7 +483,7 @@ impl<B: ?Sized + 'static> Registry<B> {
         self.0.push((K::USAGE, Box::new(read)));
     }
 
-    /// Parses a built-in kind or else a registered one; `wrap` makes the latter a member of the family.
+    /// Parses a built-in kind of the family `F`, or else a registered kind. `wrap` converts a registered kind to a member of the family.
     pub fn read<F: Family>(&self, text: &str, wrap: fn(Custom<B>) -> F) -> Result<F, ParseError> {
         let notation = Notation::parse(text)?;
         let built_in = F::KINDS.iter().any(|kind| notation.is_one_of(kind.usage));

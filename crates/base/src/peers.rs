@@ -1,5 +1,6 @@
-/// Returns CATNIP's notation for a queue, loss model or control that tc (iproute2), ns-2 or ns-3 calls `name`, or the reason for which
-/// CATNIP has none. The comparison ignores case, hyphens, underscores and the `QueueDisc` of ns-3.
+/// Returns CATNIP's notation for the queue, loss model or congestion control that tc (iproute2), ns-2 or ns-3 calls `name`, or the reason
+/// why CATNIP has none. Returns `None` for an unknown name. The comparison ignores case, hyphens, underscores and the suffix `QueueDisc` of
+/// ns-3.
 pub(crate) fn equivalent(name: &str) -> Option<&'static str> {
     let plain: String =
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
@@ -8,7 +9,7 @@ pub(crate) fn equivalent(name: &str) -> Option<&'static str> {
     PEERS.iter().find(|(names, _)| names.contains(&plain)).map(|(_, here)| *here)
 }
 
-/// Names in tc, ns-2 and ns-3, each with the answer of [`equivalent`].
+/// Names in tc, ns-2 and ns-3, with the result of [`equivalent`].
 const PEERS: &[(&[&str], &str)] = &[
     (&["pfifo", "fifo", "droptail"], "drop-tail:PACKETS"),
     (&["bfifo"], "drop-tail:BYTES, as in drop-tail:64KB"),

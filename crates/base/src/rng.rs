@@ -1,24 +1,24 @@
-//! Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011,
-//! section 3.3). A stream is a key and a counter, so each component of a run has its own stream, which no other
-//! component can disturb.
+//! Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 3.3). A
+//! stream consists of a key and a counter. Each component of a run has its own stream, which does not depend on the draws of other
+//! components.
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: u32 = 10;
 
-/// Component of a run that draws random numbers. Two components never share a stream, and the stream of one does not
-/// depend on the existence of others.
+/// Component of a run that draws random numbers. Two components never share a stream, and the stream of a component does not depend on the
+/// existence of other components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Drop decisions of the queue of port `n`.
     Queue(u32),
-    /// Drop decisions of one of several queues of port `n`, with the index of the queue.
+    /// Drop decisions of one of several queues of a port: index of the port, index of the queue.
     PartOfQueue(u32, u32),
-    /// Choice of victims in the queue of port `n`.
+    /// Choice of the packets to push out of the queue of port `n`.
     Victim(u32),
-    /// Choice of victims in one of several queues of port `n`, with the index of the queue.
+    /// Choice of the packets to push out of one of several queues of a port: index of the port, index of the queue.
     PartOfVictim(u32, u32),
-    /// Stage before the queue of port `n`, with the index of the stage.
+    /// Stage before the queue of a port: index of the port, index of the stage.
     Before(u32, u32),
     /// Behaviour of user `n`: the order of pages and think times.
     User(u32),
@@ -30,11 +30,11 @@ pub enum Stream {
     Start(u32),
     /// Propagation delays of port `n`.
     Jitter(u32),
-    /// Stage behind the wire of port `n`, with the index of the stage.
+    /// Stage behind the wire of a port: index of the port, index of the stage.
     Behind(u32, u32),
     /// Response times of server `n`.
     Server(u32),
-    /// Conditioner behind the wire of port `n`, with the index of the conditioner.
+    /// Conditioner behind the wire of a port: index of the port, index of the conditioner.
     Conditioner(u32, u32),
     /// Outages of the wire of port `n`.
     Outage(u32),
@@ -75,13 +75,13 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// Creates the stream of a component in the run with this seed.
+    /// Creates the stream of a component in the run with seed `seed`.
     pub fn new(seed: u64, stream: Stream) -> Self {
         let key = [seed as u32, (seed >> 32) as u32];
         Self { key, stream: stream.words(), block: 0, buffer: [0; 4], used: 4 }
     }
 
-    /// Returns stream `n` of the same component, from its beginning. `n` is encoded like the index of a stage.
+    /// Returns stream `n` of the same component, from the beginning of the stream. `n` is encoded like the index of a stage.
     pub fn branch(&self, n: u32) -> Self {
         let stream = [self.stream[0] | (n + 1) << 8, self.stream[1]];
         Self { key: self.key, stream, block: 0, buffer: [0; 4], used: 4 }
@@ -109,7 +109,7 @@ impl Rng {
     /// Draws uniformly from `0..n` without bias; `n` must be positive.
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "there is no number below zero");
-        // Lemire's method: the high word is uniform once products with a low word below the threshold are rejected.
+        // Lemire's method: the high word of the product is uniform if products whose low word is below the threshold are rejected.
         let threshold = n.wrapping_neg() % n;
         loop {
             let product = u64::from(self.next_u32()) * u64::from(n);
@@ -129,7 +129,7 @@ impl Rng {
         -mean * (1.0 - self.uniform()).ln()
     }
 
-    /// Draws from the standard normal distribution (Box-Muller, one of the pair).
+    /// Draws from the standard normal distribution (Box-Muller method; the second number of each pair is not used).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()

@@ -34,13 +34,13 @@ impl<T> Slab<T> {
         self.free.push(id);
     }
 
-    /// Removes all values and keeps their memory.
+    /// Removes all values and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.slots.clear();
         self.free.clear();
     }
 
-    /// Returns the values in use, by index.
+    /// Returns the values in use with their indices.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let mut free = self.free.clone();
         free.sort_unstable();

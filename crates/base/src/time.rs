@@ -16,7 +16,7 @@ pub struct Span(u64);
 impl Time {
     /// Beginning of the run.
     pub const ZERO: Self = Self(0);
-    /// Time after all events.
+    /// Time later than all events, also used for events that never occur.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Returns the time `nanos` nanoseconds after the beginning of the run.
@@ -34,7 +34,7 @@ impl Time {
         self.0 as f64 / NANOS_PER_SECOND as f64
     }
 
-    /// Returns the time since `earlier`, or zero if `earlier` is later.
+    /// Returns the duration from `earlier` to this time, or zero if `earlier` is later than this time.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -79,7 +79,7 @@ impl Span {
         self.0 as f64 / NANOS_PER_SECOND as f64
     }
 
-    /// Returns the difference to a shorter duration, or zero if `other` is longer.
+    /// Returns this duration minus `other`, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -105,7 +105,8 @@ impl AddAssign<Span> for Time {
 
 impl Sub for Time {
     type Output = Span;
-    /// Returns the time since `earlier`. Panics in debug builds if `earlier` is later: a clock that runs backwards is a bug.
+    /// Returns the duration from `earlier` to this time. Panics in debug builds if `earlier` is later than this time, because a clock that
+    /// runs backwards is a bug.
     fn sub(self, earlier: Self) -> Span {
         debug_assert!(self >= earlier, "time runs backwards: {self} - {earlier}");
         self.since(earlier)
@@ -166,10 +167,10 @@ impl Rate {
     }
 }
 
-/// Transmission times on a link of constant rate, exact over any busy period.
+/// Computation of transmission times on a link of constant rate, exact over any busy period.
 ///
-/// The transmission time of a packet is rarely a whole number of nanoseconds. The fraction is carried from one packet
-/// of a busy period to the next, so that the error never exceeds one nanosecond, however long the busy period is.
+/// The transmission time of a packet is rarely a whole number of nanoseconds. The fraction is carried from one packet of a busy period to
+/// the next, so that the error never exceeds one nanosecond, regardless of the length of the busy period.
 #[derive(Clone, Debug)]
 pub struct WireTime {
     rate: u64,
@@ -191,7 +192,7 @@ impl WireTime {
         Rate(self.rate)
     }
 
-    /// Returns the time at which the last bit of `len` bytes is sent if the first one is sent at `start`.
+    /// Returns the time at which the last bit of a packet of `len` bytes leaves if its transmission starts at `start`.
     #[inline]
     pub fn finish(&mut self, start: Time, len: u32) -> Time {
         if len != self.cached_len {

@@ -1,4 +1,4 @@
-//! Quantities with units in text: `1.5Mbit`, `9.2ms`, `32KB`.
+//! Quantities with units in text, such as `1.5Mbit`, `9.2ms` or `32KB`.
 
 use crate::{Rate, Span};
 use std::fmt;
@@ -18,7 +18,7 @@ impl ParseError {
         Self::because(value, format!("expected {}", expected.into()))
     }
 
-    /// Creates the error for an invalid `value` with another reason than the expected form.
+    /// Creates the error for an invalid `value` with a reason instead of the expected form.
     pub(crate) fn because(value: impl Into<String>, reason: String) -> Self {
         Self { value: value.into(), reason, is_too_large: false }
     }
@@ -28,7 +28,7 @@ impl ParseError {
         Self { is_too_large: true, ..Self::new(value, format!("at most {most}")) }
     }
 
-    /// Replaces the value of the error by a `text` of which the value is a part.
+    /// Replaces the value in the error by `text`, which contains the value.
     pub fn about(self, text: impl Into<String>) -> Self {
         Self { value: text.into(), ..self }
     }
@@ -51,7 +51,7 @@ impl std::error::Error for ParseError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-/// Share of a whole, or a probability: `5%` or 0.05.
+/// Share of a whole, or probability, written `5%` or `0.05`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
@@ -61,7 +61,7 @@ pub trait Quantity: FromStr<Err = ParseError> + fmt::Display {
     const NAME: &'static str;
     /// Description of the quantity.
     const ABOUT: &'static str;
-    /// Units in ascending order; the empty unit stands for a number without a unit.
+    /// Units in ascending order. An empty unit stands for a number without a unit.
     const UNITS: &'static [&'static str];
 }
 
@@ -71,7 +71,7 @@ type Units = [(&'static str, u64)];
 const SPANS: &Units = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 const RATES: &Units = &[("bit", 1), ("kbit", 1_000), ("Mbit", 1_000_000), ("Gbit", 1_000_000_000)];
 
-/// Parses a text such as `9.2ms`, rounded to a whole number of the smallest unit; no digit is lost before the rounding.
+/// Parses a text such as `9.2ms`. The result is rounded to a whole number of the smallest unit, from all digits of the text.
 fn parse(text: &str, units: &Units, expected: &str) -> Result<u64, ParseError> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -83,7 +83,7 @@ fn parse(text: &str, units: &Units, expected: &str) -> Result<u64, ParseError> {
     decimal.times(size).ok_or_else(|| ParseError::too_large(text, format!("{}{unit}", u64::MAX / size)))
 }
 
-/// Unsigned decimal number: the digits before and after the point.
+/// Unsigned decimal number: the digits before and the digits after the decimal point.
 struct Decimal<'a>(&'a str, &'a str);
 
 impl<'a> Decimal<'a> {
@@ -108,7 +108,7 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// Writes a value, with all digits, in the largest unit that is not above the value.
+/// Writes a value exactly, in the largest unit that does not exceed the value.
 fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &Units) -> fmt::Result {
     let fits = |(_, size): &&(&str, u64)| value == 0 || value >= *size;
     let (unit, size) = units.iter().rev().find(fits).expect("the smallest unit is 1");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Error that ends a command: one line and the exit code.
+/// Error that ends a command, with a message of one line and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Description of the error, and a remedy.
@@ -13,7 +13,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure with exit code 2: bad input, or a machine without a required feature.
+    /// Creates a failure with exit code 2, for invalid input or a machine without a required feature.
     pub fn new(key: &str, what: impl fmt::Display) -> Self {
         Self { message: format!("{key}: {what}"), code: 2 }
     }
@@ -27,7 +27,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Returns a conversion of I/O errors into failures of the action `doing` on `key`.
+/// Returns a function that converts an I/O error to the failure "`key`: cannot `doing`: error".
 pub fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::new(key, format!("cannot {doing}: {error}"))
 }

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Names of a program.
+/// Names of a program, on its own and as a subcommand.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// Name of the program when it runs on its own.
@@ -28,7 +28,7 @@ impl Program {
         if is_part { self.whole } else { self.alone }
     }
 
-    /// Applies the help style of `catnip` to all commands. The name of a command in help texts may differ (`display_name`).
+    /// Applies the help style of `catnip` to all commands. In help texts, the `display_name` of a command replaces its name.
     pub fn styled(&self, cli: Command) -> Command {
         let (program, width) = (self.name(), width());
         let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().into()).collect();
@@ -64,7 +64,7 @@ impl Program {
         }
     }
 
-    /// Sets the help of a command: usage, description, options, examples and exit codes in this order, in two columns.
+    /// Sets the help of a command. It has two columns, with usage, description, options, examples and exit codes in this order.
     fn like_catnip(&self, command: Command, path: &str, width: usize) -> Command {
         let usage = [path, "[OPTIONS]"].into_iter().map(String::from);
         let what = match command.has_subcommands() {
@@ -82,7 +82,7 @@ impl Program {
         let after = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
         let after = after.replace(&format!("{} ", self.alone), &format!("{} ", self.name()));
         let list = if command.has_subcommands() { "\n\nCommands:\n{subcommands}" } else { "" };
-        // The template itself is not wrapped by clap.
+        // clap does not wrap the template itself.
         let template = format!("Usage: {usage}\n\n{about}{list}\n\nOptions:\n{{options}}\n\n{after}")
             .trim_end()
             .to_string();
@@ -105,19 +105,19 @@ fn operand(arg: &Arg) -> String {
     format!("{}{several}", name.unwrap_or_else(|| arg.get_id().to_string().to_uppercase()))
 }
 
-/// Completes the help of an argument to a sentence.
+/// Completes the help of an argument to a full sentence.
 fn sentence(arg: Arg) -> Arg {
     let help = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
     if help.is_empty() || help.ends_with(['.', ']']) { arg } else { arg.help(format!("{help}.")) }
 }
 
-/// Returns the width of a line: that of the terminal, or the default of `catnip` without a terminal.
+/// Returns the width of a line: the width of the terminal, or the default width of `catnip` without a terminal.
 fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     columns.or_else(terminal_columns).unwrap_or(80).clamp(40, WIDEST) - 2
 }
 
-/// Removes the angle brackets of an option's value, as in `catnip`; columns stay aligned.
+/// Removes the angle brackets around the value of an option, as in `catnip`, and keeps the columns aligned.
 fn without_brackets(line: &str) -> String {
     let parts = line.split_once(" <").and_then(|(option, rest)| Some((option, rest.split_once('>')?)));
     match parts {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints to standard error. Failures are ignored, as when standard error is closed.
+/// Prints to standard error. Failures are ignored, for example if standard error is closed.
 pub fn tell(text: impl Display) {
     let _ = write!(io::stderr(), "{text}");
 }
@@ -29,7 +29,7 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     printed(write_json(&mut io::stdout().lock(), value))
 }
 
-/// Converts the result of printing to standard output.
+/// Converts the result of printing to standard output. A closed pipe is no failure.
 pub fn printed(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         // The reader of a closed pipe needs no more output.

@@ -1,12 +1,12 @@
-//! Text wrapped to the width of the terminal.
+//! Text that is wrapped to the width of the terminal.
 
-/// Returns the number of columns of the terminal on standard error, if there is one.
+/// Returns the number of columns of the terminal on standard error; `None` if standard error is no terminal.
 pub fn terminal_columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// Wraps a text at `width` characters, except for longer words. Lines after the first begin with `indent`.
+/// Wraps a text to lines of at most `width` characters, except for longer words. All lines except the first begin with `indent`.
 pub fn wrapped(text: &str, width: usize, indent: &str) -> String {
     let start = text.len() - text.trim_start().len();
     let mut lines = text[..start].to_string();

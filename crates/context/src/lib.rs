@@ -1,7 +1,7 @@
-//! Information of an application about its data for the marking agent of the host, as options of a TCP socket: the Rust
-//! side of `crates/agent/include/catnip.h`.
+//! Options of TCP sockets by which an application describes its data to the marking agent of the host: the Rust version of
+//! `crates/agent/include/catnip.h`.
 //!
-//! Without an agent, each function returns `ENOPROTOOPT`, and an application may ignore the error:
+//! Without an agent, each function returns `ENOPROTOOPT`. An application may ignore this error:
 //!
 //! ```
 //! # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -16,15 +16,15 @@ use catnip_linux::socket_option;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Level of the socket options.
+/// Level of the socket options, for setsockopt(2).
 pub const LEVEL: i32 = 0x4350;
 
 /// Congestion window thresholds of the drop precedences HIGH and MED, segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Largest congestion window with which packets are HIGH.
+    /// Largest congestion window at which packets are HIGH.
     pub high: u32,
-    /// Largest congestion window with which packets are at least MED.
+    /// Largest congestion window at which packets are at least MED.
     pub med: u32,
 }
 
@@ -33,7 +33,7 @@ const CLASS: i32 = 2;
 const THRESHOLDS: i32 = 3;
 const WEIGHT: i32 = 4;
 
-/// Announces the next `bytes` bytes written as one document.
+/// Announces that the next `bytes` bytes written to the socket are one document.
 pub fn set_document(socket: &impl AsFd, bytes: u64) -> io::Result<()> {
     set(socket, DOCUMENT, &bytes.to_ne_bytes())
 }
@@ -43,13 +43,13 @@ pub fn document(socket: &impl AsFd) -> io::Result<u64> {
     get(socket, DOCUMENT).map(u64::from_ne_bytes)
 }
 
-/// Sets the class: 1 if a user waits for each packet, 2 if a user waits for each document, 3 otherwise, 0 for the
-/// default of the host's policy.
+/// Sets the class of the connection: 1 if a user waits for each packet, 2 if a user waits for each document, 3 if no user waits, or 0 for
+/// the default of the host's policy.
 pub fn set_class(socket: &impl AsFd, class: u32) -> io::Result<()> {
     set(socket, CLASS, &class.to_ne_bytes())
 }
 
-/// Returns the class in force.
+/// Returns the class of the connection, or the default class if the application has set none.
 pub fn class(socket: &impl AsFd) -> io::Result<u32> {
     get(socket, CLASS).map(u32::from_ne_bytes)
 }
@@ -61,7 +61,7 @@ pub fn set_thresholds(socket: &impl AsFd, thresholds: Thresholds) -> io::Result<
     set(socket, THRESHOLDS, &[a, b, c, d, e, f, g, h])
 }
 
-/// Returns the congestion window thresholds in force.
+/// Returns the current congestion window thresholds.
 pub fn thresholds(socket: &impl AsFd) -> io::Result<Thresholds> {
     let [a, b, c, d, e, f, g, h] = get(socket, THRESHOLDS)?;
     Ok(Thresholds { high: u32::from_ne_bytes([a, b, c, d]), med: u32::from_ne_bytes([e, f, g, h]) })

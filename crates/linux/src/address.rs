@@ -1,6 +1,6 @@
-//! Addresses of emulated links. They come from 100.64.0.0/10 (RFC 6598), which no public host uses, in blocks that nest like links: a link
-//! inside another link takes a part of the outer link's block. One route per link therefore reaches all links inside it, without address
-//! translation.
+//! Addresses of emulated links. The addresses are from 100.64.0.0/10 (RFC 6598), which no public host uses. Blocks of addresses are nested
+//! like links: a link inside another link uses a part of the outer link's block. One route per link therefore leads to all links inside it,
+//! without address translation.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::io;
@@ -12,10 +12,11 @@ const SPACE: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 const SPACE_PREFIX: u8 = 10;
 /// Prefix lengths of blocks, outermost first.
 const PREFIXES: [u8; 5] = [18, 21, 24, 27, 30];
-/// Prefix of the IPv6 addresses, which end with the IPv4 address (a random prefix of RFC 4193).
+/// Prefix of the IPv6 addresses, which end with the IPv4 address. It is a random prefix of RFC 4193.
 const SPACE_V6: u128 = 0xfdca_7217_0e3c_0000 << 64;
-/// Offsets of the two ends of a link from the start of its block.
+/// Offset of the address of a link's outside end from the start of the block.
 const OUTSIDE: u32 = 1;
+/// Offset of the address of a link's inside end from the start of the block.
 const INSIDE: u32 = 2;
 
 /// Addresses of one link and of all links inside it.
@@ -25,17 +26,17 @@ pub struct Block {
     prefix: u8,
 }
 
-/// Reservation of a block against other links of the same network namespace, until dropped.
+/// Reservation of a block against other links of the same network namespace. The reservation ends when dropped.
 #[derive(Debug)]
 pub struct Claim(#[expect(dead_code, reason = "closed when dropped")] UnixListener);
 
 impl Block {
-    /// Returns the addresses of the outside end with the prefix of the block: IPv4, IPv6.
+    /// Returns the IPv4 and the IPv6 address of the outside end, each with the prefix length of the block.
     pub fn outside(&self) -> [IpNet; 2] {
         self.networks(OUTSIDE)
     }
 
-    /// Returns the addresses of the inside end with the prefix of the block: IPv4, IPv6.
+    /// Returns the IPv4 and the IPv6 address of the inside end, each with the prefix length of the block.
     pub fn inside(&self) -> [IpNet; 2] {
         self.networks(INSIDE)
     }
@@ -55,7 +56,7 @@ impl Block {
         Ipv4Net::new_assert(Ipv4Addr::from_bits(self.base), self.prefix)
     }
 
-    /// Returns the block of a device's address if the address is the inside end of a link.
+    /// Returns the block to which the address of a device belongs; `None` if the address is not the inside end of a link.
     fn enclosing(network: &IpNet) -> Option<Self> {
         let IpNet::V4(network) = network else { return None };
         let (address, base, prefix) = (network.addr(), network.network().to_bits(), network.prefix_len());
@@ -64,8 +65,8 @@ impl Block {
         ours.then_some(Self { base, prefix })
     }
 
-    /// Returns the block of the enclosing link, if any, and the blocks that a link in a namespace with these addresses may use. Returns
-    /// `None` if links are nested too deeply.
+    /// Returns the block of the enclosing link, or `None` without an enclosing link, and the blocks that a link in a namespace with these
+    /// addresses may use. The whole result is `None` if links are nested too deeply.
     fn candidates(addresses: &[IpNet]) -> Option<(Option<Self>, Vec<Self>)> {
         let enclosing = addresses.iter().filter_map(Self::enclosing).max_by_key(|block| block.prefix);
         let (base, from, first) = match enclosing {
@@ -97,7 +98,7 @@ impl Block {
     }
 }
 
-/// Locks a block with an abstract socket, which belongs to one network namespace and vanishes with its process.
+/// Locks a block with an abstract socket. Such a socket belongs to one network namespace and vanishes with its process.
 fn claim(block: Block) -> io::Result<Claim> {
     let name = format!("catnip-emu {}", Ipv4Addr::from_bits(block.base));
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?).map(Claim)

@@ -1,4 +1,4 @@
-//! Real-time clocks, and waiting on them.
+//! Clocks in real time, and waiting for times and input.
 
 use crate::sys::{self, Readable};
 use catnip_base::{Histogram, Span, Time};
@@ -13,10 +13,10 @@ use std::time::Instant;
 pub trait Clock: Debug {
     /// Returns the time since the run began, which never decreases.
     fn now(&self) -> Time;
-    /// Waits until `deadline` or until input for the host arrives, whichever is first.
+    /// Waits until `deadline` or until input for the host arrives, whichever comes first.
     fn sleep_until(&self, deadline: Time);
-    /// Returns true if the device of this edge was readable when the last wait ended. A query to the kernel would cost a system call per
-    /// device and wake-up.
+    /// Returns true if the device of this edge was readable when the last wait ended. This method avoids a system call per device and
+    /// wake-up.
     fn has_come(&self, _edge: usize) -> bool {
         true
     }
@@ -25,8 +25,8 @@ pub trait Clock: Debug {
     fn empty_at(&self, _edge: usize) -> Time {
         Time::ZERO
     }
-    /// Returns the arrival time of the input that ended the last wait, or a time shortly before it; zero if unknown. The result does not
-    /// apply to a device that still had unread packets before the wait.
+    /// Returns the arrival time of the input that ended the last wait, or a slightly earlier time; zero if the arrival time is unknown. The
+    /// result does not apply to a device that still had unread packets before the wait.
     fn ended_by_arrival_at(&self) -> Time {
         Time::ZERO
     }
@@ -36,7 +36,7 @@ pub trait Clock: Debug {
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     began: Instant,
-    /// CPU time of this process before the start, possibly of another program that has executed this one.
+    /// CPU time of this process before the start of the stopwatch, possibly used by another program that has executed this program.
     cpu_before: Span,
 }
 
@@ -77,8 +77,8 @@ pub fn since_1970() -> Span {
 ///
 /// A sleeping thread is woken 40 to 100 us late, so the clock can spin during the last `margin` before a deadline instead. Spinning helps
 /// only a thread that is not preempted: with other work on the same CPU, a spinning thread is late by whole time slices. Spinning threads
-/// also preempt each other and cost CPU time, so a budget can be set: a clock without budget left sleeps until the deadline, and then
-/// sleeps no shorter than `REST` either.
+/// also preempt each other and cost CPU time, so a budget can be set. A clock that has used up its budget sleeps until the deadline instead
+/// of spinning, and for at least `REST`.
 #[derive(Debug)]
 pub struct WallClock {
     stopwatch: Stopwatch,
@@ -93,10 +93,11 @@ struct Waiting {
     empty: Vec<Time>,
     /// Longest sleep.
     beat: Span,
-    /// Counter of the time that this thread has waited for a CPU, if the kernel has one, and its last value.
+    /// Counter of the time that this thread has waited for a CPU; `None` if the kernel has no such counter.
     delays: Option<RunDelays>,
+    /// Last value of `delays`.
     delayed: Span,
-    /// Recent maximum of the time that waking this thread takes while a CPU is available.
+    /// Recent maximum of the time that waking this thread takes if a CPU is available.
     to_wake: Span,
     /// Result of [`Clock::ended_by_arrival_at`].
     ended_at: Time,
@@ -135,9 +136,10 @@ impl Waiting {
     }
 
     /// Estimates the arrival time of the input that ended a sleep at `woken`: the time at which the thread began to wake up and to wait for
-    /// a CPU. After a signal the time is unknown, because the signal may have continued a stopped process.
+    /// a CPU. After a signal, the arrival time is unknown, because the signal may have continued a stopped process.
     ///
-    /// The kernel has polled all other descriptors again before it returned, so those without input were empty at that time.
+    /// The kernel has polled all other descriptors again before it returned, so the descriptors without input were empty at the estimated
+    /// time.
     fn on_woken(&mut self, woken: Time) {
         self.ended_at = Time::ZERO;
         let Some(delay) = self.delay().map(|delay| delay + self.to_wake) else { return };
@@ -164,8 +166,8 @@ impl RunDelays {
         delays.total().map(|_| delays)
     }
 
-    /// Returns the counter. Documentation/scheduler/sched-stats.rst of the kernel, /proc/PID/schedstat, 2: "time spent waiting on a
-    /// runqueue (in nanoseconds)".
+    /// Returns the value of the counter. Documentation/scheduler/sched-stats.rst of the kernel, /proc/PID/schedstat, 2: "time spent waiting
+    /// on a runqueue (in nanoseconds)".
     fn total(&self) -> Option<Span> {
         let mut text = [0; 64];
         let len = self.0.read_at(&mut text, 0).ok()?;
@@ -182,8 +184,9 @@ struct Budget {
 }
 
 impl Budget {
-    /// Divisor of the elapsed time that accrues to the budget, and limit of the budget.
+    /// Divisor of the elapsed time that accrues to the budget.
     const SHARE: u64 = 100;
+    /// Upper limit of the budget.
     const SAVED: Span = Span::from_millis(5);
 
     fn allows(&mut self, now: Time, margin: Span) -> bool {
@@ -194,26 +197,27 @@ impl Budget {
     }
 }
 
-/// Longest sleep. A thread that does not read the clock for longer was prevented from running.
+/// Longest sleep. A longer time without reading the clock shows that the thread was prevented from running.
 const BEAT: Span = Span::from_millis(20);
-/// Longest sleep if the kernel does not count the wait for a CPU. A packet may then have arrived at any time of the sleep that it ended.
+/// Longest sleep if the kernel does not count the wait for a CPU. In this case, a packet may have arrived at any time during the sleep that
+/// it ended.
 const BLIND_BEAT: Span = Span::from_millis(1);
 const SHORTEST_BEAT: Span = Span::from_micros(100);
 /// Initial estimate of the time that waking a thread takes.
 const TO_WAKE: Span = Span::from_micros(100);
-/// Shortest time between wake-ups of a thread that has used up its budget, regardless of arrivals and deadlines. All packets of that time
-/// are moved together. Setting a timer and waking up costs more CPU time than moving a packet and is hardly more exact. Network cards delay
-/// their interrupts for as long.
+/// Shortest time between wake-ups of a thread that has used up its budget, regardless of arrivals and deadlines. All packets that are due
+/// in this time are moved together. Setting a timer and waking up for each packet would cost more CPU time than moving the packet, and
+/// would hardly be more exact. Network cards delay their interrupts for similar times.
 const REST: Span = Span::from_micros(50);
-/// Index of the host's own descriptor, for signals. The descriptors of the edges follow.
+/// Index of the descriptor for signals. The descriptors of the edges follow.
 const SIGNALS: usize = 0;
-/// Run time without a sleep after which a real-time thread lets others run for [`PAUSE`].
+/// Run time without a sleep after which a real-time thread lets other threads run for [`PAUSE`].
 const LONGEST_RUN: Span = Span::from_millis(50);
 const PAUSE: Span = Span::from_micros(500);
 
 impl WallClock {
-    /// Creates a clock that counts on `stopwatch` and watches these descriptors: that of signals, then those of the edges in their order.
-    /// The descriptors must stay open.
+    /// Creates a clock that shows the time of `stopwatch`. `watched` has the descriptor for signals, and then the descriptors of the edges
+    /// in order. The descriptors must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
         margin: Span,
@@ -238,7 +242,7 @@ impl WallClock {
         Self { stopwatch, margin, waiting: RefCell::new(waiting) }
     }
 
-    /// Pauses regularly even under constant load, as a thread of real-time priority must.
+    /// Makes the clock pause regularly even under constant load, as is necessary for a thread of real-time priority.
     pub fn give_way(&mut self) {
         self.waiting.get_mut().longest_run = Some(LONGEST_RUN);
     }
@@ -248,8 +252,8 @@ impl WallClock {
         self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
     }
 
-    /// Sets the requested upper bound on the error of arrival times. It limits the length of a sleep if the kernel does not count the wait
-    /// for a CPU.
+    /// Sets the requested upper bound on the error of arrival times. The bound limits the length of a sleep if the kernel does not count
+    /// the wait for a CPU.
     pub fn know_arrivals_to(&mut self, exactness: Span) {
         let waiting = self.waiting.get_mut();
         if waiting.delays.is_none() {
@@ -321,7 +325,7 @@ impl Clock for WallClock {
                 } else {
                     waiting.ended_at = Time::ZERO;
                 }
-                // The call may not have slept. In that case the pause comes a little early or late.
+                // The call may not have slept. The next pause is then slightly early or late.
                 if woken.since(now) > Span::from_micros(100) {
                     waiting.slept_at = woken;
                 }
@@ -355,7 +359,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    /// Creates a clock that watches one end of each of two socket pairs: for signals, and for an edge.
+    /// Creates a clock that watches one end of each of two socket pairs. The first pair stands for signals, the second for an edge.
     fn clock(stopwatch: Stopwatch) -> (WallClock, [[UnixStream; 2]; 2]) {
         let pairs = [(); 2].map(|()| UnixStream::pair().map(<[_; 2]>::from).unwrap());
         let clock = WallClock::new(stopwatch, Span::ZERO, pairs.iter().map(|[_, near]| near.as_fd()));
@@ -366,7 +370,7 @@ mod tests {
     fn a_descriptor_is_called_empty_at_no_time_at_which_there_was_something_to_read() {
         let stopwatch = Stopwatch::start();
         let (mut clock, [_signals, [mut far, mut near]]) = clock(stopwatch);
-        // With the wait for a CPU, `empty_at` is a little later and nearly as certain.
+        // With the counted wait for a CPU, `empty_at` would be slightly later but less certain.
         clock.waiting.get_mut().delays = None;
         clock.know_arrivals_to(Span::ZERO);
         let (tell, told) = std::sync::mpsc::channel();
@@ -413,9 +417,9 @@ mod tests {
             if stopped {
                 assert_eq!(shown, Time::ZERO);
             } else {
-                // The thread slept for a second, and waking it took a while.
+                // The thread slept for a second, and waking it took some time.
                 assert!(began + Span::from_millis(500) < shown && shown + TO_WAKE <= woken, "{shown:?}");
-                // The other descriptor was empty until then.
+                // The other descriptor was empty until the estimated arrival time.
                 assert_eq!(clock.waiting.get_mut().empty[SIGNALS], shown);
             }
         }

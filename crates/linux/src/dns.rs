@@ -14,12 +14,12 @@ use tempfile::NamedTempFile;
 
 /// Configuration file of the resolver, see resolver(5).
 const CONFIGURATION: &str = "/etc/resolv.conf";
-/// Sockets of local services that would answer queries instead of the server.
+/// Sockets of local services that would answer queries instead of the DNS server.
 const OTHERS: [&str; 2] = ["/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"];
 const PORT: u16 = 53;
-/// Timeout of a query. Clients retry sooner.
+/// Timeout of a query. Clients repeat a query earlier.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Largest number of concurrent queries. Further ones are dropped.
+/// Largest number of concurrent queries. Further queries are dropped.
 const AT_ONCE: u32 = 256;
 /// Longest datagram, bytes.
 const LONGEST: usize = 1 << 16;
@@ -40,7 +40,7 @@ pub fn server(own: IpAddr) -> Result<IpAddr, Failure> {
     }
 }
 
-/// Configuration file of resolver(5) with a single server, for commands that are started while the file exists.
+/// Configuration file of resolver(5) with a single server. It applies to commands that are started while the file exists.
 #[derive(Debug)]
 pub struct Resolver(NamedTempFile);
 
@@ -59,7 +59,7 @@ impl Resolver {
         file.map(Self).map_err(failed("DNS", "write the resolver configuration"))
     }
 
-    /// Returns pairs of paths: a file for commands, and the file that it replaces.
+    /// Returns pairs of paths. The first file of each pair replaces the second file for commands.
     pub fn files(&self) -> Vec<(&Path, &Path)> {
         let others = OTHERS.iter().map(Path::new).filter(|other| other.exists());
         let nothing = others.map(|other| (Path::new("/dev/null"), other));
@@ -100,7 +100,7 @@ fn relay(at: IpAddr, to: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `work` in a thread of its own, unless too many are running.
+/// Runs `work` in a new thread. Does nothing if too many threads are running.
 fn at_once<T>(under_way: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> + Send + 'static) {
     if under_way.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
         under_way.fetch_sub(1, Ordering::Relaxed);
@@ -108,7 +108,7 @@ fn at_once<T>(under_way: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> +
     }
     let done = under_way.clone();
     let started = thread::Builder::new().name("names".into()).spawn(move || {
-        // A client without an answer retries.
+        // A client that receives no answer repeats its query.
         let _ = work();
         done.fetch_sub(1, Ordering::Relaxed);
     });

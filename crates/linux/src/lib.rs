@@ -1,5 +1,5 @@
 //! Linux interfaces of the emulator, the agent and applications: clocks, devices, namespaces, processes, users, addresses, socket options.
-//! All unsafe code and all clocks of the toolkit are here.
+//! All clocks of the toolkit are here, and all unsafe code except generated code, the allocator of the Python module, and tests.
 
 #[cfg(feature = "host")]
 pub mod address;

@@ -1,6 +1,6 @@
-# Translates source addresses in network $2, behind the device $1, to those of this namespace until standard input ends.
-# All links share a table of the present links and of the devices on which they have switched forwarding on.
-# The last link reverts all changes, also for links that were killed.
+# Translates source addresses in network $2, behind device $1, to addresses of this namespace, until standard input ends.
+# All links share a table with the present links, and with the devices for which a link has switched forwarding on.
+# The last link to end reverts all changes, including those of links that were killed.
 PATH=$PATH:/usr/sbin:/sbin
 device=$1 network=$2 settings=/proc/sys/net/ipv4/conf
 
@@ -11,7 +11,7 @@ main() {
   local closed
   closed=$(nft list ruleset ip 2>&1 | grep -m1 'hook forward.*policy drop') &&
     fail "the firewall drops forwarded packets ($(echo $closed)); accept packets from and to $device"
-  # Only devices that exist when forwarding is switched on can be uplinks.
+  # Only devices that exist at the time at which forwarding is switched on can be uplinks.
   local off
   off=$(grep -lx 0 "$settings"/*/forwarding | sed 's,/forwarding$,,; s,.*/,,' | grep -vx -e all -e default -e lo)
   begin $off 2>&1 | grep -m1 . && fail

@@ -1,4 +1,4 @@
-//! Namespaces of this program, and the devices and settings in them.
+//! Namespaces of this program, and the devices and settings in these namespaces.
 
 use crate::netlink::Netlink;
 use crate::sys;
@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Moves to a new network namespace in which this process has all privileges without being root. `for_what` names the purpose in errors.
+/// Moves this process to a new network namespace, in which it has all privileges without being root. `for_what` names the purpose in
+/// errors.
 pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
     sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
         Failure::new(
@@ -21,7 +22,7 @@ pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
     })
 }
 
-/// Returns the error and its remedy for a TUN device of this name that could not be opened.
+/// Returns the error, with a remedy, for a TUN device of this name that could not be opened.
 pub fn no_tun(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
@@ -35,7 +36,7 @@ pub fn no_tun(name: &str, error: &io::Error) -> Failure {
         Some(libc::EPERM) => {
             Failure::new("/dev/net/tun", "no permission to create a device in this namespace; run as root")
         }
-        // EINVAL if the device is not a TUN device.
+        // The error is EINVAL if the existing device is not a TUN device.
         Some(libc::EBUSY | libc::EINVAL) if Netlink::open().and_then(|mut it| it.index_of(name)).is_ok() => {
             Failure::new("--device", format!("{name} already exists; choose another name"))
         }

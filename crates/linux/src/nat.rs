@@ -1,8 +1,8 @@
-//! NAT and DNS from the outside end of a link to all networks that the caller reaches (`--nat`).
+//! NAT and DNS at the outside end of a link, for access to all networks that the caller can reach (`--nat`).
 //!
-//! Root gets address translation by the kernel, which leaves TCP as it is. Ordinary users are not permitted address translation. Instead, a
-//! program forwards connections out of their namespace over sockets of its own: TCP over the link is then between the command and this
-//! program.
+//! For root, the kernel translates addresses, which does not change TCP. Ordinary users are not permitted to use address translation. For
+//! them, a program (the carrier) forwards connections out of their namespace over its own sockets. TCP over the link is then between the
+//! command and the carrier.
 
 use crate::dns;
 use crate::namespace::set;
@@ -16,9 +16,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Script that translates addresses until its input ends, so that it also cleans up after a killed emulator.
+/// Script that translates addresses until its input ends. It therefore also cleans up after a killed emulator.
 const MASQUERADE: &str = include_str!("masquerade.sh");
-/// Script that reads the process whose network namespace is to be served from its input, then becomes the carrier.
+/// Script that reads the id of the process whose network namespace it serves from its input, and then executes the carrier.
 const CARRY: &str = "read -r process && case $0 in
   slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback \"$process\" tap0 ;;
   *) exec pasta --quiet --foreground --config-net --ns-ifname tap0 --no-map-gw --address 10.0.2.100 --netmask 24 \
@@ -26,15 +26,17 @@ const CARRY: &str = "read -r process && case $0 in
 esac";
 /// Programs that carry connections, in order of preference.
 const CARRIERS: [&str; 2] = ["slirp4netns", "pasta"];
-/// Device of a carrier in the namespace, its address, and the address of the caller's DNS server at the carrier.
+/// Device of a carrier in the namespace.
 const CARRIER: &str = "tap0";
+/// Address of the carrier's device.
 const CARRIER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 100);
+/// Address at which the carrier provides the caller's DNS server.
 const CARRIER_RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
-/// Longest time for a carrier to start.
+/// Time limit for the start of a carrier.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 
-/// NAT of a namespace. It ends and reverts its changes when dropped or when this process is killed.
+/// NAT of a namespace. The NAT ends and reverts its changes when dropped or when this process is killed.
 #[derive(Debug)]
 pub struct Nat {
     _helper: Helper,
@@ -42,7 +44,7 @@ pub struct Nat {
     pub resolver: IpAddr,
 }
 
-/// Program that can carry connections out of a namespace that does not yet exist.
+/// Program that will carry connections out of a namespace. It is started before the namespace exists.
 #[derive(Debug)]
 pub struct UserspaceNat {
     name: &'static str,
@@ -61,7 +63,8 @@ impl Nat {
         sys::is_installed("nft")
     }
 
-    /// Translates addresses of packets from behind `device` to those of this thread's namespace. `end` is the address of the device there.
+    /// Translates the source addresses of packets that arrive from `device` to addresses of this thread's namespace. `end` is the address
+    /// of the device in this namespace.
     pub fn masquerade(device: &str, end: IpNet) -> Result<Self, Failure> {
         let mut command = Command::new("sh");
         command.args(["-c", MASQUERADE, "masquerade", device, &end.trunc().to_string()]);
@@ -80,7 +83,7 @@ impl Nat {
 }
 
 impl UserspaceNat {
-    /// Finds an installed carrier and starts its script in the namespaces of this process.
+    /// Finds an installed carrier, and starts its script in the current namespaces of this process.
     pub fn find() -> Result<Self, Failure> {
         let name = CARRIERS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
             let what = "requires nft (nftables) for root, slirp4netns or pasta (passt) for ordinary users; install one";
@@ -95,7 +98,7 @@ impl UserspaceNat {
         Ok(Self { name, helper: Helper { child, cleans_up: false } })
     }
 
-    /// Starts to carry connections out of the namespace of this thread.
+    /// Starts to carry connections out of the network namespace of this thread.
     pub fn carry(mut self) -> Result<Nat, Failure> {
         let cannot = failed("--nat", "start the program that forwards connections");
         if let Some(mut to) = self.helper.child.stdin.take() {

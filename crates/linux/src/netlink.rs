@@ -16,7 +16,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io::{self, Error, ErrorKind};
 use std::net::IpAddr;
 
-/// Initial receive window of Linux, segments.
+/// Default initial receive window of Linux, segments.
 const RECEIVE_WINDOW: u32 = 20;
 
 /// Properties of a device.
@@ -90,7 +90,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Brings a device up, with this MTU in bytes and a transmission queue of `queue` packets if given.
+    /// Brings a device up. Sets the MTU to `mtu` bytes and the length of the transmission queue to `queue` packets, if given.
     pub fn bring_up(&mut self, index: u32, mtu: Option<u32>, queue: Option<u32>) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -126,8 +126,8 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Adds a route to a network through a device; prefix length 0 is the default route. TCP connections on this route begin with a
-    /// congestion window of `window` segments if given, and permit the same to the peer.
+    /// Adds a route to a network through a device; prefix length 0 is the default route. If `window` is given, TCP connections on this
+    /// route begin with a congestion window of `window` segments, and their initial receive window permits the same to the peer.
     pub fn add_route(&mut self, index: u32, network: IpNet, window: Option<u32>) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
@@ -196,14 +196,14 @@ impl Netlink {
         Ok(networks)
     }
 
-    /// Returns a counter of the packets that the kernel drops at this device from now on. Earlier drops are those of the kernel's own
-    /// packets during the setup of the device, which could not be read yet.
+    /// Returns a counter of the packets that the kernel drops at this device from now on. Earlier drops do not count: they are packets that
+    /// the kernel itself has sent during the setup of the device, before they could be read.
     pub fn drops_from_now(mut self, index: u32) -> Drops {
         let before = self.dropped_on_send(index).unwrap_or(0);
         Drops { netlink: self, index, before }
     }
 
-    /// Returns the number of packets that the kernel has dropped before it could hand them to the owner of the device.
+    /// Returns the total number of packets that the kernel has dropped before it could pass them to the owner of the device.
     fn dropped_on_send(&mut self, index: u32) -> io::Result<u64> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -228,7 +228,7 @@ impl Netlink {
         self.request(message, flags | NLM_F_ACK).map(|_| ())
     }
 
-    /// Sends a request and collects the answers up to the acknowledgement or the end of the dump.
+    /// Sends a request. Returns the answers up to the acknowledgement or the end of the dump.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
@@ -264,7 +264,7 @@ impl Netlink {
     }
 }
 
-/// Counter of packets that the kernel drops at a device before it can hand them to its owner.
+/// Counter of packets that the kernel drops at a device before it can pass them to the owner of the device.
 #[derive(Debug)]
 pub struct Drops {
     netlink: Netlink,
@@ -273,7 +273,7 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// Returns the number of drops; 0 if the device is gone.
+    /// Returns the number of drops; 0 if the device no longer exists.
     pub fn count(&mut self) -> u64 {
         self.netlink.dropped_on_send(self.index).map_or(0, |dropped| dropped - self.before)
     }

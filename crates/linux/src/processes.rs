@@ -1,10 +1,11 @@
-//! PID namespace for commands, which no process started by them survives.
+//! PID namespace for commands. No process started by the commands survives the namespace.
 
 use crate::sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
-/// PID namespace that ends with this process, even if killed, together with all remaining processes in it.
+/// PID namespace for children of this process. When this process ends or is killed, the namespace and all remaining processes in it end,
+/// too.
 #[derive(Debug, Default)]
 pub struct Processes {
     /// First process of the namespace, which waits for the end of its input.
@@ -14,7 +15,7 @@ pub struct Processes {
 
 impl Processes {
     /// Makes children of this process start in a new PID namespace. If no namespace can be created, the children still end with this
-    /// process, but their own children may not.
+    /// process, but the children's own children may survive.
     pub fn begin() -> Self {
         let mut made = Self::default();
         let Ok(home) = sys::children_processes() else { return made };
@@ -32,20 +33,20 @@ impl Processes {
         made
     }
 
-    /// Returns true if children of this process start in the namespace.
+    /// Returns true if children of this process start in the new namespace.
     pub fn are_begun(&self) -> bool {
         self.home.is_some()
     }
 
-    /// Makes children start in the namespace of this process again.
+    /// Makes children start in the PID namespace of this process again.
     pub fn leave(&mut self) {
         if let Some(home) = self.home.take() {
             let _ = sys::enter_processes(home.as_fd());
         }
     }
 
-    /// Ends all remaining processes of the namespace. Children of this process must have been waited for, since the namespace lasts until
-    /// then.
+    /// Ends all remaining processes of the namespace. The caller must have waited for the children of this process, because the namespace
+    /// exists until then.
     pub fn end(&mut self) {
         if let Some(mut first) = self.first.take() {
             // The kernel kills all processes of the namespace.

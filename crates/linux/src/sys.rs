@@ -1,4 +1,4 @@
-//! Safe wrappers of the few system calls that the standard library does not have.
+//! Safe wrappers of the few system calls that the standard library lacks.
 
 use catnip_base::Span;
 use rustix::fs::{Mode, OFlags};
@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
-/// `ioctl(2)` that declares the offloads of the owner of a device: checksums, and segmentation of TCP over IPv4 and IPv6.
+/// `ioctl(2)` that declares the offloads that the owner of a device supports: checksums, and segmentation of TCP over IPv4 and IPv6.
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const OFFLOADS: libc::c_ulong = 1 | 2 | 4;
 /// Length of a `virtio_net_hdr`, bytes.
@@ -40,9 +40,9 @@ fn check_len(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| Error::last_os_error())
 }
 
-/// Opens a TUN device in the network namespace of this thread and returns it with its name. A `%d` in `name` becomes the first free number.
-/// The device vanishes with the last descriptor. With `virtual_header`, each packet has a `virtio_net_hdr` in front and may be a
-/// super-packet of up to 64 KiB that stands for many segments.
+/// Opens a TUN device in the network namespace of this thread and returns it with its name. The kernel replaces `%d` in `name` by the first
+/// free number. The device vanishes with its last descriptor. With `virtual_header`, each packet has a `virtio_net_hdr` in front and may be
+/// a super-packet of up to 64 KiB that consists of many segments.
 pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String)> {
     if name.len() >= libc::IFNAMSIZ || name.is_empty() || name.contains(['/', '\0']) {
         return Err(Error::from(io::ErrorKind::InvalidInput));
@@ -59,7 +59,7 @@ pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String
     // SAFETY: TUNSETIFF reads and writes one `ifreq`.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETIFF, &mut request) })?;
     if virtual_header {
-        // SAFETY: takes a number only.
+        // SAFETY: the call takes only a number.
         check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETOFFLOAD, OFFLOADS) })?;
     }
     let name = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| char::from(c as u8)).collect();
@@ -72,8 +72,7 @@ const RECEIVE_BUFFER: libc::c_int = 32 << 20;
 /// Opens an interface for all incoming frames. Each frame has a `virtio_net_hdr` in front.
 pub fn open_interface(index: u32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // Protocol 0: no frame arrives before all options are set.
-    // SAFETY: takes numbers only.
+    // With protocol 0, no frame arrives before all options are set. SAFETY: the call takes only numbers.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
     // SAFETY: `fd` was just opened and has no other owner.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -82,7 +81,7 @@ pub fn open_interface(index: u32) -> io::Result<OwnedFd> {
         set_option(fd.as_fd(), libc::SOL_PACKET, option, &yes)?;
     }
     set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &yes)?;
-    // Only the administrator of the machine may exceed its limit; a container's may not.
+    // Only the administrator of the machine may exceed the limit of the machine; the administrator of a container may not.
     if set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
         set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)?;
     }
@@ -95,7 +94,7 @@ pub fn open_interface(index: u32) -> io::Result<OwnedFd> {
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
     address.sll_ifindex = index as libc::c_int;
     let size = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: reads one `sockaddr_ll`.
+    // SAFETY: the call reads one `sockaddr_ll`.
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
     Ok(fd)
 }
@@ -105,7 +104,7 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 fn set_option<T>(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: reads one `T`.
+    // SAFETY: the call reads one `T`.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const *value).cast(), size) })?;
     Ok(())
 }
@@ -115,13 +114,13 @@ fn set_option<T>(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, va
 pub struct Frame {
     /// Length including the header in front, even if the buffer was shorter, bytes.
     pub len: usize,
-    /// VLAN tag that the kernel has removed from the frame.
+    /// VLAN tag that the kernel has removed from the frame; `None` if the frame had no tag.
     pub tag: Option<[u8; 4]>,
-    /// Time since the arrival, if the kernel has recorded it.
+    /// Time since the arrival; `None` if the kernel has not recorded the arrival time.
     pub age: Option<Span>,
 }
 
-/// Reads one frame with the header in front.
+/// Reads one frame with the `virtio_net_hdr` in front.
 pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // 64-bit words give the required alignment.
@@ -161,7 +160,7 @@ pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
     Ok(frame)
 }
 
-/// Returns the time since a time of the real-time clock; zero if that time is in the future.
+/// Returns the duration from the time `came` of the real-time clock to the present; zero if `came` is in the future.
 fn since(came: libc::timespec) -> Span {
     let nanos = |seconds: i64, nanos: i64| seconds as u64 * 1_000_000_000 + nanos as u64;
     let now = rustix::time::clock_gettime(ClockId::Realtime);
@@ -174,7 +173,7 @@ pub fn frames_missed(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = size_of_val(&statistics) as libc::socklen_t;
     let (into, option) = ((&raw mut statistics).cast(), libc::PACKET_STATISTICS);
-    // SAFETY: writes one `tpacket_stats`.
+    // SAFETY: the call writes one `tpacket_stats`.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, option, into, &raw mut size) })?;
     Ok(statistics.tp_drops)
 }
@@ -196,8 +195,8 @@ impl Readable {
     }
 }
 
-/// Waits until a descriptor is readable or the timeout expires; `None` waits for ever. Returns true if a descriptor is readable. After an
-/// error, no descriptor counts as readable.
+/// Waits until a descriptor is readable or the timeout expires. Without a timeout, waits forever. Returns true if a descriptor is readable.
+/// After an error, no descriptor counts as readable.
 #[inline]
 pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> io::Result<bool> {
     let spec = timeout.map(|span| libc::timespec {
@@ -214,24 +213,24 @@ pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> io::Result<
     Ok(check(ready)? > 0)
 }
 
-/// Gives this thread real-time priority, above all ordinary threads. Children start with ordinary priority. A thread that computes for
-/// `longest_run` without waiting once ends the process, so that no bug can block the machine.
+/// Gives this thread real-time priority, above all ordinary threads. Children start with ordinary priority. If the thread runs for
+/// `longest_run` without waiting, the kernel ends the process, so that a bug cannot block the machine.
 pub fn run_in_real_time(longest_run: Span) -> io::Result<()> {
     let micros = Some(longest_run.in_units_of(Span::from_micros(1)));
     setrlimit(Resource::Rttime, Rlimit { current: micros, maximum: micros })?;
     let param = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: reads one `sched_param`.
+    // SAFETY: the call reads one `sched_param`.
     check(unsafe { libc::sched_setscheduler(0, policy, &param) })?;
     Ok(())
 }
 
-/// Reverts `run_in_real_time`: this thread may compute for any time.
+/// Reverts [`run_in_real_time`]: this thread has ordinary priority again and may run for any time.
 pub fn run_as_others() -> io::Result<()> {
     let param = libc::sched_param { sched_priority: 0 };
     // SCHED_RESET_ON_FORK cannot be cleared without privileges.
     let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: reads one `sched_param`.
+    // SAFETY: the call reads one `sched_param`.
     check(unsafe { libc::sched_setscheduler(0, policy, &param) })?;
     Ok(())
 }
@@ -249,7 +248,7 @@ pub fn cpu_time() -> Span {
     Span::from_nanos(spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64)
 }
 
-/// Signals as messages: blocked from creation on, and read when convenient.
+/// Signals that are read from a descriptor. They are blocked from the creation of this object on.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
@@ -258,12 +257,12 @@ pub struct Signals(OwnedFd);
 pub struct Signal {
     /// Signal number.
     pub number: i32,
-    /// True if a process sent the signal, rather than the kernel on behalf of a terminal.
+    /// True if a process sent the signal, false if the kernel sent it on behalf of a terminal.
     pub from_process: bool,
 }
 
 impl Signals {
-    /// Blocks these signals for this thread and the threads that it starts, and reads them. SIGCONT is blocked as well, so that the
+    /// Blocks these signals for this thread and the threads that it starts, and makes them readable. SIGCONT is also blocked, so that the
     /// descriptor is readable after a stop.
     pub fn new(numbers: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -280,7 +279,7 @@ impl Signals {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Returns the next pending signal among those requested.
+    /// Returns the next pending signal among the requested signals; `None` if none is pending.
     pub fn next(&self) -> Option<Signal> {
         loop {
             let signal = self.read()?;
@@ -310,7 +309,8 @@ impl AsFd for Signals {
     }
 }
 
-/// Returns standard error, as the output of a command whose standard output would mix with that of this program.
+/// Returns standard error as the standard output of a command, so that the output of the command is not mixed with the output of this
+/// program.
 pub fn standard_error() -> Stdio {
     io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
 }
@@ -322,12 +322,12 @@ pub fn end_with_parent() -> io::Result<()> {
 
 /// Sends a signal to a process.
 pub fn kill(process: u32, signal: i32) -> io::Result<()> {
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes only numbers.
     check(unsafe { libc::kill(process as libc::pid_t, signal) })?;
     Ok(())
 }
 
-/// Returns the network namespace of this thread. The namespace lives as long as the descriptor.
+/// Returns the network namespace of this thread. The namespace exists at least as long as the descriptor.
 pub fn current_network() -> io::Result<OwnedFd> {
     fs::File::open("/proc/thread-self/ns/net").map(OwnedFd::from)
 }
@@ -352,15 +352,15 @@ pub fn children_processes() -> io::Result<OwnedFd> {
     fs::File::open("/proc/thread-self/ns/pid_for_children").map(OwnedFd::from)
 }
 
-/// Makes children of this thread start in a new PID namespace. The namespace ends, with all remaining processes in it, when the first child
-/// ends. Meanwhile this process cannot start threads.
+/// Makes children of this thread start in a new PID namespace. When the first child ends, the namespace and all remaining processes in it
+/// end, too. Until then, this process cannot start threads.
 pub fn enter_new_processes() -> io::Result<()> {
     unshare(UnshareFlags::NEWPID)
 }
 
-/// Gives the command a mount namespace of its own: with /proc of its PID namespace if `is_new`, and with the first file of each pair of
-/// `files` in place of the second. If this is not permitted, a command without such files uses the machine's /proc, and a command with
-/// files does not start.
+/// Gives the command its own mount namespace. The first file of each pair in `files` replaces the second file. If `is_new`, /proc is that
+/// of the command's PID namespace. If a mount namespace is not permitted, a command without `files` starts with the /proc of the machine,
+/// and a command with `files` does not start.
 pub fn with_own_mounts(command: &mut Command, is_new: bool, files: &[(&Path, &Path)]) -> io::Result<()> {
     let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(Error::from);
     let files: io::Result<Vec<_>> = files.iter().map(|(new, old)| Ok((name(new)?, name(old)?))).collect();
@@ -391,7 +391,7 @@ pub fn with_own_mounts(command: &mut Command, is_new: bool, files: &[(&Path, &Pa
     Ok(())
 }
 
-/// Makes the command start as this user, with these groups. Must be called after all settings that need more privileges.
+/// Makes the command start as this user with these groups. Must be called after all settings of the command that need more privileges.
 pub fn as_user(command: &mut Command, user: u32, group: u32, groups: Vec<u32>) {
     let prepare = move || {
         // SAFETY: `groups` lives in the closure.
@@ -406,7 +406,7 @@ pub fn as_user(command: &mut Command, user: u32, group: u32, groups: Vec<u32>) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Returns true if the program is in a directory of $PATH, or where Debian keeps programs for root.
+/// Returns true if the program is in a directory of $PATH, or in a directory in which Debian has programs for root.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let others = ["/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -443,7 +443,7 @@ fn keep_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the command start with no signal blocked, and end with this thread even if the thread is killed.
+/// Makes the command start with no blocked signals, and end when this thread ends, even if the thread is killed.
 pub fn tie_to_parent(command: &mut Command) {
     let parent = std::process::id() as libc::pid_t;
     let prepare = move || {
@@ -453,7 +453,7 @@ pub fn tie_to_parent(command: &mut Command) {
             libc::sigemptyset(none.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
             set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-            // The parent may have ended before the line above. Its number is 0 for a child in another PID namespace.
+            // The parent may have ended before the previous call. For a child in another PID namespace, the id of the parent is 0.
             let gone = ![0, parent].contains(&libc::getppid());
             if gone { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
         }
@@ -462,7 +462,7 @@ pub fn tie_to_parent(command: &mut Command) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Returns the number that identifies the network namespace of this thread to programs in the kernel (SO_NETNS_COOKIE).
+/// Returns the cookie by which kernel programs identify the network namespace of this thread (SO_NETNS_COOKIE).
 pub fn network_cookie() -> io::Result<u64> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     Ok(u64::from_ne_bytes(crate::socket_option::get(
@@ -472,7 +472,7 @@ pub fn network_cookie() -> io::Result<u64> {
     )?))
 }
 
-/// `BPF_LINK_CREATE` of bpf(2), which no library offers for TCX.
+/// `BPF_LINK_CREATE` of bpf(2). No library supports it for TCX.
 const LINK_CREATE: libc::c_long = 28;
 const TCX_EGRESS: u32 = 47;
 
@@ -485,8 +485,8 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// Attaches a loaded program to the egress of a device (TCX), behind all others. The program stays attached as long as the descriptor is
-/// open.
+/// Attaches a loaded program to the egress of a device (TCX), after all other programs. The program stays attached as long as the returned
+/// descriptor is open.
 pub fn attach_tcx_egress(program: BorrowedFd<'_>, device: u32) -> io::Result<OwnedFd> {
     let link = LinkCreate { program: program.as_raw_fd() as u32, device, attach_type: TCX_EGRESS, flags: 0 };
     // SAFETY: the kernel reads `size_of::<LinkCreate>()` bytes, and the descriptor of the program is open.

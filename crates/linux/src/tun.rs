@@ -13,7 +13,7 @@ use std::rc::Rc;
 pub struct Read {
     /// Time of the read, at which the packet enters the network.
     pub at: Time,
-    /// Time of arrival at the device, if the kernel reports it.
+    /// Time of arrival at the device; `None` if the kernel does not report it.
     pub came: Option<Time>,
     /// Length in the buffer, bytes.
     pub len: usize,
@@ -25,7 +25,8 @@ pub trait PacketIo: Debug {
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>>;
     /// Writes one packet.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
-    /// Returns the offset of the IP packet in data that was read; `None` if there is no IP packet, or one that must not be delayed.
+    /// Returns the offset of the IP packet in the data that was read; `None` if the data contains no IP packet, or a packet that must not
+    /// be delayed.
     #[inline]
     fn ip_at(&self, _read: &[u8]) -> Option<usize> {
         Some(0)
@@ -42,12 +43,12 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Creates a device from an open descriptor. Packets get the time of `stopwatch`.
+    /// Creates a device from an open descriptor. `stopwatch` measures the times of packets.
     pub fn new(fd: OwnedFd, stopwatch: Stopwatch) -> Self {
         Self { fd: Rc::new(fd), stopwatch, header: 0 }
     }
 
-    /// Adds a virtual header in front of each packet. A packet leaves with the header with which it arrived.
+    /// Declares that each packet has a virtual header in front. A packet leaves with the same header with which it has arrived.
     pub fn with_virtual_header(self) -> Self {
         Self { header: sys::VIRTUAL_HEADER, ..self }
     }

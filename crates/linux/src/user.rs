@@ -1,4 +1,4 @@
-//! Users of commands.
+//! User accounts for commands.
 
 use crate::sys;
 use catnip_cli::failure::Failure;
@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::process::Command;
 
-/// Account under which root runs a command.
+/// User account under which root runs a command.
 #[derive(Clone, Debug)]
 pub struct User {
     account: Account,
@@ -15,7 +15,7 @@ pub struct User {
 }
 
 impl User {
-    /// Returns the user with this name. Errors name the option `key`.
+    /// Returns the user with this name. Errors contain the option `key`.
     pub fn named(key: &str, name: &str) -> Result<Self, Failure> {
         if !Uid::effective().is_root() {
             return Err(Failure::new(key, "only root can run a command as another user; omit the option"));

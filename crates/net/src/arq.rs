@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 pub struct ArqSpec {
     /// Probability that an attempt is lost, in [0, 1).
     pub loss: f64,
-    /// Time from the start of a lost attempt to the start of the next attempt, which begins later if the wire is busy.
+    /// Time from the start of a lost attempt to the start of the next attempt. The next attempt starts later if the wire is busy.
     pub retry: Span,
     /// Maximum number of attempts; a packet is given up when all of them are lost.
     pub tries: NonZeroU32,
@@ -51,12 +51,12 @@ impl Kind for ArqSpec {
 as_text!(ArqSpec);
 
 impl ArqSpec {
-    /// Returns the probability that a packet is given up.
+    /// Returns the probability that all attempts to send a packet are lost, so that the packet is given up.
     pub fn residual_loss(&self) -> f64 {
         self.loss.powf(f64::from(self.tries.get()))
     }
 
-    /// Creates the link layer of one port; `rng` is the port's random stream for it.
+    /// Creates the link layer of one port. `rng` decides which attempts are lost.
     pub fn build(self, rng: Rng) -> Arq {
         Arq {
             spec: self,
@@ -86,10 +86,10 @@ pub struct Arq {
     crossing: u64,
     /// Number of packets that have reached the end of the wire.
     crossed: u64,
-    /// Packets that are not on the wire yet, in order of their first attempts, for in-order delivery. The flag is true for a packet that
-    /// was given up; `None` stands for a packet that is still attempted.
+    /// Packets that are still attempted or wait for earlier packets, in order of first attempts; used for in-order delivery. `None` stands
+    /// for a packet that is still attempted. The flag is true for a packet that was given up.
     arriving: VecDeque<Option<(Packet, bool)>>,
-    /// Number of packets put on the wire so far, for in-order delivery.
+    /// Number of packets removed from the front of `arriving`, for in-order delivery.
     handed_over: u64,
     /// Latest arrival time of the packets put on the wire, for in-order delivery.
     last: Time,
@@ -99,7 +99,7 @@ pub struct Arq {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) packet: Packet,
-    /// Sequence number of the packet in order of first attempts, for in-order delivery.
+    /// Sequence number of the packet in the order of first attempts, for in-order delivery.
     number: u64,
     /// Number of lost attempts before this one.
     lost: u32,
@@ -113,7 +113,8 @@ impl Attempt {
 }
 
 impl Arq {
-    /// Returns the earliest start time of the next retransmission, which begins later if the wire is busy.
+    /// Returns the earliest start time of the next retransmission; `None` if no packet waits for a retransmission. The retransmission
+    /// starts later if the wire is busy.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.lost.front().map(|(at, _)| *at)
     }
@@ -157,7 +158,7 @@ impl Arq {
         }
     }
 
-    /// Handles a packet that has come to the end of the wire. Returns false if the packet was given up.
+    /// Handles the next packet that has reached the end of the wire. Returns false if the packet was given up.
     pub(crate) fn arrives(&mut self) -> bool {
         let is_given_up = self.given_up.front() == Some(&self.crossed);
         self.crossed += 1;

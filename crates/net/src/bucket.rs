@@ -62,16 +62,16 @@ impl Bucket {
         debug_assert!(conforms, "a packet that does not conform takes no tokens");
     }
 
-    /// Returns the earliest time at which a packet of `len` bytes conforms if no other packet takes tokens before it; [`Time::NEVER`] if
-    /// the bucket is too small for the packet.
+    /// Returns the earliest time at which a packet of `len` bytes conforms if no other packet takes tokens; [`Time::NEVER`] if the bucket
+    /// is too small for the packet.
     pub fn ready_at(&self, len: u32) -> Time {
         Time::from_nanos(self.0.ready_at(len))
     }
 }
 
-/// Contract of a user (DiffServ paper): a profile for HIGH packets and one for MED packets, for all connections of the user together. LOW
-/// packets are never limited. Sources shape by the contract, and edges police and mark by it. Written
-/// `high=250kbit/6000B,med=500kbit/6000B`.
+/// Contract of a user (DiffServ paper): a profile for HIGH packets and a profile for MED packets, which all connections of the user share.
+/// LOW packets are never limited. Sources shape their packets to the contract; edge routers police and mark packets by the contract.
+/// Written `high=250kbit/6000B,med=500kbit/6000B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sla {
     /// Profile of HIGH packets.
@@ -81,7 +81,7 @@ pub struct Sla {
 }
 
 impl Sla {
-    /// Reads a contract from its keys in `text`, which may contain other keys, too.
+    /// Reads a contract from the keys `high` and `med` in `text`, which may also contain other keys.
     pub fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (high, med) = (profile(text, "high")?, profile(text, "med")?);
         let high = high.ok_or_else(|| text.error("high=RATE/DEPTH, as in high=250kbit/6000B"))?;
@@ -94,8 +94,7 @@ impl Sla {
         self.med.iter().fold(to, |to, med| to.key("med", med))
     }
 
-    /// Returns the profile that limits this priority. The outer `None` stands for no limit, the inner one for a priority of which no packet
-    /// conforms.
+    /// Returns the profile that limits packets of priority `colour`: `None` if they are not limited, `Some(None)` if none of them conforms.
     fn limit(&self, colour: Colour) -> Option<Option<Profile>> {
         match colour {
             Colour::Green => Some(Some(self.high)),
@@ -165,7 +164,7 @@ impl Meter {
         }
     }
 
-    /// Returns true if a packet of this priority and size conforms, and takes its tokens in that case.
+    /// Returns true if a packet of this priority and size conforms. If it conforms, takes its tokens.
     pub fn admits(&mut self, now: Time, colour: Colour, len: u32) -> bool {
         let conforms = self.conforms(now, colour, len);
         match colour {
@@ -176,7 +175,7 @@ impl Meter {
         conforms
     }
 
-    /// Returns the earliest time at which a packet of this priority and size conforms; [`Time::NEVER`] if it never does.
+    /// Returns the earliest time at which a packet of this priority and size conforms; [`Time::NEVER`] if such a packet never conforms.
     pub fn ready_at(&self, colour: Colour, len: u32) -> Time {
         match colour {
             Colour::Green => self.high.ready_at(len),
@@ -192,7 +191,7 @@ mod tests {
     use catnip_base::Span;
     use proptest::prelude::*;
 
-    /// Tokens of a byte.
+    /// Tokens per byte.
     const BYTE: u128 = 8 * 1_000_000_000;
 
     fn ms(ms: u64) -> Time {
@@ -273,8 +272,9 @@ mod tests {
         fn a_source_that_waits_for_tokens_gets_all_of_them(
             bits in 1_000u64..10_000_000, len in 1u32..1500, at_once in 1u64..7
         ) {
-            // No drift: regardless of the number of packets, the last one leaves in the nanosecond in which its tokens are complete. One
-            // byte of depth more than packets need keeps the tokens that arrive between that moment and the next whole nanosecond.
+            // No drift: regardless of the number of packets, the last packet leaves in the nanosecond in which its tokens are complete. The
+            // bucket is one byte deeper than the packets need, to hold the tokens that arrive between that moment and the next whole
+            // nanosecond.
             let mut bucket = bucket(&format!("{bits}bit/{}B", u64::from(len) * at_once + 1));
             let (mut now, packets) = (Time::ZERO, 3_000);
             for _ in 0..packets {

@@ -2,8 +2,8 @@ use catnip_base::Time;
 
 /// Calendar of events: a 4-ary heap of (time, serial, id).
 ///
-/// The serial number makes events of equal time come out in order of insertion, so that ties do not depend on the shape of the heap. It
-/// wraps after 2^32 events, which can only swap two events of the same nanosecond, and always in the same way.
+/// The serial number makes events of equal time come out in order of insertion, so that ties do not depend on the shape of the heap. The
+/// serial number wraps after 2^32 events. A wrap can only swap two events of the same nanosecond, and does so in every repetition of a run.
 ///
 /// An entry is one 128-bit number: a comparison is one subtraction, and four children share a cache line.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ impl Calendar {
         self.heap.len()
     }
 
-    /// Returns the earliest event.
+    /// Returns the time and the id of the earliest event; `None` if no event is planned.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
         self.heap.first().map(|&entry| unpack(entry))
@@ -39,7 +39,7 @@ impl Calendar {
         self.sift_up(self.heap.len() - 1);
     }
 
-    /// Removes and returns the earliest event.
+    /// Removes and returns the earliest event; `None` if no event is planned.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let first = *self.heap.first()?;
@@ -51,7 +51,7 @@ impl Calendar {
         Some(unpack(first))
     }
 
-    /// Replaces the earliest event by another one. The calendar must not be empty.
+    /// Replaces the earliest event with an event `id` at time `at`. The calendar must not be empty.
     #[inline]
     pub fn replace_first(&mut self, at: Time, id: u32) {
         self.heap[0] = self.pack(at, id);

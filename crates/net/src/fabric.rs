@@ -17,10 +17,10 @@ use std::collections::VecDeque;
 pub struct Fabric {
     ports: Vec<PortSlot>,
     routes: Routes,
-    /// Output port of each route at each router, once it has been looked up.
+    /// Output ports, by router and route. [`UNKNOWN`] until the first packet of the route has reached the router.
     next: Vec<Vec<PortId>>,
     calendar: Calendar,
-    /// Packets that reached an edge while an arrival was handled.
+    /// Packets that reached an edge during [`Fabric::arrive`], for delivery by the next calls of [`Fabric::poll`].
     early: VecDeque<(Time, NodeId, Packet)>,
     /// Ports whose queues depend on the source and destination hosts of packets.
     isolating: Vec<u32>,
@@ -30,13 +30,12 @@ pub struct Fabric {
 #[repr(C)] // The first fields of the port share cache lines with its calendar time.
 struct PortSlot {
     to: End,
-    /// Time of the only valid calendar entry of this port.
+    /// Time of the only valid calendar entry of this port. Entries with other times are obsolete.
     planned: Time,
     port: Port<AnyQueue, AnyShaper>,
 }
 
-// The size is multiplied by the number of ports, and so affects memory and cache misses of large networks. The size may shrink; growth
-// needs a reason.
+// A large network has many ports, so the size of a slot affects memory and cache misses. The size may shrink; growth needs a reason.
 const _: () = assert!(size_of::<PortSlot>() <= 312);
 
 /// Destination of the packets that leave a port.
@@ -45,7 +44,7 @@ enum End {
     Host(NodeId),
     /// Router, as its index in [`Fabric::next`].
     Router(u32),
-    /// Node that packets reach after the stages of the port.
+    /// Node at the other end of a port with stages behind its wire, which packets pass first.
     Behind(NodeId),
 }
 
@@ -180,7 +179,7 @@ impl Fabric {
         Route(to.0)
     }
 
-    /// Handles a packet that a host sends, after all events due by then.
+    /// Handles a packet that host `from` sends at time `at`, after all events that are due by `at`.
     #[inline(always)]
     pub fn arrive<F: NetworkEvents>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
         while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
@@ -192,7 +191,8 @@ impl Fabric {
         self.enter(at, id, packet, fate);
     }
 
-    /// Delivers the packets that reach an edge by `now`, one per call, in order of (time, serial), or returns the time of the next poll.
+    /// Delivers the packets that reach an edge by `now`, one per call, in order of time and then serial number. Without such a packet,
+    /// returns the time of the next poll.
     #[inline]
     pub fn poll<F: NetworkEvents>(&mut self, now: Time, fate: &mut F) -> Out {
         if let Some((at, node, packet)) = self.early.pop_front() {
@@ -211,8 +211,8 @@ impl Fabric {
         }
     }
 
-    /// Serves every port up to `now`; all packets that arrive by then must have been taken. A port is otherwise served only when a packet
-    /// arrives or leaves, so that a caller that inspects a port in between has to call this first.
+    /// Serves every port up to `now`. All packets that arrive by `now` must have been taken with [`Fabric::poll`]. A caller that inspects a
+    /// port must call this method first, because a port is otherwise served only when a packet arrives or leaves.
     pub fn catch_up<F: NetworkEvents>(&mut self, now: Time, fate: &mut F) {
         for (station, id) in self.ports.iter_mut().zip(0..) {
             station.port.advance(now, &mut AtPort { port: PortId(id), fate });
@@ -223,8 +223,8 @@ impl Fabric {
         }
     }
 
-    /// Sets the weight of a connection of this host relative to its other connections in the queue of the host's uplink, if the queue uses
-    /// weights.
+    /// Sets the weight of a connection relative to the other connections of host `from` in the queue of the host's uplink. No effect if the
+    /// queue does not use weights.
     pub fn set_weight(&mut self, from: NodeId, flow: u16, weight: u32) {
         if let Some(PortId(port)) = self.routes.uplink(from) {
             self.ports[port as usize].port.set_weight(flow, weight);
@@ -266,8 +266,8 @@ impl Fabric {
         self.ports.iter().map(in_port).sum::<u64>() + self.early.len() as u64
     }
 
-    /// Handles the earliest event, in which a packet reaches the other end of its link or a held-back packet is transmitted. Returns the
-    /// packet if it has reached a host.
+    /// Handles the earliest event: a packet reaches the other end of its link, or a held-back packet is transmitted. Returns the packet if
+    /// it has reached a host.
     #[inline]
     fn step<F: NetworkEvents>(&mut self, fate: &mut F) -> Option<(Time, NodeId, Packet)> {
         let (at, id) = self.calendar.peek().expect("the caller saw an event");
@@ -312,7 +312,7 @@ impl Fabric {
         self.hand_on(at, id, end_of(&self.routes, node), packet?, fate)
     }
 
-    /// Forwards a packet that leaves this port, or returns it if it has reached its host.
+    /// Passes a packet that leaves port `id` to the next port, or returns the packet if it has reached its host.
     #[inline(always)]
     fn hand_on<F: NetworkEvents>(
         &mut self,
@@ -337,7 +337,7 @@ impl Fabric {
         }
     }
 
-    /// Returns the port on which a route leaves a router.
+    /// Returns the port on which packets of a route leave a router.
     #[inline]
     fn next_port(&mut self, router: u32, route: Route) -> PortId {
         match self.next[router as usize].get(route.0 as usize) {
@@ -366,7 +366,7 @@ impl Fabric {
         Self::plan(station, &mut self.calendar, id.0);
     }
 
-    /// Plans the next event of a port if it is earlier than the planned one.
+    /// Enters the next event of a port into the calendar if the event is earlier than the port's planned event.
     #[inline(always)]
     fn plan(station: &mut PortSlot, calendar: &mut Calendar, id: u32) {
         if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {

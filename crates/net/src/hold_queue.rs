@@ -6,10 +6,9 @@ use std::num::NonZeroU32;
 /// Packets that have crossed the wire but are held back by a stage behind it, and copies that directly follow their originals.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
-    /// Held packets by release time, then by insertion. Most packets are held for the same time, so that an insertion is usually at the
-    /// end.
+    /// Held packets in order of release, then of insertion. Most packets are held for the same duration, so most insertions are at the end.
     waiting: VecDeque<Waiting>,
-    /// Number of held packets that a sufficient number of overtaking packets releases early.
+    /// Number of held packets that are released early once enough packets have overtaken them.
     counting: u32,
     /// Index of the next stage of the packet that was removed last; 0 for packets from the wire.
     resume: u32,
@@ -22,7 +21,7 @@ struct Waiting {
     at: Time,
     /// Index of the next stage to pass.
     stage: u32,
-    /// Number of packets that must still overtake this one to release it before `at`.
+    /// Number of packets that must still overtake this packet to release it before `at`; `None` if it is held until `at` in any case.
     overtakers: Option<NonZeroU32>,
     packet: Packet,
 }
@@ -78,7 +77,8 @@ impl Late {
             if waiting.overtakers.is_none()
                 && let Some(free) = self.waiting.remove(index)
             {
-                // The packet moves forward to the packets that are already due, so that the index of the next element stays the same.
+                // The packet moves to an earlier index, among the packets that are already due, so the index of the next element does not
+                // change.
                 self.counting -= 1;
                 self.insert(Waiting { at: now, ..free });
             }

@@ -11,11 +11,11 @@ pub struct OutageSpec(When);
 enum When {
     /// Periodic outages; `length` is below `every`.
     Periodic { every: Span, length: Span, first: Span },
-    /// Exponentially distributed times up and down.
+    /// Exponentially distributed durations of uptime and downtime.
     Random { mean_up: Span, mean_down: Span },
 }
 
-/// Shortest periodic outage, and shortest mean of random times up and down. With shorter times, outages would dominate the cost of a run.
+/// Shortest periodic outage, and shortest mean of random uptimes and downtimes. Shorter outages would dominate the cost of a run.
 const SHORTEST: Span = Span::from_micros(1);
 
 const EXPECTED: &str = "every=30s,for=2s[,first=10s] (for less than every) or mean_up=30s,mean_down=2s, with times of at least 1us";
@@ -33,7 +33,7 @@ impl OutageSpec {
         ),
     ];
 
-    /// Reads outages from their keys in `text`, which may contain other keys, too.
+    /// Reads outages from their keys in `text`, which may also contain other keys.
     pub fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let [every, length, first, mean_up, mean_down] =
             ["every", "for", "first", "mean_up", "mean_down"].map(|key| text.take(key));
@@ -92,7 +92,7 @@ impl fmt::Display for OutageSpec {
     }
 }
 
-/// Sequence of the outages of one link. The link is up at time zero, unless the first outage begins then.
+/// Sequence of the outages of one link. The link is up at first, unless the first outage begins at time zero.
 #[derive(Clone, Debug)]
 pub struct Outages {
     spec: OutageSpec,
@@ -115,7 +115,7 @@ impl Outages {
         outages
     }
 
-    /// Returns the beginning and the end of the current outage. The link is up again at the end.
+    /// Returns the beginning and the end of the current outage, which may lie in the future. The link is up again at the end.
     pub fn current(&self) -> (Time, Time) {
         (self.from, self.until)
     }
@@ -190,7 +190,7 @@ mod tests {
         assert!(near(up, 0.300) && near(down, 0.020), "{up} {down}");
         let share = "mean_up=300ms,mean_down=20ms".parse::<OutageSpec>().unwrap().share();
         assert!((share - 0.0625).abs() < 1e-12, "{share}");
-        // The relative error of down / (down + up) is sqrt(2 / n) times the share of the time up.
+        // The relative error of down / (down + up) is sqrt(2 / n) times the share of uptime.
         assert!((down / (down + up) / share - 1.0).abs() < 4.0 * (2.0 / f64::from(n)).sqrt());
     }
 

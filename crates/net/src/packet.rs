@@ -1,7 +1,7 @@
 use catnip_base::Time;
 
-/// Packet in the network: the fields that queues, markers and ports use. The contents stay with the host: `body` is the host's handle for
-/// them, so that the same queues serve simulated segments and real byte buffers.
+/// Packet in the network, with the fields that queues, markers and ports use. The contents stay with the host, which finds them by the
+/// handle `body`. The same queues therefore serve simulated segments and real byte buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Arrival time at the port that holds the packet; on the wire, arrival time at the other end of the link.
@@ -190,17 +190,18 @@ impl Ecn {
 pub enum DropReason {
     /// Drop because the buffer is full.
     Overflow,
-    /// Push-out: drop of a queued packet to make space for a more important arrival, or at the head of a drop-head queue for any arrival.
+    /// Push-out: drop of a queued packet to make space for an arriving packet of higher priority, or, at the head of a drop-head queue, for
+    /// any arriving packet.
     PushedOut,
-    /// Random drop before the buffer is full: by RED while the average queue length is between the thresholds, or by PIE.
+    /// Random drop before the buffer is full: by RED if the average queue length is between the thresholds, or by PIE.
     Early,
     /// RED: drop because the average queue length is at or above the upper threshold.
     Forced,
     /// Loss on the link: by a loss model, by link-layer ARQ after its last attempt, or by corruption.
     Loss,
-    /// Drop by a policer, or of a packet that can never conform to the profile by which it is shaped.
+    /// Drop by a policer, or drop of a packet that can never conform to the profile of its shaper.
     Policed,
-    /// Drop at the head of a queue with a long queueing delay: CoDel, DualPI2.
+    /// Drop by CoDel, COBALT or DualPI2 at the head of a queue, because of a long queueing delay.
     Delay,
 }
 
@@ -227,12 +228,11 @@ pub trait Fate {
     /// Handles the setting of the CE codepoint in `packet`.
     fn marked(&mut self, _now: Time, _packet: &Packet) {}
     /// Returns the body for a copy of `packet`. The copy has the other fields of `packet`, and its later events are reported separately.
-    /// `None`: no copy is made, because the host has no memory for it or does not support copies.
+    /// `None` prevents the copy, if the host has no memory for it or does not support copies.
     fn copied(&mut self, _now: Time, _packet: &Packet) -> Option<u32> {
         None
     }
-    /// Handles the corruption of one bit of `packet`. Returns false if no receiver would accept the packet then, in which case the packet
-    /// is lost.
+    /// Handles the corruption of one bit of `packet`. Returns false if no receiver would accept the corrupted packet, which is then lost.
     fn corrupted(&mut self, _now: Time, _packet: &Packet, _bit: u32) -> bool {
         false
     }

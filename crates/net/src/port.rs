@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 /// Sending side of a link: a queue, a wire with a transmission time per byte, and a propagation delay.
 ///
 /// Service follows logical time. The transmission of a packet starts when the wire becomes free, even if the host wakes up later, so that
-/// the same arrivals give the same departures however late the host is. Packets whose transmission has started are kept in the order of
-/// their arrivals at the other end. A port therefore needs a single calendar entry, for the first of these packets, regardless of its queue
-/// discipline.
+/// the same arrivals cause the same departures, regardless of how late the host wakes up. Packets whose transmission has started are kept
+/// in the order of their arrivals at the other end. A port therefore needs a single calendar entry, for the first of these packets,
+/// regardless of its queue discipline.
 ///
 /// If the queue is a plain FIFO ([`QueueDiscipline::room`]), the departure time of a packet is known at its arrival. The packet is then put
 /// on the wire immediately, with its arrival time at the other end, and the queue reduces to a count of the packets whose transmission has
@@ -25,7 +25,7 @@ pub struct Port<Q, S> {
     /// Time at which the wire becomes free.
     free_at: Time,
     delay: Span,
-    /// Total queueing delay of all packets that have started, ns.
+    /// Total queueing delay of all packets whose transmission has started, ns.
     waited_ns: u64,
     /// Maximum number of waiting packets if departures are known at arrival; `None` otherwise.
     room: Option<u32>,
@@ -39,9 +39,9 @@ pub struct Port<Q, S> {
     queue: Q,
     /// Counters of drops and marks. Most ports never drop a packet.
     drops: Option<Box<Drops>>,
-    /// Extensions with their state; only where departures are not known at arrival.
+    /// Extensions with their state; `None` if departures are known at arrival.
     aside: Option<Box<Aside>>,
-    /// Stages before the queue; only where departures are not known at arrival.
+    /// Stages before the queue; `None` if departures are known at arrival.
     before: Option<Box<[AnyStage]>>,
 }
 
@@ -54,16 +54,16 @@ struct Aside {
     last: Time,
 }
 
-/// Optional parts of a port beside its queue and wire.
+/// Optional parts of a port in addition to its queue and wire.
 #[derive(Debug, Default)]
 pub struct PortExtensions {
     /// Stages that packets pass before the queue.
     pub before: Vec<AnyStage>,
     /// Link-layer ARQ, which retransmits packets lost on the wire.
     pub arq: Option<Arq>,
-    /// Variation of the propagation delay. Packets do not overtake each other.
+    /// Variation of the propagation delay. Packets do not overtake each other on the wire.
     pub jitter: Option<Jitter>,
-    /// Stages that packets pass after the wire. A packet dropped there has used its transmission time.
+    /// Stages that packets pass after the wire. A packet dropped by such a stage has already occupied the wire.
     pub behind: Vec<AnyStage>,
 }
 
@@ -73,7 +73,7 @@ impl PortExtensions {
     }
 }
 
-/// Change of the configuration of a port. A part whose value is `None` stays, with its state.
+/// Change of the configuration of a port. A part whose value is `None` stays unchanged and keeps its state.
 #[derive(Debug)]
 pub(crate) struct Change<S> {
     pub(crate) shaper: Option<S>,
@@ -116,7 +116,7 @@ pub struct PortCounters {
     pub duplicated: u64,
     /// Packets in which the queue has set the CE codepoint.
     pub marked: u64,
-    /// Packets whose transmission has begun, including those that wait if departures are known at arrival.
+    /// Packets whose transmission has started. If departures are known at arrival, waiting packets count as started, too.
     pub started: u64,
     /// Total queueing delay of the started packets.
     pub waited: Span,
@@ -125,7 +125,7 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
-    /// Returns the counts since `then`.
+    /// Returns the increases of the counters since the earlier counters `then`.
     pub fn since(&self, then: &Self) -> Self {
         let dropped = |of: usize| std::array::from_fn(|why| self.dropped[of][why] - then.dropped[of][why]);
         Self {
@@ -213,7 +213,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Returns the port with the given extensions.
+    /// Adds the given extensions to the port.
     pub fn with(self, mut extras: PortExtensions) -> Self {
         let before = std::mem::take(&mut extras.before);
         let before = (!before.is_empty()).then(|| before.into_boxed_slice());
@@ -248,7 +248,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Handles the arrival of a packet at `at`, after all departures due by then. Arrival times must not decrease.
+    /// Handles the arrival of a packet at time `at`, after all departures that are due by `at`. Arrival times must not decrease.
     #[inline]
     pub fn arrive(&mut self, at: Time, mut packet: Packet, fate: &mut dyn Fate) {
         packet.arrived = at;
@@ -299,7 +299,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Delivers the packets that have arrived at the other end by `now`, one per call, or returns the time of the next poll.
+    /// Delivers the packets that have arrived at the other end by `now`, one per call. Without such a packet, returns the time of the next
+    /// poll.
     pub fn poll(&mut self, now: Time, fate: &mut dyn Fate) -> Next {
         loop {
             self.advance(now, fate);
@@ -332,7 +333,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     fn next_at_aside(&self) -> Option<Time> {
         let crossing = match self.wire.first() {
             Some(packet) => Some(packet.arrived),
-            // The link layer does not put an attempt on the wire that will be lost; the end of its transmission is then the next event.
+            // An attempt that will be lost is not put on the wire. The next event is then the end of the transmission of this attempt.
             None if !self.idle => Some(self.free_at),
             None => self.wake_at(),
         };
@@ -342,7 +343,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Returns the time at which a held-back packet is transmitted while the wire is idle.
+    /// Returns the time at which the next held-back packet can be transmitted; `None` if no packet is held back.
     #[inline]
     fn wake_at(&self) -> Option<Time> {
         match &self.aside {
@@ -351,7 +352,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Removes and returns the first packet on the wire if it arrives at the other end by `now`; serves the queue up to `now`.
+    /// Removes and returns the first packet on the wire if it arrives at the other end by `now`. Serves the queue up to `now`.
     #[inline]
     pub(crate) fn take(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         if self.room.is_some() {
@@ -360,7 +361,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.aside.is_some() {
             return self.take_aside(now, fate);
         }
-        // If no packet has arrived, the event is the transmission of a held-back packet while other packets are on the wire.
+        // If no packet has arrived, the event is the transmission of a held-back packet.
         let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
         self.advance(now, fate);
@@ -382,7 +383,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.arrives(packet?, fate)
     }
 
-    /// Returns a packet that has reached the end of the wire, or drops the packet if the link layer has given it up.
+    /// Returns a packet that has reached the end of the wire. If the link layer has given the packet up, drops it and returns `None`.
     fn arrives(&mut self, packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
         if self.arq().is_some_and(|arq| !arq.arrives()) {
             let (mut counting, _) = self.counting(fate);
@@ -397,7 +398,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.aside.as_ref().is_some_and(|aside| !aside.extras.behind.is_empty())
     }
 
-    /// Passes a packet, which was just taken, through the stages behind the wire that it has not passed yet. Returns the packet if no stage
+    /// Passes a packet that was just taken with [`Port::take`] through the remaining stages behind the wire. Returns the packet if no stage
     /// drops it or holds it back. The time of the next event may change.
     pub(crate) fn passes(&mut self, mut packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
         let Some(aside) = &mut self.aside else { return Some(packet) };
@@ -475,7 +476,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.room.is_none() {
             return self.queue.backlog();
         }
-        // Waiting packets are stored in the wire, too: the transmission of each starts when the previous packet has left.
+        // The wire also stores the waiting packets. The transmission of each starts when the previous packet has left.
         let behind = self.wire.packets().skip(1);
         let waits = self.wire.packets().zip(behind).filter(|(before, _)| before.arrived > now + self.delay);
         waits.fold(Backlog::default(), |sum, (_, packet)| Backlog {
@@ -484,12 +485,12 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         })
     }
 
-    /// Sets the weight of a connection relative to others in the queue, if the queue uses weights.
+    /// Sets the weight of a connection relative to the other connections in the queue. No effect if the queue does not use weights.
     pub fn set_weight(&mut self, flow: u16, weight: u32) {
         self.queue.set_weight(flow, weight);
     }
 
-    /// Sets the ids of the source and destination hosts of a connection's packets on a route, if the queue uses them.
+    /// Sets the ids of the source and destination hosts of a connection's packets on a route. No effect if the queue does not use hosts.
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
         self.queue.set_hosts(flow, route, hosts);
     }
@@ -543,7 +544,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.wire.push(packet);
     }
 
-    /// Returns the arrival time at the other end of a packet that leaves at `free_at`.
+    /// Returns the arrival time at the other end for a packet that leaves at `free_at`.
     fn arrival(&mut self) -> Time {
         let (departure, delay) = (self.free_at, self.delay);
         let Some(aside) = &mut self.aside else { return departure + delay };
@@ -574,13 +575,13 @@ fn pass(stages: &mut [AnyStage], now: Time, packet: &mut Packet) -> Result<(), D
     stages.iter_mut().try_for_each(|stage| stage.pass(now, packet))
 }
 
-/// Packets with a known arrival time at the other end (`arrived`), in that order.
+/// Packets whose arrival time at the other end (`arrived`) is known, in order of arrival.
 ///
-/// The first packet is stored separately: most wires carry one packet most of the time, and then no other memory is accessed.
+/// The first packet is stored separately: most wires carry at most one packet most of the time, so that no other memory is accessed.
 #[derive(Debug, Default)]
 struct Wire {
     first: Option<Packet>,
-    /// Number of packets in `rest` that have started, as of the last call of [`Wire::waiting`].
+    /// Number of packets in `rest` whose transmission had started at the last call of [`Wire::waiting`].
     started: u32,
     rest: VecDeque<Packet>,
 }
@@ -613,8 +614,8 @@ impl Wire {
         Some(packet)
     }
 
-    /// Returns the number of packets whose transmission has not started at `now`. The transmission of a packet starts when that of the
-    /// packet before it ends, `delay` before the arrival of the packet before it. Times must not decrease between calls.
+    /// Returns the number of packets whose transmission has not started at `now`. A transmission starts when the previous transmission
+    /// ends, which is `delay` before the previous packet's arrival. `now` must not decrease between calls.
     #[inline]
     fn waiting(&mut self, now: Time, delay: Span) -> u32 {
         let Some(first) = &self.first else { return 0 };

@@ -11,7 +11,7 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
-/// Identifier of a link with both directions. Its ports are `2 n` (from → to) and `2 n + 1` (back).
+/// Identifier of a link with both directions. The ports of link `n` are `2 n` (from → to) and `2 n + 1` (to → from).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkId(pub u32);
 
@@ -88,7 +88,7 @@ impl Topology {
         self.links([(from, to)], there, back)[0]
     }
 
-    /// Adds a link for each pair of nodes. The links share their configuration, which saves memory in large networks.
+    /// Adds a link for each pair of nodes. All links share the same configuration in memory, which matters in large networks.
     pub fn links(
         &mut self,
         ends: impl IntoIterator<Item = (NodeId, NodeId)>,
@@ -125,7 +125,7 @@ impl Topology {
         self.nodes.len()
     }
 
-    /// Checks that each pair of hosts has a path from the first to the second host.
+    /// Checks that the network has a path from the first to the second host of each pair.
     pub fn check_routes(
         &self,
         pairs: impl IntoIterator<Item = (NodeId, NodeId)>,
@@ -164,13 +164,13 @@ impl Topology {
 
 /// Static shortest-path routes (fewest hops, then the lowest port number).
 ///
-/// Hosts are attached to routers, so that a table between routers and the router of each host suffice: a network of 100 000 hosts and two
-/// routers has a table of four entries.
+/// Every host is attached to a router. The routes therefore consist of the router of each host and of a table of routes between routers: a
+/// network of 100 000 hosts and two routers has a table of four entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
-    /// Router of each node (the node itself, for a router), and the port from that router to the node.
+    /// Router to which each node is attached (the node itself, for a router), and the port from that router to the node.
     anchor: Vec<Option<(NodeId, PortId)>>,
-    /// Port on which each host sends all packets.
+    /// Port on which each host sends all its packets.
     uplink: Vec<Option<PortId>>,
     /// Index of each node among the routers; `u32::MAX` for hosts.
     router_index: Vec<u32>,
@@ -231,14 +231,14 @@ impl Routes {
         Some(self.router_index[node.0 as usize]).filter(|&index| index != u32::MAX)
     }
 
-    /// Returns the port on which a host sends all packets.
+    /// Returns the port on which a host sends all its packets.
     #[inline]
     pub(crate) fn uplink(&self, host: NodeId) -> Option<PortId> {
         self.uplink[host.0 as usize]
     }
 }
 
-/// Returns each router from which `destination` can be reached through routers, with its first port on the path.
+/// Returns each router from which `destination` can be reached through routers, with the first port of the path.
 fn routes_to(
     topology: &Topology,
     destination: NodeId,

@@ -45,7 +45,8 @@ macro_rules! wire {
             pub const KEYS: &'static [Key] =
                 &[$(Key { name: $name, about: $about, usual: $usual, example: $example, values: $values }),+];
 
-            /// Reads a wire from the text that `said` returns for each key. An error gives the wrong key and the reason.
+            /// Reads a wire. `said` returns the text of each key, or `None` if the key is not given. An error gives the wrong key and the
+            /// reason.
             pub fn read<'t>(
                 said: impl Fn(&'static str) -> Option<&'t str>,
                 with: &References<'_>,
@@ -94,7 +95,7 @@ wire! {
 }
 
 impl WireSpec {
-    /// Creates a wire of constant delay without jitter, losses, conditioners, outages and link-layer retransmission.
+    /// Creates a wire of constant delay, without jitter, losses, conditioners, outages or link-layer retransmission.
     pub fn new(rate: impl Into<RateSpec>, delay: Span, queue: QueueSpec) -> Self {
         let none = Vec::new;
         Self {
@@ -110,9 +111,9 @@ impl WireSpec {
         }
     }
 
-    /// Checks whether the wire may change to `to` while packets cross it. The queue keeps its packets, and the link layer keeps those to
-    /// retransmit, so that neither may change; nor may the outages, or the rate if the queue limits the waiting time. An error gives the
-    /// key that cannot change and the reason.
+    /// Checks whether the wire may change to `to` while packets cross it. The queue and the link layer cannot change, because they keep
+    /// packets. The outages cannot change either, nor can the rate if the queue has a limit in time. An error gives the key that cannot
+    /// change and the reason.
     pub fn may_become(&self, to: &Self) -> Result<(), (&'static str, String)> {
         let fixed = [
             ("queue", self.queue != to.queue),
@@ -147,7 +148,7 @@ impl WireSpec {
         self.outage.is_none() && self.link_layer.is_none() && !behind.into_iter().any(StageKind::needs_wire)
     }
 
-    /// Checks the constraints between values that are valid individually.
+    /// Checks the constraints between values that are individually valid.
     fn checked(self) -> Result<Self, (&'static str, String)> {
         let least = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::least_delay);
         if self.delay < least {

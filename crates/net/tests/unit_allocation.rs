@@ -1,4 +1,4 @@
-//! Verification that a port in steady state allocates nothing, for every queue discipline, by a counting allocator.
+//! Verification that a port in steady state allocates no memory, for every queue discipline, with a counting allocator.
 
 mod counting;
 
@@ -64,7 +64,7 @@ fn no_queue_discipline_allocates_per_packet() {
         let mut at = Time::ZERO;
         let mut feed = |packets: u32| {
             for body in 0..packets {
-                // Arrivals are at first faster than the wire, so that the queue overflows again and again.
+                // The first half of every 100 arrivals is faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
                 let priority = if body % 3 == 0 { Colour::Green } else { Colour::Red };
                 let flow = (body % 7) as u16;

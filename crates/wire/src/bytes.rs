@@ -1,4 +1,4 @@
-//! Big-endian fields. Callers check the length of a slice before they index it.
+//! Access to big-endian fields. Callers must check the length of a slice before they read a field.
 
 #[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Incremental sum of 16-bit words. All parts but the last must have an even length.
+/// Incremental sum of 16-bit words. All parts except the last part must have an even length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum(u64);
 
@@ -45,14 +45,15 @@ impl Sum {
     }
 }
 
-/// Computes the checksum of bytes whose checksum field is zero. Returns zero if the field holds the correct checksum.
+/// Computes the checksum of `bytes`, whose checksum field must be zero. If the field already holds the correct checksum, the result is
+/// zero.
 pub fn checksum(bytes: &[u8]) -> u16 {
     Sum::default().bytes(bytes).checksum()
 }
 
 /// Updates a checksum after one of the words that it covers has changed (RFC 1624, equation 3).
 ///
-/// A wrong checksum stays wrong, so an update never makes a corrupted packet valid.
+/// A wrong checksum stays wrong, so that an update never makes a corrupted packet valid.
 #[inline]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     let mut sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
@@ -80,9 +81,8 @@ mod tests {
 
     #[test]
     fn an_update_carries_as_often_as_the_sum_asks_for() {
-        // RFC 1624, equation 3: ~(~HC + ~m + m') in one's complement arithmetic. The carry out of 16 bits is added
-        // back, and so is the carry of that addition. A nonzero sum folds to its remainder modulo 0xffff, or to 0xffff
-        // itself.
+        // RFC 1624, equation 3: ~(~HC + ~m + m') in one's complement arithmetic. The carry out of 16 bits is added back, and the carry of
+        // that addition as well. A nonzero sum therefore folds to its remainder modulo 0xffff, or to 0xffff itself.
         let edges = [0, 1, 2, 0x7fff, 0x8000, 0xfffd, 0xfffe, 0xffff];
         for (checksum, old) in edges.iter().flat_map(|&checksum| edges.map(|old| (checksum, old))) {
             for new in 0..=0xffff {

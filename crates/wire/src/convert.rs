@@ -1,18 +1,17 @@
 use crate::{Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, WireError};
 use catnip_tcp::{EcnBits, Flags, MAX_WINDOW_SCALE, SackBlocks, Segment, Stamps, TcpConfig};
 
-/// Translation between a simulated TCP endpoint and a real one: between [`Segment`], whose sequence numbers count bytes
-/// from 0 and never wrap, and TCP headers with 32-bit sequence numbers, scaled windows and options.
+/// Translation between the segments of a simulated TCP endpoint and the TCP headers of a real endpoint. The sequence numbers of a
+/// [`Segment`] count bytes from 0 and never wrap. A TCP header has 32-bit sequence numbers, a scaled window and options.
 ///
-/// Byte 0 of the data has the sequence number that follows that of the SYN. The endpoint must be configured with a
-/// handshake, in which both initial sequence numbers are exchanged. Data in a SYN is ignored, so the peer retransmits
-/// it.
+/// Byte 0 of the data has the sequence number after that of the SYN. The endpoint must be configured with a handshake, in which both
+/// initial sequence numbers are exchanged. Data in a SYN is ignored, so that the peer retransmits the data.
 #[derive(Clone, Debug)]
 pub struct Translation {
     announcement: Announcement,
     /// Local initial sequence number.
     local: u32,
-    /// Peer's initial sequence number, once its SYN has arrived.
+    /// Peer's initial sequence number; `None` until the peer's SYN has arrived.
     remote: Option<u32>,
     /// Options of the peer's SYN.
     peer: TcpOptions,
@@ -29,22 +28,22 @@ pub struct Translation {
 /// Options announced in the local SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// Largest number of data bytes in a segment to this host.
+    /// Maximum segment size (MSS): largest number of data bytes in a segment to this host.
     pub mss: u16,
     /// Shift count of the local window, at most 14, or `None` for no scaling.
     pub window_scale: Option<u8>,
-    /// SACK permitted. SACK blocks are sent only if the peer permits SACK, too.
+    /// SACK permitted. SACK blocks are sent only if the peer also permits SACK.
     pub sack: bool,
-    /// Timestamps (RFC 7323), used only if the peer announces them, too.
+    /// Timestamps (RFC 7323), used only if the peer also announces timestamps.
     pub timestamps: bool,
 }
 
 impl Announcement {
-    /// Returns the announcement of a host with this configuration, with the smallest shift that fits its window into 16 bits.
+    /// Returns the announcement of a host with this configuration. The shift count is the smallest with which the window fits into 16 bits.
     pub fn of(config: &TcpConfig) -> Self {
         let times = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
         Self {
-            // RFC 6691: the MSS does not account for options; the sender subtracts their length.
+            // RFC 6691: the MSS does not account for options; the sender subtracts the length of the options.
             mss: (config.segment_bytes + times).min(u32::from(u16::MAX)) as u16,
             window_scale: Some(config.window_scale()),
             sack: config.recovery.uses_sack(),
@@ -60,7 +59,8 @@ pub enum Incoming {
     Segment(Segment),
     /// Reset of the connection.
     Reset,
-    /// Segment to ignore: it belongs to another connection, or its numbers are outside the acceptable range (RFC 9293, section 3.10.7.4).
+    /// Segment to ignore: it belongs to another connection, or its sequence or acknowledgement number is outside the acceptable range (RFC
+    /// 9293, section 3.10.7.4).
     Stray,
 }
 
@@ -68,7 +68,7 @@ pub enum Incoming {
 pub const TIMESTAMPS_LEN: u32 = 12;
 
 impl Translation {
-    /// Creates the translation of a new connection with this initial sequence number.
+    /// Creates the translation of a new connection with the local initial sequence number `initial_sequence`.
     pub fn new(initial_sequence: u32, announcement: Announcement) -> Self {
         Self {
             announcement,
@@ -82,7 +82,7 @@ impl Translation {
         }
     }
 
-    /// Creates the translation of an endpoint whose peer is known from the start, as if both had exchanged SYNs with the same announcement.
+    /// Creates the translation of an endpoint with a known peer, as if both endpoints had exchanged SYNs with the same announcement.
     pub fn between(initial_sequence: u32, remote: u32, announcement: Announcement) -> Self {
         let peer = Self::new(remote, announcement).announced(false);
         Self { remote: Some(remote), peer, ..Self::new(initial_sequence, announcement) }
@@ -120,7 +120,7 @@ impl Translation {
         }
     }
 
-    /// Translates a received segment. Its data stays in the packet; the result only has the length of the data.
+    /// Translates a received segment. The data stays in the packet; the result has only the length of the data.
     pub fn incoming(&mut self, tcp: &Tcp<'_>) -> Result<Incoming, WireError> {
         let (bits, options) = (tcp.flags(), tcp.options()?);
         if bits.contains(TcpFlags::RST) {
@@ -142,7 +142,7 @@ impl Translation {
         Ok(Incoming::Segment(self.segment(tcp, &options, seq, ack)))
     }
 
-    /// Returns the MSS announced by the peer. Without one, it is 536 (IPv4) or 1220 (IPv6) (RFC 9293, section 3.7.1).
+    /// Returns the MSS announced by the peer. `None` stands for the default of 536 (IPv4) or 1220 (IPv6) (RFC 9293, section 3.7.1).
     pub fn peer_mss(&self) -> Option<u16> {
         self.peer.mss
     }
@@ -157,9 +157,9 @@ impl Translation {
         self.announcement.timestamps && self.peer.timestamps.is_some()
     }
 
-    /// Checks the timestamp of a segment. Once timestamps are negotiated, a segment without one is dropped (RFC 7323,
-    /// section 3.2), and so is an old duplicate, whose timestamp is older than TS.Recent (section 5.3, R1). A segment
-    /// below the acknowledged data passes all the same, so that the endpoint can report it.
+    /// Returns true if the timestamp of a segment is acceptable. If timestamps are negotiated, a segment without a timestamp is rejected
+    /// (RFC 7323, section 3.2), and an old duplicate, whose timestamp is older than TS.Recent, as well (section 5.3, R1). A segment below
+    /// the acknowledged data is always accepted, so that the endpoint can report it.
     fn is_timely(&self, options: &TcpOptions, seq: u64) -> bool {
         if !self.uses_timestamps() {
             return true;
@@ -173,7 +173,7 @@ impl Translation {
         self.recent.is_some_and(|recent| (value.wrapping_sub(recent) as i32) < 0)
     }
 
-    /// Returns the window shifts of this host and of the peer, both zero unless both sides announce one.
+    /// Returns the window shift counts of this host and of the peer. Both are zero if one of the sides does not announce a shift count.
     fn scales(&self) -> (u8, u8) {
         match (self.announcement.window_scale, self.peer.window_scale) {
             (Some(ours), Some(theirs)) => (ours.min(MAX_WINDOW_SCALE), theirs.min(MAX_WINDOW_SCALE)),
@@ -196,7 +196,7 @@ impl Translation {
         }
     }
 
-    /// Returns the acknowledged byte, or `None` if it was never sent.
+    /// Returns the position that the segment acknowledges, 0 without an ACK bit; `None` if this position is beyond the data sent.
     fn place_ack(&self, tcp: &Tcp<'_>) -> Option<u64> {
         match tcp.flags().contains(TcpFlags::ACK) {
             true => count(self.local, tcp.acknowledgement(), self.sent).filter(|ack| *ack <= self.sent),
@@ -204,7 +204,8 @@ impl Translation {
         }
     }
 
-    /// Returns the position of the segment's first byte, or `None` if it is beyond the window or before the connection.
+    /// Returns the position of the segment's first byte; `None` if the position is beyond the window or before the first byte of the
+    /// connection.
     fn place(&self, tcp: &Tcp<'_>) -> Option<u64> {
         let remote = self.remote?;
         match tcp.flags().contains(TcpFlags::SYN) {
@@ -218,7 +219,7 @@ impl Translation {
         let syn = bits.contains(TcpFlags::SYN);
         let scale = if syn { 0 } else { self.scales().1 };
         let sack = if self.uses_sack() { options.sack } else { TcpSackBlocks::default() };
-        // A first block below the acknowledgement reports a duplicate (RFC 2883). The endpoint uses such reports only with timestamps.
+        // A first block below the acknowledgement reports a duplicate (RFC 2883). The endpoint uses these reports only with timestamps.
         let hears_duplicates = self.announcement.timestamps;
         let ranges = sack.as_slice().iter().enumerate().filter_map(|(at, &(start, end))| {
             let (start, end) = (count(self.local, start, ack)?, count(self.local, end, ack)?);
@@ -244,7 +245,7 @@ impl Translation {
         }
     }
 
-    /// Returns true if a reset is acceptable: it lies in the window, or it answers the local SYN. The check of RFC
+    /// Returns true if a reset is acceptable: its sequence number is in the window, or it acknowledges the local SYN. The check of RFC
     /// 5961, section 3.2, needs the next expected sequence number, which only the endpoint has.
     fn may_reset(&self, tcp: &Tcp<'_>) -> bool {
         match self.remote {
@@ -254,19 +255,19 @@ impl Translation {
     }
 }
 
-/// Returns the value nearest to `reference` whose low 32 bits are `low`, or `None` if it would be negative.
+/// Returns the value nearest to `reference` whose low 32 bits are `low`; `None` if that value would be negative.
 #[inline]
 pub fn unwrap_near(reference: u64, low: u32) -> Option<u64> {
     let distance = low.wrapping_sub(reference as u32) as i32;
     reference.checked_add_signed(i64::from(distance))
 }
 
-/// Returns the sequence number of a byte. The SYN precedes byte 0.
+/// Returns the sequence number of the byte at position `byte`. The SYN precedes byte 0.
 fn number(initial: u32, byte: u64) -> u32 {
     initial.wrapping_add(1).wrapping_add(byte as u32)
 }
 
-/// Returns the byte nearest to `reference` that has this sequence number, or `None` if it would precede byte 0.
+/// Returns the position nearest to `reference` that has the sequence number `number`; `None` if that position would precede byte 0.
 pub(crate) fn count(initial: u32, number: u32, reference: u64) -> Option<u64> {
     unwrap_near(reference, number.wrapping_sub(initial).wrapping_sub(1))
 }

@@ -25,7 +25,7 @@ pub enum WireError {
     HopByHopNotFirst,
     /// Protocol other than the requested one.
     Protocol(u8),
-    /// Fragment: the requested part is in another fragment or requires reassembly.
+    /// Fragment that lacks the requested part, which is in another fragment or requires reassembly.
     Fragment,
     /// TCP option with an impossible length, or one that exceeds the header.
     TcpOption {
@@ -76,7 +76,7 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// Returns an error that names `what` unless there are `needed` bytes.
+/// Returns an error that names `what` if `bytes` has fewer than `needed` bytes.
 pub(crate) fn need(what: &'static str, bytes: &[u8], needed: usize) -> Result<(), WireError> {
     let present = bytes.len();
     if present < needed { Err(WireError::Truncated { what, needed, present }) } else { Ok(()) }

@@ -15,7 +15,7 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// Returns the flow of a TCP or UDP packet. A later fragment has no ports and is an error.
+    /// Returns the flow of a TCP or UDP packet. A fragment other than the first one has no ports and results in an error.
     #[inline]
     pub fn of(ip: &Ip<'_>) -> Result<Self, WireError> {
         if ip.protocol() == UDP {
@@ -25,7 +25,7 @@ impl FlowKey {
         Ok(Self::of_tcp(ip, &Tcp::parse(ip.transport(TCP)?)?))
     }
 
-    /// Returns the flow of a packet whose TCP header is parsed already.
+    /// Returns the flow of a packet whose TCP header is already parsed.
     #[inline]
     pub fn of_tcp(ip: &Ip<'_>, tcp: &Tcp<'_>) -> Self {
         Self::between(ip, tcp.source_port(), tcp.destination_port())

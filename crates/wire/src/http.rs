@@ -6,14 +6,14 @@ pub const BEGIN: &[u8] = b"HTTP/1.";
 const LONGEST: u32 = 64 << 10;
 /// Status of a response whose status code is not a number.
 const UNREADABLE: u16 = u16::MAX;
-/// Number of bytes kept of a line: enough for the relevant fields with a number of 20 digits.
+/// Number of bytes of a line that are stored: enough for the relevant fields with a number of 20 digits.
 const LINE: usize = 48;
 
 /// Incremental parser of a response header.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     line: [u8; LINE],
-    /// Length of the current line so far, including bytes that are not kept.
+    /// Length of the current line so far, including bytes that are not stored.
     line_len: u32,
     /// Length of the header so far, bytes.
     len: u32,
@@ -59,7 +59,7 @@ impl Default for Head {
 }
 
 impl Head {
-    /// Header of which a part was not seen.
+    /// Header of which a part is missing, so that the length of the body is unknown.
     pub const LOST: Self = Self {
         line: [0; LINE],
         line_len: 0,
@@ -72,22 +72,22 @@ impl Head {
         open: false,
     };
 
-    /// Returns true if the end of the header is not reached yet.
+    /// Returns true if the end of the header has not been reached.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Returns the status code, or 0 before the end of the first line and if there is none.
+    /// Returns the status code, or 0 if the first line is incomplete or has no valid status code.
     pub fn status(&self) -> u16 {
         if self.status == UNREADABLE { 0 } else { self.status }
     }
 
-    /// Returns true if the header is readable and any body length in it is understood.
+    /// Returns true if the header is readable and does not specify the body length in an invalid or unsupported way.
     pub fn is_clear(&self) -> bool {
         self.status() != 0 && !self.vague
     }
 
-    /// Returns true if the body is chunked (RFC 9112, section 7.1), so that its end is not known at its beginning.
+    /// Returns true if the body is chunked (RFC 9112, section 7.1), so that its length is not known at its beginning.
     pub fn is_chunked(&self) -> bool {
         self.chunked && self.status() != 0
     }
@@ -172,17 +172,17 @@ pub struct Chunks(ChunkState);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ChunkState {
-    /// Line with the size of a chunk: its value, whether it has digits, and whether the digits have ended.
+    /// Line with the size of a chunk. `digits` is true if the line has a digit so far, `over` if the digits have ended.
     Size {
         size: u64,
         digits: bool,
         over: bool,
     },
-    /// Chunk data, with this many bytes left.
+    /// Chunk data, with the number of remaining bytes.
     Data(u64),
     /// Line end after the chunk data.
     LineEnd,
-    /// Trailer, with this many bytes of the current line.
+    /// Trailer, with the length of the current line so far, bytes.
     Trailer(u32),
     Over,
     Broken,
@@ -197,7 +197,7 @@ impl Default for Chunks {
 impl ChunkState {
     const SIZE: Self = Self::Size { size: 0, digits: false, over: false };
 
-    /// Returns the state after a byte that is not chunk data.
+    /// Returns the state after `byte`, which is not chunk data.
     fn next(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Size { digits: false, .. }, b'\n') => Self::Broken,
@@ -255,7 +255,7 @@ impl Chunks {
     }
 }
 
-/// Returns the value of the field `name` if the line has this field.
+/// Returns the value of the field `name`; `None` if the line has another field.
 fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (start, value) = line.split_at_checked(name.len())?;
     start.eq_ignore_ascii_case(name).then_some(value)
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(read(&endless), Progress::Complete { used: LONGEST as usize + 1, body: None });
     }
 
-    /// Reads a chunked body in pieces of this size. Returns its data, the bytes after it, and true if it was complete.
+    /// Reads a chunked body in pieces of `step` bytes. Returns the data, the bytes after the body, and true if the body was complete.
     fn unchunked(text: &[u8], step: usize) -> (Vec<u8>, Vec<u8>, bool) {
         let (mut chunks, mut data, mut left) = (Chunks::default(), Vec::new(), Vec::new());
         for mut piece in text.chunks(step) {

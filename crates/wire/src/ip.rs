@@ -1,4 +1,4 @@
-//! IPv4 and IPv6 packets without a link layer.
+//! IPv4 and IPv6 packets without link-layer headers.
 
 use crate::bytes::{be16, be32, put16};
 use crate::checksum;
@@ -143,7 +143,7 @@ impl<'a> Ip<'a> {
         self.fragment
     }
 
-    /// Returns the payload if it begins with a header of this protocol.
+    /// Returns the payload if it begins with a header of this protocol; otherwise returns an error.
     #[inline]
     pub fn transport(&self, protocol: u8) -> Result<&'a [u8], WireError> {
         if self.protocol != protocol {
@@ -155,7 +155,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Returns true if the header checksum is correct. IPv6 has none.
+    /// Returns true if the header checksum is correct. IPv6 has no header checksum, so the result is then true.
     pub fn header_is_right(&self) -> bool {
         match self.version {
             Version::V4 => checksum::checksum(&self.packet[..self.payload]) == 0,
@@ -201,12 +201,12 @@ impl<'a> Ip<'a> {
             fragment: None,
             padding: bytes.len() - total,
         };
-        // Each extension header has at least eight bytes, so the loop ends with the packet.
+        // Each extension header has at least eight bytes, so the loop ends at the end of the packet.
         while ip.skip_extension()? {}
         Ok(ip)
     }
 
-    /// Skips one extension header. Returns false at the payload.
+    /// Skips one extension header. Returns false if no extension header follows.
     #[inline]
     fn skip_extension(&mut self) -> Result<bool, WireError> {
         let header = self.payload();
@@ -252,7 +252,7 @@ impl<'a> Ip<'a> {
 }
 
 impl Fragment {
-    /// Returns true for a part of a packet. An IPv6 packet whose fragment header covers all of it is whole (RFC 6946).
+    /// Returns true if the fragment is only a part of a packet. A fragment header may also cover a whole IPv6 packet (RFC 6946).
     fn is_part(self) -> bool {
         self.more || self.offset > 0
     }
@@ -284,7 +284,7 @@ pub fn set_dscp(packet: &mut [u8], dscp: u8) -> Result<(), WireError> {
     set_traffic_class(packet, dscp << 2 | class & 3)
 }
 
-/// Returns the version of a packet that is long enough for its fixed header.
+/// Returns the IP version of a packet. Checks that the packet is long enough for the fixed header of this version.
 #[inline]
 pub(crate) fn version(bytes: &[u8]) -> Result<Version, WireError> {
     need("IP header", bytes, 1)?;

@@ -1,4 +1,4 @@
-//! Captures: written as pcapng (draft-ietf-opsawg-pcapng), read as pcapng or classic pcap.
+//! Packet captures. They are written as pcapng (draft-ietf-opsawg-pcapng), and read as pcapng or classic pcap.
 
 mod reader;
 mod writer;
@@ -13,7 +13,7 @@ pub enum LinkType {
     Raw,
     /// Ethernet, with or without VLAN tags.
     Ethernet,
-    /// Linux cooked capture, as of the "any" device.
+    /// Linux cooked capture, as on the "any" device.
     LinuxCooked,
     /// Linux cooked capture, version 2.
     LinuxCooked2,
@@ -33,7 +33,7 @@ impl LinkType {
         }
     }
 
-    /// Returns the link type of a number in a file.
+    /// Returns the link type with the given number in files.
     pub const fn from_number(number: u16) -> Self {
         match number {
             // libpcap writes 12 for raw IP on some systems; 228 and 229 are raw IPv4 and IPv6.
@@ -45,13 +45,13 @@ impl LinkType {
         }
     }
 
-    /// Returns the IP packet in a frame, if there is one.
+    /// Returns the IP packet in a frame; `None` if the frame contains no IP packet.
     pub fn ip(self, frame: &[u8]) -> Option<&[u8]> {
         let (ether_type, packet) = match self {
             Self::Raw => return Some(frame),
             Self::Ethernet => {
                 let mut header = 14;
-                // 802.1Q and 802.1ad tags have four bytes each; at most two are in use.
+                // 802.1Q and 802.1ad tags have four bytes each; a frame has at most two tags.
                 while header < 22 && matches!(ether_type(frame, header - 2)?, 0x8100 | 0x88a8) {
                     header += 4;
                 }
@@ -76,7 +76,7 @@ const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Option codes: the first two are common to all blocks, the others belong to interfaces.
+/// Option codes. The first two are common to all blocks; the others are for interfaces.
 const END_OF_OPTIONS: u16 = 0;
 const COMMENT: u16 = 1;
 const NAME: u16 = 2;

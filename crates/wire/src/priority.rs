@@ -8,11 +8,11 @@ use catnip_net::{Colour, Dscp, Ecn};
 /// Encoding of the priority in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityCodec {
-    /// DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 2 is MED, 3 is LOW. It
-    /// requires no change to TCP, passes middleboxes and coexists with ECN.
+    /// DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 2 is MED, 3 is LOW. This encoding requires
+    /// no change to TCP, passes middleboxes and coexists with ECN.
     Dscp(AfClass),
-    /// Reserved high-order bit of the TCP flags of 2002 (CATNIP paper, section V-G), set for HIGH. RFC 3168 has made it
-    /// CWR, so packets that use ECN are refused.
+    /// High-order bit of the TCP flags, which was reserved in 2002 (CATNIP paper, section V-G). The bit is set for HIGH. RFC 3168 has made
+    /// this bit CWR, so packets that use ECN are rejected.
     FlagBit,
 }
 
@@ -24,7 +24,7 @@ impl AfClass {
     /// Class of the CATNIP markers.
     pub const AF1: Self = Self(1);
 
-    /// Returns class `number`, or `None` unless it is 1 to 4.
+    /// Returns class `number`; `None` if `number` is not from 1 to 4.
     pub const fn new(number: u8) -> Option<Self> {
         if number >= 1 && number <= 4 { Some(Self(number)) } else { None }
     }
@@ -71,7 +71,7 @@ impl Kind for PriorityCodec {
 as_text!(PriorityCodec);
 
 impl PriorityCodec {
-    /// Returns the priority of a packet. A packet without a priority, or with one of another class, is LOW.
+    /// Returns the priority of a packet. A packet without a priority, or with a priority of another class, is LOW.
     #[inline]
     pub fn read(self, packet: &[u8]) -> Result<Colour, WireError> {
         match self {
@@ -80,7 +80,7 @@ impl PriorityCodec {
         }
     }
 
-    /// Returns the priority of a packet whose IP header is parsed already.
+    /// Returns the priority of a packet whose IP header is already parsed.
     #[inline]
     pub fn of(self, ip: &Ip<'_>) -> Result<Colour, WireError> {
         match self {
@@ -93,7 +93,8 @@ impl PriorityCodec {
         }
     }
 
-    /// Sets the priority of a packet and updates its checksums; the ECN codepoint stays. The flag bit has no MED and writes it like LOW.
+    /// Sets the priority of a packet and updates its checksums. The ECN codepoint does not change. The flag bit cannot encode MED, which is
+    /// written as LOW.
     #[inline]
     pub fn write(self, packet: &mut [u8], colour: Colour) -> Result<(), WireError> {
         match self {
@@ -111,7 +112,7 @@ impl PriorityCodec {
 
 /// Returns the TCP flags of a packet, or an error if the packet shows that its connection may use ECN.
 ///
-/// A connection with ECN also sends packets without any sign of it, so a host that uses the bit has ECN off.
+/// A connection with ECN also sends packets that do not show its use. A host that uses the priority bit must therefore turn ECN off.
 #[inline]
 fn tcp_without_ecn(ip: &Ip<'_>) -> Result<TcpFlags, WireError> {
     let flags = Tcp::parse(ip.transport(TCP)?)?.flags();

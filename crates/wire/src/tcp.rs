@@ -32,7 +32,7 @@ pub struct TcpHeader {
     pub destination_port: u16,
     /// Sequence number of the first byte of data, or of the SYN.
     pub sequence: u32,
-    /// Next sequence number expected; valid if the ACK bit is set.
+    /// Next sequence number that the sender of the segment expects; valid if the ACK bit is set.
     pub acknowledgement: u32,
     /// Control bits.
     pub flags: TcpFlags,
@@ -44,7 +44,7 @@ pub struct TcpHeader {
     pub options: TcpOptions,
 }
 
-/// TCP options used here; others are skipped.
+/// TCP options that this crate supports. Other options are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, section 3.7.1).
@@ -59,14 +59,14 @@ pub struct TcpOptions {
     pub timestamps: Option<(u32, u32)>,
 }
 
-/// Up to four SACK blocks. Each has its first sequence number and the one after its last.
+/// Up to four SACK blocks. Each block has its first sequence number, and the sequence number after its last byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpSackBlocks {
     count: u8,
     blocks: [(u32, u32); Self::MAX],
 }
 
-/// Addresses of a packet, and the other fields of its IP header.
+/// Addresses, traffic class and hop limit of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// Source address.
@@ -125,10 +125,10 @@ impl fmt::Debug for TcpFlags {
 }
 
 impl TcpSackBlocks {
-    /// Largest number of blocks, in a header without other options.
+    /// Largest number of blocks, which a header without other options can hold.
     pub const MAX: usize = 4;
 
-    /// Creates a list of the first blocks of an iterator.
+    /// Creates a list of the first [`Self::MAX`] blocks of an iterator.
     pub fn new(blocks: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut sack = Self::default();
         for (slot, block) in sack.blocks.iter_mut().zip(blocks) {
@@ -138,14 +138,14 @@ impl TcpSackBlocks {
         sack
     }
 
-    /// Returns the blocks in the order of the header.
+    /// Returns the blocks in the order in the header.
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
 }
 
 impl<'a> Tcp<'a> {
-    /// Parses the payload of an IP packet.
+    /// Parses the payload of an IP packet as a TCP segment.
     #[inline]
     pub fn parse(segment: &'a [u8]) -> Result<Self, WireError> {
         need("TCP header", segment, HEADER)?;
@@ -214,7 +214,7 @@ impl<'a> Tcp<'a> {
         &self.segment[self.header..]
     }
 
-    /// Parses the options. Options are parsed on demand, so that a packet with malformed ones can still be routed and marked.
+    /// Parses the options. Options are parsed on demand, so that a packet with malformed options can still be routed and marked.
     pub fn options(&self) -> Result<TcpOptions, WireError> {
         let mut options = TcpOptions::default();
         let mut rest = &self.segment[HEADER..self.header];

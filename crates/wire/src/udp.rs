@@ -9,10 +9,9 @@ const HEADER: usize = 8;
 /// Discard port (RFC 863).
 const DISCARD: u16 = 9;
 
-/// Writes an IPv4 packet with a UDP datagram of zeros to the beginning of `buffer` and returns its length: `bytes`, but
-/// at least the headers, and at most the buffer and the length field allow. Both ports are the discard port, and only
-/// the IP header has a checksum (RFC 768: "An all zero transmitted checksum value means that the transmitter generated
-/// no checksum").
+/// Writes an IPv4 packet with a UDP datagram of zeros to the beginning of `buffer` and returns the length of the packet. The length is
+/// `bytes`, but at least that of the headers and at most what the buffer and the length field allow. Both ports are the discard port, and
+/// only the IP header has a checksum (RFC 768: "An all zero transmitted checksum value means that the transmitter generated no checksum").
 pub fn write_zeros(addresses: &Addresses, bytes: usize, buffer: &mut [u8]) -> usize {
     let len = bytes.clamp(IPV4_HEADER + HEADER, buffer.len().min(usize::from(u16::MAX)));
     let (header, datagram) = buffer[..len].split_at_mut(IPV4_HEADER);
@@ -29,7 +28,7 @@ pub fn write_zeros(addresses: &Addresses, bytes: usize, buffer: &mut [u8]) -> us
 pub struct Udp<'a>(&'a [u8]);
 
 impl<'a> Udp<'a> {
-    /// Parses the payload of an IP packet. Bytes beyond the length of the datagram are dropped.
+    /// Parses the payload of an IP packet as a UDP datagram. Bytes beyond the length of the datagram are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         need("UDP header", bytes, HEADER)?;
         let len = usize::from(be16(bytes, 4));

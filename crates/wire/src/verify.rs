@@ -1,10 +1,9 @@
 //! Verification of the marks of selective packet marking in a capture (CATNIP paper, sections III-B and V-G).
 //!
-//! The capture is taken at the sender, before packets can be lost or reordered. Most inputs of the marker are visible
-//! there: the first and last packets of a document, SYN, FIN and retransmissions, all of which must be HIGH. The
-//! congestion window is not visible, but it is at least the data in flight, and at least the most data in flight since
-//! the last sign of congestion or idle period. A packet far from both ends of its document must be LOW if this bound
-//! exceeds a small window. Every other packet may have either mark.
+//! The capture must be taken at the sender, before packets can be lost or reordered. It shows most inputs of the marker: the first and last
+//! packets of a document, SYN, FIN and retransmissions, all of which must be HIGH. The capture does not show the congestion window. A lower
+//! bound of the window is the largest amount of data in flight since the last sign of congestion or the last idle period. A packet far from
+//! both ends of its document must be LOW if this bound exceeds a small window. All other packets may be HIGH or LOW.
 
 mod report;
 mod track;
@@ -23,7 +22,7 @@ use track::Tracked;
 pub struct Rules {
     /// Leading and trailing packets, and the small window.
     pub spm: SpmParameters,
-    /// True if SYN and FIN are HIGH; `spm` may override it for SYN and SYN-ACK.
+    /// True if SYN and FIN are HIGH. `spm` may specify another priority for SYN and SYN-ACK.
     pub control: bool,
     /// True if retransmissions are HIGH, regardless of the window.
     pub retransmissions: bool,
@@ -44,7 +43,7 @@ pub enum Documents {
     PerExchange,
 }
 
-/// Sides that mark.
+/// Sides of connections whose packets are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
     /// Both sides.
@@ -73,7 +72,7 @@ impl Default for Rules {
 pub struct Verifier {
     rules: Rules,
     report: Report,
-    /// Index of the current connection between two addresses, by the smaller of its two flows.
+    /// Index of the current connection between two endpoints, by the smaller of the two flows of the connection.
     current: BTreeMap<FlowKey, usize>,
     tracked: Vec<Tracked>,
     /// Truncated packet, padded with zeros to its original length.
@@ -91,7 +90,7 @@ pub fn verify(capture: impl Read, rules: &Rules) -> Result<Report, CaptureError>
     Ok(verifier.finish())
 }
 
-/// Largest number of missing bytes, above the length of any frame with an IP packet.
+/// Largest plausible number of missing bytes, above the length of any frame with an IP packet.
 const MAX_MISSING: usize = 1 << 17;
 
 impl Verifier {
@@ -106,8 +105,8 @@ impl Verifier {
         }
     }
 
-    /// Verifies the next packet of the capture, seen at a time in nanoseconds; `None` stands for a frame without an IP
-    /// packet. The capture lacks the last `missing` bytes of the packet.
+    /// Verifies the next packet of the capture. `nanos` is its capture time, nanoseconds since 1970. `packet` is `None` for a frame without
+    /// an IP packet. The capture lacks the last `missing` bytes of the packet.
     pub fn packet(&mut self, nanos: i64, packet: Option<&[u8]>, missing: usize) {
         self.report.packets += 1;
         let Some(packet) = packet else {
@@ -176,8 +175,8 @@ impl Verifier {
         }
     }
 
-    /// Returns the connection of a packet: a new one if none has its addresses, or if the packet opens one with another
-    /// initial sequence number.
+    /// Returns the index of the connection of a packet. Creates a connection if no connection has the addresses of the packet, or if the
+    /// packet is a SYN with another initial sequence number.
     fn connection(&mut self, flow: FlowKey, tcp: &Tcp<'_>) -> usize {
         let flags = tcp.flags();
         let opens = flags.contains(TcpFlags::SYN);

@@ -1,4 +1,4 @@
-//! Absence of allocations when a packet is read, marked, translated and captured, shown by a counting allocator.
+//! Verification with a counting allocator that no memory is allocated when a packet is read, marked, translated and captured.
 
 #[path = "../../net/tests/counting/mod.rs"]
 mod counting;
@@ -17,7 +17,7 @@ fn announcement() -> Announcement {
     Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false }
 }
 
-/// Sends data one way and an acknowledgement with SACK blocks the other; the first round is the handshake.
+/// Sends data in one direction and an acknowledgement with SACK blocks in the other direction. The first round is the handshake.
 fn exchange(ends: &mut [Translation; 2], round: u64, address: IpAddr, capture: &mut Writer<std::io::Sink>) {
     let window = 1 << 20;
     let flags = |ack| Flags { syn: round == 0, ack, fin: false };

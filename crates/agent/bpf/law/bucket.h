@@ -32,7 +32,7 @@ LAW u64 bucket_level(const struct bucket *bucket, u64 now)
 	return elapsed > missing / bucket->rate ? bucket->depth : bucket->tokens + elapsed * bucket->rate;
 }
 
-/* Takes the tokens of a packet of `len` bytes if there are enough. True in this case. */
+/* Takes the tokens of a packet of `len` bytes if the bucket has enough tokens. True if it has. */
 LAW bool bucket_admits(struct bucket *bucket, u64 now, u32 len)
 {
 	u64 level = bucket_level(bucket, now), cost = bucket_cost(len);

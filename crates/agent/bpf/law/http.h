@@ -1,5 +1,5 @@
-/* Incremental parser of HTTP/1 response headers (RFC 9112), which finds the end of a response. It reads byte by byte, so that segments may
- * end anywhere. Twin: crates/wire/src/http.rs, which stores the whole line instead. */
+/* Incremental parser of HTTP/1 response headers (RFC 9112), which finds the end of a response. The parser reads byte by byte, so that
+ * segments may end at any byte. Twin: crates/wire/src/http.rs, which stores the whole line instead. */
 #pragma once
 #include "types.h"
 
@@ -19,7 +19,7 @@ enum http_value { HTTP_BEFORE = 0, HTTP_DIGITS = 1, HTTP_BEHIND = 2, HTTP_BAD = 
 
 struct http_head {
 	u64 length;   /* Content-Length, or HTTP_NONE */
-	u64 number;   /* value of the line so far */
+	u64 number;   /* number in the line so far */
 	u32 len;      /* bytes of the header so far */
 	u32 line_len; /* bytes of the line so far */
 	u16 status;   /* 0 before the end of the first line */
@@ -54,7 +54,7 @@ LAW void http_init(struct http_head *head)
 	http_begin_line(head);
 }
 
-/* Makes the length of the body unknown, because a part of the header was not seen. */
+/* Makes the length of the body unknown, because a part of the header is missing. */
 LAW void http_lose(struct http_head *head)
 {
 	http_init(head);
@@ -91,7 +91,7 @@ LAW void http_read_value(struct http_head *head, u8 byte)
 	}
 }
 
-/* Ends a line. True if the header ends, too. */
+/* Handles the end of a line. True if the header also ends. */
 LAW bool http_end_line(struct http_head *head)
 {
 	if (head->status == 0) {

@@ -126,7 +126,7 @@ LAW void newcwv_start_over(struct newcwv *it, u64 now)
 	it->valid_at = now;
 }
 
-/* Reduces a window that was not validated for a period. True in this case: the caller repeats the call. */
+/* Reduces a window that was not validated for a period. True if the window was reduced; the caller then repeats the call. */
 LAW bool newcwv_look(struct newcwv *it, u64 now, struct windows *windows)
 {
 	u64 cwnd = windows->cwnd;
@@ -151,7 +151,7 @@ LAW bool newcwv_grows(const struct newcwv *it, u64 cwnd, bool cwnd_limited)
 	return newcwv_is_validated(it, cwnd) || cwnd_limited;
 }
 
-/* Window during the recovery; UNDEFINED: that of standard TCP. */
+/* Window during the recovery; UNDEFINED: window of standard TCP. */
 LAW u64 newcwv_on_congestion(struct newcwv *it, u64 cwnd, u64 in_flight)
 {
 	it->lost_unvalidated = UNDEFINED;
@@ -162,7 +162,7 @@ LAW u64 newcwv_on_congestion(struct newcwv *it, u64 cwnd, u64 in_flight)
 	return max_u64(used / 2, it->segment);
 }
 
-/* Window and ssthresh after the recovery; UNDEFINED: those of standard TCP. */
+/* Window, also used as ssthresh, after the recovery; UNDEFINED: window and ssthresh of standard TCP. */
 LAW u64 newcwv_on_recovered(struct newcwv *it, u64 now, u64 retransmitted)
 {
 	u64 used = it->lost_unvalidated;

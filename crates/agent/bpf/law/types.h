@@ -1,4 +1,4 @@
-/* Types of the laws. Laws contain only numbers and call no other functions, so that they can be compiled for the kernel, and for a test
+/* Types of the laws. Laws use only numbers and call no other functions, so that they can be compiled both for the kernel and for a test
  * that compares them with their twins in crates/law. */
 #pragma once
 

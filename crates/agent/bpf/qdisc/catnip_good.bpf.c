@@ -8,12 +8,13 @@
  * Differences from the queues of the simulator (crates/net/src/queue):
  *  1. HIGH is AF11, and LOW is everything else: AF12, ARP and all packets that are not IP. The simulator has three levels.
  *  2. The limit is in packets, not in bytes or time. As in the simulator, it includes the packet in transmission.
- *  3. The victim is a random LOW packet, the newest or the oldest. The simulator also has a probe.
+ *  3. The packet to push out is a random LOW packet, the newest or the oldest. The simulator also has the rule "probe".
  *  4. A packet is passed to the device at the start of its transmission. The simulator delivers it at the end.
- *  5. The timer may be late. The packet that is due remains in the queue meanwhile, so an arrival may find the queue full that
- *     is not full in the simulator. Its transmission counts from the time at which the link was free, so lateness does not add up.
+ *  5. The timer may be late. The packet to send then stays in the queue for longer, so an arriving packet may find the queue full
+ *     although it would not be full in the simulator. The transmission of the packet to send counts from the time at which the link
+ *     became free, so delays of the timer do not add up.
  *  6. A packet that the kernel has not split into segments yet counts as one packet, and as one loss.
- *  7. Random numbers are those of the kernel, so runs cannot be repeated by a seed.
+ *  7. Random numbers are those of the kernel, so runs cannot be repeated with a seed.
  *
  * The qdisc also shapes, because the kernel rejects a BPF qdisc below a shaper ("only supported on root or mq", also in 7.2).
  */
@@ -52,7 +53,7 @@ enum { AF11 = 10, SECOND = 1000000000 };
 enum priority { LOW, HIGH, PRIORITIES };
 enum victim { RANDOM, NEWEST, OLDEST, VICTIMS };
 
-/* Settings of the next queue that is created. tc has no options for an unknown qdisc, so they are written to a map in advance.
+/* Settings of the next queue that is created. tc has no options for an unknown qdisc, so the settings are written to a map in advance.
  * Existing queues keep their settings. */
 struct settings {
 	__u64 rate;   /* bits per second of IP packets, including their headers */
@@ -71,7 +72,7 @@ struct waiting {
 	struct bpf_list_node node;
 	struct sk_buff __kptr *packet;
 	__u64 arrived; /* nanoseconds */
-	__u32 len;     /* of the IP packet, bytes */
+	__u32 len;     /* length of the IP packet, bytes */
 	__u32 priority;
 };
 
@@ -94,7 +95,7 @@ struct queue {
 	__u32 low;       /* waiting LOW packets */
 	__u32 spared;    /* LOW packets that the search for a victim has yet to skip */
 	__u64 free_at;   /* end of the last transmission, in nanoseconds */
-	__u64 remainder; /* of the division for free_at, so that rounding errors do not add up */
+	__u64 remainder; /* remainder of the division for free_at, kept so that rounding errors do not add up */
 };
 
 /* Queues by the address of their struct Qdisc, so that one program serves the devices of all network namespaces. */
@@ -165,7 +166,7 @@ static __always_inline __u32 ip_len(const struct sk_buff *packet)
 	return packet->len - (packet->head + packet->network_header - packet->data);
 }
 
-/* Number of LOW packets before the victim. */
+/* Number of waiting LOW packets in front of the victim. */
 static __always_inline __u32 before_victim(const struct queue *queue)
 {
 	switch (queue->settings.victim) {
@@ -178,8 +179,8 @@ static __always_inline __u32 before_victim(const struct queue *queue)
 	}
 }
 
-/* Drops a waiting LOW packet, if there is one. A list is accessible only at its ends, so all packets except the victim move from
- * the front to the back once. The counter is in the map, because the verifier would follow a local variable in each iteration. */
+/* Drops a waiting LOW packet. False if no LOW packet waits. A list is accessible only at its ends, so all packets except the victim move
+ * from the front to the back once. The counter is in the map, because the verifier would follow a local variable in each iteration. */
 static __always_inline bool evict(struct Qdisc *qdisc, struct queue *queue, struct bpf_sk_buff_ptr *to_free)
 {
 	struct bpf_iter_num turn;

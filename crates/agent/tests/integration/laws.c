@@ -82,7 +82,8 @@ u64 c_newcwv_on_recovered(struct newcwv *it, u64 now, u64 retransmitted)
 	return newcwv_on_recovered(it, now, retransmitted);
 }
 
-/* Reads a header from its beginning. Returns its length, or 0 if it continues beyond the bytes; *body becomes the length of the body. */
+/* Reads a header from its beginning. Returns the length of the header, or 0 if the header continues beyond the bytes. Stores the length of
+ * the body in *body. */
 u64 c_http(const u8 *bytes, u64 len, u64 *body)
 {
 	struct http_head head;

@@ -1,4 +1,4 @@
-//! Comparison of the laws of the kernel programs with those of the simulator: all numbers are equal for the same events.
+//! Comparison of the laws of the kernel programs with those of the simulator: for the same events, all results are equal.
 
 use catnip_agent as _;
 use catnip_base::{Rng, Stream};
@@ -34,10 +34,10 @@ unsafe extern "C" {
     fn c_http(bytes: *const u8, len: u64, body: *mut u64) -> u64;
 }
 
-/// Number of events of each law, so that there are millions in all.
+/// Number of events per law.
 const EVENTS: u32 = 1_000_000;
 
-/// Source of numbers of all magnitudes, including the ends of ranges.
+/// Random source of numbers of all magnitudes, including the ends of ranges.
 struct Numbers(Rng);
 
 impl Numbers {
@@ -132,7 +132,7 @@ fn buckets_are_the_same() {
         assert_eq!(ours, theirs, "{rate} {depth} {DEEPEST}");
         let mut now = 0u64;
         for _ in 0..100 {
-            // A clock may seem to run backwards if two processors read it.
+            // A clock can seem to run backwards if two processors read it.
             now = if wild { some.any() } else { now + some.small(50_000_000) };
             let len = if wild { some.any() as u32 } else { some.small(3000) as u32 };
             let said = ours.admits(now, len);

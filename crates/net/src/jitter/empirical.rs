@@ -3,7 +3,7 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span};
 use std::sync::Arc;
 
-/// Jitter drawn from a file: all values are equally likely and independent of each other.
+/// Jitter drawn from the values in a file. All values are equally likely, and successive draws are independent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Empirical {
     form: Form,
@@ -16,7 +16,7 @@ pub struct Empirical {
 enum Form {
     /// Measured delays, one per line.
     Samples,
-    /// Distribution table of netem, scaled to this standard deviation.
+    /// Distribution table of netem, scaled to the standard deviation `sigma`.
     Table { sigma: Span },
 }
 
@@ -59,7 +59,7 @@ impl Kind for Empirical {
 }
 
 impl Empirical {
-    /// Returns the jitter with the values of its file.
+    /// Returns the jitter with the values of its file, which `open` reads.
     pub(super) fn opened(
         self,
         open: impl FnOnce(&str) -> Result<String, String>,
@@ -93,7 +93,7 @@ impl Empirical {
     }
 }
 
-/// Reads a time, s; a number without a unit is in ms.
+/// Parses a time and returns it in seconds. A number without a unit is in milliseconds.
 fn milliseconds(word: &str) -> Option<f64> {
     let number =
         |word: &str| word.parse().ok().filter(|ms: &f64| ms.is_finite() && *ms >= 0.0).map(|ms| ms / 1e3);
@@ -106,7 +106,7 @@ impl JitterKind for Empirical {
         if count == 0 { 0.0 } else { self.offsets_s[rng.below(count) as usize] }
     }
 
-    /// Returns the magnitude of the most negative deviation. Unlike a normal distribution, a table has no packets beyond it.
+    /// Returns the magnitude of the most negative deviation. A normal distribution has no such bound, but a table has.
     fn least_delay(&self) -> Span {
         let earliest = self.offsets_s.iter().copied().fold(0.0, f64::min);
         Span::from_secs_f64(-earliest)

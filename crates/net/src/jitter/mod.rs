@@ -15,10 +15,10 @@ use catnip_base::{ParseError, Rng, Span, Time, kinds, variants};
 
 /// Kind of jitter.
 pub trait JitterKind: Kind {
-    /// Draws the deviation from the configured delay, seconds. A delay that becomes negative counts as zero.
+    /// Draws the deviation from the configured delay, seconds. If the sum of delay and deviation is negative, the packet has no delay.
     fn draw_s(&self, rng: &mut Rng) -> f64;
-    /// Returns the shortest configured delay with which at most one packet in a thousand needs a delay below zero. With a shorter delay,
-    /// the jitter would change the mean.
+    /// Returns the shortest configured delay for which at most one packet in a thousand draws a negative sum of delay and deviation. With a
+    /// shorter delay, the mean delay would exceed the configured delay.
     fn least_delay(&self) -> Span;
 }
 
@@ -27,8 +27,8 @@ macro_rules! jitters {
         kinds! {
             /// Configuration of the variation of a delay.
             ///
-            /// Only `Uniform` and `Normal` preserve the mean, and only for packets that are further apart than the jitter: a packet that
-            /// would overtake the packet before it arrives together with that packet instead, and thus later.
+            /// Only `Uniform` and `Normal` preserve the mean delay, and only if packets are further apart than the jitter. A packet that
+            /// would overtake the previous packet is delayed until the arrival of the previous packet.
             pub enum JitterSpec { $($Kind($Kind)),+ }
         }
 
@@ -52,7 +52,7 @@ impl JitterSpec {
         }
     }
 
-    /// Creates the jitter of one port; `rng` is the port's random stream for it.
+    /// Creates the jitter of one port, which draws from `rng`.
     pub fn build(&self, rng: Rng) -> Jitter {
         Jitter { spec: self.clone(), rng, last: Time::ZERO }
     }
@@ -68,9 +68,10 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Returns the arrival time of a packet that has left at `departure`, no earlier than the time returned by the previous call.
+    /// Returns the arrival time of a packet that has left at `departure` on a wire with the configured `delay`. The result is no earlier
+    /// than the result of the previous call.
     pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
-        // A `Span` cannot be negative: a delay below zero saturates.
+        // A `Span` cannot be negative, so a delay below zero becomes zero.
         let own = departure
             + Span::from_secs_f64(delay.as_secs() + each!(&self.spec, kind => kind.draw_s(&mut self.rng)));
         self.last = self.last.max(own);

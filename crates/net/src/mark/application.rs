@@ -6,9 +6,9 @@ use catnip_base::{ParseError, Rng, Time};
 /// Configuration of marking by application: all packets of an application have the same drop precedence (IDS-S14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationSpec {
-    /// Drop precedence; `None`: the default of the service.
+    /// Drop precedence; `None` selects the default of the service.
     pub colour: Option<Colour>,
-    /// Assured forwarding class, 1 to 4; `None`: the default of the service.
+    /// Assured forwarding class, 1 to 4; `None` selects the default of the service.
     pub class: Option<u8>,
 }
 
@@ -60,7 +60,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// Creates the marker of an application with these requirements.
+    /// Creates the marker of an application with the requirements `service`.
     pub fn new(spec: ApplicationSpec, service: Service) -> Self {
         let class = spec.class.unwrap_or(service.class());
         Self { class, colour: spec.colour.unwrap_or(service.colour()) }

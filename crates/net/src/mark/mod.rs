@@ -46,13 +46,14 @@ pub enum PacketKind {
     /// Data or a FIN.
     #[default]
     Data,
-    /// Pure ACK, with the priority of the data that it acknowledges, if any has arrived.
+    /// Pure ACK, with the priority of the data that it acknowledges; `None` if no data has arrived yet.
     Ack(Option<Colour>),
     /// SYN or SYN-ACK.
     Syn,
 }
 
-/// Part of a [`SenderState`] on which the marks of some markers depend exclusively; see [`PacketMarker::depends_only_on_position`].
+/// Position of data in a document, and congestion window: the only part of a [`SenderState`] on which the marks of some markers depend. See
+/// [`PacketMarker::depends_only_on_position`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Offset of the packet's data in its document, bytes.
@@ -91,9 +92,10 @@ pub struct Place {
 /// assert_eq!(packet.dscp.colour(), Colour::Green);
 /// ```
 pub trait PacketMarker: Debug + Send {
-    /// Marks a packet by its fields and, where available, the state of its sender. Returns true if the packet was marked.
+    /// Marks a packet by its fields and by the state of its sender, which is `None` inside the network. Returns true if the packet was
+    /// marked.
     fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool;
-    /// Returns true if the marks of data depend only on the position and the window in a [`Place`]. The caller then uses
+    /// Returns true if the marks of packets with data depend only on the fields of a [`Place`]. The caller then uses
     /// [`mark_of_data_at`](Self::mark_of_data_at) and [`mark_of_handshake`](Self::mark_of_handshake) instead of [`mark`](Self::mark),
     /// without the full state of the sender.
     fn depends_only_on_position(&self) -> bool {
@@ -103,7 +105,7 @@ pub trait PacketMarker: Debug + Send {
     fn mark_of_data_at(&self, _place: &Place, _segment: u32) -> Option<Dscp> {
         None
     }
-    /// Returns the mark of a SYN or SYN-ACK, if these are marked.
+    /// Returns the mark of a SYN or SYN-ACK; `None` if these packets stay unmarked.
     fn mark_of_handshake(&self) -> Option<Dscp> {
         None
     }
@@ -113,8 +115,8 @@ pub trait PacketMarker: Debug + Send {
 pub trait MarkerKind: Send + Sync {
     /// Type of the marker.
     type Marker;
-    /// Builds the marker of one connection of an application with these requirements; `rng` provides the random stream of a randomized
-    /// marker.
+    /// Builds the marker of one connection of an application with the requirements `service`. A randomized marker takes its random stream
+    /// from `rng`.
     fn build(&self, service: Service, rng: &dyn Fn() -> Rng) -> Self::Marker;
     /// Returns true if the marker changes no packet without the state of its sender, and is therefore useless inside the network.
     fn needs_sender(&self) -> bool {
@@ -205,8 +207,8 @@ impl Default for AnyMarker {
 }
 
 impl MarkerSpec {
-    /// Returns the parameters of selective packet marking, if the configuration selects it. It is the only marker that also works without
-    /// the sender's window, where packets enter a network.
+    /// Returns the parameters of selective packet marking; `None` for any other marker. Selective packet marking is the only marker that
+    /// can also be used without the sender's window, at the edge of a network.
     pub fn spm(&self) -> Option<SpmParameters> {
         if let Self::Spm(parameters) = self { Some(*parameters) } else { None }
     }
@@ -220,8 +222,8 @@ impl AnyMarker {
     }
 }
 
-/// Registry of custom markers by name: `markers.add(|marker: MyMarker| Arc::new(marker))`, and then
-/// `markers.read(text, MarkerSpec::Custom)`.
+/// Registry of custom markers by name. `markers.add(|marker: MyMarker| Arc::new(marker))` registers a marker; `markers.read(text,
+/// MarkerSpec::Custom)` parses the configuration of a marker.
 pub type CustomMarkers = Registry<CustomMarker>;
 
 /// Configuration of a custom marker, as a trait object.

@@ -15,20 +15,20 @@ pub struct SpmParameters {
     /// Congestion window, segments, below which all packets are HIGH. The paper specifies 4 (catp27), but its reported shares of HIGH
     /// packets fit 3 (docs/deviations.md).
     pub small_window: u32,
-    /// Priority of SYN and SYN-ACK, HIGH or LOW. `None`: the paper leaves the priority open, since its simulator has no handshakes. Senders
-    /// then leave these packets unmarked, which queues treat as LOW; an edge marks them HIGH.
+    /// Priority of SYN and SYN-ACK, HIGH or LOW. With `None`, senders leave these packets unmarked, so that queues treat them as LOW, and
+    /// an edge marks them HIGH. The paper does not specify the priority, since its simulator has no handshakes.
     pub handshake: Option<Colour>,
     /// True if retransmissions and packets sent during a recovery are HIGH, regardless of offset and window.
     pub repairs: bool,
 }
 
 impl SpmParameters {
-    /// Parameters of the paper's simulation: first three, last three, small window.
+    /// Parameters of the paper's simulation: HIGH for the first three packets, the last three packets and small windows.
     pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3, handshake: None, repairs: false };
     /// Parameters of the paper's kernel prototype, which cannot detect the end of a document.
     pub const PARTIAL: Self = Self { trailing: 0, ..Self::FULL };
-    /// Parameters for today's hosts. A sender with an initial window of ten segments recovers from the loss of the first segment without a
-    /// timeout, and each additional HIGH packet reduces the benefit of the others.
+    /// Parameters for today's hosts. With an initial window of ten segments, a sender recovers from the loss of the first segment without a
+    /// timeout. Each additional HIGH packet would reduce the protection of the other HIGH packets.
     pub const LAST_ONLY: Self = Self { leading: 0, small_window: 0, repairs: true, ..Self::FULL };
 }
 
@@ -88,7 +88,7 @@ as_text!(SpmParameters);
 /// Selective packet marking: the packets whose loss would cost a timeout are HIGH, the others LOW.
 ///
 /// The mark of each transmission and retransmission depends on cwnd at that time. If the application has not given the size of its
-/// document, the trailing packets are unknown and stay unmarked.
+/// document, the trailing packets are unknown and get no special treatment.
 #[derive(Clone, Copy, Debug)]
 pub struct Spm {
     parameters: SpmParameters,
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_ends_a_document_is_high_unless_nobody_looks_at_the_end() {
-        // After all 16 packets only a FIN is left.
+        // After all 16 packets, only a FIN remains to be sent.
         assert!(high(SpmParameters::FULL, 17, 16, 8, true));
         assert!(!high(SpmParameters::PARTIAL, 17, 16, 8, true));
     }

@@ -3,14 +3,14 @@ use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
 
-/// Configuration of the single rate three color marker (RFC 2697): the tokens that the first bucket cannot hold fill the second one.
+/// Configuration of the single rate three color marker (RFC 2697). The tokens that the committed bucket cannot hold fill the excess bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrtcmSpec {
     /// Committed information rate (CIR).
     pub cir: Rate,
-    /// Committed burst size (CBS): packets within it are HIGH.
+    /// Committed burst size (CBS). Packets within this burst size are HIGH.
     pub cbs: Bytes,
-    /// Excess burst size (EBS): packets within it are MED.
+    /// Excess burst size (EBS). Packets beyond the CBS but within this burst size are MED.
     pub ebs: Bytes,
     /// True in color-aware mode: the marker may lower the existing priority of a packet, but never raises it.
     pub aware: bool,
@@ -134,16 +134,16 @@ mod tests {
         let mut blind = meter("srtcm:cir=8Mbit,cbs=2000B,ebs=3000B");
         let at_once = [(0, Green); 6];
         assert_eq!(met(&mut blind, &at_once), [Green, Green, Yellow, Yellow, Yellow, Red]);
-        // One packet's tokens arrive in the committed bucket, none in the excess bucket.
+        // The committed bucket receives the tokens of one packet, the excess bucket none.
         assert_eq!(met(&mut blind, &[(1, Green), (1, Green)]), [Green, Red]);
-        // Four milliseconds fill the committed bucket in two and the excess bucket with the other two.
+        // The first two of four milliseconds fill the committed bucket, the other two go to the excess bucket.
         assert_eq!(met(&mut blind, &[(5, Green); 5]), [Green, Green, Yellow, Yellow, Red]);
     }
 
     #[test]
     fn color_aware_packets_never_gain_a_priority() {
         let mut aware = meter("srtcm:cir=8Mbit,cbs=2000B,ebs=2000B,aware=true");
-        // A MED packet takes excess tokens although committed ones are there.
+        // A MED packet takes excess tokens although committed tokens are available.
         let packets = [(0, Yellow), (0, Red), (0, Green), (0, Yellow), (0, Yellow), (0, Green), (0, Green)];
         assert_eq!(met(&mut aware, &packets), [Yellow, Red, Green, Yellow, Red, Green, Red]);
     }

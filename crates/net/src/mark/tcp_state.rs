@@ -8,18 +8,19 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Configuration of marking by the state of TCP (IDS-S16; Noureddine and Tobagi 2002, section VI-A, Algorithm 1): packets sent under a
-/// small window are HIGH, packets sent under a larger window MED, the others LOW. The window is the smaller of cwnd and the receive window.
-/// The marks protect connections that cannot recover from a loss without a timeout, and the beginning of long transfers.
+/// small window are HIGH, packets sent under a medium window are MED, and packets sent under a large window are LOW. The window is the
+/// smaller of cwnd and the receive window. The marks protect connections whose window is too small to recover from a loss without a
+/// timeout, and the beginning of long transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpStateSpec {
-    /// Largest window with which all packets are HIGH; `None`: the default of the service.
+    /// Largest window at which all packets are HIGH; `None` selects the default of the service.
     pub high: Option<Threshold>,
-    /// Largest window with which all packets are at least MED; `None`: the default of the service.
+    /// Largest window at which all packets are at least MED; `None` selects the default of the service.
     pub med: Option<Threshold>,
-    /// Assured forwarding class, 1 to 4; `None`: the default of the service.
+    /// Assured forwarding class, 1 to 4; `None` selects the default of the service.
     pub class: Option<u8>,
-    /// True in the randomized version: a packet sent under a window above a threshold keeps the priority of that threshold with the
-    /// probability threshold / window.
+    /// True for the randomized version, in which a packet sent under a window above a threshold still gets the priority of that threshold
+    /// with the probability threshold / window.
     pub random: bool,
 }
 
@@ -86,7 +87,8 @@ impl Kind for TcpStateSpec {
 }
 
 impl TcpStateSpec {
-    /// Default thresholds: the window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice this window (MEDthresh).
+    /// Default thresholds for HIGH and MED: the window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice this
+    /// window (MEDthresh).
     pub const USUAL: [Threshold; 2] = [Threshold(4), Threshold(8)];
 }
 
@@ -95,12 +97,13 @@ impl TcpStateSpec {
 pub struct TcpState {
     thresholds: law::Thresholds,
     class: u8,
-    /// Random numbers of the randomized version.
+    /// Random stream of the randomized version; `None` for the deterministic version.
     rng: Option<Rng>,
 }
 
 impl TcpState {
-    /// Creates the marker of a connection of an application with these requirements; `rng` is for the randomized version.
+    /// Creates the marker of a connection of an application with the requirements `service`. The randomized version takes its random stream
+    /// from `rng`.
     pub fn new(spec: TcpStateSpec, service: Service, rng: impl FnOnce() -> Rng) -> Self {
         let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { TcpStateSpec::USUAL };
         let high = spec.high.unwrap_or(usual[0]);
@@ -109,7 +112,7 @@ impl TcpState {
         Self { thresholds, class: spec.class.unwrap_or(service.class()), rng: spec.random.then(rng) }
     }
 
-    /// Returns the priority by Algorithm 1 for a window in segments.
+    /// Returns the priority by Algorithm 1 for a window in segments. `protected` is true during a loss recovery.
     fn colour(&mut self, window: u32, protected: bool) -> Colour {
         let draw = || self.rng.as_mut().map_or(law::NEVER, |rng| (rng.uniform() * 2f64.powi(32)) as u32);
         match law::level(&self.thresholds, window, protected, draw) {
@@ -170,7 +173,7 @@ mod tests {
         for (window, colour) in table {
             assert_eq!(marked(&mut marker, &data(window)), colour, "{window} segments");
         }
-        // A fraction of a segment does not count, and the receive window limits the window, too.
+        // A fraction of a segment does not count, and the receive window also limits the window.
         assert_eq!(marked(&mut marker, &SenderState { window: 4999, ..data(0) }), high);
         assert_eq!(marked(&mut marker, &SenderState { receive_window: 4000, ..data(20) }), high);
     }

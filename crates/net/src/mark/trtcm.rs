@@ -4,12 +4,13 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
 use std::num::NonZeroU64;
 
-/// Configuration of the two rate three color marker (RFC 2698): packets above the peak rate are LOW, packets above the committed rate MED.
+/// Configuration of the two rate three color marker (RFC 2698): packets above the peak rate are LOW, other packets above the committed rate
+/// are MED, and packets within the committed rate are HIGH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrtcmSpec {
-    /// Committed information rate (CIR) and burst size (CBS): packets within them are HIGH.
+    /// Committed information rate (CIR) and burst size (CBS). Packets within this profile are HIGH.
     pub committed: Profile,
-    /// Peak information rate (PIR) and burst size (PBS): packets within them are MED at least.
+    /// Peak information rate (PIR) and burst size (PBS). Packets within this profile are at least MED.
     pub peak: Profile,
     /// True in color-aware mode: the marker may lower the existing priority of a packet, but never raises it.
     pub aware: bool,
@@ -119,12 +120,12 @@ mod tests {
 
     #[test]
     fn packets_are_metered_against_both_rates_as_in_rfc_2698() {
-        // 8 Mbit/s are 1000 bytes per millisecond: one packet per millisecond is committed, two at the peak.
+        // 8 Mbit/s are 1000 bytes per millisecond: the committed rate is one packet per millisecond, the peak rate two.
         let spec = read("trtcm:cir=8Mbit,cbs=2000B,pir=16Mbit,pbs=4000B").unwrap();
         let mut blind = Trtcm::new(spec, 1);
         assert_eq!(met(&mut blind, &[(0, Green); 6]), [Green, Green, Yellow, Yellow, Red, Red]);
         assert_eq!(met(&mut blind, &[(1, Green); 3]), [Green, Yellow, Red]);
-        // LOW packets take no tokens, MED ones none of the committed rate.
+        // LOW packets take no tokens; MED packets take only peak tokens.
         assert_eq!(met(&mut blind, &[(3, Green); 5]), [Green, Green, Yellow, Yellow, Red]);
     }
 

@@ -5,7 +5,8 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
 /// Configuration of Adaptive RED (Floyd, Gummadi, Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's active queue
-/// management", 2001): thresholds and weight follow from the line rate, and max_p keeps the average queue halfway between the thresholds.
+/// management", 2001): thresholds and weight follow from the line rate, and max_p is adapted to keep the average queue length halfway
+/// between the thresholds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AredSpec {
     /// Buffer limit: packets that may wait besides the one in transmission.
@@ -14,7 +15,7 @@ pub struct AredSpec {
     pub target: Span,
     /// Mean packet size, bytes.
     pub mean_packet_bytes: u32,
-    /// True if ECN-capable arrivals are marked instead of dropped early.
+    /// True if ECN-capable packets are marked instead of dropped early.
     pub ecn: bool,
 }
 
@@ -50,11 +51,11 @@ impl Kind for AredSpec {
 
 /// Default target of the average queueing delay (section 4.2).
 const TARGET: Span = Span::from_millis(5);
-/// Default mean packet size, that of ns-2.
+/// Default mean packet size, bytes, as in ns-2.
 const MEAN_PACKET_BYTES: u32 = 500;
 /// Time between adaptations of max_p (figure 1).
 const INTERVAL: Span = Span::from_millis(500);
-/// Bounds of max_p (figure 1).
+/// Lower and upper bound of max_p (figure 1).
 const LEAST: f64 = 0.01;
 const MOST: f64 = 0.5;
 /// Factor of a decrease, beta (figure 1).
@@ -105,7 +106,7 @@ struct Ared {
 impl QueueDiscipline for Ared {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
         self.red.enqueue(now, packet, fate);
-        // As in ns-2, a due adaptation is performed at the next arrival, and missed adaptations are not made up for.
+        // As in ns-2, a due adaptation is performed at the next arrival, and missed adaptations are omitted.
         if now.since(self.adapted) > INTERVAL {
             let law = self.red.law_mut();
             let average = law.average();
@@ -128,7 +129,7 @@ impl QueueDiscipline for Ared {
     }
 }
 
-/// Adapts max_p to an average queue length (figure 1). Returns true if it changes.
+/// Adapts max_p to an average queue length (figure 1). Returns true if max_p changes.
 fn adapt(p: &mut RedParameters, average: f64) -> bool {
     let width = p.max_threshold - p.min_threshold;
     let max_p = p.max_probability;
@@ -161,7 +162,7 @@ mod tests {
         let p = spec("ared:100").parameters(3750.0);
         assert_eq!((p.min_threshold, p.max_threshold), (9.375, 28.125));
         assert!((p.weight - (1.0 - (-1.0f64 / 3750.0).exp())).abs() < 1e-15 && p.gentle);
-        // At 1.5 Mbit/s the minimum is five packets.
+        // At 1.5 Mbit/s the minimum threshold is five packets.
         assert_eq!(spec("ared:100").parameters(375.0).min_threshold, 5.0);
     }
 
@@ -175,7 +176,7 @@ mod tests {
         // The target is 18 to 22 packets.
         assert_eq!([18.0, 20.0, 22.0].map(|average| at(0.1, average)), [(false, 0.1); 3]);
         assert_eq!([at(0.1, 17.9), at(0.1, 22.1)], [(true, 0.09), (true, 0.11)]);
-        // An increase is a quarter of max_p at most; max_p leaves the range of 0.01 to 0.5 by one step at most.
+        // An increase is at most a quarter of max_p, and max_p leaves the range from 0.01 to 0.5 by at most one step.
         assert_eq!(
             [at(0.02, 25.0), at(0.5, 25.0), at(0.51, 25.0)],
             [(true, 0.025), (true, 0.51), (false, 0.51)]
@@ -189,7 +190,7 @@ mod tests {
         impl Fate for Ignore {
             fn dropped(&mut self, _now: Time, _packet: Packet, _why: crate::DropReason) {}
         }
-        // The line takes a millisecond for a packet of 500 bytes: a target of 20 ms is 20 packets, min 10, max 30.
+        // A packet of 500 bytes takes a millisecond, so a target of 20 ms is 20 packets, with thresholds of 10 and 30 packets.
         let rate = Rate::from_bits_per_second(4_000_000).unwrap().into();
         for overload_pct in [3, 10, 25] {
             let text = "ared:200,target=20ms";

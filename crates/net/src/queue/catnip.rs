@@ -57,8 +57,8 @@ impl QueueKind for CatnipSpec {
 }
 
 /// CATNIP-Good and its opposite CATNIP-Bad (CATNIP paper, section III-C): drop-tail, except that in CATNIP-Good an arriving HIGH packet
-/// pushes out a queued LOW packet. The paper has two priorities; of the three priorities here, packets of the one that is dropped first are
-/// pushed out first.
+/// pushes out a queued LOW packet. The paper has two priorities. With the three priorities here, an arriving packet pushes out a packet of
+/// the lowest priority in the queue if that priority is lower than its own. CATNIP-Bad reverses the order of the priorities.
 ///
 /// Service stays FIFO, and the remaining packets keep their order. A packet in transmission cannot be pushed out.
 #[derive(Debug)]

@@ -54,7 +54,7 @@ impl QueueKind for CodelSpec {
 pub struct CodelParameters {
     /// Target queueing delay, TARGET.
     pub target: Span,
-    /// Time for which all packets may wait longer than the target, INTERVAL; about a round-trip time.
+    /// Time for which the queueing delay may exceed the target before the first drop, INTERVAL; about a round-trip time.
     pub interval: Span,
     /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
@@ -91,19 +91,20 @@ impl CodelParameters {
 
 /// Control law of CoDel (RFC 8289, section 5), separate from the packet buffer.
 ///
-/// A queue calls [`CodelLaw::drops`] for each packet at its head, until a packet may leave or none is left.
+/// A queue calls [`CodelLaw::drops`] for each packet at its head, until a packet may leave or the queue is empty.
 #[derive(Clone, Debug, Default)]
 pub struct CodelLaw {
-    /// Time at which the queueing delay will have been at or above the target for an interval (first_above_time); `None` while it is below
-    /// the target.
+    /// Time at which the queueing delay will have been at or above the target for an interval (first_above_time); `None` while the queueing
+    /// delay is below the target.
     too_long_at: Option<Time>,
     dropping: bool,
-    /// Time of the next drop while dropping (drop_next), and number of drops that sets the drop rate (count).
+    /// Time of the next drop while dropping (drop_next).
     next_drop: Time,
+    /// Number of drops, which determines the drop rate (count).
     count: u32,
-    /// Value of `count` when dropping began last (lastcount).
+    /// Value of `count` at the last start of dropping (lastcount).
     first_count: u32,
-    /// True directly after a drop. The time of the next drop is set only if the next packet has waited too long, too.
+    /// True directly after a drop. The time of the next drop is set only if the next packet has also waited too long.
     follows: bool,
 }
 
@@ -149,8 +150,7 @@ impl CodelLaw {
         now >= *self.too_long_at.get_or_insert(now + p.interval)
     }
 
-    /// Begins dropping with the packet at the head. If dropping ended recently, the drop rate that controlled the queue then is a good
-    /// initial rate.
+    /// Begins dropping with the packet at the head. If dropping has ended only recently, the last drop rate is a good initial rate.
     fn begin(&mut self, p: &CodelParameters, now: Time) {
         let more = self.count.wrapping_sub(self.first_count);
         let lately = now.since(self.next_drop) < p.interval * 16;
@@ -168,7 +168,7 @@ fn gap(interval: Span, count: u32) -> Span {
     Span::from_nanos((squared / u128::from(count.max(1))).isqrt() as u64)
 }
 
-/// Marks a packet that would be dropped, if it may be marked instead. Returns true if it is marked.
+/// Marks a packet that would otherwise be dropped, if ECN is on and the packet is ECN-capable. Returns true if the packet is marked.
 pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
     let marks = p.ecn && packet.ecn != Ecn::NOT_ECT;
     if marks {

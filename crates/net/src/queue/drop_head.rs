@@ -5,7 +5,7 @@ use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
-/// Configuration of drop-head: a FIFO that makes space for an arrival by dropping the packets that have waited longest.
+/// Configuration of drop-head: a FIFO that drops the packets that have waited longest to make space for an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropHeadSpec {
     /// Buffer limit, the packet in transmission included.
@@ -39,7 +39,7 @@ impl QueueKind for DropHeadSpec {
     }
 }
 
-/// FIFO that drops at its head. Losses are thus detected earlier than with tail drop, by the queueing delay.
+/// FIFO that drops packets at its head. Compared with tail drop, losses are detected earlier, by the queueing delay.
 #[derive(Debug)]
 pub struct DropHead {
     queue: Fifo,

@@ -6,7 +6,7 @@ use catnip_base::{ParseError, Span, Time};
 use std::collections::VecDeque;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// Configuration of drop-tail: a FIFO that drops arrivals at a full buffer (CATNIP paper, section III-C).
+/// Configuration of drop-tail: a FIFO that drops arriving packets if the buffer is full (CATNIP paper, section III-C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropTailSpec(Limit);
 
@@ -34,8 +34,8 @@ impl DropTailSpec {
         matches!(self.0, Limit::Wait(_))
     }
 
-    /// Creates drop-tail with a limit in time; `None` if the limit is zero. An arrival is dropped if it would wait
-    /// longer than the limit for the start of its own transmission, the rest of the packet in transmission included.
+    /// Creates drop-tail with a limit in time; `None` if the limit is zero. An arriving packet is dropped if it would wait longer than the
+    /// limit until the start of its transmission. This time includes the rest of the transmission in progress.
     pub fn wait(limit: Span) -> Option<Self> {
         (limit > Span::ZERO).then_some(Self(Limit::Wait(limit)))
     }
@@ -106,7 +106,7 @@ impl QueueKind for DropTailSpec {
     }
 }
 
-/// FIFO that drops arrivals at a full buffer.
+/// FIFO that drops arriving packets if the buffer is full.
 #[derive(Debug)]
 pub struct DropTail {
     packets: VecDeque<Packet>,
@@ -116,7 +116,7 @@ pub struct DropTail {
 
 #[derive(Debug)]
 enum Room {
-    /// Maximum number of packets that wait.
+    /// Maximum number of waiting packets.
     Packets(NonZeroU32),
     Bytes {
         limit: u64,
@@ -144,7 +144,8 @@ impl DropTail {
         Self { packets: VecDeque::new(), bytes: 0, room }
     }
 
-    /// Returns true if an arrival of `len` bytes is accepted. With a limit in time, its transmission is then added to the copy of the wire.
+    /// Returns true if an arriving packet of `len` bytes is accepted. With a limit in time, adds the transmission of an accepted packet to
+    /// the copy of the wire.
     fn accepts(&mut self, now: Time, len: u32) -> bool {
         match &mut self.room {
             Room::Packets(waiting) => (self.packets.len() as u32) < waiting.get(),

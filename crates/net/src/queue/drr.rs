@@ -1,17 +1,17 @@
 use crate::Packet;
 use std::collections::VecDeque;
 
-/// Deficit round robin over the queues of flows, in which a queue that was empty for a while is served first (RFC 8290, section 4).
+/// Deficit round robin over the queues of flows. A queue that was empty for a while is served first (RFC 8290, section 4).
 #[derive(Debug)]
 pub(super) struct Drr {
-    /// New queues: those in their first turn since they were empty, in order.
+    /// New queues, in order of service: queues in their first turn since they were empty.
     new: VecDeque<u32>,
-    /// Old queues: the others that take turns, in order.
+    /// Old queues, in order of service: all other queues that take turns.
     old: VecDeque<u32>,
     quantum: i64,
 }
 
-/// State of a queue in the round, which the queue stores beside its packets: one cache line is touched instead of two.
+/// State of a queue in the round. It is stored with the packets of the queue, so that one cache line is accessed instead of two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     /// Bytes that the queue may still send in its turn.
@@ -26,7 +26,7 @@ impl Drr {
         Self { new: VecDeque::new(), old: VecDeque::new(), quantum: i64::from(quantum) }
     }
 
-    /// Gives the queue with this index a turn because a packet has arrived in it, unless it has one already.
+    /// Adds the queue with this index to the new queues if it is in neither list. Called when a packet has arrived in the queue.
     #[inline]
     pub(super) fn activate(&mut self, index: u32, turn: &mut Turn) {
         if !turn.is_listed {
@@ -35,7 +35,7 @@ impl Drr {
         }
     }
 
-    /// Returns the next packet of all queues. `turn` selects the state of a queue, `pop` takes a packet out of it.
+    /// Returns the next packet of all queues. `turn` returns the state of a queue, and `pop` removes the first packet of a queue.
     #[inline]
     pub(super) fn next<Q>(
         &mut self,
@@ -58,7 +58,7 @@ impl Drr {
                 turn(queue).credit -= i64::from(packet.len);
                 return Some(packet);
             }
-            // An emptied new queue becomes an old one for a turn: otherwise it could become new again at once and always be served first.
+            // An emptied new queue becomes an old queue for a turn. Otherwise it could become new again at once and always be served first.
             if is_new {
                 self.new.pop_front();
                 self.old.push_back(index);

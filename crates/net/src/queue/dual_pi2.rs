@@ -13,7 +13,7 @@ pub struct DualPi2Spec {
     pub limit: Capacity,
     /// Parameters of the algorithm.
     pub parameters: DualPi2Parameters,
-    /// Share of the link for the classic queue while both queues hold packets, percent.
+    /// Share of the classic queue in the link while both queues hold packets, percent.
     pub classic_percent: u32,
 }
 
@@ -142,8 +142,8 @@ pub enum Signal {
 
 /// Algorithm of DualPI2 (RFC 9332, appendix A.2), separate from the packet buffer.
 ///
-/// Probabilities are in [`PROBABLE`]ths. Signals are not random: each queue adds up the probabilities of its packets and gives a signal
-/// each time the sum exceeds one.
+/// Probabilities are in units of 1 / [`PROBABLE`]. Signals are not random: each queue adds up the probabilities of its packets and gives a
+/// signal whenever the sum exceeds one.
 #[derive(Clone, Debug)]
 pub struct DualPi2Law {
     update_at: Time,
@@ -155,7 +155,7 @@ pub struct DualPi2Law {
 }
 
 impl DualPi2Law {
-    /// Creates the state of queues that are empty when a run begins.
+    /// Creates the state of queues that are empty at the beginning of a run.
     pub fn new(p: &DualPi2Parameters) -> Self {
         Self {
             update_at: Time::ZERO + p.update,
@@ -171,8 +171,8 @@ impl DualPi2Law {
         self.base
     }
 
-    /// Performs all updates of the probability that are due by `now`. `since` is the arrival time of the packet that has waited longest
-    /// since the last update, if there is one.
+    /// Performs all updates of the probability that are due by `now`. Must be called before each change of the queues. `since` is the
+    /// arrival time of the oldest packet in the queues; `None` if both queues are empty.
     pub fn advance(&mut self, p: &DualPi2Parameters, now: Time, since: Option<Time>) {
         while self.update_at <= now {
             let delay = since.map_or(Span::ZERO, |since| self.update_at.since(since));
@@ -188,7 +188,7 @@ impl DualPi2Law {
         }
     }
 
-    /// Returns the signal for an L4S packet that leaves after `waited`. `was_alone` is true if its queue is empty then.
+    /// Returns the signal for an L4S packet that leaves after `waited`. `was_alone` is true if the L4S queue is empty after the packet.
     pub fn of_l4s(&mut self, p: &DualPi2Parameters, waited: Span, was_alone: bool) -> Signal {
         let coupled = self.coupled(p);
         if coupled < PROBABLE {
@@ -208,7 +208,7 @@ impl DualPi2Law {
         if !recurs(&mut self.classic_sum, probability) {
             return Signal::Pass;
         }
-        // Overload begins at 1 / k², where the coupled probability is one.
+        // Overload begins at a probability of 1 / k², at which the coupled probability is one.
         let overload = u128::from(probability) * u128::from(p.coupling).pow(2) >= PROBABLE.into();
         if can_be_marked && !overload { Signal::Mark } else { Signal::Drop }
     }
@@ -240,11 +240,11 @@ fn recurs(sum: &mut u64, probability: u64) -> bool {
     whole
 }
 
-/// Scheduler of the two queues while both hold packets: weighted round robin by bytes (RFC 9332, section 4.2.2). The
-/// credit changes only while the queues compete, so that packets sent while the other queue is empty cost nothing.
+/// Scheduler of the two queues while both hold packets: weighted round robin by bytes (RFC 9332, section 4.2.2). The credit changes only
+/// while both queues hold packets, so packets sent while the other queue is empty cost no credit.
 #[derive(Clone, Copy, Debug)]
 struct Turns {
-    /// Credit of the classic queue, bytes times percent; the classic queue is served while it is above zero.
+    /// Credit of the classic queue, bytes times percent. The classic queue is served while its credit is above zero.
     credit: i64,
     classic_percent: i64,
 }
@@ -259,7 +259,7 @@ impl Turns {
         turns
     }
 
-    /// Resets the credit when both queues are empty. L4S is served first again if its share is the larger one.
+    /// Resets the credit when both queues are empty. The queue with the larger share is served first again.
     fn restart(&mut self) {
         self.credit = MTU * (2 * self.classic_percent - 100);
     }

@@ -15,7 +15,7 @@ pub struct FqCodelSpec {
     pub limit: Capacity,
     /// Parameters of CoDel in each queue.
     pub parameters: CodelParameters,
-    /// Number of queues; connections whose flow identifiers have the same remainder share a queue.
+    /// Number of queues. Connections whose flow identifiers are equal modulo this number share a queue.
     pub flows: NonZeroU32,
     /// Bytes that a queue may send in its turn.
     pub quantum: NonZeroU32,
@@ -82,8 +82,8 @@ impl QueueKind for FqCodelSpec {
     }
 }
 
-/// Queues of connections, each managed by [`CodelLaw`], served in turns by bytes (deficit round robin). A queue that
-/// was empty for a while is served first (RFC 8290, section 4).
+/// Queues of connections, each managed by [`CodelLaw`] and served by deficit round robin. A queue that was empty for a while is served
+/// first (RFC 8290, section 4).
 #[derive(Debug)]
 pub struct FqCodel {
     pool: Pool,
@@ -103,13 +103,13 @@ struct Flow {
     turn: Turn,
 }
 
-/// Maximum number of packets dropped at once from a full buffer (RFC 8290, section 4.1.3), since the search for the
-/// longest queue is the larger cost.
+/// Maximum number of packets dropped at once from a full buffer (RFC 8290, section 4.1.3). Most of the cost is the search for the longest
+/// queue, so several packets are dropped per search.
 const BATCH: u32 = 64;
 
 impl FqCodel {
-    /// Drops half of the packets of the queue with the most bytes, from its head. Out of line: a buffer managed by
-    /// CoDel is hardly ever full.
+    /// Drops half of the packets of the queue with the most bytes, from its head. Out of line, because a buffer managed by CoDel is rarely
+    /// full.
     #[inline(never)]
     fn overflows(&mut self, now: Time, fate: &mut dyn Fate) {
         let held = |flow: &&mut Flow| (flow.packets.backlog().bytes, flow.packets.backlog().packets);
@@ -140,7 +140,7 @@ impl QueueDiscipline for FqCodel {
 
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         let Self { pool, flows, turns, backlog, largest, parameters, .. } = self;
-        // The next packet of a queue that its control law does not drop.
+        // Drops packets of a queue as its control law decides, and returns the first packet that is not dropped.
         let next = |flow: &mut Flow| {
             loop {
                 let Some(mut packet) = pool.pop(&mut flow.packets) else {

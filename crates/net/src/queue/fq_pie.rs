@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 pub struct FqPieSpec {
     /// Buffer limit and parameters of PIE in each queue.
     pub pie: PieSpec,
-    /// Number of queues; connections whose flow identifiers have the same remainder share a queue.
+    /// Number of queues. Connections whose flow identifiers are equal modulo this number share a queue.
     pub flows: NonZeroU32,
     /// Bytes that a queue may send in its turn.
     pub quantum: NonZeroU32,
@@ -108,7 +108,7 @@ impl QueueDiscipline for FqPie {
         let id = u32::from(packet.flow) % self.flows.len() as u32;
         let Flow { packets, law, turn } = &mut self.flows[id as usize];
         law.advance(&self.parameters, now);
-        // fq_pie_qdisc_enqueue drops the arrival at a full buffer, whatever its queue holds.
+        // fq_pie_qdisc_enqueue drops the arriving packet if the buffer is full, regardless of the length of its queue.
         if !self.room.takes(self.backlog, &packet) {
             law.on_overflow();
             return fate.dropped(now, packet, DropReason::Overflow);
@@ -164,8 +164,8 @@ mod tests {
         }
     }
 
-    /// Returns the number of dropped packets of an aggressive and of a modest flow, and the longest queueing delay of the modest flow. The
-    /// line takes a millisecond for a packet.
+    /// Returns the number of dropped packets of an aggressive and of a modest flow, and the longest queueing delay of the modest flow. Each
+    /// packet takes a millisecond on the line.
     fn shared(queue: &str) -> ([u32; 2], Span) {
         let rate = Rate::from_bits_per_second(8_000_000).unwrap().into();
         let mut queue = queue.parse::<QueueSpec>().unwrap().build(&PortContext::new(&rate, 1, 0));

@@ -22,7 +22,7 @@ impl Gated {
         self.sla.write(to.name(name).value(self.limit));
     }
 
-    /// Returns the bounds in packets, with a lower bound of 0: a packet larger than its bucket is always dropped.
+    /// Returns the bounds in packets, with a lower bound of 0 because a packet larger than its bucket is always dropped.
     pub(super) fn buffer_bounds(&self) -> BufferBounds {
         BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
     }
@@ -32,13 +32,13 @@ impl Gated {
 pub(super) const SERVED_FIRST: [Colour; Colour::COUNT] = [Colour::Green, Colour::Yellow, Colour::Red];
 
 /// Token buckets in front of a wire. A packet takes its tokens at the time at which its last bit leaves the wire. A policer at the other
-/// end receives the packet at that time, so that a policer with the same SLA never drops or remarks it. On a wire without a constant rate a
-/// packet takes its tokens at the start of its transmission.
+/// end with the same SLA then never drops or remarks the packet. On a wire without a constant rate a packet takes its tokens at the start
+/// of its transmission.
 #[derive(Debug)]
 pub(super) struct Gate {
     meter: Meter,
     sla: Sla,
-    /// Copy of the wire, if its rate is constant.
+    /// Copy of the wire; `None` if the rate of the wire is not constant.
     wire: Option<WireTime>,
 }
 
@@ -53,7 +53,7 @@ impl Gate {
         self.sla.fits(packet.dscp.colour(), packet.len)
     }
 
-    /// Returns true if a packet whose transmission would begin at `start` conforms, and takes its tokens.
+    /// Returns true if a packet whose transmission would begin at `start` conforms. If it conforms, takes its tokens.
     pub(super) fn admits(&mut self, start: Time, packet: &Packet) -> bool {
         let mut wire = self.wire.clone();
         let end = wire.as_mut().map_or(start, |wire| wire.finish(start, packet.len));
@@ -64,10 +64,10 @@ impl Gate {
         admits
     }
 
-    /// Returns the time at which the packet can start if no other packet starts before.
+    /// Returns the earliest time at which the transmission of the packet can start if no other packet starts before it.
     pub(super) fn ready_at(&self, packet: &Packet) -> Time {
         let ready = self.meter.ready_at(packet.dscp.colour(), packet.len);
-        // Transmission time on an idle wire. On a busy wire the last bit leaves no earlier.
+        // Transmission time on an idle wire. On a busy wire, the last bit leaves at the same time or later.
         let takes = self.wire.as_ref().map_or(Span::ZERO, |wire| wire.rate().time_of(packet.len.into()));
         Time::ZERO + ready.since(Time::ZERO + takes)
     }

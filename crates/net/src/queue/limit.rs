@@ -51,7 +51,7 @@ impl Capacity {
         matches!(self, Self::Bytes(_))
     }
 
-    /// Returns the limit as a number: packets that may wait, or bytes.
+    /// Returns the limit as a number of waiting packets or of bytes.
     pub(super) fn amount(self) -> f64 {
         match self {
             Self::Packets(places) => f64::from(places.waiting().get()),
@@ -59,7 +59,7 @@ impl Capacity {
         }
     }
 
-    /// Returns the bounds in packets, as far as the limit determines them.
+    /// Returns the bounds in packets. A limit in bytes does not determine them.
     pub(super) fn buffer_bounds(self) -> BufferBounds {
         match self {
             Self::Packets(places) => BufferBounds { surely: places.all(), at_most: Some(places.all()) },
@@ -69,7 +69,7 @@ impl Capacity {
 }
 
 impl From<NonZeroU32> for Capacity {
-    /// Converts the number of packets that may wait besides the one in transmission.
+    /// Creates a limit from the number of packets that may wait besides the one in transmission.
     fn from(waiting: NonZeroU32) -> Self {
         Self::Packets(PacketLimit { waiting })
     }
@@ -98,7 +98,7 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// Buffer with a limit, from which one packet at a time is in transmission.
+/// Buffer limit of a queue, and the packet of the queue that is in transmission.
 #[derive(Debug)]
 pub(super) struct Room {
     capacity: Capacity,
@@ -137,7 +137,7 @@ impl Room {
         }
     }
 
-    /// Returns true if the packet fits into an empty buffer.
+    /// Returns true if the packet fits into the buffer when no packet is waiting or in transmission.
     pub(super) fn fits(&self, packet: &Packet) -> bool {
         match self.capacity {
             Capacity::Packets(_) => true,
@@ -145,14 +145,14 @@ impl Room {
         }
     }
 
-    /// Records the packet that is in transmission from now on.
+    /// Records the packet that is in transmission from now on; `None` if no packet is.
     #[inline]
     pub(super) fn gives(&mut self, packet: Option<&Packet>) {
         self.in_transmission = packet.map_or(0, |packet| packet.len);
     }
 }
 
-/// Buffer limit in packets, the one in transmission included: at least 2, so that a packet can wait.
+/// Buffer limit in packets, the packet in transmission included. The limit is at least 2, so that a packet can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketLimit {
     waiting: NonZeroU32,
@@ -173,7 +173,7 @@ impl PacketLimit {
         self.waiting
     }
 
-    /// Returns the total number of packets, at most `u32::MAX`.
+    /// Returns the limit including the packet in transmission, at most `u32::MAX`.
     pub fn all(self) -> u32 {
         self.waiting.get().saturating_add(1)
     }
@@ -192,7 +192,7 @@ impl fmt::Display for PacketLimit {
     }
 }
 
-/// Parses a number of packets; the error distinguishes a number that is too large.
+/// Parses a number of packets and converts it with `of`. Numbers above `most` have an error of their own.
 fn packets<T>(text: &str, expected: &str, most: u64, of: impl Fn(u64) -> Option<T>) -> Result<T, ParseError> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse().map_err(|_| is_number) {

@@ -1,5 +1,5 @@
-//! Queue disciplines, which decide in what order packets leave a port and which packets are dropped. Each discipline is
-//! one file and one entry of [`QueueSpec`].
+//! Queue disciplines. A queue discipline decides in which order packets leave a port, and which packets are dropped. Each discipline is one
+//! file and one entry of [`QueueSpec`].
 
 mod ared;
 mod cake;
@@ -99,27 +99,29 @@ use std::fmt::Debug;
 /// assert_eq!(queue.dequeue(Time::ZERO, &mut dropped).unwrap().body, 1);
 /// ```
 pub trait QueueDiscipline: Debug + Send {
-    /// Enqueues `packet`. Packets dropped because of it, `packet` itself included, are reported to `fate`.
+    /// Enqueues `packet`. Packets that are dropped because of the arrival, possibly `packet` itself, are reported to `fate`.
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);
-    /// Returns the packet whose transmission starts at `now`.
+    /// Removes and returns the packet whose transmission starts at `now`; `None` if no packet can be sent.
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet>;
-    /// Returns the number of packets that may wait, for a plain FIFO that drops only arrivals and only on overflow;
-    /// `None` for any other queue. The departures of such a FIFO are known at arrival, so that a port counts packets
-    /// itself and never calls `enqueue`.
+    /// Returns the limit on waiting packets if the queue is a plain FIFO that drops only arriving packets and only on overflow; `None` for
+    /// any other queue. The departures of a plain FIFO are known at arrival, so that the port counts the packets itself and never calls
+    /// `enqueue`.
     fn room(&self) -> Option<u32> {
         None
     }
-    /// Returns the time at which the port must call `dequeue` next, for a queue that holds packets back.
+    /// Returns the time at which the port must call `dequeue` next if the queue holds packets back; `None` otherwise.
     fn wake_at(&self) -> Option<Time> {
         None
     }
     /// Returns the packets and bytes that wait.
     fn backlog(&self) -> Backlog;
-    /// Sets the weight of a connection, for disciplines in which connections take turns.
+    /// Sets the weight of a connection. Used only by disciplines in which connections take turns.
     fn set_weight(&mut self, _flow: u16, _weight: u32) {}
-    /// Sets the ids of the source and the destination host of this connection's packets on this route.
+    /// Sets the ids of the source and the destination host of a connection's packets on a route. Used only by disciplines that share the
+    /// link among hosts.
     fn set_hosts(&mut self, _flow: u16, _route: Route, _hosts: [u32; 2]) {}
-    /// Notifies the queue that the packet it returned last has left the link, and that the next packet on the link is not from this queue.
+    /// Notifies the queue that the packet it returned last has left the link. Called only if the next packet on the link is not from this
+    /// queue.
     fn released(&mut self) {}
 }
 
@@ -133,11 +135,11 @@ pub trait QueueKind: Send + Sync {
     fn buffer_bounds(&self) -> BufferBounds {
         BufferBounds::default()
     }
-    /// Returns true if the limit is a time, so that the queue has to compute how long packets will wait.
+    /// Returns true if the buffer limit is a time, so that the queue must compute waiting times in advance.
     fn counts_time(&self) -> bool {
         false
     }
-    /// Returns true if the behaviour depends on the number of packets into which the bytes are divided.
+    /// Returns true if the behaviour depends on numbers of packets, and not only on numbers of bytes.
     fn counts_packets(&self) -> bool {
         true
     }
@@ -149,16 +151,17 @@ pub trait QueueKind: Send + Sync {
     fn isolates_hosts(&self) -> bool {
         false
     }
-    /// Returns the SLA that makes the queue hold packets back, if any; of several, the one with the smallest bucket.
+    /// Returns the SLA to which the queue shapes packets; `None` if the queue shapes no packets. Of several SLAs, returns the one with the
+    /// smallest bucket.
     fn sla(&self) -> Option<Sla> {
         None
     }
 }
 
-/// Bounds of a buffer in packets, the one in transmission included, as far as the configuration determines them.
+/// Bounds on the number of packets in a buffer, the packet in transmission included, that follow from the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferBounds {
-    /// Number of packets that the buffer holds in any case without a drop.
+    /// Number of packets that are certain to fit into the buffer without a drop.
     pub surely: u32,
     /// Maximum number of packets in the buffer; `None` if the configuration does not limit it.
     pub at_most: Option<u32>,
@@ -171,15 +174,15 @@ pub struct PortContext<'a> {
     pub rate: &'a RateSpec,
     /// Seed of the run.
     pub seed: u64,
-    /// Number of the port.
+    /// Index of the port, as in [`crate::PortId`].
     pub port: u32,
-    /// Index of the queue, if the port has several.
+    /// Index of the queue among the queues of the port; `None` if the port has only one.
     part: Option<u32>,
     outage: Option<OutageSpec>,
 }
 
 impl<'a> PortContext<'a> {
-    /// Creates the context of a port in the run with this seed.
+    /// Creates the context of port `port` in the run with seed `seed`.
     pub fn new(rate: &'a RateSpec, seed: u64, port: u32) -> Self {
         Self { rate, seed, port, part: None, outage: None }
     }
@@ -189,13 +192,13 @@ impl<'a> PortContext<'a> {
         Self { outage, ..self }
     }
 
-    /// Returns the long-run line rate, or the maximum value of [`Rate`] if the link is unlimited.
+    /// Returns the long-run line rate, or the maximum value of [`Rate`] if the rate is unlimited.
     pub fn line_rate(&self) -> Rate {
         const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
         self.rate.mean().unwrap_or(FASTEST)
     }
 
-    /// Builds the wire, initially idle.
+    /// Builds an idle wire.
     pub fn wire(&self) -> AnyShaper {
         let wire = self.rate.build();
         let Some(outage) = self.outage else { return wire };
@@ -203,18 +206,18 @@ impl<'a> PortContext<'a> {
         AnyShaper::Pausing(Box::new(Pausing::new(wire, outages)))
     }
 
-    /// Returns the context of one of several queues of the port, which has random streams of its own.
+    /// Returns the context of queue `part` of a port with several queues. Each queue has its own random streams.
     fn part(self, part: u32) -> Self {
         Self { part: Some(part), ..self }
     }
 
-    /// Returns the random numbers for drop decisions.
+    /// Returns the random stream for drop decisions.
     pub fn drops(&self) -> Rng {
         let whole = Stream::Queue(self.port);
         Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfQueue(self.port, part)))
     }
 
-    /// Returns the random numbers for the choice of the packet to push out.
+    /// Returns the random stream for the choice of the packet to push out.
     pub fn victims(&self) -> Rng {
         let whole = Stream::Victim(self.port);
         Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfVictim(self.port, part)))
@@ -300,14 +303,14 @@ impl QueueDiscipline for AnyQueue {
     }
 }
 
-/// Registry of custom queue disciplines by name: `queues.add(|queue: MyQueue| Arc::new(queue))`, and then
-/// `queues.read(text, QueueSpec::Custom)`.
+/// Registry of custom queue disciplines by name. `queues.add(|queue: MyQueue| Arc::new(queue))` registers a discipline; `queues.read(text,
+/// QueueSpec::Custom)` parses the configuration of a queue.
 pub type CustomQueues = Registry<CustomQueue>;
 
 /// Configuration of a custom queue discipline, as a trait object.
 pub type CustomQueue = dyn QueueKind<Queue = Box<dyn QueueDiscipline>>;
 
-/// Sets the CE codepoint of an ECN-capable packet and reports the mark, unless the packet is marked already.
+/// Sets the CE codepoint of an ECN-capable packet and reports the mark. No effect if the packet is already marked.
 fn ce(now: Time, packet: &mut Packet, fate: &mut dyn Fate) {
     if packet.ecn != Ecn::CE {
         packet.ecn = Ecn::CE;

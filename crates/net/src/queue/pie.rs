@@ -53,7 +53,7 @@ impl Kind for PieSpec {
 }
 
 impl PieSpec {
-    /// Writes limit and parameters behind a name.
+    /// Writes the limit and the parameters, without a name.
     pub(super) fn write_parameters<'a>(&self, to: &'a mut Written) -> &'a mut Written {
         let (p, usual) = (&self.parameters, PieParameters::default());
         to.value(self.limit)
@@ -129,30 +129,30 @@ impl Default for PieParameters {
 
 /// Algorithm of PIE (RFC 8033, section 4 and appendix A, with the cap of section 5.5), separate from the packet buffer.
 ///
-/// The current queueing delay is the one that the last departing packet had, as section 4.3 allows; the delay of an empty queue is zero.
+/// The current queueing delay is that of the last departed packet, as section 4.3 allows, or zero if the queue is empty.
 #[derive(Clone, Debug)]
 pub struct PieLaw {
     /// Time of the next update of the probability.
     update_at: Time,
-    /// Drop probability, in [`PROBABLE`]ths.
+    /// Drop probability, in units of 1 / [`PROBABLE`].
     probability: u64,
     delay: Span,
     /// Queueing delay at the last update of the probability.
     delay_before: Span,
     /// Remaining burst allowance.
     burst: Span,
-    /// Sum of the probabilities since the last drop, in [`PROBABLE`]ths.
+    /// Sum of the drop probabilities of the packets since the last drop, in units of 1 / [`PROBABLE`].
     accumulated: u64,
 }
 
-/// Fixed-point value of a probability of one. Random numbers of 32 bits are compared with the upper bits.
+/// Fixed-point value of a probability of one. Random numbers of 32 bits are compared with the upper 32 of its 56 bits.
 pub const PROBABLE: u64 = 1 << 56;
 
-/// Probabilities in millionths, and the divisors of changes below them (section 4.2).
+/// Upper limits of the probability in millionths, each with the divisor for changes of the probability below this limit (section 4.2).
 const SCALES: [(u64, i128); 6] = [(1, 2048), (10, 512), (100, 128), (1_000, 32), (10_000, 8), (100_000, 2)];
 
 impl PieLaw {
-    /// Creates the state of a queue that is empty when a run begins.
+    /// Creates the state of a queue that is empty at the beginning of a run.
     pub fn new(p: &PieParameters) -> Self {
         Self {
             update_at: Time::ZERO + p.update,
@@ -164,7 +164,7 @@ impl PieLaw {
         }
     }
 
-    /// Returns the drop probability of an arrival, in [`PROBABLE`]ths.
+    /// Returns the drop probability of an arriving packet, in units of 1 / [`PROBABLE`].
     pub fn probability(&self) -> u64 {
         self.probability
     }
@@ -183,8 +183,8 @@ impl PieLaw {
         }
     }
 
-    /// Returns true if an arrival that finds `waiting` bytes must be dropped, given the 32-bit random number `random`. `largest` is the
-    /// size of the largest packet, bytes.
+    /// Returns true if an arriving packet that finds `waiting` bytes in the queue must be dropped. `largest` is the size of the largest
+    /// packet, bytes, and `random` is a 32-bit random number.
     pub fn drops(&mut self, p: &PieParameters, waiting: u64, largest: u32, random: u32) -> bool {
         let half = |delay: Span| delay < Span::from_nanos(p.target.as_nanos() / 2);
         if self.probability == 0 && half(self.delay) && half(self.delay_before) {
@@ -193,7 +193,7 @@ impl PieLaw {
         if self.burst > Span::ZERO {
             return false;
         }
-        // Work conservation: nothing is dropped while the queue is short.
+        // Work conservation: no packet is dropped while the queue is short.
         if half(self.delay_before) && self.probability < PROBABLE / 5 || waiting <= 2 * u64::from(largest) {
             return false;
         }
@@ -212,17 +212,17 @@ impl PieLaw {
         drops
     }
 
-    /// Returns true if an ECN-capable packet is marked instead of dropped.
+    /// Returns true if ECN-capable packets are currently marked instead of dropped.
     pub fn marks(&self, p: &PieParameters) -> bool {
         p.ecn && self.probability < PROBABLE / 10
     }
 
-    /// Records a drop at a full buffer.
+    /// Records that a packet was dropped because the buffer was full.
     pub fn on_overflow(&mut self) {
         self.accumulated = 0;
     }
 
-    /// Records the departure of a packet that has waited for `waited`. `was_last` is true if the queue is empty then.
+    /// Records the departure of a packet that has waited for `waited`. `was_last` is true if the queue is empty after the packet.
     pub fn on_departure(&mut self, waited: Span, was_last: bool) {
         self.delay = if was_last { Span::ZERO } else { waited };
     }
@@ -249,8 +249,7 @@ impl PieLaw {
     }
 }
 
-/// Returns the change of the probability, in [`PROBABLE`]ths, for the difference between `delay` and `other` with a gain of `hz` per
-/// second.
+/// Returns the change of the probability, in units of 1 / [`PROBABLE`]: `hz` times the difference `delay` - `other` in seconds.
 pub(super) fn change(hz: f64, delay: Span, other: Span) -> i128 {
     // The gain per nanosecond has twenty fractional bits more than a probability.
     let per_nanosecond = (hz * 2f64.powi(20) * PROBABLE as f64 / 1e9).round() as i128;

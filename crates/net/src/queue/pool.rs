@@ -1,14 +1,14 @@
 use crate::{Backlog, Packet};
 use catnip_base::Slab;
 
-/// Memory shared by the packets of many FIFOs, so that a FIFO that is created and removed often allocates none of its own.
+/// Memory for the packets of many FIFOs. A FIFO that is often created and removed allocates no memory of its own.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Slab<Link>);
 
 #[derive(Debug)]
 struct Link {
     packet: Packet,
-    /// Index of the next link, unused in the last one.
+    /// Index of the next link; unused in the last link.
     next: u32,
 }
 

@@ -9,7 +9,7 @@ use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time};
 /// Configuration of random early detection (RED).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedSpec {
-    /// Buffer limit: packets that may wait besides the one in transmission, or bytes with it.
+    /// Buffer limit: packets that may wait besides the one in transmission, or bytes including the packet in transmission.
     pub limit: Capacity,
     /// Parameters of the algorithm.
     pub parameters: RedParameters,
@@ -109,27 +109,29 @@ impl QueueKind for RedSpec {
     }
 }
 
-/// Parameters of RED (Floyd and Jacobson, "Random early detection gateways", 1993). The queue is measured in packets or bytes.
+/// Parameters of RED (Floyd and Jacobson, "Random early detection gateways", 1993). Queue lengths are in packets or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedParameters {
-    /// Average queue length below which nothing is dropped early, min_th.
+    /// Average queue length below which no packet is dropped early, min_th.
     pub min_threshold: f64,
-    /// Average queue length from which on everything is dropped (unless `gentle`), max_th.
+    /// Average queue length at and above which every arriving packet is dropped (with `gentle`, only at and above twice this length),
+    /// max_th.
     pub max_threshold: f64,
-    /// Weight of one arrival in the average, w_q.
+    /// Weight of the current queue length in the average at each arrival, w_q.
     pub weight: f64,
-    /// Drop probability as the average reaches `max_threshold`, max_p.
+    /// Drop probability when the average reaches `max_threshold`, max_p.
     pub max_probability: f64,
     /// True if the drop probability rises from `max_probability` to 1 between `max_threshold` and twice `max_threshold`.
     pub gentle: bool,
-    /// True if at least 1/p_b packets are kept between two early drops (ns-2's `wait_`).
+    /// True if at least 1/p_b packets are accepted between two early drops (ns-2's `wait_`).
     pub wait: bool,
-    /// Mean packet size, bytes. Sets the decay of the average on an idle link, and the weight of an arrival in a queue measured in bytes.
+    /// Mean packet size, bytes. Determines the decay of the average on an idle link and, with queue lengths in bytes, the weight of an
+    /// arriving packet.
     pub mean_packet_bytes: u32,
-    /// True if ECN-capable arrivals are marked instead of dropped early (RFC 3168, section 7; ns-2's `setbit_`).
+    /// True if ECN-capable packets are marked instead of dropped early (RFC 3168, section 7; ns-2's `setbit_`).
     pub ecn: bool,
-    /// True if ECN-capable arrivals are dropped instead of marked where the average is so high that every arrival is dropped (ns-2; Linux's
-    /// `harddrop`).
+    /// True if ECN-capable packets are dropped rather than marked while the average is so high that every arriving packet is dropped (ns-2;
+    /// Linux's `harddrop`).
     pub hard: bool,
 }
 
@@ -155,10 +157,10 @@ impl RedParameters {
     }
 }
 
-/// Decision of RED at an arrival.
+/// Decision of RED about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Acceptance of the arrival.
+    /// Acceptance of the arriving packet.
     Accept,
     /// Random drop of a packet.
     Early,
@@ -168,15 +170,16 @@ pub enum Verdict {
 
 /// Algorithm of RED, separate from the packet buffer.
 ///
-/// Where the 1993 paper gives no details, the algorithm follows ns-2's `RED`: an arrival that finds at most one packet waiting is never
-/// dropped, and the first arrival after the average crosses `min_threshold` is accepted and starts the count of packets since the last
-/// drop. With queue lengths in bytes, the algorithm is ns-2's with `queue_in_bytes_` and `bytes_`.
+/// Where the 1993 paper gives no details, the algorithm follows ns-2's `RED`: a packet that finds at most one packet waiting is never
+/// dropped, and the first packet that arrives after the average has crossed `min_threshold` is accepted and starts the count of packets
+/// since the last drop. With queue lengths in bytes, the algorithm is ns-2's with `queue_in_bytes_` and `bytes_`.
 #[derive(Debug)]
 pub struct RedLaw {
     parameters: RedParameters,
     packet_time: Span,
     average: f64,
-    /// Number of arrivals since the last drop; in a queue measured in bytes, their size in mean packet sizes.
+    /// Number of packets that have arrived since the last drop. With queue lengths in bytes, their total size divided by the mean packet
+    /// size.
     count: f64,
     above_min: bool,
     idle_since: Option<Time>,
@@ -184,7 +187,7 @@ pub struct RedLaw {
 }
 
 impl RedLaw {
-    /// Creates the state for a link of this rate that has been idle from the beginning.
+    /// Creates the state for an empty queue on a link of this rate.
     pub fn new(parameters: RedParameters, rate: Rate, rng: Rng) -> Self {
         Self {
             parameters,
@@ -217,21 +220,21 @@ impl RedLaw {
         self.count = 0.0;
     }
 
-    /// Decides about an arrival that finds `waiting` packets.
+    /// Returns the decision about a packet that arrives at `now` and finds `waiting` packets in the queue.
     pub fn on_arrival(&mut self, now: Time, waiting: u32) -> Verdict {
         self.judge(now, waiting.into(), 1.0)
     }
 
-    /// Decides about an arrival of `len` bytes that finds `waiting_bytes` bytes. The spacing of drops and the drop
-    /// probability depend on packet sizes (1993, section VI: "a large packet is more likely to be marked than is a
+    /// Returns the decision about a packet of `len` bytes that arrives at `now` and finds `waiting_bytes` bytes in the queue. The spacing
+    /// of drops and the drop probability depend on packet sizes (1993, section VI: "a large packet is more likely to be marked than is a
     /// small packet").
     pub fn on_arrival_in_bytes(&mut self, now: Time, waiting_bytes: u64, len: u32) -> Verdict {
         let share = f64::from(len) / f64::from(self.parameters.mean_packet_bytes);
         self.judge(now, waiting_bytes as f64, share)
     }
 
-    /// Decides about an arrival. `waiting` has the unit of the thresholds; `share` is the arrival's size in mean packet
-    /// sizes, 1 in a queue measured in packets.
+    /// Returns the decision about an arriving packet. `waiting` has the unit of the thresholds. `share` is the size of the packet divided
+    /// by the mean packet size, or 1 with queue lengths in packets.
     fn judge(&mut self, now: Time, waiting: f64, share: f64) -> Verdict {
         self.update_average(now, waiting);
         self.count += share;
@@ -251,7 +254,7 @@ impl RedLaw {
             return Verdict::Accept;
         }
         let probability = spaced(base_probability(p, self.average), self.count, p.wait);
-        // A drop that is certain does not depend on the packet's length.
+        // A certain drop does not depend on the size of the packet.
         let probability = if probability < 1.0 { probability * share } else { probability };
         if self.rng.uniform() <= probability {
             self.count = 0.0;
@@ -271,7 +274,7 @@ impl RedLaw {
     }
 }
 
-/// Returns p_b, the drop probability at this average queue length before drops are spaced.
+/// Returns p_b, the drop probability at this average queue length without the spacing of drops.
 pub(super) fn base_probability(p: &RedParameters, average: f64) -> f64 {
     if average < p.max_threshold {
         p.max_probability * (average - p.min_threshold) / (p.max_threshold - p.min_threshold)
@@ -282,7 +285,7 @@ pub(super) fn base_probability(p: &RedParameters, average: f64) -> f64 {
     }
 }
 
-/// Returns p_a, the drop probability with which the gaps between drops are uniformly instead of geometrically distributed.
+/// Returns p_a, the drop probability that makes the gaps between drops uniformly instead of geometrically distributed.
 pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     let expected = count * p_b;
     let reach = if wait { 2.0 } else { 1.0 };
@@ -295,7 +298,7 @@ pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     }
 }
 
-/// FIFO managed by [`RedLaw`]. The arriving packet is the one dropped, unless another packet is pushed out for it.
+/// FIFO managed by [`RedLaw`]. The arriving packet is dropped, or in CATNIP-RED another packet may be pushed out instead.
 #[derive(Debug)]
 pub struct Red {
     queue: Fifo,
@@ -318,13 +321,14 @@ impl Red {
         &mut self.law
     }
 
-    /// Converts the queue to CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet is dropped, and a LOW packet is dropped if
-    /// there is one: the arrival if it is LOW, otherwise a queued packet.
+    /// Converts the queue to CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet is dropped. A queued packet of lower
+    /// priority than the arriving packet, selected by `rule`, is then pushed out. If the queue has no such packet, the arriving packet is
+    /// dropped.
     pub fn with_victims(self, rule: VictimRule, rng: Rng) -> Self {
         Self { victims: Some(Victims::new(rule, Colour::DROPPED_FIRST, rng)), ..self }
     }
 
-    /// Returns the reason for a drop at this arrival, if RED or the buffer limit requires one.
+    /// Returns the reason for which RED or the buffer limit requires a drop at the arrival of `packet`; `None` if neither requires a drop.
     fn drops(&mut self, now: Time, packet: &Packet) -> Option<DropReason> {
         let backlog = self.queue.backlog();
         let verdict = if self.in_bytes {

@@ -7,17 +7,17 @@ use catnip_base::{ParseError, Rng, Share, Time};
 use std::fmt;
 use std::str::FromStr;
 
-/// Configuration of three-level RED (DiffServ paper). As in RED, the queue length and the thresholds do not include the
-/// packet in transmission, but a limit in bytes does.
+/// Configuration of three-level RED (DiffServ paper). As in RED, the queue length and the thresholds exclude the packet in transmission,
+/// while a buffer limit in bytes includes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RioSpec {
-    /// Buffer limit: packets that may wait besides the one in transmission, or bytes with it.
+    /// Buffer limit: packets that may wait besides the one in transmission, or bytes including the packet in transmission.
     pub limit: Capacity,
     /// Parameters of the algorithm.
     pub parameters: RioParameters,
 }
 
-/// Names of the levels in the order in which they are written; the level that is dropped first comes first.
+/// Names of the levels in the order of their keys in text, from the level that is dropped first.
 const LEVELS: [(&str, Colour); Colour::COUNT] =
     [("low", Colour::Red), ("med", Colour::Yellow), ("high", Colour::Green)];
 
@@ -83,11 +83,11 @@ impl QueueKind for RioSpec {
 /// Parameters of three-level RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RioParameters {
-    /// Thresholds between which packets are dropped at random, by [`Colour`].
+    /// Thresholds between which packets are dropped at random, indexed by [`Colour`].
     pub bands: [Band; Colour::COUNT],
-    /// Weight of one arrival in the averages.
+    /// Weight of the current counts in the averages at each arrival.
     pub weight: f64,
-    /// Drop probability as an average reaches the upper threshold of its level.
+    /// Drop probability when the average of a level reaches the upper threshold of the level.
     pub max_probability: f64,
 }
 
@@ -101,12 +101,12 @@ impl Default for RioParameters {
     }
 }
 
-/// Thresholds of the average of a level in percent of the buffer, written `10%-25%`.
+/// Thresholds for the average queue length of a level, percent of the buffer limit, written `10%-25%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// Average below which nothing is dropped.
+    /// Average queue length below which no packet of the level is dropped early.
     pub min: f64,
-    /// Average from which on everything is dropped.
+    /// Average queue length at and above which every arriving packet of the level is dropped.
     pub max: f64,
 }
 
@@ -129,8 +129,9 @@ impl fmt::Display for Band {
 /// Algorithm of three-level RED, separate from the packet buffer.
 ///
 /// The counts of the levels are nested: the count of HIGH includes HIGH packets, the count of MED also MED packets, and the count of LOW
-/// all packets. An arrival updates the averages of all counts that include it; the average of its own level decides about it. Drops are not
-/// spaced, and the averages do not decay on an idle link: the paper has a weight of one half and gives no further details.
+/// all packets. An arriving packet updates the averages of all counts that include it, and the average of its own level determines its drop
+/// probability. Drops are not spaced, and the averages do not decay on an idle link: the paper has a weight of one half and gives no
+/// further details.
 #[derive(Debug)]
 pub struct RioLaw {
     /// Lower and upper thresholds in packets or bytes, by drop precedence.
@@ -161,7 +162,7 @@ impl RioLaw {
         self.averages[level as usize]
     }
 
-    /// Returns the probability with which an arrival of this drop precedence is dropped at this average of its level.
+    /// Returns the drop probability of an arriving packet of this drop precedence if the average count of its level is `average`.
     pub fn probability(&self, colour: Colour, average: f64) -> f64 {
         let (min, max) = self.bands[colour as usize];
         match average {
@@ -171,7 +172,7 @@ impl RioLaw {
         }
     }
 
-    /// Decides about an arrival of this drop precedence that finds `waiting` packets or bytes of each.
+    /// Returns the decision about an arriving packet of this drop precedence that finds `waiting` packets or bytes of each drop precedence.
     pub fn on_arrival(&mut self, colour: Colour, waiting: [u64; Colour::COUNT]) -> Verdict {
         let mut count: u64 = waiting.iter().sum();
         for level in Colour::DROPPED_FIRST {
@@ -195,12 +196,12 @@ impl RioLaw {
     }
 }
 
-/// FIFO managed by [`RioLaw`]. The arriving packet is the one dropped.
+/// FIFO managed by [`RioLaw`], which drops only arriving packets.
 #[derive(Debug)]
 pub struct Rio {
     queue: Fifo,
     room: Room,
-    /// Bytes that wait by drop precedence, if the limit is in bytes.
+    /// Waiting bytes by drop precedence; `None` if the limit is in packets.
     bytes: Option<[u64; Colour::COUNT]>,
     law: RioLaw,
 }

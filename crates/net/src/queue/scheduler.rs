@@ -67,28 +67,28 @@ fn class_of(dscp: Dscp) -> usize {
     }
 }
 
-/// Scheduler with a queue per connection. Only the first packet of a connection may leave, so that packets of a
-/// connection are not reordered.
+/// Scheduler with a queue per connection. Only the first packet of a connection may leave, so that packets of the same connection are not
+/// reordered.
 ///
-/// Classes are served in order, and within a class HIGH before MED before LOW. A HIGH or MED packet needs the tokens of
-/// its priority, which all connections share. While a packet of a class waits for tokens, lower classes may not use its
-/// priority; otherwise the packet could wait forever. Within a class, connections take turns: a connection sends as
-/// many packets as its weight, and then moves behind the others.
+/// Classes are served in order, and within a class HIGH before MED before LOW. A HIGH or MED packet needs the tokens of its priority, which
+/// all connections share. While a packet waits for tokens, lower classes may not send packets of the same priority; otherwise the packet
+/// could wait forever. Within a class, connections take turns: a connection of weight `w` sends up to `w` packets, and then moves behind
+/// the other connections.
 #[derive(Debug)]
 pub struct Scheduler {
     pool: Pool,
-    /// Connections with packets that wait.
+    /// Connections with waiting packets.
     connections: Slab<Connection>,
     /// Pairs of flow identifier and connection index, in order of flow identifiers.
     by_flow: Vec<(u16, u32)>,
-    /// Indices of the connections in the order of their turns, by the class of the packet that each connection sends next.
+    /// Indices of the connections in the order of their turns, by the class of the first packet of the connection.
     rings: [VecDeque<u32>; CLASSES],
     /// Pairs of flow identifier and weight, for weights other than 1, in order of flow identifiers.
     weights: Vec<(u16, u32)>,
     backlog: Backlog,
     room: Room,
     gate: Gate,
-    /// Earliest time at which a packet that could not leave at the last `dequeue` conforms.
+    /// Earliest time at which a packet that had to wait for tokens at the last `dequeue` conforms; `None` if no packet had to wait.
     wake_at: Option<Time>,
 }
 
@@ -97,7 +97,7 @@ struct Connection {
     flow: u16,
     packets: Chain,
     weight: u32,
-    /// Number of packets that the connection may send before it moves behind the others.
+    /// Number of packets that the connection may still send before it moves behind the other connections.
     turns: u32,
 }
 
@@ -115,7 +115,8 @@ impl Scheduler {
         })
     }
 
-    /// Returns the position of the packet to send: its class, and the position of its connection in the ring of the class.
+    /// Returns the position of the packet to send: its class, and the position of its connection in the ring of the class. Returns `None`
+    /// if no packet conforms.
     fn next(&mut self, now: Time) -> Option<(usize, usize)> {
         self.wake_at = None;
         let mut blocked = [false; Colour::COUNT];
@@ -139,7 +140,8 @@ impl Scheduler {
         None
     }
 
-    /// Removes the first packet of a connection, and moves the connection to its next position.
+    /// Removes and returns the first packet of the connection at `place` in the ring of `class`, and moves the connection to its next
+    /// position.
     fn send(&mut self, class: usize, place: usize) -> Option<Packet> {
         let id = self.rings[class][place];
         let connection = &mut self.connections[id];
@@ -172,7 +174,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the index of the entry of a flow.
+/// Returns the position of the entry of a flow.
 fn find(by_flow: &[(u16, u32)], flow: u16) -> Option<usize> {
     by_flow.binary_search_by_key(&flow, |(flow, _)| *flow).ok()
 }

@@ -51,7 +51,8 @@ impl QueueKind for ShaperSpec {
     }
 }
 
-/// Three FIFOs in one buffer. The highest priority whose first packet conforms is served first; LOW packets always conform.
+/// Three FIFOs in one buffer, one for each priority. The FIFO of the highest priority whose first packet conforms is served. LOW packets
+/// always conform.
 #[derive(Debug)]
 pub struct ShaperQueue {
     /// FIFOs by drop precedence.
@@ -59,7 +60,7 @@ pub struct ShaperQueue {
     backlog: Backlog,
     room: Room,
     gate: Gate,
-    /// Earliest time at which a packet that could not leave at the last `dequeue` conforms.
+    /// Earliest time at which a packet that had to wait for tokens at the last `dequeue` conforms; `None` if no packet had to wait.
     wake_at: Option<Time>,
 }
 
@@ -95,7 +96,7 @@ impl QueueDiscipline for ShaperQueue {
 }
 
 impl ShaperQueue {
-    /// Returns the packet to send now, if there is one.
+    /// Removes and returns the packet to send now; `None` if no packet conforms.
     fn next(&mut self, now: Time) -> Option<Packet> {
         self.wake_at = None;
         for colour in SERVED_FIRST {

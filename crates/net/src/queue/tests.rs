@@ -24,7 +24,7 @@ impl Fate for Lost {
     }
 }
 
-/// Log of dropped and marked packets.
+/// Log of dropped packets with the reason, and of marked packets, by body.
 #[derive(Default)]
 struct Told(Vec<(u32, DropReason)>, Vec<u32>);
 
@@ -151,7 +151,7 @@ fn drop_tail_keeps_the_first_and_drops_the_rest() {
     assert_eq!(fates, [(3, DropReason::Overflow), (4, DropReason::Overflow)]);
 }
 
-/// Checks the drops of a sequence of arrivals at a queue that protects one priority.
+/// Checks which packets are dropped in a sequence of arrivals at a queue that protects one priority.
 fn check_protection(
     queue: &mut AnyQueue,
     protected: Colour,
@@ -183,7 +183,7 @@ fn check_protection(
     Ok(())
 }
 
-/// Returns the bodies of the packets that wait after these arrivals (bytes, drop precedence), and of the dropped ones.
+/// Returns the bodies of the packets that wait after these arrivals (bytes, drop precedence), and the bodies of the dropped packets.
 fn in_bytes(limit: &str, arrivals: &[(u32, Colour)]) -> (Vec<u32>, Vec<u32>) {
     let spec: QueueSpec = limit.parse().unwrap();
     let rate = RateSpec::Unlimited;
@@ -200,16 +200,16 @@ fn in_bytes_an_arrival_pushes_out_as_many_as_it_needs_and_none_in_vain() {
     use Colour::{Green as HIGH, Red as LOW};
     let three = [(1000, LOW), (1000, LOW), (1000, LOW)];
     let and = |more: &[(u32, Colour)]| [&three[..], more].concat();
-    // 1500 bytes need the space of two packets of 1000 bytes, 1000 bytes that of one.
+    // A packet of 1500 bytes needs the space of two packets of 1000 bytes, a packet of 1000 bytes the space of one.
     assert_eq!(in_bytes("catnip-good:3000B,victim=oldest", &and(&[(1500, HIGH)])), (vec![2, 3], vec![0, 1]));
     assert_eq!(in_bytes("catnip-good:3000B,victim=newest", &and(&[(1000, HIGH)])), (vec![0, 1, 3], vec![2]));
-    // An arrival pushes out no packet if the freed space would not be enough: it is too large for the buffer, or all packets have its own
-    // priority.
+    // An arriving packet pushes out no packet if the freed space would not be enough: because it is larger than the buffer, or because all
+    // queued packets have the same priority.
     assert_eq!(in_bytes("catnip-good:3000B", &and(&[(3001, HIGH)])), (vec![0, 1, 2], vec![3]));
     assert_eq!(in_bytes("catnip-good:3000B", &and(&[(40, LOW)])), (vec![0, 1, 2], vec![3]));
     let mixed = [(1000, LOW), (1000, HIGH), (1000, HIGH), (1500, HIGH)];
     assert_eq!(in_bytes("catnip-good:3000B", &mixed), (vec![0, 1, 2], vec![3]));
-    // Small packets fit where large ones do not, as in drop-tail:3000B.
+    // A small packet fits into a buffer that is full for a large packet, as in drop-tail:3000B.
     assert_eq!(in_bytes("catnip-good:3040B", &and(&[(40, LOW)])), (vec![0, 1, 2, 3], vec![]));
     assert_eq!(in_bytes("drop-tail:3040B", &and(&[(40, LOW)])), (vec![0, 1, 2, 3], vec![]));
     let bad = [(1000, HIGH), (1000, HIGH), (1000, HIGH), (1000, LOW)];
@@ -306,7 +306,7 @@ fn reds_average_follows_the_formula_of_1993() {
         average = (1.0 - 0.01) * average + 0.01 * f64::from(waiting);
         assert!((law.average() - average).abs() < 1e-12, "step {step}");
     }
-    // 512 B take 2.7306 ms: an idle period of one second stands for 366 packets.
+    // A packet of 512 B takes 2.7306 ms, so an idle period of one second counts as 366 packets.
     law.on_idle(Time::ZERO);
     law.on_arrival(Time::from_nanos(1_000_000_000), 0);
     average *= 0.99f64.powi(366) * 0.99;
@@ -338,7 +338,7 @@ fn a_wire_faster_than_a_packet_per_nanosecond_is_no_division_by_zero() {
 
 #[test]
 fn reds_drop_gaps_have_the_distribution_that_the_formula_gives() {
-    // With the average held at 4 packets p_b is 0.05; without `wait` the gap between drops is uniform on 1..=20.
+    // With a constant average of 4 packets, p_b is 0.05. Without `wait`, the gap between drops is uniform on 1..=20.
     let parameters = RedParameters { weight: 1e-12, ..red_parameters() };
     let p_b = red::base_probability(&parameters, 4.0);
     assert!((p_b - 0.05).abs() < 1e-12);
@@ -376,7 +376,7 @@ fn the_law_drops_as_often_as_its_probabilities_say() {
     law.on_arrival(Time::ZERO, 4);
     let arrivals = 200_000;
     let drops = (0..arrivals).filter(|_| law.on_arrival(Time::ZERO, 4) == Verdict::Early).count() as f64;
-    // Gaps are uniform on 1..=19 (the last step is certain at n p_b >= 1): the mean is slightly above 10.
+    // Gaps are uniform on 1..=19, because the drop is certain at n p_b >= 1. The mean gap is slightly above 10.
     let mean_gap = f64::from(arrivals) / drops;
     assert!((9.5..11.0).contains(&mean_gap), "{mean_gap}");
     assert_eq!(law.on_arrival(Time::ZERO, 6), Verdict::Forced, "at the upper threshold everything goes");
@@ -385,7 +385,8 @@ fn the_law_drops_as_often_as_its_probabilities_say() {
 
 #[test]
 fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all_else() {
-    // The average is the queue itself: there are early drops below 6 waiting packets, and every arrival is dropped from 6 on.
+    // The average equals the queue length. Early drops occur with fewer than 6 waiting packets, and every arriving packet is dropped with 6
+    // or more.
     let spec = |ecn: bool| format!("red:8,min=1,max=6,weight=1,max_p=1,wait=false,ecn={ecn}");
     let run = |text: &str, ecn: Ecn| {
         let mut queue =
@@ -404,19 +405,19 @@ fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all
         )
     };
     let (early, late, told, marked) = run(&spec(true), Ecn::ECT_0);
-    // Above the upper threshold and at a full buffer ECN-capable packets are dropped, too.
+    // Above the upper threshold and with a full buffer, ECN-capable packets are dropped, too.
     assert!(early == 0 && late > 20 && marked > 0 && told == marked, "{early} {late} {told} {marked}");
     for (text, ecn) in [(spec(true), Ecn::NOT_ECT), (spec(false), Ecn::ECT_0)] {
         let (early, _, told, _) = run(&text, ecn);
         assert!(early > 0 && told == 0, "{text} {ecn:?}: {early} {told}");
     }
-    // A packet that was marked before stays marked and is not reported again.
+    // A packet that arrives with a mark stays marked and is not reported.
     assert_eq!(run(&spec(true), Ecn::CE).2, 0);
 }
 
 #[test]
 fn the_law_s_thresholds_by_hand() {
-    // The average is the queue itself, or half of it. Above the lower threshold at least every second arrival is dropped.
+    // The average equals the queue length, or half of it. Above the lower threshold, at least every second arriving packet is dropped.
     let certain = RedParameters { weight: 1.0, max_probability: 1.0, wait: false, ..red_parameters() };
     let law = |parameters| RedLaw::new(parameters, RATE, rng(1));
     let verdicts = |parameters, waiting: &[u32]| {
@@ -440,7 +441,8 @@ fn the_law_s_thresholds_by_hand() {
         "gentle RED forces at twice the threshold"
     );
     assert_eq!(red::base_probability(&certain, 6.0), 1.0);
-    // p_a: with `wait` no drop before 1/p_b packets, then uniform over as many again.
+    // With `wait`, no packet is dropped before 1/p_b packets have arrived; the drop is then uniformly distributed over the next 1/p_b
+    // packets.
     let spaced = |count, wait| red::spaced(0.25, count, wait);
     assert_eq!([3.0, 4.0, 7.0, 8.0].map(|count| spaced(count, true)), [0.0, 0.25, 1.0, 1.0]);
     assert_eq!([1.0, 3.0, 4.0].map(|count| spaced(count, false)), [0.25 / 0.75, 1.0, 1.0]);
@@ -472,7 +474,7 @@ fn whoever_has_left_gives_its_place_no_more() {
 
 #[test]
 fn red_in_bytes_follows_the_words_of_its_paper() {
-    // Section VI of the paper of 1993: the average is in bytes, counts and probabilities are in units of a mean packet.
+    // Section VI of the 1993 paper: the average is in bytes; counts and probabilities are per mean packet size.
     let p = RedParameters {
         min_threshold: 2000.0,
         max_threshold: 9000.0,
@@ -594,8 +596,8 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
     }
 }
 
-/// Returns the drop precedence of the packet that an arrival pushes out of a full CATNIP queue with these packets;
-/// `None` if the arrival itself is dropped.
+/// Returns the drop precedence of the packet that an arriving packet pushes out of a full CATNIP queue; `None` if the arriving packet
+/// itself is dropped.
 fn pushes_out(text: &str, waiting: [Colour; 3], arrival: Colour) -> Option<Colour> {
     let mut queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     for (body, colour) in (0..).zip(waiting) {

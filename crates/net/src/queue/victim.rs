@@ -5,17 +5,18 @@ use catnip_base::notation::Notation;
 use catnip_base::{ParseError, Rng, Time, words};
 
 words! {
-    /// Rule that selects the packet to push out for a protected arrival, among the packets of the sacrificed drop precedence.
+    /// Rule that selects the packet to push out for an arriving packet, among the queued packets of the least protected drop precedence.
     #[derive(Default)]
     pub enum VictimRule {
-        /// Uniformly random packet: the paper's example.
+        /// Uniformly random packet, as in the paper's example.
         #[default]
         Random = ("random", "random packet of the sacrificed priority"),
         /// Packet that arrived last.
         Newest = ("newest", "packet of the sacrificed priority that arrived last"),
         /// Packet that arrived first.
         Oldest = ("oldest", "packet of the sacrificed priority that arrived first"),
-        /// Uniformly random packet of any drop precedence; if it is as protected as the arrival or more, the arrival is dropped instead.
+        /// Uniformly random packet of any drop precedence. It is pushed out if it is less protected than the arriving packet; otherwise the
+        /// arriving packet is dropped.
         Probe = ("probe", "random packet of any priority, or the arrival if that packet may not be pushed out"),
     }
 }
@@ -28,7 +29,7 @@ impl VictimRule {
     }
 }
 
-/// Selector of the packets that are pushed out for an arrival.
+/// Selector of the packets that are pushed out for an arriving packet.
 #[derive(Debug)]
 pub(super) struct Victims {
     rule: VictimRule,
@@ -42,9 +43,9 @@ impl Victims {
         Self { rule, order, rng }
     }
 
-    /// Returns the index of the packet to push out for an arrival of this drop precedence, if there is one. Candidates are the packets of
-    /// the first drop precedence in `order` that the queue holds and that precedes the arrival's own. [`VictimRule::Probe`] may select a
-    /// packet of any drop precedence that precedes the arrival's own.
+    /// Returns the index of the packet to push out for a packet that arrives with drop precedence `arrival`; `None` if no packet can be
+    /// pushed out. A packet can be pushed out if its drop precedence precedes `arrival` in `order`. The candidates are the packets of the
+    /// first such drop precedence that the queue holds, or, with [`VictimRule::Probe`], of all such drop precedences.
     pub(super) fn choose(&mut self, queue: &Fifo, arrival: Colour) -> Option<u32> {
         let before = || self.order.into_iter().take_while(|&colour| colour != arrival);
         let sacrificed = before().find(|&colour| queue.count(colour) > 0)?;
@@ -60,8 +61,8 @@ impl Victims {
         }
     }
 
-    /// Pushes out as many packets as the arrival needs, or none if the space of all candidates is not enough. Returns true if there is
-    /// space then. Out of line, which keeps the common path short (measured: 2 % of all instructions).
+    /// Pushes out as many packets as `packet` needs to fit, or none if the space of all candidates is not enough. Returns true if `packet`
+    /// fits afterwards. Out of line, which keeps the common path short (measured: 2 % of all instructions).
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -79,8 +80,8 @@ impl Victims {
         may
     }
 
-    /// Returns true if the arrival would fit, in bytes, after all packets that may be pushed out for it have left. A large arrival may need
-    /// the space of several packets.
+    /// Returns true if `packet` would fit, in bytes, after the removal of all packets that may be pushed out for it. A large packet may
+    /// need the space of several packets.
     fn could_make_room(&self, packet: &Packet, queue: &Fifo, room: &Room) -> bool {
         let mut with = queue.backlog();
         with.add(packet);

@@ -5,12 +5,12 @@ use catnip_base::{ParseError, Time};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Configuration of weighted round robin: one queue for each class of packets, which share the link by weight (DiffServ paper, its separate
-/// queue for Telnet). The limit of a queue applies to this queue alone. A limit in packets always includes one packet in transmission,
-/// whichever queue that packet is from; a limit in bytes includes it only if it is from this queue.
+/// Configuration of weighted round robin: one queue for each class of packets. The queues share the link by weight (as the separate queue
+/// for Telnet in the DiffServ paper). Each queue has its own limit. A limit in packets always includes one packet in transmission, even if
+/// that packet is from another queue. A limit in bytes includes the packet in transmission only if it is from this queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrrSpec<S> {
-    /// Queues in the order of [`LINES`], the last one always present.
+    /// Queues in the order of [`LINES`]. The queue for the rest is always present.
     lines: Vec<LineSpec<S>>,
 }
 
@@ -23,7 +23,7 @@ struct LineSpec<S> {
 }
 
 const NAME: &str = "wrr";
-/// Names of the assured forwarding classes (RFC 2597), and of the rest: packets without a class or whose class has no queue of its own.
+/// Names of the assured forwarding classes (RFC 2597), and of the rest: packets that have no class, or whose class has no queue.
 const LINES: [&str; 5] = ["af1", "af2", "af3", "af4", "rest"];
 const REST: usize = LINES.len() - 1;
 
@@ -108,8 +108,8 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
 
     fn buffer_bounds(&self) -> BufferBounds {
         let of_each = || self.lines.iter().map(|spec| spec.queue.buffer_bounds());
-        // The lower bound holds if all packets are of one class. For the upper bound, each queue is full of waiting packets, and one packet
-        // is in transmission.
+        // The buffer holds the fewest packets without a drop if all packets are of the class with the smallest queue. It holds the most
+        // packets if each queue is full of waiting packets and one packet is in transmission.
         let waiting = |holds: BufferBounds| holds.at_most.map(|all| all.saturating_sub(1));
         let at_most = of_each().try_fold(1, |sum: u32, holds| Some(sum.saturating_add(waiting(holds)?)));
         BufferBounds { surely: of_each().map(|holds| holds.surely).min().unwrap_or(0), at_most }
@@ -134,9 +134,9 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
 
 /// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over queues of any discipline.
 ///
-/// The length of the next packet of such a queue is not known in advance. A queue may therefore send while it has any
-/// credit, and keeps a negative credit, also while it is empty, so that a queue that sends occasionally gets no more
-/// than its share. A round has as many bytes as a large packet, so that no queue waits for long bursts of others.
+/// The length of the next packet of a queue is not known in advance. A queue may therefore send while its credit is positive. It keeps a
+/// negative credit while it is empty, so that a queue that sends occasionally gets no more than its share. The bytes of a round equal one
+/// large packet, so that no queue waits for long bursts of other queues.
 #[derive(Debug)]
 pub struct Wrr<Q> {
     lines: Vec<Line<Q>>,
@@ -144,9 +144,9 @@ pub struct Wrr<Q> {
     line_of: [usize; LINES.len()],
     /// Sum of all weights.
     weights: i64,
-    /// Index of the queue that is served, and that has received the credit of this round.
+    /// Index of the queue that is being served and has received its credit for this round.
     turn: usize,
-    /// Index of the queue whose packet is in transmission.
+    /// Index of the queue whose packet is in transmission; `None` if no packet is in transmission.
     sent: Option<usize>,
 }
 
@@ -154,7 +154,7 @@ pub struct Wrr<Q> {
 struct Line<Q> {
     queue: Q,
     weight: i64,
-    /// Bytes that the queue may send, times the sum of all weights, which keeps the credit an integer.
+    /// Bytes that the queue may send, multiplied by the sum of all weights to keep the credit an integer.
     credit: i64,
 }
 
@@ -166,7 +166,8 @@ impl<Q: QueueDiscipline> Line<Q> {
         self.queue.backlog().packets > 0
     }
 
-    /// Adds the credit of `rounds` rounds. With `saves` false, for a queue without packets to send, the credit does not become positive.
+    /// Adds the credit of `rounds` rounds. If `saves` is false, because the queue has no packets to send, the credit does not become
+    /// positive.
     fn begin(&mut self, rounds: i64, saves: bool) {
         self.credit += rounds * self.weight * ROUND;
         if !saves {
@@ -182,14 +183,14 @@ impl<Q: QueueDiscipline> Line<Q> {
 }
 
 impl<Q: QueueDiscipline> Wrr<Q> {
-    /// Notifies the queue of the packet in transmission that the packet has left the link.
+    /// Notifies the queue whose packet was in transmission that the packet has left the link.
     fn has_sent(&mut self, now: Time, fate: &mut dyn Fate) {
         let Some(sent) = self.sent.take() else { return };
         let line = &mut self.lines[sent];
         if line.waits() {
             line.queue.released();
         } else {
-            // For this queue, the link is idle from now on.
+            // The empty result makes the queue regard the link as idle.
             line.queue.dequeue(now, fate);
         }
     }
@@ -203,7 +204,7 @@ impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
 
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         self.has_sent(now, fate);
-        // True for queues with packets to send, except queues found to hold their packets back.
+        // True for queues with packets to send. Set to false for queues that turn out to hold their packets back.
         let mut wants = [false; LINES.len()];
         for (wants, line) in wants.iter_mut().zip(&self.lines) {
             *wants = line.waits();
@@ -225,7 +226,7 @@ impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
                 self.turn = (self.turn + 1) % self.lines.len();
                 self.lines[self.turn].begin(1, wants[self.turn]);
             }
-            // No queue had credit. Rounds are skipped until one queue has credit; the last round is served in order of turns.
+            // No queue had credit. Rounds are skipped until a queue has credit; the last of these rounds is served in order of turns.
             let who_wants = || self.lines.iter().zip(wants).filter(|(_, wants)| *wants);
             let rounds = who_wants().map(|(line, _)| line.rounds_to_credit()).min().unwrap_or(0);
             if rounds > 1 {

@@ -52,7 +52,7 @@ pub enum RateSpec {
         /// Contents of the file.
         trace: Arc<Trace>,
     },
-    /// Unlimited rate: transmission takes no time, so that packets never wait. A link of pure delay.
+    /// Unlimited rate: a transmission takes no time, so that packets never wait and the link only delays them.
     Unlimited,
 }
 

@@ -2,8 +2,8 @@ use super::Shaper;
 use crate::outage::Outages;
 use catnip_base::{Span, Time};
 
-/// Wire with outages. A transmission in progress pauses during an outage and then resumes where it stopped. The wire's own clock stands
-/// still during an outage, so that recorded transmission opportunities come later, too.
+/// Wire with outages. A transmission in progress pauses during an outage and then resumes where it stopped. The clock of the wire stops
+/// during an outage, so that recorded transmission opportunities are also delayed.
 #[derive(Debug)]
 pub struct Pausing<S> {
     wire: S,
@@ -24,7 +24,7 @@ impl<S> Pausing<S> {
         self.outages.go_on();
     }
 
-    /// Returns the beginning of the current outage on the clock of the wire.
+    /// Returns the beginning of the current outage, measured on the clock of the wire.
     fn stops_at(&self) -> Time {
         self.on_wire(self.outages.current().0)
     }
@@ -102,7 +102,7 @@ mod tests {
             let every = Span::from_millis(every);
             let (length, first) = (Span::from_secs_f64(every.as_secs() * share), Span::from_millis(first));
             let mut wire = wire(rate, &format!("every={every},for={length},first={first}"));
-            // Time for which the link is up until `at`.
+            // Total time before `at` in which the link is up.
             let up = |at: Time| {
                 let since = at.since(Time::ZERO + first).as_nanos();
                 let (periods, rest) = if at < Time::ZERO + first { (0, 0) } else { (since / every.as_nanos(), since % every.as_nanos()) };

@@ -3,12 +3,12 @@ use catnip_base::{ParseError, Rate, Span, Time};
 use std::fmt;
 use std::sync::Arc;
 
-/// Rates and the times from which they apply: the first one from time zero, the last one indefinitely.
+/// Rates and the times at which they begin to apply. The first rate applies from time zero, the last one indefinitely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps(Arc<[(Time, Rate)]>);
 
 impl Steps {
-    /// Reads `10Mbit,10s=1Mbit,20s=5Mbit`: the first rate, then times and the rates from these times on.
+    /// Parses a text such as `10Mbit,10s=1Mbit,20s=5Mbit`: the first rate, then pairs of a time and the rate from this time on.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let wrong = || {
             let expected = "a rate and then times and rates, as in steps:10Mbit,10s=1Mbit,20s=5Mbit, with times that increase";
@@ -59,8 +59,7 @@ pub struct Stepped {
     /// Index of the current step.
     current: usize,
     last_end: Time,
-    /// Data of the last packet that had not left at the whole nanosecond of its end, in billionths of a bit; less than the data of one
-    /// nanosecond.
+    /// Rest of the last packet that leaves in the fraction of a nanosecond after `last_end`, in billionths of a bit.
     carry: u128,
 }
 
@@ -116,7 +115,7 @@ mod tests {
         let steps = Steps::parse("8Mbit, 10ms = 1Mbit, 20ms=80Mbit").unwrap();
         assert_eq!(steps.to_string(), "steps:8Mbit,10ms=1Mbit,20ms=80Mbit");
         let mut wire = Stepped::new(steps.clone());
-        // 8000 bits take 1 ms at first; then half of a packet leaves in half of that, and the rest takes 4 ms.
+        // 8000 bits take 1 ms at first. Of the next packet, one half leaves in 0.5 ms at this rate, and the other half takes 4 ms.
         assert_eq!(wire.finish(at(0), 1000), at(1));
         assert_eq!(wire.finish(Time::from_nanos(9_500_000), 1000), at(14));
         // 6000 bits until 20 ms, and 2000 in 25 us.

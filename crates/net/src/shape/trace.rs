@@ -6,7 +6,7 @@ use std::sync::Arc;
 const NANOS_PER_MS: u64 = 1_000_000;
 
 /// Recorded delivery opportunities of a link whose rate varies, in the format of mahimahi: one line per opportunity with its time in
-/// milliseconds since the start, never decreasing. The last time is also the period with which the trace repeats.
+/// milliseconds since the start. The times never decrease. The last time is also the period with which the trace repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Times of the opportunities, ms; not empty, and the last one is positive.
@@ -16,7 +16,7 @@ pub struct Trace {
 /// Reason why a text is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// Number of the wrong line, from 1; `None` if the error concerns the whole text.
+    /// Number of the invalid line, from 1; `None` if the error concerns the whole text.
     pub line: Option<usize>,
     /// Description of the error.
     pub what: String,
@@ -89,14 +89,14 @@ struct Opportunity {
 
 /// Wire that sends only at the opportunities of a trace.
 ///
-/// At an opportunity, packets leave in order until its bytes are used up: several small packets share it, and a packet that does not fit
-/// begins in it and ends in a later one. The unused bytes of an opportunity are lost for a packet that arrives at the same moment, but not
-/// for a packet whose transmission starts when the packet before it ends.
+/// At an opportunity, packets leave in order until the bytes of the opportunity are used up. Several small packets share an opportunity,
+/// and a packet that does not fit begins in one opportunity and ends in a later one. The unused bytes of an opportunity are only available
+/// to a packet whose transmission starts when the previous transmission ends, not to a packet that finds the wire idle at the same time.
 #[derive(Clone, Debug)]
 pub struct TraceDriven {
     trace: Arc<Trace>,
     next: Opportunity,
-    /// Bytes left of the opportunity at `last_end`.
+    /// Unused bytes of the opportunity at `last_end`.
     left: u32,
     last_end: Time,
 }
@@ -156,11 +156,12 @@ mod tests {
     #[test]
     fn small_packets_share_an_opportunity_and_a_large_one_takes_several() {
         let mut wire = wire("3\n3\n5\n10\n");
-        // 700 + 700 + 104 bytes of the third packet fit into the first opportunity, the rest of it into the second one of 3 ms.
+        // The first opportunity takes 700, 700 and 104 bytes of the third packet, and the second opportunity at 3 ms takes the rest of the
+        // third packet.
         assert_eq!(wire.finish(ms(1), 700), ms(3));
         assert_eq!(wire.finish(ms(3), 700), ms(3));
         assert_eq!(wire.finish(ms(3), 700), ms(3));
-        // 908 bytes are left at 3 ms; a packet of 3000 takes these, all of 5 ms and 588 of 10 ms.
+        // 908 bytes are left at 3 ms. A packet of 3000 bytes takes these, all bytes at 5 ms, and 588 bytes at 10 ms.
         assert_eq!(wire.finish(ms(3), 3000), ms(10));
         assert_eq!(wire.finish(ms(10), 916), ms(10));
         // The period is 10 ms: the next opportunities are at 13, 13, 15 and 20 ms.
@@ -171,7 +172,7 @@ mod tests {
     fn what_nobody_waited_for_is_lost() {
         let mut wire = wire("3\n3\n5\n10\n");
         assert_eq!(wire.finish(ms(0), 100), ms(3));
-        // Half a millisecond later both opportunities of 3 ms have passed; at exactly 5 ms that of 5 ms has passed, too.
+        // Half a millisecond later, both opportunities at 3 ms have passed. At exactly 5 ms, the opportunity at 5 ms has passed, too.
         let mut late = wire.clone();
         assert_eq!(late.finish(Time::from_nanos(3_500_000), 100), ms(5));
         assert_eq!(wire.finish(ms(5), 100), ms(10));
@@ -236,7 +237,7 @@ mod tests {
         #[test]
         fn packets_leave_when_their_bytes_have_found_opportunities(
             gaps in prop::collection::vec(0u32..4, 1..20),
-            // Never at a whole millisecond, where arrival and opportunity would tie.
+            // Arrivals are never at a whole millisecond, since an arrival and an opportunity would then coincide.
             arrivals in prop::collection::vec((1u64..40, 1u32..4000), 1..60),
         ) {
             let mut at = 0;

@@ -54,8 +54,8 @@ impl ByPrioritySpec {
     }
 }
 
-/// Independent losses with one probability per priority. One random number is drawn per packet whatever its priority,
-/// so that equal probabilities lose the same packets as a single one.
+/// Independent losses with one probability per priority. One random number is drawn per packet, regardless of its priority. Equal
+/// probabilities therefore lose the same packets as [`super::BernoulliSpec`] with that probability.
 #[derive(Debug)]
 pub struct ByPriority {
     probability: [f64; Colour::COUNT],

@@ -3,7 +3,7 @@ use crate::{DropReason, Forwarding, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// Configuration of corruption: one random bit of some packets is flipped.
+/// Configuration of corruption: one random bit is flipped in some packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CorruptSpec {
     /// Corruption probability, in [0, 1).

@@ -3,8 +3,8 @@ use crate::{DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// Configuration of a loss channel with two states and a loss probability for each (Gilbert 1960, Elliott 1963). The
-/// channel begins in the good state. A probability of 1 is useful: Gilbert's channel loses everything while it is bad.
+/// Configuration of a loss channel with two states and a loss probability for each (Gilbert 1960, Elliott 1963). The channel begins in the
+/// good state. A loss probability may be 1: Gilbert's channel loses all packets in the bad state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliottSpec {
     /// Transition probability from good to bad, per packet.

@@ -4,7 +4,7 @@ use crate::{Colour, DropReason, Forwarding, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span, Time};
 
-/// Configuration of late packets: those with the given numbers, counted from 1 in order of arrival, are held back for a fixed time.
+/// Configuration of late packets: the packets with the given numbers, counted from 1 in order of arrival, are held back for a fixed time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateSpec {
     packets: Numbers,

@@ -32,7 +32,7 @@ impl StageKind for MarkSpec {
     }
 }
 
-/// Marker of all packets that pass.
+/// Stage that applies a marker to every packet.
 #[derive(Debug)]
 pub struct Mark(AnyMarker);
 

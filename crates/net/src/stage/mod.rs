@@ -63,7 +63,7 @@ use std::fmt::Debug;
 /// assert_eq!(passed, [true, true, false, true, true, false]);
 /// ```
 pub trait Stage: Debug + Send {
-    /// Processes a packet. An error is the reason for which the packet is dropped.
+    /// Processes a packet. An error is the reason why the packet is dropped.
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
     /// Returns the forwarding decision for a packet that the stage has not dropped. Called only for stages behind a wire.
     fn onward(&mut self, _packet: &Packet) -> Forwarding {
@@ -77,11 +77,11 @@ pub trait StageKind: Send + Sync {
     type Stage;
     /// Builds the stage of one port, with random numbers of its own.
     fn build(&self, rng: Rng) -> Self::Stage;
-    /// Returns the loss probability by priority, if the stage drops each packet independently of all others.
+    /// Returns the loss probability by priority if the stage drops each packet independently of all other packets; `None` otherwise.
     fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         None
     }
-    /// Returns the SLA against which the stage checks packets, if there is one.
+    /// Returns the SLA against which the stage checks packets; `None` if the stage has no SLA.
     fn sla(&self) -> Option<Sla> {
         None
     }
@@ -177,7 +177,8 @@ pub fn write(stages: &[StageSpec]) -> String {
     stages.iter().map(StageSpec::to_string).collect::<Vec<_>>().join(" | ")
 }
 
-/// Returns the probability by priority that one of these stages drops a packet, if they drop each packet independently of all others.
+/// Returns the probability that one of these stages drops a packet, by priority; `None` if a stage does not drop each packet independently
+/// of all other packets.
 pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
     stages.iter().try_fold([0.0; Colour::COUNT], |sum, stage| {
         let own = stage.loss()?;
@@ -185,7 +186,7 @@ pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
     })
 }
 
-/// Returns the result of a loss model for a packet.
+/// Returns the result of [`Stage::pass`] for a packet that a loss model loses if `lost` is true.
 fn lost_if(lost: bool) -> Result<(), DropReason> {
     if lost { Err(DropReason::Loss) } else { Ok(()) }
 }

@@ -1,11 +1,11 @@
 use catnip_base::ParseError;
 use catnip_base::notation::{Notation, Written};
 
-/// Numbers of packets, from 1, ascending, without repetition.
+/// Numbers of packets, counted from 1, in ascending order and without repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Numbers(Vec<u64>);
 
-/// Counter of packets that recognizes those with the given numbers.
+/// Counter of packets that recognizes the packets with the given numbers.
 #[derive(Debug)]
 pub(super) struct Named {
     packets: Vec<u64>,
@@ -14,7 +14,7 @@ pub(super) struct Named {
 }
 
 impl Numbers {
-    /// Creates the list; `None` if there are no numbers or one of them is 0.
+    /// Creates the list; `None` if `packets` is empty or contains 0.
     pub(super) fn new(mut packets: Vec<u64>) -> Option<Self> {
         packets.sort_unstable();
         packets.dedup();

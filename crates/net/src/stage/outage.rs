@@ -35,7 +35,7 @@ impl StageKind for OutageLossSpec {
     }
 }
 
-/// Losses while a link is down.
+/// Stage that drops all packets that arrive while a link is down.
 #[derive(Debug)]
 pub struct OutageLoss(Outages);
 

@@ -11,7 +11,7 @@ pub struct PacketListSpec {
 }
 
 impl PacketListSpec {
-    /// Creates the list of these packet numbers; `None` if there are none or if one of them is 0.
+    /// Creates the list of these packet numbers; `None` if `packets` is empty or contains 0.
     pub fn new(packets: Vec<u64>) -> Option<Self> {
         Numbers::new(packets).map(|packets| Self { packets })
     }
@@ -36,7 +36,7 @@ impl StageKind for PacketListSpec {
     }
 }
 
-/// Losses of exactly the packets with the given numbers.
+/// Stage that drops exactly the packets with the given numbers.
 #[derive(Debug)]
 pub struct PacketList {
     packets: Named,

@@ -16,10 +16,10 @@ words! {
     /// Action of a policer on a packet beyond its profile.
     #[derive(Default)]
     pub enum PolicerAction {
-        /// Marking one level down, and then a check against the profile of that level.
+        /// Remarking to the next lower priority, followed by a check against the profile of that priority.
         #[default]
         Remark = ("remark", "marks the packet one priority lower"),
-        /// Drop.
+        /// Drop of the packet.
         Drop = ("drop", "drops the packet"),
     }
 }
@@ -75,7 +75,7 @@ impl Stage for Policer {
     }
 }
 
-/// Returns the highest priority, from this one down, to whose profile a packet conforms, and takes the tokens.
+/// Returns the highest priority at or below `from` to whose profile a packet conforms, and takes the tokens of the packet.
 pub(super) fn highest(meter: &mut Meter, now: Time, len: u32, from: Colour) -> Colour {
     let falling = Colour::DROPPED_FIRST.into_iter().rev().skip_while(|&colour| colour != from);
     falling.into_iter().find(|&colour| meter.admits(now, colour, len)).unwrap_or(Colour::Red)

@@ -11,7 +11,7 @@ pub struct ReorderSpec {
     pub probability: f64,
     /// Maximum time for which a packet is held back, above zero.
     pub by: Span,
-    /// Number of overtaking packets after which a packet continues, if this is sooner.
+    /// Number of overtaking packets after which a held-back packet continues even before the end of this time; `None` for no limit.
     pub overtakers: Option<NonZeroU32>,
 }
 

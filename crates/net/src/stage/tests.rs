@@ -4,7 +4,7 @@ use catnip_base::{Span, Stream};
 
 const PACKETS: u32 = 200_000;
 
-/// Returns the priority of each of many packets, every third of them HIGH, and true if it is lost.
+/// Sends many packets, every third of them HIGH, through a stage. Returns the priority of each packet, and true if the packet is lost.
 fn lost(text: &str) -> Vec<(Colour, bool)> {
     let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Before(0, 0)));
     let one = |n: u32| {
@@ -41,7 +41,7 @@ fn each_priority_has_its_own_rate_and_equal_rates_lose_the_same_packets_as_berno
 
 #[test]
 fn gilbert_elliott_has_the_stationary_rate_and_the_burst_length_of_its_chain() {
-    // The bad state holds for 1 / 0.25 = 4 packets on average and a share of 0.05 / (0.05 + 0.25) of the time.
+    // The bad state lasts for 1 / 0.25 = 4 packets on average, and for a share of 0.05 / (0.05 + 0.25) of all packets.
     let spec = "gilbert-elliott:to_bad=0.05,to_good=0.25,loss_bad=1";
     let losses: Vec<bool> = lost(spec).into_iter().map(|(_, lost)| lost).collect();
     let bursts = losses.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
@@ -63,7 +63,7 @@ fn four_states_have_the_stationary_rate_and_the_bursts_of_their_chain() {
     // Without reception within bursts the model is Gilbert's channel, and with p13 alone losses are independent.
     assert!((share(&flags("four-state:p13=0.05,p31=0.25")) - 1.0 / 6.0).abs() < 0.005);
     assert!((share(&flags("four-state:p13=0.05")) - 0.05).abs() < 0.003);
-    // Isolated losses alone never come twice in a row.
+    // With isolated losses alone, two consecutive packets are never lost.
     let alone = flags("four-state:p13=0,p14=0.3");
     assert!((share(&alone) - 0.3 / 1.3).abs() < 0.004 && alone.windows(2).all(|w| !(w[0] && w[1])));
 }
@@ -111,7 +111,8 @@ fn what_is_wrong_with_a_stage_is_named() {
     }
 }
 
-/// Returns the codepoint, or the reason of the drop, of packets of 1000 bytes with these codepoints, one each millisecond.
+/// Sends packets of 1000 bytes with these codepoints through a stage, one per millisecond. Returns the new codepoint of each packet, or the
+/// reason for its drop.
 fn conditioned(text: &str, codepoints: &[u8]) -> Vec<Result<u8, DropReason>> {
     let mut stage = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Conditioner(0, 0)));
     let one = |(n, &codepoint): (u32, &u8)| {
@@ -125,10 +126,11 @@ fn conditioned(text: &str, codepoints: &[u8]) -> Vec<Result<u8, DropReason>> {
 
 #[test]
 fn a_policer_takes_what_is_beyond_its_profile_one_level_down_after_the_other() {
-    // 8 Mbit/s are a packet of 1000 bytes each millisecond; of two HIGH packets in a row the second conforms, too.
+    // 8 Mbit/s are a packet of 1000 bytes per millisecond. The second of two consecutive HIGH packets conforms, too.
     let (high, med) = ("high=4Mbit/2000B", "med=4Mbit/1000B");
     let af11 = [10; 8];
-    // HIGH: 2000, 1500, 1000 and so on; tokens for three packets, and then for every second one. MED: for every second one.
+    // The HIGH bucket holds 2000, 1500, 1000 bytes and so on: tokens for three packets, and then for every second packet. The MED bucket
+    // has tokens for every second packet.
     let conditioned_11 = [10, 10, 10, 12, 10, 12, 10, 12].map(Ok);
     assert_eq!(conditioned(&format!("policer:{high},{med}"), &af11), conditioned_11);
     assert_eq!(conditioned(&format!("policer:{high}"), &af11), [10, 10, 10, 14, 10, 14, 10, 14].map(Ok));
@@ -139,8 +141,8 @@ fn a_policer_takes_what_is_beyond_its_profile_one_level_down_after_the_other() {
         [ok, ok, ok, no, ok, no, ok, no],
         "a dropped packet takes no tokens of MED"
     );
-    // MED has a bucket of its own, against which remarked packets are checked, too. LOW and unmarked packets are not
-    // limited and stay as they are.
+    // MED has its own bucket, against which remarked packets are checked, too. LOW and unmarked packets are not limited and keep their
+    // codepoints.
     assert_eq!(
         conditioned(&format!("policer:{high},{med}"), &[12, 12, 12, 14, 0, 46, 12]),
         [12, 14, 12, 14, 0, 46, 12].map(Ok)

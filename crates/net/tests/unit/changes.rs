@@ -66,14 +66,14 @@ fn run(wires: &[(u64, WireSpec)], packets: &[(u64, u32)], changes: bool) -> (Vec
 
 #[test]
 fn what_is_in_transmission_ends_as_it_began_and_nobody_overtakes() {
-    // 1000 bytes take 1 ms, and 10 ms from 1.5 ms on; the propagation delay is 10 ms, and 1 ms from 2.5 ms on.
+    // 1000 bytes take 1 ms, or 10 ms from time 1.5 ms on. The propagation delay is 10 ms, or 1 ms from time 2.5 ms on.
     let plain = |rate, delay| wire(rate, delay, "drop-tail:10", "none");
     let wires =
         [(0, plain("8Mbit", 10_000)), (1500, plain("800kbit", 10_000)), (2500, plain("800kbit", 1000))];
     let (out, lost) = run(&wires, &[(0, 1000), (0, 1000), (0, 1000), (2200, 1)], true);
-    // The third packet leaves at 12 ms. It was in transmission when the delay became shorter, and the fourth one does not overtake it.
+    // The third packet leaves at 12 ms. It was in transmission when the delay became shorter, and the fourth packet does not overtake it.
     assert_eq!((out, lost), (vec![(11_000, 0), (12_000, 1), (22_000, 2), (22_000, 3)], vec![]));
-    // With a shorter delay no packet overtakes one that was sent before.
+    // With a shorter delay, no packet overtakes a packet that was sent earlier.
     let wires = [(0, plain("unlimited", 10_000)), (500, plain("unlimited", 1000))];
     assert_eq!(
         run(&wires, &[(0, 1000), (600, 1000), (9500, 1000)], true).0,

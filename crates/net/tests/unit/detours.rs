@@ -1,5 +1,5 @@
-//! Behaviour of links that hold packets back, copy them, have outages, and retransmit lost packets: compared with
-//! results worked out by hand, with a step-by-step model and with formulas.
+//! Tests of links that hold packets back, copy packets, have outages or retransmit lost packets. The results are compared with results
+//! worked out by hand, with a step-by-step model and with formulas.
 
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::queue::{PortContext, QueueKind, QueueSpec};
@@ -51,8 +51,8 @@ fn arq(text: &str) -> PortExtensions {
     PortExtensions { arq: Some(arq), ..PortExtensions::default() }
 }
 
-/// Returns the deliveries and drops (time, packet) of packets of 1000 bytes that arrive at these times. Packets with the same arrival time
-/// keep their order.
+/// Sends packets of 1000 bytes, which arrive at these times. Returns the deliveries and the drops (time, packet). Packets with the same
+/// arrival time keep their order.
 fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Time, u32)>; 2] {
     let (mut fates, mut out) = (Fates::default(), Vec::new());
     let mut drain = |port: &mut AnyPort, until, fates: &mut Fates| {
@@ -75,7 +75,7 @@ fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Ti
     [out, fates.0]
 }
 
-/// Returns the random decisions of the stage with this index for its first packets, each true with probability `p`.
+/// Returns the random decisions of stage `number` behind the wire for its first `packets` packets, each true with probability `p`.
 fn chosen(number: u32, p: f64, packets: usize) -> Vec<bool> {
     let mut rng = Rng::new(1, Stream::Behind(0, number));
     (0..packets).map(|_| rng.chance(p)).collect()
@@ -106,7 +106,8 @@ fn packets_are_overtaken_by_as_many_as_were_asked_for() {
     let place = |body: u32| out.iter().position(|&(_, other)| other == body).unwrap();
     let mut seen = 0;
     for (body, _) in (0..).zip(&held).filter(|(_, held)| **held) {
-        // The next three packets that are not held back themselves; the last one of them releases the packet.
+        // The overtaking packets are the next three packets that are not held back themselves. The last one of them releases the held-back
+        // packet.
         let overtakers = (body + 1..200).filter(|&other| !held[other as usize]).take(3).collect::<Vec<_>>();
         let &[_, _, last] = &overtakers[..] else { continue };
         let between =
@@ -115,7 +116,7 @@ fn packets_are_overtaken_by_as_many_as_were_asked_for() {
         seen += 1;
     }
     assert!(seen > 5);
-    // Without following packets, the packet continues after the maximum time.
+    // Without enough following packets, the packet continues after the maximum time.
     let first = held.iter().position(|held| *held).unwrap() as u64;
     let [out, _] = run(
         &mut link("drop-tail:9", None, behind("reorder:0.1,by=3,within=30ms")),
@@ -141,12 +142,12 @@ fn a_copy_arrives_right_behind_its_original_and_both_are_counted() {
 #[test]
 fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
     let arrivals = || (0..400).map(|n| ms(2 * n));
-    // Held back first, then lost: the loss model counts packets in the order in which they reach it.
+    // Reordering before losses: the loss model counts packets in the order in which they leave the reordering stage.
     let [_, dropped] =
         run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms | packets:20,40")), arrivals());
     let [plain, _] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms")), arrivals());
     assert_eq!(dropped, [plain[19], plain[39]]);
-    // Lost first: lost packets never reach the reordering stage.
+    // Losses before reordering: lost packets never reach the reordering stage.
     let [out, dropped] =
         run(&mut link("drop-tail:9", None, behind("packets:20,40 | reorder:0.1,by=7ms")), arrivals());
     assert_eq!(dropped, [(ms(44), 19), (ms(84), 39)]);
@@ -156,7 +157,8 @@ fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
         draws += 1;
         assert!(out.contains(&(ms(2 * u64::from(body) + 6 + late), body)), "{body}");
     }
-    // Copies that are made before the reordering are held back or not like any other packet; copies that are made after it are not.
+    // A copy made before the reordering stage may be held back like any other packet. A copy made after the reordering stage stays directly
+    // behind its original.
     let [out, _] =
         run(&mut link("drop-tail:9", None, behind("duplicate:0.3 | reorder:0.3,by=7ms")), arrivals());
     let apart = |(at, body): &(Time, u32)| *body >= 1000 && !out.contains(&(*at, body - 1000));
@@ -182,7 +184,7 @@ fn a_wire_that_stands_still_keeps_packets_and_an_outage_as_loss_takes_them() {
             run(&mut link(&format!("drop-tail:{limit}"), Some(outage), PortExtensions::default()), arrivals);
         assert_eq!(dropped, lost, "{limit}");
     }
-    // As loss, the outage applies at the end of the wire: to packets that arrive there from 10 ms on, and before 15 ms.
+    // As a loss model, the outage applies at the end of the wire, for example to packets that arrive there from 10 ms on and before 15 ms.
     let [out, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{outage}"))), arrivals);
     assert_eq!(
         dropped.iter().map(|(at, body)| (at.as_nanos() / 1_000_000, *body)).collect::<Vec<_>>(),
@@ -195,10 +197,10 @@ fn a_wire_that_stands_still_keeps_packets_and_an_outage_as_loss_takes_them() {
 fn outages_take_the_share_of_packets_that_they_last() {
     for text in ["every=300ms,for=60ms", "mean_up=300ms,mean_down=60ms"] {
         let outage = text.parse::<OutageSpec>().unwrap();
-        // The arrivals are not in step with the period.
+        // The interval between arrivals is no divisor of the period.
         let arrivals = (0..300_000u64).map(|n| Time::from_nanos(n * 1_111_111));
         let [_, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{text}"))), arrivals);
-        // About a thousand outages. The share of random ones has a relative error of sqrt(2 / n) times the share of uptime.
+        // There are about n = 1000 outages. With random outages, the share has a relative error of sqrt(2 / n) times the share of uptime.
         let share = dropped.len() as f64 / 300_000.0;
         assert!((share / outage.share() - 1.0).abs() < 4.0 * (2f64 / 900.0).sqrt(), "{text}: {share}");
     }
@@ -215,7 +217,7 @@ fn outages_take_the_share_of_packets_that_they_last() {
     assert!(all.iter().all(|&((at, _), lost)| outages.is_down(at) == lost));
 }
 
-/// Returns true for each attempt of a link layer that is lost.
+/// Returns true or false for each of the first `count` attempts of a link layer: true if the attempt is lost.
 fn attempts(loss: f64, count: usize) -> Vec<bool> {
     let mut rng = Rng::new(1, Stream::Arq(0));
     (0..count).map(|_| rng.chance(loss)).collect()
@@ -239,7 +241,7 @@ fn a_lone_packet_comes_a_retry_later_for_each_lost_attempt_or_is_given_up() {
             }
         }
         assert_eq!((&out, &dropped), (&expected, &given_up), "one after the other");
-        // Formulas: of the packets that arrive, k attempts were lost with probability p^k (1 - p) / (1 - p^tries).
+        // Formula: the probability that k attempts were lost is p^k (1 - p) / (1 - p^tries) for a packet that arrives.
         let spec: ArqSpec = text.parse().unwrap();
         let (n, residual) = (packets as f64, loss.powi(tries as i32));
         assert!((spec.residual_loss() - residual).abs() < 1e-12);
@@ -293,8 +295,8 @@ fn a_busy_wire_spends_its_time_on_attempts() {
     assert!((attempts - n / (1.0 - p)).abs() < 4.0 * f64::sqrt(n * p) / (1.0 - p) + 20.0, "{attempts}");
 }
 
-/// Step-by-step model of the link layer: whenever the wire is free, a packet due for retransmission is sent, or else
-/// the first packet that waits.
+/// Step-by-step model of the link layer. Whenever the wire is free, it sends a packet that is due for retransmission, or else the first
+/// waiting packet.
 fn slowly(
     spec: &ArqSpec,
     arrivals: &[(Time, u32)],
@@ -305,7 +307,7 @@ fn slowly(
     let mut waiting: VecDeque<(u32, Time, u32)> =
         (0..).zip(arrivals).map(|(body, &(at, len))| (body, at, len)).collect();
     let mut again: Vec<(Time, u32, u32, u32)> = Vec::new();
-    // Time at which each packet reaches the end of the wire, and true if it arrives, in the order of the first attempts.
+    // Time at which each packet reaches the end of the wire, and true if it was not given up, in the order of the first attempts.
     let mut ends: Vec<Option<(Time, bool)>> = vec![None; arrivals.len()];
     let mut now = Time::ZERO;
     while !waiting.is_empty() || !again.is_empty() {

@@ -1,4 +1,4 @@
-//! Behaviour of a network of ports, worked out by hand: times and places of arrivals, order of ties, notifications of
+//! Tests of networks of ports with results worked out by hand: times and places of arrivals, order of simultaneous events, notifications of
 //! the host, and independence of the times at which the host polls.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
@@ -8,7 +8,7 @@ use catnip_net::{
 };
 use proptest::prelude::*;
 
-/// Parses a kind as scenarios write it.
+/// Parses the notation of a kind.
 fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
     text.parse().unwrap()
 }
@@ -102,7 +102,7 @@ fn line(first: WireSpec, second: WireSpec) -> (Topology, NodeId, NodeId) {
     (topology, a, b)
 }
 
-/// Returns hosts a, b and c around a router; ports 0, 2 and 4 lead to it, 1, 3 and 5 to the hosts.
+/// Returns hosts a, b and c around a router. Ports 0, 2 and 4 lead to the router, ports 1, 3 and 5 to the hosts.
 fn star(wire: WireSpec) -> (Topology, [NodeId; 3]) {
     let mut topology = Topology::default();
     let hosts = ["a", "b", "c"].map(|name| topology.host(name));
@@ -117,7 +117,7 @@ fn a_packet_takes_transmission_and_propagation_on_each_link() {
     let mut net = Net::new(&topology);
     assert_eq!(net.run(100), Out::Idle);
     net.send(100, a, b);
-    // 1 + 5 ms to the router, which has received the whole packet then, 2 + 20 ms to the host.
+    // The packet takes 1 + 5 ms to the router, which then has the whole packet, and 2 + 20 ms to the host.
     assert_eq!(net.run(100), Out::Wait(ms(106)));
     assert_eq!(net.run(127), Out::Wait(ms(128)));
     assert_eq!(net.run(128), Out::Idle);
@@ -130,7 +130,7 @@ fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
-    // Packets are at the router after 6, 7 and 8 ms, and leave it 4 ms apart.
+    // Packets reach the router after 6, 7 and 8 ms, and leave the router 4 ms apart.
     assert_eq!(net.delivered, [(30, b, 0), (34, b, 1), (38, b, 2)]);
 }
 
@@ -165,7 +165,7 @@ fn what_overflows_is_told_at_once_and_where() {
 fn a_place_is_free_when_the_last_bit_has_left() {
     let (topology, a, b) = line(wire(1, 0, 2), wire(1, 0, 10));
     let mut net = Net::new(&topology);
-    // One packet is in transmission and one waits. The wire is free at 1 ms, so that a packet that arrives then finds space.
+    // One packet is in transmission and one waits. The wire is free at 1 ms, so that a packet that arrives at 1 ms finds space.
     (0..3).for_each(|_| _ = net.send(0, a, b));
     (0..2).for_each(|_| _ = net.send(1, a, b));
     net.run(1000);
@@ -178,7 +178,7 @@ fn ties_at_a_router_go_to_the_packet_that_was_sent_first() {
     for order in [[0, 1], [1, 0]] {
         let (topology, hosts) = star(wire(1, 5, 10));
         let mut net = Net::new(&topology);
-        // Both packets are at the router after 6 ms.
+        // Both packets reach the router after 6 ms.
         for host in order {
             net.send(0, hosts[host], hosts[2]);
         }
@@ -205,7 +205,7 @@ fn what_is_due_when_a_host_sends_happens_first_and_waits_to_be_asked_for() {
     net.send(0, a, b);
     net.send(10, a, b);
     assert_eq!(net.fabric.packets_inside(), 2);
-    // The first packet arrives at 28 ms, but the host has not polled.
+    // The first packet arrives at 28 ms, but the host has not polled yet.
     net.send(28, a, b);
     assert_eq!(net.fabric.packets_inside(), 3, "also what has arrived and was not asked for");
     assert_eq!(net.log.count("passed"), 3);
@@ -264,7 +264,7 @@ fn conditioners_come_last_and_leave_the_random_choices_of_others_as_they_are() {
     };
     let (plain, none, delivered, _) = lost("none");
     assert_eq!((plain.len() + delivered, none), (80, vec![]));
-    // Of the packets that pass the first loss model, a second one drops others, and a policer drops all marked ones.
+    // Of the packets that pass the first loss model, a second loss model drops some, and a policer drops all marked packets.
     let (both, _, fewer, _) = lost("bernoulli:0.3");
     assert!(plain.iter().all(|body| both.contains(body)) && fewer < delivered);
     let (alone, policed, left, inside) =
@@ -362,7 +362,7 @@ fn ring() -> (Topology, [NodeId; 3]) {
 fn a_path_has_the_fewest_hops_and_of_equals_the_lowest_ports() {
     let (topology, [at_0, at_2, at_3]) = ring();
     let ports = |from, to| topology.path(from, to).unwrap().iter().map(|port| port.0).collect::<Vec<_>>();
-    // Links 5, 6 and 7 belong to the hosts; port 2 n leads from the first node of link n to the second one.
+    // Links 5, 6 and 7 connect the hosts. Port 2 n leads from the first node of link n to the second node.
     assert_eq!(ports(at_0, at_2), [10, 8, 13], "over the chord");
     assert_eq!(ports(at_2, at_0), [12, 9, 11]);
     assert_eq!(ports(at_3, at_0), [14, 6, 11]);
@@ -402,7 +402,7 @@ fn nobody_forwards_for_others_but_routers() {
     assert_eq!(topology.path(a, b).unwrap_err().to_string(), "no route from a to b");
     assert!(topology.check_routes([(a, between)]).is_ok());
     assert!(topology.check_routes([(a, between), (b, a)]).is_err());
-    // The same holds for links with loss.
+    // Links with loss have the same routes.
     let mut lossy = Topology::default();
     let hosts = ["a", "between", "b"].map(|name| lossy.host(name));
     let wire = WireSpec { behind: vec![read("bernoulli:0.1")], ..wire(1, 0, 10) };
@@ -410,7 +410,7 @@ fn nobody_forwards_for_others_but_routers() {
     for topology in [&topology, &lossy] {
         let fabric = Fabric::new(topology, 1);
         assert_eq!(fabric.route(hosts[0], hosts[2]), None);
-        // A host sends everything on its first link.
+        // A host sends all packets on its first link.
         assert_eq!(
             (fabric.route(hosts[1], hosts[0]).is_some(), fabric.route(hosts[1], hosts[2])),
             (true, None)
@@ -428,7 +428,7 @@ fn a_topology_knows_its_nodes_and_ports() {
     assert_eq!(ends, [(0, 3), (3, 0), (1, 3), (3, 1), (2, 3), (3, 2)]);
 }
 
-/// Returns traffic of the ring's hosts: (gap in microseconds, source, offset of the destination, bytes).
+/// Returns random traffic between the hosts of the ring: (gap in microseconds, source, offset of the destination, bytes).
 fn traffic() -> impl Strategy<Value = Vec<(u64, usize, usize, u32)>> {
     prop::collection::vec((0u64..4000, 0usize..3, 1usize..3, 40u32..1500), 1..120)
 }
@@ -466,8 +466,8 @@ impl NetworkEvents for Drops {
     }
 }
 
-/// Offers the traffic. Before each packet the host polls with probability `attention`; if that is below 1, only up to a
-/// random earlier time.
+/// Offers the traffic. Before each packet, the host polls with probability `attention`. If `attention` is below 1, the host polls only up
+/// to a random earlier time.
 fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> Ends {
     let (topology, hosts) = bad_ring();
     let mut fabric = Fabric::new(&topology, seed);
@@ -489,7 +489,7 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
             let gone = delivered + drops.0.len();
             assert_eq!(fabric.packets_inside() as usize + gone, body, "nothing is lost silently");
         }
-        // Each host sends to either of the other two.
+        // Each host sends to the other two hosts.
         let to = hosts[(from + turn) % hosts.len()];
         let route = fabric.route(hosts[from], to).expect("the ring connects all");
         let packet = Packet::new(now, route, len, body as u32);

@@ -1,4 +1,4 @@
-//! Properties and notation of the kinds of queues, stages, rates and jitter of a wire.
+//! Tests of the properties and notations of all queues, stages, rates and kinds of jitter.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
@@ -118,7 +118,7 @@ fn delays_are_drawn_from_a_file_as_they_are_there() {
             JitterSpec::read(text, |file| if file == "f" { Ok(lines.into()) } else { Err("no file".into()) });
         let mut jitter = spec.map_err(|error| error.to_string())?.build(Rng::new(1, Stream::Jitter(0)));
         let base = Span::from_millis(100);
-        // Packets are so far apart that none is delayed by the one before.
+        // Packets are so far apart that no packet is delayed by the previous packet.
         let one = |n: u64| {
             let left = Time::ZERO + Span::from_secs(n);
             jitter.arrival(left, base).since(left).as_nanos() / 1000
@@ -127,7 +127,7 @@ fn delays_are_drawn_from_a_file_as_they_are_there() {
     };
     let shares =
         |drawn: &[u64], of: u64| drawn.iter().filter(|&&us| us == of).count() as f64 / drawn.len() as f64;
-    // Numbers are in ms, and a value that is listed twice occurs twice as often.
+    // Numbers without a unit are in ms, and a value that is listed twice occurs twice as often.
     let samples = drawn("samples:f", "# measured\n1\n2.5ms\n1\n").unwrap();
     assert!(
         (shares(&samples, 101_000) - 2.0 / 3.0).abs() < 0.02
@@ -159,11 +159,11 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("drop-tail:200ms", BufferBounds::default(), false),
         ("catnip-good:10", exactly(10), true),
         ("catnip-bad:10", exactly(10), true),
-        // RED may drop long before the limit; besides ten packets that wait, an eleventh is in transmission.
+        // RED may drop packets long before the limit. In addition to ten waiting packets, an eleventh packet is in transmission.
         ("red:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
         ("catnip-red:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
         ("rio:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
-        // All packets may be of one class, and one of all packets is in transmission.
+        // All packets may be of one class, and only one packet of all classes is in transmission.
         (
             "wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)",
             BufferBounds { surely: 10, at_most: Some(29) },
@@ -203,7 +203,7 @@ fn stages_in_a_row_take_what_each_leaves() {
         let loss = stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap());
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
-    // These stages give no loss probability for a single packet.
+    // These stages do not drop each packet independently, so they have no loss probability.
     for text in [
         "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
         "bernoulli:0.5 | packets:1",
@@ -227,7 +227,8 @@ fn a_jitter_fits_into_its_delay() {
         };
         WireSpec::read(said, &with).map_err(|(key, _)| key)
     };
-    // Uniform: the bound. Normal: three standard deviations, which one packet in a thousand exceeds. Exponential: no limit.
+    // The least delay is the bound for `uniform`, three standard deviations for `normal`, which one packet in a thousand exceeds, and zero
+    // for `exponential`.
     for (jitter, least_ms) in [("uniform:5ms", 5), ("normal:2ms", 6), ("exponential:3ms", 0)] {
         assert_eq!(read::<JitterSpec>(jitter).least_delay(), Span::from_millis(least_ms));
     }

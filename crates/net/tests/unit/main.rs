@@ -1,4 +1,4 @@
-//! Tests of queues, ports and networks of ports, and comparison of queues with those of ns-3.
+//! Tests of queues, ports and networks of ports, and comparison of the queues with the queues of ns-3.
 
 mod changes;
 mod detours;

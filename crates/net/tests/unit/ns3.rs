@@ -1,11 +1,12 @@
-//! Comparison with ns-3, packet by packet: our queues get the arrivals and `dequeue` calls of ns-3's queues, and
-//! departures, drops and marks are compared.
+//! Comparison with ns-3, packet by packet. CATNIP's queues get the arrivals and `dequeue` calls of ns-3's queues, and departures, drops and
+//! marks are compared.
 //!
-//! The step marks the same packets as ns-3's. CoDel and FQ-CoDel differ from ns-3's in three details, each of which is an option of
-//! [`Law`]. With ns-3's options, the model of this file drops the packets that ns-3 drops; with the options of RFC 8289, it drops the
-//! packets that CATNIP's queues drop.
+//! The step queue marks the same packets as ns-3's step queue. CoDel and FQ-CoDel differ from ns-3's in three details, each of which is an
+//! option of [`Law`]. With ns-3's options, the model of this file drops the packets that ns-3 drops; with the options of RFC 8289, it drops
+//! the packets that CATNIP's queues drop.
 //!
-//! The logs are the first rows of `validation/ns3/dumbbell.cc --log=FILE` with seed 1: senders are `reno`, behind the step `dctcp`.
+//! The logs are the first rows of the output of `validation/ns3/dumbbell.cc --log=FILE` with seed 1. The senders use `reno`, or `dctcp`
+//! with the step queue.
 
 use catnip_base::{Rate, Span, Time};
 use catnip_net::queue::{PortContext, QueueDiscipline, QueueKind, QueueSpec};
@@ -32,11 +33,11 @@ trait Driven {
     fn events(self) -> Vec<Event>;
 }
 
-/// Gives `queue` the arrivals and `dequeue` calls of ns-3's queue, and returns the events of the latter.
+/// Passes the arrivals and `dequeue` calls of ns-3's queue to `queue`. Returns the events of ns-3's queue.
 fn drive(log: &str, ecn: Ecn, queue: &mut impl Driven) -> Vec<Event> {
     let (mut events, mut now, mut arrivals) = (Vec::new(), Time::ZERO, 0);
     let mut waiting: Vec<VecDeque<u32>> = vec![VecDeque::new(); 8];
-    // After a drop the next packet left at once, by the same `dequeue` call.
+    // After a drop, the next packet left at once, in the same `dequeue` call.
     let mut is_answered = true;
     for row in log.lines().skip(1) {
         let [what, gap, flow, bytes] = row.split(',').collect::<Vec<_>>()[..] else { panic!("{row}") };
@@ -113,19 +114,19 @@ impl<Q: QueueDiscipline> Driven for Ours<Q> {
 /// Control law of CoDel: RFC 8289's, ns-3's, or a mixture.
 #[derive(Clone, Copy)]
 struct Law {
-    /// True if 1/sqrt(count) is a fraction of 16 bits that is improved by one step of Newton's method at each drop. The
-    /// second drop takes it from 1 to 0.5, not to 0.71. Linux does the same.
+    /// True if 1/sqrt(count) is a fraction of 16 bits that is updated by one step of Newton's method at each drop, as in Linux. The second
+    /// drop changes it from 1 to 0.5, not to 0.71.
     newton: bool,
-    /// True if times are whole units of 1024 ns, and packets have waited too long after the interval, not at its end.
+    /// True if times are whole units of 1024 ns, and dropping begins later than the end of the interval, not exactly at the end.
     ticks: bool,
-    /// True if a backlog of one full packet can be too long.
+    /// True if a backlog of one full packet can count as above the target.
     one_is_long: bool,
 }
 
 const RFC: Law = Law { newton: false, ticks: false, one_is_long: false };
 const NS3: Law = Law { newton: true, ticks: true, one_is_long: true };
 
-/// Queue of a flow and state of its control law, with the names of RFC 8289.
+/// Queue of a flow and state of its control law. Names are those of RFC 8289.
 #[derive(Clone, Default)]
 struct Flow {
     packets: VecDeque<Packet>,
@@ -139,7 +140,7 @@ struct Flow {
     active: bool,
 }
 
-/// FQ-CoDel with a quantum of 1500 bytes; with a single flow, CoDel.
+/// Model of FQ-CoDel with a quantum of 1500 bytes, or of CoDel if there is only a single flow.
 struct Model {
     law: Law,
     flows: Vec<Flow>,
@@ -164,7 +165,7 @@ impl Law {
         self.units(100_000_000)
     }
 
-    /// Performs a step of Newton's method: r (3 - count r²) / 2 is closer to 1/sqrt(count) than r is.
+    /// Performs a step of Newton's method for r = 1/sqrt(count): r ← r (3 - count r²) / 2.
     fn step(self, flow: &mut Flow) {
         let inverse = u64::from(flow.inverse_root);
         let twice = (3 << 32) - u64::from(flow.count) * inverse * inverse;
@@ -267,7 +268,7 @@ impl Driven for Model {
     }
 }
 
-/// Returns the events of ns-3's queue and as many events of `queue`.
+/// Returns the events of ns-3's queue, and the same number of events of `queue`.
 fn both(log: &str, ecn: Ecn, mut queue: impl Driven) -> [Vec<Event>; 2] {
     let theirs = drive(log, ecn, &mut queue);
     let mut events = queue.events();

@@ -19,14 +19,14 @@ use std::str::FromStr;
 #[derive(Default)]
 struct Log {
     dropped: Vec<(Time, PortId, u32, DropReason)>,
-    /// Original of each copy. The bodies of copies begin at [`COPIES`].
+    /// Body of the original of each copy. The bodies of copies begin at [`COPIES`].
     copies: Vec<u32>,
 }
 
 const COPIES: u32 = 1 << 20;
 
 impl Log {
-    /// Returns the packet of which this is a copy, or the packet itself.
+    /// Returns the body of the original if `body` is a copy; otherwise returns `body`.
     fn original(&self, body: u32) -> u32 {
         if body < COPIES { body } else { self.original(self.copies[(body - COPIES) as usize]) }
     }
@@ -52,7 +52,7 @@ fn rate(text: &str) -> RateSpec {
     RateSpec::read(text, |_| Ok(TRACE.into())).unwrap()
 }
 
-/// Returns links of all kinds: every queue on a good wire, and some queues on worse ones.
+/// Returns links of all kinds: every queue on a wire without impairments, and some queues on impaired wires.
 fn links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
@@ -169,7 +169,8 @@ struct Arrival {
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-    // Packets of three classes, in two of them with all priorities, and unmarked ones. A connection is a class of a source.
+    // Packets of three classes, two of which have all priorities, and unmarked packets. The packets of a class and a source are one
+    // connection.
     let marks = [10, 12, 14, 18, 20, 22, 26, 0].map(Dscp::new);
     let one = (0u64..3_000_000, 0usize..2, 40u32..1500, prop::sample::select(marks.to_vec()));
     prop::collection::vec(one, 1..150).prop_map(|steps| {
@@ -182,7 +183,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     })
 }
 
-/// Returns the FIFO within a queue that a packet joins: packets of one FIFO do not overtake each other.
+/// Returns the identifier of the FIFO within a queue that a packet joins. Packets of the same FIFO do not overtake each other.
 fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
     let number = match queue {
         QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) | QueueSpec::FqPie(_) => arrival.flow,
@@ -198,7 +199,7 @@ fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
 
 type Deliveries = Vec<(Time, NodeId, u32)>;
 
-/// Offers the arrivals to a host that wakes up late by random amounts up to `lateness`.
+/// Offers the arrivals to a network on a host that wakes up late by random amounts up to `lateness`.
 fn offer(
     bottleneck: &WireSpec,
     arrivals: &[Arrival],
@@ -296,8 +297,8 @@ proptest! {
     }
 }
 
-/// Offers the same arrivals to each link twice, with a host that wakes up in time and with one that is late by up to `late_us`
-/// microseconds, and compares the results.
+/// Offers the same arrivals to each link twice and compares the results. The host wakes up in time in the first run, and late by up to
+/// `late_us` microseconds in the second run.
 fn does_not_depend_on_the_host(
     links: Vec<WireSpec>,
     arrivals: &[Arrival],
@@ -314,7 +315,7 @@ fn does_not_depend_on_the_host(
     Ok(())
 }
 
-/// Drop-tail without [`QueueDiscipline::room`], for which a port does not compute departures at arrival.
+/// Drop-tail without [`QueueDiscipline::room`], so that a port does not compute departures at arrival.
 #[derive(Debug)]
 struct Opaque(DropTail);
 
@@ -383,7 +384,7 @@ proptest! {
                 counting.arrive(at, packet, &mut lost[0]);
                 queueing.arrive(at, packet, &mut lost[1]);
             }
-            // The port that computes departures at arrival already counts waiting packets as started, with their queueing delays.
+            // A port that computes departures at arrival counts waiting packets and their queueing delays as started.
             let known = |counters| PortCounters { started: 0, waited: Span::ZERO, ..counters };
             prop_assert_eq!(known(counting.counters()), known(queueing.counters()));
             prop_assert_eq!(counting.backlog(), queueing.backlog());
@@ -396,8 +397,8 @@ proptest! {
 
 #[test]
 fn packets_wait_for_those_before_them_and_not_for_their_own_transmission() {
-    // 1000 bytes take a millisecond. The third packet arrives while the second one is in transmission; of four packets
-    // at once the last one finds the buffer full and does not count.
+    // 1000 bytes take a millisecond. The third packet arrives while the second one is in transmission. Of four simultaneous packets, the
+    // last one finds the buffer full and does not count.
     let wire = || rate("8Mbit").build();
     let arrivals_us = [0, 0, 1500, 5000, 5000, 5000, 5000];
     let waited_us = 1000 + 500 + (1000 + 2000);
@@ -420,7 +421,7 @@ fn packets_wait_for_those_before_them_and_not_for_their_own_transmission() {
     }
 }
 
-/// Processes all events up to `at`, and then lets a packet arrive.
+/// Processes all events up to `at`. A packet then arrives at `at`.
 fn step<Q: QueueDiscipline, S: Shaper>(
     port: &mut Port<Q, S>,
     at: Time,
@@ -436,7 +437,7 @@ fn rates() -> [RateSpec; 4] {
     ["3000001bit", "steps:3Mbit,20ms=500kbit,90ms=9Mbit", "trace:x", "unlimited"].map(rate)
 }
 
-/// Builds the queue of port 0 with this rate, in the run with seed 1.
+/// Builds the queue of port 0 with this line rate, in a run with seed 1.
 fn build(queue: &QueueSpec, rate: &RateSpec) -> AnyQueue {
     queue.build(&PortContext::new(rate, 1, 0))
 }
@@ -448,7 +449,7 @@ enum Buffer {
     Wait(Span),
 }
 
-/// Returns true if an arrival fits into the buffer, computed from all packets accepted before: (end of transmission, bytes).
+/// Returns true if an arriving packet fits into the buffer, given all packets accepted so far: (end of transmission, bytes).
 fn fits(buffer: Buffer, at: Time, len: u32, accepted: &[(Time, u32)]) -> bool {
     match buffer {
         Buffer::Bytes(limit) => {
@@ -467,7 +468,7 @@ proptest! {
     ) {
         let rate = &rates()[rate];
         let wait = Span::from_micros(wait_us);
-        // With packets of one priority and AQM algorithms that never act, all disciplines are a FIFO.
+        // With packets of one priority and AQM algorithms that never act, every discipline is a FIFO.
         let never = "min=1MB,max=2MB";
         let fifos = [
             format!("drop-tail:{bytes}B"), format!("catnip-good:{bytes}B"), format!("catnip-bad:{bytes}B"),

@@ -8,7 +8,7 @@ fn flags(syn: bool, ack: bool, fin: bool) -> Flags {
     Flags { syn, ack, fin }
 }
 
-/// Two translations back to back: each endpoint receives the segments that the other one sends.
+/// Two connected translations: each endpoint receives the segments that the other endpoint sends.
 struct Pair {
     ends: [Translation; 2],
 }
@@ -71,7 +71,7 @@ fn ends_that_know_each_other_write_what_ends_with_a_handshake_behind_them_write(
                 assert_eq!(known.outgoing(segment), met.outgoing(segment));
             }
         }
-        // The first SYN is the same, too: it acknowledges nothing, even to a known peer.
+        // The first SYN is also the same: it has no acknowledgement, even for a known peer.
         let mut strangers = Pair::new(initial, [announcement; 2]);
         let mut known = Translation::between(initial[0], initial[1], announcement);
         let syn = Segment { flags: flags(true, false, false), ..Segment::default() };
@@ -211,14 +211,14 @@ proptest! {
         let mut pair = Pair::open(initial, [ANNOUNCEMENT; 2]);
         let mut at = 0u64;
         for (stride, len, window, fin) in strides {
-            // The window is large enough for the stride; only multiples of the scale arrive unchanged.
+            // The window is large enough for the stride. Only multiples of the scale factor arrive unchanged.
             let window = (window << 7).max(1 << 22) / 128 * 128;
             let seq = at;
             let data = Segment { seq, ack: 0, len, window, flags: flags(false, true, fin), ecn, ..Segment::default() };
             let carried = pair.carry(0, &data, 0);
             let expected = if data.span() == 0 { Segment { seq: pair.ends[0].sent, ..data } } else { data };
             prop_assert_eq!(carried, Incoming::Segment(expected));
-            // A jump: the data in between counts as sent, acknowledged and discarded.
+            // The position jumps ahead. The skipped data counts as sent and acknowledged.
             at = seq + data.span() + stride;
             pair.ends[0].sent = at + 10_000;
             pair.ends[1].offered = at + (1 << 30);
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// Creates a pair that has negotiated timestamps; the SYN of each side has carried one.
+/// Creates a pair that has negotiated timestamps. The SYN of each side carried a timestamp.
 fn timed() -> Pair {
     let announcement = Announcement { timestamps: true, ..ANNOUNCEMENT };
     let mut pair = Pair::new([7, 1000], [announcement; 2]);
@@ -286,7 +286,7 @@ fn an_old_duplicate_is_dropped_by_its_time_and_so_is_a_segment_without_one() {
     // RFC 7323, section 5.3: "SEG.TSval < TS.Recent".
     assert_eq!(pair.carry(0, &data(100, 199), 0), Incoming::Stray);
     assert!(matches!(pair.carry(0, &data(100, 200), 0), Incoming::Segment(_)));
-    // A segment that has arrived before passes, so that the endpoint can report it.
+    // A segment that has arrived before is accepted, so that the endpoint can report it.
     assert!(matches!(pair.carry(0, &data(0, 150), 0), Incoming::Segment(_)));
     // Section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP SHOULD silently drop the segment."
     let header = pair.ends[0].outgoing(&data(200, 300));

@@ -21,7 +21,7 @@ pub struct Reader<R> {
 pub struct Record<'a> {
     /// Capture time, nanoseconds since 1970.
     pub nanos: i64,
-    /// Index of the capturing interface in its section.
+    /// Index of the capturing interface in the section of the packet.
     pub interface: u32,
     /// Link type of the frame.
     pub link: LinkType,
@@ -29,7 +29,7 @@ pub struct Record<'a> {
     pub frame: &'a [u8],
     /// Original length of the frame, bytes.
     pub original_len: u32,
-    /// First comment, if it is valid UTF-8.
+    /// First comment; `None` without a comment in valid UTF-8.
     pub comment: Option<&'a str>,
 }
 
@@ -40,7 +40,7 @@ pub enum CaptureError {
     Io(io::Error),
     /// End of file within a block or packet, as after an interrupted capture.
     Cut,
-    /// First bytes of a file that is neither pcapng nor pcap.
+    /// File that is neither pcapng nor pcap, with its first bytes.
     Magic([u8; 4]),
     /// Implausible length of a block or packet: the file is corrupt.
     BlockLength(u32),
@@ -61,14 +61,16 @@ struct Interface {
     per_second: u64,
     /// Seconds to add to every timestamp.
     offset: i64,
-    /// Largest number of bytes captured of a packet; 0 is no limit.
+    /// Largest number of captured bytes per packet; 0 for no limit.
     snap: u32,
 }
 
-/// Largest block that is read, far above any block of an IP capture. It limits the memory that a corrupt length field can claim.
+/// Largest length of a block, bytes, far above any block of an IP capture. The limit bounds the memory that a corrupt length field can
+/// claim.
 const MAX_BLOCK: u32 = 1 << 24;
 
-/// Largest number of interfaces, one for each capture point. It limits the memory that a corrupt capture can claim.
+/// Largest number of interfaces. A capture has one interface for each capture point. The limit bounds the memory that a corrupt capture can
+/// claim.
 const MAX_INTERFACES: usize = 1 << 16;
 
 impl fmt::Display for CaptureError {
@@ -92,7 +94,7 @@ impl From<io::Error> for CaptureError {
 }
 
 impl<'a> Record<'a> {
-    /// Returns the IP packet in the frame, if there is one.
+    /// Returns the IP packet in the frame; `None` if the frame contains no IP packet.
     pub fn ip(&self) -> Option<&'a [u8]> {
         self.link.ip(self.frame)
     }
@@ -123,7 +125,7 @@ impl<R: Read> Reader<R> {
         };
         (reader.format, reader.big_endian) = (Format::Pcap, big_endian);
         reader.read(20)?;
-        // The upper half of the link type field describes the frame check sequence.
+        // The upper half of the field describes the frame check sequence, the lower half the link type.
         let link = LinkType::from_number(reader.u32(16) as u16);
         reader.interfaces.push(Interface { link, per_second, offset: 0, snap: 0 });
         Ok(reader)
@@ -195,7 +197,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Reads a block after its type; `block` then holds its body.
+    /// Reads the rest of a block whose type has been read. Stores the body of the block in `block`.
     fn read_block(&mut self) -> Result<(), CaptureError> {
         let mut len = [0; 4];
         self.input.read_exact(&mut len)?;
@@ -207,7 +209,7 @@ impl<R: Read> Reader<R> {
         self.check_end(len)
     }
 
-    /// Removes the length at the end of a block, which must equal the one at the beginning.
+    /// Removes the length at the end of a block, which must equal `len`, the length at the beginning of the block.
     fn check_end(&mut self, len: u32) -> Result<(), CaptureError> {
         let body = self.block.len() - 4;
         if self.u32(body) != len {
@@ -272,7 +274,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Parses a simple packet block: a packet of the first interface, without a timestamp.
+    /// Parses a simple packet block, which has a packet of the first interface without a timestamp.
     fn simple_packet(&self) -> Result<Record<'_>, CaptureError> {
         let interface = self.known(0)?;
         if self.block.len() < 4 {
@@ -292,7 +294,7 @@ impl<R: Read> Reader<R> {
             .ok_or(CaptureError::Block("packet of an interface without a description"))
     }
 
-    /// Returns the options of the block from offset `at` as far as they are readable.
+    /// Returns the codes and values of the options from offset `at` of the block, up to the first unreadable option.
     fn options(&self, mut at: usize) -> impl Iterator<Item = (u16, &[u8])> {
         std::iter::from_fn(move || {
             if self.block.len() < at.checked_add(4)? {
@@ -310,13 +312,13 @@ impl<R: Read> Reader<R> {
         if len > MAX_BLOCK {
             return Err(CaptureError::BlockLength(len));
         }
-        // Memory grows with the bytes that are present, not with the length field.
+        // The allocated memory depends on the bytes that are present, not on the length field.
         self.block.clear();
         let read = self.input.by_ref().take(u64::from(len)).read_to_end(&mut self.block)?;
         if read < len as usize { Err(CaptureError::Cut) } else { Ok(()) }
     }
 
-    /// Fills `bytes`. Returns false if the input ends before the first byte.
+    /// Fills `bytes` from the input. Returns false if the input ends before the first byte.
     fn read_or_end(&mut self, bytes: &mut [u8]) -> Result<bool, CaptureError> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -347,7 +349,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl Interface {
-    /// Converts a timestamp to nanoseconds. Times out of range saturate.
+    /// Converts a timestamp to nanoseconds since 1970. Times out of range saturate.
     fn nanos(&self, units: u64) -> i64 {
         let nanos = u128::from(units) * 1_000_000_000 / u128::from(self.per_second);
         let offset = i128::from(self.offset) * 1_000_000_000;

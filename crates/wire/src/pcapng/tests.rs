@@ -2,7 +2,7 @@ use super::*;
 use catnip_base::{Span, Time};
 use proptest::prelude::*;
 
-/// Time, interface, frame, comment.
+/// Packet read from a capture: time, interface, frame, comment.
 type Read = (i64, u32, Vec<u8>, Option<String>);
 
 fn read(bytes: &[u8]) -> Result<Vec<Read>, CaptureError> {
@@ -14,7 +14,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Read>, CaptureError> {
     Ok(records)
 }
 
-/// Builds a block in either byte order from 32-bit words and trailing bytes.
+/// Builds a block from 32-bit words and trailing bytes, big-endian if `big` is true.
 fn block(big: bool, kind: u32, words: &[u32], tail: &[u8]) -> Vec<u8> {
     let order = |word: u32| if big { word.to_be_bytes() } else { word.to_le_bytes() };
     let len = (12 + 4 * words.len() + tail.len()) as u32;
@@ -25,7 +25,7 @@ fn block(big: bool, kind: u32, words: &[u32], tail: &[u8]) -> Vec<u8> {
     block
 }
 
-/// Returns major version 1, minor version 0 as a word.
+/// Returns a word with major version 1 and minor version 0.
 const fn version(big: bool) -> u32 {
     if big { 1 << 16 } else { 1 }
 }
@@ -85,7 +85,7 @@ fn either_byte_order_resolution_and_offset_are_understood() {
         bytes.extend(block(big, ENHANCED_PACKET, &[0, 1, 512, 2, 1500], b"ab\0\0"));
         bytes.extend(block(big, SIMPLE_PACKET, &[9], b"abc\0"));
         let frames = read(&bytes).unwrap();
-        // 2^32 + 512 units of 1/1024 s, and 5 s.
+        // The timestamp is 2^32 + 512 units of 1/1024 s, and the offset is 5 s.
         let expected = (1_i64 << 22) * 1_000_000_000 + 500_000_000 + 5_000_000_000;
         assert_eq!(frames[0], (expected, 0, b"ab".to_vec(), None));
         assert_eq!(frames[1], (0, 0, b"abc".to_vec(), None), "cut to three bytes by the interface");

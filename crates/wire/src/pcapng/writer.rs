@@ -16,7 +16,7 @@ pub struct Writer<W> {
     block: Vec<u8>,
 }
 
-/// Interface of a capture: the point at which packets are captured.
+/// Identifier of an interface in a capture: the point at which packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceId(u32);
 
@@ -33,8 +33,8 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds an interface for raw IP packets. The format allows any number of interfaces, but tcpdump reads only
-    /// captures with one, because libpcap (1.10) takes a second raw IP interface for one of another link type.
+    /// Adds an interface for raw IP packets. The format allows any number of interfaces. However, tcpdump reads only captures with a single
+    /// interface, because libpcap (1.10) assumes that a second raw IP interface has another link type.
     pub fn interface(&mut self, name: &str) -> io::Result<InterfaceId> {
         self.interface_of(LinkType::Raw, name)
     }
@@ -53,12 +53,12 @@ impl<W: Write> Writer<W> {
         Ok(InterfaceId(self.interfaces - 1))
     }
 
-    /// Adds a packet. An empty comment is omitted.
+    /// Adds a packet that interface `seen` captured at `at`. An empty comment is omitted.
     pub fn packet(&mut self, at: Time, seen: InterfaceId, packet: &[u8], comment: &str) -> io::Result<()> {
         self.packet_of(at, seen, packet, 0, comment)
     }
 
-    /// Adds a packet whose length on the wire, `wire_bytes`, may exceed the bytes that are written.
+    /// Adds a packet of which only the beginning may be written. Its length on the wire is `wire_bytes`.
     pub fn packet_of(
         &mut self,
         at: Time,

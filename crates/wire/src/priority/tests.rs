@@ -4,7 +4,7 @@ use crate::{Addresses, TcpHeader};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Builds a segment with these flags and this traffic class, for either IP version.
+/// Builds a segment with these flags and this traffic class, over IPv6 if `v6` is true.
 fn packet(v6: bool, traffic_class: u8, flags: TcpFlags) -> Vec<u8> {
     let source = if v6 { IpAddr::V6(Ipv6Addr::LOCALHOST) } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
     let addresses = Addresses { source, destination: source, traffic_class, hop_limit: 64 };
@@ -94,7 +94,7 @@ proptest! {
         historical: bool,
         high: bool,
     ) {
-        // The historical bit requires a packet without ECN.
+        // The historical priority bit requires a packet without ECN.
         let traffic_class = if historical { traffic_class & !3 } else { traffic_class };
         let codec = if historical { PriorityCodec::FlagBit } else { PriorityCodec::Dscp(AfClass(class)) };
         let mut bytes = packet(v6, traffic_class, TcpFlags(flags));

@@ -7,20 +7,21 @@ use std::net::SocketAddr;
 pub struct Report {
     /// Number of frames in the capture.
     pub packets: u64,
-    /// Number of frames other than TCP over IP.
+    /// Number of frames without TCP over IP.
     pub not_tcp: u64,
     /// Number of frames that are malformed or fragments.
     pub unreadable: u64,
     /// Connections, in the order of their first packets.
     pub connections: Vec<Connection>,
-    /// Faults, at most [`Report::MAX_FAULTS`], half of which may be checksum faults. The counters of each [`Side`] include all faults.
+    /// Faults, at most [`Report::MAX_FAULTS`]. At most half of this limit is available for checksum faults. The counters of each [`Side`]
+    /// include all faults.
     pub faults: Vec<Fault>,
 }
 
 /// TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Side that opened the connection, or that sent its first packet in the capture.
+    /// Side that opened the connection, or that sent the first packet in the capture if the capture lacks the opening.
     pub client: SocketAddr,
     /// Other side.
     pub server: SocketAddr,
@@ -51,20 +52,20 @@ pub struct Side {
     pub wrong_high: u64,
     /// Packets that cannot carry a mark in the given encoding.
     pub unmarkable: u64,
-    /// Packets with a wrong checksum: all packets of a sender with checksum offload.
+    /// Packets with a wrong checksum. With checksum offload at the sender, all packets have a wrong checksum.
     pub bad_checksums: u64,
     /// Packets truncated by the capture, so that their checksums cannot be verified.
     pub unchecked: u64,
-    /// Gaps in the data, caused by packets missing in the capture. After a gap, fewer packets can be judged.
+    /// Gaps in the data, caused by packets that are missing in the capture. After a gap, fewer packets can be judged.
     pub gaps: u64,
 }
 
 /// Fault of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Number of the packet in the capture, from 1 as in other tools.
+    /// Number of the packet in the capture, counted from 1 as in other tools.
     pub packet: u64,
-    /// Index of the connection.
+    /// Index of the connection in [`Report::connections`].
     pub connection: usize,
     /// True if the server sent the packet.
     pub server: bool,
@@ -92,7 +93,7 @@ pub enum Reason {
     Syn,
     /// End of the data.
     Fin,
-    /// Data that was sent before.
+    /// Data that has been sent before.
     Retransmission,
     /// One of the first packets of a document.
     Leading,
@@ -104,12 +105,13 @@ impl Report {
     /// Largest number of listed faults.
     pub const MAX_FAULTS: usize = 1000;
 
-    /// Returns true if every packet that can be judged has the correct mark, and every packet can carry one. Checksums do not count.
+    /// Returns true if every packet that can be judged has the correct mark, and every packet can carry a mark. Wrong checksums do not
+    /// count.
     pub fn marks_are_right(&self) -> bool {
         self.sides().all(|side| side.wrong_marks() + side.unmarkable == 0)
     }
 
-    /// Returns the share of packets with the correct mark among those that can be judged; 1 if there are none.
+    /// Returns the share of packets with the correct mark among the packets that can be judged; 1 if no packet can be judged.
     pub fn agreement(&self) -> f64 {
         let (judged, wrong) = self.sides().fold((0, 0), |(judged, wrong), side| {
             (judged + side.must_be_high + side.must_be_low, wrong + side.wrong_marks())

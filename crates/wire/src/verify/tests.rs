@@ -11,7 +11,7 @@ const SIZE: u32 = 100;
 const LOW: Colour = Colour::Red;
 const HIGH: Colour = Colour::Green;
 
-/// Connection of which each packet is one line of a test.
+/// Connection whose packets are specified by a test, one per line.
 struct Scene {
     rules: Rules,
     timestamps: bool,
@@ -36,7 +36,7 @@ impl Scene {
         self.push(true, flags, seq, ack, len, mark)
     }
 
-    /// Sends packets of a document from packet `from` on, with one mark each: H or l.
+    /// Sends the packets of a document from packet `from` on. Each letter of `marks` is the mark of one packet: H for HIGH, l for LOW.
     fn document(&mut self, from: u32, ack: u32, marks: &str) {
         for (i, mark) in (0..).zip(marks.chars()) {
             let mark = if mark == 'H' { HIGH } else { LOW };

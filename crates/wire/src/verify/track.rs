@@ -4,7 +4,7 @@ use crate::{Tcp, TcpFlags};
 use catnip_net::Colour;
 use std::collections::VecDeque;
 
-/// State of a connection: its client and its server.
+/// State of the client and of the server of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     ends: [End; 2],
@@ -25,7 +25,7 @@ pub(super) struct Seen<'a> {
 /// One side of a connection as a sender. Positions count bytes of its data from 0.
 #[derive(Debug, Default)]
 struct End {
-    /// Sequence number of the SYN. Documents are unknown without it.
+    /// Sequence number of the SYN; `None` without a SYN in the capture, in which case documents are unknown.
     initial: Option<u32>,
     /// MSS announced in the SYN.
     mss: Option<u16>,
@@ -36,7 +36,7 @@ struct End {
     acknowledged: u64,
     /// Recovery point: until it is acknowledged, cwnd may be smaller than the data in flight.
     recover: Option<u64>,
-    /// Lower bound of cwnd, bytes: the most data in flight since cwnd may last have been reduced.
+    /// Lower bound of cwnd, bytes: the largest amount of data in flight since the last possible reduction of cwnd.
     window: u64,
     /// Time of the last data packet, nanoseconds since 1970.
     last_data: i64,
@@ -57,7 +57,7 @@ struct Undecided {
     number: u64,
     priority: Colour,
     end: u64,
-    /// Verdict unless the packet is one of the last.
+    /// Verdict if the packet is not among the last packets of the document.
     verdict: Verdict,
 }
 
@@ -68,7 +68,7 @@ enum Verdict {
     Free,
 }
 
-/// Idle time after which a sender may restart with a small window (RFC 5681, section 4.1): the smallest RTO in use.
+/// Idle time after which a sender may restart with a small window (RFC 5681, section 4.1): the smallest RTO of common implementations.
 const IDLE_NANOS: i64 = 200_000_000;
 
 /// MSS of a peer that announces none (RFC 9293, section 3.7.1).
@@ -80,7 +80,7 @@ impl Tracked {
         self.ends[usize::from(server)].initial.is_none_or(|initial| initial == sequence)
     }
 
-    /// Ends the connection, or the capture, without a known end of the documents.
+    /// Handles the end of the connection or of the capture, at which the ends of the documents are unknown.
     pub(super) fn cut(&mut self, connection: usize, report: &mut Report) {
         for (end, server) in self.ends.iter_mut().zip([false, true]) {
             end.decide(connection, server, 0, report);
@@ -133,12 +133,12 @@ impl End {
         if repeats || reports || tcp.flags().contains(TcpFlags::ECE) {
             self.recover = Some(self.sent);
         } else if self.recover.is_some_and(|recover| self.acknowledged > recover) {
-            // Data sent after the recovery point is acknowledged. The data in flight during the recovery did not count.
+            // Data sent after the recovery point is acknowledged. The data in flight during the recovery did not count for the bound.
             self.recover = None;
         }
     }
 
-    /// Handles a packet of this side: judges it, or keeps it until its distance from the end of the document is known.
+    /// Handles a packet of this side. Judges the packet at once, or stores it until its distance from the end of the document is known.
     fn sends(
         &mut self,
         seen: &Seen<'_>,
@@ -169,7 +169,7 @@ impl End {
         let end = start + len;
         let size = self.segment_size(tcp, other_mss, len);
         let far = |count: u32| u64::from(count) * size;
-        // One byte at the end of data that is all acknowledged is a keep-alive probe.
+        // A packet with only the last byte of the data, if all data is acknowledged, is a keep-alive probe.
         let probe = len == 1 && end == self.sent && self.acknowledged >= end && !fin;
         let again = len > 0 && start < self.sent && !probe;
         if again {
@@ -196,7 +196,7 @@ impl End {
             self.last_data = nanos;
         }
         let settled = start >= self.document + far(rules.spm.leading)
-            // One segment more, as a tail loss probe may exceed the window (RFC 8985, section 7.3).
+            // One additional segment, because a tail loss probe may exceed the window (RFC 8985, section 7.3).
             && self.window >= far(rules.spm.small_window.saturating_add(1));
         let verdict = if fin && (rules.control || len == 0) {
             control(Reason::Fin)
@@ -222,7 +222,7 @@ impl End {
             self.decide(connection, server, last, report);
             self.sent = self.sent.max(end + 1);
         }
-        // A packet this far from the end of all data is not among the last packets, whatever follows.
+        // A packet this far from the end of the data sent is not among the last packets, regardless of what follows.
         let trailing = rules.spm.trailing;
         let tail = if trailing == 0 { 0 } else { far(trailing.saturating_add(1)) };
         while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.sent {
@@ -232,8 +232,8 @@ impl End {
         }
     }
 
-    /// Ends the document: its last `trailing` packets must be HIGH. Packets close to them may be, as a marker counts
-    /// bytes rather than packets.
+    /// Handles the end of the document. The last `trailing` packets must be HIGH. Packets close to these packets may be HIGH, because a
+    /// marker counts bytes rather than packets.
     fn decide(&mut self, connection: usize, server: bool, trailing: u32, report: &mut Report) {
         let first = self.undecided.len().saturating_sub(trailing as usize);
         for (i, packet) in self.undecided.drain(..).enumerate() {
@@ -246,8 +246,8 @@ impl End {
         }
     }
 
-    /// Returns the size of a full segment in bytes: the smaller MSS less the options (RFC 6691), or the largest segment
-    /// seen if that is larger.
+    /// Returns the size of a full segment in bytes: the smaller MSS minus the length of the options (RFC 6691), or the largest segment so
+    /// far if that is larger.
     fn segment_size(&mut self, tcp: &Tcp<'_>, other_mss: Option<u16>, len: u64) -> u64 {
         self.largest = self.largest.max(len);
         let announced = match (self.mss, other_mss) {

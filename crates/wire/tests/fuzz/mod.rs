@@ -1,4 +1,4 @@
-//! Runs every parser on the same bytes. The results do not matter, only that every parser returns.
+//! Runs every parser on the same bytes. The results are ignored; every parser only has to return.
 
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, Ecn};
@@ -17,7 +17,7 @@ pub(crate) fn parsers(data: &[u8]) {
             let _ = record.ip();
         }
     }
-    // As the only packet of a valid capture, any bytes reach the verifier.
+    // The bytes are the only packet of a valid capture, so that they reach the verifier.
     let mut writer = Writer::new(Vec::new(), Span::ZERO).expect("a vector takes everything");
     let seen = writer.interface("fuzz").expect("a vector takes everything");
     writer.packet(Time::ZERO, seen, data, "").expect("a vector takes everything");

@@ -1,6 +1,6 @@
-//! Bytes in text files.
+//! Parser of hexadecimal bytes in text files.
 
-/// Parses hexadecimal text. A `#` begins a comment; lines with expected results are skipped.
+/// Parses hexadecimal text. A `#` begins a comment. Lines with expected results are skipped.
 pub(crate) fn bytes(text: &str) -> Vec<u8> {
     let lines = text.lines().filter(|line| !line.starts_with("expect: "));
     let digits: String =

@@ -1,4 +1,4 @@
-//! Tests of captures with other readers and writers: the crate pcap-file, and tcpdump where it is installed.
+//! Tests of captures with other readers and writers: the crate pcap-file, and tcpdump if it is installed.
 
 use crate::skip::skipped;
 use catnip_base::{Span, Time};
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Beginning of the captures, 2023-11-14, so that tools do not print a time of 1970.
+/// Start time of the captures, 2023-11-14, so that tools do not print times in 1970.
 const BEGAN: Span = Span::from_secs(1_700_000_000);
 const COMMENTS: [&str; 3] = ["high, class 0", "dropped: overflow", ""];
 
@@ -112,7 +112,7 @@ fn pcap_file_reads_packets_times_names_and_comments_of_ours() {
     assert_eq!(names, ["left", "right"]);
     for (i, ((at, packet), comment)) in packets().into_iter().zip(COMMENTS).enumerate() {
         let comment = (!comment.is_empty()).then(|| comment.to_owned());
-        // This version of pcap-file returns a timestamp as if its units were nanoseconds, as they are here.
+        // This version of pcap-file always takes the units of timestamps for nanoseconds, which is correct here.
         let at = Duration::from_nanos(BEGAN.as_nanos() + at);
         assert_eq!(seen[i], (u32::from(i == 1), at, packet, comment));
     }
@@ -166,7 +166,7 @@ fn captures_of_pcap_file_are_read() {
     }
 }
 
-/// Runs tcpdump on a capture, or reports that it is not installed.
+/// Runs tcpdump on a capture and returns its output. If tcpdump is not installed, reports this and returns `None`.
 fn tcpdump(capture: &Path, arguments: &[&str]) -> Option<String> {
     match Command::new("tcpdump").arg("-r").arg(capture).args(arguments).env("TZ", "UTC").output() {
         Ok(output) => {

@@ -1,4 +1,4 @@
-//! Capture files, read by other programs.
+//! Tests of capture files with other programs.
 
 mod captures;
 #[path = "../../../emu/tests/skip/mod.rs"]

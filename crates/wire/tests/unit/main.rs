@@ -1,4 +1,5 @@
-//! Tests of packets with another parser, of parsers with arbitrary bytes, and of marks with the verifier.
+//! Comparison of packets with another library, tests of the parsers with arbitrary bytes, and tests of the verifier with the simulated
+//! marker.
 
 #[path = "../fuzz/mod.rs"]
 mod fuzz;

@@ -1,4 +1,4 @@
-//! Comparison with etherparse, which shares no code with this crate: each library reads the packets that the other one writes.
+//! Comparison with etherparse, which shares no code with this crate: each library reads the packets that the other library writes.
 
 use catnip_net::Ecn;
 use catnip_wire::transport_is_right;
@@ -72,7 +72,7 @@ prop_compose! {
     }
 }
 
-/// Builds the packet of etherparse with the same contents.
+/// Builds the same packet with etherparse.
 fn build(
     addresses: &Addresses,
     header: &TcpHeader,
@@ -220,7 +220,7 @@ proptest! {
         prop_assert_eq!(transport_is_right(&ip), Ok(none), "a wrong checksum, or by chance the sign for none");
     }
 
-    /// Any extension headers, whole or in fragments.
+    /// Tests packets with any extension headers, whole or in fragments.
     #[test]
     fn their_ipv6_extension_headers_are_walked(
         [hop_by_hop, routing, destination, last, authentication] in any::<[Option<u8>; 5]>(),
@@ -242,7 +242,7 @@ proptest! {
                 Ipv6FragmentHeader::new(ip_number::TCP, IpFragOffset::try_new(offset & 0x1fff).unwrap(), more, id)
             }),
             auth: authentication.map(|len| {
-                // The number of words is even, so that the next header stays aligned.
+                // The number of words is even, so that the next header is aligned.
                 IpAuthHeader::new(ip_number::TCP, 1, 2, &vec![0; 4 + 8 * usize::from(len % 5)]).unwrap()
             }),
         };
@@ -271,7 +271,7 @@ proptest! {
         }
     }
 
-    /// Both parsers accept the same packets and read the same values, for bytes that are nearly a packet.
+    /// Tests that both parsers accept the same damaged packets and read the same values.
     #[test]
     fn both_agree_on_damaged_packets(
         (addresses, header, elements, payload) in packets(),
@@ -287,8 +287,8 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         let (ours, theirs) = (Ip::parse(&bytes), IpSlice::from_slice(&bytes));
-        // Intended differences: etherparse also reads the authentication header of IPv4, looks for headers in a later
-        // fragment, whose payload is data (RFC 8200, section 4.5), and takes an IPv6 length of zero for "all there is".
+        // Intended differences: etherparse also reads the authentication header of IPv4, parses headers in later fragments, although their
+        // payload is data (RFC 8200, section 4.5), and interprets an IPv6 length of zero as the rest of the bytes.
         let differs = ours.is_ok_and(|ip| {
             let later = ip.fragment().is_some_and(|fragment| fragment.offset > 0);
             match ip.version() {
@@ -318,7 +318,7 @@ proptest! {
                     }
                 }
             }
-            // Length zero and a missing next header: etherparse reads on.
+            // With a length of zero and a missing next header, etherparse continues.
             (Err(_), Ok(IpSlice::Ipv6(v6))) if v6.header().payload_length() == 0 => {}
             (ours, theirs) => {
                 prop_assert!(differs || ours.is_ok() == theirs.is_ok(), "{:?} {:?}", ours, theirs);

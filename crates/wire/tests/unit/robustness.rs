@@ -1,7 +1,7 @@
 //! Robustness against untrusted bytes: no parser panics on random bytes, on damaged packets or on a corpus.
 //!
-//! A file of `tests/corpus` holds one packet or capture in hexadecimal and the expected description; a `#` begins a
-//! comment. Packets that have caused an error belong there.
+//! A file of `tests/corpus` holds one packet or capture in hexadecimal and the expected description; a `#` begins a comment. Every packet
+//! that has revealed an error of a parser is added there.
 
 use crate::{fuzz, hex};
 use catnip_wire::pcapng::Reader;
@@ -32,7 +32,8 @@ impl Case {
     }
 }
 
-/// Replays inputs of fuzzing, one per line: a minimal set of inputs of at most 300 bytes with the coverage of ten minutes of fuzzing.
+/// Replays inputs found by fuzzing, one per line. They are a minimal set of inputs of at most 300 bytes with the coverage of ten minutes of
+/// fuzzing.
 #[test]
 fn what_fuzzing_has_reached_goes_through() {
     let inputs = include_str!("../fuzz/parsers.hex");

@@ -23,8 +23,8 @@ struct Scene {
     document: u64,
     config: TcpConfig,
     spm: SpmParameters,
-    /// True if SYN, FIN and retransmissions are HIGH in addition to the packets of the paper, except for a SYN that
-    /// `spm` specifies otherwise.
+    /// True if SYN, FIN and retransmissions are HIGH in addition to the packets of the paper. `spm` may specify another priority for the
+    /// SYN.
     eager: bool,
     codec: PriorityCodec,
     v6: bool,
@@ -69,7 +69,7 @@ impl Scene {
         }
     }
 
-    /// Runs the transfer to its end and returns the packets at the server.
+    /// Runs the transfer to its end. Returns the packets at the server with their times.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
         let announcement = Announcement {
             mss: self.config.segment_bytes as u16,
@@ -202,7 +202,7 @@ fn flip(packet: &mut [u8], codec: PriorityCodec) {
     codec.write(packet, other).unwrap();
 }
 
-/// Flips the mark of each packet of the server in turn. Returns the faults that this causes, with the packet numbers.
+/// Flips the mark of each packet of the server in turn. Returns the packet numbers and the faults that the verifier finds.
 fn planted(scene: &Scene, capture: &[(Time, Vec<u8>)]) -> Vec<(u64, FaultKind)> {
     let mut found = Vec::new();
     for i in 0..capture.len() {

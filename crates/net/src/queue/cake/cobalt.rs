@@ -5,7 +5,7 @@ use catnip_base::{Span, Time};
 pub struct CobaltParameters {
     /// Target queueing delay.
     pub target: Span,
-    /// Time for which all packets may wait longer than the target.
+    /// Time for which the queueing delay may exceed the target before the first signal.
     pub interval: Span,
     /// Transmission time of the largest packet.
     pub mtu: Span,
@@ -21,8 +21,9 @@ pub struct Cobalt {
     dropping: bool,
     /// Time of the next signal; with a count of zero, time until which the queue counts as active.
     next_signal: Time,
-    /// Drop probability of BLUE, in units of 2^-32, and time of its last change.
+    /// Drop probability of BLUE, in units of 2^-32.
     flood: u32,
+    /// Time of the last change of `flood`.
     flood_changed: Time,
 }
 
@@ -79,13 +80,13 @@ impl Cobalt {
         }
     }
 
-    /// Returns true if the state can be discarded.
+    /// Returns true if the state no longer affects later packets and can be discarded.
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.flood == 0 && self.count == 0 && now >= self.next_signal
     }
 
-    /// Returns the decision about the packet at the head, which has waited for `waited`. `draws` returns 32 random bits, if they are
-    /// needed.
+    /// Returns the decision about the packet at the head, which has waited for `waited`. `draws` returns 32 random bits and is called only
+    /// if they are needed.
     pub fn judge(
         &mut self,
         p: &CobaltParameters,
@@ -141,7 +142,8 @@ impl Cobalt {
         time + Span::from_nanos(nanos as u64)
     }
 
-    /// Sets the count and its root, from a table or by a step of Newton's method: root ← root / 2 · (3 − count · root²).
+    /// Sets `count` and `root`. The root is taken from a table or computed by a step of Newton's method: root ← root / 2 · (3 − count ·
+    /// root²).
     fn set_count(&mut self, count: u32) {
         self.count = count;
         self.root = match ROOTS.get(count as usize) {
@@ -155,12 +157,12 @@ impl Cobalt {
     }
 }
 
-/// Table of 2^32 / √count, rounded; the largest value that fits for counts up to one.
+/// Table of 2^32 / √count, rounded, by count. The entries for counts of 0 and 1 are the largest value that fits.
 const ROOTS: [u32; 16] = {
     let mut roots = [u32::MAX; 16];
     let mut count = 2;
     while count < roots.len() {
-        // The integer square root of 2^66 / count is 2^33 / √count; half of it, rounded up, is the rounded root.
+        // The integer square root of 2^66 / count is 2^33 / √count, rounded down. Half of it, rounded up, is the table entry.
         roots[count] = (((1u128 << 66) / count as u128).isqrt() as u64).div_ceil(2) as u32;
         count += 1;
     }

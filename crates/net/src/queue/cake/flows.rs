@@ -5,17 +5,20 @@ use crate::queue::pool::{Chain, Pool};
 use catnip_base::{Rng, Span, Time};
 use std::collections::VecDeque;
 
-/// Connections of a tin in deficit round robin, in which sparse connections are served first and the connections of a
-/// host share its quantum (DRR++; Linux, net/sched/sch_cake.c).
+/// Connections of a tin, served by deficit round robin. Sparse connections are served first, and the connections of a host share the
+/// quantum of the host (DRR++; Linux, net/sched/sch_cake.c).
 #[derive(Debug)]
 pub(super) struct Tin {
     flows: Vec<Flow>,
-    /// Lists of sparse connections, of bulk connections, and of empty connections whose AQM state is still in use.
+    /// Sparse connections, in order of service.
     sparse: VecDeque<u16>,
+    /// Bulk connections, in order of service.
     bulk: VecDeque<u16>,
+    /// Empty connections whose AQM state is still in use.
     decaying: VecDeque<u16>,
-    /// Number of connections in the sparse sets, and number of connections in the bulk [`Set`].
+    /// Number of connections in [`Set::Sparse`] or [`Set::SparseWait`].
     sparse_count: u32,
+    /// Number of connections in [`Set::Bulk`].
     bulk_count: u32,
     loads: Loads,
     isolation: Isolation,
@@ -23,10 +26,11 @@ pub(super) struct Tin {
     quantum: u32,
     pub(super) parameters: CobaltParameters,
     pub(super) packets: u32,
-    /// Time at which the next packet may leave by the tin's share of the rate; transmission time of a byte, in units of 2^-32 ns.
+    /// Time at which the next packet may leave by the tin's share of the rate.
     pub(super) next_at: Time,
+    /// Transmission time of a byte at the tin's share of the rate, in units of 2^-32 ns; 0 without a rate.
     pub(super) byte_time: u64,
-    /// Bytes that the tin may still send in its turn among the tins, used if there is no rate.
+    /// Bytes that the tin may still send in its turn among the tins. Used only without a rate.
     pub(super) deficit: i64,
     pub(super) share: i64,
 }
@@ -35,14 +39,14 @@ pub(super) struct Tin {
 struct Flow {
     packets: Chain,
     law: Cobalt,
-    /// Connection to which the entry belongs.
+    /// Flow identifier of the connection to which the entry belongs.
     tag: u16,
     hosts: Pair,
     deficit: i64,
     set: Set,
 }
 
-/// State of a connection in the rotation.
+/// State of a connection in the round robin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Set {
     #[default]
@@ -55,11 +59,13 @@ enum Set {
     Decaying,
 }
 
-/// Number of entries of the flow table, and number of entries per set, among which the entry of a connection is searched.
+/// Number of entries of the flow table.
 const FLOWS: u16 = 1024;
+/// Number of entries per set of the flow table. The entry of a connection is searched within one set.
 const WAYS: u16 = 8;
-/// Quantum without a rate, which is also the largest quantum with a rate, and smallest quantum, bytes.
+/// Quantum without a rate, and largest quantum with a rate, bytes.
 const QUANTUM: u32 = 1514;
+/// Smallest quantum with a rate, bytes.
 const LEAST_QUANTUM: u32 = 300;
 
 impl Tin {
@@ -134,15 +140,16 @@ impl Tin {
         own.or_else(|| ways().find(|id| at(id).set == Set::None)).unwrap_or(direct)
     }
 
-    /// Returns the bytes that a connection may send in a turn. The host's share is rounded at random, so that rounding
-    /// favours no connection.
+    /// Returns the number of bytes that a connection may send in a turn. The host's share is rounded at random, so that rounding favours no
+    /// connection.
     fn turn_of(&self, id: u16, rng: &mut Rng) -> i64 {
         let sharing = self.loads.of(self.isolation, self.flows[usize::from(id)].hosts);
         let share = u64::from(u16::MAX) / u64::from(sharing);
         ((share * u64::from(self.quantum) + u64::from(rng.below(1 << 16))) >> 16) as i64
     }
 
-    /// Returns the connection that has its turn, if there is one. A decaying connection is checked once per packet.
+    /// Returns the index of the connection to serve; `None` if the tin has no listed connections. If `is_first` is true, resets it and
+    /// checks a decaying connection.
     pub(super) fn choose(&mut self, is_first: &mut bool, rng: &mut Rng) -> Option<u16> {
         loop {
             let decays = std::mem::take(is_first) && !self.decaying.is_empty();
@@ -171,7 +178,7 @@ impl Tin {
         }
     }
 
-    /// Removes the packet at the head of a connection, and returns it with the connection's AQM state and true if it is the last one.
+    /// Removes and returns the packet at the head of a connection, with the connection's AQM state and true if the connection is now empty.
     pub(super) fn pop(&mut self, pool: &mut Pool, id: u16) -> Option<(Packet, &mut Cobalt, bool)> {
         let flow = &mut self.flows[usize::from(id)];
         let packet = pool.pop(&mut flow.packets)?;
@@ -179,7 +186,7 @@ impl Tin {
         Some((packet, &mut flow.law, flow.packets.is_empty()))
     }
 
-    /// Handles a connection at the front of its list that is empty when its turn comes.
+    /// Handles the turn of an empty connection, which is at the front of its list.
     pub(super) fn on_empty(&mut self, now: Time, id: u16) {
         let flow = &mut self.flows[usize::from(id)];
         flow.law.on_empty(&self.parameters, now);
@@ -223,7 +230,7 @@ impl Tin {
         active.map(|&id| (self.flows[usize::from(id)].packets.backlog().bytes, id)).max()
     }
 
-    /// Removes the first packet of a connection, because the buffer is full.
+    /// Removes the first packet of a connection because the buffer is full.
     pub(super) fn cut(&mut self, pool: &mut Pool, now: Time, id: u16) -> Option<Packet> {
         let flow = &mut self.flows[usize::from(id)];
         flow.law.on_overflow(&self.parameters, now);

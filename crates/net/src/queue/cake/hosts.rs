@@ -3,10 +3,10 @@ use catnip_base::words;
 use std::collections::BTreeMap;
 
 words! {
-    /// Hosts among which CAKE shares the rate fairly, before it shares a host's part fairly among the host's connections.
+    /// Hosts among which CAKE shares the rate fairly. CAKE then shares the part of each host fairly among the host's connections.
     #[derive(Default)]
     pub enum Isolation {
-        /// Source and destination host; of the two, the host with more connections determines a connection's share.
+        /// Source and destination host. The host with more connections of these two determines the share of a connection.
         #[default]
         Triple = ("triple-isolate", "source and destination host, of which the one with more connections counts"),
         /// Source host.
@@ -18,7 +18,7 @@ words! {
     }
 }
 
-/// Source and destination host of each connection, by direction.
+/// Source and destination host of each connection, by flow identifier and route.
 #[derive(Debug, Default)]
 pub(super) struct Hosts(BTreeMap<(u16, u32), Pair>);
 
@@ -59,7 +59,7 @@ impl Loads {
         }
     }
 
-    /// Returns the number of connections among which a host's quantum is shared.
+    /// Returns the number of connections that share the quantum of a host.
     pub(super) fn of(&self, isolation: Isolation, pair: Pair) -> u32 {
         let count = |side: usize| self.0[side].get(&pair[side]).copied().unwrap_or(0);
         let sharing = match isolation {

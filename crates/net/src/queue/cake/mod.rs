@@ -26,7 +26,7 @@ use std::str::FromStr;
 pub struct CakeSpec {
     /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
-    /// Shaping rate; `None` if the rate of the line is the only limit.
+    /// Shaping rate; `None` for no shaping.
     pub rate: Option<Rate>,
     /// Usual round-trip time of connections; the target queueing delay is a twentieth of it.
     pub rtt: Span,
@@ -34,7 +34,7 @@ pub struct CakeSpec {
     pub tins: Tins,
     /// Hosts among which the queue shares the rate fairly.
     pub isolation: Isolation,
-    /// Overhead per packet on the line to whose rate the queue shapes, bytes.
+    /// Link-layer overhead that the shaper adds to the length of each packet, bytes.
     pub overhead: u32,
 }
 
@@ -140,8 +140,8 @@ impl QueueKind for CakeSpec {
 }
 
 impl CakeSpec {
-    /// Returns the parameters of a tin with this transmission time of a byte. The target is at least the transmission
-    /// time of one and a half packets.
+    /// Returns the parameters of a tin with a transmission time of `byte_time` per byte. The target is at least the transmission time of
+    /// one and a half packets.
     fn parameters(&self, byte_time: u64) -> CobaltParameters {
         let usual = Span::from_nanos(self.rtt.as_nanos() / 20);
         let mtu = takes(byte_time, MTU);
@@ -164,10 +164,11 @@ pub struct Cake {
     current: usize,
     /// Transmission time of a byte at the shaping rate, in units of 2^-32 ns; 0 without shaping.
     byte_time: u64,
-    /// Time of the next packet by the shaper and by its failsafe, of which the earlier one applies.
+    /// Time at which the next packet may leave by the shaper, unless `failsafe_at` is earlier.
     next_at: Time,
+    /// Time at which the next packet may leave by the failsafe of the shaper.
     failsafe_at: Time,
-    /// Time of the next packet, while packets are held back.
+    /// Time at which the next packet may leave; `None` if no packet is held back.
     wake_at: Option<Time>,
     rng: Rng,
 }
@@ -177,7 +178,7 @@ impl Cake {
         self.byte_time > 0
     }
 
-    /// Returns the index of the tin to serve: of the tins within their share of the rate the one with the greatest index, or else the tin
+    /// Returns the index of the tin to serve. With a rate, this is the last tin among those within their share of the rate, or else the tin
     /// that may send first. Without a rate, the tins take turns.
     fn choose_tin(&mut self, now: Time) -> Option<usize> {
         let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
@@ -216,7 +217,8 @@ impl Cake {
         }
     }
 
-    /// Returns the next packet of a connection that COBALT does not drop. The last packet is never dropped.
+    /// Drops packets of a connection as COBALT decides, and returns the first packet that is not dropped. The last packet of a connection
+    /// is never dropped.
     fn next_of(&mut self, now: Time, number: usize, id: u16, fate: &mut dyn Fate) -> Option<Packet> {
         let tin = &mut self.tins[number];
         let parameters = tin.parameters;

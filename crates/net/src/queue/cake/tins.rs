@@ -15,7 +15,7 @@ words! {
 }
 
 impl Tins {
-    /// Returns the share of the rate of each tin, best effort first, as an exponent of one half.
+    /// Returns the share of each tin in the rate, best effort first, as an exponent `n`: the share is 2^-n.
     pub(super) fn halvings(self) -> &'static [u32] {
         match self {
             Self::BestEffort => &[0],
@@ -24,7 +24,7 @@ impl Tins {
         }
     }
 
-    /// Returns the number of the tin for packets with this codepoint.
+    /// Returns the index of the tin for packets with this codepoint.
     pub(super) fn of(self, codepoint: u8) -> usize {
         match (self, codepoint) {
             (Self::BestEffort, _) => 0,

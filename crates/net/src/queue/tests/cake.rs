@@ -13,7 +13,8 @@ fn at(ms: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(ms / 1e3)
 }
 
-/// Returns the share of each key, such as a connection or class, in `total` bytes sent while all senders always have packets to send.
+/// Returns the share of each key, such as a connection or a class, in the bytes sent. All senders always have packets to send, until
+/// `total` bytes have been sent.
 fn shares<K: Ord>(
     queue: &mut AnyQueue,
     senders: &[Packet],
@@ -44,14 +45,15 @@ fn close(share: f64, expected: f64) {
     assert!((share / expected - 1.0).abs() < 0.03, "{share} is not {expected}");
 }
 
-/// Option with which COBALT gives no signal within such a run.
+/// Option with which COBALT gives no signal within the runs of these tests.
 const PATIENT: &str = "rtt=1000s";
 
 #[test]
 fn hosts_have_equal_shares_however_many_connections_they_have_and_then_these() {
     let mut queue = build(&format!("cake:100000,{PATIENT}"));
     for flow in 1..=5 {
-        // The first four connections are from one host, the last one is from another; each goes to a host of its own.
+        // The first four connections are from one host, and the last one is from another host. Each connection has a different destination
+        // host.
         queue.set_hosts(flow, Route::default(), [u32::from(flow > 4), 100 + u32::from(flow)]);
     }
     let senders: Vec<Packet> = (1..=5).map(|flow| of(flow, if flow == 2 { 300 } else { 1500 }, 0)).collect();
@@ -62,7 +64,7 @@ fn hosts_have_equal_shares_however_many_connections_they_have_and_then_these() {
 
 #[test]
 fn who_counts_is_said_by_the_isolation() {
-    // Sender 0 has three connections, two of them to receiver 7, which has another one from sender 1.
+    // Sender 0 has three connections. Two of them are to receiver 7, which has another connection from sender 1.
     let shares_of = |isolation: &str| {
         let mut queue = build(&format!("cake:100000,{PATIENT},isolation={isolation}"));
         for (flow, hosts) in (1..).zip([[0, 7], [0, 7], [0, 8], [1, 7]]) {
@@ -90,15 +92,15 @@ fn tins_share_a_rate_by_their_thresholds_and_what_they_leave() {
     for shape in [",rate=80Mbit", ""] {
         let mut queue = build(&format!("cake:100000,{PATIENT},tins=diffserv4{shape}"));
         let found = shares(&mut queue, &senders, 20_000_000, codepoint);
-        // With a rate, voice gets a quarter, video a half and bulk a sixteenth of it whatever the other tins send, and
-        // best effort the rest. Without one, best effort has a weight of one.
+        // With a rate, voice gets a quarter of the rate, video a half, and bulk a sixteenth, regardless of the traffic in other tins; best
+        // effort gets the rest. Without a rate, best effort has a weight of one.
         let rest = if shape.is_empty() { 1.0 } else { 1.0 - 0.25 - 0.5 - 1.0 / 16.0 };
         let all = rest + 0.25 + 0.5 + 1.0 / 16.0;
         for (codepoint, share) in [(0, rest), (8, 1.0 / 16.0), (26, 0.5), (46, 0.25)] {
             close(found[&codepoint], share / all);
         }
     }
-    // With three tins AF31 is best effort; with one tin all codepoints are.
+    // With three tins, AF31 is best effort. With one tin, all codepoints are best effort.
     let mut queue = build(&format!("cake:100000,{PATIENT},rate=80Mbit"));
     let found = shares(&mut queue, &senders, 20_000_000, codepoint);
     close(found[&0], found[&26]);
@@ -140,7 +142,8 @@ fn eight_connections_of_the_same_remainder_have_queues_of_their_own_and_a_ninth_
         });
     }
     let first: Vec<u32> = (0..9).map(|_| queue.dequeue(Time::ZERO, &mut lost).unwrap().body).collect();
-    // One turn each as sparse connections; 1000 bytes leave some of a quantum of 1514, so that each connection sends both packets.
+    // Each connection has one turn as a sparse connection. A packet of 1000 bytes does not use up the quantum of 1514 bytes, so that each
+    // connection sends two packets.
     assert_eq!(first, [0, 1, 10, 11, 20, 21, 30, 31, 40]);
     let rest: Vec<u32> =
         std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut lost)).map(|packet| packet.body).collect();
@@ -156,7 +159,7 @@ fn who_sends_little_goes_before_who_does_not() {
     queue.enqueue(at(1.0), of(2, 100, 20), &mut lost);
     queue.enqueue(at(1.0), of(3, 100, 30), &mut lost);
     assert_eq!([(); 3].map(|()| next(&mut queue, 1.0)), [20, 30, 2]);
-    // The connection is sparse again only when its AQM state was discarded, or when it was decaying.
+    // The connection is sparse again once it is decaying or its AQM state has been discarded.
     queue.enqueue(at(2.0), of(2, 100, 21), &mut lost);
     assert_eq!(next(&mut queue, 2.0), 21);
 }
@@ -174,7 +177,8 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest() {
     );
 }
 
-/// Returns the times, ms, at which COBALT signals if called each millisecond for a packet that has waited for `waited_ms`.
+/// Returns the times, ms, of the signals of COBALT if it is called each millisecond between `from` and `to`, with a packet that has waited
+/// for `waited_ms`.
 fn signals(law: &mut Cobalt, waited_ms: u64, from: u64, to: u64) -> Vec<u64> {
     let p = CobaltParameters {
         target: Span::from_millis(5),
@@ -192,7 +196,7 @@ fn cobalt_signals_an_interval_after_the_target_is_missed_and_then_faster_by_the_
     let mut law = Cobalt::default();
     assert_eq!(signals(&mut law, 5, 0, 1000), [0; 0], "the target itself is not missed");
     let found = signals(&mut law, 6, 1000, 2000);
-    // The n-th signal is due interval / √n after the one before it, and is given at the next call, at most a millisecond later.
+    // The n-th signal is due interval / √n after the previous signal, and is given at the next call, at most a millisecond later.
     let (mut due, mut expected) = (1100.0f64, Vec::new());
     let mut count = 1.0f64;
     while due < 2000.0 {
@@ -209,7 +213,7 @@ fn cobalts_count_falls_step_by_step_while_the_target_is_kept() {
     let mut law = Cobalt::default();
     let often = signals(&mut law, 6, 0, 1000).len();
     assert!(often > 15);
-    // After a short rest signals resume at about the same count, after a long one from the beginning.
+    // After a short time below the target, signals resume at about the same count; after a long time, they start again from the beginning.
     assert!(signals(&mut law, 1, 1000, 1050).is_empty());
     let soon = signals(&mut law.clone(), 6, 1050, 1150).len();
     assert!(soon >= 3, "{soon}");
@@ -235,7 +239,7 @@ fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not()
     let p =
         CobaltParameters { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: Span::ZERO };
     let mut law = Cobalt::default();
-    // The probability increases by 1/256 for each overflow more than a target after the one before it.
+    // The probability increases by 1/256 at each overflow that is more than the target after the previous increase.
     for n in 1..=64 {
         law.on_overflow(&p, at(f64::from(n) * 6.0));
         law.on_overflow(&p, at(f64::from(n) * 6.0));

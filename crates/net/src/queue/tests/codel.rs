@@ -78,7 +78,8 @@ impl Printed {
 proptest! {
     #[test]
     fn decisions_are_those_of_the_program_that_the_rfc_prints(
-        // Phases of arrivals and departures at changing rates: maximum gaps in microseconds, and number of steps.
+        // Phases of arrivals and departures at different rates: maximum gaps between arrivals and between departures in microseconds, and
+        // number of steps.
         phases in prop::collection::vec((1u64..9_000, 1u64..9_000, 1usize..400), 1..12),
         target_us in 100u64..20_000, factor in 1u64..40, seed in 0u32..1000
     ) {
@@ -126,8 +127,8 @@ fn drained(text: &str, packets: u32, ecn: Ecn, until_ms: u64) -> (Vec<u32>, Told
 
 #[test]
 fn drops_come_faster_and_faster_while_packets_wait_too_long() {
-    // From 5 ms on all packets have waited longer than the target. The first one is dropped an interval later, then one
-    // after 100 ms, 70.7 ms, 57.7 ms and so on: at 105, 205, 275.71, 333.45, 383.45 and 428.17 ms.
+    // From 5 ms on, all packets have waited longer than the target. The first packet is dropped an interval later, and the next ones after
+    // 100 ms, 70.7 ms, 57.7 ms and so on: at 105, 205, 275.71, 333.45, 383.45 and 428.17 ms.
     let (out, told) = drained("codel:1000", 600, Ecn::NOT_ECT, 430);
     let expected: Vec<u32> =
         [105, 205, 276, 334, 384, 429].into_iter().enumerate().map(|(n, ms)| ms + n as u32).collect();
@@ -149,7 +150,7 @@ fn drops_come_faster_and_faster_while_packets_wait_too_long() {
 #[test]
 fn what_waits_for_no_longer_than_the_target_or_alone_is_never_dropped() {
     assert!(drained("codel:1000,target=1s,interval=1s", 600, Ecn::NOT_ECT, 600).1.0.is_empty());
-    // A single packet behind another one is not dropped, however long both wait.
+    // The queue never holds more than one packet behind the packet at its head, and drops no packet, regardless of the queueing delay.
     let (mut queue, mut told) = (build("codel:1000"), Told::default());
     for body in 0..100 {
         queue.enqueue(Time::from_nanos(body * 1_000_000_000), packet(body as u32, Colour::Red), &mut told);

@@ -77,7 +77,7 @@ impl Printed {
 proptest! {
     #[test]
     fn decisions_are_those_of_the_program_that_the_rfc_prints(
-        // Phases: two bounds of the delay in microseconds, number of updates, and packets per update.
+        // Phases: lower and upper bound of the queueing delay in microseconds, number of updates, and packets per update.
         phases in prop::collection::vec((0u64..150_000, 0u64..150_000, 1u32..40, 0u32..30), 1..10),
         coupling in 1u32..5, seed in 0u32..1000
     ) {
@@ -102,7 +102,7 @@ proptest! {
                     } else {
                         (law.of_classic(&p, ecn), printed.dequeue_classic(ecn))
                     };
-                    // The two may differ where the last digits of a sum decide.
+                    // The results may differ if the last digits of a sum decide.
                     let is_near = |x: f64| (x - x.round()).abs() < 1e-7;
                     prop_assume!(!is_near(printed.lq_count) || printed.lq_count == 0.0);
                     prop_assume!(!is_near(printed.cq_count) || printed.cq_count == 0.0);
@@ -181,7 +181,7 @@ fn l4s_packets_are_marked_as_often_as_twice_the_root_of_what_is_dropped_of_the_o
 
 #[test]
 fn classic_packets_have_their_share_of_the_wire_under_a_flood_of_l4s_packets() {
-    // Neither sender reacts. The high target prevents drops, which would affect both alike.
+    // Neither sender reacts to signals. The high target prevents drops, which would change the shares.
     for (text, share) in
         [("dual-pi2:100000,target=100s", 0.1), ("dual-pi2:100000,target=100s,classic=30%", 0.3)]
     {

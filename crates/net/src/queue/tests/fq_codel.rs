@@ -22,17 +22,17 @@ fn who_sends_little_goes_first_and_others_take_turns() {
         queue.enqueue(Time::ZERO, of(1, 1000, body), &mut lost);
         queue.enqueue(Time::ZERO, of(2, 1000, 10 + body), &mut lost);
     }
-    // New queues first, in order; then in turns.
+    // New queues are served first, in order; then all queues take turns.
     assert_eq!(bodies(&mut queue, 4), [0, 10, 1, 11]);
     // A new queue has its turn at once, with a second packet within its quantum.
     queue.enqueue(Time::ZERO, of(3, 400, 20), &mut lost);
     queue.enqueue(Time::ZERO, of(3, 700, 21), &mut lost);
     queue.enqueue(Time::ZERO, of(3, 700, 22), &mut lost);
     assert_eq!(bodies(&mut queue, 3), [20, 21, 2]);
-    // After that it is an old queue, and its negative credit counts.
+    // The queue is then an old queue, and its negative credit counts.
     assert_eq!(bodies(&mut queue, 4), [22, 12, 3, 13]);
-    // The queue was empty when its turn came, so that it is new again. Then it is emptied, keeps its place for a turn,
-    // and gets a packet before that turn: it is served after a queue that is really new.
+    // The queue was empty at its turn, so that it is new again. It is then emptied, becomes an old queue for a turn, and receives a packet
+    // before that turn. A really new queue is served first.
     queue.enqueue(Time::ZERO, of(3, 100, 23), &mut lost);
     assert_eq!(bodies(&mut queue, 2), [23, 4]);
     queue.enqueue(Time::ZERO, of(3, 1000, 24), &mut lost);
@@ -69,13 +69,14 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest_and_spares_the_others() {
     let gone: Vec<u32> = lost.0.iter().map(|(packet, _)| packet.body).collect();
     assert_eq!(gone, (100..164).collect::<Vec<_>>());
     assert!(lost.0.iter().all(|(_, why)| *why == DropReason::Overflow));
-    // Half of the packets of a smaller queue are dropped; two connections with the same remainder share a queue.
+    // Half of the packets of a smaller queue are dropped. Two connections with the same remainder modulo `flows` share a queue.
     let (mut queue, mut lost) = (build("fq-codel:9,flows=4"), Lost::default());
     (0..8).for_each(|body| queue.enqueue(Time::ZERO, of(1 + 4 * (body as u16 % 2), 100, body), &mut lost));
     queue.enqueue(Time::ZERO, of(2, 300, 8), &mut lost);
     assert_eq!(lost.0.iter().map(|(packet, _)| packet.body).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(bodies(&mut queue, 9), [4, 5, 6, 7, 8]);
-    // In bytes, packets are dropped as many times as needed. A packet that could never fit drops no other.
+    // With a limit in bytes, packets are dropped until the arriving packet fits. A packet that could never fit causes no drop of another
+    // packet.
     let (mut queue, mut lost) = (build("fq-codel:3000B"), Lost::default());
     (0..30).for_each(|body| queue.enqueue(Time::ZERO, of(1, 100, body), &mut lost));
     queue.enqueue(Time::ZERO, of(2, 3001, 30), &mut lost);
@@ -86,7 +87,7 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest_and_spares_the_others() {
 
 #[test]
 fn each_connection_is_governed_for_itself() {
-    // One connection has a standing queue; the other one sends single packets.
+    // One connection has a standing queue; the other connection sends single packets.
     let (mut queue, mut lost) = (build("fq-codel:1000"), Lost::default());
     (0..500).for_each(|body| {
         queue.enqueue(Time::ZERO, Packet { ecn: Ecn::NOT_ECT, ..of(1, 1000, body) }, &mut lost)

@@ -84,7 +84,7 @@ impl Printed {
 proptest! {
     #[test]
     fn decisions_are_those_of_the_program_that_the_rfc_prints(
-        // Phases: two bounds of the delay in microseconds, number of updates, and arrivals per update.
+        // Phases: lower and upper bound of the queueing delay in microseconds, number of updates, and arrivals per update.
         phases in prop::collection::vec((0u64..200_000, 0u64..200_000, 1u32..60, 0u32..30), 1..12),
         (target_ms, update_ms, burst_ms) in (2u64..40, 1u64..40, 0u64..200), even: bool, seed in 0u32..1000
     ) {
@@ -105,7 +105,7 @@ proptest! {
                 for _ in 0..arrivals {
                     let (waiting, number) = (u64::from(random.below(20_000)), random.next_u32());
                     let u = f64::from(number) / 2f64.powi(32);
-                    // The two may differ where the last digits of a sum decide.
+                    // The results may differ if the last digits of a sum decide.
                     let near = |a: f64, b: f64| (a - b).abs() < 1e-8;
                     let sum = printed.accu_prob + printed.drop_prob;
                     prop_assume!(!near(u, printed.drop_prob) && !near(sum, 0.85) && !near(sum, 8.5));
@@ -139,7 +139,8 @@ proptest! {
     }
 }
 
-/// Returns a queue at which packets of 1250 bytes arrive at 12 Mbit/s and leave at 10 Mbit/s, and its dropped and marked packets.
+/// Sends packets of 1250 bytes through a queue for `millis` milliseconds; they arrive at 12 Mbit/s and leave at 10 Mbit/s. Returns the
+/// queue and its dropped and marked packets.
 fn overloaded(text: &str, ecn: Ecn, millis: u64) -> (AnyQueue, Told) {
     let (mut queue, mut told) = (build(text), Told::default());
     let (mut comes, mut goes) = (0, 0);
@@ -161,7 +162,7 @@ fn overloaded(text: &str, ecn: Ecn, millis: u64) -> (AnyQueue, Told) {
 #[test]
 fn what_does_not_react_is_dropped_until_the_delay_is_the_target() {
     let (queue, told) = overloaded("pie:1000", Ecn::NOT_ECT, 60_000);
-    // One packet in six is too many; 15 packets take 15 ms.
+    // One packet in six exceeds the rate. A queue of 15 packets takes 15 ms.
     let share = told.0.len() as f64 / 72_000.0;
     assert!((share - 1.0 / 6.0).abs() < 0.01, "{share}");
     assert!((5..=30).contains(&queue.backlog().packets), "{:?}", queue.backlog());

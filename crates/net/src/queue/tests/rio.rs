@@ -42,7 +42,7 @@ fn what_is_wrong_with_three_levels_is_named() {
 
 #[test]
 fn each_level_drops_along_its_own_curve() {
-    // With a weight of 1 the average is the count; in a buffer of 1000 packets one percent is 10 packets.
+    // With a weight of 1, the average equals the count. In a buffer of 1000 packets, one percent is 10 packets.
     let parameters = RioParameters { weight: 1.0, ..RioParameters::default() };
     for (seed, (colour, min, max)) in (0..).zip([(LOW, 100, 250), (MED, 400, 600), (HIGH, 600, 950)]) {
         let mut law = law(parameters, 1000, seed);
@@ -92,7 +92,7 @@ fn counts_nest_and_an_arrival_moves_the_averages_of_those_that_it_is_part_of() {
 
 #[test]
 fn a_trace_by_hand() {
-    // In a buffer of ten packets the average of LOW must stay below five. The bands are so narrow that no drop is random.
+    // In a buffer of ten packets, LOW packets are dropped from an average of five on. The bands are so narrow that no drop is random.
     let text = "rio:10,low=49.9%-50%,med=69.9%-70%,high=89.9%-90%";
     let mut queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     let mut fates = Vec::new();
@@ -110,7 +110,7 @@ fn a_trace_by_hand() {
         (MED, None),
         (MED, None),
         (MED, None),
-        // The buffer is full. The average of HIGH is zero, as no HIGH packet waits.
+        // The buffer is full. The average of HIGH is zero, since no HIGH packet waits.
         (HIGH, Some(DropReason::Overflow)),
     ];
     for (body, &(colour, _)) in (0..).zip(&arrivals) {

@@ -32,7 +32,7 @@ fn offer(queue: &mut AnyQueue, packets: &[(u16, u8, Colour)]) -> Vec<(u32, DropR
 
 #[test]
 fn classes_go_before_priorities_and_a_class_that_waits_for_tokens_blocks_them_for_those_below() {
-    // 80 kbit/s are 1000 bytes in 100 ms; two HIGH packets at once, one MED.
+    // 80 kbit/s are 1000 bytes in 100 ms. The buckets allow bursts of two HIGH packets and of one MED packet.
     let contract = "high=80kbit/2000B,med=80kbit/1000B";
     let mut queue = build(&format!("scheduler:20,{contract}"));
     let arrivals = [
@@ -47,16 +47,16 @@ fn classes_go_before_priorities_and_a_class_that_waits_for_tokens_blocks_them_fo
         (11, 1, LOW), // 8
     ];
     assert_eq!(offer(&mut queue, &arrivals), []);
-    // The first class takes the tokens of two HIGH packets and of one MED packet, then sends its LOW packet. The HIGH
-    // packet of the second class waits and holds back the later ones of its connection; while it waits for tokens, the
-    // third class may not use them either.
+    // The first class takes the tokens of two HIGH packets and of one MED packet, then sends its LOW packet. The HIGH packet of the second
+    // class waits for tokens and holds back the later packets of its connection. Meanwhile the third class may not send HIGH packets
+    // either.
     assert_eq!(all(&mut queue, ms(0)), [5, 6, 7, 8]);
     assert_eq!(queue.wake_at(), Some(ms(100)));
     assert_eq!(all(&mut queue, ms(99)), []);
-    // The second class has tokens for its HIGH packet, which its MED and LOW packets follow. The third class still waits.
+    // The second class has tokens for its HIGH packet, which is followed by its MED and LOW packets. The third class still waits.
     assert_eq!(all(&mut queue, ms(100)), [2, 3, 4]);
     assert_eq!((queue.wake_at(), queue.backlog().packets), (Some(ms(200)), 2));
-    // A large packet of the first class needs more tokens than there are. That of the third class is small enough, but blocked.
+    // A large packet of the first class needs more tokens than are available. The packet of the third class is small enough, but blocked.
     let mut lost = Lost::default();
     queue.enqueue(ms(150), Packet { len: 1500, ..of(10, 1, HIGH, 9) }, &mut lost);
     queue.enqueue(ms(150), of(21, 2, MED, 10), &mut lost);
@@ -103,12 +103,12 @@ fn connections_without_a_class_are_of_the_last_one_and_weigh_what_they_are_told(
         ],
     );
     assert_eq!(all(&mut queue, ms(0)), [100, 0, 1, 2, 5, 6, 100, 3, 4, 7, 100]);
-    // A weight persists while no packet waits, and can be changed while some do.
+    // A weight persists while the connection has no waiting packets, and can be changed while it has some.
     offer(&mut queue, &[(2, 3, LOW), (2, 3, LOW), (2, 3, LOW), (3, 3, LOW), (3, 3, LOW)]);
     queue.set_weight(2, 2);
     queue.set_weight(3, 1);
     assert_eq!(all(&mut queue, ms(0)), [0, 1, 3, 2, 4]);
-    // Packets of a connection do not overtake each other whatever their priority, and the connection is in the class of its first packet.
+    // Packets of a connection do not overtake each other, regardless of their priority. The connection is in the class of its first packet.
     offer(&mut queue, &[(5, 3, LOW), (5, 1, LOW), (6, 2, LOW), (6, 3, HIGH)]);
     assert_eq!(all(&mut queue, ms(0)), [2, 3, 0, 1]);
 }
@@ -166,8 +166,8 @@ fn under_saturation_connections_of_a_class_have_shares_by_weight() {
     }
 }
 
-/// Returns the packets that may leave now by the rule of the paper: those of the first class and priority with a
-/// conforming packet, unless a class above has a packet of that priority that waits for tokens.
+/// Returns the packets that may leave now by the rule of the paper: the packets of the first class and priority with a conforming packet. A
+/// priority is excluded if a higher class has a packet of this priority that waits for tokens.
 fn eligible(waiting: &[Packet], meter: &Meter, now: Time) -> Vec<u32> {
     let class = |packet: &Packet| packet.dscp.class().unwrap_or(3).min(3);
     let is_head = |place: usize| waiting[..place].iter().all(|other| other.flow != waiting[place].flow);
@@ -194,12 +194,12 @@ fn eligible(waiting: &[Packet], meter: &Meter, now: Time) -> Vec<u32> {
     Vec::new()
 }
 
-/// Link that calls `dequeue` when it is free, and checks each result against the rule.
+/// Link that calls `dequeue` when it is free, and checks each result with [`eligible`].
 struct Wire {
     queue: AnyQueue,
     waiting: Vec<Packet>,
     meter: Meter,
-    /// True if the queue had nothing to send at the last call.
+    /// True if the queue had no packet to send at the last call.
     idle: bool,
 }
 

@@ -17,7 +17,7 @@ fn port(queue: &str, rate: &str) -> Port<AnyQueue, AnyShaper> {
 /// Arrivals at the other end: (milliseconds, packet).
 type Out = Vec<(u64, u32)>;
 
-/// Returns the deliveries of these arrivals (milliseconds, bytes, priority), and the drops.
+/// Sends packets (milliseconds, bytes, priority) through a queue and a wire. Returns the deliveries and the drops.
 fn shaped(queue: &str, rate: &str, arrivals: &[(u64, u32, Colour)]) -> (Out, Vec<(u32, DropReason)>) {
     let (mut port, mut lost, mut out) = (port(queue, rate), Lost::default(), Vec::new());
     for (body, &(at, len, colour)) in (0..).zip(arrivals) {
@@ -45,10 +45,11 @@ fn high_and_med_wait_for_their_tokens_and_low_for_nobody() {
         (150, 1000, LOW),
     ];
     let (out, lost) = shaped(shaper, "unlimited", &arrivals);
-    // Two HIGH packets, then one each 100 ms; a MED packet each 200 ms.
+    // Two HIGH packets leave at once, then one each 100 ms. A MED packet leaves each 200 ms.
     assert_eq!(out, [(0, 0), (0, 1), (0, 4), (0, 6), (100, 2), (150, 7), (200, 3), (200, 5)]);
     assert_eq!(lost, []);
-    // With a transmission time of 1 ms a packet counts at its end: the third HIGH packet starts 100 ms after the first one.
+    // With a transmission time of 1 ms, a packet takes its tokens at the end of its transmission. The third HIGH packet therefore starts
+    // 100 ms after the first one.
     let (out, _) = shaped(shaper, "8Mbit", &arrivals);
     assert_eq!(out, [(1, 0), (2, 1), (3, 4), (4, 6), (101, 2), (151, 7), (201, 3), (203, 5)]);
 }
@@ -66,11 +67,11 @@ fn the_priorities_share_the_places_and_what_can_never_conform_is_refused() {
         (0, 1000, MED),
         (0, 1, LOW),
     ];
-    // The first LOW packet is in transmission, which leaves space for three waiting packets of four.
+    // The limit is four packets. The first LOW packet is in transmission, so three packets can wait.
     let (out, lost) = shaped("shaper:4,high=8kbit/1000B,med=8kbit/1000B", "8Mbit", &arrivals);
     assert_eq!(lost, [(0, policed), (1, policed), (6, DropReason::Overflow), (7, DropReason::Overflow)]);
     assert_eq!(out, [(9, 2), (10, 3), (11, 5), (1010, 4)]);
-    // Without a profile for MED no MED packet may be sent.
+    // Without a profile for MED, no MED packet may be sent.
     let (_, lost) = shaped("shaper:4,high=8kbit/1000B", "8Mbit", &[(0, 1000, MED), (0, 1000, HIGH)]);
     assert_eq!(lost, [(0, policed)]);
 }

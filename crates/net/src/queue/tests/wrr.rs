@@ -74,7 +74,7 @@ fn who_does_not_need_its_share_leaves_it_to_others_and_saves_nothing() {
     (0..20).for_each(|_| {
         assert!(queue.dequeue(Time::ZERO, &mut lost).is_some_and(|p| p.dscp.class() == Some(1)))
     });
-    // The other classes start late and get their shares from then on, no more, in an order in which no class waits for long.
+    // The other classes start late. From then on they get exactly their shares, in an order in which no class waits for long.
     (0..40).for_each(|body| queue.enqueue(Time::ZERO, of(2, 1000, body), &mut lost));
     (0..40).for_each(|body| queue.enqueue(Time::ZERO, of(4, 1000, body), &mut lost));
     let mut class = |_| queue.dequeue(Time::ZERO, &mut lost).and_then(|packet| packet.dscp.class()).unwrap();
@@ -88,7 +88,7 @@ fn who_does_not_need_its_share_leaves_it_to_others_and_saves_nothing() {
 
 #[test]
 fn who_sends_one_packet_after_the_other_gets_no_more_than_its_share() {
-    // A packet of the first class arrives whenever the one before has left: its queue is empty in between.
+    // A packet of the first class arrives whenever the previous packet of this class has left, so that the queue is empty in between.
     let mut queue = build("wrr:af1=1(drop-tail:9),rest=9(drop-tail:9)");
     let (mut lost, mut sent) = (Lost::default(), [0u32; 2]);
     let mut waits = false;
@@ -112,7 +112,8 @@ fn who_sends_one_packet_after_the_other_gets_no_more_than_its_share() {
 fn each_queue_counts_its_own_and_forgets_what_has_left() {
     let mut lost = Lost::default();
     let mut queue = build("wrr:af1=1(drop-tail:3),af2=1(catnip-good:2000B),rest=1(drop-tail:2000B)");
-    // Two packets wait, whichever queue's packet is in transmission; 2000 bytes include the queue's packet in transmission.
+    // With a limit in packets, two packets can wait even if the packet in transmission is from another queue. A limit of 2000 bytes
+    // includes the packet in transmission only if it is from the queue.
     (0..3).for_each(|body| queue.enqueue(Time::ZERO, of(1, 1000, body), &mut lost));
     (3..6).for_each(|body| queue.enqueue(Time::ZERO, of(2, 1000, body), &mut lost));
     (6..9).for_each(|body| queue.enqueue(Time::ZERO, of(0, 1000, body), &mut lost));
@@ -121,7 +122,7 @@ fn each_queue_counts_its_own_and_forgets_what_has_left() {
     let order: Vec<u32> = (0..6)
         .map(|n| {
             let packet = queue.dequeue(Time::ZERO, &mut Lost::default()).unwrap();
-            // The buffer space of a packet is free only when its last bit has left.
+            // The buffer space of a packet becomes free when its last bit has left.
             if n < 2 {
                 let before = lost.0.len();
                 let again = Packet { body: 10 + n, ..packet };
