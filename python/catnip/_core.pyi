@@ -15,6 +15,7 @@ _Interval: TypeAlias = tuple[float, float, float, int]
 __all__ = [
     "QUANTILES",
     "SUMMARY_TABLES",
+    "TRANSFER_TIMES",
     "InputError",
     "Scenario",
     "Times",
@@ -43,6 +44,7 @@ __all__ = [
 
 __version__: str
 SUMMARY_TABLES: dict[str, tuple[str, ...]]
+TRANSFER_TIMES: dict[str, str]
 QUANTILES: list[str]
 
 class InputError(ValueError):

@@ -14,6 +14,7 @@ pub use formats::har::{Dropped, HarPage, read_har, read_site};
 pub use formats::logs::{LogRequest, PacketLog, write_logs};
 pub use formats::site_file::{RecordedObject, RecordedPage, SiteFile};
 pub use formats::tmix;
+pub use results::activities::{ActivityKind, ActivityRow, ActivityTable};
 pub use results::bursts::{Burst, Bursts};
 pub use results::column::{Column, Columns, Heading, Texts};
 pub use results::fingerprint::fingerprint;

@@ -49,13 +49,13 @@ fn bad_input(error: BadInput) -> PyErr {
     InputError::new_err(error.to_string())
 }
 
-/// Scenario file, read and checked.
+/// Scenario file that has been read and checked.
 #[pyclass(name = "Scenario", module = "catnip._core", frozen)]
 struct PyScenario(Scenario);
 
 #[pymethods]
 impl PyScenario {
-    /// Reads a scenario file, with these keys set to these values. Raises InputError.
+    /// Reads a scenario file. `set` has pairs of a key and the value that replaces its value in the file. Raises InputError.
     #[staticmethod]
     #[pyo3(signature = (path, set = vec![]))]
     fn load(path: PathBuf, set: Vec<(String, String)>) -> PyResult<Self> {
@@ -63,7 +63,7 @@ impl PyScenario {
         read.map(Self).map_err(bad_input)
     }
 
-    /// Parses a scenario from text; `path` is its name in errors. Raises InputError.
+    /// Parses a scenario from text. `path` is its name in errors; `set` is as in `load`. Raises InputError.
     #[staticmethod]
     #[pyo3(signature = (path, text, set = vec![]))]
     fn parse(path: PathBuf, text: &str, set: Vec<(String, String)>) -> PyResult<Self> {
@@ -94,7 +94,7 @@ impl PyScenario {
         &self.0.text
     }
 
-    /// Other files that the scenario names: recordings, traces, pages.
+    /// Paths of the other files that the scenario names: recordings, traces, pages.
     #[getter]
     fn files(&self) -> Vec<OsString> {
         self.0.files.iter().map(|file| file.clone().into_os_string()).collect()
@@ -140,7 +140,7 @@ impl PyScenario {
         Ok(out)
     }
 
-    /// Returns the parameters of a variant for the analytical models; None where they do not apply.
+    /// Returns the parameters of a variant for the analytical models; None if the models do not apply to the variant.
     fn single_flow<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let plan = self.0.plan(variant).map_err(bad_input)?;
         let Some(flow) = plan.single_flow() else { return Ok(None) };
@@ -167,8 +167,8 @@ impl PyScenario {
         Ok(Some(out))
     }
 
-    /// Returns the connection vectors that a traffic group replays in the run of a variant with this seed, in a format
-    /// of Tmix, and for each of them, in order, its start time, its exchanges and the bytes of either end.
+    /// Returns the connection vectors that a traffic group replays in the run of a variant with this seed, in a format of Tmix. Also
+    /// returns a dict of arrays with the start time, the number of exchanges and the bytes of either end of each connection vector.
     fn tmix<'py>(
         &self,
         py: Python<'py>,
@@ -194,7 +194,8 @@ impl PyScenario {
         Ok((text, out))
     }
 
-    /// Runs every variant with every seed, on all cores unless `threads` is given. `every` is the interval of time series, such as 100ms.
+    /// Runs every variant with every seed, on `threads` threads, or on all cores if `threads` is 0. `every` is the interval of time series,
+    /// such as 100ms.
     #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None, every = None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run<'py>(
@@ -221,7 +222,7 @@ impl PyScenario {
         Ok(out)
     }
 
-    /// Performs one run, and writes its packets at these nodes as pcapng and the events of its senders as qlog. Raises InputError.
+    /// Performs one run. Writes its packets at these nodes as pcapng, and the events of its senders as qlog. Raises InputError.
     #[pyo3(signature = (variant, seed, packets, packets_at, qlog))]
     fn write_logs(
         &self,
@@ -245,12 +246,12 @@ impl PyScenario {
     }
 }
 
-/// Loads NumPy, so that an interrupt during its import raises an error here and causes no worse error later.
+/// Loads NumPy in advance, so that an interrupt during its import raises an ordinary error here instead of a worse error later.
 fn has_arrays(py: Python<'_>) -> PyResult<()> {
     py.import("numpy").map(|_| ())
 }
 
-/// Converts the value of an axis to a number, a truth value or else a text.
+/// Converts the value of an axis to a number, a truth value or, for all other types, a text.
 fn level<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         toml::Value::Integer(number) => number.into_bound_py_any(py),
@@ -311,7 +312,7 @@ impl PyScenario {
     }
 }
 
-/// Returns the fingerprint of each variant of a scenario with one seed.
+/// Returns the name of each variant of a scenario, and the fingerprint of its run with this seed.
 #[pyfunction]
 fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec<(String, u64)>> {
     let of = |name: &str| {
@@ -446,26 +447,28 @@ fn bytes(text: &str) -> PyResult<u64> {
     Ok(bytes.0)
 }
 
-/// Returns the TCP profiles: name and description.
+/// Returns the name and the description of each TCP profile.
 #[pyfunction]
 fn profiles() -> Vec<(&'static str, &'static str)> {
     profile::NAMES.to_vec()
 }
 
-/// Returns the families of kinds in scenarios, queues first: notation and description of each kind.
+/// Returns the families of kinds in scenarios, queues first. Each family has a name, and a list with the notation and the description of
+/// each kind.
 #[pyfunction]
 fn kinds() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     catnip_lab::built_in().to_vec()
 }
 
-/// Returns id, title, seeds and names of the variants of a scenario file, without a check of the variants. Raises InputError.
+/// Returns the id, the title, the number of seeds and the names of the variants of a scenario file. Does not check the variants. Raises
+/// InputError.
 #[pyfunction]
 fn outline(path: PathBuf) -> PyResult<(String, String, u32, Vec<String>)> {
     let Outline { id, title, seeds, variants } = Outline::load(&path).map_err(bad_input)?;
     Ok((id, title, seeds, variants))
 }
 
-/// Returns the JSON Schema of scenario files, as a text.
+/// Returns the JSON Schema of scenario files as text.
 #[pyfunction]
 fn schema() -> String {
     catnip_lab::schema_text()
@@ -474,14 +477,14 @@ fn schema() -> String {
 /// Name, type, unit and meaning of a column.
 type ColumnText = (&'static str, &'static str, &'static str, &'static str);
 
-/// Returns the tables of results: name, meaning of a row, and for each column the name, the type, the unit (empty for
-/// names and counts) and the meaning.
+/// Returns the tables of results. Each table has a name, the meaning of a row, and a list with the name, type, unit (empty for names and
+/// counts) and meaning of each column.
 #[pyfunction]
 fn tables() -> Vec<(&'static str, &'static str, Vec<ColumnText>)> {
     let columns = |table: TableName| {
         table.headings().iter().map(|it| (it.name, it.empty.kind(), it.unit(), it.about)).collect()
     };
-    TableName::ALL.iter().map(|&table| (table.name(), table.usage().1, columns(table))).collect()
+    TableName::all().into_iter().map(|table| (table.name(), table.about(), columns(table))).collect()
 }
 
 fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {

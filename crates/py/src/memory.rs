@@ -36,7 +36,7 @@ fn or_end(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Ends the program with exit code 2, as for bad input. Must not allocate.
+/// Ends the program with exit code 2, as for invalid input. Must not allocate memory.
 #[cold]
 fn end(bytes: usize) -> ! {
     // A progress bar hides the cursor.

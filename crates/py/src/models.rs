@@ -1,4 +1,4 @@
-//! Analytical models over arrays. Models take plain numbers; arrays are split among the cores.
+//! Evaluation of the analytical models for arrays of parameters. A model takes single numbers; the arrays are divided among the cores.
 
 use crate::InputError;
 use catnip_base::{Rng, Stream};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 
-/// Number of values below which a thread costs more than it saves.
+/// Number of values below which starting a thread takes more time than it saves.
 const VALUES_PER_THREAD: usize = 4096;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -28,8 +28,8 @@ type Described = (
     Vec<(&'static str, &'static str, &'static str)>,
 );
 
-/// Returns the models: name, title, reference and kind of result; parameters with unit, default and meaning; quantities
-/// with unit and meaning.
+/// Returns the models. Each model has a name, a title, a reference and a kind of result, a list of parameters with unit, default and
+/// meaning, and a list of quantities with unit and meaning.
 #[pyfunction]
 fn models() -> Vec<Described> {
     let describe = |model: &Model| {
@@ -40,7 +40,7 @@ fn models() -> Vec<Described> {
     MODELS.iter().map(describe).collect()
 }
 
-/// Evaluates all quantities of a model for arrays of its parameters, which have one length and the order of `models()`.
+/// Evaluates all quantities of a model for arrays of its parameters. The arrays have the same length and are in the order of `models()`.
 #[pyfunction]
 fn evaluate_model<'py>(
     py: Python<'py>,
@@ -48,7 +48,7 @@ fn evaluate_model<'py>(
     inputs: Vec<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let model = with_parameters(name, inputs.len())?;
-    // The arrays are copied, as another thread may write to them while the interpreter is released.
+    // The arrays are copied, because another thread may write to them while the interpreter is released.
     let inputs: Vec<Vec<f64>> =
         inputs.iter().map(|array| array.as_slice().map(<[f64]>::to_vec)).collect::<Result<_, _>>()?;
     let len = inputs.first().map_or(0, Vec::len);
@@ -92,7 +92,7 @@ fn out_of_range(name: &str, error: &ModelError, index: &str) -> PyErr {
     InputError::new_err(format!("{name}: {parameter} = {value}{index}: expected {expected}"))
 }
 
-/// Returns one column per quantity, or the index and the error of the first value that is refused.
+/// Returns one column per quantity, or the index and the error of the first values that the model rejects.
 fn evaluate_all(
     model: &Model,
     inputs: &[Vec<f64>],
@@ -118,13 +118,13 @@ fn evaluate_all(
     Ok(columns)
 }
 
-/// Returns how many of `len` values one thread evaluates.
+/// Returns the number of values that one thread evaluates out of `len` values.
 fn share(len: usize) -> usize {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     len.div_ceil(threads).max(VALUES_PER_THREAD)
 }
 
-/// Runs the tasks, the first of them in this thread. Returns the error of the first failed task in order.
+/// Runs the tasks in parallel, the first task in the current thread. Returns the error of the first task in order that has failed.
 fn in_parallel<E: Send>(tasks: impl Iterator<Item = impl FnOnce() -> Result<(), E> + Send>) -> Result<(), E> {
     std::thread::scope(|scope| {
         let mut tasks = tasks;
@@ -139,7 +139,7 @@ fn in_parallel<E: Send>(tasks: impl Iterator<Item = impl FnOnce() -> Result<(), 
     })
 }
 
-/// Draws `count` values. Each draw has its own stream, so that the values do not depend on the number of threads.
+/// Draws `count` values with `one`. Each value has its own random stream, so that the values do not depend on the number of threads.
 fn draw(count: u32, seed: u64, one: impl Fn(&mut Rng) -> f64 + Sync) -> Vec<f64> {
     let mut draws = vec![0.0; count as usize];
     let size = share(draws.len());
@@ -160,7 +160,7 @@ fn refused(name: &str, error: ModelError) -> PyErr {
     InputError::new_err(format!("{name}: {error}"))
 }
 
-/// Draws latencies from the hysteresis model, or from the model of Partial CATNIP if `p_high` is given.
+/// Draws `count` latencies from the hysteresis model, or from the model of Partial CATNIP if `p_high` is given.
 #[pyfunction]
 #[pyo3(signature = (packets, p, p_high, rtt_s, t0_s, w_max, b, w1, delack_s, count, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]
@@ -194,7 +194,7 @@ fn hysteresis_samples<'py>(
     Ok(draws.into_pyarray(py))
 }
 
-/// Draws total times that a transfer spends in timeouts from the Markov chain of WZK, figure 5.
+/// Draws the total time that a transfer spends in timeouts, `count` times, from the Markov chain of WZK, figure 5.
 #[pyfunction]
 #[pyo3(signature = (packets, p, it0_s, r0_s, clamp_s, count, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]

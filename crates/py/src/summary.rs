@@ -1,6 +1,7 @@
 //! Summaries of runs and of tables.
 
 use crate::{PyScenario, bad_input};
+use catnip_lab::rows::Unit;
 use catnip_lab::summary::{self, Estimate, GroupSummary, Interval, Rows, Summary};
 use catnip_lab::{Column, InputError as BadInput, Table, TableName, Texts};
 use numpy::{Element, PyReadonlyArray1};
@@ -14,6 +15,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         tables.set_item(table.name(), PyTuple::new(module.py(), columns)?)?;
     }
     module.add("SUMMARY_TABLES", tables)?;
+    let times = PyDict::new(module.py());
+    for unit in Unit::all() {
+        times.set_item(unit.measure, unit.label)?;
+    }
+    module.add("TRANSFER_TIMES", times)?;
     module.add("QUANTILES", summary::QUANTILES.map(|(measure, _)| measure))?;
     module.add_class::<Times>()?;
     module.add_function(wrap_pyfunction!(summarize_runs, module)?)?;
@@ -23,7 +29,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(t_quantile, module)?)
 }
 
-/// Mean, lower and upper bound, and the number of independent values.
+/// Mean, lower and upper bound of the confidence interval, and number of independent values.
 type IntervalTuple = (f64, f64, f64, usize);
 
 /// Runs every variant with every seed and summarizes each variant as `summarize` does.
@@ -43,7 +49,7 @@ fn summarize_runs<'py>(
     made.iter().map(|summary| told(py, summary)).collect()
 }
 
-/// Summarizes `variants` variants of whole tables, whose rows are in the order of the variants.
+/// Summarizes `variants` variants from whole tables, whose rows are in the order of the variants.
 #[pyfunction]
 fn summarize_tables<'py>(
     py: Python<'py>,
@@ -63,8 +69,8 @@ fn summarize_tables<'py>(
     made.iter().map(|summary| told(py, summary)).collect()
 }
 
-/// Summarizes `variants` variants; `read(table, number)` returns the columns of one variant and is called for each
-/// variant anew. The seeds must ascend. Returns a dict for each variant: `groups` and `links` by name, and `hops`.
+/// Summarizes `variants` variants. `read(table, number)` returns the columns of variant `number` in a table and is called for each variant
+/// separately. The seeds must ascend. Returns a dict for each variant, with `groups` and `links` by name, and `hops`.
 #[pyfunction]
 fn summarize<'py>(
     py: Python<'py>,
@@ -79,8 +85,8 @@ fn summarize<'py>(
     summary::summarize(read, variants, &seeds)?.iter().map(|summary| told(py, summary)).collect()
 }
 
-/// Returns the mean of the differences ours - theirs with its confidence interval, over the pairs without NaN; None if the lengths differ,
-/// or if no pair is left.
+/// Returns the mean of the paired differences `ours` - `theirs` with its confidence interval. Pairs with NaN are omitted. Returns None if
+/// the lengths differ or no pair remains.
 #[pyfunction]
 fn paired_difference(ours: Vec<f64>, theirs: Vec<f64>) -> Option<IntervalTuple> {
     summary::paired_difference(&ours, &theirs).map(tuple)
@@ -92,14 +98,14 @@ fn t_quantile(degrees: f64, share: f64) -> f64 {
     summary::t_quantile(degrees, share)
 }
 
-/// Durations, some of which are incomplete (censored).
+/// Durations, some of which are censored: the run ended first.
 #[pyclass(module = "catnip._core", frozen)]
 struct Times(summary::Times);
 
 #[pymethods]
 impl Times {
-    /// Creates durations from waiting times in seconds, flags that are true for complete ones, and the number of the
-    /// run of each, below `runs`.
+    /// Creates durations from elapsed times in seconds, flags that are true for complete durations, and the index of the run of each
+    /// duration, below `runs`.
     #[new]
     fn new(waited_s: Vec<f64>, is_over: Vec<bool>, run: Vec<usize>, runs: usize) -> PyResult<Self> {
         if waited_s.len() != is_over.len() || waited_s.len() != run.len() {
@@ -116,19 +122,20 @@ impl Times {
         Ok(Self(summary::Times::new(waits, runs)))
     }
 
-    /// Returns the shortest time within which this share of the durations is complete, with a value for each block of runs; None if too few
-    /// are complete.
+    /// Returns the shortest time within which the fraction `share` of the durations is complete, with a value for each block of runs.
+    /// Returns None if too few durations are complete.
     fn quantile(&self, share: f64) -> Option<(IntervalTuple, Vec<f64>)> {
         self.0.quantile(share).map(|Estimate { interval, values }| (tuple(interval), values))
     }
 
-    /// Returns the mean over all durations of the duration or the horizon, whichever is less, with a value for each block of runs.
+    /// Returns the mean of all durations after durations above `horizon_s` are replaced by `horizon_s`, with a value for each block of
+    /// runs.
     fn restricted_mean(&self, horizon_s: f64) -> (IntervalTuple, Vec<f64>) {
         let Estimate { interval, values } = self.0.restricted_mean(horizon_s);
         (tuple(interval), values)
     }
 
-    /// Returns times at which durations end, and the share of longer durations: at most `most` points.
+    /// Returns at most `most` points of the survival curve: times, and the share of durations that are longer.
     fn curve(&self, most: usize) -> (Vec<f64>, Vec<f64>) {
         self.0.curve(most)
     }
@@ -182,7 +189,7 @@ fn intervals<'py>(py: Python<'py>, measured: &[(&'static str, Interval)]) -> PyR
     Ok(out)
 }
 
-/// Reads the columns of a table that a summary needs, with or without the variant column.
+/// Reads the columns of a table that a summary needs. `variants` is true if the variant column is one of them.
 fn table(name: TableName, given: &Bound<'_, PyDict>, variants: bool) -> PyResult<Table> {
     let [(_, wanted)] = summary::TABLES.iter().filter(|(one, _)| *one == name).collect::<Vec<_>>()[..] else {
         unreachable!("a summary reads no other table than its own")
@@ -205,7 +212,7 @@ fn table(name: TableName, given: &Bound<'_, PyDict>, variants: bool) -> PyResult
     Ok(Table::of(columns))
 }
 
-/// Converts an array of the exact type in one step, and any other sequence element by element.
+/// Converts a sequence to numbers of type `T`: an array of this type in one step, any other sequence element by element.
 fn numbers<'py, T: Element + Clone + for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     key: &str,
     values: &Bound<'py, PyAny>,

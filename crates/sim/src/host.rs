@@ -1,7 +1,7 @@
 use crate::FlowId;
 use crate::connection_spec::ConnectionSpec;
 use crate::message_stream::Message;
-use crate::record::Event;
+use crate::record::Activity;
 use catnip_base::Time;
 use catnip_net::mark::MarkerSpec;
 
@@ -107,9 +107,9 @@ impl Host<'_> {
         self.engine.cancel(self.program, key);
     }
 
-    /// Records an event in the results.
-    pub fn record(&mut self, event: &Event) {
-        self.engine.record(self.now, event);
+    /// Records an activity that ends now.
+    pub fn record(&mut self, activity: &dyn Activity) {
+        self.engine.record(self.now, activity);
     }
 }
 
@@ -124,5 +124,5 @@ pub(crate) trait Engine {
     fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32);
     fn timer(&mut self, at: Time, program: u32, key: u64);
     fn cancel(&mut self, program: u32, key: u64);
-    fn record(&mut self, now: Time, event: &Event);
+    fn record(&mut self, now: Time, activity: &dyn Activity);
 }

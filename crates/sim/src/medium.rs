@@ -133,8 +133,8 @@ pub trait Medium: Debug + Sized {
         0
     }
 
-    /// Reports the connections with external hosts that are not over, as [`World::unfinished`](crate::World::unfinished) does.
-    fn unfinished(&self, _tell: &mut dyn FnMut(Event, u64)) {}
+    /// Reports the connections with external hosts that are not over, as [`World::unfinished_connections`](crate::World::unfinished_connections) does.
+    fn unfinished_connections(&self, _visit: &mut dyn FnMut(Event, u64)) {}
 
     /// Returns the number of bytes of the next message that have arrived over a connection with an external host.
     fn arrived(&self, _conn: Conn) -> u64 {

@@ -6,10 +6,13 @@ use catnip_net::{Colour, DropReason, PortId};
 use catnip_tcp::Sender;
 use catnip_tcp::control::Phase;
 use catnip_tcp::control::validated::Validity;
+use std::any::Any;
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
-/// Event of a run.
+/// Event of a run. The discriminants are part of fingerprints; the missing ones are those of activities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(isize)]
 pub enum Event {
     /// Transmission of a segment with data or a FIN.
     Sent(SenderView),
@@ -34,10 +37,6 @@ pub enum Event {
     },
     /// End of a connection: everything is acknowledged, and the last packet has left the network.
     Connection(ConnectionRecord),
-    /// Completion of an object of a page.
-    Object(ObjectRecord),
-    /// Completion of a page.
-    Page(PageRecord),
     /// Step of a datagram through the network.
     Datagram {
         /// Flow of the datagram.
@@ -46,11 +45,9 @@ pub enum Event {
         wire_bytes: u32,
         /// Step of the datagram.
         what: DatagramStep,
-    },
+    } = 7,
     /// Response over a connection with an external host; the record of the object or the connection follows.
-    Reply(Reply),
-    /// Arrival of the echo of a keystroke.
-    Echo(EchoRecord),
+    Reply(Reply) = 8,
 }
 
 /// Step of a datagram through the network.
@@ -243,45 +240,38 @@ impl Hash for ConnectionRecord {
     }
 }
 
-/// Record of a keystroke and its echo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct EchoRecord {
-    /// Number of the application.
-    pub app: u32,
-    /// Number of the keystroke, from 0.
-    pub number: u64,
-    /// Time of the keystroke.
-    pub start: Time,
+/// Activity of an application, such as a page load or a keystroke and its echo: a record of its own type, which declares the table of results
+/// to which it belongs.
+pub trait Activity: Any + Debug + HashInto {
+    /// Returns the number of the application.
+    fn app(&self) -> u32;
+    /// Returns the number of bytes that the application requested.
+    fn bytes(&self) -> u64 {
+        0
+    }
+    /// Returns the tag of the request, if the activity is over when the response to a single request has arrived.
+    fn tag(&self) -> Option<u64> {
+        None
+    }
 }
 
-/// Record of an object of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectRecord {
-    /// Number of the application.
-    pub app: u32,
-    /// Number of the page, from 0.
-    pub page: u32,
-    /// Number of the object, from 0 (the HTML).
-    pub object: u32,
-    /// Size of the object, bytes.
-    pub bytes: u64,
-    /// Time of the request.
-    pub start: Time,
+impl dyn Activity {
+    /// Returns the record, if it is of type `T`.
+    pub fn downcast<T: Activity + Copy>(&self) -> Option<T> {
+        (self as &dyn Any).downcast_ref().copied()
+    }
 }
 
-/// Record of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PageRecord {
-    /// Number of the application.
-    pub app: u32,
-    /// Number of the page, from 0.
-    pub page: u32,
-    /// Size of the page, bytes.
-    pub bytes: u64,
-    /// Number of connections used.
-    pub connections: u32,
-    /// Start of the page load.
-    pub start: Time,
+/// Hash of a value behind a pointer. All types that implement [`Hash`] implement it.
+pub trait HashInto {
+    /// Adds the value to a hash.
+    fn hash_into(&self, to: &mut dyn Hasher);
+}
+
+impl<T: Hash> HashInto for T {
+    fn hash_into(&self, mut to: &mut dyn Hasher) {
+        self.hash(&mut to);
+    }
 }
 
 /// Response over a connection with an external host.

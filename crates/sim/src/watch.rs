@@ -1,7 +1,7 @@
 //! Observers of a world.
 
 use crate::connection_spec::ConnectionSpec;
-use crate::record::{Event, Served};
+use crate::record::{Activity, Event, Served};
 use catnip_base::{Span, Time};
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 use catnip_tcp::Segment;
@@ -12,6 +12,8 @@ pub trait Watch {
     const PACKETS: bool;
     /// Records an event of a host or of a segment.
     fn record(&mut self, now: Time, event: &Event);
+    /// Records an activity of an application that ends now.
+    fn activity(&mut self, _now: Time, _activity: &dyn Activity) {}
     /// Records a step in the transmission of a server's data, if [`Watch::PACKETS`] is true.
     #[inline(always)]
     fn served(&mut self, _now: Time, _what: &Served) {}
@@ -155,6 +157,10 @@ impl<A: Watch, B: Watch> Watch for (A, B) {
         self.0.record(now, event);
         self.1.record(now, event);
     }
+    fn activity(&mut self, now: Time, activity: &dyn Activity) {
+        self.0.activity(now, activity);
+        self.1.activity(now, activity);
+    }
     #[inline]
     fn served(&mut self, now: Time, what: &Served) {
         self.0.served(now, what);
@@ -181,6 +187,9 @@ impl<W: Watch> Watch for Option<W> {
     const PACKETS: bool = W::PACKETS;
     fn record(&mut self, now: Time, event: &Event) {
         self.iter_mut().for_each(|watch| watch.record(now, event));
+    }
+    fn activity(&mut self, now: Time, activity: &dyn Activity) {
+        self.iter_mut().for_each(|watch| watch.activity(now, activity));
     }
     #[inline]
     fn served(&mut self, now: Time, what: &Served) {

@@ -11,7 +11,7 @@ use crate::host::{Conn, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::message_stream::Message;
 use crate::programs::{Program, Programs, SERVERS};
-use crate::record::{ConnectionRecord, DatagramStep, Event, NO_APP, ServedStep};
+use crate::record::{Activity, ConnectionRecord, DatagramStep, Event, NO_APP, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Route, Topology, WireSpec};
@@ -365,15 +365,19 @@ impl<M: Handler, W: Watch> World<M, W> {
         &mut self.tally
     }
 
-    /// Reports all unfinished activities, first those of applications, then connections: for each the event that its end would record, and
-    /// the number of its bytes that have arrived.
-    pub fn unfinished(&self, visit: &mut dyn FnMut(Event, u64)) {
+    /// Reports all unfinished activities of applications: the record of each, and the number of its bytes that have arrived.
+    pub fn unfinished_activities(&self, visit: &mut dyn FnMut(&dyn Activity, u64)) {
         for (program, number) in self.programs.users.iter().zip(0..) {
             let arrived = &|conn| self.arrived(conn, number);
             program.app.unfinished(number, &mut Unfinished { visit, arrived });
         }
+    }
+
+    /// Reports all connections that are not over: for each the event that its end would record, and the number of its bytes that have
+    /// arrived.
+    pub fn unfinished_connections(&self, visit: &mut dyn FnMut(Event, u64)) {
         self.each_open(&mut |record, delivered, _| visit(Event::Connection(record), delivered));
-        self.hosts.medium.unfinished(visit);
+        self.hosts.medium.unfinished_connections(visit);
     }
 
     /// Reports the connections between hosts of the engine that are not over, in order of opening: for each its record so far, the number

@@ -16,9 +16,7 @@ from catnip.report.model import Figure, Table
 Summaries = Mapping[str, Summary]
 Axes = Mapping[str, Sequence[Any]]
 SWEPT = {
-    "page_time_s": "mean page time, s",
-    "echo_s": "mean echo, s",
-    "completed_s": "mean time, s",
+    **{measure: f"mean {label}" for measure, label in summary_tables.TIMES.items()},
     "p95_s": "95th percentile, s",
     "goodput_mbps": "goodput, Mbit/s",
     "rtt_ms": "round trip, ms",
@@ -51,7 +49,7 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
 def tables(
     scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes, against: str | None
 ) -> list[Table]:
-    """Returns the tables that `catnip run` prints; differences are to `against` or else the first variant."""
+    """Returns the tables that `catnip run` prints, with differences to `against` or the first variant."""
     several = len(summaries) > 1 and len(seeds) > 1
     base = against or (next(iter(summaries)) if several else None)
     told = summary_tables.tables(scenario.title, seeds, summaries)
@@ -65,7 +63,7 @@ def _one_line(title: str) -> str:
 
 
 def _distributions(summaries: Summaries) -> Iterator[Panel]:
-    """Yields a panel for each group whose transfers take different times."""
+    """Yields a panel for each group whose transfers do not all take the same time."""
     for group, of in _by_group(summaries).items():
         curves = [Line(name, *_curve(one)) for name, one in of.items() if len(one.curve[0]) > 1]
         if 0 < len(curves) <= FEW:
@@ -74,13 +72,19 @@ def _distributions(summaries: Summaries) -> Iterator[Panel]:
 
 
 def _curve(of: GroupSummary) -> tuple[Any, Any]:
-    """Returns times and the shares that take longer, of at least 0.1 % for a logarithmic axis."""
+    """Returns times, and for each time the share of transfers that take longer, at least 0.1 %.
+
+    A logarithmic axis cannot show a share of zero.
+    """
     at_s, lasting = of.curve
     return at_s, np.maximum(lasting, 1e-3)
 
 
 def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
-    """Yields a panel per group and measure along the longest axis, a line per combination of other values."""
+    """Yields a panel per group and measure along the longest axis.
+
+    A panel has a line for each combination of values of the other axes.
+    """
     if not axes:
         return
     key = _longest(axes)
@@ -122,7 +126,7 @@ def _by_group(summaries: Summaries) -> dict[str, dict[str, GroupSummary]]:
 
 
 def _longest(axes: Axes) -> str:
-    """Returns the axis with the most values; among equals, one of numbers."""
+    """Returns the axis with the most values; among axes with equally many, an axis of numbers."""
 
     def length(key: str) -> tuple[int, bool]:
         return len(set(map(summary_tables.shown, axes[key]))), None not in map(_number, axes[key])

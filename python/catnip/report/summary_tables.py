@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from catnip import _core
 from catnip._core import InputError, Scenario, __version__
 from catnip.analysis.interval import Interval
 from catnip.analysis.summary import GroupSummary, Summary
@@ -22,11 +23,8 @@ Axes: TypeAlias = Mapping[str, Sequence[Any]]
 Predictions: TypeAlias = "Mapping[str, Mapping[str, Prediction]]"
 """Predictions by variant and model."""
 
-TIMES = {
-    "page_time_s": "page time, s",
-    "echo_s": "echo, s",
-    "completed_s": "completion time, s",
-}
+TIMES: Mapping[str, str] = _core.TRANSFER_TIMES
+"""Labels of the mean transfer times, by measure."""
 RATES = {
     "p95_s": "95th percentile, s",
     "goodput_mbps": "goodput, Mbit/s",
@@ -35,8 +33,8 @@ RATES = {
     "timeouts": "timeouts",
     "fairness": "Jain's index",
 }
-MEASURES = TIMES | RATES
-DIFFERENCES = TIMES | {"restricted_s": "restricted mean, s"} | RATES
+MEASURES = {**TIMES, **RATES}
+DIFFERENCES = {**TIMES, "restricted_s": "restricted mean, s", **RATES}
 LINKS = {
     "utilization_pct": "utilization, %",
     "queue_packets": "queue, packets",
@@ -52,7 +50,7 @@ CUT_SHORT = """\
 
 
 def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> None:
-    """Prints the measures of each group in each variant, and of the links that lost packets or were busy."""
+    """Prints the measures of each group, and of the links that lost packets or were busy, by variant."""
     for table in tables(title, seeds, summaries):
         _print(table)
 
@@ -86,8 +84,9 @@ def _print(table: Told) -> None:
 def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
     """Returns the base of each variant: the variant with which it is compared. Raises InputError.
 
-    `against` is the name of a variant, or a value of an axis as in `queue=drop-tail:10`; the base is then the
-    variant that differs only in having this value.
+    `against` is the name of a variant, which is the base of all others, or a value of an axis as in
+    `queue=drop-tail:10`. With a value, the base of a variant is the variant that differs from it only in
+    having this value.
     """
     if against in variants:
         return {name: against for name in variants if name != against}
@@ -109,7 +108,7 @@ def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
 
 
 def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
-    """Prints the difference of each variant to its base, with its share in percent."""
+    """Prints the difference of each variant to its base, also in percent of the base."""
     for table in differences(against, axes, summaries):
         _print(table)
 
@@ -153,7 +152,7 @@ def shown(level: Any) -> str:
 
 
 def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
-    """Prints simulated times of single transfers, and the predictions of the models that match."""
+    """Prints the simulated times of single transfers, and the predictions of the matching models."""
     labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
     rows: list[tuple[str, ...]] = []
     told: list[Nearby] = []
@@ -240,7 +239,7 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
 
 
 def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> Told:
-    """Returns a table with a row per variant and a column per measure that any of them has."""
+    """Returns a table with a row per variant and a column per measure that any variant has."""
     keys = [key for key in MEASURES if any(_is_told(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
     is_cut_short = any(of.is_cut_short for of in variants.values())
@@ -259,7 +258,10 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> Told:
 
 
 def _is_told(key: str, of: GroupSummary) -> bool:
-    """Returns false for a missing measure and for a usual value: equal shares, no losses, no timeouts."""
+    """Returns true if a group has a measure with an unusual value.
+
+    Usual values are equal shares, no retransmissions and no timeouts.
+    """
     usual = {"fairness": 1.0, "retransmitted_pct": 0.0, "timeouts": 0.0}
     return key in of.means and abs(of.means[key].mean - usual.get(key, math.inf)) > 5e-4
 
@@ -271,7 +273,7 @@ def _mean(of: GroupSummary, key: str) -> str:
 
 
 def _of_links(title: str, summaries: Summaries) -> Told:
-    """Returns a table of the links that have lost packets, or were half used."""
+    """Returns a table of the links that lost packets in a variant or had a utilization of 50 % or more."""
     links = [(name, port, of) for name, one in summaries.items() for port, of in one.links.items()]
     ports = dict.fromkeys(port for _, port, _ in links)
     matter = {port for _, port, of in links if of["loss_pct"].mean > 0 or of["utilization_pct"].mean >= 50}

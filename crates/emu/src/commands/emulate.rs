@@ -170,7 +170,7 @@ fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &
 
 /// Prints all results as JSON, or the table of pages or connections if it is not written to a folder.
 fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Failure> {
-    let with_rows = [TableName::Pages, TableName::Connections].map(|name| &results.tables[&name]);
+    let with_rows = [TableName::PAGES, TableName::CONNECTIONS].map(|name| &results.tables[&name]);
     if options.json {
         print_json(&results.json(variant))
     } else if let (None, Some(table)) = (&options.out, with_rows.into_iter().find(|table| table.rows() > 0)) {

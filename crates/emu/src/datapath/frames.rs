@@ -80,7 +80,7 @@ pub trait ExternalHosts: std::fmt::Debug + Default {
         0
     }
     /// Reports the connections that are not over.
-    fn unfinished(&self, _tell: &mut dyn FnMut(Event, u64)) {}
+    fn unfinished_connections(&self, _tell: &mut dyn FnMut(Event, u64)) {}
     /// Returns the number of bytes of the next message that have arrived over a connection.
     fn arrived(&self, _conn: Conn) -> u64 {
         0
@@ -563,8 +563,8 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         self.external.connections()
     }
 
-    fn unfinished(&self, visit: &mut dyn FnMut(Event, u64)) {
-        self.external.unfinished(visit);
+    fn unfinished_connections(&self, visit: &mut dyn FnMut(Event, u64)) {
+        self.external.unfinished_connections(visit);
     }
 
     fn arrived(&self, conn: Conn) -> u64 {

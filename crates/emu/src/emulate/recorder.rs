@@ -8,22 +8,10 @@ use catnip_lab::{Bursts, Plan, Records, TableName};
 use catnip_linux::clock::Stopwatch;
 use catnip_net::{NodeId, Packet, PortId, WireSpec};
 
+use catnip_sim::record::Activity;
 use catnip_sim::watch::{Gate, Origin, Step};
 use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
-
-/// Tables of the results of a run: all except those of bursts, which must be requested, and of events.
-pub(super) const TABLES: [TableName; 9] = [
-    TableName::Runs,
-    TableName::Groups,
-    TableName::Transfers,
-    TableName::Pages,
-    TableName::Objects,
-    TableName::Connections,
-    TableName::Echoes,
-    TableName::Ports,
-    TableName::Datagrams,
-];
 
 /// Watch that keeps the data of the results.
 #[derive(Debug)]
@@ -85,7 +73,7 @@ impl RunRecorder {
         let monitor =
             Monitor::new(watched.map(|(port, wire)| (port, wire.delay, is_real(ports[port.0 as usize].to))));
         Self {
-            records: Records::new(&TABLES),
+            records: Records::new(&TableName::usual()),
             links,
             monitor,
             lateness: Histogram::default(),
@@ -108,6 +96,10 @@ impl Watch for RunRecorder {
     fn record(&mut self, now: Time, event: &Event) {
         self.records.record(now, event);
         self.bursts.record(now, event);
+    }
+
+    fn activity(&mut self, now: Time, activity: &dyn Activity) {
+        self.records.activity(now, activity);
     }
 
     fn served(&mut self, now: Time, what: &record::Served) {

@@ -1,7 +1,7 @@
 //! Tables of a run, equal to the simulator's, and the certificates of its links.
 
 use super::files;
-use super::recorder::{NamedLink, RunRecorder, TABLES};
+use super::recorder::{NamedLink, RunRecorder};
 use super::run::{EmulatedWorld, Finished};
 use crate::datapath::frames::{Egress, Frames};
 use crate::external::ExternalPeers;
@@ -87,8 +87,8 @@ impl Results {
         let real =
             RealTime { duration: finished.duration, cpu: finished.cpu, scheduled: finished.manner.real_time };
         let kept = world.watch();
-        let bursts = kept.bursts.iter().map(|_| TableName::Bursts);
-        let mut tables = Tables::new(&TABLES.into_iter().chain(bursts).collect::<Vec<_>>());
+        let bursts = kept.bursts.iter().map(|_| TableName::BURSTS);
+        let mut tables = Tables::new(&TableName::usual().into_iter().chain(bursts).collect::<Vec<_>>());
         kept.records.fill(&mut tables, run, plan, world, finished.warm_up.as_ref(), Some(real));
         kept.bursts.iter().for_each(|bursts| bursts.fill(&mut tables, run, plan));
         let certificate = certify(seed, finished, world, tolerance);

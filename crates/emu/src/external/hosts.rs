@@ -67,7 +67,7 @@ impl ExternalHosts for ExternalPeers {
         self.connections.in_use()
     }
 
-    fn unfinished(&self, visit: &mut dyn FnMut(Event, u64)) {
+    fn unfinished_connections(&self, visit: &mut dyn FnMut(Event, u64)) {
         let known = self.connections.iter().map(|(_, connection)| connection);
         let mut open: Vec<&Connection> = known.filter(|connection| !connection.recorded).collect();
         open.sort_unstable_by_key(|connection| connection.info.number);

@@ -7,7 +7,7 @@ use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate;
 use catnip_lab::{LogRequest, PacketLog, Scenario, write_logs};
 use catnip_net::Packet;
-use catnip_sim::record::Served;
+use catnip_sim::record::{Activity, Served};
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, Watch};
 use catnip_wire::pcapng::Reader;
@@ -26,6 +26,7 @@ struct Log(Vec<(Time, Told)>);
 enum Told {
     Event(Event),
     OfServer(Served),
+    Activity(String),
 }
 
 impl Watch for Log {
@@ -35,6 +36,9 @@ impl Watch for Log {
     }
     fn served(&mut self, now: Time, what: &Served) {
         self.0.push((now, Told::OfServer(*what)));
+    }
+    fn activity(&mut self, now: Time, activity: &dyn Activity) {
+        self.0.push((now, Told::Activity(format!("{activity:?}"))));
     }
 }
 

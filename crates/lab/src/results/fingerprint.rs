@@ -1,5 +1,7 @@
 use crate::Plan;
 use catnip_base::Time;
+use catnip_sim::app::{EchoRecord, ObjectRecord, PageRecord};
+use catnip_sim::record::Activity;
 use catnip_sim::{Event, Watch};
 use std::hash::{Hash, Hasher};
 
@@ -16,6 +18,21 @@ impl Watch for Fingerprint {
         now.hash(&mut self.0);
         event.hash(&mut self.0);
     }
+    fn activity(&mut self, now: Time, activity: &dyn Activity) {
+        now.hash(&mut self.0);
+        discriminant(activity).hash(&mut self.0);
+        activity.hash_into(&mut self.0);
+    }
+}
+
+/// Returns the discriminant of an activity in fingerprints: that of the variant of [`Event`] which the type once was, or one for all others.
+fn discriminant(activity: &dyn Activity) -> isize {
+    let types = [
+        (activity.downcast::<ObjectRecord>().is_some(), 5),
+        (activity.downcast::<PageRecord>().is_some(), 6),
+        (activity.downcast::<EchoRecord>().is_some(), 9),
+    ];
+    types.into_iter().find(|(is_it, _)| *is_it).map_or(10, |(_, number)| number)
 }
 
 /// FNV-1a over bytes in a fixed order, so that the hash is the same on every machine.

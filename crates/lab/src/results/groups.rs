@@ -1,7 +1,7 @@
 //! Results of the traffic groups of a run: sums over their users, and the single transfers that the users wait for.
 
 use crate::Plan;
-use crate::results::rows::{ConnectionRow, EchoRow, GroupRow, PageRow, TransferRow, Unit};
+use crate::results::rows::{ConnectionRow, GroupRow, TransferRow, Unit};
 use catnip_base::{Span, Time};
 use catnip_net::{PortCounters, PortId};
 use catnip_sim::record::ConnectionRecord;
@@ -23,7 +23,7 @@ impl WarmUp {
         world.catch_up();
         let ports = (0..world.fabric().ports() as u32).map(|id| world.fabric().counters(PortId(id)));
         let mut made = Self { end: world.advanced_to(), ports: ports.collect(), open: BTreeMap::new() };
-        world.unfinished(&mut |event, delivered| {
+        world.unfinished_connections(&mut |event, delivered| {
             if let Event::Connection(it) = event {
                 made.open.insert(it.connection, (it, delivered));
             }
@@ -44,33 +44,21 @@ pub(crate) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Computes the rows of a run that has ended from the rows of its other tables.
+    /// Computes the rows of a run that ended at `end` from its connections and from the activities that are transfers.
     pub(crate) fn of(
         plan: &'a Plan,
         warm_up: Option<&WarmUp>,
         end: Time,
-        pages: &[PageRow<'a>],
-        echoes: &[EchoRow<'a>],
+        activities: Vec<TransferRow<'a>>,
         connections: &[ConnectionRow<'a>],
     ) -> Self {
         let start = warm_up.map_or(Time::ZERO, |it| it.end);
         let mut made = Self { groups: begin(plan, end.since(start)), transfers: Vec::new() };
-        let waits = |unit, group, client, number, start: Time, end_of: Time| {
-            let until = if end_of == Time::NEVER { end } else { end_of };
-            TransferRow { group, unit, client, number, start, end: end_of, waited: until.since(start) }
-        };
-        let over_pages = pages.iter().map(|it| {
-            let number = u64::from(it.record.page) + 1;
-            waits(Unit::Page, it.group, it.record.app, number, it.record.start, it.end)
-        });
-        let over_echoes = echoes.iter().map(|it| {
-            waits(Unit::Keystroke, it.group, it.record.app, it.record.number, it.record.start, it.end)
-        });
         let over_connections = connections.iter().map(|it| {
-            let record = &it.record;
-            waits(Unit::Transfer, it.group, record.app, record.connection, record.opened, record.acked)
+            let ConnectionRecord { app, connection, opened, acked, .. } = it.record;
+            TransferRow::new(Unit::TRANSFER, it.group, app, connection, opened..acked, end)
         });
-        for transfer in over_pages.chain(over_echoes).chain(over_connections) {
+        for transfer in activities.into_iter().chain(over_connections) {
             let group = made.groups.iter_mut().find(|it| it.group == transfer.group);
             let Some(group) = group.filter(|it| it.unit == transfer.unit && transfer.start >= start) else {
                 continue;
@@ -117,7 +105,7 @@ fn begin(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
     for traffic in plan.traffic().iter().filter(|it| it.measured && !it.workload.is_datagrams()) {
         if groups.iter().all(|group| group.group != traffic.name) {
             // External clients report no pages or keystrokes, so each of their connections is a transfer.
-            let unit = if traffic.users.is_empty() { Unit::Transfer } else { traffic.workload.unit() };
+            let unit = if traffic.users.is_empty() { Unit::TRANSFER } else { traffic.workload.unit() };
             groups.push(GroupRow::nothing(&traffic.name, unit, measured));
         }
     }

@@ -1,6 +1,8 @@
 //! Tables of results: declared by rows, filled by runs, summarized by traffic group.
 
+pub(crate) mod activities;
 pub(crate) mod bursts;
+mod catalogue;
 pub(crate) mod column;
 pub(crate) mod fingerprint;
 pub(crate) mod groups;

@@ -1,44 +1,49 @@
+use crate::results::activities::{Activities, ActivityKind, Observed};
 use crate::results::groups::{Groups, WarmUp};
-use crate::results::rows::{
-    BurstRow, ConnectionRow, DatagramRow, EchoRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow,
-    TableName,
-};
+use crate::results::rows::{BurstRow, ConnectionRow, DatagramRow, PortRow, RealTime, Run, RunRow, TableName};
+use crate::traffic::activity_kinds;
 use crate::{Bursts, Plan, Tables};
 use catnip_base::Time;
 use catnip_net::PortId;
-use catnip_sim::record::{ConnectionRecord, EchoRecord, NO_APP, ObjectRecord, PageRecord, Reply};
+use catnip_sim::record::{Activity, ConnectionRecord, NO_APP, Reply};
 use catnip_sim::{Event, Handler, Watch, World};
 use std::collections::BTreeMap;
 
-/// Records of the pages, objects, connections and keystrokes of a run, as far as tables need them. Events of packets are not recorded.
+/// Records of the activities and connections of a run that its tables need. Events of packets are not recorded.
 #[derive(Debug)]
 pub struct Records {
-    pages: Option<Vec<(Time, PageRecord)>>,
-    objects: Option<Vec<(Time, ObjectRecord, Option<Reply>)>>,
+    activities: Vec<Box<dyn Activities>>,
     connections: Option<Vec<(ConnectionRecord, Option<Reply>)>>,
-    echoes: Option<Vec<(Time, EchoRecord)>>,
     /// True if the tables of groups or transfers are requested, which are computed from these records.
     sums: bool,
     /// Combined responses so far over each open connection with an external host, by number of the connection.
     replies: BTreeMap<u64, Reply>,
-    /// Most recent response. The next event of an object refers to it if the application and the tag match.
+    /// Most recent response. The next activity describes it if the application and the tag match.
     last: Option<Reply>,
 }
 
 impl Records {
     /// Creates the records that these tables need.
     pub fn new(tables: &[TableName]) -> Self {
-        let series = tables.contains(&TableName::ConnectionSeries);
-        let sums = tables.contains(&TableName::Groups) || tables.contains(&TableName::Transfers);
+        let sums = tables.contains(&TableName::GROUPS) || tables.contains(&TableName::TRANSFERS);
+        let series = tables.contains(&TableName::CONNECTION_SERIES);
+        let is_needed = |table: TableName| tables.contains(&table) || (sums && table.unit().is_some());
         Self {
-            pages: (sums || tables.contains(&TableName::Pages)).then(Vec::new),
-            objects: tables.contains(&TableName::Objects).then(Vec::new),
-            connections: (sums || series || tables.contains(&TableName::Connections)).then(Vec::new),
-            echoes: (sums || tables.contains(&TableName::Echoes)).then(Vec::new),
+            activities: activity_kinds()
+                .filter(|kind| is_needed(kind.table()))
+                .map(ActivityKind::new_list)
+                .collect(),
+            connections: (sums || series || tables.contains(&TableName::CONNECTIONS)).then(Vec::new),
             sums,
             replies: BTreeMap::new(),
             last: None,
         }
+    }
+
+    /// Returns the records with a list of activities that no kind of traffic declares, as of an application outside the tree.
+    pub fn with(mut self, kind: ActivityKind) -> Self {
+        self.activities.push(kind.new_list());
+        self
     }
 
     /// Returns the connections that are over, in the order in which they ended, from index `first`; none unless a table needs them.
@@ -65,59 +70,32 @@ impl Records {
             RunRow { end: world.now(), warm_up, tally: world.tally(), open, hops, real }
         };
         tables.extend(run, std::iter::once_with(whole));
-        let is_measured = Measured::of(plan);
+        let of = Observed { group_of: &|app| plan.measured_group(app), end: world.now() };
+        let mut transfers = Vec::new();
+        let mut unfinished: Vec<_> = self.activities.iter().map(|list| list.new_list()).collect();
+        world.unfinished_activities(&mut |activity, delivered| {
+            unfinished.iter_mut().for_each(|list| list.push(activity, Time::NEVER, Some(delivered), None));
+        });
+        for (ended, unfinished) in self.activities.iter().zip(&unfinished) {
+            ended.fill(tables, run, &of, &mut transfers);
+            unfinished.fill(tables, run, &of, &mut transfers);
+        }
         let mut open = Vec::new();
         let mut replies = self.replies.clone();
-        world.unfinished(&mut |event, delivered| match event {
+        world.unfinished_connections(&mut |event, delivered| match event {
             Event::Reply(reply) => {
                 replies.insert(reply.connection, reply);
             }
-            _ => open.push((event, delivered)),
+            Event::Connection(it) => open.push((it, replies.get(&it.connection).copied(), delivered)),
+            _ => {}
         });
-        let group = |app| plan.group_of(app);
-        let pages = both(
-            &self.pages,
-            &open,
-            |&(end, page)| (end, page, page.bytes),
-            |event, delivered| match event {
-                Event::Page(page) => Some((Time::NEVER, page, delivered)),
-                _ => None,
-            },
-        );
-        let pages = pages.filter(|(_, page, _)| is_measured.app(page.app));
-        let pages: Vec<_> = pages
-            .map(|(end, record, delivered)| PageRow { group: group(record.app), end, record, delivered })
-            .collect();
-        let objects = both(
-            &self.objects,
-            &open,
-            |&(end, object, reply)| (end, object, reply, came(&reply, object.bytes)),
-            |event, delivered| match event {
-                Event::Object(object) => Some((Time::NEVER, object, None, delivered)),
-                _ => None,
-            },
-        );
-        let objects = objects.filter(|(_, object, ..)| is_measured.app(object.app));
-        tables.extend(
-            run,
-            objects.map(|(end, record, reply, delivered)| ObjectRow {
-                group: group(record.app),
-                end,
-                record,
-                reply,
-                delivered,
-            }),
-        );
-        let connections = both(
-            &self.connections,
-            &open,
-            |&(connection, reply)| (connection, reply, came(&reply, connection.bytes)),
-            |event, delivered| match event {
-                Event::Connection(it) => Some((it, replies.get(&it.connection).copied(), delivered)),
-                _ => None,
-            },
-        );
-        let connections = connections.filter(|(connection, ..)| is_measured.app(connection.app));
+        let ended = self.ended_from(0).iter().map(|&(connection, reply)| {
+            // All requested bytes have arrived, unless an external server closed the connection early.
+            (connection, reply, reply.map_or(connection.bytes, |reply| reply.body_bytes))
+        });
+        let connections = ended.chain(open.into_iter().filter(|_| self.connections.is_some()));
+        let connections =
+            connections.filter(|(connection, ..)| plan.measured_group(connection.app).is_some());
         let connections: Vec<_> = connections
             .map(|(record, reply, delivered)| {
                 let group = match reply {
@@ -126,31 +104,17 @@ impl Records {
                         plan.groups().nth(reply.tcp.0 as usize).map_or("", |group| group.name)
                     }
                     None if record.app == NO_APP => "",
-                    _ => group(record.app),
+                    _ => plan.group_of(record.app),
                 };
                 ConnectionRow { group, record, reply, delivered }
             })
             .collect();
-        let echoes = both(
-            &self.echoes,
-            &open,
-            |&echo| echo,
-            |event, _| match event {
-                Event::Echo(echo) => Some((Time::NEVER, echo)),
-                _ => None,
-            },
-        );
-        let echoes = echoes.filter(|(_, echo)| is_measured.app(echo.app));
-        let echoes: Vec<_> =
-            echoes.map(|(end, record)| EchoRow { group: group(record.app), end, record }).collect();
         if self.sums {
-            let made = Groups::of(plan, warm_up, world.now(), &pages, &echoes, &connections);
+            let made = Groups::of(plan, warm_up, world.now(), transfers, &connections);
             tables.extend(run, made.groups);
             tables.extend(run, made.transfers);
         }
-        tables.extend(run, pages);
         tables.extend(run, connections);
-        tables.extend(run, echoes);
         let measured = world.now().since(start);
         let ports = plan.ports().iter().map(|named| {
             let rate = |id: &PortId| &plan.topology().ports()[id.0 as usize].wire.rate;
@@ -183,41 +147,6 @@ impl Bursts {
     }
 }
 
-/// Flag of each application, by its number: true if the results have rows for its activity.
-pub(crate) struct Measured(Vec<bool>);
-
-impl Measured {
-    pub(crate) fn of(plan: &Plan) -> Self {
-        let groups = plan.traffic().iter();
-        Self(groups.flat_map(|group| group.users.iter().map(|_| group.measured)).collect())
-    }
-
-    pub(crate) fn app(&self, app: u32) -> bool {
-        self.0.get(app as usize).copied().unwrap_or(true)
-    }
-}
-
-/// Returns the number of bytes of an ended transfer that have arrived: all requested bytes, unless an external server closed the connection
-/// early.
-fn came(reply: &Option<Reply>, bytes: u64) -> u64 {
-    reply.map_or(bytes, |reply| reply.body_bytes)
-}
-
-/// Returns a row for each ended item of `kept`, followed by a row for each item of `open` that the end of the run has cut short. Returns no
-/// rows if `kept` is `None`, since no table needs them.
-fn both<'a, K, R>(
-    kept: &'a Option<Vec<K>>,
-    open: &'a [(Event, u64)],
-    ended: impl Fn(&K) -> R + 'a,
-    cut_short: impl Fn(Event, u64) -> Option<R> + 'a,
-) -> impl Iterator<Item = R> + 'a {
-    let open = kept
-        .iter()
-        .flat_map(move |_| open)
-        .filter_map(move |&(event, delivered)| cut_short(event, delivered));
-    kept.iter().flatten().map(ended).chain(open)
-}
-
 /// Combines two responses over a connection. Status and hash are those of the first incomplete response, or else of the last response.
 fn joined(before: &Reply, now: &Reply) -> Reply {
     let Reply { status, digest, .. } = if before.whole { *now } else { *before };
@@ -227,15 +156,8 @@ fn joined(before: &Reply, now: &Reply) -> Reply {
 
 impl Watch for Records {
     const PACKETS: bool = false;
-    fn record(&mut self, now: Time, event: &Event) {
+    fn record(&mut self, _now: Time, event: &Event) {
         match event {
-            Event::Page(page) => self.pages.iter_mut().for_each(|pages| pages.push((now, *page))),
-            Event::Object(object) => {
-                let tag = u64::from(object.page) << 32 | u64::from(object.object);
-                let answers = |reply: &Reply| reply.app == object.app && reply.tag == tag;
-                let reply = self.last.filter(answers);
-                self.objects.iter_mut().for_each(|objects| objects.push((now, *object, reply)));
-            }
             Event::Connection(connection) => {
                 let reply = self.replies.remove(&connection.connection);
                 self.connections.iter_mut().for_each(|all| all.push((*connection, reply)));
@@ -247,7 +169,10 @@ impl Watch for Records {
             }
             Event::Sent(_) | Event::Acked(_) | Event::Timeout(_) => {}
             Event::Dropped { .. } | Event::Datagram { .. } => {}
-            Event::Echo(echo) => self.echoes.iter_mut().for_each(|echoes| echoes.push((now, *echo))),
         }
+    }
+
+    fn activity(&mut self, now: Time, activity: &dyn Activity) {
+        self.activities.iter_mut().for_each(|list| list.push(activity, now, None, self.last));
     }
 }

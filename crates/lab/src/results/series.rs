@@ -1,6 +1,5 @@
 //! Time series of links and connections, interval by interval.
 
-use crate::results::records::Measured;
 use crate::results::rows::{ConnectionSample, LinkSample, Run};
 use crate::{Plan, Records, Tables};
 use catnip_base::Time;
@@ -22,14 +21,13 @@ pub(crate) struct Series {
     open: BTreeMap<u64, (ConnectionRecord, u64)>,
     /// Number of connections that had ended at the previous sample.
     ended: usize,
-    measured: Measured,
 }
 
 impl Series {
     /// Returns the sampler for the start of a run.
     pub(crate) fn new(plan: &Plan) -> Self {
         let ports = vec![PortCounters::default(); plan.ports().len()];
-        Self { last: Time::ZERO, ports, open: BTreeMap::new(), ended: 0, measured: Measured::of(plan) }
+        Self { last: Time::ZERO, ports, open: BTreeMap::new(), ended: 0 }
     }
 
     /// Adds the rows of the interval that ends at `now`. The state of the ports must be up to date, see [`World::catch_up`].
@@ -73,7 +71,7 @@ impl Series {
             });
             seen.push((record, delivered, window));
         });
-        seen.retain(|(record, ..)| self.measured.app(record.app));
+        seen.retain(|(record, ..)| plan.measured_group(record.app).is_some());
         let mut open = BTreeMap::new();
         let rows = seen.into_iter().map(|(record, delivered, window)| {
             let before = self.open.get(&record.connection).copied();

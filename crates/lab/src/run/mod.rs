@@ -127,7 +127,7 @@ fn add_run(
     let wanted = &request.tables;
     let records = Records::new(wanted);
     let before = std::mem::take(memory);
-    let [bursts, events] = [TableName::Bursts, TableName::Events].map(|name| wanted.contains(&name));
+    let [bursts, events] = [TableName::BURSTS, TableName::EVENTS].map(|name| wanted.contains(&name));
     if bursts || events {
         let of_packets = (bursts.then(Bursts::default), events.then(Events::default));
         let mut sim = plan.begin(run.seed, (records, of_packets), before);

@@ -108,7 +108,6 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
                 at = record.acked;
                 ("done", last.seq, None)
             }
-            Event::Object(_) | Event::Page(_) | Event::Echo(_) => continue,
             Event::Datagram { .. } | Event::Reply(_) => continue,
         };
         if name == "ack" {

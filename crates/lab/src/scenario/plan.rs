@@ -114,7 +114,7 @@ impl Plan {
         if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
             return Err(("traffic".into(), "no traffic, and no host with a command".into()));
         }
-        if duration == a_day().0 && traffic.iter().any(|traffic| traffic.workload.unit() == Unit::Flow) {
+        if duration == a_day().0 && traffic.iter().any(|traffic| traffic.workload.unit() == Unit::FLOW) {
             let what = "required with an endless transfer, such as 60s";
             return Err(("duration".into(), what.into()));
         }
@@ -221,16 +221,23 @@ impl Plan {
         apps.zip((0..).map(FlowId))
     }
 
-    /// Returns the name of the traffic group of an application.
+    /// Returns the name of the traffic group of an application; an empty name for an application that was added to the run.
     pub fn group_of(&self, app: u32) -> &str {
+        self.traffic_of(app).map_or("", |traffic| &traffic.name)
+    }
+
+    /// Returns the name of the traffic group of an application as [`Plan::group_of`] does; `None` if the results have no rows for the
+    /// activities and connections of the group.
+    pub(crate) fn measured_group(&self, app: u32) -> Option<&str> {
+        self.traffic_of(app).map_or(Some(""), |traffic| traffic.measured.then_some(&traffic.name))
+    }
+
+    fn traffic_of(&self, app: u32) -> Option<&Traffic> {
         let mut first = 0;
-        for traffic in &self.traffic {
+        self.traffic.iter().find(|traffic| {
             first += traffic.users.len() as u32;
-            if app < first {
-                return &traffic.name;
-            }
-        }
-        unreachable!("application {app} belongs to no traffic")
+            app < first
+        })
     }
 
     /// Returns the external hosts.
@@ -302,7 +309,7 @@ impl Plan {
     /// Returns the pages that clients may fetch from a host: the path of each page, and the paths of its embedded objects.
     pub fn pages(&self, server: NodeId) -> Vec<(String, Vec<String>)> {
         let mut pages: Vec<(String, Vec<String>)> = Vec::new();
-        for (traffic, name) in self.named(server).filter(|(traffic, _)| traffic.workload.unit() == Unit::Page)
+        for (traffic, name) in self.named(server).filter(|(traffic, _)| traffic.workload.unit() == Unit::PAGE)
         {
             let path = traffic.service.paths.of(name);
             match pages.last_mut().filter(|_| name.object > 0) {

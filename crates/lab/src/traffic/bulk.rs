@@ -124,7 +124,7 @@ struct BulkWorkload {
 
 impl Workload for BulkWorkload {
     fn unit(&self) -> Unit {
-        if self.is_endless { Unit::Flow } else { Unit::Transfer }
+        if self.is_endless { Unit::FLOW } else { Unit::TRANSFER }
     }
 
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {

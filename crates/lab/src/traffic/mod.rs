@@ -9,6 +9,7 @@ mod tmix;
 mod web;
 
 use crate::error::KeyError;
+use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::files::Files;
 use crate::scenario::kinds::Kinds;
@@ -75,6 +76,13 @@ pub(crate) trait TrafficKind {
     /// Returns true if each user connects to all servers, instead of one.
     fn asks_all_servers(&self) -> bool {
         false
+    }
+    /// Returns the kinds of activities that the applications record.
+    fn activities() -> Vec<ActivityKind>
+    where
+        Self: Sized,
+    {
+        Vec::new()
     }
     /// Returns the traffic in the other direction, if any.
     fn back(&self) -> Option<Box<dyn TrafficKind>> {
@@ -160,7 +168,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     }
     /// Returns the kind of transfer that the users wait for.
     fn unit(&self) -> Unit {
-        Unit::Transfer
+        Unit::TRANSFER
     }
 }
 
@@ -210,6 +218,17 @@ macro_rules! traffic {
             pub(crate) fn kind(&self) -> &dyn TrafficKind {
                 match self { $(Self::$Kind(file) => file),+ }
             }
+        }
+
+        /// Returns the kinds of activities of all kinds of traffic.
+        pub(crate) fn activity_kinds() -> impl Iterator<Item = ActivityKind> {
+            let mut all: Vec<ActivityKind> = Vec::new();
+            for kind in [$(<$File as TrafficKind>::activities()),+].into_iter().flatten() {
+                if all.iter().all(|other| other.table() != kind.table()) {
+                    all.push(kind);
+                }
+            }
+            all.into_iter()
         }
     };
 }

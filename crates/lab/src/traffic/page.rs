@@ -1,6 +1,7 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::formats::har::read_site;
+use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
 use crate::scenario::real::Protocol;
@@ -9,7 +10,9 @@ use crate::scenario::text::{Times, yes};
 use catnip_base::Distribution;
 use catnip_net::mark::Service;
 use catnip_sim::ConnectionSpec;
-use catnip_sim::app::{AnyApp, Framing, Loader, LoaderConfig, Multiplexing, Origin, OriginConfig, Site};
+use catnip_sim::app::{
+    AnyApp, Framing, Loader, LoaderConfig, Multiplexing, ObjectRecord, Origin, OriginConfig, PageRecord, Site,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -90,6 +93,10 @@ const FRAME_BYTES: u64 = 16_384;
 const MOST_FRAME_BYTES: u64 = 16_777_215;
 
 impl TrafficKind for PageFile {
+    fn activities() -> Vec<ActivityKind> {
+        vec![ActivityKind::of::<PageRecord>(), ActivityKind::of::<ObjectRecord>()]
+    }
+
     fn ends(&self) -> [(&'static str, &str); 2] {
         [("servers", &self.servers), ("clients", &self.clients)]
     }
@@ -189,7 +196,7 @@ impl PageWorkload {
 
 impl Workload for PageWorkload {
     fn unit(&self) -> Unit {
-        Unit::Page
+        Unit::PAGE
     }
 
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {

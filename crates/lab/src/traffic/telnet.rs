@@ -1,12 +1,13 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::KeyError;
+use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
 use crate::scenario::real::Protocol;
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Times, yes};
 use catnip_net::mark::Service;
-use catnip_sim::app::{AnyApp, ServerConfig, Telnet, TelnetConfig};
+use catnip_sim::app::{AnyApp, EchoRecord, ServerConfig, Telnet, TelnetConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -52,6 +53,10 @@ fn hundred() -> u64 {
 const ECHO: u16 = 7;
 
 impl TrafficKind for TelnetFile {
+    fn activities() -> Vec<ActivityKind> {
+        vec![ActivityKind::of::<EchoRecord>()]
+    }
+
     fn ends(&self) -> [(&'static str, &str); 2] {
         [("servers", &self.servers), ("clients", &self.clients)]
     }
@@ -83,7 +88,7 @@ struct TelnetWorkload(Arc<TelnetConfig>);
 
 impl Workload for TelnetWorkload {
     fn unit(&self) -> Unit {
-        Unit::Keystroke
+        Unit::KEYSTROKE
     }
 
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {

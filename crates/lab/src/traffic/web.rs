@@ -1,5 +1,6 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::KeyError;
+use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
 use crate::scenario::files::Files;
@@ -9,7 +10,10 @@ use crate::scenario::text::{Counts, Sizes, Times, yes};
 use catnip_base::Distribution;
 use catnip_net::NodeId;
 use catnip_net::mark::Service;
-use catnip_sim::app::{AnyApp, Http, Page, PageGenerator, PageSource, ServerConfig, WebClient, WebConfig};
+use catnip_sim::app::{
+    AnyApp, Http, ObjectRecord, Page, PageGenerator, PageRecord, PageSource, ServerConfig, WebClient,
+    WebConfig,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -119,6 +123,10 @@ fn http_10() -> String {
 }
 
 impl TrafficKind for WebFile {
+    fn activities() -> Vec<ActivityKind> {
+        vec![ActivityKind::of::<PageRecord>(), ActivityKind::of::<ObjectRecord>()]
+    }
+
     fn ends(&self) -> [(&'static str, &str); 2] {
         [("servers", &self.servers), ("clients", &self.clients)]
     }
@@ -218,7 +226,7 @@ struct WebWorkload {
 
 impl Workload for WebWorkload {
     fn unit(&self) -> Unit {
-        Unit::Page
+        Unit::PAGE
     }
 
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {

@@ -44,7 +44,7 @@ fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     assert!(text.contains(&whole));
     let text = text.replace(&whole, &format!("duration = \"{end_s}s\""));
     let scenario = Scenario::parse(&path, &text).unwrap();
-    let tables = vec![TableName::Pages, TableName::Echoes, TableName::Ports];
+    let tables = vec![TableName::PAGES, TableName::ECHOES, TableName::PORTS];
     let request =
         RunRequest { variants: vec![case], seeds: (1..=SEEDS).collect(), tables, threads: 0, every: None };
     run_all(&scenario, &request, &mut |_| true).unwrap().expect("the run is not interrupted")
@@ -65,10 +65,10 @@ fn at_the_bottleneck(ports: &Table) -> [f64; 2] {
 /// Returns the quantities of a variant that are compared with ns-2, by the column of the table of ns-2's measurements.
 fn measured(case: &str) -> BTreeMap<&'static str, f64> {
     let (before, all) = (run(case, COUNTED_S.0), run(case, COUNTED_S.1));
-    let (pages, echoes) = (durations_s(&all[&TableName::Pages]), durations_s(&all[&TableName::Echoes]));
+    let (pages, echoes) = (durations_s(&all[&TableName::PAGES]), durations_s(&all[&TableName::ECHOES]));
     // A shorter run with the same seed has the same events as the beginning of a longer one, so the difference of their counts is the count
     // within the measurement.
-    let [early, whole] = [before, all].map(|tables| at_the_bottleneck(&tables[&TableName::Ports]));
+    let [early, whole] = [before, all].map(|tables| at_the_bottleneck(&tables[&TableName::PORTS]));
     let [arrived, dropped] = [0, 1].map(|i| whole[i] - early[i]);
     BTreeMap::from([
         ("forward_loss_share", dropped / arrived),

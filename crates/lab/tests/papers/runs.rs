@@ -110,15 +110,15 @@ fn the_models_are_told_what_the_run_does_and_only_where_they_apply() {
 fn the_number_of_threads_does_not_change_a_byte() {
     let scenario = load("catnip-e4.toml");
     let variants = ["Reno/DropTail", "Reno/CATNIP-Good"];
-    let tables = [TableName::Pages, TableName::Connections, TableName::Ports, TableName::Runs];
+    let tables = [TableName::PAGES, TableName::CONNECTIONS, TableName::PORTS, TableName::RUNS];
     assert_eq!(run(&scenario, &variants, 3, &tables, 1), run(&scenario, &variants, 3, &tables, 5));
 }
 
 #[test]
 fn all_policies_see_the_same_users() {
     let scenario = load("catnip-e4.toml");
-    let tables = run(&scenario, &["Reno/DropTail", "ECA/CATNIP-Good"], 1, &[TableName::Pages], 0);
-    let pages = &tables[&TableName::Pages];
+    let tables = run(&scenario, &["Reno/DropTail", "ECA/CATNIP-Good"], 1, &[TableName::PAGES], 0);
+    let pages = &tables[&TableName::PAGES];
     let orders = |variant: f64| {
         let mut of_client: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
         for (i, v) in column(pages, "variant").iter().enumerate() {
@@ -148,11 +148,11 @@ fn records_of_connections_add_up_to_the_counters_of_the_bottleneck() {
         &scenario,
         &["Reno/CATNIP-Good"],
         2,
-        &[TableName::Connections, TableName::Ports, TableName::Pages],
+        &[TableName::CONNECTIONS, TableName::PORTS, TableName::PAGES],
         0,
     );
     let (connections, ports, pages) =
-        (&tables[&TableName::Connections], &tables[&TableName::Ports], &tables[&TableName::Pages]);
+        (&tables[&TableName::CONNECTIONS], &tables[&TableName::PORTS], &tables[&TableName::PAGES]);
     for seed in [1.0, 2.0] {
         let of_seed = |table: &Table, name: &str| -> f64 {
             column(table, "seed")
@@ -208,8 +208,8 @@ fn packets_sent_are_delivered_dropped_or_inside_when_a_run_is_cut_short() {
 #[test]
 fn a_client_has_at_most_four_connections_and_asks_for_images_after_the_html_began() {
     let scenario = load("catnip-e4.toml");
-    let tables = run(&scenario, &["Reno/DropTail"], 1, &[TableName::Objects], 0);
-    let objects = &tables[&TableName::Objects];
+    let tables = run(&scenario, &["Reno/DropTail"], 1, &[TableName::OBJECTS], 0);
+    let objects = &tables[&TableName::OBJECTS];
     let get = |name| column(objects, name);
     let (client, page, object, start, time) =
         (get("client"), get("page"), get("object"), get("start_s"), get("time_s"));
@@ -235,10 +235,10 @@ fn a_client_has_at_most_four_connections_and_asks_for_images_after_the_html_bega
 #[test]
 fn http_1_1_takes_one_connection_per_page_with_all_its_bytes() {
     let scenario = load("catnip-e8.toml");
-    let tables = run(&scenario, &["Reno/DropTail"], 1, &[TableName::Pages, TableName::Connections], 0);
-    assert_eq!(column(&tables[&TableName::Connections], "bytes").len(), 1000);
-    assert!(column(&tables[&TableName::Pages], "connections").iter().all(|&c| c == 1.0));
-    assert_eq!(column(&tables[&TableName::Connections], "bytes").iter().sum::<f64>(), 100.0 * 221_356.0);
+    let tables = run(&scenario, &["Reno/DropTail"], 1, &[TableName::PAGES, TableName::CONNECTIONS], 0);
+    assert_eq!(column(&tables[&TableName::CONNECTIONS], "bytes").len(), 1000);
+    assert!(column(&tables[&TableName::PAGES], "connections").iter().all(|&c| c == 1.0));
+    assert_eq!(column(&tables[&TableName::CONNECTIONS], "bytes").iter().sum::<f64>(), 100.0 * 221_356.0);
 }
 
 #[test]
@@ -266,8 +266,8 @@ to = "b"
 bytes = "1000MB"
 "#;
     let scenario = Scenario::parse(Path::new("x.toml"), text).unwrap();
-    let tables = run(&scenario, &["default"], 1, &[TableName::Ports], 1);
-    let utilization = column(&tables[&TableName::Ports], "utilization")[0];
+    let tables = run(&scenario, &["default"], 1, &[TableName::PORTS], 1);
+    let utilization = column(&tables[&TableName::PORTS], "utilization")[0];
     assert!((0.995..=1.0).contains(&utilization), "{utilization}");
 }
 

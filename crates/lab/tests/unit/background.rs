@@ -38,7 +38,7 @@ fn the_link_is_offered_its_load_in_both_directions_and_delay_and_loss_grow_with_
     let scenario = parse(&testbed());
     let mut before = (0.0, 0.0);
     for load in [0.3, 0.6, 0.9] {
-        let sources = table(&scenario, &format!("load={load:?}"), TableName::Datagrams);
+        let sources = table(&scenario, &format!("load={load:?}"), TableName::DATAGRAMS);
         let sum = |name: &str| column(&sources, name).iter().sum::<f64>();
         assert_eq!(column(&sources, "sent").len(), 2 * 2 * 8, "eight sources each way, two seeds");
         let offered = sum("sent_bytes") * 8.0 / (2.0 * 2.0 * 100.0 * 10e6);
@@ -55,7 +55,7 @@ fn the_link_is_offered_its_load_in_both_directions_and_delay_and_loss_grow_with_
         assert!(column(&sources, "delay_variance_s2").iter().all(|&variance| variance > 0.0));
         before = now;
     }
-    let silent = table(&scenario, "load=0.0", TableName::Datagrams);
+    let silent = table(&scenario, "load=0.0", TableName::DATAGRAMS);
     assert!(column(&silent, "sent").iter().all(|&sent| sent == 0.0));
     assert!(column(&silent, "delay_mean_s").iter().all(|mean| mean.is_nan()));
 }

@@ -169,7 +169,7 @@ fn a_known_vector_makes_the_bursts_that_it_says() {
     fs::write(folder.path().join("known.cvec"), trace).unwrap();
     let path = folder.path().join("x.toml");
     let scenario = Scenario::parse(&path, &one_link("trace = 'known.cvec'", "")).unwrap();
-    let bursts = &run(&scenario, &[1], &[TableName::Bursts])[&TableName::Bursts];
+    let bursts = &run(&scenario, &[1], &[TableName::BURSTS])[&TableName::BURSTS];
     let of = |name: &str| {
         let first = column(bursts, "connection").into_iter().map(|connection| connection == 0.0);
         column(bursts, name)
@@ -220,8 +220,8 @@ fn a_trace_depends_on_its_own_seed_or_else_on_that_of_the_run() {
 #[test]
 fn all_variants_replay_the_same_connections() {
     let scenario = Scenario::load(&scenarios::file("bursts.toml")).unwrap();
-    let tables = run(&scenario, &[1, 2], &[TableName::Bursts, TableName::Connections]);
-    let bursts = &tables[&TableName::Bursts];
+    let tables = run(&scenario, &[1, 2], &[TableName::BURSTS, TableName::CONNECTIONS]);
+    let bursts = &tables[&TableName::BURSTS];
     let key = ["variant", "seed", "connection", "first_byte", "bytes"].map(|name| column(bursts, name));
     let of_run = |variant: f64, seed: f64| {
         let rows = (0..bursts.rows()).filter(|&row| key[0][row] == variant && key[1][row] == seed);
@@ -238,7 +238,7 @@ fn all_variants_replay_the_same_connections() {
         assert!(same + 5 >= restarted.len().max(kept.len()), "{same} of {}", restarted.len());
     }
     // All data of the server has arrived on every connection that is over.
-    let connections = &tables[&TableName::Connections];
+    let connections = &tables[&TableName::CONNECTIONS];
     let number =
         ["seed", "connection", "bytes", "delivered_bytes", "acked_s"].map(|name| column(connections, name));
     let mut over = 0;
@@ -300,7 +300,7 @@ fn a_generated_trace_can_be_kept_and_replayed_from_its_file() {
         let text = tmix::write(&vectors(&drawn, 1), form).unwrap();
         fs::write(folder.path().join("kept.cvec"), text).unwrap();
         let kept = Scenario::parse(&path, &one_link("trace = 'kept.cvec'", "")).unwrap();
-        let tables = [TableName::Bursts, TableName::Connections];
+        let tables = [TableName::BURSTS, TableName::CONNECTIONS];
         assert_eq!(run(&kept, &[1], &tables), run(&drawn, &[1], &tables));
     }
 }

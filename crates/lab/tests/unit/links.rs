@@ -298,12 +298,12 @@ fn a_trace_is_used_to_the_last_opportunity() {
     let request = RunRequest {
         variants: vec!["default"],
         seeds: vec![1],
-        tables: vec![TableName::Ports],
+        tables: vec![TableName::PORTS],
         threads: 1,
         every: None,
     };
     let ports =
-        run_all(&scenario, &request, &mut |_| true).unwrap().unwrap().remove(&TableName::Ports).unwrap();
+        run_all(&scenario, &request, &mut |_| true).unwrap().unwrap().remove(&TableName::PORTS).unwrap();
     let Some((_, Column::Float(utilization))) =
         ports.columns().iter().find(|(name, _)| *name == "utilization")
     else {

@@ -395,7 +395,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
                 rows.push((nanos, kind, cwnd, ssthresh));
             }
         }
-        let table = table(&scenario, TableName::Events);
+        let table = table(&scenario, TableName::EVENTS);
         let [time, connection, cwnd, ssthresh] =
             ["time_s", "connection", "cwnd_bytes", "ssthresh_bytes"].map(|name| numbers(&table, name));
         let kinds = words(&table, "kind");
@@ -435,7 +435,7 @@ fn what_newcwv_has_found_out_is_told_as_in_the_table_of_events() {
             rows.push((pipe_ack, validated));
         }
     }
-    let table = table(&scenario, TableName::Events);
+    let table = table(&scenario, TableName::EVENTS);
     let [connection, pipe_ack] = ["connection", "pipe_ack_bytes"].map(|name| numbers(&table, name));
     let (kinds, phases) = (words(&table, "kind"), words(&table, "phase"));
     let mut seen = BTreeMap::new();
@@ -459,7 +459,7 @@ fn every_retransmission_was_lost_before_and_every_packet_is_acknowledged_or_lost
     for sender in SENDERS {
         let scenario = files(sender);
         let (file, _) = read(&Logs::of(&scenario, &[]));
-        let connections = table(&scenario, TableName::Connections);
+        let connections = table(&scenario, TableName::CONNECTIONS);
         let [number, retransmitted, timeouts] =
             ["connection", "retransmitted", "timeouts"].map(|name| numbers(&connections, name));
         let mut lost_in_all = 0;

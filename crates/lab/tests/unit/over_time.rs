@@ -11,7 +11,7 @@ const OFFICE: &str = concat!(include_str!("../lossy_link.toml"), include_str!(".
 /// Returns all tables of a run of the office, with these keys before the others.
 fn run(keys: &str, every: Option<Span>) -> BTreeMap<TableName, Table> {
     let scenario = Scenario::parse(Path::new("x.toml"), &format!("{keys}\n{OFFICE}")).unwrap();
-    let (variants, tables) = (vec!["default"], TableName::ALL.to_vec());
+    let (variants, tables) = (vec!["default"], TableName::all());
     let request = RunRequest { variants, seeds: vec![3], tables, threads: 1, every };
     run_all(&scenario, &request, &mut |_| true).unwrap().unwrap()
 }
@@ -49,7 +49,7 @@ proptest! {
         let warm = run(&format!("duration = '{warm_ms}ms'"), None);
         let whole = run(&format!("duration = '{end_ms}ms'"), None);
         let rest = run(&format!("duration = '{end_ms}ms'\nwarm_up = '{warm_ms}ms'"), None);
-        let groups = TableName::Groups;
+        let groups = TableName::GROUPS;
         prop_assert!(names(&whole[&groups], "group").len() > 5);
         for name in ["started", "delivered_bytes", "sent", "retransmitted", "timeouts", "dropped", "rtt_samples"] {
             let [warm, whole, rest] = [&warm, &whole, &rest].map(|of| column(&of[&groups], name));
@@ -58,15 +58,15 @@ proptest! {
             }
         }
         for name in ["arrived_low", "delivered", "delivered_bytes", "dropped_low", "loss", "overflow"] {
-            let [warm, whole, rest] = [&warm, &whole, &rest].map(|of| column(&of[&TableName::Ports], name));
+            let [warm, whole, rest] = [&warm, &whole, &rest].map(|of| column(&of[&TableName::PORTS], name));
             for ((warm, whole), rest) in warm.iter().zip(whole).zip(rest) {
                 prop_assert_eq!(whole - warm, rest, "{}", name);
             }
         }
         // A mean times its duration is a sum.
-        let seconds = |of: &BTreeMap<_, Table>| column(&of[&TableName::Runs], "end_s")[0];
+        let seconds = |of: &BTreeMap<_, Table>| column(&of[&TableName::RUNS], "end_s")[0];
         let [packets, packets_warm, packets_rest] =
-            [&whole, &warm, &rest].map(|of| column(&of[&TableName::Ports], "queue_mean_packets"));
+            [&whole, &warm, &rest].map(|of| column(&of[&TableName::PORTS], "queue_mean_packets"));
         let measured = column(&rest[&groups], "measured_s")[0];
         prop_assert!((measured - (seconds(&whole) - warm_ms as f64 / 1e3)).abs() < 1e-9);
         for ((all, warm_mean), mean) in packets.iter().zip(packets_warm).zip(packets_rest) {
@@ -74,9 +74,9 @@ proptest! {
             prop_assert!((waited - mean * measured).abs() < 1e-6, "{} {}", waited, mean * measured);
         }
         // Connections opened before the end of the warm-up have rows, too, but do not count as transfers that users wait for.
-        let starts = column(&rest[&TableName::Transfers], "start_s");
+        let starts = column(&rest[&TableName::TRANSFERS], "start_s");
         prop_assert!(starts.iter().all(|&start| start * 1e3 >= warm_ms as f64));
-        prop_assert_eq!(rest[&TableName::Connections].rows(), whole[&TableName::Connections].rows());
+        prop_assert_eq!(rest[&TableName::CONNECTIONS].rows(), whole[&TableName::CONNECTIONS].rows());
     }
 
     #[test]
@@ -84,16 +84,16 @@ proptest! {
         let every = Some(Span::from_millis(every_ms));
         let (looked, not) = (run("duration = '5s'", every), run("duration = '5s'", None));
         for (name, table) in &not {
-            if ![TableName::LinkSeries, TableName::ConnectionSeries].contains(name) {
+            if ![TableName::LINK_SERIES, TableName::CONNECTION_SERIES].contains(name) {
                 prop_assert!(table == &looked[name], "{:?}", name);
             }
         }
-        let links = &looked[&TableName::LinkSeries];
-        let ports = &looked[&TableName::Ports];
+        let links = &looked[&TableName::LINK_SERIES];
+        let ports = &looked[&TableName::PORTS];
         let by_port = sums(names(links, "port"), column(links, "delivered_bytes"));
         prop_assert_eq!(by_port, sums(names(ports, "port"), column(ports, "delivered_bytes")));
-        let samples = &looked[&TableName::ConnectionSeries];
-        let connections = &looked[&TableName::Connections];
+        let samples = &looked[&TableName::CONNECTION_SERIES];
+        let connections = &looked[&TableName::CONNECTIONS];
         let ids = |table: &Table| column(table, "connection").into_iter().map(|it| it as u64).collect::<Vec<_>>();
         for name in ["delivered_bytes", "sent", "retransmitted"] {
             let by_interval = sums(ids(samples), column(samples, name));
@@ -120,12 +120,12 @@ fn a_queue_is_seen_as_long_as_it_is() {
     let request = RunRequest {
         variants: vec!["default"],
         seeds: vec![1],
-        tables: vec![TableName::LinkSeries, TableName::ConnectionSeries],
+        tables: vec![TableName::LINK_SERIES, TableName::CONNECTION_SERIES],
         threads: 1,
         every: Some(Span::from_millis(25)),
     };
     let made = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
-    let links = &made[&TableName::LinkSeries];
+    let links = &made[&TableName::LINK_SERIES];
     let there: Vec<usize> = names(links, "port")
         .iter()
         .enumerate()
@@ -136,7 +136,7 @@ fn a_queue_is_seen_as_long_as_it_is() {
     // At 25 ms, two packets have left and the third is in transmission.
     let seen: Vec<f64> = there.iter().take(9).map(|&row| waiting[row]).collect();
     assert_eq!(seen, [17.0, 14.0, 12.0, 9.0, 7.0, 4.0, 2.0, 0.0, 0.0]);
-    let cwnd = column(&made[&TableName::ConnectionSeries], "cwnd_bytes");
+    let cwnd = column(&made[&TableName::CONNECTION_SERIES], "cwnd_bytes");
     assert_eq!(cwnd[0], 20.0 * 1000.0);
 }
 

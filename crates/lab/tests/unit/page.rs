@@ -68,11 +68,11 @@ impl Loaded {
         let scenario =
             Scenario::parse(&folder.path().join("x.toml"), &text).unwrap_or_else(|error| panic!("{error}"));
         let tables = vec![
-            TableName::Runs,
-            TableName::Pages,
-            TableName::Objects,
-            TableName::Connections,
-            TableName::Ports,
+            TableName::RUNS,
+            TableName::PAGES,
+            TableName::OBJECTS,
+            TableName::CONNECTIONS,
+            TableName::PORTS,
         ];
         let request = RunRequest {
             variants: vec!["default"],
@@ -94,7 +94,7 @@ impl Loaded {
 
     /// Returns the start and the end of each object in seconds, in the order of their numbers.
     fn times(&self) -> Vec<(f64, f64)> {
-        let of = |name| self.column(TableName::Objects, name);
+        let of = |name| self.column(TableName::OBJECTS, name);
         let (numbers, starts, took) = (of("object"), of("start_s"), of("time_s"));
         let mut all: Vec<_> =
             (0..numbers.len()).map(|i| (numbers[i], starts[i], starts[i] + took[i])).collect();
@@ -104,7 +104,7 @@ impl Loaded {
 
     fn bytes(&self) -> Vec<f64> {
         let (numbers, bytes) =
-            (self.column(TableName::Objects, "object"), self.column(TableName::Objects, "bytes"));
+            (self.column(TableName::OBJECTS, "object"), self.column(TableName::OBJECTS, "bytes"));
         let mut all: Vec<_> = numbers.into_iter().zip(bytes).collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
         all.into_iter().map(|(_, bytes)| bytes).collect()
@@ -143,8 +143,8 @@ fn a_replayed_har_has_its_sizes_and_asks_for_each_object_so_long_after_the_one_t
         }
         // The page ends with its last object.
         let last = times.iter().map(|(_, end)| *end).fold(0.0, f64::max);
-        assert!((loaded.sum(TableName::Pages, "time_s") - last).abs() < 1e-8);
-        assert_eq!(loaded.sum(TableName::Pages, "bytes"), 98_055.0);
+        assert!((loaded.sum(TableName::PAGES, "time_s") - last).abs() < 1e-8);
+        assert_eq!(loaded.sum(TableName::PAGES, "bytes"), 98_055.0);
         // Processing time of the last object: a round-trip time less than the recorded wait.
         let (start, end) = times[3];
         assert!(of[3].server_ms > 60.0 && end - start > 0.04 + of[3].server_ms / 1e3, "{}", end - start);
@@ -156,7 +156,7 @@ fn a_replayed_har_has_its_sizes_and_asks_for_each_object_so_long_after_the_one_t
 fn a_server_time_is_waited_for_to_the_nanosecond() {
     let slow = |ms| vec![RecordedObject { server_ms: ms, ..object(0, 500) }];
     for http in ["http = '1.1'", "http = '2'"] {
-        let took = |ms| Loaded::of(&site(1, &[slow(ms)]), http, 1).sum(TableName::Pages, "time_s");
+        let took = |ms| Loaded::of(&site(1, &[slow(ms)]), http, 1).sum(TableName::PAGES, "time_s");
         assert!((took(123.456) - took(0.0) - 0.123_456).abs() < 1e-8, "{http}");
     }
 }
@@ -171,9 +171,9 @@ fn over_http_11_no_origin_has_more_connections_than_allowed_and_those_have_one_r
             let of: Vec<_> = times.iter().copied().skip(origin).step_by(2).collect();
             assert_eq!(most_at_a_time(&of), most, "{keys}: origin {origin}");
         }
-        assert_eq!(loaded.column(TableName::Connections, "bytes").len(), 2 * most);
-        assert_eq!(loaded.column(TableName::Pages, "connections"), [2.0 * most as f64]);
-        assert_eq!(loaded.sum(TableName::Connections, "bytes"), 800_000.0);
+        assert_eq!(loaded.column(TableName::CONNECTIONS, "bytes").len(), 2 * most);
+        assert_eq!(loaded.column(TableName::PAGES, "connections"), [2.0 * most as f64]);
+        assert_eq!(loaded.sum(TableName::CONNECTIONS, "bytes"), 800_000.0);
     }
 }
 
@@ -183,8 +183,8 @@ fn like_http_2_equal_responses_end_close_to_each_other_and_bytes_are_conserved()
     let ends = |keys: &str| {
         let loaded = Loaded::of(&two, &format!("http = '2'\n{keys}"), 1);
         let frames = if keys.is_empty() { 2.0 * f64::ceil(500_000.0 / 16_384.0) } else { 2.0 };
-        assert_eq!(loaded.sum(TableName::Connections, "bytes"), 1_000_000.0 + 9.0 * frames);
-        assert_eq!(loaded.column(TableName::Connections, "bytes").len(), 1);
+        assert_eq!(loaded.sum(TableName::CONNECTIONS, "bytes"), 1_000_000.0 + 9.0 * frames);
+        assert_eq!(loaded.column(TableName::CONNECTIONS, "bytes").len(), 1);
         let times = loaded.times();
         (times[0].1, times[1].1)
     };
@@ -237,7 +237,7 @@ fn origins_take_turns_with_the_servers_and_share_a_connection_only_if_coalesced(
             text
         };
         let loaded = Loaded::of(&four, &scenario, 1);
-        let mut bytes = loaded.column(TableName::Connections, "bytes");
+        let mut bytes = loaded.column(TableName::CONNECTIONS, "bytes");
         bytes.sort_by(f64::total_cmp);
         assert_eq!(bytes, sizes.iter().map(|&size| f64::from(size)).collect::<Vec<_>>(), "{keys}");
         assert_eq!(loaded.bytes(), [10_000.0, 20_000.0, 30_000.0, 40_000.0]);
@@ -249,7 +249,7 @@ fn pages_are_loaded_in_order_as_often_as_asked_with_pauses_of_the_users_own() {
     let pages = site(1, &[vec![object(0, 5000)], vec![object(0, 7000), object(0, 100)]]);
     let think = "think_s = { distribution = 'uniform', minimum = 1, maximum = 5 }";
     let loaded = Loaded::of(&pages, &format!("times = 3\n{think}"), 2);
-    let rows = |name| loaded.column(TableName::Pages, name);
+    let rows = |name| loaded.column(TableName::PAGES, name);
     assert_eq!(rows("page"), [1.0, 2.0].repeat(6));
     assert_eq!(rows("bytes"), [5000.0, 7100.0].repeat(6));
     let (starts, took, seeds) = (rows("start_s"), rows("time_s"), rows("seed"));
@@ -258,7 +258,7 @@ fn pages_are_loaded_in_order_as_often_as_asked_with_pauses_of_the_users_own() {
     assert!(pauses.iter().all(|pause| (1.0 - 1e-8..5.0).contains(pause)), "{pauses:?}");
     assert!(seeds[5] < seeds[6] && pauses[..6] != pauses[6..], "another seed draws others");
     let again = Loaded::of(&pages, &format!("times = 3\nhttp = '2'\n{think}"), 1);
-    let (other, took) = (again.column(TableName::Pages, "start_s"), again.column(TableName::Pages, "time_s"));
+    let (other, took) = (again.column(TableName::PAGES, "start_s"), again.column(TableName::PAGES, "time_s"));
     for i in 1..6 {
         let pause = other[i] - other[i - 1] - took[i - 1];
         assert!((pause - pauses[i]).abs() < 1e-8, "the same users whatever is spoken");
@@ -271,8 +271,8 @@ fn connections_outlive_the_page_unless_told_otherwise() {
     for (keys, connections) in [("times = 5", 1), ("times = 5\nkeep_alive = false", 5)] {
         for http in ["1.1", "2"] {
             let loaded = Loaded::of(&one, &format!("http = '{http}'\n{keys}"), 1);
-            assert_eq!(loaded.column(TableName::Connections, "bytes").len(), connections, "{http}: {keys}");
-            assert_eq!(loaded.column(TableName::Pages, "connections"), [1.0; 5], "one is used each time");
+            assert_eq!(loaded.column(TableName::CONNECTIONS, "bytes").len(), connections, "{http}: {keys}");
+            assert_eq!(loaded.column(TableName::PAGES, "connections"), [1.0; 5], "one is used each time");
         }
     }
     let endless = Loaded::of(
@@ -280,7 +280,7 @@ fn connections_outlive_the_page_unless_told_otherwise() {
         "endless = true\nthink_s = { distribution = 'constant', value = 1 }\n[[variant]]\nname = 'default'\nduration = '20s'",
         1,
     );
-    let pages = endless.column(TableName::Pages, "page").len();
+    let pages = endless.column(TableName::PAGES, "page").len();
     assert!((18..20).contains(&pages), "on and on: {pages}");
 }
 
@@ -300,16 +300,16 @@ proptest! {
         let lossy = format!("{http}\ntimes = {times}\n[[variant]]\nname = 'default'\nlink.bottleneck.loss = 'bernoulli:0.02'\n");
         let loaded = Loaded::of(&site(3, std::slice::from_ref(&list)), &lossy, seed % 3 + 1);
         let runs = (seed % 3 + 1) as usize;
-        prop_assert_eq!(loaded.column(TableName::Pages, "page").len(), runs * times as usize);
-        prop_assert_eq!(loaded.column(TableName::Objects, "page").len(), runs * times as usize * list.len());
+        prop_assert_eq!(loaded.column(TableName::PAGES, "page").len(), runs * times as usize);
+        prop_assert_eq!(loaded.column(TableName::OBJECTS, "page").len(), runs * times as usize * list.len());
         let whole: u64 = list.iter().map(|object| object.bytes).sum();
         let bytes = (whole * u64::from(times)) as f64 * runs as f64;
-        prop_assert_eq!(loaded.sum(TableName::Objects, "bytes"), bytes);
-        prop_assert_eq!(loaded.sum(TableName::Runs, "packets_open"), 0.0);
+        prop_assert_eq!(loaded.sum(TableName::OBJECTS, "bytes"), bytes);
+        prop_assert_eq!(loaded.sum(TableName::RUNS, "packets_open"), 0.0);
         let frame = if http.contains("999") { 999 } else { 16_384 };
         let frames: u64 = list.iter().map(|object| object.bytes.div_ceil(frame)).sum();
         let headers = if http.contains('2') { (9 * frames * u64::from(times)) as f64 * runs as f64 } else { 0.0 };
-        prop_assert_eq!(loaded.sum(TableName::Connections, "bytes"), bytes + headers);
+        prop_assert_eq!(loaded.sum(TableName::CONNECTIONS, "bytes"), bytes + headers);
     }
 }
 

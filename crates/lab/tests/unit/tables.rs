@@ -16,8 +16,8 @@ fn the_page_about_tables_says_what_is_declared() {
          missing value, an `integer` an unsigned number of 64 bits, and a `text` UTF-8. There are no null values. `catnip list --json`\n\
          prints the same information for programs.\n",
     );
-    for &name in TableName::ALL {
-        writeln!(now, "\n## {}\n\n{}\n", name.name(), name.usage().1).unwrap();
+    for name in TableName::all() {
+        writeln!(now, "\n## {}\n\n{}\n", name.name(), name.about()).unwrap();
         writeln!(now, "| column | type | description |\n|---|---|---|").unwrap();
         for heading in name.headings() {
             writeln!(now, "| `{}` | {} | {} |", heading.name, heading.empty.kind(), heading.about).unwrap();
@@ -48,29 +48,29 @@ fn a_table_without_rows_has_the_columns_of_one_with_rows() {
         let request = RunRequest {
             variants: vec!["default"],
             seeds: vec![1],
-            tables: TableName::ALL.to_vec(),
+            tables: TableName::all(),
             threads: 1,
             every: None,
         };
         run_all(&scenario, &request, &mut |_| true).unwrap().unwrap()
     };
     let (cut, whole) = (tables("1ms"), tables("60s"));
-    for &name in TableName::ALL {
+    for name in TableName::all() {
         let declared: Vec<_> = name.headings().iter().map(|it| (it.name, it.empty.kind())).collect();
         assert_eq!(kinds(&cut[&name]), declared);
         assert_eq!(kinds(&whole[&name]), declared);
         assert_eq!(kinds(&Table::new(name)), declared);
     }
     let rows = |name| (cut[&name].rows(), whole[&name].rows());
-    assert_eq!(rows(TableName::Pages), (0, 0));
-    assert_eq!(rows(TableName::Echoes), (0, 0));
-    assert_eq!(rows(TableName::Connections), (1, 1));
-    assert_eq!(rows(TableName::Runs), (1, 1));
+    assert_eq!(rows(TableName::PAGES), (0, 0));
+    assert_eq!(rows(TableName::ECHOES), (0, 0));
+    assert_eq!(rows(TableName::CONNECTIONS), (1, 1));
+    assert_eq!(rows(TableName::RUNS), (1, 1));
 }
 
 #[test]
 fn columns_have_names_of_their_own_and_measured_ones_end_in_a_unit() {
-    for &name in TableName::ALL {
+    for name in TableName::all() {
         let headings = name.headings();
         let names: BTreeSet<_> = headings.iter().map(|heading| heading.name).collect();
         assert_eq!(names.len(), headings.len(), "{}", name.name());

@@ -13,10 +13,10 @@ const OFFICE: &str = concat!(include_str!("../lossy_link.toml"), include_str!(".
 
 /// Tables of activities that end, and the columns that identify a row.
 const TABLES: [(TableName, &[&str]); 4] = [
-    (TableName::Pages, &["client", "start_s"]),
-    (TableName::Objects, &["client", "object", "start_s"]),
-    (TableName::Connections, &["connection"]),
-    (TableName::Echoes, &["client", "number"]),
+    (TableName::PAGES, &["client", "start_s"]),
+    (TableName::OBJECTS, &["client", "object", "start_s"]),
+    (TableName::CONNECTIONS, &["connection"]),
+    (TableName::ECHOES, &["client", "number"]),
 ];
 
 /// Start, duration and delivered bytes of an activity; NaN stands for a missing value.
@@ -39,16 +39,13 @@ fn run(
 fn said(table: &Table, name: TableName, key: &[&str]) -> BTreeMap<Vec<u64>, Said> {
     let keys: Vec<Vec<f64>> = key.iter().map(|name| column(table, name)).collect();
     let start = column(table, "start_s");
-    let time = match name {
-        TableName::Connections => {
-            column(table, "acked_s").iter().zip(&start).map(|(end, start)| end - start).collect()
-        }
-        _ => column(table, "time_s"),
+    let time = if name == TableName::CONNECTIONS {
+        column(table, "acked_s").iter().zip(&start).map(|(end, start)| end - start).collect()
+    } else {
+        column(table, "time_s")
     };
-    let delivered = match name {
-        TableName::Echoes => vec![f64::NAN; table.rows()],
-        _ => column(table, "delivered_bytes"),
-    };
+    let has_bytes = name != TableName::ECHOES;
+    let delivered = if has_bytes { column(table, "delivered_bytes") } else { vec![f64::NAN; table.rows()] };
     let row = |row: usize| {
         let key = keys.iter().map(|column| (column[row] * 1e9).round() as u64).collect();
         (key, [start[row], time[row], delivered[row]])
@@ -113,8 +110,8 @@ fn of_a_page_that_is_not_complete_as_much_has_arrived_as_of_its_objects() {
     for until_ms in (100..2000).step_by(50) {
         for variant in ["HTTP/1.1", "like HTTP/2"] {
             let made = run(&path, &text, variant, until_ms);
-            let pages = &made[&TableName::Pages];
-            let objects: f64 = made[&TableName::Objects].values().map(|[.., delivered]| delivered).sum();
+            let pages = &made[&TableName::PAGES];
+            let objects: f64 = made[&TableName::OBJECTS].values().map(|[.., delivered]| delivered).sum();
             let delivered: f64 = pages.values().map(|[.., delivered]| delivered).sum();
             assert_eq!(objects, delivered, "a page is its objects");
             before = delivered.max(before);

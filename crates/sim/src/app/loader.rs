@@ -1,8 +1,8 @@
-use super::{AppEvent, Application, Interest, Multiplexing, Site, Unfinished, object_of};
+use super::pages::{ObjectRecord, PageRecord, object_of, tag_of};
+use super::{AppEvent, Application, Interest, Multiplexing, Site, Unfinished};
 use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
-use crate::record::{Event, ObjectRecord, PageRecord};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Loader {
         line.awaited += 1;
         line.last = object;
         line.used = true;
-        let tag = u64::from(self.page) << 32 | u64::from(object);
+        let tag = tag_of(self.page, object);
         let bytes = of.request_bytes + self.config.http.header_bytes();
         host.send(line.conn, Message { bytes, tag, asks: of.bytes, context: None });
     }
@@ -179,7 +179,7 @@ impl Loader {
             return;
         }
         let (app, bytes, start) = (host.program(), *received, start.unwrap_or(self.page_start));
-        host.record(&Event::Object(ObjectRecord { app, page, object, bytes, start }));
+        host.record(&ObjectRecord { app, page, object, bytes, start });
         let Pool { lines, queue } = &mut self.pools[pool];
         lines[line].awaited -= 1;
         if let Some(next) = queue.pop_front() {
@@ -198,7 +198,7 @@ impl Loader {
     fn end_page(&mut self, bytes: u64, host: &mut Host<'_>) {
         let (app, page, start, connections) =
             (host.program(), self.page, self.page_start, self.connections());
-        host.record(&Event::Page(PageRecord { app, page, bytes, connections, start }));
+        host.record(&PageRecord { app, page, bytes, connections, start });
         if !self.config.keep_alive {
             self.hang_up(host);
         }
@@ -251,11 +251,11 @@ impl Application for Loader {
             delivered += received;
             if let Some(start) = progress.start.filter(|_| progress.received < of.bytes) {
                 let bytes = of.bytes;
-                (to.visit)(Event::Object(ObjectRecord { app, page, object, bytes, start }), received);
+                (to.visit)(&ObjectRecord { app, page, object, bytes, start }, received);
             }
         }
         let connections = self.connections();
         let bytes = whole.bytes();
-        (to.visit)(Event::Page(PageRecord { app, page, bytes, connections, start }), delivered);
+        (to.visit)(&PageRecord { app, page, bytes, connections, start }, delivered);
     }
 }

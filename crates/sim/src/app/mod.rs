@@ -18,17 +18,17 @@ pub use bulk::Bulk;
 pub use files::{Files, FilesConfig};
 pub use loader::{Loader, LoaderConfig};
 pub use origin::{Origin, OriginConfig};
-pub use pages::{Page, PageGenerator, PageSource};
+pub use pages::{ObjectRecord, Page, PageGenerator, PageRecord, PageSource, object_of};
 pub use replay::{Acceptor, Initiator};
 pub use server::{Server, ServerConfig};
 pub use site::{FRAME_HEADER_BYTES, Framing, Multiplexing, Site, SiteObject, SitePage};
-pub use telnet::{Telnet, TelnetConfig};
+pub use telnet::{EchoRecord, Telnet, TelnetConfig};
 pub use vectors::{Adu, After, ConnectionVector, Observed, Order, Side, VectorGenerator};
-pub use web::{Http, WebClient, WebConfig, object_of};
+pub use web::{Http, WebClient, WebConfig};
 
 use crate::host::{Conn, Host};
 use crate::message_stream::ReceivedMessage;
-use crate::record::Event;
+use crate::record::Activity;
 use catnip_base::{dispatch, variants};
 use std::fmt::Debug;
 
@@ -123,8 +123,8 @@ pub trait Application: Debug + Send {
 
 /// Visitor of the unfinished activities of an application.
 pub struct Unfinished<'a> {
-    /// Receiver of the event that the end of an activity would record, and of the number of its bytes that have arrived.
-    pub visit: &'a mut dyn FnMut(Event, u64),
+    /// Receiver of the record of an unfinished activity, and of the number of its bytes that have arrived.
+    pub visit: &'a mut dyn FnMut(&dyn Activity, u64),
     /// Number of bytes of the next message that have arrived at the application's end of a connection.
     pub arrived: &'a dyn Fn(Conn) -> u64,
 }

@@ -1,4 +1,5 @@
-use catnip_base::{Distribution, Rng, Stream};
+use crate::record::Activity;
+use catnip_base::{Distribution, Rng, Stream, Time};
 
 /// Web page, as the sizes of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,67 @@ pub enum PageSource {
     },
     /// Pages drawn at random at each request, without end.
     Drawn(PageGenerator),
+}
+
+/// Record of an object of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectRecord {
+    /// Number of the application.
+    pub app: u32,
+    /// Number of the page, from 0.
+    pub page: u32,
+    /// Number of the object, from 0 (the HTML).
+    pub object: u32,
+    /// Size of the object, bytes.
+    pub bytes: u64,
+    /// Time of the request.
+    pub start: Time,
+}
+
+impl Activity for ObjectRecord {
+    fn app(&self) -> u32 {
+        self.app
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    fn tag(&self) -> Option<u64> {
+        Some(tag_of(self.page, self.object))
+    }
+}
+
+/// Record of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageRecord {
+    /// Number of the application.
+    pub app: u32,
+    /// Number of the page, from 0.
+    pub page: u32,
+    /// Size of the page, bytes.
+    pub bytes: u64,
+    /// Number of connections used.
+    pub connections: u32,
+    /// Start of the page load.
+    pub start: Time,
+}
+
+impl Activity for PageRecord {
+    fn app(&self) -> u32 {
+        self.app
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Returns the tag of the request for an object of a page.
+pub(super) fn tag_of(page: u32, object: u32) -> u64 {
+    u64::from(page) << 32 | u64::from(object)
+}
+
+/// Returns the numbers of the page and of the object, both from 0, in the tag of a request or a response.
+pub fn object_of(tag: u64) -> (u32, u32) {
+    ((tag >> 32) as u32, tag as u32)
 }
 
 /// Maximum number of embedded objects, more than any page of the time had: a bound for heavy-tailed distributions.

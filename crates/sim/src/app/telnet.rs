@@ -2,7 +2,7 @@ use super::{AppEvent, Application, Interest, Unfinished};
 use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
-use crate::record::{EchoRecord, Event};
+use crate::record::Activity;
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
 
@@ -13,6 +13,23 @@ pub struct TelnetConfig {
     pub bytes: u64,
     /// Seconds from one keystroke to the next, unless the echo takes longer; also before the first one.
     pub pause_s: Distribution,
+}
+
+/// Record of a keystroke and its echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EchoRecord {
+    /// Number of the application.
+    pub app: u32,
+    /// Number of the keystroke, from 0.
+    pub number: u64,
+    /// Time of the keystroke.
+    pub start: Time,
+}
+
+impl Activity for EchoRecord {
+    fn app(&self) -> u32 {
+        self.app
+    }
 }
 
 /// Telnet session: sends a keystroke, waits for the echo, and sends the next one. One packet is outstanding, as with the Nagle algorithm.
@@ -67,7 +84,7 @@ impl Application for Telnet {
             AppEvent::Message { message, .. } => {
                 self.awaits = false;
                 let (app, start, number) = (host.program(), self.typed, message.tag);
-                host.record(&Event::Echo(EchoRecord { app, number, start }));
+                host.record(&EchoRecord { app, number, start });
                 host.timer(self.next, 0);
             }
             AppEvent::PeerClosed(conn) => {
@@ -83,7 +100,7 @@ impl Application for Telnet {
     fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
         if let (true, Some(conn)) = (self.awaits, self.conn) {
             let echo = EchoRecord { app, number: self.count - 1, start: self.typed };
-            (to.visit)(Event::Echo(echo), (to.arrived)(conn));
+            (to.visit)(&echo, (to.arrived)(conn));
         }
     }
 }

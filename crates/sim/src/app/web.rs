@@ -1,8 +1,8 @@
+use super::pages::{ObjectRecord, PageRecord, object_of, tag_of};
 use super::{AppEvent, Application, Interest, Page, PageSource, Unfinished};
 use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
-use crate::record::{Event, ObjectRecord, PageRecord};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
 
@@ -83,11 +83,6 @@ pub struct WebClient {
 struct Line {
     conn: Conn,
     awaited: Vec<u32>,
-}
-
-/// Returns the numbers of the page and of the object, both from 0, in the tag of a request or a response.
-pub fn object_of(tag: u64) -> (u32, u32) {
-    ((tag >> 32) as u32, tag as u32)
 }
 
 impl WebClient {
@@ -197,7 +192,7 @@ impl WebClient {
         if let Some(line) = self.lines.iter_mut().find(|line| line.conn == conn) {
             line.awaited.push(object);
         }
-        let tag = u64::from(self.page) << 32 | u64::from(object);
+        let tag = tag_of(self.page, object);
         host.send(conn, Message { bytes: self.config.request_bytes, tag, asks, context: None });
     }
 
@@ -244,13 +239,13 @@ impl WebClient {
         let app = host.program();
         if self.config.http != Http::Approximate {
             let (bytes, start) = (self.objects[object as usize], self.started[object as usize]);
-            host.record(&Event::Object(ObjectRecord { app, page: self.page, object, bytes, start }));
+            host.record(&ObjectRecord { app, page: self.page, object, bytes, start });
         }
         if self.complete < self.answers() {
             return self.ask_on(host);
         }
         let (page, bytes, start) = (self.page, self.objects.iter().sum(), self.page_start);
-        host.record(&Event::Page(PageRecord { app, page, bytes, connections: self.opened, start }));
+        host.record(&PageRecord { app, page, bytes, connections: self.opened, start });
         if !matches!(self.config.http, Http::V11 { keep_alive: true, .. }) {
             self.hang_up(host);
         }
@@ -314,9 +309,9 @@ impl Application for WebClient {
             let arrived = arrived.min(bytes);
             delivered -= bytes - arrived;
             if let Some(&start) = self.started.get(object as usize) {
-                (to.visit)(Event::Object(ObjectRecord { app, page, object, bytes, start }), arrived);
+                (to.visit)(&ObjectRecord { app, page, object, bytes, start }, arrived);
             }
         }
-        (to.visit)(Event::Page(PageRecord { app, page, bytes, connections: self.opened, start }), delivered);
+        (to.visit)(&PageRecord { app, page, bytes, connections: self.opened, start }, delivered);
     }
 }

@@ -6,7 +6,7 @@ use crate::datagram::FlowId;
 use crate::host::{Conn, Engine, ServiceOptions};
 use crate::medium::End;
 use crate::message_stream::Message;
-use crate::record::Event;
+use crate::record::Activity;
 use crate::watch::Watch;
 use catnip_base::{self as base, Rng, Time};
 
@@ -118,7 +118,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         }
     }
 
-    fn record(&mut self, now: Time, event: &Event) {
-        self.hosts.watch.record(now, event);
+    fn record(&mut self, now: Time, activity: &dyn Activity) {
+        self.hosts.watch.activity(now, activity);
     }
 }

@@ -364,14 +364,14 @@ fn of_a_connection_that_is_not_over_what_has_arrived_is_told() {
     for (until, delivered) in [(first - 1, 0), (first, 1000), (first + 1000, 2000)] {
         world.sim.advance(us(until));
         let mut told = Vec::new();
-        world.sim.unfinished(&mut |event, delivered| told.push((event, delivered)));
+        world.sim.unfinished_connections(&mut |event, delivered| told.push((event, delivered)));
         let [(Event::Connection(record), came)] = told[..] else { panic!("{told:?}") };
         assert_eq!((record.bytes, came), (2000, delivered));
         let received = if delivered == 2000 { us(first + 1000) } else { Time::NEVER };
         assert_eq!((record.received, record.acked), (received, Time::NEVER));
     }
     world.sim.advance(us(first + 1000 + ACK_US));
-    world.sim.unfinished(&mut |event, _| panic!("{event:?} is over"));
+    world.sim.unfinished_connections(&mut |event, _| panic!("{event:?} is over"));
 }
 
 #[test]

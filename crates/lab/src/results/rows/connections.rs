@@ -1,6 +1,6 @@
 //! Rows of connections, of intervals of connections, and of bursts.
 
-use super::row::{CLIENT, GROUP, Row, TableName, reply, seconds_from};
+use super::row::{CLIENT, GROUP, Row, reply, seconds_from};
 use crate::results::bursts::Burst;
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
@@ -20,7 +20,8 @@ pub struct ConnectionRow<'a> {
 }
 
 impl Row for ConnectionRow<'_> {
-    const TABLE: TableName = TableName::Connections;
+    const NAME: &'static str = "connections";
+    const ABOUT: &'static str = "One row per TCP connection: ended connections in the order in which they ended, followed by open ones.";
     fn columns(to: &mut impl Columns<Self>) {
         to.integer("connection", "Number of the connection, in order of opening.", |it| it.record.connection);
         to.text("group", GROUP, |it| it.group.into());
@@ -90,7 +91,9 @@ pub struct ConnectionSample<'a> {
 }
 
 impl Row for ConnectionSample<'_> {
-    const TABLE: TableName = TableName::ConnectionSeries;
+    const NAME: &'static str = "connection_series";
+    const ABOUT: &'static str =
+        "One row per interval of `--series` and connection that was open in the interval.";
     fn columns(to: &mut impl Columns<Self>) {
         to.float("time_s", "Time at which the interval ended.", |it| it.at.as_secs());
         to.integer("connection", "Number of the connection, in order of opening.", |it| it.record.connection);
@@ -139,7 +142,8 @@ pub struct BurstRow<'a> {
 }
 
 impl Row for BurstRow<'_> {
-    const TABLE: TableName = TableName::Bursts;
+    const NAME: &'static str = "bursts";
+    const ABOUT: &'static str = "One row per burst of a server, a maximal period during which data passed to TCP by the application is unacknowledged: ended bursts in the order in which they ended, followed by the others.";
     fn columns(to: &mut impl Columns<Self>) {
         to.text("group", GROUP, |it| it.group.into());
         to.integer("connection", "Number of the connection, in order of opening.", |it| it.burst.connection);

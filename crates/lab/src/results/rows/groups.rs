@@ -1,33 +1,10 @@
 //! Rows of traffic groups, and of the transfers that their users wait for.
 
-use super::row::{CLIENT, GROUP, Row, TableName, seconds_from};
+use super::Unit;
+use super::row::{CLIENT, GROUP, Row, seconds_from};
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
-
-/// Kind of transfer that users wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Page, until it is complete.
-    Page,
-    /// Keystroke, until its echo arrives.
-    Keystroke,
-    /// Connection, until it is over.
-    Transfer,
-    /// No transfer: connections last as long as the run.
-    Flow,
-}
-
-impl Unit {
-    /// Returns the name of the kind, in the plural.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Page => "pages",
-            Self::Keystroke => "keystrokes",
-            Self::Transfer => "transfers",
-            Self::Flow => "flows",
-        }
-    }
-}
+use std::ops::Range;
 
 /// Row of a traffic group.
 #[derive(Clone, Copy, Debug)]
@@ -85,13 +62,14 @@ impl<'a> GroupRow<'a> {
 }
 
 impl Row for GroupRow<'_> {
-    const TABLE: TableName = TableName::Groups;
+    const NAME: &'static str = "groups";
+    const ABOUT: &'static str = "One row per traffic group: data received by its users, and packets and retransmissions of its connections, from the end of the warm-up to the end of the run.";
     fn columns(to: &mut impl Columns<Self>) {
         to.text("group", "Name of the traffic group.", |it| it.group.into());
         to.text(
             "kind",
             "Kind of transfer that its users wait for: `pages`, `keystrokes`, `transfers` (connections), or `flows`, which never end.",
-            |it| it.unit.name().into(),
+            |it| it.unit.name.into(),
         );
         to.float("measured_s", "Length of the measurement: the run without its warm-up.", |it| {
             it.measured.as_secs()
@@ -144,8 +122,26 @@ pub struct TransferRow<'a> {
     pub waited: Span,
 }
 
+impl<'a> TransferRow<'a> {
+    /// Returns the row of a transfer of a user in a run that ends at `end_of_run`. The end of `lasts` is [`Time::NEVER`] if the transfer is
+    /// not over.
+    pub(crate) fn new(
+        unit: Unit,
+        group: &'a str,
+        client: u32,
+        number: u64,
+        lasts: Range<Time>,
+        end_of_run: Time,
+    ) -> Self {
+        let Range { start, end } = lasts;
+        let until = if end == Time::NEVER { end_of_run } else { end };
+        Self { group, unit, client, number, start, end, waited: until.since(start) }
+    }
+}
+
 impl Row for TransferRow<'_> {
-    const TABLE: TableName = TableName::Transfers;
+    const NAME: &'static str = "transfers";
+    const ABOUT: &'static str = "One row per transfer started after the warm-up: a page, a keystroke or a connection, depending on the kind of the traffic group.";
     fn columns(to: &mut impl Columns<Self>) {
         to.text("group", GROUP, |it| it.group.into());
         to.integer("client", CLIENT, |it| it.client.into());

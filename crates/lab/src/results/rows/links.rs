@@ -1,6 +1,6 @@
 //! Rows of links, by direction, and of intervals of links.
 
-use super::row::{Row, TableName};
+use super::row::Row;
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
 use catnip_net::{Backlog, Colour, DropReason, PortCounters};
@@ -21,7 +21,9 @@ pub struct PortRow<'a> {
 }
 
 impl Row for PortRow<'_> {
-    const TABLE: TableName = TableName::Ports;
+    const NAME: &'static str = "ports";
+    const ABOUT: &'static str =
+        "One row per direction of each `[link]`; `:back` is the direction from `to` to `from`.";
     fn columns(to: &mut impl Columns<Self>) {
         to.text("port", "Name of the link in the scenario, and its direction.", |port| port.name.into());
         to.integer("links", "Number of links of this name, all counted together.", |port| port.links);
@@ -103,7 +105,8 @@ pub struct LinkSample<'a> {
 }
 
 impl Row for LinkSample<'_> {
-    const TABLE: TableName = TableName::LinkSeries;
+    const NAME: &'static str = "link_series";
+    const ABOUT: &'static str = "One row per direction of each `[link]` and interval of `--series`.";
     fn columns(to: &mut impl Columns<Self>) {
         to.float("time_s", "Time at which the interval ended.", |it| it.at.as_secs());
         to.text("port", "Name of the link in the scenario, and its direction.", |it| it.name.into());

@@ -1,6 +1,6 @@
 //! Rows of events of TCP connections, and of sources of background traffic.
 
-use super::row::{Row, TableName};
+use super::row::Row;
 use crate::results::column::Columns;
 use catnip_base::Time;
 use catnip_sim::record::SenderView;
@@ -18,7 +18,8 @@ pub struct DatagramRow<'a> {
 }
 
 impl Row for DatagramRow<'_> {
-    const TABLE: TableName = TableName::Datagrams;
+    const NAME: &'static str = "datagrams";
+    const ABOUT: &'static str = "One row per source of background traffic.";
     fn columns(to: &mut impl Columns<Self>) {
         to.text("group", "Traffic group of the source.", |source| source.group.into());
         to.integer("source", "Number of the source, counted with the users.", |source| source.source.into());
@@ -61,14 +62,15 @@ impl EventRow {
             &Event::Dropped { connection, seq, .. } => {
                 Some(Self { at, kind: "drop", connection, seq, sender: None })
             }
-            Event::Connection(_) | Event::Object(_) | Event::Page(_) | Event::Echo(_) => None,
-            Event::Datagram { .. } | Event::Reply(_) => None,
+            Event::Connection(_) | Event::Datagram { .. } | Event::Reply(_) => None,
         }
     }
 }
 
 impl Row for EventRow {
-    const TABLE: TableName = TableName::Events;
+    const NAME: &'static str = "events";
+    const ABOUT: &'static str =
+        "One row per data packet sent, ACK received, drop and timeout of a connection.";
     fn columns(to: &mut impl Columns<Self>) {
         let bytes = |value: Option<u64>| value.map_or(f64::NAN, |bytes| bytes as f64);
         let sender = |event: &Self| event.sender;

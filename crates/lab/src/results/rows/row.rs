@@ -1,61 +1,77 @@
 //! Common parts of all tables of results.
 
-use crate::results::column::Columns;
-use catnip_base::{Time, words};
+use super::Unit;
+use crate::results::column::{Columns, Heading, Headings};
+use catnip_base::Time;
 use catnip_sim::record::Reply;
+use std::cmp::Ordering;
 
-words! {
-    /// Tables that a run can fill, with descriptions of their rows.
-    #[derive(PartialOrd, Ord)]
-    pub enum TableName {
-        /// One row per run.
-        Runs = ("runs", "One row per run."),
-        /// One row per traffic group.
-        Groups = (
-            "groups",
-            "One row per traffic group: data received by its users, and packets and retransmissions of its connections, from the end of \
-             the warm-up to the end of the run.",
-        ),
-        /// One row per page, keystroke or connection.
-        Transfers = (
-            "transfers",
-            "One row per transfer started after the warm-up: a page, a keystroke or a connection, depending on the kind of the traffic \
-             group.",
-        ),
-        /// One row per page.
-        Pages = ("pages", "One row per page that a user has started to load: complete pages in order of completion, followed by \
-                           incomplete ones."),
-        /// One row per object of a page.
-        Objects = ("objects", "One row per requested object of a page: complete objects in order of completion, followed by incomplete \
-                               ones."),
-        /// One row per TCP connection.
-        Connections = ("connections", "One row per TCP connection: ended connections in the order in which they ended, followed by open \
-                                       ones."),
-        /// One row per keystroke.
-        Echoes = ("echoes", "One row per keystroke of a Telnet user: echoed keystrokes in the order of their echoes, followed by those \
-                             without an echo."),
-        /// One row per direction of a link.
-        Ports = (
-            "ports",
-            "One row per direction of each `[link]`; `:back` is the direction from `to` to `from`.",
-        ),
-        /// One row per direction of a link and interval.
-        LinkSeries = ("link_series", "One row per direction of each `[link]` and interval of `--series`."),
-        /// One row per open connection and interval.
-        ConnectionSeries = (
-            "connection_series",
-            "One row per interval of `--series` and connection that was open in the interval.",
-        ),
-        /// One row per source of background traffic.
-        Datagrams = ("datagrams", "One row per source of background traffic."),
-        /// One row per burst of a server.
-        Bursts = (
-            "bursts",
-            "One row per burst of a server, a maximal period during which data passed to TCP by the application is unacknowledged: ended \
-             bursts in the order in which they ended, followed by the others.",
-        ),
-        /// One row per data packet sent, ACK received, drop and timeout of a connection.
-        Events = ("events", "One row per data packet sent, ACK received, drop and timeout of a connection."),
+/// Table of results. Two tables are equal if their names are.
+#[derive(Clone, Copy, Debug)]
+pub struct TableName(&'static Declaration);
+
+/// Declaration of a table by the type of its rows.
+#[derive(Debug)]
+struct Declaration {
+    name: &'static str,
+    about: &'static str,
+    headings: fn() -> Vec<Heading>,
+    unit: Option<Unit>,
+}
+
+impl TableName {
+    /// Returns the table of these rows.
+    const fn of<R: Row>() -> Self {
+        Self(
+            const { &Declaration { name: R::NAME, about: R::ABOUT, headings: headings::<R>, unit: R::UNIT } },
+        )
+    }
+
+    /// Returns the name of the table.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Returns the description of a row.
+    pub fn about(self) -> &'static str {
+        self.0.about
+    }
+
+    /// Returns the headings of the columns, in order.
+    pub fn headings(self) -> Vec<Heading> {
+        (self.0.headings)()
+    }
+
+    /// Returns the kind of transfer that the rows describe, if users wait for their activities.
+    pub fn unit(self) -> Option<Unit> {
+        self.0.unit
+    }
+}
+
+fn headings<R: Row>() -> Vec<Heading> {
+    let mut headings = Headings::default();
+    Run::columns(&mut headings);
+    R::columns(&mut headings);
+    headings.0
+}
+
+impl PartialEq for TableName {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for TableName {}
+
+impl PartialOrd for TableName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TableName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
     }
 }
 
@@ -79,8 +95,14 @@ impl Run {
 
 /// Row of a table.
 pub trait Row: Sized {
-    /// Table of the row.
-    const TABLE: TableName;
+    /// Name of the table.
+    const NAME: &'static str;
+    /// Description of a row.
+    const ABOUT: &'static str;
+    /// Kind of transfer that a row describes, if users wait for it.
+    const UNIT: Option<Unit> = None;
+    /// Table of the rows.
+    const TABLE: TableName = TableName::of::<Self>();
     /// Declares the columns of the table in order: name, description and value in a row of each.
     fn columns(to: &mut impl Columns<Self>);
 }
@@ -115,7 +137,7 @@ pub(super) fn seconds_from(start: Time, end: Time) -> f64 {
     if end == Time::NEVER { f64::NAN } else { (end - start).as_secs() }
 }
 
-pub(super) const GROUP: &str = "Traffic group of the client.";
-pub(super) const CLIENT: &str =
+pub(crate) const GROUP: &str = "Traffic group of the client.";
+pub(crate) const CLIENT: &str =
     "Number of the user, counted over all traffic groups; 4294967295 for an external client.";
 pub(super) const PAGE: &str = "Number of the page in the file of pages, from 1.";

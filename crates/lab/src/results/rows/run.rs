@@ -1,6 +1,6 @@
 //! Rows of runs.
 
-use super::row::{Row, TableName};
+use super::row::Row;
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
 use catnip_sim::Tally;
@@ -34,7 +34,8 @@ pub struct RealTime {
 }
 
 impl Row for RunRow {
-    const TABLE: TableName = TableName::Runs;
+    const NAME: &'static str = "runs";
+    const ABOUT: &'static str = "One row per run.";
     fn columns(to: &mut impl Columns<Self>) {
         to.float("end_s", "Time at which the run ended, on its own clock, which starts at 0.", |run| {
             run.end.as_secs()

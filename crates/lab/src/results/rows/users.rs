@@ -1,29 +1,27 @@
-//! Rows of pages, objects and keystrokes of users.
+//! Tables of pages, objects and keystrokes of users.
 
-use super::row::{CLIENT, GROUP, PAGE, Row, TableName, reply, seconds_from};
+use super::Unit;
+use super::row::{PAGE, reply, seconds_from};
+use crate::results::activities::{ActivityRow, ActivityTable};
 use crate::results::column::Columns;
 use catnip_base::Time;
-use catnip_sim::record::{EchoRecord, ObjectRecord, PageRecord, Reply};
+use catnip_sim::app::{EchoRecord, ObjectRecord, PageRecord};
 
-/// Row of a page.
-#[derive(Clone, Copy, Debug)]
-pub struct PageRow<'a> {
-    /// Traffic group of the user.
-    pub group: &'a str,
-    /// Time at which the page was complete; [`Time::NEVER`] before.
-    pub end: Time,
-    /// Record of the page.
-    pub record: PageRecord,
-    /// Bytes of the page that have arrived.
-    pub delivered: u64,
-}
+impl ActivityTable for PageRecord {
+    const NAME: &'static str = "pages";
+    const ABOUT: &'static str = "One row per page that a user has started to load: complete pages in order of completion, followed by incomplete ones.";
+    const UNIT: Option<Unit> = Some(Unit::PAGE);
 
-impl Row for PageRow<'_> {
-    const TABLE: TableName = TableName::Pages;
-    fn columns(to: &mut impl Columns<Self>) {
-        to.text("group", GROUP, |page| page.group.into());
-        to.integer("client", CLIENT, |page| page.record.app.into());
-        to.integer("page", PAGE, |page| u64::from(page.record.page) + 1);
+    fn number(&self) -> u64 {
+        u64::from(self.page) + 1
+    }
+
+    fn start(&self) -> Time {
+        self.start
+    }
+
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>) {
+        to.integer("page", PAGE, |page| page.record.number());
         to.float("start_s", "Time at which the user requested its HTML.", |page| page.record.start.as_secs());
         to.float(
             "time_s",
@@ -38,29 +36,22 @@ impl Row for PageRow<'_> {
     }
 }
 
-/// Row of an object of a page.
-#[derive(Clone, Copy, Debug)]
-pub struct ObjectRow<'a> {
-    /// Traffic group of the user.
-    pub group: &'a str,
-    /// Time at which the object was complete; [`Time::NEVER`] before.
-    pub end: Time,
-    /// Record of the object.
-    pub record: ObjectRecord,
-    /// Response, if the server is external.
-    pub reply: Option<Reply>,
-    /// Bytes of the object that have arrived.
-    pub delivered: u64,
-}
+impl ActivityTable for ObjectRecord {
+    const NAME: &'static str = "objects";
+    const ABOUT: &'static str = "One row per requested object of a page: complete objects in order of completion, followed by incomplete ones.";
 
-impl Row for ObjectRow<'_> {
-    const TABLE: TableName = TableName::Objects;
-    fn columns(to: &mut impl Columns<Self>) {
-        to.text("group", GROUP, |object| object.group.into());
-        to.integer("client", CLIENT, |object| object.record.app.into());
+    fn number(&self) -> u64 {
+        self.object.into()
+    }
+
+    fn start(&self) -> Time {
+        self.start
+    }
+
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>) {
         to.integer("page", PAGE, |object| u64::from(object.record.page) + 1);
         to.integer("object", "Number of the object in its page; 0 is the HTML.", |object| {
-            object.record.object.into()
+            object.record.number()
         });
         to.integer("bytes", "Size of the object, as given by the scenario.", |object| object.record.bytes);
         to.float("start_s", "Time at which the client requested the object.", |object| {
@@ -76,22 +67,20 @@ impl Row for ObjectRow<'_> {
     }
 }
 
-/// Row of a keystroke and its echo.
-#[derive(Clone, Copy, Debug)]
-pub struct EchoRow<'a> {
-    /// Traffic group of the user.
-    pub group: &'a str,
-    /// Time at which the echo arrived; [`Time::NEVER`] before.
-    pub end: Time,
-    /// Record of the keystroke.
-    pub record: EchoRecord,
-}
+impl ActivityTable for EchoRecord {
+    const NAME: &'static str = "echoes";
+    const ABOUT: &'static str = "One row per keystroke of a Telnet user: echoed keystrokes in the order of their echoes, followed by those without an echo.";
+    const UNIT: Option<Unit> = Some(Unit::KEYSTROKE);
 
-impl Row for EchoRow<'_> {
-    const TABLE: TableName = TableName::Echoes;
-    fn columns(to: &mut impl Columns<Self>) {
-        to.text("group", GROUP, |echo| echo.group.into());
-        to.integer("client", CLIENT, |echo| echo.record.app.into());
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn start(&self) -> Time {
+        self.start
+    }
+
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>) {
         to.integer("number", "Number of the keystroke of its user, from 0.", |echo| echo.record.number);
         to.float("start_s", "Time of the keystroke.", |echo| echo.record.start.as_secs());
         to.float(

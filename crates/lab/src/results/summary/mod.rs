@@ -7,7 +7,7 @@ pub use interval::{Interval, paired_difference, t_quantile};
 pub use survival::{Estimate, Times};
 
 use crate::results::column::Column;
-use crate::results::rows::TableName;
+use crate::results::rows::{TableName, Unit};
 use crate::results::table::Table;
 use interval::{mean, mean_of_known};
 use std::borrow::Cow;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 /// Tables and columns from which a summary is computed.
 pub const TABLES: [(TableName, &[&str]); 4] = [
-    (TableName::Runs, &["variant", "seed", "hops"]),
+    (TableName::RUNS, &["variant", "seed", "hops"]),
     (
-        TableName::Groups,
+        TableName::GROUPS,
         &[
             "variant",
             "seed",
@@ -37,9 +37,9 @@ pub const TABLES: [(TableName, &[&str]); 4] = [
             "fairness",
         ],
     ),
-    (TableName::Transfers, &["variant", "seed", "group", "number", "time_s", "waited_s"]),
+    (TableName::TRANSFERS, &["variant", "seed", "group", "number", "time_s", "waited_s"]),
     (
-        TableName::Ports,
+        TableName::PORTS,
         &[
             "variant",
             "seed",
@@ -183,11 +183,11 @@ pub fn summarize<'a, E>(
     (0..variants)
         .map(|variant| {
             let (groups, transfers) =
-                (read(TableName::Groups, variant)?, read(TableName::Transfers, variant)?);
+                (read(TableName::GROUPS, variant)?, read(TableName::TRANSFERS, variant)?);
             let groups = of_groups(&groups, &transfers, seeds, &horizons_s);
             drop(transfers);
-            let links = of_links(&read(TableName::Ports, variant)?, seeds);
-            let hops = read(TableName::Runs, variant)?.integers("hops").iter().sum();
+            let links = of_links(&read(TableName::PORTS, variant)?, seeds);
+            let hops = read(TableName::RUNS, variant)?.integers("hops").iter().sum();
             Ok(Summary { groups, links, hops })
         })
         .collect()
@@ -202,7 +202,7 @@ fn horizons_s<'a, E>(
 ) -> Result<BTreeMap<Arc<str>, f64>, E> {
     let mut cut_short: BTreeSet<Arc<str>> = BTreeSet::new();
     for variant in 0..variants {
-        let groups = read(TableName::Groups, variant)?;
+        let groups = read(TableName::GROUPS, variant)?;
         let (started, finished) = (groups.integers("started"), groups.integers("finished"));
         let is_cut_short = |rows: &Vec<usize>| rows.iter().any(|&row| finished[row] < started[row]);
         cut_short.extend(
@@ -212,7 +212,7 @@ fn horizons_s<'a, E>(
     let mut until_s: BTreeMap<Arc<str>, (f64, f64)> =
         cut_short.into_iter().map(|name| (name, (f64::INFINITY, 0.0))).collect();
     for variant in 0..if until_s.is_empty() { 0 } else { variants } {
-        let transfers = read(TableName::Transfers, variant)?;
+        let transfers = read(TableName::TRANSFERS, variant)?;
         for (name, rows) in transfers.by_name("group") {
             if let Some((known_s, longest_s)) = until_s.get_mut(&name) {
                 let times = times(&transfers, &rows, seeds);
@@ -258,11 +258,9 @@ fn of_group(
     let over: Vec<usize> =
         waits.iter().copied().filter(|&row| !transfers.floats("time_s")[row].is_nan()).collect();
     if !over.is_empty() {
-        values.push(match &*kind {
-            "pages" => ("page_time_s", page_means(transfers, &over, seeds)),
-            "keystrokes" => ("echo_s", seed_means(transfers, &over, seeds)),
-            _ => ("completed_s", seed_means(transfers, &over, seeds)),
-        });
+        let unit = Unit::named(&kind).unwrap_or(Unit::TRANSFER);
+        let means = if unit.by_number { page_means } else { seed_means };
+        values.push((unit.measure, means(transfers, &over, seeds)));
     }
     let mut means: Measured<Interval> = values
         .iter()

@@ -2,8 +2,10 @@
 
 use catnip_base::{Distribution, Rate, Span, Time};
 use catnip_net::{Colour, Packet, PortId, Topology, WireSpec};
-use catnip_sim::app::{AnyApp, AppEvent, Application, Server, ServerConfig};
-use catnip_sim::record::{ConnectionRecord, EchoRecord, PageRecord, SenderView};
+use catnip_sim::app::{
+    AnyApp, AppEvent, Application, EchoRecord, ObjectRecord, PageRecord, Server, ServerConfig,
+};
+use catnip_sim::record::{Activity, ConnectionRecord, SenderView};
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{CLIENT, ConnectionSpec, Event, Host, Message, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::{TcpConfig, profile};
@@ -52,17 +54,26 @@ pub(crate) fn without(packets: &str) -> WireSpec {
     WireSpec { before: vec![read(&format!("packets:{packets}"))], ..wire() }
 }
 
-/// Record of a run: events (microseconds, event), and packets at their entry to the link (microseconds, sending end, bytes, mark).
+/// Record of a run: events and activities (microseconds, record), and packets at their entry to the link (microseconds, sending end, bytes,
+/// mark).
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) packets: Vec<(u64, usize, u32, Colour)>,
+    pub(crate) pages: Vec<(u64, PageRecord)>,
+    pub(crate) objects: Vec<(u64, ObjectRecord)>,
+    pub(crate) echoes: Vec<(u64, EchoRecord)>,
 }
 
 impl Watch for Record {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
         self.events.push((micros(now), *event));
+    }
+    fn activity(&mut self, now: Time, activity: &dyn Activity) {
+        self.pages.extend(activity.downcast().map(|page| (micros(now), page)));
+        self.objects.extend(activity.downcast().map(|object| (micros(now), object)));
+        self.echoes.extend(activity.downcast().map(|echo| (micros(now), echo)));
     }
     fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
         if let Step::Entered(PortId(port)) = step {
@@ -250,15 +261,6 @@ impl Link {
 
     pub(crate) fn connections(&self) -> Vec<(u64, ConnectionRecord)> {
         self.events(|event| if let Event::Connection(record) = event { Some(*record) } else { None })
-    }
-
-    /// Returns the echoes received: (microseconds, record).
-    pub(crate) fn echoes(&self) -> Vec<(u64, EchoRecord)> {
-        self.events(|event| if let Event::Echo(record) = event { Some(*record) } else { None })
-    }
-
-    pub(crate) fn pages(&self) -> Vec<(u64, PageRecord)> {
-        self.events(|event| if let Event::Page(record) = event { Some(*record) } else { None })
     }
 }
 

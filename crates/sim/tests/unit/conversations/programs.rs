@@ -5,10 +5,10 @@ use super::link::{
 };
 use catnip_base::Distribution;
 use catnip_sim::app::{
-    AnyApp, AppEvent, Files, FilesConfig, Http, Page, PageSource, Telnet, TelnetConfig, WebClient, WebConfig,
+    AnyApp, AppEvent, EchoRecord, Files, FilesConfig, Http, Page, PageSource, Telnet, TelnetConfig,
+    WebClient, WebConfig,
 };
-use catnip_sim::record::EchoRecord;
-use catnip_sim::{CLIENT, Conn, ConnectionSpec, Event};
+use catnip_sim::{CLIENT, Conn, ConnectionSpec};
 use catnip_tcp::TcpConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
         let typist = telnet(link.spec, pause / 1000, 0);
         link.sim.add_app(typist);
         link.sim.run(us(1_000_000));
-        let echoes = link.echoes();
+        let echoes = link.sim.watch().echoes.clone();
         let came = echoes.len() as u64;
         assert!(echoes.len() as u64 >= (1_000_000 - pause - echo) / next);
         for ((at, record), number) in echoes.into_iter().zip(0..) {
@@ -61,7 +61,7 @@ fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
     link.sim.add_app(typist);
     link.sim.run(us(1_000_000));
     // Keystrokes at 100, 200, 300 ms and so on; of nine before the end, three are lost with their connections.
-    let numbers: Vec<u64> = link.echoes().iter().map(|(_, echo)| echo.number).collect();
+    let numbers: Vec<u64> = link.sim.watch().echoes.clone().iter().map(|(_, echo)| echo.number).collect();
     assert_eq!(numbers, [0, 1, 3, 4, 6, 7]);
 }
 
@@ -85,11 +85,10 @@ fn page_of_five(http: Http, server: AnyApp) -> (u64, u32) {
     let client = web(link.spec, http, &[&[1000; 5]], 0);
     link.sim.add_app(client);
     link.run();
-    let [(at, page)] = link.pages()[..] else { panic!("one page") };
+    let [(at, page)] = link.sim.watch().pages[..] else { panic!("one page") };
     assert_eq!((page.bytes, page.start), (5000, us(0)));
-    let objects =
-        link.events(|event| if let Event::Object(record) = event { Some(record.object) } else { None });
-    assert_eq!(objects.iter().map(|object| object.1).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    let objects = link.sim.watch().objects.iter();
+    assert_eq!(objects.map(|(_, object)| object.object).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!(link.connections().len(), page.connections as usize);
     (at, page.connections)
 }
@@ -142,7 +141,7 @@ fn connections_outlive_a_page_only_if_they_are_kept_alive() {
         let client = web(link.spec, http, &[&[1000; 4][..]; 3], 0);
         link.sim.add_app(client);
         link.run();
-        let pages = link.pages();
+        let pages = link.sim.watch().pages.clone();
         assert_eq!(pages.iter().map(|(_, page)| page.connections).collect::<Vec<_>>(), opened);
         assert_eq!(link.sim.tally().opened, u64::from(opened.iter().sum::<u32>()));
     }
@@ -172,11 +171,10 @@ fn what_a_server_does_not_answer_before_it_hangs_up_is_asked_for_again() {
         let client = web(link.spec, http, &[&[1000; 11]], 0);
         link.sim.add_app(client);
         link.run();
-        let mut objects =
-            link.events(|event| if let Event::Object(it) = event { Some(it.object) } else { None });
-        objects.sort_by_key(|object| object.1);
-        assert_eq!(objects.iter().map(|object| object.1).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
-        let [(_, page)] = link.pages()[..] else { panic!("one page") };
+        let mut objects: Vec<u32> = link.sim.watch().objects.iter().map(|(_, it)| it.object).collect();
+        objects.sort_unstable();
+        assert_eq!(objects, (0..11).collect::<Vec<_>>());
+        let [(_, page)] = link.sim.watch().pages[..] else { panic!("one page") };
         assert!((4..=6).contains(&page.connections), "{page:?}, pipelining {pipelining}");
     }
 }

@@ -1,0 +1,145 @@
+//! Tables of the activities of applications. The type of a record declares its table; the lists of records, their rows and the transfers
+//! that they are follow from the declaration.
+
+use crate::Tables;
+use crate::results::column::Columns;
+use crate::results::rows::{CLIENT, GROUP, Row, Run, TableName, TransferRow, Unit};
+use catnip_base::Time;
+use catnip_sim::record::{Activity, Reply};
+use std::fmt::Debug;
+
+/// Record of an activity that declares a table, with a row per activity.
+pub trait ActivityTable: Activity + Copy + Send {
+    /// Name of the table.
+    const NAME: &'static str;
+    /// Description of a row.
+    const ABOUT: &'static str;
+    /// Kind of transfer that the activity is, if users wait for its end.
+    const UNIT: Option<Unit> = None;
+
+    /// Returns the number of the activity among those of its application.
+    fn number(&self) -> u64;
+    /// Returns the time at which the activity started.
+    fn start(&self) -> Time;
+    /// Declares the columns of the table in order, without traffic group and client, which come first: name, description and value of each.
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>);
+}
+
+/// Row of an activity.
+#[derive(Clone, Copy, Debug)]
+pub struct ActivityRow<'a, R> {
+    /// Traffic group of the application.
+    pub group: &'a str,
+    /// Time at which the activity ended; [`Time::NEVER`] if it has not ended.
+    pub end: Time,
+    /// Record of the activity.
+    pub record: R,
+    /// Response that completes the activity, if the server is external.
+    pub reply: Option<Reply>,
+    /// Requested bytes that have arrived.
+    pub delivered: u64,
+}
+
+impl<R: ActivityTable> Row for ActivityRow<'_, R> {
+    const NAME: &'static str = R::NAME;
+    const ABOUT: &'static str = R::ABOUT;
+    const UNIT: Option<Unit> = R::UNIT;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", GROUP, |row| row.group.into());
+        to.integer("client", CLIENT, |row| row.record.app().into());
+        R::columns(to);
+    }
+}
+
+/// Kind of activities: the table of their rows, and the lists in which a run keeps them.
+#[derive(Clone, Copy, Debug)]
+pub struct ActivityKind {
+    table: TableName,
+    new_list: fn() -> Box<dyn Activities>,
+}
+
+impl ActivityKind {
+    /// Returns the kind of the activities with records of type `R`.
+    pub fn of<R: ActivityTable>() -> Self {
+        Self { table: ActivityRow::<R>::TABLE, new_list: || Box::new(Vec::<Entry<R>>::new()) }
+    }
+
+    /// Returns the table of the activities.
+    pub fn table(self) -> TableName {
+        self.table
+    }
+
+    /// Returns an empty list of activities.
+    pub(crate) fn new_list(self) -> Box<dyn Activities> {
+        (self.new_list)()
+    }
+}
+
+/// Activities of one kind in a run.
+pub(crate) trait Activities: Debug + Send {
+    /// Returns an empty list of the same table.
+    fn new_list(&self) -> Box<dyn Activities>;
+
+    /// Adds an activity that ended at `end`, if it belongs to the table. `reply` is the last response from an external server.
+    fn push(&mut self, activity: &dyn Activity, end: Time, delivered: Option<u64>, reply: Option<Reply>);
+
+    /// Adds the rows of the measured activities to their table, and the transfers that they are to `transfers`.
+    fn fill<'a>(
+        &self,
+        tables: &mut Tables,
+        run: Run,
+        of: &Observed<'a, '_>,
+        transfers: &mut Vec<TransferRow<'a>>,
+    );
+}
+
+/// Run whose activities are written to tables.
+pub(crate) struct Observed<'a, 'b> {
+    /// Function that returns the traffic group of an application; `None` if the results have no rows for its activities.
+    pub(crate) group_of: &'b dyn Fn(u32) -> Option<&'a str>,
+    /// End of the run.
+    pub(crate) end: Time,
+}
+
+/// Record of an activity with its end, its response and its bytes that have arrived.
+#[derive(Debug)]
+pub(crate) struct Entry<R>(R, Time, Option<Reply>, u64);
+
+impl<R: ActivityTable> Activities for Vec<Entry<R>> {
+    fn new_list(&self) -> Box<dyn Activities> {
+        Box::new(Self::new())
+    }
+
+    fn push(&mut self, activity: &dyn Activity, end: Time, delivered: Option<u64>, reply: Option<Reply>) {
+        if let Some(record) = activity.downcast::<R>() {
+            let answers = |reply: &Reply| reply.app == record.app() && record.tag() == Some(reply.tag);
+            let reply = reply.filter(answers);
+            // All requested bytes have arrived, unless an external server closed the connection early.
+            let of_whole = || reply.map_or(record.bytes(), |reply| reply.body_bytes);
+            Vec::push(self, Entry(record, end, reply, delivered.unwrap_or_else(of_whole)));
+        }
+    }
+
+    fn fill<'a>(
+        &self,
+        tables: &mut Tables,
+        run: Run,
+        of: &Observed<'a, '_>,
+        transfers: &mut Vec<TransferRow<'a>>,
+    ) {
+        let measured = || self.iter().filter_map(|entry| Some(((of.group_of)(entry.0.app())?, entry)));
+        let row = |(group, &Entry(record, end, reply, delivered)): (_, &_)| ActivityRow {
+            group,
+            end,
+            record,
+            reply,
+            delivered,
+        };
+        tables.extend(run, measured().map(row));
+        transfers.extend(R::UNIT.iter().flat_map(|&unit| {
+            measured().map(move |(group, &Entry(record, end, ..))| {
+                TransferRow::new(unit, group, record.app(), record.number(), record.start()..end, of.end)
+            })
+        }));
+    }
+}
