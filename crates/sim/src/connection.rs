@@ -1,6 +1,6 @@
 use crate::connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpOptions};
 use crate::message_stream::{Stream, StreamEvent};
-use crate::record::{ConnectionRecord, Event, SenderView, Served, ServedStep};
+use crate::record::{ConnectionRecord, ConnectionStats, Event, SenderView, Served, ServedStep};
 use catnip_base::{Rng, Time};
 use catnip_net::mark::{AnyMarker, MarkerKind, MarkerSpec, PacketKind, PacketMarker, SenderState, Service};
 use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
@@ -58,6 +58,20 @@ impl<E: crate::medium::End> Connection<E> {
     pub(crate) fn record(&self) -> ConnectionRecord {
         let of_server = self.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
         self.info.record(of_server, self.ends.iter().map(E::syn_timeouts).sum())
+    }
+
+    /// Returns the statistics of the connection so far.
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        let delivered = self.ends[CLIENT].received();
+        let record = self.record();
+        let received = if delivered < record.bytes { Time::NEVER } else { record.received };
+        let control = self.ends[SERVER].sender().map(Sender::control);
+        ConnectionStats {
+            record: ConnectionRecord { received, ..record },
+            delivered,
+            cwnd: control.map(|control| control.cwnd),
+            ssthresh: control.and_then(|control| control.ssthresh),
+        }
     }
 
     /// Returns true if both ends have closed and everything sent is acknowledged.

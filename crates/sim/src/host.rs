@@ -1,7 +1,7 @@
 use crate::FlowId;
 use crate::connection_spec::ConnectionSpec;
 use crate::message_stream::Message;
-use crate::record::Activity;
+use crate::record::{Activity, ConnectionStats};
 use catnip_base::Time;
 use catnip_net::mark::MarkerSpec;
 
@@ -92,6 +92,11 @@ impl Host<'_> {
         self.engine.set_service(conn, self.program, options);
     }
 
+    /// Returns the statistics of a connection; `None` for a connection of other applications or with an external host, and after its end.
+    pub fn stats(&self, conn: Conn) -> Option<ConnectionStats> {
+        self.engine.stats(conn, self.program)
+    }
+
     /// Sends a datagram of `bytes` on the wire.
     pub fn datagram(&mut self, flow: FlowId, bytes: u32) {
         self.engine.datagram(self.now, flow, bytes);
@@ -121,6 +126,7 @@ pub(crate) trait Engine {
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64);
     fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64);
     fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions);
+    fn stats(&self, conn: Conn, program: u32) -> Option<ConnectionStats>;
     fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32);
     fn timer(&mut self, at: Time, program: u32, key: u64);
     fn cancel(&mut self, program: u32, key: u64);

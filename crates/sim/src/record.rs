@@ -229,6 +229,19 @@ impl ConnectionRecord {
     }
 }
 
+/// Statistics of a connection that is not over, as in `TCP_INFO` of Linux: the counters of the server's sender, and its windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectionStats {
+    /// Record of the connection so far.
+    pub record: ConnectionRecord,
+    /// Bytes of the server that have arrived at the client in order.
+    pub delivered: u64,
+    /// Congestion window of the server, bytes; `None` if the server has not written any data.
+    pub cwnd: Option<u64>,
+    /// Slow-start threshold of the server, bytes; `None` if none is set.
+    pub ssthresh: Option<u64>,
+}
+
 /// Omits the fields whose effects show in other fields or in the times of events: probes, retransmissions of the handshake, and round-trip
 /// times.
 impl Hash for ConnectionRecord {

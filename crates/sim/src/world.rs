@@ -5,17 +5,17 @@ mod hosts;
 use self::hosts::Hosts;
 use crate::app::{AnyApp, AppEvent, Application, Busy, Unfinished};
 use crate::connection::Connection;
-use crate::connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpId, TcpOptions};
+use crate::connection_spec::{ConnectionSpec, SERVER, TcpId, TcpOptions};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::host::{Conn, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::message_stream::Message;
 use crate::programs::{Program, Programs, SERVERS};
-use crate::record::{Activity, ConnectionRecord, DatagramStep, Event, NO_APP, ServedStep};
+use crate::record::{Activity, ConnectionStats, DatagramStep, Event, NO_APP, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Route, Topology, WireSpec};
-use catnip_tcp::{Endpoint, Sender};
+use catnip_tcp::Endpoint;
 use std::collections::VecDeque;
 
 /// Run of a network with the hosts at its edges: executes all events in order of time.
@@ -376,21 +376,15 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// Reports all connections that are not over: for each the event that its end would record, and the number of its bytes that have
     /// arrived.
     pub fn unfinished_connections(&self, visit: &mut dyn FnMut(Event, u64)) {
-        self.each_open(&mut |record, delivered, _| visit(Event::Connection(record), delivered));
+        self.each_open(&mut |it| visit(Event::Connection(it.record), it.delivered));
         self.hosts.medium.unfinished_connections(visit);
     }
 
-    /// Reports the connections between hosts of the engine that are not over, in order of opening: for each its record so far, the number
-    /// of bytes of the server that have arrived, and the server's sender.
-    pub fn each_open(&self, visit: &mut dyn FnMut(ConnectionRecord, u64, Option<&Sender>)) {
+    /// Reports the statistics of the connections between hosts of the engine that are not over, in order of opening.
+    pub fn each_open(&self, visit: &mut dyn FnMut(ConnectionStats)) {
         let mut open: Vec<_> = self.hosts.connections.iter().map(|(_, connection)| connection).collect();
         open.sort_unstable_by_key(|connection| connection.info.number);
-        for connection in open {
-            let delivered = connection.ends[CLIENT].received();
-            let record = connection.record();
-            let received = if delivered < record.bytes { Time::NEVER } else { record.received };
-            visit(ConnectionRecord { received, ..record }, delivered, connection.ends[SERVER].sender());
-        }
+        open.into_iter().for_each(|connection| visit(connection.stats()));
     }
 
     /// Brings the state of every port up to [`World::advanced_to`], for inspection.

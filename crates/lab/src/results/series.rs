@@ -64,12 +64,8 @@ impl Series {
         let ended = records.ended_from(self.ended);
         self.ended += ended.len();
         seen.extend(ended.iter().map(|(record, _)| (*record, record.bytes, None)));
-        world.each_open(&mut |record, delivered, sender| {
-            let window = sender.map(|sender| {
-                let control = sender.control();
-                (control.cwnd, control.ssthresh)
-            });
-            seen.push((record, delivered, window));
+        world.each_open(&mut |it| {
+            seen.push((it.record, it.delivered, it.cwnd.map(|cwnd| (cwnd, it.ssthresh))));
         });
         seen.retain(|(record, ..)| plan.measured_group(record.app).is_some());
         let mut open = BTreeMap::new();

@@ -6,7 +6,7 @@ use crate::datagram::FlowId;
 use crate::host::{Conn, Engine, ServiceOptions};
 use crate::medium::End;
 use crate::message_stream::Message;
-use crate::record::Activity;
+use crate::record::{Activity, ConnectionStats};
 use crate::watch::Watch;
 use catnip_base::{self as base, Rng, Time};
 
@@ -95,6 +95,12 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         if let Some(weight) = options.weight {
             self.set_flow_weight(conn.id, end, weight);
         }
+    }
+
+    fn stats(&self, conn: Conn, program: u32) -> Option<ConnectionStats> {
+        let is_internal = conn.as_external().is_none();
+        is_internal.then(|| self.end_of(conn, program)).flatten()?;
+        Some(self.hosts.connections[conn.id].stats())
     }
 
     fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32) {
