@@ -1,8 +1,9 @@
-//! Traffic of scenarios. Each kind of traffic is one file, and one line of [`TrafficFile`].
+//! Traffic of scenarios. Each kind of traffic is one source file and one line in the declaration of [`TrafficFile`].
 
 mod background;
 mod bulk;
 mod files;
+mod iperf;
 mod page;
 mod telnet;
 mod tmix;
@@ -26,6 +27,7 @@ use catnip_sim::app::{AnyApp, ConnectionVector, Server, ServerConfig};
 use catnip_sim::{CLIENT, ConnectionSpec, FlowId, Handler, TcpId, TcpOptions, Watch, World};
 use catnip_tcp::TcpConfig;
 use files::FilesFile;
+use iperf::IperfFile;
 use page::PageFile;
 use schemars::JsonSchema;
 use std::collections::BTreeSet;
@@ -37,11 +39,11 @@ use web::WebFile;
 
 /// World in which a plan is executed: the simulator or the emulator.
 pub(crate) trait Stage {
-    /// Adds an application to a node, where it accepts the connections with these TCP parameters.
+    /// Adds the application `app` to `node`, where it accepts the connections with the TCP parameters `tcp`.
     fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp);
     /// Adds a flow of datagrams from one host to another.
     fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
-    /// Adds an application, which starts at once. Returns its number, as used in records.
+    /// Adds an application, which starts at once. Returns the number of the application in records.
     fn add_app(&mut self, app: AnyApp) -> u32;
 }
 
@@ -57,11 +59,11 @@ impl<M: Handler, W: Watch> Stage for World<M, W> {
     }
 }
 
-/// Kind of a group of traffic, as read from a scenario file.
+/// Kind of a traffic group, as read from a scenario file.
 pub(crate) trait TrafficKind {
     /// Returns the keys and values that select the servers, which send, and the clients, which receive.
     fn ends(&self) -> [(&'static str, &str); 2];
-    /// Returns the configuration of the connections of the group, if it has any.
+    /// Returns the configuration of the connections of the group, or `None` if the group has no connections.
     fn connections(&self) -> Option<Connections<'_>>;
     /// Checks the other keys and returns the workload.
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError>;
@@ -69,11 +71,11 @@ pub(crate) trait TrafficKind {
     fn is_measured(&self) -> bool {
         true
     }
-    /// Returns the requirements of the application on the network.
+    /// Returns the service that the application needs from the network.
     fn service(&self) -> Service {
         Service::Other
     }
-    /// Returns true if each user connects to all servers, instead of one.
+    /// Returns true if each user connects to all servers. Otherwise, each user connects to one server.
     fn asks_all_servers(&self) -> bool {
         false
     }
@@ -84,7 +86,7 @@ pub(crate) trait TrafficKind {
     {
         Vec::new()
     }
-    /// Returns the traffic in the other direction, if any.
+    /// Returns traffic of this kind with servers and clients exchanged, if the group also has traffic in that direction.
     fn back(&self) -> Option<Box<dyn TrafficKind>> {
         None
     }
@@ -95,10 +97,10 @@ pub(crate) struct Connections<'a> {
     tcp: &'a TcpFile,
     /// True if senders pass the size of a document to TCP.
     tells_size: bool,
-    /// Port of the servers; port and protocol apply if one of the hosts is external.
+    /// Port of the servers. Port and protocol are used only if a server or a client is external.
     port: Option<u16>,
     speaks: Protocol,
-    /// Names of the documents, if one of the hosts is external.
+    /// Pattern of the paths of documents, used only if a server or a client is external.
     paths: &'a str,
 }
 
@@ -110,7 +112,7 @@ pub(crate) struct Scene<'a> {
     tcp: &'a TcpConfig,
     /// Pairs of a server and a client.
     pairs: &'a [(NodeId, NodeId)],
-    /// Number of the group's first user in the run.
+    /// Number of the group's first user, among all users of the run.
     first_user: u32,
 }
 
@@ -125,7 +127,7 @@ impl Scene<'_> {
         self.pairs.iter().any(|&(server, client)| is_real(server) || is_real(client))
     }
 
-    /// Returns a function that makes an error about a key from its reason.
+    /// Returns a function that turns the reason of an error into an error about the key `key`.
     fn at(&self, key: &str) -> impl Fn(String) -> KeyError {
         let key = self.key(key);
         move |what| (key.clone(), what)
@@ -136,17 +138,17 @@ impl Scene<'_> {
 pub(crate) trait Workload: Debug + Send + Sync {
     /// Returns the application of a user.
     fn app(&self, user: &User, stage: &mut dyn Stage) -> AnyApp;
-    /// Returns the configuration of simulated servers, if they respond to requests.
+    /// Returns the configuration of simulated servers, or `None` if servers do not respond to requests.
     fn server(&self) -> Option<ServerConfig> {
         None
     }
-    /// Returns the application of simulated server number `number` of the run with this seed, if it has one. With `tells_size`, the
-    /// application passes the size of each response to TCP.
+    /// Returns the application of the simulated server `number` in the run with this seed, or `None` if servers have no application. If
+    /// `tells_size` is true, the application passes the size of each response to TCP.
     fn server_app(&self, seed: u64, number: u32, tells_size: bool) -> Option<AnyApp> {
         let config = Arc::new(ServerConfig { tells_size, ..self.server()? });
         Some(AnyApp::Server(Box::new(Server::new(config, seed, number))))
     }
-    /// Returns the connection vectors that the users replay in the run with this seed, if they replay any.
+    /// Returns the connection vectors that the users replay in the run with this seed, or `None` if users do not replay vectors.
     fn vectors(&self, _seed: u64) -> Option<Arc<[ConnectionVector]>> {
         None
     }
@@ -154,11 +156,11 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn pushes(&self) -> bool {
         false
     }
-    /// Returns the objects that each user may fetch, as far as they are known before the run.
+    /// Returns the objects that each user may fetch. Objects that are drawn during the run are not included.
     fn documents(&self) -> Vec<ObjectName> {
         Vec::new()
     }
-    /// Returns the size of the transfer of a user in bytes, if a user has only one.
+    /// Returns the size of a user's transfer in bytes, or `None` unless each user has exactly one transfer of known size.
     fn lone_transfer(&self) -> Option<u64> {
         None
     }
@@ -174,18 +176,18 @@ pub(crate) trait Workload: Debug + Send + Sync {
 
 /// User of a group.
 pub(crate) struct User {
-    /// Number of the user in the run.
+    /// Number of the user, among all users of the run.
     number: u32,
     /// Seed of the run.
     seed: u64,
     server: NodeId,
-    /// All servers of the group, if the user connects to all of them; otherwise none.
+    /// All servers of the group if the user connects to all of them, otherwise empty.
     servers: Arc<[NodeId]>,
     client: NodeId,
     tcp: TcpId,
     tells_size: bool,
     server_is_real: bool,
-    /// Index of the user in the group, from 0, and number of users of the group.
+    /// Index of the user in the group, from 0, and the number of users of the group.
     place: (usize, usize),
 }
 
@@ -237,6 +239,7 @@ traffic! {
     "bulk": Bulk(BulkFile),
     "background": Background(BackgroundFile),
     "ftp": Ftp(FilesFile),
+    "iperf": Iperf(IperfFile),
     "page": Page(PageFile),
     "telnet": Telnet(TelnetFile),
     "tmix": Tmix(TmixFile),
@@ -261,15 +264,15 @@ pub(crate) struct Traffic {
     pub(crate) name: String,
     pub(crate) tcp: TcpConfig,
     pub(crate) marker: Option<MarkerSpec>,
-    /// Requirements of the application on the network; `weight` is that of each connection at an output scheduler.
+    /// Service that the application needs from the network. `weight` is the weight of each connection at an output scheduler.
     needs: Service,
     weight: u32,
     pub(crate) measured: bool,
     /// Pairs of a server and a client.
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
-    /// All servers of the group, if every user connects to all of them; otherwise none.
+    /// All servers of the group if every user connects to all of them, otherwise empty.
     servers: Arc<[NodeId]>,
-    /// Numbers of the users in the run, one per pair; none if the clients are external.
+    /// Numbers of the users, one per pair, among all users of the run. Empty if the clients are external.
     pub(crate) users: Vec<u32>,
     pub(crate) tells_size: bool,
     pub(crate) workload: Arc<dyn Workload>,
@@ -336,7 +339,7 @@ impl Traffic {
         }
     }
 
-    /// Returns all pairs of a sending and a receiving host.
+    /// Returns all pairs of a sending and a receiving host between which packets travel.
     pub(crate) fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let all = |&(_, client): &(NodeId, NodeId)| self.servers.iter().map(move |&server| (server, client));
         let pairs = self.pairs.iter().copied().chain(self.pairs.iter().flat_map(all));
@@ -351,7 +354,8 @@ impl Traffic {
         }
         let nodes = self.pairs.iter().map(|(server, _)| *server).chain(self.servers.iter().copied());
         let nodes: BTreeSet<NodeId> = nodes.collect();
-        // Servers without an application use up numbers, too: the numbers in other groups must not depend on which hosts are external.
+        // A server without an application also takes a number, so that the numbers in other groups do not depend on which hosts are
+        // external.
         let has_askers = self.users.is_empty() || !self.workload.pushes();
         for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
             app(number).into_iter().for_each(|app| stage.add_server(node, tcp, app));
@@ -373,11 +377,11 @@ impl Traffic {
 
 /// Servers and clients of a group.
 struct Ends {
-    /// Pairs of a server and a client; each server serves a block of neighbouring clients.
+    /// Pairs of a server and a client. Each server serves a block of neighbouring clients.
     pairs: Vec<(NodeId, NodeId)>,
     /// All servers.
     servers: Vec<NodeId>,
-    /// True if the servers are external, and true if the clients are.
+    /// Two flags: true if the servers are external, and true if the clients are external.
     real: [bool; 2],
 }
 

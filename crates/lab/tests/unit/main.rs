@@ -7,6 +7,7 @@ mod ecn;
 mod har;
 #[path = "../kept/mod.rs"]
 mod kept;
+mod iperf;
 mod links;
 mod logs;
 mod mistakes;

@@ -184,6 +184,9 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
                 bulk.replace("bulk", "ftp") + "bytes = 1000\ngap = 1\n",
             ],
         ),
+        "[traffic.NAME] with kind = \"iperf\"" => {
+            ("traffic.it", vec![bulk.replace("bulk", "iperf") + "duration = '2s'\n"])
+        }
         "[traffic.NAME] with kind = \"page\"" => {
             ("traffic.it", vec![page.clone(), format!("{page}http = '2'\n")])
         }
