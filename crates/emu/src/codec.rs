@@ -6,7 +6,8 @@ use catnip_wire::PriorityCodec;
 use std::fs;
 use std::path::Path;
 
-/// Checks that ECN is off if the codec needs the historical flag bit, which is CWR today and has no meaning where ECN is used (RFC 3168).
+/// Returns an error if the codec is the historical flag bit and ECN is on. This bit is CWR today, so it cannot encode a priority in packets
+/// of connections with ECN (RFC 3168).
 pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
     let key = Path::new("/proc/sys/net/ipv4/tcp_ecn");
     let off = || fs::read_to_string(key).is_ok_and(|value| value.trim() == "0");
@@ -17,7 +18,8 @@ pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
     Err(Failure::new("--codec", what))
 }
 
-/// Switches ECN off, in a namespace of this program, if the codec requires it.
+/// Switches ECN off in the network namespace of this thread if the codec requires it. The namespace must be one that this program has
+/// created.
 pub(crate) fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
     match codec {
         PriorityCodec::FlagBit => {

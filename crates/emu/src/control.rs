@@ -1,4 +1,4 @@
-//! Changes of a running link: scheduled ones, and those requested by a user.
+//! Changes of a running link, scheduled in advance or requested by a user.
 
 use catnip_linux::clock::Clock;
 
@@ -24,14 +24,14 @@ use std::time::Duration;
 /// Prefix of the socket name of a link in the caller's network namespace. The process number follows.
 const NAME: &str = "catnip-emu link ";
 const DONE: &str = "done";
-/// Timeout of a request.
+/// Time limit for receiving a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest request, bytes.
 const LONGEST: usize = 1 << 16;
 
 /// Link specification to which changes are applied as text.
 pub trait Adjust: Debug {
-    /// Applies a change and returns the new wires, up and down, or the reason for which the change is not possible.
+    /// Applies the change `said` and returns the new wires, up and down. Returns an error if the change is not possible.
     fn adjust(&mut self, said: &str) -> Result<[WireSpec; 2], Failure>;
 }
 
@@ -73,11 +73,11 @@ impl Control {
         Self { adjust, seed, wires, schedule, listener: None, asks: None, changed: Vec::new() }
     }
 
-    /// Makes the link available to requests in the network namespace of this thread.
+    /// Binds the socket for requests in the network namespace of this thread.
     pub(crate) fn bind(&mut self) {
         let name = format!("{NAME}{}", std::process::id());
         let address = SocketAddr::from_abstract_name(name);
-        // A link that cannot be changed is still usable.
+        // Errors are ignored, because a link that accepts no requests is still usable.
         self.listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
     }
 
@@ -103,7 +103,7 @@ impl Control {
         self.schedule.front().map_or(Time::NEVER, |(at, _)| *at)
     }
 
-    /// Makes the changes that are due.
+    /// Makes the scheduled changes that are due.
     pub(crate) fn change_due<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
@@ -112,7 +112,7 @@ impl Control {
         let now = emulator.clock().now();
         while self.next_at() <= now {
             let Some((at, said)) = self.schedule.pop_front() else { return };
-            // A change requested meanwhile may rule out the scheduled one.
+            // The scheduled change fails if it is no longer possible after a requested change.
             let _ = self.change(at, &said, ports, emulator);
         }
     }
@@ -136,7 +136,7 @@ impl Control {
         let _ = writeln!(&asks, "{answer}");
     }
 
-    /// Returns the changes so far.
+    /// Returns the completed changes.
     pub(crate) fn changed(&self) -> Vec<Changed> {
         self.changed.clone()
     }
@@ -160,7 +160,7 @@ impl Control {
     }
 }
 
-/// Requests a change from the link of this process; from the only link if `None`.
+/// Requests the change `said` of the link that `process` emulates. `None` means the only link in this network namespace.
 pub fn ask(process: Option<u32>, said: &str) -> Result<(), Failure> {
     let process = process.map_or_else(only_one, Ok)?;
     let gone = |error: io::Error| {
@@ -195,7 +195,7 @@ fn only_one() -> Result<u32, Failure> {
 }
 
 /// Passes one request to the emulator, if the client is permitted, and returns the result to the client. An error means that the emulator
-/// is gone.
+/// has ended.
 fn pass_on(asker: &UnixStream, emulator: &UnixStream) -> io::Result<()> {
     let Some(said) = request(asker) else { return Ok(()) };
     let mut answer = String::new();
@@ -205,7 +205,8 @@ fn pass_on(asker: &UnixStream, emulator: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a request. Returns `None` unless the client belongs to the user of the link or to root.
+/// Reads the request of a client that belongs to the user of the link or to root. Returns `None` for other clients and if no request
+/// arrives.
 fn request(asker: &UnixStream) -> Option<String> {
     let user = socket_peercred(asker).ok()?.uid;
     asker.set_read_timeout(Some(PATIENCE)).ok()?;

@@ -36,11 +36,11 @@ const LARGEST_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
 const INSIDE_DEVICE: &str = "catnip0";
 /// Queue length of the devices, packets. Packets beyond it are dropped before the link receives them, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
-/// Environment variable with the address of the outermost outside end.
+/// Environment variable with the address of the outside end of the outermost link.
 const BASE: &str = "CATNIP_BASE";
 /// Time limit for a command to end after SIGTERM, and for packets in transit after the end of the command.
 const GRACE: Span = Span::from_secs(5);
-/// Index of the descriptor for change requests, behind those of signals and of both devices.
+/// Index of the descriptor for change requests, after the descriptors for signals and both devices.
 pub(crate) const CONTROL: usize = 3;
 /// Upper bound on the time in which a kernel answers a packet.
 const AT_ONCE: Span = Span::from_millis(10);
@@ -48,14 +48,14 @@ const AT_ONCE: Span = Span::from_millis(10);
 /// Names of the directions in captures and certificates, by the edge of entry: inside, outside.
 pub const EDGES: [&str; 2] = ["up", "down"];
 
-/// Link and its two hosts.
+/// Network of one link between two hosts.
 #[derive(Debug)]
 pub struct LinkTopology {
     /// Network of the link.
     pub topology: Topology,
-    /// Host that stands for the command's namespace.
+    /// Host that represents the command's namespace.
     pub inside: NodeId,
-    /// Host that stands for the caller's namespace.
+    /// Host that represents the caller's namespace.
     pub outside: NodeId,
     /// Ports from inside to outside, and back.
     pub ports: [PortId; 2],
@@ -145,7 +145,7 @@ pub struct Setup {
     pub link: LinkSpec,
     /// MTU, bytes.
     pub mtu: u32,
-    /// Initial congestion window of TCP connections through the link, segments; that of the machine by default.
+    /// Initial congestion window of TCP connections through the link, segments; `None` for the kernel's default.
     pub initial_window: Option<u32>,
     /// True if super-packets from the kernel are accepted.
     pub offload: bool,
@@ -182,7 +182,7 @@ pub struct Outcome {
     pub held: [u64; 2],
     /// Packets inside the network at the end, counted by their buffers.
     pub buffers_in_use: u64,
-    /// End of the run on its clock.
+    /// Time of the end on the clock of the run.
     pub ended: Time,
     /// Reason for an early end, if any.
     pub cut: Option<Failure>,
@@ -202,8 +202,8 @@ struct Ends {
     _claim: catnip_linux::address::Claim,
 }
 
-/// Runs `command` behind the link. `watch` is called once the process has its namespaces and may start threads; the watch receives every
-/// packet.
+/// Runs `command` behind the link. `watch` creates the watch that receives every packet; it is called when the process has entered its
+/// namespaces and may still start threads.
 pub fn run<W: Watch>(
     setup: &Setup,
     command: &[String],
@@ -226,7 +226,7 @@ pub fn run<W: Watch>(
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
     let watch = watch(&link, stopwatch)?;
-    // The thread is started before the PID namespace for children, after which an ordinary user cannot start threads.
+    // The thread is started before the PID namespace for children is created, because an ordinary user cannot start threads afterwards.
     control.listen()?;
     let mut command = Command::new(program);
     command.args(arguments);
@@ -237,7 +237,7 @@ pub fn run<W: Watch>(
         command.env("CATNIP_OUTSIDE6", outside[1].addr().to_string());
         command.env("CATNIP_INSIDE6", inside[1].addr().to_string());
     }
-    // The outside end of the outermost link is reachable through all others.
+    // The outside end of the outermost link is reachable through all links inside it.
     let base = base.filter(|_| ends.block.is_nested());
     command.env(BASE, base.unwrap_or_else(|| outside[0].addr().to_string().into()));
     if setup.keeps_stdout {
@@ -255,7 +255,7 @@ pub fn run<W: Watch>(
     // This setting is last, because any change of privileges clears it.
     sys::tie_to_parent(&mut command);
     let child = command.spawn();
-    // The command has mounted its file by now. Removing it here leaves no file behind if this process is killed.
+    // The command has mounted the resolver's files by now. Removing them here leaves no file behind if this process is killed.
     drop(resolver);
     processes.leave();
     let mut child = child.map_err(|error| match error.kind() {
@@ -268,14 +268,14 @@ pub fn run<W: Watch>(
     sys::enter_network(home.as_fd())
         .map_err(failed("network namespace", "return to the caller's"))
         .inspect_err(|_| {
-            // The PID namespace lasts until the child has been waited for.
+            // The PID namespace exists until the child has been waited for.
             let _ = child.kill().and_then(|()| child.wait());
         })?;
 
     let devices = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
     let watched = devices.into_iter().chain(control.as_fd());
     let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);
-    // The outside end has an address in the block, too, which is more specific than the block.
+    // The address of the outside end also lies in the block, so it gets a host route, which is more specific than the route of the block.
     let [v4, v6] = outside.map(|network| network.addr());
     let mut everything = vec![IpNet::from(v4), IpNet::from(v6)];
     everything.extend([IpNet::from(Ipv4Net::default()), Ipv6Net::default().into()]);
@@ -296,7 +296,7 @@ pub fn run<W: Watch>(
     if code.is_err() {
         let _ = child.kill().and_then(|()| child.wait());
     }
-    // Processes left behind by the command end, and their peers receive the end of their connections.
+    // Ends the processes that the command has left behind, so that their peers receive the end of the connections.
     processes.end();
     let ended = code.and_then(|code| {
         drain(&mut emulator, &signals, round_trip(&setup.link.wires))?;
@@ -304,7 +304,7 @@ pub fn run<W: Watch>(
         Ok(code)
     });
     let missed = ends.missed.map(|mut drops| drops.count());
-    // Measurements up to a failure are reported in any case.
+    // After a failure, the measurements up to the failure are still reported.
     let (code, cut) = ended.map_or_else(|why| (why.code, Some(why)), |code| (code, None));
     let changed = control.changed();
     let outcome = Outcome { code, missed, cut, changed, ..link.outcome(&emulator, manner) };
@@ -382,16 +382,18 @@ fn drain<W: Watch>(emulator: &mut RunningLink<W>, signals: &Signals, quiet: Span
     }
 }
 
-/// Returns an upper bound on the time until the answer to a packet that has left the link returns to it, if the receiver answers at once.
+/// Returns an upper bound on the time between the departure of a packet from the link and the arrival of its answer, if the receiver
+/// answers at once.
 fn round_trip(wires: &[WireSpec; 2]) -> Span {
     wires.iter().map(|wire| wire.delay).fold(AT_ONCE, |sum, delay| sum + delay)
 }
 
-/// Opens the device in the caller's namespace, or in a new one if the caller's permits no device or offers no NAT for it. Also returns the
-/// NAT of a new namespace, if requested.
+/// Opens the device of the outside end in the caller's namespace. If a device is not permitted there, or NAT is requested and not available
+/// there, opens the device in a new namespace. Also returns the NAT of the new namespace, if NAT is requested.
 fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<Nat>), Failure> {
     let name = setup.device.as_str();
-    // A carrier connects the command with the namespaces in which the carrier starts, so it starts before this thread leaves them.
+    // A carrier is a NAT in user space. It connects the command with the namespaces in which it starts, so it starts before this thread
+    // leaves them.
     let mut carrier = None;
     if !setup.nat || Nat::can_masquerade() {
         match sys::open_tun(name, setup.offload) {
@@ -403,8 +405,8 @@ fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<Nat>), Failu
     if setup.nat {
         carrier = Some(UserspaceNat::find()?);
     }
-    // Without a carrier, this process was not permitted to create a device and needs a user namespace. With one, it may be permitted to
-    // create a network namespace.
+    // Without a carrier, this process was not permitted to create a device and needs a user namespace. With a carrier, this process may be
+    // permitted to create a network namespace without a user namespace.
     if carrier.is_none() || sys::enter_new_network().is_err() {
         enter_network_as_user("network devices")?;
     }
@@ -450,7 +452,7 @@ fn connect(
         && v6_inside
         && (setup.nat || inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok());
     switch_ecn_off_for(setup.link.codec)?;
-    // Forwarding lets links inside this one reach networks outside of it. Without it they reach this namespace only.
+    // Forwarding lets links inside this one reach networks outside of it. Without forwarding, they reach only this namespace.
     let _ = set("net/ipv4/ip_forward", "1");
     let _ = set("net/ipv6/conf/all/forwarding", "1");
     let tun = |device| {
@@ -468,13 +470,13 @@ fn connect(
     })
 }
 
-/// Brings a device up with its addresses. Returns its index, and false if it has no IPv6.
+/// Brings a device up with its addresses. Returns the index of the device, and true if the device has an IPv6 address.
 fn set_up(netlink: &mut Netlink, name: &str, setup: &Setup, [v4, v6]: [IpNet; 2]) -> io::Result<(u32, bool)> {
     let index = netlink.index_of(name)?;
     // A link-local address would send router solicitations through the link.
     let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
     netlink.bring_up(index, Some(setup.mtu), Some(DEVICE_QUEUE))?;
-    // The route that the kernel adds for an address has no initial window.
+    // The route that the kernel adds for an address has no initial window, so the route is added separately.
     let window = setup.initial_window;
     let mut add = |network| {
         if window.is_none() {

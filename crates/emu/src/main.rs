@@ -1,4 +1,4 @@
-//! Runs programs behind an emulated link.
+//! Command line of the network emulator, with the commands `link`, `emulate` and `router`.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ const PROGRAM: Program = Program { alone: "catnip-emu", whole: "catnip" };
 fn main() -> ExitCode {
     let mut command = PROGRAM.styled(Cli::command());
     let mut words: Vec<_> = std::env::args_os().collect();
-    // `link set` is a command of its own, since no program that could run behind a link has this name.
+    // `link set` is the separate command `set`. Otherwise `set` would be the program to run behind the link, but no such program exists.
     if words.get(1).is_some_and(|word| word == "link") && words.get(2).is_some_and(|word| word == SET) {
         words.remove(1);
     }

@@ -1,4 +1,4 @@
-//! Emulated link between two existing Ethernet interfaces, until a signal ends it.
+//! Emulated link between two existing Ethernet interfaces. It runs until a signal arrives.
 
 use crate::codec::without_ecn;
 use crate::control::Control;
@@ -25,18 +25,18 @@ pub struct Setup {
     pub outside: String,
     /// Link between the interfaces.
     pub link: LinkSpec,
-    /// Interval of reports, if any.
+    /// Interval of reports; `None` for no reports.
     pub report: Option<Span>,
 }
 
-/// Emulator of a router.
+/// Emulator of a link between two Ethernet interfaces.
 pub type RunningRouter<W> = Emulator<WallClock, Ethernet, (), W>;
 
 /// Interval of checks that the interfaces still exist.
 const CHECK: Span = Span::from_secs(1);
 
-/// Runs until SIGINT, SIGTERM or SIGHUP. `watch` is called once these signals are blocked and threads may be started; the watch receives
-/// every packet. `report` receives the outcome so far at the configured interval and must not take long.
+/// Emulates the link until SIGINT, SIGTERM or SIGHUP. `watch` creates the watch that receives every packet; it is called when these signals
+/// are blocked, so it may start threads. `report` receives the outcome so far at the configured interval and must not take long.
 pub fn run<W: Watch>(
     setup: &Setup,
     control: &mut Control,
@@ -102,7 +102,7 @@ pub fn run<W: Watch>(
         }
         let now = emulator.clock().now();
         if now >= report_at {
-            // Missed reports are left out.
+            // Reports whose time has passed are skipped.
             while report_at <= now {
                 report_at += setup.report.unwrap_or(CHECK);
             }

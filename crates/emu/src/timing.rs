@@ -1,4 +1,4 @@
-//! Timing precision of a thread, and the clock that results from it.
+//! Timing precision of the emulator's thread, and its clock.
 
 use catnip_base::Span;
 use catnip_linux::clock::{Stopwatch, WallClock};
@@ -7,10 +7,10 @@ use rustix::thread::set_current_timer_slack;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 
-/// Spin margin under SCHED_FIFO: a little more than most wake-ups take. A larger margin costs CPU time and does not reduce lateness where
-/// it matters (benches/emulator.md).
+/// Default spin margin under SCHED_FIFO, slightly longer than most wake-ups take. Since spinning is limited to 1 % of the time, a larger
+/// margin would not make links with few packets more exact (benches/emulator.md).
 const DEFAULT_SPIN: Span = Span::from_micros(60);
-/// Longest run time of a real-time thread without a wait; a longer one indicates a bug and ends the process.
+/// Longest time for which a real-time thread may run without sleeping. A longer run indicates a bug, and the kernel ends the process.
 const LONGEST_RUN: Span = Span::from_secs(2);
 
 /// Requested timing precision.
@@ -18,8 +18,8 @@ const LONGEST_RUN: Span = Span::from_secs(2);
 pub struct TimingSpec {
     /// True if SCHED_FIFO is requested.
     pub real_time: bool,
-    /// Time to spin before a deadline. By default there is no spinning without SCHED_FIFO, and spinning for at most 1 % of the time with
-    /// it.
+    /// Time to spin before a deadline. `None` means no spinning without SCHED_FIFO; under SCHED_FIFO it means a default time, with spinning
+    /// for at most 1 % of the time.
     pub spin: Option<Span>,
     /// Requested upper bound on the error of arrival times.
     pub exactness: Span,
@@ -44,8 +44,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Prepares this thread for emulation with the best timing precision that is permitted. The clock watches these descriptors, which must
-    /// stay open.
+    /// Prepares this thread for emulation. SCHED_FIFO is used if it is requested and permitted. The clock watches the descriptors
+    /// `watched`, which must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
         TimingSpec { real_time, spin, exactness }: TimingSpec,
@@ -53,7 +53,7 @@ impl Timing {
     ) -> Self {
         let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
         let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
-        // With the default slack, timers fire up to 50 us late. Nothing else depends on this setting.
+        // With the default slack, timers fire up to 50 us late. A failure costs only precision.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut clock = WallClock::new(stopwatch, margin, watched);
         clock.know_arrivals_to(exactness);

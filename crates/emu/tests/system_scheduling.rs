@@ -1,4 +1,4 @@
-//! Scheduling, in a process of its own, since a limit of CPU time applies to the whole process.
+//! Test of scheduling, in a separate process because a limit of CPU time applies to the whole process.
 
 mod skip;
 

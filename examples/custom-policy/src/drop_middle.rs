@@ -32,7 +32,8 @@ impl QueueKind for DropMiddleSpec {
     }
 }
 
-/// FIFO; an arrival at a full buffer pushes out the packet in the middle, so that neither the first nor the last ones are lost.
+/// FIFO queue. A packet that arrives at a full buffer pushes out the packet in the middle, so that neither the first nor the last packets
+/// are lost.
 #[derive(Debug)]
 pub struct DropMiddle {
     packets: VecDeque<Packet>,

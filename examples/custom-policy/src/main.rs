@@ -1,5 +1,5 @@
 //! Runs a scenario with a queue, a loss model and a congestion control of this crate, and adds an application of this crate to its traffic.
-//! Like a built-in component, each of these is one file; its registration is one line.
+//! Like a built-in component, each of these components is one file and is registered in one line.
 
 mod drop_middle;
 mod every;
@@ -79,7 +79,7 @@ mod tests {
         let counters = outside.fabric().counters(bottleneck);
         let dropped = |why| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
         assert!(dropped(DropReason::PushedOut) > 0 && dropped(DropReason::Overflow) == 0, "{counters:?}");
-        // The loss model follows the queue, so that it counts delivered and lost packets.
+        // The loss model is behind the queue, so the packets that it receives are either delivered or lost by it.
         let passed = counters.delivered + dropped(DropReason::Loss);
         assert_eq!(dropped(DropReason::Loss), passed / 500, "{counters:?}");
         assert_eq!((probe.sent, probe.received + probe.dropped), (500, 500));

@@ -129,7 +129,7 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
 
 /// File with the final messages.
 const TOLD: &str = "told.txt";
-/// File that exists as soon as the clock has started.
+/// File whose existence shows that the clock has started.
 const BEGUN: &str = "begun.json";
 
 /// Creates the folder, and checks that it is empty and that results can be written to it.
@@ -168,7 +168,8 @@ fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &
     Ok(())
 }
 
-/// Prints all results as JSON, or the table of pages or connections if it is not written to a folder.
+/// Prints all results with --json. Otherwise prints the table of pages, or of connections if there are no pages, if no folder is given for
+/// the tables.
 fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Failure> {
     let with_rows = [TableName::PAGES, TableName::CONNECTIONS].map(|name| &results.tables[&name]);
     if options.json {
@@ -180,7 +181,7 @@ fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Fail
     }
 }
 
-/// Final messages of a run; `{:80}` is for a terminal with 80 columns.
+/// Final messages of a run. A format width, as in `{:80}`, is the number of columns of the terminal.
 struct Told<'a> {
     finished: &'a Finished,
     certificate: &'a RunCertificate,

@@ -1,4 +1,4 @@
-//! Options of a link, common to all commands.
+//! Options of links and of timing that the commands share.
 
 use catnip_base::{Span, notation};
 use catnip_cli::failure::Failure;
@@ -97,7 +97,7 @@ impl WireOptions {
         })
     }
 
-    /// Returns the control of changes of the link while it runs.
+    /// Creates the control that changes the link while it runs.
     pub(crate) fn control(
         &self,
         default_queue: &str,
@@ -130,7 +130,7 @@ impl WireOptions {
     }
 }
 
-/// Settings of a link, up and down, with the wires that result.
+/// Settings of the two directions of a link, up first, and the resulting wires.
 #[derive(Clone, Debug)]
 struct Adjusting {
     said: [Said; 2],
@@ -170,7 +170,7 @@ impl Adjust for Adjusting {
 }
 
 impl Said {
-    /// Reads the settings. Errors begin with `prefix` and the name of the key.
+    /// Parses the settings of a wire and its marking. Errors begin with `prefix` and the name of the key.
     fn wire(&self, prefix: &str) -> Result<(WireSpec, Option<SpmParameters>), Failure> {
         let open = |file: &str| {
             std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))
@@ -185,7 +185,8 @@ impl Said {
         Ok((wire, marks))
     }
 
-    /// Returns the settings with the changes `key=value,…`. Values may contain commas and `=`.
+    /// Returns the settings after `changes`, which have the form `key=value,…`. Values may contain commas and `=`. Errors begin with
+    /// `option`.
     fn but(&self, option: &str, changes: Option<&str>) -> Result<Self, Failure> {
         let mut said = self.clone();
         let mut last: Option<&str> = None;
@@ -225,7 +226,7 @@ fn usual(key: &str) -> Option<&'static str> {
 
 /// Default queue.
 pub(crate) const DEFAULT_QUEUE: &str = "drop-tail:1000";
-/// Default queue for packets of any size.
+/// Default queue of a link with --offload, whose packets differ widely in size.
 pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 
 /// Checks that the wires can carry super-packets, which can only be delayed or dropped at the tail of a full buffer. All other impairments

@@ -1,4 +1,4 @@
-//! Outputs of all commands other than packets: certificate, capture, notes, and the resulting exit code.
+//! Outputs that the commands share: certificate, capture, notes and exit code.
 
 use catnip_cli::failure::Failure;
 use catnip_cli::out::{cannot, print_json, tell, write_json};
@@ -52,7 +52,7 @@ impl OutputOptions {
         Ok(())
     }
 
-    /// Creates the file of the certificate, before the run so that errors are reported early.
+    /// Creates the file of the certificate, if requested. This happens before the run, so that errors are reported early.
     pub(crate) fn certificate(&self) -> Result<Option<Output>, Failure> {
         self.certificate.as_deref().map(Output::create).transpose()
     }
@@ -97,7 +97,7 @@ impl Notes {
     }
 }
 
-/// Formats a text at the width of the terminal, if standard error is one.
+/// Formats a text for the width of the terminal if standard error is a terminal, and without a limit of the width otherwise.
 pub(crate) fn in_lines(text: &impl Display) -> String {
     match terminal_columns() {
         Some(width) => format!("{text:width$}"),

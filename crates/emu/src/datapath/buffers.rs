@@ -15,7 +15,7 @@ pub struct Buffers {
 const BLOCK: u32 = 1024;
 
 impl Buffers {
-    /// Creates slots of `slot_bytes` bytes, at most `most` of them.
+    /// Creates a pool of at most `most` slots of `slot_bytes` bytes each.
     pub fn new(slot_bytes: usize, most: u32) -> Self {
         let mut buffers = Self { blocks: Vec::new(), slots: 0, free: Vec::new(), slot_bytes, most };
         buffers.grow();
@@ -38,7 +38,7 @@ impl Buffers {
         self.free.push(slot);
     }
 
-    /// Copies the first bytes of a slot to another one.
+    /// Copies the first `bytes` bytes of the slot `from` to the slot `to`.
     pub fn copy(&mut self, from: u32, to: u32, bytes: usize) {
         let start = |slot: u32| (slot % BLOCK) as usize * self.slot_bytes;
         let (source, target) = (start(from), start(to));

@@ -6,7 +6,7 @@ use catnip_sim::watch::Refusal;
 use catnip_wire::{FlowKey, Ip, PriorityCodec, WireError};
 use std::net::IpAddr;
 
-/// Properties of a packet that its headers give.
+/// Properties of a packet, taken from its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Source address.
@@ -23,7 +23,7 @@ pub struct Class {
     pub len: u32,
 }
 
-/// Classifies a packet that a router is to forward.
+/// Classifies a packet for a router. Packets with a destination of link scope are refused, since routers do not forward them.
 #[inline]
 pub fn classify(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusal> {
     let class = classify_any(packet, codec)?;
@@ -70,7 +70,7 @@ fn hash(ip: &Ip<'_>) -> u16 {
         as u16
 }
 
-/// Returns a hash that stands for the host with this address, for queues that isolate hosts. Collisions within a network are rare.
+/// Returns the hash that identifies the host with this address, for queues that isolate hosts. Collisions within a network are rare.
 pub(crate) fn host(address: IpAddr) -> u32 {
     (bits(address).wrapping_mul(FACTOR) >> 32) as u32
 }

@@ -20,8 +20,8 @@ const ICMP_V6: u8 = 58;
 const ROUTER_SOLICITATION: u8 = 133;
 const REDIRECT: u8 = 137;
 
-/// Interface from which all received frames are read, regardless of their destination; frames that the interface sends are not. It is
-/// promiscuous during the lifetime of this value, and otherwise unchanged.
+/// Interface whose received frames are all read, regardless of their destination. Frames that the interface sends are not read. The
+/// interface is promiscuous during the lifetime of this value, and otherwise unchanged.
 ///
 /// Frames of several packets are segmented, missing checksums are computed, and VLAN tags that the kernel has removed are inserted again,
 /// so that the frames read are those on the wire.
@@ -29,7 +29,7 @@ const REDIRECT: u8 = 137;
 pub struct Ethernet {
     fd: OwnedFd,
     stopwatch: Stopwatch,
-    /// Virtual header and frame.
+    /// Virtual header, followed by the frame.
     frame: Box<[u8]>,
     len: usize,
     /// Segmentation of the current frame, the times of the frame, and the number of the next packet.
@@ -55,12 +55,12 @@ impl Ethernet {
         self.missed
     }
 
-    /// Returns the number of frames that could not have been on a wire.
+    /// Returns the number of malformed frames, which no wire could have carried.
     pub fn broken(&self) -> u64 {
         self.broken
     }
 
-    /// Writes the next packet of the frame that is being segmented to `buffer`.
+    /// Writes the next packet of the frame that is being segmented to `buffer`. Returns `None` if no frame is being segmented.
     fn cut(&mut self, buffer: &mut [u8]) -> Option<Read> {
         let (cut, (at, came), number) = self.cutting?;
         self.cutting = (number + 1 < cut.count).then_some((cut, (at, came), number + 1));
@@ -69,10 +69,10 @@ impl Ethernet {
         Some(Read { at, came, len: len.unwrap_or(buffer.len()) })
     }
 
-    /// Reads a frame into the buffer.
+    /// Reads the next valid frame into `frame`. Returns `None` if no frame is available.
     fn read(&mut self) -> io::Result<Option<Times>> {
         loop {
-            // Space for a VLAN tag is left at the end: its insertion moves the rest of the frame.
+            // Space for a VLAN tag is left at the end, because inserting the tag moves the rest of the frame.
             let room = LARGEST_FRAME - 4;
             match sys::read_frame(self.fd.as_fd(), &mut self.frame[..room]) {
                 Ok(Frame { len, tag, age }) if (HEADER + 14..=room).contains(&len) => {
@@ -151,8 +151,8 @@ impl PacketIo for Ethernet {
     }
 }
 
-/// Returns the offset of the IP packet in a frame; `None` if there is none that may be delayed or dropped. ARP and IPv6 neighbour discovery
-/// pass at once: a full or lossy link would make hosts unreachable.
+/// Returns the offset of the IP packet in a frame; `None` if the frame must be forwarded at once, because it has no IP packet or is part of
+/// IPv6 neighbour discovery. Loss of ARP or neighbour discovery on a full or lossy link would make hosts unreachable.
 pub fn ip_at(frame: &[u8]) -> Option<usize> {
     ip_in(frame).filter(|&at| !is_neighbour_discovery(&frame[at..]))
 }

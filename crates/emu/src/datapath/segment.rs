@@ -61,7 +61,7 @@ impl Unfinished {
         if start > frame.len() || at + 2 > frame.len() {
             return false;
         }
-        // The field contains the sum of the pseudo-header.
+        // The checksum field already contains the sum of the pseudo-header.
         let sum = match checksum(&frame[start..]) {
             0 => 0xffff,
             sum => sum,
@@ -187,7 +187,7 @@ mod tests {
         Unfinished::read(&header)
     }
 
-    /// Returns an Ethernet frame with so many bytes of payload and wrong checksums.
+    /// Returns an Ethernet frame with `payload` bytes of payload and wrong checksums.
     fn frame(version: Version, protocol: u8, payload: usize) -> Vec<u8> {
         let transport = if protocol == TCP { 20 } else { 8 };
         let mut frame = vec![0; 14];

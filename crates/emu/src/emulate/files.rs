@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Number of rows written at a time.
+/// Number of rows in a row group of a Parquet file.
 const ROW_GROUP: usize = 1 << 20;
 
 /// Description of a run that suffices to repeat it.
@@ -71,7 +71,7 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a table as `catnip run` does: names as text, unsigned counts, no nulls, and the variant by name.
+/// Writes a table as Parquet, as `catnip run` does: names as text, unsigned counts, no nulls, and the variant by name.
 pub fn write_parquet(table: &Table, variant: &str, out: impl Write + Send) -> Result<(), ParquetError> {
     let fields = table.columns().iter().map(|(name, column)| {
         let unsigned = LogicalType::integer(64, false);

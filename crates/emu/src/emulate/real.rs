@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Namespace with a device.
+/// External host: a network namespace with a device.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) node: NodeId,
@@ -52,7 +52,7 @@ pub(crate) struct RealHosts {
 /// Environment of the commands.
 pub(crate) struct Environment<'a> {
     pub(crate) plan: &'a Plan,
-    /// Addresses of the nodes, by number.
+    /// Addresses, by node.
     pub(crate) addresses: &'a [Ipv4Addr],
     /// Folder of the scenario file.
     pub(crate) folder: &'a Path,
@@ -92,7 +92,8 @@ impl RealHosts {
     }
 }
 
-/// Checks that this process may create network namespaces, in a user namespace of its own if necessary. Returns the namespace to return to.
+/// Enters a new network namespace, in a new user namespace if necessary, to check that this is permitted. Returns the network namespace to
+/// which the thread must return: the caller's, or the one in the new user namespace.
 fn leave_home() -> Result<OwnedFd, Failure> {
     let home = || sys::current_network().map_err(failed("network namespace", "open the caller's"));
     let first = home()?;
@@ -183,13 +184,13 @@ struct Running {
     program: String,
     child: Child,
     ends_run: bool,
-    /// Exit code, once the command has ended.
+    /// Exit code; `None` while the command is running.
     code: Option<u8>,
 }
 
 impl Commands {
-    /// Starts the command of a host. Servers, for which the other commands wait, are started only if `server` is true, all others only if
-    /// it is false.
+    /// Starts the command of a host if it is a server and `server` is true, or if it is not a server and `server` is false. A server is a
+    /// command for which the other commands wait.
     fn start(
         &mut self,
         real: &RealNode,

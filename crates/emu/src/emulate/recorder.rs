@@ -1,4 +1,4 @@
-//! Data kept of a run: users' pages, objects and connections, and measurements of each named link.
+//! Data recorded during a run: users' pages, objects and connections, and measurements of each named link.
 
 use crate::observe::capture::Capture;
 use crate::observe::monitor::Monitor;
@@ -13,7 +13,7 @@ use catnip_sim::watch::{Gate, Origin, Step};
 use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
 
-/// Watch that keeps the data of the results.
+/// Watch that records the data from which the results are computed.
 #[derive(Debug)]
 pub struct RunRecorder {
     /// Records of users' pages, objects and connections.
@@ -24,13 +24,13 @@ pub struct RunRecorder {
     pub monitor: Monitor,
     /// Lateness of the delivery of packets to simulated hosts.
     pub lateness: Histogram,
-    /// Service of external hosts, by node.
+    /// Counters and delays at the devices of external hosts, by node.
     pub hosts: Vec<Served>,
     /// Capture of all packets.
     pub capture: Option<Capture>,
     /// Bursts in which simulated servers have sent.
     pub bursts: Option<Bursts>,
-    /// Clock for measuring lateness; without one, all lateness is zero.
+    /// Clock for measuring lateness. If it is `None`, all lateness is zero.
     stopwatch: Option<Stopwatch>,
 }
 
@@ -61,7 +61,7 @@ impl RunRecorder {
     pub fn new(plan: &Plan, stopwatch: Option<Stopwatch>, capture: Option<Capture>) -> Self {
         let ports = plan.topology().ports();
         let is_real = |node| plan.real_nodes().iter().any(|real| real.node == node);
-        // Links with several instances are too many for a certificate each.
+        // Links with several instances have no certificates, which would be too many.
         let links = plan.ports().chunks_exact(2).filter_map(|both| {
             let [there, back] = both else { unreachable!("a chunk has two") };
             let of = [there.single()?, back.single()?];
@@ -84,7 +84,7 @@ impl RunRecorder {
         }
     }
 
-    /// Returns the watch with or without records of the bursts of simulated servers.
+    /// Adds records of the bursts of simulated servers if `asked_for` is true.
     pub fn with_bursts(self, asked_for: bool) -> Self {
         Self { bursts: asked_for.then(Bursts::default), ..self }
     }
@@ -119,7 +119,7 @@ impl Watch for RunRecorder {
                 host.written[usize::from(!written)] += 1;
                 host.lateness.record(actual.since(now));
             }
-            // Packets of simulated hosts do not wait in a device.
+            // Packets of simulated hosts do not wait in a device, so their waiting time is zero.
             Step::Sent(_) => self.hosts[origin.from.0 as usize].waited.record(origin.waited),
             Step::Entered(_)
             | Step::Passed(_)
@@ -149,7 +149,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("stranger.toml"), text).unwrap();
         let plan = scenario.emulation("default").unwrap();
         let real = plan.real_nodes()[0].node;
-        // The clock runs, and the packet has the time at which the clock began.
+        // The clock runs, and the packet has the time zero, at which the clock started.
         let mut kept = RunRecorder::new(plan, Some(Stopwatch::start()), None);
         let packet = Packet::new(Time::ZERO, Route::default(), 100, 0);
         let origin = Origin { number: 0, at: Time::ZERO, from: real, waited: Span::ZERO };

@@ -1,4 +1,4 @@
-//! Tables of a run, equal to the simulator's, and the certificates of its links.
+//! Tables of a run, with the same columns as the simulator's, and the certificates of its links.
 
 use super::files;
 use super::recorder::{NamedLink, RunRecorder};
@@ -52,7 +52,7 @@ pub struct RunCertificate {
 pub struct LinkCertificate {
     /// Name of the link.
     pub name: String,
-    /// Certificate of the link by itself.
+    /// Certificate of the link.
     pub certificate: Certificate,
 }
 
@@ -214,7 +214,7 @@ mod tests {
 
     const ONE_REAL_HOST: &str = include_str!("../../tests/fuzz/stranger.toml");
 
-    /// Returns the verdict and the failures of a run in which only this has happened.
+    /// Returns the verdict and the failures of a run without events, after `happened` has changed its recorder and the report of its host.
     fn failures(happened: impl FnOnce(&mut RunRecorder, &mut HostReport)) -> (Verdict, Vec<String>) {
         let scenario = Scenario::parse(Path::new("stranger.toml"), ONE_REAL_HOST).unwrap();
         let plan = scenario.emulation("default").unwrap();

@@ -22,8 +22,9 @@ use std::path::Path;
 /// Signals that end a run.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Time to wait for the end of connections after the command that ends the run, and interval of the checks.
+/// Longest time to wait for the end of connections after the end of the command that ends the run.
 const LAST_WORDS: Span = Span::from_secs(3);
+/// Interval of checks for the end of connections.
 const LOOK: Span = Span::from_millis(10);
 
 /// Parameters of a run that are not part of its plan.
@@ -44,9 +45,10 @@ pub struct Setup {
 /// Outcome of a run.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit code of the command that ended the run, if only one command may end it; 128 plus the number of a signal.
+    /// Exit code: 128 plus the number of the signal that ended the run, 2 if a device failed, or the exit code of the command that ended
+    /// the run if only one command may end it. Otherwise 0.
     pub code: u8,
-    /// Time of the clock at the end.
+    /// Time on the clock of the run at its end.
     pub duration: Span,
     /// CPU time of the emulator.
     pub cpu: Span,
@@ -58,9 +60,9 @@ pub struct Finished {
     pub hosts: Vec<HostReport>,
     /// Messages on failed commands and devices.
     pub remarks: Vec<String>,
-    /// Reason for which the run was cut short: its duration, a signal, or a failed device.
+    /// Reason for which the run was cut short: its maximum duration, a signal, or a failed device. `None` if the run is complete.
     pub cut: Option<&'static str>,
-    /// State at the end of the warm-up, if the warm-up has ended.
+    /// State at the end of the warm-up; `None` if there was no warm-up or the run ended before its end.
     pub warm_up: Option<WarmUp>,
 }
 
@@ -78,7 +80,7 @@ pub struct HostReport {
 /// World of a run.
 pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>, ExternalPeers>, RunRecorder>;
 
-/// Runs a plan. `folder` is the folder of its scenario file.
+/// Runs a plan. `folder` is the folder of its scenario file. `capture` creates the capture when the external hosts have started.
 pub fn run(
     plan: &Plan,
     setup: &Setup,
@@ -153,8 +155,8 @@ pub fn run(
     Ok((Finished { code, duration, cpu, manner, woken_late, hosts, remarks, cut, warm_up }, world))
 }
 
-/// Continues until simulated servers have received the end of each connection, for at most [`LAST_WORDS`]. The last packets of a command
-/// that has ended are still in its kernel.
+/// Continues until simulated servers have received the end of each connection, for at most [`LAST_WORDS`]. When a command ends, its last
+/// packets may still be in the kernel.
 fn hear_last_words<C: Clock, I: PacketIo>(
     emulator: &mut Emulator<C, I, ExternalPeers, RunRecorder>,
     plan: &Plan,

@@ -7,7 +7,7 @@ use catnip_net::NodeId;
 use catnip_sim::{Watch, World};
 use std::collections::BTreeMap;
 
-/// Time after the last message for which the close of connections is awaited.
+/// Longest time to wait for the close of connections after the arrival of the last message.
 const LAST_WORDS: Span = Span::from_secs(5);
 /// Upper bound on the length of the headers of a segment from a simulated host, bytes.
 const HEADERS: u32 = 80;
@@ -27,7 +27,7 @@ pub fn world<O: Egress, W: Watch>(
     let addresses = plan.addresses();
     let at = |node: NodeId| addresses[node.0 as usize];
     let real = || plan.real_nodes().iter().map(|real| real.node);
-    // Packets are only for the hosts of traffic groups and for external hosts, not for other hosts and routers.
+    // Only the hosts of traffic groups and external hosts receive packets; other hosts and routers do not.
     let ends = plan.groups().flat_map(|group| group.pairs).flat_map(|&(server, client)| [server, client]);
     let hosts: BTreeMap<_, _> = real().chain(ends).map(|node| (at(node).into(), node)).collect();
     let routing = Routing { hosts, ..Routing::default() };
@@ -45,8 +45,8 @@ pub fn world<O: Egress, W: Watch>(
     world
 }
 
-/// Returns true if simulated users are done and their connections are closed, or not expected to close any more. Background traffic does
-/// not count. Returns false if there were no users.
+/// Returns true if all simulated users are done and their connections are closed or have not closed within [`LAST_WORDS`]. Background
+/// traffic does not count. Returns false if there are no users.
 pub fn is_done<O: Egress, W: Watch>(world: &World<Frames<O, ExternalPeers>, W>) -> bool {
     let tally = world.tally();
     let quiet = tally.open == 0 || world.advanced_to() >= tally.last_end + LAST_WORDS;

@@ -1,7 +1,7 @@
 use catnip_wire::FlowKey;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Number of slots of a set, in which a connection may be stored.
+/// Number of slots per set. A connection can be stored in any slot of one set.
 const WAYS: usize = 8;
 
 /// Set-associative table of connections with a fixed size. In each set, a new connection replaces the least recently used one.
@@ -20,13 +20,13 @@ struct Place<T> {
 }
 
 impl<T: Copy + Default> Table<T> {
-    /// Creates a table for so many connections, a power of two.
+    /// Creates a table for `room` connections. `room` must be a power of two and at least [`WAYS`].
     pub(super) fn new(room: usize) -> Self {
         assert!(room.is_power_of_two() && room >= WAYS, "sets of {WAYS}");
         Self { places: vec![Place { key: None, used: 0, value: T::default() }; room], now: 0 }
     }
 
-    /// Returns the entry of a connection, new and with its default value if there is none.
+    /// Returns the entry of a connection. A connection without an entry gets a new one with the default value.
     #[inline]
     pub(super) fn get(&mut self, key: FlowKey) -> &mut T {
         let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! Scenes that the endpoints of `tests/unit/mark.rs` do not cover.
+//! Tests of the marker with packets that the endpoints of `tests/unit/mark.rs` do not send.
 
 use super::*;
 use catnip_wire::{Addresses, TcpHeader, TcpOptions};
@@ -67,7 +67,7 @@ impl Scene {
         self.send(0, TcpFlags::ACK, request.as_bytes());
     }
 
-    /// Sends data of the server in full segments. Returns their marks: H for HIGH, l for LOW.
+    /// Sends data of the server in full segments. Returns one letter per segment for its mark: H for HIGH, l for LOW.
     fn answer(&mut self, bytes: &[u8]) -> String {
         let segments = bytes.chunks(MSS);
         segments.map(|segment| letter(self.send(1, TcpFlags::ACK, segment))).collect()
@@ -93,7 +93,7 @@ fn sized(body: usize) -> Vec<u8> {
     response(&format!("Content-Length: {body}\r\n"), body)
 }
 
-/// Returns a response of so many bytes, including the header.
+/// Returns a response of `len` bytes, including the header.
 fn filling(len: usize) -> Vec<u8> {
     (0..len).rev().map(sized).find(|response| response.len() == len).unwrap()
 }
@@ -152,7 +152,7 @@ fn pipelined_responses_are_told_apart_by_their_lengths() {
     assert_eq!(&text[before - 2..before + 3], "HHHHH", "the end of the first, the beginning of the second");
     assert!(text.ends_with("HHH") && text.matches('l').count() > 6, "{text}");
 
-    // A request that arrives early does not end the response before it.
+    // A request that arrives before the previous response is complete does not end this response.
     let mut scene = Scene::new(SPM);
     scene.open();
     scene.ask("GET / HTTP/1.1\r\n\r\n");
@@ -173,7 +173,7 @@ fn the_answer_to_head_has_no_body() {
     assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
 }
 
-/// Retransmits the segment of the server at this offset in its stream.
+/// Retransmits the server's segment at offset `from` of its stream. Returns the mark of the segment.
 fn again(scene: &mut Scene, from: u32) -> String {
     let next = std::mem::replace(&mut scene.next[1], 1 + from);
     let mark = scene.answer(&[0x17; MSS]);
@@ -181,7 +181,7 @@ fn again(scene: &mut Scene, from: u32) -> String {
     mark
 }
 
-/// Sends an acknowledgement of so many bytes of the server's stream.
+/// Sends an acknowledgement of the first `bytes` bytes of the server's stream.
 fn got(scene: &mut Scene, bytes: u32) {
     let next = std::mem::replace(&mut scene.next[1], 1 + bytes);
     scene.send(0, TcpFlags::ACK, b"");
@@ -197,7 +197,7 @@ fn after_three_duplicates_the_window_is_half_of_what_was_in_flight() {
     got(&mut scene, 0);
     got(&mut scene, 0);
     got(&mut scene, 0);
-    // The window is four segments, plus one for each ACK of new data.
+    // The window is four segments, and grows by one segment with each ACK of new data.
     assert_eq!((again(&mut scene, 0), scene.answer(&[0x17; 100])), ("l".into(), "l".into()));
 
     let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
@@ -257,12 +257,12 @@ fn a_connection_that_was_under_way_is_marked_from_the_next_response_on() {
     scene.ask("GET / HTTP/1.1\r\n\r\n");
     assert!(scene.answer(&sized(4000)).starts_with("HHHl"));
     scene.ask("GET / HTTP/1.1\r\n\r\n");
-    // Without a SYN, the segment size follows from the segments seen.
+    // Without a SYN, the marker takes the segment size from the segments that it has seen.
     let segments: Vec<_> =
         filling(8000).chunks(1000).map(|bytes| letter(scene.send(1, TcpFlags::ACK, bytes))).collect();
     assert_eq!(String::from_iter(segments), "HHHllHHH");
     scene.ask("GET / HTTP/1.1\r\n\r\n");
-    // A part of the header is missing.
+    // A part of the response header does not pass the marker.
     scene.next[1] += 30;
     assert!(scene.answer(&sized(4000)[30..]).ends_with("lll"));
 }

@@ -13,18 +13,18 @@ use std::path::Path;
 
 /// Size of the chunks for the writing thread, bytes.
 const CHUNK: usize = 1 << 18;
-/// Backlog of the writing thread above which packets are left out, bytes.
+/// Size of the next chunk above which packets are left out of the capture, bytes. The chunk grows while the writing thread is too slow.
 const LARGEST_CHUNK: usize = 16 << 20;
 
-/// Capture of packets. Packets are in order of arrival, with the bytes and the time of their arrival and with a comment such as `up high,
-/// flow 51966: delivered after 33.1 ms, 12 us late`.
+/// Capture of packets in order of arrival. Each packet has the bytes and the time of its arrival, and a comment such as `up high, flow
+/// 51966: delivered after 33.1 ms, 12 us late`.
 ///
-/// A file has one interface for all edges, because libpcap cannot read more than one of raw IP; the comment begins with the name of the
-/// edge of entry.
+/// All edges share one interface of the file, because libpcap cannot read a file with several interfaces of raw IP. Instead, the comment
+/// begins with the name of the edge of entry.
 #[derive(Debug)]
 pub struct Capture {
     chunks: Chunks,
-    /// Bytes in front of the captured part of each packet.
+    /// Number of bytes at the beginning of each packet that are not captured.
     skip: usize,
     left_out: u64,
 }
@@ -39,8 +39,8 @@ enum Fate {
 }
 
 impl Capture {
-    /// Creates the file and starts the thread. Time zero of the run is `since_1970` after 1970; `edges` are the names of the edges. The
-    /// first `skip` bytes of each packet are left out.
+    /// Creates the file and starts the writing thread. `since_1970` is the time from the beginning of 1970 to time zero of the run, and
+    /// `edges` are the names of the edges. The first `skip` bytes of each packet are left out.
     pub fn create(
         path: &Path,
         link: LinkType,
@@ -55,8 +55,8 @@ impl Capture {
         Ok(Self { chunks: Chunks::start("capture", CHUNK, sorter)?, skip, left_out: 0 })
     }
 
-    /// Writes the remaining packets; those still inside are marked as held. Returns the number of packets that were left out because the
-    /// disk was too slow.
+    /// Writes the remaining packets. Packets that are still in the network are marked as held. Returns the number of packets that were left
+    /// out because the disk was too slow.
     pub fn finish(self) -> io::Result<u64> {
         self.chunks.finish()?;
         Ok(self.left_out)
@@ -136,7 +136,7 @@ fn colour_name(number: u64) -> &'static str {
     Colour::NAMES.iter().find(|(colour, _)| *colour as u64 == number).map_or("", |(_, name)| name)
 }
 
-/// Packet that waits for its fate, or for the fate of an earlier packet.
+/// Packet that is not written yet, because its fate or the fate of an earlier packet is unknown.
 #[derive(Debug)]
 struct Waiting {
     number: u64,
@@ -210,7 +210,7 @@ impl Sink for Sorter {
 }
 
 impl Sorter {
-    /// Records the fate of a packet, unless the packet was left out.
+    /// Records the fate of a packet. Packets that were left out of the capture are ignored.
     fn ended(&mut self, number: u64, fate: Fate) {
         let first = self.waiting.partition_point(|waiting| waiting.number < number);
         let same = self.waiting.range_mut(first..).take_while(|waiting| waiting.number == number);

@@ -53,7 +53,7 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// Creates the tolerance for links whose excess delay is at most `lateness` for 99 of 100 packets.
+    /// Creates tolerances with `lateness` as the limit of the 99th percentile of the excess delay.
     pub fn of(lateness: Span) -> Self {
         let lateness_p99_ms = 1e3 * lateness.as_secs();
         Self { lateness_p99_ms, stall_ms: 100.0 * lateness_p99_ms, rate: 0.01, busy_s: 1.0, loss_sigmas: 4.0 }
@@ -105,7 +105,7 @@ pub struct Certificate {
     pub verdict: Verdict,
     /// Deviations out of tolerance.
     pub failures: Vec<String>,
-    /// Tolerances of the verdict.
+    /// Tolerances on which the verdict is based.
     pub tolerance: Tolerance,
     /// Seed of all random choices.
     pub seed: u64,
@@ -121,9 +121,9 @@ pub struct Certificate {
     pub woken_late_us: Quantiles,
     /// Changes during the run: time in seconds on the clock of the run, and text.
     pub changed: Vec<(f64, String)>,
-    /// Direction from the command outwards.
+    /// Direction up: from inside to outside, or from the `from` to the `to` of a named link.
     pub up: Report,
-    /// Direction towards the command.
+    /// Direction down, opposite to up.
     pub down: Report,
 }
 
@@ -139,20 +139,20 @@ pub struct Report {
     pub counts: Counts,
     /// Time during which packets followed one another without a pause, s.
     pub busy_s: f64,
-    /// Rate during the busy time, bit/s.
+    /// Rate during the busy time, bit/s; `None` if the link was never busy or has jitter.
     pub busy_rate: Option<f64>,
     /// Delay from entry to exit in the model, ms.
     pub ideal_delay_ms: Quantiles,
     /// Actual delay from entry to exit, ms.
     pub delay_ms: Quantiles,
-    /// Lateness of packets at their write, relative to the model, us.
+    /// Lateness of the writes of packets to the device, relative to the model, us.
     pub lateness_us: Quantiles,
-    /// Waiting time of packets before they were read, which is where the model begins, us. If the kernel does not report arrival times,
-    /// this is the time since the device was last empty, and thus an upper bound.
+    /// Waiting time of packets in the device before they were read, us. The delay in the model begins with the read. If the kernel does not
+    /// report arrival times, the time since the device was last empty is used as an upper bound.
     pub waited_us: Quantiles,
     /// Excess delay, the sum of waiting time and lateness, us: upper bound on the delay beyond the requested one.
     pub excess_us: Quantiles,
-    /// Share of the packets exposed to the loss model that the model dropped.
+    /// Share of packets that a loss model dropped, among the packets to which it was applied.
     pub loss: f64,
     /// 95 % confidence interval of the loss (Wilson's interval).
     pub loss_interval: [f64; 2],
@@ -160,7 +160,7 @@ pub struct Report {
     pub largest_queue: u32,
 }
 
-/// Distribution by its quantiles.
+/// Summary of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Quantiles {
@@ -196,7 +196,8 @@ impl Certificate {
         Self::new(link.wires.each_ref(), link.seed, link.marking.edges, outcome, directions, tolerance)
     }
 
-    /// Judges a run from its two directions, up first, each with the counts of data that did not enter at its beginning.
+    /// Judges a run from the measurements of its two directions, up first. Each direction comes with the counts of packets that did not
+    /// enter at its edge of entry.
     pub fn new(
         wires: [&WireSpec; 2],
         seed: u64,
@@ -261,7 +262,7 @@ fn report(
 ) -> Report {
     let entered = direction.entered.iter().sum();
     let lost = direction.lost.iter().sum();
-    // A loss model at the end of the wire is not applied to packets that the queue has dropped.
+    // A loss model at the end of the wire is applied only to packets that have crossed the wire, not to those dropped by the queue.
     let on_wire_only = wire.before.is_empty() && !wire.behind.is_empty();
     let trials: u64 = if on_wire_only { direction.crossed.iter().sum() } else { entered };
     let (ms, us) = (Span::from_millis(1), Span::from_micros(1));
@@ -270,7 +271,7 @@ fn report(
         packets_in: entered,
         counts: Counts::new(direction, gate, outcome, edge),
         busy_s: direction.busy.actual_ns as f64 / 1e9,
-        // With jitter, packets leave closer together or farther apart than the rate of the wire permits.
+        // With jitter, the times between departures do not show the rate of the wire.
         busy_rate: direction.busy.rate().filter(|_| wire.jitter.is_none()),
         ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
         delay_ms: Quantiles::new(&direction.actual_delay, ms),
@@ -296,7 +297,7 @@ fn wilson(hits: u64, trials: u64) -> [f64; 2] {
     [(middle - half).max(0.0), (middle + half).min(1.0)]
 }
 
-/// Flags of the properties of a wire: true if the property stayed the same during the run, so that measurements can be compared with it.
+/// Flags of the properties of a wire: true if the property did not change during the run, so that a measurement can be compared with it.
 #[derive(Clone, Copy, Debug)]
 struct Judged {
     rate: bool,
@@ -344,7 +345,7 @@ fn judge(
     if report.counts.unwritable > 0 {
         fail(format!("the device at the other end did not accept {} packets", report.counts.unwritable));
     }
-    // The measured rate is that of the wire only if packets wait for nothing else.
+    // The measured rate is the rate of the wire only if packets wait for nothing but the transmission of earlier packets.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
         && wire.queue.conserves_work()
         && wire.is_steady()
@@ -353,7 +354,8 @@ fn judge(
     {
         let asked = rate.bits_per_second() as f64;
         let error_s = (report.busy_s - busy * report.busy_s / asked).abs();
-        // A single late packet does not reduce the rate, since later ones are on time. Frequent lateness is judged above.
+        // A single late packet changes the busy time by at most its lateness, which is therefore not counted. Frequent lateness is judged
+        // above.
         let once_s = report.lateness_us.max / 1e6;
         if error_s - once_s > tolerance.rate * report.busy_s {
             fail(format!("rate {} instead of {}", bits(busy), bits(asked)));
@@ -369,13 +371,13 @@ fn judge(
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
     }
-    // If both models drop packets, the losses cannot be attributed to one of them.
+    // If there are loss models both before and behind the wire, a loss cannot be attributed to one of them.
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
         _ if !judged.loss => None,
         _ if wire.link_layer.is_some() => None,
         (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
-        // Packets behind the wire are counted by the marks that they have at its end, which a conditioner may change.
+        // Packets are counted here by their priority at the end of the wire, which a conditioner may change.
         ([], stages) if wire.conditioner.is_empty() => stage::loss_of(stages).zip(Some(direction.crossed)),
         _ => None,
     };
@@ -384,7 +386,7 @@ fn judge(
         let mean: f64 = of_each().map(|(p, n)| n * p).sum();
         let deviation = of_each().map(|(p, n)| n * p * (1.0 - p)).sum::<f64>().sqrt();
         let lost: u64 = direction.lost.iter().sum();
-        // Continuity correction of half a packet, so that a few packets on a link with hardly any loss pass.
+        // Continuity correction of half a packet, which matters on links with very few expected losses.
         if (lost as f64 - mean).abs() > tolerance.loss_sigmas * deviation + 0.5 {
             fail(format!("{lost} of {} packets lost, {mean:.1} expected", report.packets_in));
         }
@@ -414,7 +416,7 @@ fn bits(rate: f64) -> String {
 }
 
 impl fmt::Display for Certificate {
-    /// Formats a table for people; `{:80}` is for a terminal with 80 columns.
+    /// Formats the certificate as a table. A width, as in `{:80}`, is the number of columns of the terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = f.width().unwrap_or(usize::MAX);
         let scheduling = if self.real_time { "SCHED_FIFO" } else { "no SCHED_FIFO" };

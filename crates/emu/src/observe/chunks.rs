@@ -1,13 +1,13 @@
-//! Byte streams to files, written by a separate thread so that a slow disk does not delay packets.
+//! Writing of byte streams by a separate thread, so that a slow disk does not delay packets.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// Largest number of chunks that wait for the thread.
+/// Largest number of chunks in the queue of the thread.
 const WAITING: usize = 64;
 
-/// Destination of chunks in the thread.
+/// Destination to which the thread writes the chunks.
 pub(crate) trait Sink: Send + 'static {
     /// Writes a chunk of about the requested size.
     fn write(&mut self, chunk: &[u8]) -> io::Result<()>;
@@ -18,7 +18,7 @@ pub(crate) trait Sink: Send + 'static {
 /// Buffer of bytes that are passed to the thread in chunks.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// Bytes of the next chunk. They form whole messages at each call of [`Chunks::hand_over`].
+    /// Bytes of the next chunk. The last message must be complete at each call of [`Chunks::hand_over`].
     pub(crate) gathered: Vec<u8>,
     size: usize,
     full: SyncSender<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Starts the thread. It receives chunks of `size` bytes, or of up to one message more.
+    /// Starts the thread. A chunk is passed to the thread at the end of the message that makes it `size` bytes or longer.
     pub(crate) fn start(name: &str, size: usize, mut sink: impl Sink) -> io::Result<Self> {
         let (full, chunks) = sync_channel::<Vec<u8>>(WAITING);
         let (give_back, empty) = channel();
@@ -35,7 +35,7 @@ impl Chunks {
             for mut chunk in chunks {
                 sink.write(&chunk)?;
                 chunk.clear();
-                // The buffer is no longer needed at the end.
+                // A failure means that no further chunks will be gathered, so the buffer is not needed.
                 let _ = give_back.send(chunk);
             }
             sink.finish()
@@ -63,7 +63,7 @@ impl Chunks {
     fn swap(&mut self) {
         let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(2 * self.size));
         match self.full.try_send(std::mem::replace(&mut self.gathered, next)) {
-            // The disk is too slow: the chunk is kept for a retry after the next message.
+            // The queue is full because the disk is too slow: the chunk is kept for a retry after the next message.
             Err(TrySendError::Full(chunk)) => self.gathered = chunk,
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
         }

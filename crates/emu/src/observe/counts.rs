@@ -14,17 +14,17 @@ pub struct Counts {
     pub bytes_in: u64,
     /// Packets written to the device at the other end.
     pub packets_out: u64,
-    /// Bytes of these packets.
+    /// Bytes of the packets written to the device.
     pub bytes_out: u64,
     /// Copies of packets made by the link.
     pub duplicated: u64,
     /// Packets in which the link has inverted a bit.
     pub corrupted: u64,
-    /// Packets dropped inside, by reason.
+    /// Packets dropped on the link, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Packets that left the link and that the device did not accept.
+    /// Packets that left the link but were not accepted by the device.
     pub unwritable: u64,
-    /// Packets inside at present.
+    /// Packets on the link at present.
     pub held: u64,
     /// Packets refused at entry, by reason; not counted as entered.
     pub refused: BTreeMap<&'static str, u64>,

@@ -4,13 +4,14 @@ use crate::link::EDGES;
 use catnip_cli::text::wrapped;
 use std::iter;
 
-/// Row of a certificate: name, then requested and delivered values, up and down.
+/// Row of a certificate: its name, and the requested and the delivered value, first up, then down.
 pub(crate) type Line<'a> = (&'a str, [String; 4]);
 
 /// Smallest width of a cell, characters.
 const NARROWEST: usize = 12;
 
-/// Formats the rows of a certificate, side by side if they fit into `width` characters.
+/// Formats the rows of a certificate. The two directions are side by side if they fit into `width` characters, otherwise one below the
+/// other.
 pub(crate) fn table(rows: &[Line<'_>], width: usize) -> String {
     let text = side_by_side(rows);
     let fits = text.lines().all(|line| line.chars().count() <= width);
@@ -31,7 +32,7 @@ fn side_by_side(rows: &[Line<'_>]) -> String {
     line("", ["up: requested", "delivered", "down: requested", "delivered"]) + &lines.collect::<String>()
 }
 
-/// Formats up, and below it down, in lines of `width` characters. A cell takes as many lines as it needs.
+/// Formats the direction up and, below it, the direction down, in lines of at most `width` characters. Long cells are wrapped.
 fn one_below_the_other(rows: &[Line<'_>], width: usize) -> String {
     let mut text = String::new();
     for (direction, first) in EDGES.into_iter().zip([0, 2]) {

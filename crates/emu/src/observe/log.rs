@@ -1,4 +1,4 @@
-//! Log of all packet events as a file.
+//! Log file of all packet events.
 
 use crate::observe::chunks::{Chunks, Sink};
 use catnip_base::Time;
@@ -14,7 +14,8 @@ const HEADER: &str = "event,time_ns,number,edge,flow,len_bytes,priority,ecn,reas
 /// Size of the chunks for the writing thread, bytes.
 const CHUNK: usize = 1 << 16;
 
-/// Log of packet events as CSV. Events are `arrive`; `depart`, at the ideal time, with the lateness of the write; `drop`; `refuse`; `end`.
+/// Log of packet events as CSV. The events are `arrive`, `depart`, `drop`, `refuse` and `end`. A `depart` event has the ideal time of the
+/// departure and the lateness of the write.
 #[derive(Debug)]
 pub struct Log(Chunks);
 
@@ -26,7 +27,7 @@ impl Log {
         Chunks::start("log", CHUNK, file).map(Self)
     }
 
-    /// Writes the remaining events and the end of the run.
+    /// Writes the remaining events and the event `end`.
     pub fn finish(mut self, end: Time) -> io::Result<()> {
         self.line(format_args!("end,{},,,,,,,,\n", end.as_nanos()));
         self.0.finish()

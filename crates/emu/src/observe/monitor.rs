@@ -21,7 +21,7 @@ pub struct Direction {
     pub delivered: u64,
     /// Bytes written to the device.
     pub delivered_bytes: u64,
-    /// Packets that left and that the device did not accept.
+    /// Packets that reached the end of the wire but were not accepted by the device.
     pub unwritable: u64,
     /// Copies of packets made behind the wire.
     pub duplicated: u64,
@@ -29,7 +29,7 @@ pub struct Direction {
     pub corrupted: u64,
     /// Drops by reason.
     pub dropped: [u64; DropReason::COUNT],
-    /// Packets that have left the wire, by priority: delivered, or lost at its end.
+    /// Packets that have reached the end of the wire, by priority. Packets dropped there are included.
     pub crossed: [u64; Colour::COUNT],
     /// Packets dropped by a loss model, by priority.
     pub lost: [u64; Colour::COUNT],
@@ -43,10 +43,10 @@ pub struct Direction {
     pub waited: Histogram,
     /// Excess delay, the sum of waiting time and lateness: upper bound on the delay beyond the requested one.
     pub excess: Histogram,
-    /// Bits of packets that found the wire busy, with the ideal and the actual time that they took.
+    /// Packets that found the wire busy, and the ideal and the actual time that their transmission took.
     pub busy: Busy,
     pub(crate) queue: Occupancy,
-    /// Departure of the previous packet: ideal, actual.
+    /// Ideal and actual time at which the previous packet reached the other end.
     last: Option<(Time, Time)>,
 }
 
@@ -61,16 +61,16 @@ struct Out {
     written: bool,
 }
 
-/// Periods in which the link was never idle.
+/// Totals over the periods in which the wire was never idle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Busy {
     /// Packets in these periods.
     pub packets: u64,
     /// Bits of these packets.
     pub bits: u64,
-    /// Time between the ideal departures of these packets.
+    /// Sum of the ideal times between the departures of these packets.
     pub ideal: Span,
-    /// Time between the writes of these packets, ns; the difference of two writes may be negative.
+    /// Sum of the actual times between the writes of these packets, ns. A single one of these times may be negative.
     pub actual_ns: i64,
 }
 
@@ -86,8 +86,8 @@ impl Direction {
         Self { delay, leads_out, ..Self::default() }
     }
 
-    /// Returns the largest number of packets waiting or in transmission at any time, as far as packets have left. The result is an estimate
-    /// with jitter or any other stage that hides when packets left the queue.
+    /// Returns the largest number of packets that were waiting or in transmission at the same time, up to the last observed departure. The
+    /// result is an estimate if jitter or another stage hides when packets left the queue.
     pub fn largest_queue(&self) -> u32 {
         self.queue.largest
     }
@@ -125,7 +125,7 @@ impl Direction {
         self.left(ideal);
     }
 
-    /// Records the earlier departure from the queue of a packet that now reaches the other end.
+    /// Records the departure from the queue of a packet that reaches the other end at `arrives`, one wire delay after this departure.
     fn left(&mut self, arrives: Time) {
         self.queue.left(Time::from_nanos(arrives.as_nanos().saturating_sub(self.delay.as_nanos())));
     }
@@ -166,19 +166,19 @@ impl Occupancy {
 pub struct Monitor {
     /// Monitored ports, in the order of their registration.
     pub directions: Vec<Direction>,
-    /// Counts of data that reached each node and never entered the network.
+    /// Counts of packets and frames that reached a node from its device but never entered the network, by node.
     pub gates: Vec<GateCounts>,
     /// Index in `directions` by port.
     by_port: Vec<u32>,
     /// Arrival time of the packet in each buffer at its current port.
     came: Vec<Time>,
-    /// Packet that is arriving at a port, until the queue has accepted or dropped it.
+    /// Packet that is arriving at a port, until the queue has accepted or dropped it: index of its direction, time, and buffer.
     entering: Option<(usize, Time, u32)>,
     /// Direction of the packet that is written to a device next.
     leaving: Option<usize>,
 }
 
-/// Counts of data that reached a gateway and never entered the network.
+/// Counts of packets and frames that reached a gateway but never entered the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GateCounts {
     /// Refused packets, by reason.
@@ -190,7 +190,7 @@ pub struct GateCounts {
 const UNWATCHED: u32 = u32::MAX;
 
 impl Monitor {
-    /// Creates a monitor of these ports, each with the delay of its wire, and with true if the wire leads to a device.
+    /// Creates a monitor of `ports`. Each port comes with the delay of its wire, and with true if the wire leads to a device.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Span, bool)>) -> Self {
         let (mut directions, mut by_port) = (Vec::new(), Vec::new());
         for (PortId(port), delay, leads_out) in ports {
@@ -202,7 +202,7 @@ impl Monitor {
         Self { directions, gates, by_port, came, entering: None, leaving: None }
     }
 
-    /// Returns the counts of data that reached a node and never entered the network.
+    /// Returns the counts of packets and frames that reached `node` from its device but never entered the network.
     pub fn counts(&self, node: NodeId) -> GateCounts {
         self.gates.get(node.0 as usize).copied().unwrap_or_default()
     }
@@ -245,7 +245,7 @@ impl Monitor {
         }
         match why {
             _ if was_entering => {}
-            // These drops are at the end of the wire.
+            // Drops for these reasons happen at the end of the wire, after the packet has left the queue.
             DropReason::Loss | DropReason::Policed => {
                 direction.crossed[packet.dscp.colour() as usize] += 1;
                 direction.left(at);
@@ -255,7 +255,8 @@ impl Monitor {
         }
     }
 
-    /// Records a copy, which takes no buffer space in the queue but leaves it like any other packet.
+    /// Records a copy of a packet. The copy takes no buffer space in the queue, but is counted there because its exit is recorded like that
+    /// of any other packet.
     fn copied(&mut self, now: Time, index: usize, copy: &Packet, original: u32) {
         let buffer = copy.body as usize;
         if self.came.len() <= buffer {
@@ -309,7 +310,7 @@ impl Watch for Monitor {
                 self.settle();
                 if let Some(index) = self.index(port) {
                     if self.directions[index].leads_out {
-                        // The packet has left when it is written to the device.
+                        // The exit is recorded when the packet is written to the device.
                         self.leaving = Some(index);
                     } else {
                         // Between simulated nodes no packet is late: the next node acts at the ideal time.

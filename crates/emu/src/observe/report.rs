@@ -40,11 +40,11 @@ pub struct DirectionCounters {
     /// Counts of packets by fate.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Lateness of packets at their write, relative to the model, us.
+    /// Lateness of the writes of packets to the device, relative to the model, us.
     pub lateness_us: Lateness,
 }
 
-/// Lateness of packets at their write, relative to the model, us.
+/// Lateness of the writes of packets to the device, relative to the model, us.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Lateness {
@@ -55,7 +55,7 @@ pub struct Lateness {
     pub max: f64,
 }
 
-/// Metric of Prometheus with one value per direction: name, help, value.
+/// Prometheus metric with one value per direction: its name, its help text, and the function that returns its value.
 type Plain = (&'static str, &'static str, fn(&Counts) -> u64);
 const PLAIN: [Plain; 8] = [
     ("bytes_in_total", "Bytes of packets that entered the link", |c| c.bytes_in),
@@ -69,7 +69,7 @@ const PLAIN: [Plain; 8] = [
 ];
 
 impl Counters {
-    /// Returns the counters of a monitor of two directions, up first.
+    /// Creates the counters from a monitor of two directions, up first.
     pub fn new(monitor: &Monitor, outcome: &Outcome) -> Self {
         let one = |edge: usize| {
             direction(&monitor.directions[edge], monitor.counts(NodeId(edge as u32)), outcome, edge)
@@ -77,7 +77,7 @@ impl Counters {
         Self { time_s: outcome.duration.as_secs(), cpu_s: outcome.cpu.as_secs(), up: one(0), down: one(1) }
     }
 
-    /// Formats the counters in the text format of Prometheus.
+    /// Formats the counters in the text format of Prometheus, with the label `link`.
     pub fn prometheus(&self, link: &str) -> String {
         let mut text = String::new();
         let both = [("up", &self.up), ("down", &self.down)];
@@ -169,15 +169,15 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Starts the thread. Signals that it must not receive must be blocked before. JSON lines go to `lines`; the file `prometheus` holds
-    /// the latest counters, with the label `link`.
+    /// Starts the thread. The caller must have blocked the signals that the thread must not receive. JSON lines go to `lines`. The file
+    /// `prometheus` holds the latest counters, with the label `link`.
     pub fn start(
         lines: Option<Box<dyn Write + Send>>,
         prometheus: Option<PathBuf>,
         link: String,
     ) -> io::Result<Self> {
         if let Some(path) = &prometheus {
-            // An error is reported at the start rather than at the first report.
+            // A file that cannot be written is reported now rather than at the first report.
             replace(path, "")?;
         }
         let (to, from) = sync_channel::<Counters>(4);
@@ -198,7 +198,7 @@ impl Reporter {
         Ok(Self { to, thread })
     }
 
-    /// Passes counters to the thread. They are left out if the thread is busy with earlier ones.
+    /// Passes counters to the thread. The counters are discarded if the queue of the thread is full.
     pub fn report(&self, counters: Counters) {
         let _ = self.to.try_send(counters);
     }

@@ -3,20 +3,22 @@ use std::collections::BTreeMap;
 /// Reassembly buffer of a stream. Its size is bounded: a segment for which there is no free space counts as lost.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    /// End of the bytes passed on so far.
+    /// Offset of the next byte to pass on.
     next: u64,
-    /// Out-of-order pieces, by their first byte.
+    /// Out-of-order pieces, by the offset of their first byte.
     kept: BTreeMap<u64, Vec<u8>>,
     /// Total length of the pieces in `kept`.
     bytes: usize,
 }
 
 impl Inbox {
-    /// Largest number of buffered bytes, and of pieces.
+    /// Largest number of buffered bytes.
     pub(crate) const ROOM: usize = 4 << 20;
+    /// Largest number of buffered pieces.
     pub(crate) const PIECES: usize = 4096;
 
-    /// Accepts the bytes from `seq` on and passes on all bytes that are in order. Returns false if there is no free space.
+    /// Accepts `bytes`, which begin at offset `seq`, and passes all bytes that are then in order to `hear`. Returns false if there is no
+    /// free space.
     pub(crate) fn take(&mut self, seq: u64, bytes: &[u8], mut hear: impl FnMut(&[u8])) -> bool {
         let end = seq + bytes.len() as u64;
         if end <= self.next {
@@ -42,7 +44,7 @@ impl Inbox {
         true
     }
 
-    /// Returns the number of out-of-order pieces and of their bytes.
+    /// Returns the number of out-of-order pieces and the number of their bytes.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> (usize, usize) {
         (self.kept.len(), self.bytes)

@@ -36,7 +36,7 @@ pub struct Socket {
     stranger: bool,
     isn: u32,
     remote_isn: Option<u32>,
-    /// Last window that the peer has advertised, and the largest one.
+    /// Last window and largest window that the peer has advertised, bytes.
     peer_window: Option<u32>,
     largest_window: u32,
     /// Largest number of data bytes in a segment, regardless of the window.
@@ -46,7 +46,7 @@ pub struct Socket {
     inbox: Option<Inbox>,
     outbox: Outbox,
     closing: bool,
-    /// End of the peer's FIN.
+    /// Sequence number after the peer's FIN; `None` until the FIN has arrived.
     fin_end: Option<u64>,
     /// Time until which unacceptable segments are not answered.
     quiet_until: Time,
@@ -62,9 +62,9 @@ pub enum Received {
     Segment(Segment),
     /// Reset of the connection by the peer.
     Reset,
-    /// Acknowledgement of data that was never sent, before the connection is open. The answer is a reset.
+    /// Acknowledgement of data that was never sent, received before the connection is open. The answer is a reset.
     Impossible,
-    /// Packet that the socket has discarded; an ACK may answer it.
+    /// Packet that the socket has discarded. The socket may answer it with an ACK.
     Nothing,
 }
 
@@ -88,21 +88,21 @@ const PROBE: Span = Span::from_secs(1);
 /// Distance from the last sequence number of a connection to the first one of the next: more than any segment that may still be in the
 /// network.
 const BETWEEN_CONNECTIONS: u32 = 1 << 16;
-/// Lower bound on the maximum segment size that the peer announces.
+/// Smallest maximum segment size that a peer can announce, bytes. Smaller values are raised to this one.
 const LEAST_MSS: u16 = 64;
 /// Default maximum segment size for IPv4 (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
 const HOP_LIMIT: u8 = 64;
 
 impl Socket {
-    /// Creates a socket that begins its part of the handshake at `now`; a passive one waits for the SYN.
+    /// Creates a socket that begins the handshake at `now`. A passive socket waits for the SYN.
     pub fn new(now: Time, role: Role, config: &Arc<TcpConfig>, phase: Span, identity: Identity) -> Self {
         let Identity { local, remote, initial_sequence, stranger } = identity;
         let announcement = Announcement::of(config);
         let unit = 1u64 << announcement.window_scale.unwrap_or(0);
         let mut config = config.clone();
         if !config.receive_window.is_multiple_of(unit) {
-            // The header gives the window in units; the window is rounded up to a whole number of them.
+            // The header gives the window in units of the window scale, so the window is rounded up to a whole number of units.
             let receive_window = config.receive_window.next_multiple_of(unit);
             config = Arc::new(TcpConfig { receive_window, ..(*config).clone() });
         }
@@ -132,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Passes the TCP options of each socket to the other one, as a handshake would; for connections without a handshake.
+    /// Passes the TCP options of each socket to the other one, for connections that begin without a handshake.
     pub fn introduce(client: &mut Self, server: &mut Self) {
         let flags = |syn, ack| Flags { syn, ack, fin: false };
         let say = |from: &mut Self, to: &mut Self, flags| {
@@ -149,13 +149,13 @@ impl Socket {
         say(server, client, flags(false, true));
     }
 
-    /// Sends a message that consists of these bytes and `filling` bytes of padding.
+    /// Sends a message that consists of `bytes` and `filling` bytes of padding.
     pub fn say(&mut self, now: Time, bytes: &[u8], filling: u64, context: Option<FlowContext>) {
         self.outbox.push(bytes, filling, self.endpoint.sender().map_or(0, Sender::snd_una));
         self.hand_over(now, bytes.len() as u64 + filling, context, false);
     }
 
-    /// Sends so many bytes of padding; after the `last` ones the socket closes its sending direction.
+    /// Sends `bytes` bytes of padding. If `last` is true, the socket then closes its sending direction.
     pub fn fill(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
         self.outbox.push(&[], bytes, self.endpoint.sender().map_or(0, Sender::snd_una));
         self.hand_over(now, bytes, context, last);
@@ -174,8 +174,8 @@ impl Socket {
         self.tell_window(now);
     }
 
-    /// Passes the peer's window to a sender that has not sent yet. A new sender assumes its own receive window for the peer's; the peer may
-    /// have advertised its window before this sender existed.
+    /// Passes the peer's window to a sender that has not sent yet. A new sender assumes that the peer has the same receive window as this
+    /// end, although the peer may have advertised another window before the sender existed.
     fn tell_window(&mut self, now: Time) {
         let nothing_sent = self.endpoint.sender().is_some_and(|sender| sender.stats().sent == 0);
         if let Some(window) = self.peer_window.filter(|_| self.stranger && self.open && nothing_sent) {
@@ -184,7 +184,7 @@ impl Socket {
         }
     }
 
-    /// Processes a packet with this ECN codepoint. Passes in-order bytes to the callback.
+    /// Processes the segment of a packet with the ECN codepoint `ecn`. Passes in-order bytes to `hear`.
     pub fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Received {
         let bits = tcp.flags();
         if self.reset || !self.may_be_meant(bits) {
@@ -215,8 +215,8 @@ impl Socket {
         }
     }
 
-    /// Returns true if a segment may be for this connection: without ACK it must be a reset or a SYN. A SYN that crosses ours is ignored,
-    /// since simultaneous open is not supported.
+    /// Returns true if a segment with the flags `bits` may belong to this connection: it must have ACK, RST or SYN. A SYN that crosses the
+    /// own SYN is ignored, since simultaneous open is not supported.
     fn may_be_meant(&self, bits: TcpFlags) -> bool {
         if !self.stranger {
             return true;
@@ -226,8 +226,8 @@ impl Socket {
         bits.contains(TcpFlags::ACK) || bits.contains(TcpFlags::RST) || (syn && !crossing)
     }
 
-    /// Returns true if a segment acknowledges anything but our SYN before the connection is open (RFC 9293, section 3.10.7.3, and 3.10.7.4
-    /// for SYN-RECEIVED, where the check of the window comes first).
+    /// Returns true if the connection is not open yet and a segment acknowledges anything other than the own SYN (RFC 9293, section
+    /// 3.10.7.3; for SYN-RECEIVED section 3.10.7.4, which checks the window first).
     fn is_impossible(&self, tcp: &Tcp<'_>) -> bool {
         let bits = tcp.flags();
         let acknowledges = bits.contains(TcpFlags::ACK) && !bits.contains(TcpFlags::RST);
@@ -239,8 +239,8 @@ impl Socket {
         !bits.contains(TcpFlags::SYN) && u64::from(beyond) < self.config.receive_window
     }
 
-    /// Returns true if this SYN may open a new incarnation of this connection, which is over. The sequence number must show that the SYN is
-    /// no old duplicate: RFC 6191, section 2, for a SYN without timestamps.
+    /// Returns true if this SYN may open a new incarnation of this closed connection. Its sequence number must be larger than all previous
+    /// ones, which shows that the SYN is not an old duplicate (RFC 6191, section 2, for a SYN without timestamps).
     pub fn is_followed_by(&self, tcp: &Tcp<'_>) -> bool {
         let bits = tcp.flags();
         let is_new =
@@ -250,9 +250,9 @@ impl Socket {
         is_new && next.is_some_and(|next| (tcp.sequence().wrapping_sub(next) as i32) > 0)
     }
 
-    /// Returns the initial sequence number for a new incarnation of this connection. RFC 1122, section 4.2.2.13: a host may accept it if it
-    /// "assigns its initial sequence number for the new connection to be larger than the largest sequence number it used on the previous
-    /// connection incarnation".
+    /// Returns the initial sequence number for a new incarnation of this connection. RFC 1122, section 4.2.2.13: a host may accept a new
+    /// SYN if it "assigns its initial sequence number for the new connection to be larger than the largest sequence number it used on the
+    /// previous connection incarnation".
     pub fn numbers_behind(&self) -> u32 {
         self.isn.wrapping_add(self.outbox.end() as u32).wrapping_add(BETWEEN_CONNECTIONS)
     }
@@ -271,7 +271,7 @@ impl Socket {
         let next = self.endpoint.receiver.next();
         if self.stranger && !segment.flags.syn {
             if segment.span() == 0 && segment.seq < next {
-                // Keep-alive, or a segment that was overtaken.
+                // Keep-alive, or an old segment that a later one has overtaken.
                 self.answer(now);
             }
             if !self.trim(&mut segment, next) {
@@ -298,9 +298,9 @@ impl Socket {
         Received::Segment(segment)
     }
 
-    /// Processes the window that the peer advertises. A segment has at most half of the largest window advertised so far, or all of it if
-    /// that is small: a peer whose window is always smaller than a segment would otherwise never get one (RFC 9293, section 3.8.6.2.1: "at
-    /// least a fraction Fs of the maximum window can be sent"; Linux, `tcp_bound_to_half_wnd`).
+    /// Processes the window that the peer advertises. A segment has at most half of the largest window advertised so far, or this whole
+    /// window if it is small. Otherwise a peer whose window is always smaller than a segment would never receive data (RFC 9293, section
+    /// 3.8.6.2.1: "at least a fraction Fs of the maximum window can be sent"; Linux, `tcp_bound_to_half_wnd`).
     fn offers(&mut self, window: u32) {
         self.peer_window = Some(window);
         self.largest_window = self.largest_window.max(window);
@@ -401,7 +401,8 @@ impl Socket {
         expired
     }
 
-    /// Writes the next packet to send to the beginning of `buffer`. Returns the segment and the length of the packet.
+    /// Writes the next packet to send to the beginning of `buffer`. Returns the segment and the length of the packet; `None` if there is
+    /// nothing to send.
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<(Outgoing, usize)> {
         if self.reset {
             return None;
@@ -532,12 +533,12 @@ impl Socket {
         self.endpoint.sender()
     }
 
-    /// Returns the input of a marker for a segment that leaves.
+    /// Returns the properties of the outgoing segment `out` that a marker may use.
     pub fn sending(&self, out: &Outgoing) -> SenderState {
         self.endpoint.sending(out, &self.config)
     }
 
-    /// Returns the input of selective packet marking for data that leaves.
+    /// Returns the properties of the data at `seq` that selective packet marking may use. This end must have sent the data.
     pub fn place(&self, seq: u64) -> Place {
         self.endpoint.place(seq)
     }
@@ -561,7 +562,8 @@ pub(crate) fn addresses(from: Ipv4Addr, to: Ipv4Addr) -> Addresses {
 /// Local and remote address and port of a connection.
 pub(crate) type Ends = (SocketAddrV4, SocketAddrV4);
 
-/// Parses a TCP packet. Returns its addresses and ports, the receiver's first, and the segment.
+/// Parses a TCP packet. Returns its addresses and ports, the receiver's first, and the segment; `None` if the packet is not a complete IPv4
+/// segment.
 pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
     ends_and_tcp(&Ip::parse(bytes).ok()?)
 }
@@ -578,7 +580,7 @@ pub(crate) fn ends_and_tcp<'a>(ip: &Ip<'a>) -> Option<(Ends, Tcp<'a>)> {
     Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
 }
 
-/// Parses a packet. Returns `None` if a checksum is wrong; a protocol whose checksum is not known passes.
+/// Parses a packet and verifies its checksums. Returns `None` if a checksum is wrong. The checksums of unknown protocols are not verified.
 pub(crate) fn whole(packet: &[u8]) -> Option<Ip<'_>> {
     let ip = Ip::parse(packet).ok()?;
     (ip.header_is_right() && transport_is_right(&ip) != Ok(false)).then_some(ip)

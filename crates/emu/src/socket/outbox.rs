@@ -17,7 +17,7 @@ struct Piece {
 }
 
 impl Outbox {
-    /// Appends a message of these bytes and so many bytes of padding. Releases the messages that end before `snd_una`.
+    /// Appends a message of `bytes` and `filling` bytes of padding. Releases the messages that are acknowledged as a whole by `snd_una`.
     pub(crate) fn push(&mut self, bytes: &[u8], filling: u64, snd_una: u64) {
         while self.pieces.front().is_some_and(|piece| piece.end <= snd_una) {
             self.pieces.pop_front();
@@ -27,12 +27,12 @@ impl Outbox {
         self.pieces.push_back(Piece { start, bytes: bytes.to_vec(), end: self.end });
     }
 
-    /// Returns the end of all data.
+    /// Returns the offset after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns `len` bytes from this offset on.
+    /// Returns `len` bytes from the offset `seq` on.
     pub(crate) fn bytes(&self, seq: u64, len: usize) -> Cow<'_, [u8]> {
         if len == 0 {
             return Cow::Borrowed(&[]);
@@ -59,26 +59,27 @@ impl Outbox {
 }
 
 impl Piece {
-    /// Returns `len` bytes from this offset on, if all of them are given bytes or all of them are padding.
+    /// Returns `len` bytes from the offset `seq` on; `None` if they are neither all given bytes nor all padding of this message.
     fn get(&self, seq: u64, len: usize) -> Option<&[u8]> {
         let at = usize::try_from(seq.checked_sub(self.start)?).ok()?;
         if at < self.bytes.len() {
             return self.bytes.get(at..at.checked_add(len)?);
         }
-        // The padding of a message with a header counts from the end of the header, else from the beginning of the stream.
+        // The letter of the padding depends on the offset from the end of the given bytes. In a message without given bytes, it depends on
+        // the offset in the stream.
         let base = if self.bytes.is_empty() { 0 } else { self.start + self.bytes.len() as u64 };
         let filling = FILLING.get(((seq - base) % PERIOD) as usize..)?.get(..len);
         filling.filter(|_| seq + len as u64 <= self.end)
     }
 }
 
-/// Padding of documents: the letter of the alphabet at an offset.
+/// Returns the letter of the padding of documents at the offset `at`.
 pub fn filling(at: u64) -> u8 {
     b'a' + (at % PERIOD) as u8
 }
 
 const PERIOD: u64 = 26;
-/// Padding for any segment.
+/// Padding for a segment of any length that begins with any letter.
 static FILLING: [u8; (1 << 16) + PERIOD as usize] = {
     let mut bytes = [0; (1 << 16) + PERIOD as usize];
     let mut at = 0;

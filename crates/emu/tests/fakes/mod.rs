@@ -1,4 +1,4 @@
-//! Clock that is late, and devices with scripted packets.
+//! Fake clock that is late, and fake devices with scripted packets.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
@@ -81,7 +81,7 @@ impl Script {
         Self { clock: clock.clone(), incoming, written }
     }
 
-    /// Reserves space for packets from other devices.
+    /// Reserves space for the record of `packets` written packets.
     pub(crate) fn with_room(mut self, packets: usize) -> Self {
         self.written.reserve(packets);
         self
@@ -109,7 +109,7 @@ impl PacketIo for Script {
     }
 }
 
-/// Returns an IPv4 packet to 10.0.0.`to` from the other end, with a number in its identification field.
+/// Returns an IPv4 packet to 10.0.0.`to` from the other end, with `number` in its identification field.
 pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     let mut bytes = vec![0; len.max(24)];
     bytes[0] = 0x45;
@@ -122,7 +122,7 @@ pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     bytes
 }
 
-/// Creates a link in real time between 10.0.0.1, inside, and 10.0.0.2 with these devices.
+/// Creates the emulator of a link between 10.0.0.1, inside, and 10.0.0.2, outside, with these devices.
 pub(crate) fn emulator<I: PacketIo, W: Watch>(
     link: &LinkTopology,
     seed: u64,
@@ -137,7 +137,7 @@ pub(crate) fn emulator<I: PacketIo, W: Watch>(
     bridge_or_router(link, seed, clock, [inside, outside], routing, 1500, with, watch)
 }
 
-/// Creates a link with this routing and packets of up to `mtu` bytes.
+/// Creates the emulator of a link with the routing `routing` and packets of up to `mtu` bytes.
 #[expect(clippy::too_many_arguments, reason = "all that an emulator is made of")]
 pub(crate) fn bridge_or_router<I: PacketIo, W: Watch>(
     link: &LinkTopology,

@@ -1,4 +1,4 @@
-//! Simulated hosts with arbitrary input. The tests only require that they continue, within bounds.
+//! Scripts of arbitrary input for simulated hosts. The hosts must not panic, and must keep within bounds.
 
 use catnip_base::{Span, Time};
 use catnip_emu::datapath::frames::{Arrival, Delivery, Egress};
@@ -12,7 +12,7 @@ use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBl
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-/// Reader of numbers from bytes; zeros follow the end.
+/// Reader of numbers from bytes. Returns zeros after the last byte.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -24,7 +24,7 @@ impl Script<'_> {
     fn word(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
-    /// Reads a distance, sent as a signed word.
+    /// Reads a distance between sequence numbers, encoded as a signed word.
     fn near(&mut self) -> u32 {
         i32::from(self.word() as i16) as u32
     }
@@ -38,28 +38,28 @@ impl Script<'_> {
 }
 
 const OURS: u32 = 1000;
-/// Initial sequence number of the peer, unless the first accepted SYN has another one.
+/// Initial sequence number of the peer until the socket has accepted a SYN, which may have another number.
 const THEIRS: u32 = u32::MAX - 500;
-/// Largest number of packets sent at one time; more are a loop.
+/// Largest number of packets that a socket may send at one time. More packets indicate an endless loop.
 const MOST_AT_ONCE: usize = 5000;
 
 /// Result of a script for a socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// One letter per packet of the script with its effect on the socket: S for a segment, R for a reset, I for an impossible
-    /// acknowledgement.
+    /// One letter per packet of the script for its effect on the socket: S for a segment, R for a reset, I for an impossible
+    /// acknowledgement, - for no effect.
     pub(crate) heard: String,
-    /// Number of bytes passed on.
+    /// Number of bytes that the socket has passed on.
     pub(crate) bytes: u64,
     /// Flags of the packets sent, each after a space.
     pub(crate) sent: String,
 }
 
-/// Executes a script with one socket. Bit 0 of its first byte is 1 if the socket waits for a SYN. Commands follow, each one byte (modulo 5)
-/// and its parameters, with their lengths in bytes:
+/// Executes a script with one socket. Bit 0 of the first byte is 1 if the socket waits for a SYN. Commands follow. A command is one byte
+/// (modulo 5), followed by its parameters, whose lengths in bytes are in parentheses:
 /// - 0: any bytes as a segment: length (1), bytes;
-/// - 1: a segment: flags (1), distance of its sequence number from the next one expected (2), or for a SYN from that of the accepted SYN,
-///   distance of its acknowledgement from the end of the data that the socket has sent (2), window (2), length (2), options (1);
+/// - 1: a segment: flags (1), distance of its sequence number from the expected number, or for a SYN from the number of the accepted SYN
+///   (2), distance of its acknowledgement from the end of the data that the socket has sent (2), window (2), length (2), options (1);
 /// - 2: time passes: in units of 50 ms (1), or up to the next deadline if 0;
 /// - 3: the host writes: number of hundreds of bytes in the upper seven bits, close of the sending direction in the lowest one (1);
 /// - 4: an acknowledgement with three blocks: distances of their starts and ends from the acknowledgement (12).
@@ -125,7 +125,7 @@ fn options_of(bits: u8) -> TcpOptions {
 struct Peer {
     socket: Socket,
     now: Time,
-    /// End of the data that the socket has sent.
+    /// Sequence number after the data that the socket has sent.
     acknowledgement: u32,
     heard: String,
     bytes: u64,
@@ -233,12 +233,13 @@ impl Peer {
     }
 }
 
-/// Executes a script that sends packets of an external host into a whole world. Each command is one byte (modulo 4) and its parameters,
-/// with their lengths in bytes:
+/// Executes a script that sends packets of an external host into a whole world. A command is one byte (modulo 4), followed by its
+/// parameters, whose lengths in bytes are in parentheses:
 /// - 0: any bytes: length (1), bytes;
-/// - 1: an answer to the last packet received: flags (1), distances of its two numbers from the correct ones (4), length (2);
+/// - 1: an answer to the last packet received: flags (1), distances of its sequence number and its acknowledgement from the correct ones (2
+///   each), length (2);
 /// - 2: time passes, in units of 50 ms (1);
-/// - 3: a SYN from this port (2) to that port (2) of that host (1).
+/// - 3: a SYN: source port (2), destination port (2), destination host (1).
 ///
 /// Returns the number of packets that the external host has received.
 pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {

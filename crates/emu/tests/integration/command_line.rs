@@ -1,4 +1,4 @@
-//! Command line: help, version and errors before a link exists, and outputs of a run.
+//! Tests of the command line: help, version, errors before a link exists, and outputs of a run.
 
 use crate::skip::skipped;
 use std::fs::{self, File};
@@ -44,7 +44,7 @@ fn help_has_usage_options_examples_and_exit_codes_in_this_order() {
             assert!(help.contains(option), "{option}: {help}");
         }
         assert!(!help.contains(" <"), "values are named as click names them: {help}");
-        // Only lines without spaces may be longer.
+        // A longer line is permitted only if it has no spaces and cannot be wrapped.
         let divisible = |line: &&str| line.trim().contains(' ');
         let options = help.split("\nExamples:").next().unwrap();
         let longest = options.lines().filter(divisible).map(|line| line.chars().count()).max();
@@ -165,7 +165,7 @@ fn a_folder_in_which_something_is_or_nothing_can_be_is_refused_before_the_run() 
         ("file", "error: file: cannot write it: File exists"),
         ("/proc/catnip", "error: /proc/catnip: cannot write it: "),
     ] {
-        // A run would print notes.
+        // A run would print more than the error.
         let output = lab.emulate(&["--out", folder]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2));

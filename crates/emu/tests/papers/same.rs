@@ -1,4 +1,4 @@
-//! Equality of the emulator without external hosts and the simulator, event by event, regardless of the clock.
+//! Tests that the emulator without external hosts has exactly the events of the simulator, however late its clock is.
 
 use crate::brief::brief;
 use crate::results::{column, told};
@@ -115,8 +115,8 @@ impl Watch for Leaving {
     }
 }
 
-/// Returns the source, the traffic class, the header and the data length of a segment, with sequence numbers relative to both SYNs. Ports
-/// are set to zero, since they are arbitrary, and PSH is removed, since only a socket sets it.
+/// Returns the source, the traffic class, the header and the data length of a segment, with numbers relative to the SYNs of the two ends.
+/// Ports are set to zero, since they are arbitrary, and PSH is removed, since only a socket sets it.
 fn shown(bytes: &[u8], initial: &mut BTreeMap<IpAddr, u32>) -> (IpAddr, u8, TcpHeader, usize) {
     let ip = Ip::parse(bytes).unwrap();
     let tcp = Tcp::parse(ip.transport(ip::TCP).unwrap()).unwrap();

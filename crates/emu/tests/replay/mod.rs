@@ -91,8 +91,9 @@ fn arrival(origin: &Origin, packet: &Packet) -> Arrival {
     }
 }
 
-/// Replays recorded arrivals in a network up to the time `until`, as the simulator does. Edge `n` sends from the first node of the `n`-th
-/// of `ways` to the second, between which there must be a route.
+/// Replays recorded arrivals in a network up to the time `until`, as the simulator does. A packet that arrived at edge `n` is sent from the
+/// first to the second node of `ways[n]`, between which there must be a route. Returns the departures and drops, in order of time and
+/// number.
 pub(crate) fn replay(
     mut fabric: Fabric,
     ways: &[[NodeId; 2]],

@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Reports that this test, or a part of it, is skipped, and why: on standard error, even where the output of passed tests is hidden, and in
-/// the file that `CATNIP_SKIPPED` names, which `make test` counts at its end.
+/// Reports that this test, or a part of it, is skipped, with the reason `why`. The report goes to standard error, even if the output of
+/// passed tests is hidden, and to the file that `CATNIP_SKIPPED` names. `make test` counts the reports in this file at its end.
 pub(crate) fn skipped(why: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");

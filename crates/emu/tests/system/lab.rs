@@ -50,7 +50,7 @@ impl Lab {
         command
     }
 
-    /// Runs an unrelated scenario, with the words of `by` in front of the command.
+    /// Runs another scenario. The words of `by` are put in front of the command of the run.
     pub(crate) fn another_run(&self, by: &str) {
         let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
         let emulate = self.emulate(&scenario(nodes, "", ""), &["-q"]);

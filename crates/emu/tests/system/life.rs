@@ -1,4 +1,4 @@
-//! End of a run: exit codes, and removal of processes and files.
+//! Tests of the end of a run: exit codes, and removal of processes and files.
 
 use crate::lab::{Lab, scenario};
 use crate::results::{column, told};
@@ -158,7 +158,7 @@ fn documents_are_not_put_where_somebody_else_waits_for_them() {
         names.push(name.to_string());
     }
     assert!(names.iter().all(|name| !Path::new(name).exists()), "{names:?}");
-    // The second name cannot be predicted from the first, and neither from a process ID.
+    // The second name cannot be predicted from the first name or from a process ID.
     assert_ne!(names[0], names[1]);
     assert!(names.iter().all(|name| !name.ends_with("-0")), "{names:?}");
 }

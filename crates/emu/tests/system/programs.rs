@@ -58,7 +58,8 @@ fn twenty_simulated_clients_fetch_the_ten_pages_from_a_real_server() {
     assert!(sum("dropped_low") > 20.0, "the queue is too short for so many");
     let (high, low) = (sum("dropped_high") / sum("arrived_high"), sum("dropped_low") / sum("arrived_low"));
     assert!(high < 0.6 * low, "HIGH packets are kept: {high} and {low} lost");
-    // HTTP/1.1: two connections per client that outlive its pages, with or without pipelining, or new connections for each page.
+    // HTTP/1.1: a client keeps two connections for all its pages, with or without pipelining. Without keep-alive, it opens new connections
+    // for each page.
     for (keys, connections) in
         [("", 40..=40), ("\npipelining = true", 40..=40), ("\nkeep_alive = false", 300..=400)]
     {
@@ -106,7 +107,7 @@ exit(42)";
     assert_eq!(output.status.code(), Some(42), "{}", told(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "172.16.4.2\n");
     let body = fs::read(lab.dir.join("got-100000")).unwrap();
-    // The body continues the alphabet.
+    // The body is the repeated alphabet.
     assert!(body.windows(2).all(|pair| pair[1] == if pair[0] == b'z' { b'a' } else { pair[0] + 1 }));
     let table = SerializedFileReader::new(fs::File::open(lab.dir.join("out/connections.parquet")).unwrap());
     let integers = |row: Result<Row, _>| -> Vec<(String, u64)> {
@@ -216,7 +217,7 @@ fn what_a_simulated_server_sends_to_a_real_client_comes_in_bursts() {
     let [number, bytes, first, idle, sent] =
         ["number", "bytes", "first_byte", "idle_s", "sent"].map(|name| column(&results, "bursts", name));
     assert_eq!((number, first[0], first[1]), (vec![0.0, 1.0], 0.0, bytes[0]));
-    // Header and body.
+    // A burst consists of the header and the body of a response.
     assert!(bytes.iter().all(|bytes| (1020.0..1300.0).contains(bytes)), "{bytes:?}");
     assert_eq!(sent, [1.0, 1.0]);
     assert!(idle[0] < 0.4 && idle[1] > 0.4, "{idle:?}");
@@ -457,7 +458,7 @@ images = { distribution = 'constant', value = 10 }
 image_bytes = { distribution = 'uniform', minimum = 1, maximum = 9000 }
 ";
 
-/// Server that answers a path that is a number with so many bytes.
+/// Server that answers a request for the path `/N` with a body of N bytes.
 const PYTHON_SERVER: &str = "
 import http.server
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -1,6 +1,6 @@
-//! Links between namespaces. Where TUN devices or namespaces are missing, the tests report that they are skipped.
+//! Tests of links between namespaces. Where TUN devices or namespaces are missing, the tests report that they are skipped.
 //!
-//! The programs at the ends are this test program, which runs itself with `EMU_ROLE` set.
+//! The programs at the ends of the links are this test program, which starts itself with `EMU_ROLE` set.
 
 use crate::replay::{Memory, read_log, replay};
 use crate::skip::skipped;
@@ -174,7 +174,7 @@ fn rtt(to: SocketAddr) {
         socket.recv(&mut [0; 100]).unwrap();
         times.push(start.elapsed());
     }
-    // The minimum is that of the link; other round trips may include a wait for a CPU.
+    // The shortest round trip shows the delay of the link. Longer round trips may include a wait for a CPU.
     println!("value rtt_ms {}", times.iter().min().unwrap().as_secs_f64() * 1e3);
 }
 
@@ -295,7 +295,7 @@ fn wire(rate: RateSpec, queue: &str, loss: Option<&str>) -> WireSpec {
     WireSpec { before, ..WireSpec::new(rate, Span::from_millis(5), queue.parse().unwrap()) }
 }
 
-/// Returns the certificate and the exit code of a link.
+/// Runs a link with the probe in this role. Returns the certificate and the exit code of the link.
 fn certificate(lab: &Lab, options: &[&str], role: &str) -> (Value, Option<i32>) {
     let file = lab.file("certificate.json");
     let options = [options, &["--certificate", file.to_str().unwrap()]].concat();
@@ -395,7 +395,7 @@ fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
     let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let up = &certificate["up"];
     assert_eq!((&certificate["verdict"], &up["packets_out"]), (&"red".into(), &300.into()), "{certificate}");
-    // Packets arrive every 4 ms, so the first packet that had to wait arrived within that time after the stop.
+    // Packets arrive every 4 ms, so the first packet that had to wait arrived within 4 ms after the stop.
     let held = Duration::from_secs_f64(up["excess_us"]["max"].as_f64().unwrap() * 1e-6);
     assert!(
         held + Duration::from_millis(50) > silent.min(Duration::from_millis(800)),
@@ -444,7 +444,7 @@ fn the_rate_and_the_limit_of_the_queue_are_exact() {
     let rate = RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap());
     let wire = wire(rate, "drop-tail:12", None);
     let options = ["--rate", "1.5Mbit", "--delay", "5ms", "--queue", "drop-tail:12"];
-    // Twice the rate for two seconds.
+    // The flood lasts two seconds and has twice the rate of the link.
     let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 500 1500 4000");
     let up = &certificate["up"];
     assert_eq!(up["largest_queue"], 12);
@@ -606,7 +606,7 @@ fn nothing_is_left_behind() {
 fn what_a_command_leaves_behind_ends_with_its_link() {
     let Some(lab) = Lab::open() else { return };
     let sleep = own_sleep(1);
-    // The processes of the command are those in its /proc, where users may have a /proc of their own.
+    // If the link may mount a /proc for the command, as root may, this /proc shows the processes of the command.
     let own = if is_root() { "test $(cat /proc/$$/comm) = sh" } else { "true" };
     let script = format!("setsid sleep {sleep} > /dev/null 2>&1 & {own}");
     succeed(lab.emulator().args(["-q", "--", "sh", "-c", &script]));

@@ -129,7 +129,7 @@ time.sleep(0.2)
 #[test]
 fn the_flag_bit_and_ecn_exclude_each_other() {
     let Some(lab) = Lab::open() else { return };
-    // A link inside another link has a caller's namespace that a test may change.
+    // The tested link runs inside another link, so that the test may change the namespace of its caller.
     let ecn = "open('/proc/sys/net/ipv4/tcp_ecn', 'w').write";
     let inner = |before: &str, script: &str| {
         let program = env!("CARGO_BIN_EXE_catnip-emu");
@@ -229,7 +229,7 @@ time.sleep(0.1)
     let up = &certificate["up"];
     assert!((0.15..0.25).contains(&up["loss"].as_f64().unwrap()), "{up}");
     let arrival = |end: &End| log.arrivals[end.number as usize];
-    // Other packets of the kernel are shorter.
+    // Only packets of the test have 200 bytes; other packets of the kernel are shorter.
     let lost = log.ends.iter().filter(|end| end.dropped == Some("loss") && arrival(end).len == 200);
     let min = lost.map(|end| end.at.since(arrival(end).at)).min().unwrap();
     assert!(min.as_secs() >= 0.0058, "0.8 ms in transmission and 5 ms on the wire: {min:?}");

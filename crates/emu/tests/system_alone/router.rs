@@ -1,4 +1,5 @@
-//! Router between namespaces: client, router, server. The tests need root and otherwise report that they are skipped.
+//! Tests of a router between the namespaces of a client and a server. The tests require root. Without root, they report that they are
+//! skipped.
 
 use crate::skip::skipped;
 use catnip_linux::sys;
@@ -173,7 +174,7 @@ impl Testbed {
         }
     }
 
-    /// Returns the shortest of a few round-trip times, if any packet came back.
+    /// Returns the shortest of a few round-trip times; `None` if no packet came back.
     fn round_trip(&self, to: IpAddr, wait: Duration) -> Option<Duration> {
         let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
         let socket = self.client.within(|| UdpSocket::bind(any).unwrap());

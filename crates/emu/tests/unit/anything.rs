@@ -1,4 +1,4 @@
-//! Hosts that send arbitrary data: inputs found by fuzzing, random scripts, floods.
+//! Tests with hosts that send arbitrary data: inputs found by fuzzing, random scripts, and floods.
 
 use crate::fuzz;
 use crate::hex;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Replays the files of `tests/corpus`. Each file contains a script of [`fuzz::socket`] in hexadecimal and its expected result; `#` begins
-/// a comment. Scripts that have revealed a defect belong there. `CATNIP_BLESS=1` records the present results.
+/// a comment. Scripts that have revealed a defect belong there. `CATNIP_BLESS=1` makes the present results the expected ones.
 #[test]
 fn the_corpus_does_what_it_did() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
@@ -47,7 +47,7 @@ fn what_fuzzing_has_reached_stays_in_order() {
     }
 }
 
-/// Scenario with a simulated client and a simulated server of an external host.
+/// Scenario with an external host, a simulated client that connects to it, and a simulated server to which it connects.
 const STRANGER: &str = include_str!("../fuzz/stranger.toml");
 
 /// Traffic with the same external host as server and as client of Web pages and echoes.
@@ -101,7 +101,7 @@ fn conversations_with_a_host_that_says_anything_stay_in_order() {
     for script in include_str!("../fuzz/world.hex").lines() {
         fuzz::world(plan(), &hex::bytes(script));
     }
-    // The scripts answer the last packet, most of the time correctly, with a SYN, an ACK, data, a FIN or a reset.
+    // The scripts answer the last packet with a SYN, an ACK, data, a FIN or a reset, mostly with correct sequence numbers.
     let mut rng = Rng::new(1, Stream::Workload(98));
     let server = (0..4).find(|&n| plan().topology().name(catnip_net::NodeId(n)) == "server").unwrap() as u8;
     let mut draw = |most: u32| (rng.uniform() * f64::from(most)) as u32;
@@ -161,7 +161,7 @@ proptest! {
         let flags = if passive { 0x02 } else { 0x12 };
         script.extend([1, flags, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 7, 1, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0]);
         for (command, mut bytes) in commands {
-            // Most distances are small, so that most segments are relevant.
+            // Most distances from the expected sequence numbers are small, so that most segments have an effect.
             for high in [1, 3, 7, 9] {
                 bytes[high] = [0, 0, 0, 0xff][usize::from(bytes[high] & 3)];
             }

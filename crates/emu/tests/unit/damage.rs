@@ -1,4 +1,4 @@
-//! Arbitrary packets: the emulator continues and accounts for every packet.
+//! Tests with arbitrary packets: the emulator must continue and account for every packet.
 
 use crate::fakes::{LateClock, Script, bridge_or_router, packet};
 use crate::hex;
@@ -62,7 +62,7 @@ fn info(read: usize, monitor: &Monitor, inside: usize, written: usize) {
     assert_eq!(inside, 0);
 }
 
-/// Returns a frame whose type matches the packet; every eighth packet is returned unchanged.
+/// Returns an Ethernet frame that contains the packet. Every eighth packet is returned without an Ethernet header.
 fn framed(number: usize, packet: &[u8]) -> Vec<u8> {
     let kind: [u8; 2] = match packet.first().map(|first| first >> 4) {
         _ if number.is_multiple_of(8) => return packet.to_vec(),

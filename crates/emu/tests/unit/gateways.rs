@@ -1,4 +1,4 @@
-//! Emulator with a fake clock and fake devices: regardless of delays of the machine, departures equal those of the simulator.
+//! Tests of the emulator with a fake clock and fake devices: the ideal departures must equal the simulator's, however late the clock is.
 
 use crate::fakes::{LateClock, Script, emulator, packet};
 use crate::replay::{Memory, replay};
@@ -198,7 +198,7 @@ fn what_waits_behind_a_batch_has_waited_since_it_came() {
     let monitor = emulator.world.into_watch();
     let up = &monitor.directions[0];
     assert_eq!((up.waited.count(), up.waited.min()), (140, Span::from_millis(8)));
-    // Packets after the batch are read in the next round. The sleep before it has a deadline in the past, but also ends 8 ms late.
+    // Packets after the batch are read in the next round. The sleep before this round has a deadline in the past, but also ends 8 ms late.
     assert_eq!(up.waited.max(), Span::from_millis(16));
 }
 
@@ -258,7 +258,8 @@ fn what_cannot_pass_is_refused_with_its_reason() {
 
 #[test]
 fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
-    // Data of a server: three leading packets, a retransmission at the end, and one packet with a mark of its own.
+    // Data of a server: the first three packets are leading packets, packet 4 already has a mark, and packet 7 is a retransmission of
+    // packet 0.
     let data = |number: u16| {
         let mut bytes = packet(1, number, 140, if number == 4 { 10 } else { 0 });
         bytes[9] = 6;

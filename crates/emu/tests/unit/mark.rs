@@ -30,7 +30,7 @@ struct Scene {
     codec: PriorityCodec,
     v6: bool,
     initial: [u32; 2],
-    /// Numbers of the server's packets that are lost after the marker.
+    /// Numbers of the server's packets that are lost after they have passed the marker.
     lost: Vec<usize>,
     /// True if ACKs pass the marker when they leave the client, as at the edge of a network; otherwise when they reach the server.
     early: bool,
@@ -39,7 +39,7 @@ struct Scene {
 struct Net {
     scene: Scene,
     marker: Marker,
-    /// All data that each end ever sends.
+    /// Complete byte stream of each end.
     streams: [Vec<u8>; 2],
     /// Ends of the requests and of the documents in these streams.
     goals: [Vec<u64>; 2],
@@ -48,7 +48,7 @@ struct Net {
     serial: u64,
     from_server: usize,
     capture: Vec<(Time, Vec<u8>)>,
-    /// Marks of the server's packets that a marking sender would mark: the sender's mark, and that of the edge.
+    /// Mark by the sender and mark by the edge, for each packet of the server that a marking sender marks.
     marks: Vec<[Colour; 2]>,
 }
 
@@ -79,7 +79,7 @@ impl Scene {
         bytes
     }
 
-    /// Runs to the end. Returns the packets in the order in which they pass the marker.
+    /// Runs the scene. Returns the packets in the order in which they pass the marker.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
         self.played().capture
     }
@@ -124,7 +124,7 @@ impl Scene {
         let trailing = if self.sized { self.spm.trailing } else { 0 };
         let mut verifier = Verifier::new(&Rules {
             spm: SpmParameters { trailing, ..self.spm },
-            // Retransmissions depend on a window that the verifier does not track through a recovery.
+            // The marks of retransmissions depend on the window, which the verifier does not track during loss recovery.
             retransmissions: false,
             documents: Documents::PerExchange,
             markers: Markers::Servers,
@@ -260,7 +260,8 @@ fn several_responses_over_one_connection_are_marked_each() {
 
 #[test]
 fn an_edge_marks_as_the_sender_would() {
-    // ACKs reach the edge early, so that its window estimate is smaller.
+    // The rule for small windows is off: ACKs reach the edge before they reach the sender, so the edge estimates a smaller window than the
+    // sender has.
     let spm = SpmParameters { small_window: 0, ..SpmParameters::FULL };
     for (handshake, of_handshake) in [(None, 0), (Some(Colour::Green), 1), (Some(Colour::Red), 1)] {
         let spm = SpmParameters { handshake, ..spm };
@@ -302,7 +303,7 @@ fn a_wrong_mark_would_be_found() {
 }
 
 /// Returns the number of packets whose priority is read differently than it was written, for both codecs with IPv4 and IPv6, and the number
-/// of packets with ECN whose flag bit is read nevertheless.
+/// of packets with ECN whose flag bit is read as a priority.
 fn misread() -> [u64; 2] {
     let (mut otherwise, mut with_ecn) = (0, 0);
     for (historical, v6) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -329,8 +330,9 @@ fn misread() -> [u64; 2] {
     [otherwise, with_ecn]
 }
 
-/// Returns, for responses of 1 to 40 packets, the number of LOW packets among the last three if the header gives the size; and for
-/// responses of 16 or more packets, the number of HIGH packets without FIN among the last three if it does not.
+/// Returns two counts. The first one is the number of LOW packets among the last three of each response, for responses of 1 to 40 packets
+/// whose header gives the size. The second one is the number of HIGH packets without FIN among the last three of each response, for
+/// responses of 16 to 40 packets whose header does not give the size.
 fn ends_by_the_header() -> [u64; 2] {
     let high_of_last = |sized: bool, packets: usize| {
         let scene = Scene { sized, ..Scene::plain(&[512 * packets - 100]) };
@@ -442,7 +444,8 @@ proptest! {
             ..plain
         };
         let report = scene.report(&scene.run());
-        // The verifier takes a retransmitted request for the next request and expects another first packet.
+        // The verifier mistakes a retransmitted request for the next request and then expects another packet to be the first one of a
+        // response.
         prop_assume!(report.connections.iter().all(|connection| connection.from_client.retransmissions == 0));
         prop_assert!(report.marks_are_right() && report.faults.is_empty(), "{}", report);
     }
@@ -471,7 +474,7 @@ proptest! {
         let scene = Scene::plain(&[]);
         for (server, port, sequence, acknowledgement, flags, payload) in segments {
             let from = usize::from(server);
-            // Arbitrary sequence numbers rarely overlap.
+            // Segments with arbitrary sequence numbers rarely overlap.
             let number = |number| if near { number % 200 } else { number };
             let ports = [4000 + port, 80];
             let header = TcpHeader {

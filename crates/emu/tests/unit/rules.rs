@@ -197,7 +197,7 @@ impl Raw {
         all.iter().filter_map(&mut read).collect()
     }
 
-    /// Returns the segments received during this time, in steps of 10 ms, each with its arrival time.
+    /// Waits for `ms` milliseconds, in steps of 10 ms. Returns the segments received in this time, each with its arrival time.
     fn listens(&mut self, ms: u64) -> Vec<Received> {
         (0..ms / 10).flat_map(|_| self.later(10).on_data_received()).collect()
     }
@@ -212,14 +212,15 @@ impl Raw {
         first
     }
 
-    /// Opens a connection and requests so many bytes. Returns the beginning of the server's stream and the first segments received.
+    /// Opens a connection and requests a document of `bytes` bytes. Returns the sequence number of the server's first byte and the first
+    /// segments received.
     fn asks(&mut self, bytes: u64) -> (u32, Vec<Received>) {
         let first = self.opens(OURS);
         let answer = self.says(ACK, OURS + 1, first, request(bytes).as_bytes());
         (first, answer)
     }
 
-    /// Returns the next sequence number of the raw host after such a request.
+    /// Returns the next sequence number of the raw host after a request for a document of `bytes` bytes.
     fn after_request(bytes: u64) -> u32 {
         OURS + 1 + request(bytes).len() as u32
     }
@@ -246,7 +247,8 @@ impl Raw {
         panic!("it never ends: {} bytes", end.wrapping_sub(first));
     }
 
-    /// Performs a whole short connection with a request. Returns the sequence numbers of the server's SYN and of the end of its stream.
+    /// Performs a whole short connection with a request. Returns the sequence numbers of the server's SYN and of the end of the server's
+    /// stream; `None` if the server does not answer.
     fn comes_and_goes(&mut self, seq: u32) -> Option<[u32; 2]> {
         let answer = self.says(SYN, seq, 0, &[]);
         let syn = answer.iter().find(|heard| heard.flags == SYN_ACK)?;
@@ -345,7 +347,8 @@ fn a_port_can_be_used_again_at_once_by_a_larger_number_and_after_a_reset_by_any(
     // the initial sequence number of the new connection is larger than all numbers used before.
     let [first, _] = raw.comes_and_goes(OURS + 100_000).unwrap();
     assert!((1..1 << 20).contains(&first.wrapping_sub(last)), "{first} behind {last}");
-    // Another sequence number may belong to an old duplicate; the sender of a new SYN resets the connection after the challenge ACK.
+    // A SYN with a smaller sequence number may be an old duplicate and gets a challenge ACK. If the SYN is new, its sender answers with a
+    // reset.
     let answer = raw.says(SYN, OURS, 0, &[]);
     assert_eq!(flags(&answer), [ACK]);
     assert_eq!(raw.says(RST, answer[0].ack, 0, &[]), []);

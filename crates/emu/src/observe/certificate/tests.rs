@@ -5,13 +5,13 @@ use catnip_base::{Rate, Time};
 use catnip_net::DropReason;
 use catnip_sim::watch::Refusal;
 
-/// Returns a wire of 1 Mbit/s and 10 ms.
+/// Returns a wire of 1 Mbit/s with a delay of 10 ms and a queue of 5 packets.
 fn wire() -> WireSpec {
     let rate = Rate::from_bits_per_second(1_000_000).unwrap();
     WireSpec::new(rate, Span::from_millis(10), "drop-tail:5".parse().unwrap())
 }
 
-/// Returns a direction with 100 LOW packets of 1000 bytes that left as specified, back to back.
+/// Returns the measurements of a direction in which 100 LOW packets of 1000 bytes left back to back, as specified.
 fn direction() -> Direction {
     let mut direction = Direction::default();
     direction.delivered = 100;
@@ -29,7 +29,7 @@ fn direction() -> Direction {
     direction
 }
 
-/// Returns the same direction with a change.
+/// Returns the measurements of [`direction`] after `change`.
 fn with(change: impl FnOnce(&mut Direction)) -> Direction {
     let mut direction = direction();
     change(&mut direction);
@@ -53,7 +53,8 @@ fn outcome() -> Outcome {
     }
 }
 
-/// Returns the failures in the certificate of two such wires, of which the first is different.
+/// Returns the failures in the certificate of a link with these properties and measurements of the direction up. The direction down behaves
+/// as specified.
 fn failures(wire_up: &WireSpec, up: &Direction, gate: GateCounts, outcome: &Outcome) -> Vec<String> {
     let tolerance = Tolerance { busy_s: 0.5, ..Tolerance::default() };
     let (wire_down, down) = (wire(), direction());
@@ -77,7 +78,7 @@ fn a_link_that_does_what_was_asked_is_green() {
 #[test]
 fn packets_that_are_not_accounted_for_make_it_red() {
     assert_eq!(of(&with(|up| up.delivered = 99)), ["up: 100 packets in, 99 accounted for"]);
-    // Dropped and held packets are accounted for. So are unwritable ones, but they are a failure.
+    // Unwritable, dropped and held packets are accounted for. Unwritable packets are a failure of their own.
     let unwritable = with(|up| (up.delivered, up.unwritable) = (99, 1));
     assert_eq!(of(&unwritable), ["up: the device at the other end did not accept 1 packets"]);
     let dropped = with(|up| {
@@ -187,7 +188,7 @@ fn a_delay_below_what_was_asked_makes_it_red() {
     assert_eq!(of(&early), ["up: delay 9 ms is less than requested"]);
     let jitter = WireSpec { jitter: Some("uniform:3ms".parse().unwrap()), ..wire() };
     assert!(failures(&jitter, &early, GateCounts::default(), &outcome()).is_empty());
-    // Packets that jitter has bunched do not show a rate, either.
+    // The rate is not judged either, because jitter can bunch packets.
     early.busy.actual_ns = 1_700_000_000;
     assert!(failures(&jitter, &early, GateCounts::default(), &outcome()).is_empty());
     assert_eq!(of(&early).len(), 2);
@@ -205,7 +206,8 @@ fn more_packets_than_a_queue_can_hold_make_it_red() {
 #[test]
 fn more_or_fewer_losses_than_chance_explains_make_it_red() {
     let wire = WireSpec { before: vec!["bernoulli:0.1".parse().unwrap()], ..wire() };
-    // 10 of 100 are expected, with a standard deviation of 3: up to 22 are within four standard deviations and half a packet.
+    // Of 100 packets, 10 are expected to be lost, with a standard deviation of 3. Up to 22 losses are within four standard deviations plus
+    // half a packet.
     let of = |lost: u64| {
         let up = with(|up| {
             up.delivered = 100 - lost;
