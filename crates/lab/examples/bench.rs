@@ -35,12 +35,12 @@ fn main() {
             peak_kb()
         );
     }
-    // Freeing the memory would count in the last round.
+    // Exits without freeing the memory, since that work would count in the last round.
     std::process::exit(0);
 }
 
-/// Executes one run with the memory of the previous run. Returns its packet-hops and the memory for the next run. `benches/gate.py`
-/// starts counting at this function, by its name.
+/// Executes one run with the memory of the previous run. Returns its packet-hops and the memory for the next run. `benches/gate.py` starts
+/// counting at this function and finds it by its name.
 #[inline(never)]
 fn round(plan: &Plan, seed: u64, memory: Memory) -> (u64, Memory) {
     let sim = plan.run_in(seed, (), memory);

@@ -7,19 +7,19 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 thread_local! {
-    /// Bytes in use by this thread only: the test harness allocates at any time.
+    /// Bytes in use by this thread only, since the test harness may allocate memory at any time in other threads.
     static IN_USE: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
 struct Measuring;
 
-// SAFETY: every call is handed to the system allocator unchanged.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Measuring {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.set(IN_USE.get() + layout.size() as isize);
         MOST.set(MOST.get().max(IN_USE.get()));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is also the contract of `System`.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {

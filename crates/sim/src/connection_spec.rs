@@ -34,7 +34,7 @@ pub const CLIENT: usize = 0;
 /// Index of the server's end.
 pub const SERVER: usize = 1;
 
-/// Client and server of a connection. Either may open the connection and either may send; results count what the server sends.
+/// Client and server of a connection. Either end may open the connection, and both ends may send. Results count the data of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionSpec {
     /// Node that receives documents.
@@ -59,7 +59,7 @@ impl ConnectionSpec {
     }
 }
 
-/// Returns the phase of a host's clock tick for a connection, from a uniform random number in [0, 1).
+/// Returns the phase of a host's clock with ticks of length `tick` for a connection. `uniform` is a uniform random number in [0, 1).
 pub fn tick_phase(tick: Span, uniform: f64) -> Span {
     Span::from_nanos((tick.as_nanos() as f64 * uniform) as u64)
 }

@@ -8,7 +8,7 @@ use catnip_net::{NodeId, Route};
 pub struct FlowId(pub u32);
 
 impl FlowId {
-    /// Returns the flow hash for fair queues, distinct from those of connections as far as 16 bits allow.
+    /// Returns the flow hash for fair queues. The hash differs from the hashes of connections as long as 16 bits suffice for all flows.
     pub(crate) fn hash(self) -> u16 {
         !(self.0 as u16)
     }

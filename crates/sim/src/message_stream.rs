@@ -3,12 +3,12 @@
 use catnip_base::FlowContext;
 use std::collections::VecDeque;
 
-/// Part of a stream that its sender writes at once and that forms a unit: a request, a document, a keystroke. A simulated peer gets the
-/// boundary from the engine, an external peer from the bytes.
+/// Part of a stream that its sender writes at once and that forms a unit: a request, a document, a keystroke. A simulated peer receives the
+/// boundary of the message from the engine; an external peer finds it in the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Message {
-    /// Length, bytes. An empty message is delivered as soon as all messages before it are, without a packet: in the papers, a request takes
-    /// no time.
+    /// Length, bytes. An empty message needs no packet and is delivered as soon as all messages before it are delivered. The papers use
+    /// such requests, which take no time.
     pub bytes: u64,
     /// Tag chosen by the sender; a response has the tag of its request.
     pub tag: u64,
@@ -96,24 +96,25 @@ impl Stream {
         self.notify_at = Some(self.heard.saturating_add(bytes));
     }
 
-    /// Requests a notification of the sender once fewer than `bytes` have not been sent for the first time.
+    /// Requests a notification of the sender once fewer than `bytes` bytes are still unsent, not counting retransmissions.
     pub(crate) fn notify_drained(&mut self, bytes: u64) {
         self.low_water = Some(bytes);
     }
 
-    /// Returns true if the sender waits for that notification.
+    /// Returns true if the sender waits for the notification that [`Stream::notify_drained`] requests.
     #[inline]
     pub(crate) fn awaits_drain(&self) -> bool {
         self.low_water.is_some()
     }
 
-    /// Returns true, once per request, if the data before `end` has been sent and fewer bytes than requested are left.
+    /// Returns true if the data before `end` has been sent and fewer bytes are unsent than the sender has requested. Returns true only once
+    /// per request.
     pub(crate) fn is_drained(&mut self, end: u64) -> bool {
         let unsent = self.written - end.min(self.written);
         self.low_water.take_if(|low_water| unsent < *low_water).is_some()
     }
 
-    /// Returns the number of received bytes below which no event is due.
+    /// Returns the number of received bytes at which the next event is due.
     pub(crate) fn next_event_at(&self) -> u64 {
         if !self.told_open {
             return 0;
@@ -127,8 +128,8 @@ impl Stream {
         received - self.heard
     }
 
-    /// Returns the next event due, given the bytes `received` in total. `open` is true if the connection is open for the receiver, `ended`
-    /// if the close of the stream may be reported after its last byte.
+    /// Returns the next event due, given the bytes `received` in total. `open` is true if the connection is open for the receiver. `ended`
+    /// is true if the close of the stream may be reported after the last byte of the stream.
     pub(crate) fn next_event(&mut self, received: u64, open: bool, ended: bool) -> Option<StreamEvent> {
         let due = self.first.filter(|first| first.end <= received);
         if !self.told_open && (open || due.is_some()) {

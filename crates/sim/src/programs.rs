@@ -42,7 +42,7 @@ impl Programs {
         }
     }
 
-    /// Returns the counter of running timers of background sources, or of all other applications.
+    /// Returns the counter of running timers of background sources if `of_sources` is true, otherwise of all other applications.
     pub(crate) fn running(&mut self, of_sources: bool) -> &mut usize {
         if of_sources { &mut self.source_timers } else { &mut self.timers }
     }
@@ -73,7 +73,7 @@ impl Program {
     }
 }
 
-/// Timers of an application as pairs of key and expiry time, in the order in which they were set. The first one may be stored outside the
+/// Timers of an application as pairs of key and expiry time, in the order in which they were set. The first timer may be stored outside the
 /// list, since most applications have a single timer.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
@@ -82,7 +82,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets the expiry time of a key, replacing an earlier one. Returns true if there was one.
+    /// Sets the expiry time of the timer `key`. Returns true if this replaces an earlier expiry time.
     pub(crate) fn plan(&mut self, key: u64, at: Time) -> bool {
         let had_one = self.take(|(other, _)| *other == key).is_some();
         // Timers that were set earlier come first.

@@ -10,13 +10,13 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
-/// Event of a run. The discriminants are part of fingerprints; the missing ones are those of activities.
+/// Event of a run. The discriminants are part of fingerprints; the missing discriminants belong to activities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(isize)]
 pub enum Event {
     /// Transmission of a segment with data or a FIN.
     Sent(SenderView),
-    /// Arrival of an ACK at a sender, which has processed it but not sent in response yet.
+    /// Arrival of an ACK at a sender. The sender has processed the ACK, but has not sent segments in response yet.
     Acked(SenderView),
     /// Expiry of a retransmission timer.
     Timeout(SenderView),
@@ -82,15 +82,15 @@ pub struct SenderView {
     pub retransmission: bool,
     /// Congestion window, bytes.
     pub cwnd: u64,
-    /// Slow-start threshold, bytes, once one was set.
+    /// Slow-start threshold, bytes; `None` until a threshold is set.
     pub ssthresh: Option<u64>,
-    /// Duplicate ACKs in a row.
+    /// Number of consecutive duplicate ACKs.
     pub dupacks: u32,
-    /// State of congestion window validation, if the connection has a rule that maintains one.
+    /// State of congestion window validation; `None` if the rule of the connection maintains no state.
     pub validity: Option<Validity>,
     /// True during loss recovery that duplicate ACKs or SACK have started.
     pub in_recovery: bool,
-    /// Phase in which the next ACK would increase cwnd.
+    /// Phase of congestion control by which the next ACK would increase cwnd.
     pub phase: Phase,
 }
 
@@ -179,9 +179,9 @@ pub struct ConnectionRecord {
     pub bytes: u64,
     /// Time at which the connection was opened.
     pub opened: Time,
-    /// Time at which the last byte of the documents reached the client; [`Time::NEVER`] before.
+    /// Time at which the last byte of the documents reached the client, or [`Time::NEVER`] if it has not arrived.
     pub received: Time,
-    /// Time at which both ends had closed and everything was acknowledged; [`Time::NEVER`] before.
+    /// Time at which both ends had closed and everything was acknowledged, or [`Time::NEVER`] if this has not happened.
     pub acked: Time,
     /// Data segments sent by the server, retransmissions included.
     pub sent: u32,
@@ -253,8 +253,8 @@ impl Hash for ConnectionRecord {
     }
 }
 
-/// Activity of an application, such as a page load or a keystroke and its echo: a record of its own type, which declares the table of results
-/// to which it belongs.
+/// Activity of an application, such as a page load or a keystroke and its echo. Each kind of activity has its own type of record, which
+/// declares the table of results.
 pub trait Activity: Any + Debug + HashInto {
     /// Returns the number of the application.
     fn app(&self) -> u32;
@@ -262,20 +262,20 @@ pub trait Activity: Any + Debug + HashInto {
     fn bytes(&self) -> u64 {
         0
     }
-    /// Returns the tag of the request, if the activity is over when the response to a single request has arrived.
+    /// Returns the tag of the request if the activity ends with the response to a single request, otherwise `None`.
     fn tag(&self) -> Option<u64> {
         None
     }
 }
 
 impl dyn Activity {
-    /// Returns the record, if it is of type `T`.
+    /// Returns the record, or `None` if it is not of type `T`.
     pub fn downcast<T: Activity + Copy>(&self) -> Option<T> {
         (self as &dyn Any).downcast_ref().copied()
     }
 }
 
-/// Hash of a value behind a pointer. All types that implement [`Hash`] implement it.
+/// Hashing of a value behind a pointer. All types that implement [`Hash`] implement this trait.
 pub trait HashInto {
     /// Adds the value to a hash.
     fn hash_into(&self, to: &mut dyn Hasher);
@@ -298,15 +298,15 @@ pub struct Reply {
     pub tag: u64,
     /// TCP parameters, which identify the traffic group.
     pub tcp: TcpId,
-    /// HTTP status code; 0 without a response.
+    /// HTTP status code; 0 if there was no response.
     pub status: u16,
     /// Bytes of the response body or bodies.
     pub body_bytes: u64,
-    /// FNV-1a hash of the (last) body.
+    /// FNV-1a hash of the response body, or of the last body if there are several.
     pub digest: u64,
     /// True if the response is complete.
     pub whole: bool,
 }
 
-/// Number that stands for no application: that of an external client, or of an end without a listener.
+/// Number that means no application, for external clients and for ends without a listener.
 pub const NO_APP: u32 = u32::MAX;

@@ -8,7 +8,7 @@ use catnip_tcp::Segment;
 
 /// Observer of a world. The unit type ignores all events at no cost.
 pub trait Watch {
-    /// True if the watch needs the events of individual segments; otherwise these are not created.
+    /// True if the watch needs the events of individual segments. If false, these events are not created.
     const PACKETS: bool;
     /// Records an event of a host or of a segment.
     fn record(&mut self, now: Time, event: &Event);
@@ -24,7 +24,7 @@ pub trait Watch {
     /// Records a step of a packet through the network.
     #[inline(always)]
     fn packet(&mut self, _now: Time, _packet: &Packet, _origin: Origin, _step: Step<'_>) {}
-    /// Records data that reached a gateway and never became a packet of the network.
+    /// Records data that reached a gateway, but did not become a packet of the network.
     fn gate(&mut self, _now: Time, _at: NodeId, _what: Gate<'_>) {}
 }
 
@@ -60,7 +60,7 @@ pub enum Step<'a> {
     Entered(PortId),
     /// Arrival at the far end of this port's link.
     Passed(PortId),
-    /// Creation at this port as a copy of the packet with this body. The copy then passes the remaining stages behind the wire.
+    /// Creation, at this port, as a copy of the packet with this body. The copy then passes the remaining stages after the wire.
     Copied(PortId, u32),
     /// Corruption of a bit at this port.
     Corrupted(PortId),
@@ -72,7 +72,7 @@ pub enum Step<'a> {
     Left {
         /// Node of the gateway.
         at: NodeId,
-        /// Actual time of the write; the time of the event is the scheduled one.
+        /// Actual time of the write; the time of the event is the scheduled time.
         actual: Time,
         /// True if the device accepted the packet.
         written: bool,
@@ -92,7 +92,7 @@ pub struct Origin {
     pub waited: Span,
 }
 
-/// Data that reached a gateway and never became a packet of the network.
+/// Data that reached a gateway, but did not become a packet of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate<'a> {
     /// Refused packet: length in bytes, and reason.

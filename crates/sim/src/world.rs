@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 
 /// Run of a network with the hosts at its edges: executes all events in order of time.
 ///
-/// The world has no clock of its own: [`World::advance`] executes all events up to a time, each at its own time, however late the call
-/// comes.
+/// The world has no clock of its own: [`World::advance`] executes all events up to a given time, each at its scheduled time, even if the
+/// call comes late.
 #[derive(Debug)]
 pub struct World<M: Medium, W> {
     fabric: Fabric,
@@ -31,7 +31,7 @@ pub struct World<M: Medium, W> {
     pending_events: VecDeque<(u32, AppEvent)>,
     /// True while pending events are being delivered.
     is_delivering: bool,
-    /// Ends of connections that may have something to send once the application has returned.
+    /// Ends of connections that may have something to send after the application has handled its event.
     dirty_ends: Vec<(u32, usize)>,
     /// Time of the last event.
     now: Time,
@@ -54,7 +54,7 @@ pub trait Handler: Medium {
         unreachable!("this medium has no external hosts")
     }
 
-    /// Performs an operation of an application on a connection with an external host. Packets that result leave with [`Handler::flush`].
+    /// Performs an operation of an application on a connection with an external host. The resulting packets are sent by [`Handler::flush`].
     fn act<W: Watch>(_world: &mut World<Self, W>, _now: Time, _conn: Conn, _what: Act) {
         unreachable!("this medium has no external hosts")
     }
@@ -84,7 +84,7 @@ pub enum Act {
     Close,
     /// Request for a notification when this number of bytes of the next message has arrived.
     Notify(u64),
-    /// Treatment of outgoing packets.
+    /// Change of the treatment of outgoing packets.
     Serve(ServiceOptions),
 }
 
@@ -103,7 +103,7 @@ pub struct Tally {
     pub completed: u64,
     /// Messages of applications that have neither arrived nor failed.
     pub waiting: usize,
-    /// Connections of applications that are not closed.
+    /// Connections that applications have opened and that are not closed.
     pub open: usize,
     /// Time at which the last message arrived.
     pub last_end: Time,
@@ -113,7 +113,7 @@ pub struct Tally {
     pub data_dropped: u64,
 }
 
-/// Memory allocated by a run, for reuse by the next one.
+/// Memory allocated by a run, for reuse by the next run.
 #[derive(Debug, Default)]
 pub struct Memory {
     programs: Programs,
@@ -160,7 +160,7 @@ impl<W: Watch> World<Numbers, W> {
         Self::with_memory(topology, seed, watch, Memory::default())
     }
 
-    /// Creates a world at time zero in the memory of an earlier run. None of that run's state is left.
+    /// Creates a world at time zero, reusing the memory of an earlier run. No state of that run is left.
     pub fn with_memory(topology: &Topology, seed: u64, watch: W, memory: Memory) -> Self {
         let Memory { mut programs, mut connections, mut numbers, mut datagrams, mut timers } = memory;
         programs.clear();
@@ -180,14 +180,14 @@ impl<W: Watch> World<Numbers, W> {
         Memory { programs, connections, numbers, datagrams, timers }
     }
 
-    /// Runs until no event is left or the next one is later than `end`. Sources of background traffic stop when all other activity is over,
-    /// unless the world has no other applications.
+    /// Runs until no event is left or the next event is later than `end`. Sources of background traffic stop when all other applications
+    /// have finished, unless the world has no other applications.
     pub fn run(&mut self, end: Time) {
         self.advance(end);
     }
 
-    /// Runs as [`World::run`] does, as long as `goes_on` returns true, which is called every few milliseconds. Returns the time of the next
-    /// event, or `None` if `goes_on` has returned false.
+    /// Runs as [`World::run`] does, but calls `goes_on` every few milliseconds and stops if `goes_on` returns false. Returns the time of
+    /// the next event, or `None` if `goes_on` has returned false.
     pub fn run_while(&mut self, end: Time, goes_on: &mut dyn FnMut() -> bool) -> Option<Time> {
         self.advanced_to = self.advanced_to.max(end);
         while goes_on() {
@@ -202,7 +202,7 @@ impl<W: Watch> World<Numbers, W> {
 }
 
 impl<M: Handler, W: Watch> World<M, W> {
-    /// Creates a world at time zero without applications, whose packets this medium carries.
+    /// Creates a world at time zero without applications. `medium` carries the packets.
     pub fn over(topology: &Topology, seed: u64, medium: M, watch: W) -> Self {
         let hosts = Hosts {
             tcp: Vec::new(),
@@ -270,7 +270,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.tick_phase = phase;
     }
 
-    /// Executes all events due by `until` and returns the time of the next one. At equal times deliveries precede timers, so that an ACK
+    /// Executes all events due by `until` and returns the time of the next event. At equal times deliveries precede timers, so that an ACK
     /// that arrives when the retransmission timer expires stops the timer.
     pub fn advance(&mut self, until: Time) -> Time {
         self.advanced_to = self.advanced_to.max(until);
@@ -281,7 +281,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Executes the next delivery or timer if it is due by `until`; otherwise returns its time.
+    /// Executes the next delivery or timer if it is due by `until`, and returns `None`. Otherwise, returns the time of the next delivery or
+    /// timer.
     #[inline(always)]
     fn step(&mut self, until: Time) -> Option<Time> {
         let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
@@ -300,7 +301,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Returns the time of the last event. The time of a stopped timer is not an event.
+    /// Returns the time of the last event. The expiry time of a stopped timer does not count as an event.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -373,8 +374,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Reports all connections that are not over: for each the event that its end would record, and the number of its bytes that have
-    /// arrived.
+    /// Reports all connections that have not ended: for each connection, the event that its end would record, and the number of its bytes
+    /// that have arrived.
     pub fn unfinished_connections(&self, visit: &mut dyn FnMut(Event, u64)) {
         self.each_open(&mut |it| visit(Event::Connection(it.record), it.delivered));
         self.hosts.medium.unfinished_connections(visit);
@@ -405,12 +406,12 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Returns the number of packets that hosts have sent and that were neither delivered nor dropped, as counted by the hosts. The number
-    /// differs from that of the packets inside the fabric only if a packet was lost without a notification.
+    /// of packets inside the fabric differs only if a packet was lost without a notification.
     pub fn packets_out(&self) -> usize {
         self.hosts.medium.in_use()
     }
 
-    /// Returns true if all applications except background sources are done. Returns false if there are none.
+    /// Returns true if all applications except background sources have finished. Returns false if there are no other applications.
     pub fn is_idle(&self) -> bool {
         let programs = &self.programs;
         programs.sources < programs.users.len() && programs.timers == 0 && self.tally.waiting == 0
@@ -446,8 +447,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Delivers all pending events, unless this is already in progress, and sends what applications have written. Packets leave after all
-    /// pending events have been delivered.
+    /// Delivers all pending events and sends what applications have written, unless a delivery is already in progress. Packets leave after
+    /// all pending events have been delivered.
     fn deliver_pending(&mut self, now: Time) {
         if self.is_delivering {
             return;

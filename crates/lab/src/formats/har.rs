@@ -1,5 +1,5 @@
-//! HAR 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>), as exported by browsers, with the fields that Chromium adds. Private
-//! fields are skipped during reading, bodies byte by byte: a recording takes no more memory than its list of requests.
+//! HAR 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>), as exported by browsers, with the fields that Chromium adds. Private fields
+//! are skipped while reading, and bodies are skipped byte by byte, so that a recording needs no more memory than its list of requests.
 
 use crate::InputError;
 use crate::formats::site_file::{RecordedObject, RecordedPage, SiteFile, read_json};
@@ -21,9 +21,9 @@ words! {
         Cached = ("cached", "Response from the browser's cache or a service worker."),
         /// Missing or incomplete response.
         Failed = ("failed", "Missing or incomplete response."),
-        /// Object within its URL.
+        /// Object contained in its URL.
         Data = ("data", "Object contained in its URL."),
-        /// WebSocket, which is no object.
+        /// WebSocket connection, which is not an object of the page.
         WebSocket = ("websocket", "WebSocket."),
         /// Scheme other than HTTP.
         Scheme = ("scheme", "URL with a scheme other than http and https."),
@@ -41,11 +41,11 @@ pub struct HarPage {
     pub origins: usize,
     /// Number of objects.
     pub objects: usize,
-    /// Bytes of the responses.
+    /// Total size of the responses, bytes.
     pub bytes: u64,
-    /// Number of connections of the responses, as far as known.
+    /// Number of connections over which the responses arrived. Responses without a recorded connection are not counted.
     pub connections: usize,
-    /// Number of entries left out, by reason.
+    /// Number of entries that were left out, by reason.
     pub dropped: BTreeMap<Dropped, usize>,
 }
 
@@ -120,7 +120,7 @@ struct RawEntry {
     response: Response,
     timings: Timings,
     connection: Option<String>,
-    /// Connection in Chromium, where `connection` is a port.
+    /// Identifier of the connection in Chromium, whose field `connection` is a port number.
     #[serde(rename = "_connectionId")]
     connection_id: Option<String>,
     #[serde(rename = "_initiator")]
@@ -311,7 +311,7 @@ struct Address {
     /// Scheme, host and port.
     origin: String,
     path: String,
-    /// URL without fragment, by which entries refer to each other; dropped when all entries are read.
+    /// URL without fragment, with which entries refer to each other. Not kept after all entries are read.
     whole: String,
 }
 
@@ -402,7 +402,7 @@ fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Key
 }
 
 /// Returns the estimated round-trip time to each origin, milliseconds, which is the network's part of the wait for a response. The estimate
-/// is the shortest time in which a TCP connection was opened or a response began.
+/// is the shortest time in which a TCP connection to the origin was opened or a response of the origin began.
 fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
     let mut least: BTreeMap<String, f64> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.dropped.is_none()) {
@@ -413,18 +413,18 @@ fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
     least
 }
 
-/// Makes a page from entries in the order of their starts.
+/// Makes a page from `entries`, which are in the order of their start times.
 fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut Vec<String>) -> RecordedPage {
     let mut objects: Vec<RecordedObject> = Vec::new();
     let mut connections: Vec<&str> = Vec::new();
     let mut url = String::new();
-    // Dependency of the requests that each entry causes: an object and the time at which it ends, normally those of the entry itself.
-    // Requests caused by an entry that is left out depend on the same object as that entry.
+    // For each entry: the object on which the requests caused by the entry depend, and the end time of this object. Normally, this is the
+    // object of the entry itself. If the entry is left out, it is the object on which the entry depends.
     let mut causes: Vec<Option<(u32, f64)>> = Vec::new();
-    // Last started entry by URL, and entries by the URL to which they redirect.
+    // Index of the last started entry for each URL, and index of the entry that redirects to each URL.
     let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
     let mut redirected: BTreeMap<String, usize> = BTreeMap::new();
-    // Object that ended last before the current entry, and objects still in progress, each with the time of its end.
+    // Object that ended last before the start of the current entry, and objects that end later, each with its end time.
     let mut last_ended: Option<(u32, f64)> = None;
     let mut underway: Vec<(u32, f64)> = Vec::new();
     let first_ms = entries.iter().find(|entry| entry.dropped.is_none()).map_or(0.0, |entry| entry.start.0);
@@ -480,7 +480,7 @@ fn number_of<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce
     number as u32
 }
 
-/// Returns the URL to which a response redirects, if it does.
+/// Returns the URL to which a response redirects, or `None` if the response is no redirection.
 fn redirect_target(entry: &Entry) -> Option<String> {
     if entry.redirects_to.is_empty() {
         return None;

@@ -43,11 +43,12 @@ pub struct RecordedObject {
     pub bytes: u64,
     /// Processing time of the server, milliseconds.
     pub server_ms: f64,
-    /// Index in the page of an earlier object whose end the request waits for; `None` if it waits only for the start of the page.
+    /// Index in the page of the earlier object that must end before the request; `None` if the request waits only for the start of the
+    /// page.
     pub after: Option<u32>,
-    /// Delay from this event to the request, milliseconds.
+    /// Delay from the end of the earlier object, or from the start of the page, to the request, milliseconds.
     pub delay_ms: f64,
-    /// Index of the connection over which the response arrived, among the connections of the page, if known.
+    /// Index of the connection over which the response arrived, among the connections of the page; `None` if unknown.
     pub connection: Option<u32>,
 }
 
@@ -56,20 +57,20 @@ type KeyError = (String, String);
 
 /// Maximum size of an object: a terabyte.
 const MOST_BYTES: u64 = 1_000_000_000_000;
-/// Maximum of a time: a day, milliseconds.
+/// Maximum of the times of a page file, milliseconds: a day.
 const LONGEST_MS: f64 = 86_400_000.0;
 
 impl SiteFile {
     const VERSION: u32 = 1;
 
-    /// Returns a site of these pages, or an error if they are invalid.
+    /// Returns a site with these origins and pages, or an error if a page is invalid.
     pub(crate) fn new(origins: Vec<String>, pages: Vec<RecordedPage>) -> Result<Self, KeyError> {
         let file = Self { catnip_page: Self::VERSION, origins, pages };
         file.check()?;
         Ok(file)
     }
 
-    /// Reads a page file, which errors call `name`.
+    /// Reads a page file. Errors name the file as `name`.
     pub fn read(name: &str, from: impl BufRead) -> Result<Self, InputError> {
         let file: Self = read_json(name, from)?;
         file.check().map_err(|(at, what)| InputError::new(name, &at, what))?;

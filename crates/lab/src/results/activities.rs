@@ -1,5 +1,5 @@
-//! Tables of the activities of applications. The type of a record declares its table; the lists of records, their rows and the transfers
-//! that they are follow from the declaration.
+//! Tables of the activities of applications. The type of a record declares the table of its activities. This declaration also defines the
+//! lists of records, the rows of the table, and whether the activities are transfers.
 
 use crate::Tables;
 use crate::results::column::Columns;
@@ -14,14 +14,15 @@ pub trait ActivityTable: Activity + Copy + Send {
     const NAME: &'static str;
     /// Description of a row.
     const ABOUT: &'static str;
-    /// Kind of transfer that the activity is, if users wait for its end.
+    /// Kind of transfer that the activity is; `None` if users do not wait for its end.
     const UNIT: Option<Unit> = None;
 
-    /// Returns the number of the activity among those of its application.
+    /// Returns the number of the activity among the activities of its application.
     fn number(&self) -> u64;
     /// Returns the time at which the activity started.
     fn start(&self) -> Time;
-    /// Declares the columns of the table in order, without traffic group and client, which come first: name, description and value of each.
+    /// Declares the name, description and value of each column, in order. The columns of traffic group and client come first in every table
+    /// and are not declared.
     fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>);
 }
 
@@ -34,7 +35,7 @@ pub struct ActivityRow<'a, R> {
     pub end: Time,
     /// Record of the activity.
     pub record: R,
-    /// Response that completes the activity, if the server is external.
+    /// Response that completes the activity; `None` if the server is simulated.
     pub reply: Option<Reply>,
     /// Requested bytes that have arrived.
     pub delivered: u64,
@@ -77,13 +78,14 @@ impl ActivityKind {
 
 /// Activities of one kind in a run.
 pub(crate) trait Activities: Debug + Send {
-    /// Returns an empty list of the same table.
+    /// Returns an empty list for activities of the same table.
     fn new_list(&self) -> Box<dyn Activities>;
 
-    /// Adds an activity that ended at `end`, if it belongs to the table. `reply` is the last response from an external server.
+    /// Adds an activity that ended at `end`, if the activity belongs to the table. `delivered` is the number of its bytes that have
+    /// arrived, or `None` if all have; `reply` is the last response from an external server.
     fn push(&mut self, activity: &dyn Activity, end: Time, delivered: Option<u64>, reply: Option<Reply>);
 
-    /// Adds the rows of the measured activities to their table, and the transfers that they are to `transfers`.
+    /// Adds a row for each measured activity to the table and, if the activities are transfers, also to `transfers`.
     fn fill<'a>(
         &self,
         tables: &mut Tables,
@@ -101,7 +103,7 @@ pub(crate) struct Observed<'a, 'b> {
     pub(crate) end: Time,
 }
 
-/// Record of an activity with its end, its response and its bytes that have arrived.
+/// Record of an activity, its end time, its response, and the number of its bytes that have arrived.
 #[derive(Debug)]
 pub(crate) struct Entry<R>(R, Time, Option<Reply>, u64);
 

@@ -35,7 +35,7 @@ pub struct Burst {
     pub idle: Span,
     /// Time at which the first segment was sent.
     pub start: Time,
-    /// Time at which all data of the burst was acknowledged; [`Time::NEVER`] before.
+    /// Time at which all data of the burst was acknowledged, or [`Time::NEVER`] if data is still unacknowledged.
     pub end: Time,
     /// Data segments sent, retransmissions included.
     pub sent: u32,
@@ -49,20 +49,20 @@ pub struct Burst {
 
 #[derive(Debug)]
 struct OfConnection {
-    /// End of the last burst, or the opening of the connection.
+    /// End of the last burst, or opening of the connection if there was no burst.
     silent_since: Time,
-    /// Number of bursts that are over.
+    /// Number of bursts that have ended.
     count: u32,
     current: Option<Burst>,
 }
 
 impl Bursts {
-    /// Returns the bursts that are over, in the order in which they ended.
+    /// Returns the bursts that have ended, in the order in which they ended.
     pub fn over(&self) -> &[Burst] {
         &self.over
     }
 
-    /// Returns the bursts that are not over, by number of the connection.
+    /// Returns the bursts that have not ended, in the order of connection numbers.
     pub fn unfinished(&self) -> impl Iterator<Item = &Burst> {
         self.connections.values().filter_map(|of| of.current.as_ref())
     }
@@ -75,7 +75,7 @@ impl Bursts {
         });
         let burst = match &mut of.current {
             Some(burst) => burst,
-            // A retransmission after the end of its burst begins no new burst.
+            // A retransmission after the end of its burst does not begin a new burst.
             None if retransmission => return,
             none => none.insert(Burst {
                 connection: what.connection,

@@ -39,7 +39,7 @@ impl TableName {
     /// One row per data packet sent, ACK received, drop and timeout of a connection.
     pub const EVENTS: Self = EventRow::TABLE;
 
-    /// Returns all tables. The tables of activities are those that the kinds of traffic declare.
+    /// Returns all tables, including the tables of activities that the kinds of traffic declare.
     pub fn all() -> Vec<Self> {
         let mut all = vec![Self::RUNS, Self::GROUPS, Self::TRANSFERS];
         all.extend(activity_kinds().map(ActivityKind::table));
@@ -48,8 +48,8 @@ impl TableName {
         all
     }
 
-    /// Returns the tables that every run fills in which something happens: all except those that must be requested, since they are large
-    /// or need an interval.
+    /// Returns the tables that are filled by default: all tables except those that must be requested, because they are large or need an
+    /// interval.
     pub fn usual() -> Vec<Self> {
         let on_request = [Self::LINK_SERIES, Self::CONNECTION_SERIES, Self::BURSTS, Self::EVENTS];
         Self::all().into_iter().filter(|table| !on_request.contains(table)).collect()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Column of a table of results.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Measured values; NaN stands for a missing value.
+    /// Measured values; NaN means a missing value.
     Float(Vec<f64>),
     /// Counts, and numbers that identify a user, a page or another item.
     Integer(Vec<u64>),
@@ -111,7 +111,7 @@ impl Column {
 /// Heading of a column: name, description and type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heading {
-    /// Name of the column, which ends in the unit of the values, if they have one.
+    /// Name of the column. If the values have a unit, the name ends in the unit.
     pub name: &'static str,
     /// Description of a value, in one sentence.
     pub about: &'static str,
@@ -135,7 +135,7 @@ impl Heading {
 
 /// Visitor of the columns of a table whose rows are made from `R`.
 pub trait Columns<R> {
-    /// Visits a column of measured values; NaN stands for a missing value.
+    /// Visits a column of measured values; NaN means a missing value.
     fn float(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> f64);
     /// Visits a column of counts, or of numbers that identify items.
     fn integer(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> u64);

@@ -25,7 +25,8 @@ impl Watch for Fingerprint {
     }
 }
 
-/// Returns the discriminant of an activity in fingerprints: that of the variant of [`Event`] which the type once was, or one for all others.
+/// Returns the discriminant of an activity in fingerprints. A type that was once a variant of [`Event`] keeps the discriminant of that
+/// variant; all other types share one discriminant.
 fn discriminant(activity: &dyn Activity) -> isize {
     let types = [
         (activity.downcast::<ObjectRecord>().is_some(), 5),

@@ -9,7 +9,7 @@ use catnip_sim::record::{Activity, ConnectionRecord, NO_APP, Reply};
 use catnip_sim::{Event, Handler, Watch, World};
 use std::collections::BTreeMap;
 
-/// Records of the activities and connections of a run that its tables need. Events of packets are not recorded.
+/// Records of the activities and connections of a run, as needed for the requested tables. Events of packets are not recorded.
 #[derive(Debug)]
 pub struct Records {
     activities: Vec<Box<dyn Activities>>,
@@ -23,7 +23,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Creates the records that these tables need.
+    /// Creates empty records of what `tables` need.
     pub fn new(tables: &[TableName]) -> Self {
         let sums = tables.contains(&TableName::GROUPS) || tables.contains(&TableName::TRANSFERS);
         let series = tables.contains(&TableName::CONNECTION_SERIES);
@@ -40,18 +40,19 @@ impl Records {
         }
     }
 
-    /// Returns the records with a list of activities that no kind of traffic declares, as of an application outside the tree.
+    /// Adds a list for activities of `kind`, which no kind of traffic declares, such as the activities of a custom application.
     pub fn with(mut self, kind: ActivityKind) -> Self {
         self.activities.push(kind.new_list());
         self
     }
 
-    /// Returns the connections that are over, in the order in which they ended, from index `first`; none unless a table needs them.
+    /// Returns the connections that have ended, in the order in which they ended, from index `first` on. Empty if no table needs
+    /// connections.
     pub(crate) fn ended_from(&self, first: usize) -> &[(ConnectionRecord, Option<Reply>)] {
         self.connections.as_ref().map_or(&[], |connections| &connections[first..])
     }
 
-    /// Adds the rows of the run of this world to all tables except those of bursts, events and time series.
+    /// Adds the rows of the run `run`, executed in `world`, to all tables except the tables of bursts, events and time series.
     pub fn fill<M: Handler, W: Watch>(
         &self,
         tables: &mut Tables,
@@ -137,7 +138,7 @@ impl Records {
 }
 
 impl Bursts {
-    /// Adds the rows of a run of this plan.
+    /// Adds the rows of the bursts in a run of this plan.
     pub fn fill(&self, tables: &mut Tables, run: Run, plan: &Plan) {
         let rows = self.over().iter().chain(self.unfinished()).filter_map(|burst| {
             let group = plan.traffic().get(burst.tcp.0 as usize).filter(|group| group.measured)?;
@@ -147,7 +148,8 @@ impl Bursts {
     }
 }
 
-/// Combines two responses over a connection. Status and hash are those of the first incomplete response, or else of the last response.
+/// Combines two responses over a connection. Status and hash are taken from the first response if it is incomplete, otherwise from the
+/// second response.
 fn joined(before: &Reply, now: &Reply) -> Reply {
     let Reply { status, digest, .. } = if before.whole { *now } else { *before };
     let body_bytes = before.body_bytes + now.body_bytes;

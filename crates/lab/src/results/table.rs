@@ -18,7 +18,7 @@ impl Table {
         Self { columns: name.headings().into_iter().map(|heading| (heading.name, heading.empty)).collect() }
     }
 
-    /// Returns a table of these columns, which must have equal length.
+    /// Returns a table with these columns, which must have equal length.
     pub fn of(columns: Vec<(&'static str, Column)>) -> Self {
         Self { columns }
     }
@@ -80,7 +80,7 @@ impl Tables {
         Self(wanted.iter().map(|&name| (name, Table::new(name))).collect())
     }
 
-    /// Adds rows of a run. The rows are not computed unless their table was requested.
+    /// Adds rows of a run to their table. The rows are computed only if the table was requested.
     pub fn extend<R: Row>(&mut self, run: Run, rows: impl IntoIterator<Item = R>) {
         if let Some(table) = self.0.get_mut(&R::TABLE) {
             rows.into_iter().for_each(|row| table.push(&run, &row));

@@ -1,11 +1,11 @@
-//! Memory of runs: a run is refused, or ends with an error message, before the system kills the process.
+//! Memory limits of runs: a run that lacks memory is refused, or ends with an error message, before the system kills the process.
 
 use std::fs;
 use std::path::Path;
 
 /// Memory of a host with its link, its user and one connection, bytes (measured: 200 000 clients in 589 MB).
 const HOST_BYTES: u64 = 3000;
-/// Minimum of free memory, bytes; with less, a run ends.
+/// Minimum of free memory, bytes. A run ends if less memory is free.
 const RESERVE: u64 = 64 << 20;
 
 /// Returns the approximate minimum memory of a run of a network with this number of nodes, bytes.
@@ -13,7 +13,7 @@ pub(crate) fn of_nodes(nodes: u64) -> u64 {
     nodes.saturating_mul(HOST_BYTES)
 }
 
-/// Returns the reason why this number of bytes is not available, if it is not.
+/// Returns an error message if `needed` bytes of memory are not available.
 pub(crate) fn refusal(needed: u64) -> Option<String> {
     let free = free()?;
     (needed > free).then(|| format!("needs about {} of memory, only {} are free", shown(needed), shown(free)))
@@ -67,7 +67,7 @@ fn of_limit() -> Option<u64> {
     Some(most.saturating_sub(after(&status, "VmSize:")? * 1024))
 }
 
-/// Returns the number after a label at the start of a line.
+/// Returns the number that follows `label` at the start of a line of `text`.
 fn after(text: &str, label: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     line.split_whitespace().next()?.parse().ok()

@@ -18,25 +18,26 @@ use std::time::Duration;
 pub struct RunRequest<'a> {
     /// Names of variants.
     pub variants: Vec<&'a str>,
-    /// Seeds. A seed gives the same users and pages to each variant.
+    /// Seeds. With the same seed, all variants have the same users and pages.
     pub seeds: Vec<u64>,
     /// Tables to fill.
     pub tables: Vec<TableName>,
-    /// Number of threads; 0: one per core.
+    /// Number of threads; 0 for one thread per core.
     pub threads: usize,
-    /// Interval between the samples of time series; `None`: no time series.
+    /// Interval between the samples of time series; `None` for no time series.
     pub every: Option<Span>,
 }
 
-/// Callback that receives the number of finished runs, several times a second and when runs finish. Its result `false` stops the execution.
+/// Callback that receives the number of finished runs, several times a second and when runs finish. The execution stops if the callback
+/// returns false.
 pub type Progress<'a> = &'a mut dyn FnMut(usize) -> bool;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 const BATCHES_PER_THREAD: usize = 50;
 const LARGEST_BATCH: usize = 500;
 
-/// Executes all runs on all cores. The tables are in order of variant and seed, regardless of the threads. Returns `None` if `progress` has
-/// stopped the execution.
+/// Executes all runs on all cores. The rows of the tables are in the order of variants and seeds, regardless of the number of threads.
+/// Returns `None` if `progress` has stopped the execution.
 pub fn run_all(
     scenario: &Scenario,
     request: &RunRequest<'_>,
@@ -147,8 +148,8 @@ fn add_run(
     Some(())
 }
 
-/// Executes a run from beginning to end, with a snapshot at the end of the warm-up and samples of time series. Returns the snapshot, if the
-/// run has a warm-up, or `None` if the run was stopped.
+/// Executes a run from beginning to end, with a snapshot at the end of the warm-up and samples of time series. Returns `None` if the run
+/// was stopped, otherwise `Some` of the snapshot, which is `None` if the run has no warm-up.
 fn carry_out<W: Watch>(
     sim: &mut Sim<W>,
     records: fn(&W) -> &Records,

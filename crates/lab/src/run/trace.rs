@@ -24,7 +24,7 @@ pub struct TraceRequest {
     pub queue: QueueSpec,
     /// Numbers of the server's packets that are lost before they enter the link, counted from 1 and including its SYN.
     pub drop: Vec<u64>,
-    /// Phase within a clock tick at which the sender begins; `None`: drawn from the seed.
+    /// Phase within a clock tick at which the sender begins; `None` for a phase drawn from the seed.
     pub tick_phase: Option<Span>,
     /// Seed of the run.
     pub seed: u64,
@@ -37,11 +37,12 @@ pub struct TraceRow {
     pub at: Time,
     /// Kind of the event: `send`, `ack`, `drop`, `rto` or `done`.
     pub event: &'static str,
-    /// Packet number from 0; for an ACK, that of the last packet that it acknowledges, or -1 before the first.
+    /// Number of the packet, from 0. For an ACK, the number of the last packet that the ACK acknowledges, or -1 if no packet is
+    /// acknowledged.
     pub seq: i64,
     /// Congestion window, packets.
     pub cwnd: f64,
-    /// Slow-start threshold, packets, once one was set.
+    /// Slow-start threshold, packets; `None` until a threshold is set.
     pub ssthresh: Option<f64>,
     /// Number of consecutive ACKs without an advance of the acknowledgement number, regardless of the sender's own count of duplicate ACKs.
     pub dupacks: u32,

@@ -34,7 +34,7 @@ impl Names {
         Ok(Self(resolved.collect::<Result<_, KeyError>>()?))
     }
 
-    /// Returns the text of a name with all references replaced; `within` holds the names whose texts refer to it.
+    /// Returns the text of a name with all references replaced; `within` holds the names whose texts are being resolved, to detect a cycle.
     fn resolved<'a>(&'a self, name: &'a str, within: &mut Vec<&'a str>) -> Result<String, KeyError> {
         let text = &self.0[name];
         if within.contains(&name) {

@@ -16,17 +16,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Schema keyword for the name of a value's notation: one of [`notations`], or a family of kinds.
+/// Schema keyword for the notation of a value: the name of one of [`notations`] or of a family of kinds.
 pub const NOTATION: &str = "x-notation";
-/// Schema keyword for the list of the forms of a value.
+/// Schema keyword for the list of forms in which a value can be written.
 pub(crate) const FORMS: &str = "x-forms";
-/// Schema keyword for the description of a key's default in words.
+/// Schema keyword for a description of a key's default value in words.
 pub const OTHERWISE: &str = "x-default";
 
-/// Notation: its name, its meaning, and examples.
+/// Name, meaning and examples of a notation.
 pub type Notation = (&'static str, String, Vec<&'static str>);
 
-/// Returns the notations of quantities, nodes and distributions. Families of kinds have their own lists.
+/// Returns the notations of quantities, nodes and distributions. The notations of families of kinds are in [`built_in`].
 pub fn notations() -> Vec<Notation> {
     fn quantity<Q: Quantity>(examples: &[&'static str]) -> Notation {
         let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
@@ -85,10 +85,10 @@ pub(crate) fn measure_name(measure: Measure) -> &'static str {
     }
 }
 
-/// Regular expression for the start of `{NAME}`, the reference to a named text, which may take the place of any value.
+/// Regular expression for the start of `{NAME}`, the reference to a named text, which can replace any value.
 const BY_NAME: &str = r"\{";
 
-/// Type that is written as text, with a schema of its texts.
+/// Type whose values are written as text, and the JSON Schema of these texts.
 pub(crate) trait InSchema {
     /// Returns the schema, without a description.
     fn schema() -> Schema;
@@ -125,7 +125,7 @@ fn kind<F: Family>() -> Schema {
     kinds(&F::usages(), false)
 }
 
-/// Returns the schema of texts that name a kind. A family has no pattern if the text of one of its kinds does not begin with a name.
+/// Returns the schema of texts that name a kind. The schema has a pattern only if the text of every kind begins with a name.
 fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
     let mut names: Vec<&str> = usages.iter().copied().map(name).collect();
     names.dedup();
@@ -145,7 +145,7 @@ fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
     schema.into()
 }
 
-/// Name of a TCP profile.
+/// Schema of the name of a TCP profile.
 pub(crate) struct Profile;
 
 impl JsonSchema for Profile {
@@ -168,7 +168,7 @@ impl JsonSchema for Profile {
     }
 }
 
-/// Nodes by name and number.
+/// Schema of a text that selects nodes by name and number.
 pub(crate) struct Nodes;
 
 impl JsonSchema for Nodes {
@@ -184,7 +184,7 @@ impl JsonSchema for Nodes {
     }
 }
 
-/// Keys of a wire.
+/// Schema of a table with keys of a wire.
 pub(crate) struct Wire;
 
 impl JsonSchema for Wire {

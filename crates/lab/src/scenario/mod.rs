@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 pub struct Scenario {
     /// Path of the file.
     pub path: PathBuf,
-    /// Text of the file, followed by the texts of the scenarios on which it builds; with changed keys, the changes and the resulting
-    /// scenario.
+    /// Text of the file, followed by the texts of its base scenarios. If keys were changed on loading: the changes, followed by the
+    /// resulting scenario.
     pub text: String,
     /// Other files that the scenario names: recordings, traces, pages.
     pub files: Vec<PathBuf>,
@@ -40,7 +40,7 @@ pub struct Scenario {
     pub title: String,
     /// Default number of replications.
     pub seeds: u32,
-    /// Keys in which the variants differ, each with its value in every variant; empty without `[[axis]]`.
+    /// Keys in which the variants differ, each with its values in the order of the variants. Empty if the scenario has no `[[axis]]`.
     pub axes: Vec<(String, Vec<toml::Value>)>,
     plans: Vec<(String, Plan)>,
 }
@@ -51,23 +51,23 @@ impl Scenario {
         Self::load_with(path, &Kinds::default())
     }
 
-    /// Reads a file as [`Scenario::load`] does; the scenario may also use these kinds.
+    /// Reads a file as [`Scenario::load`] does; the scenario may also use the custom kinds in `kinds`.
     pub fn load_with(path: &Path, kinds: &Kinds) -> Result<Self, InputError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
         Self::parse_with(path, &text, kinds)
     }
 
-    /// Reads a file as [`Scenario::load`] does and changes keys. Each change is the path of a key, as in an axis, and a TOML value or a
-    /// bare text. A change applies to all variants and replaces an axis of the same key. The text of the scenario is then the changed
-    /// scenario, as one file.
+    /// Reads a file as [`Scenario::load`] does, then sets the keys in `set`. Each entry of `set` is the path of a key, as in an axis, and
+    /// its new value: a TOML value or a bare text. The value applies to all variants and replaces an axis of the same key.
+    /// [`Scenario::text`] becomes the changed scenario, as one file.
     pub fn load_set(path: &Path, set: &[(String, String)]) -> Result<Self, InputError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
         Self::parse_set(path, &text, set)
     }
 
-    /// Reads a scenario from text and changes keys as [`Scenario::load_set`] does.
+    /// Reads a scenario from text, then sets the keys in `set` as [`Scenario::load_set`] does.
     pub fn parse_set(path: &Path, text: &str, set: &[(String, String)]) -> Result<Self, InputError> {
         Self::read(path, text, &Kinds::default(), set)
     }
@@ -77,7 +77,7 @@ impl Scenario {
         Self::parse_with(path, text, &Kinds::default())
     }
 
-    /// Reads a scenario from text as [`Scenario::parse`] does; the scenario may also use these kinds.
+    /// Reads a scenario from text as [`Scenario::parse`] does; the scenario may also use the custom kinds in `kinds`.
     pub fn parse_with(path: &Path, text: &str, kinds: &Kinds) -> Result<Self, InputError> {
         Self::read(path, text, kinds, &[])
     }
@@ -105,7 +105,7 @@ impl Scenario {
             let (parsed, plan) = changed(base.clone(), changes)
                 .and_then(|whole| check(&files, whole, kinds))
                 .map_err(|(key, what)| {
-                    // An error that also occurs without the changes of the variant is reported without the variant.
+                    // An error that also occurs without the changes of the variant is reported without the variant's name.
                     let common = check(&files, base.clone(), kinds)
                         .err()
                         .is_some_and(|other| other == (key.clone(), what.clone()));
@@ -192,9 +192,9 @@ const DEFAULT_VARIANT: &str = "default";
 /// Maximum number of files in a chain of base scenarios; a longer chain indicates a cycle.
 const MOST_FILES: usize = 8;
 
-/// Returns a scenario merged with the scenarios on which it builds (`base = "FILE"`), and the texts of all files. Keys of a base apply
-/// where the scenario does not set them. Variants of the scenario replace the variants and axes of its base, axes of the scenario replace
-/// the axes.
+/// Returns a scenario merged with the scenarios on which it builds (`base = "FILE"`), and the texts of all files. A key of a base applies
+/// unless the scenario sets the key. Variants of a scenario replace both the variants and the axes of its base; axes of a scenario replace
+/// only the axes of its base.
 fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
     let mut texts = text.to_string();
     let mut at = path.to_path_buf();
@@ -238,7 +238,7 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
     })
 }
 
-/// Reads one variant. An error gives the wrong key and the reason.
+/// Reads and checks the merged table of one variant. An error gives the wrong key and the reason.
 fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), KeyError> {
     define::fill_in(&mut table)?;
     sla::fill_in(&mut table)?;
@@ -289,14 +289,14 @@ fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, Inp
 
 /// Returns each axis with its value in every variant. All variants have the same axes.
 fn by_axis(variants: &[Variant]) -> Vec<(String, Vec<toml::Value>)> {
-    // If the names are the only axis, it repeats the list of variants and is left out.
+    // The names of the variants are left out if they are the only axis, because they would repeat the list of variants.
     let several = |variant: &&Variant| variant.levels.iter().any(|(key, _)| key != NAMES);
     let axes = variants.first().filter(several).into_iter().flat_map(|first| first.levels.iter().enumerate());
     let of = |axis: usize| variants.iter().map(|variant| variant.levels[axis].1.clone()).collect();
     axes.map(|(axis, (key, _))| (key.clone(), of(axis))).collect()
 }
 
-/// Key with a list of values, which are combined with every variant.
+/// Key with a list of values. Every variant is combined with each of these values.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "axis")]
@@ -350,7 +350,7 @@ fn cross(variants: Vec<Variant>, axes: &[Axis]) -> Vec<Variant> {
     })
 }
 
-/// Returns a table in which only the key with this path is set, to this value.
+/// Returns a table that contains only the key with the path `key`, set to `value`.
 fn change_of(key: &str, value: toml::Value) -> toml::Table {
     let change = key
         .rsplit('.')
@@ -359,7 +359,8 @@ fn change_of(key: &str, value: toml::Value) -> toml::Table {
     change
 }
 
-/// Sets a key to a value in all variants of a scenario. The tables of the variants and axes must still be part of `whole`.
+/// Sets the key with the path `key` to the value written as `said` in all variants of a scenario. The scenario `whole` must still contain
+/// the tables `[[variant]]` and `[[axis]]`.
 fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, KeyError> {
     let parts: Vec<&str> = key.split('.').collect();
     if let ["base" | "variant" | "axis", ..] = parts[..] {
@@ -383,7 +384,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         let (first, rest) = parts.split_first()?;
         rest.iter().try_fold(table.get(*first)?, |value, part| value.get(*part)).cloned()
     };
-    // A key whose value was a text remains a text: 1.1 may be a version of HTTP.
+    // The new value of a key that had a text is a text, too: 1.1 may be a version of HTTP.
     let is_text = everywhere.iter().filter_map(value_at).any(|value| value.is_str());
     let as_value = format!("value = {said}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
     let value =
@@ -400,7 +401,7 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         for variant in variants.iter_mut().filter_map(toml::Value::as_table_mut) {
             *variant = merge(std::mem::take(variant), change.clone());
         }
-        // Each variant now leaves the group out, which therefore must remain in the common part.
+        // Each variant now leaves the group out itself. The group must therefore remain in the common part.
         if without {
             return Ok(whole);
         }
@@ -411,14 +412,15 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
 /// Value of a group of traffic that a scenario or a variant leaves out.
 const WITHOUT: &str = "none";
 
-/// Applies changes to a table. Tables are merged key by key; all other values are replaced, even if `changes` uses the other name of a key.
+/// Applies changes to a table. Tables are merged key by key, and all other values are replaced. A value is also replaced if `changes` uses
+/// the other of the two names of a key.
 fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     forget_other_names(&mut base, &changes);
     merge_keys(base, changes)
 }
 
-/// Removes the keys of traffic groups that `changes` sets under their other name. Keys of times have two names, the older of which ends in
-/// `_s`.
+/// Removes the keys of traffic groups in `base` that `changes` sets under another name. A key of a time has two names, of which the older
+/// one ends in `_s`.
 fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
     let Some((toml::Value::Table(base), toml::Value::Table(changes))) =
         base.get_mut("traffic").zip(changes.get("traffic"))

@@ -14,16 +14,16 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Link between two nodes, with a wire in each direction. The keys of a wire apply to both directions unless a direction has its own value.
-/// Files are relative to the scenario.
+/// Link between two nodes, with a wire in each direction. The keys of a wire apply to both directions, unless `there` or `back` sets them
+/// for one direction. Paths of files are relative to the scenario.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "link", extend("additionalProperties" = false))]
 pub(crate) struct LinkFile {
-    /// Nodes at the start of the link: one or several. Several nodes are linked to those of `to` one by one; if one side has fewer nodes,
-    /// each of them is linked to a block of neighbouring nodes of the other side.
+    /// One or several nodes at the start of the link. If `from` and `to` select equally many nodes, the nodes are linked in pairs. If one
+    /// side has fewer nodes, each of these nodes is linked to a block of neighbouring nodes of the other side.
     #[schemars(with = "Nodes", example = &"server")]
     from: String,
-    /// Nodes at the end of the link: one or several.
+    /// One or several nodes at the end of the link.
     #[schemars(with = "Nodes", example = &"router")]
     to: String,
     /// Keys that apply only to the direction from `from` to `to`.
@@ -42,7 +42,7 @@ pub(crate) struct LinkFile {
 type Said = BTreeMap<String, toml::Value>;
 
 impl LinkFile {
-    /// Returns the wires from `from` to `to` and back. An error gives the wrong key and the reason.
+    /// Returns the wire from `from` to `to`, followed by the wire from `to` to `from`. An error gives the wrong key and the reason.
     fn wires(&self, files: &Files, kinds: &Kinds) -> Result<[WireSpec; 2], KeyError> {
         for (place, said) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
             if let Some((key, value)) = said.iter().find(|(_, value)| !value.is_str()) {
@@ -96,16 +96,16 @@ pub(crate) struct Network {
     pub(crate) topology: Topology,
     /// Nodes by name.
     pub(crate) groups: BTreeMap<String, Vec<NodeId>>,
-    /// Both directions of each entry of `[link]`, `from` to `to` first.
+    /// Both directions of each entry of `[link]`; the direction from `from` to `to` comes first.
     pub(crate) ports: Vec<NamedPorts>,
     pub(crate) real: Vec<RealNode>,
     pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
-    /// Contracts of links, each with its key and value.
+    /// Contracts of links, each with the key of the scenario that sets the contract, and the value of this key.
     contracts: Vec<(String, String, Sla)>,
 }
 
 impl Network {
-    /// Checks that the token buckets of contracts hold the longest packet, which could never pass otherwise.
+    /// Checks that every token bucket of a contract is at least `longest_bytes` deep, since a longer packet could never pass the bucket.
     pub(crate) fn check_contracts(&self, longest_bytes: u64) -> Result<(), KeyError> {
         let narrow = self.contracts.iter().find(|(.., sla)| sla.least_depth() < longest_bytes);
         narrow.map_or(Ok(()), |(key, value, sla)| {
@@ -117,8 +117,8 @@ impl Network {
         })
     }
 
-    /// Returns the mean rate of a link, bit/s, in the direction in which the packets of all these pairs of a source and a destination cross
-    /// it.
+    /// Returns the mean rate of `link`, bit/s, in the direction in which the packets of all `pairs` (source and destination) cross the
+    /// link.
     pub(crate) fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
         let names = [link.to_string(), format!("{link}:back")];
         let ports: Vec<PortId> = self
@@ -141,17 +141,17 @@ impl Network {
     }
 }
 
-/// One direction of the links of an entry of `[link]`.
+/// Ports of an entry of `[link]` in one direction.
 #[derive(Clone, Debug)]
 pub struct NamedPorts {
-    /// Name in results: that of the entry, followed by `:back` for the direction from `to` to `from`.
+    /// Name in results: the name of the entry, followed by `:back` for the direction from `to` to `from`.
     pub name: String,
     /// Ports, one for each link.
     pub ids: Vec<PortId>,
 }
 
 impl NamedPorts {
-    /// Returns the port if it is the only one of this name.
+    /// Returns the port if the entry has only one link.
     pub fn single(&self) -> Option<PortId> {
         match self.ids[..] {
             [id] => Some(id),
@@ -258,7 +258,7 @@ struct Range {
 }
 
 impl Range {
-    /// Parses `3`, `0..50`, `2..` or `1..:2`, where `count` is the end of an open range.
+    /// Parses `3`, `0..50`, `2..` or `1..:2`. A range without an end ends at `count`.
     fn read(text: &str, count: usize) -> Option<Self> {
         let number = |text: &str| text.trim().parse::<usize>().ok();
         let (range, step) = match text.split_once(':') {

@@ -33,16 +33,16 @@ pub(crate) struct ScenarioFile {
     /// Subject of the scenario in one line, shown above its results.
     #[schemars(example = &"Does a longer queue help?")]
     pub(crate) title: String,
-    /// Number of runs of each variant, unless the command line gives another. The runs have the seeds 1, 2, 3 and so on.
+    /// Default number of runs of each variant, which the command line can change. The runs have the seeds 1, 2, 3 and so on.
     #[serde(default = "one")]
     #[schemars(range(min = 1), example = 10)]
     pub(crate) seeds: u32,
-    /// Maximum duration of a run. A run ends earlier when all its users and connections have finished; background traffic does not count.
-    /// The default is a day.
+    /// Maximum duration of a run. A run ends earlier once all users and connections have finished, even if background traffic is still
+    /// being sent. The default is a day.
     #[serde(default = "a_day")]
     #[schemars(example = &"60s")]
     duration: Text<Span>,
-    /// Warm-up period, which sums, means and quantiles leave out.
+    /// Warm-up period at the start of a run. Sums, means and quantiles in the results do not cover it.
     #[serde(default = "no_time")]
     #[schemars(example = &"5s")]
     warm_up: Text<Span>,
@@ -54,11 +54,11 @@ pub(crate) struct ScenarioFile {
         "line": { "from": "server", "to": "router", "rate": "1Mbit", "delay": "5ms", "queue": "drop-tail:10" }
     }))]
     link: BTreeMap<String, LinkFile>,
-    /// Parameters of all TCP connections. A group of traffic may have parameters of its own in addition.
+    /// Parameters of all TCP connections. A traffic group can change them with its own key `tcp`.
     #[serde(default)]
     #[schemars(example = json!({ "profile": "rfc" }), extend("x-default" = "set by the profile"))]
     tcp: TcpFile,
-    /// Groups of traffic by name. In a variant, and in a scenario that builds on another one, `"none"` leaves out a group.
+    /// Groups of traffic by name. A variant, or a scenario with a `base`, removes a group with the value `"none"`.
     #[serde(default)]
     #[schemars(
         with = "BTreeMap<String, TrafficFile>",
@@ -77,7 +77,7 @@ pub struct Plan {
     duration: Span,
     warm_up: Span,
     real: Vec<RealNode>,
-    /// Marker of external hosts that belong to no traffic group.
+    /// Marker of `[tcp]`, for external hosts that are not servers of a traffic group.
     marker: Option<MarkerSpec>,
     addresses: Vec<(NodeId, Ipv4Addr)>,
     /// Nodes by name.
@@ -133,14 +133,14 @@ impl Plan {
         self.run_in(seed, watch, Memory::default())
     }
 
-    /// Executes the run with this seed from beginning to end in the memory of an earlier run.
+    /// Executes the run with this seed from beginning to end, reusing the memory of an earlier run.
     pub fn run_in<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
         let mut sim = self.begin(seed, watch, memory);
         sim.run(Time::ZERO + self.duration);
         sim
     }
 
-    /// Returns the run with this seed at time zero, with its applications started.
+    /// Returns the run with this seed at time zero, after the start of its applications.
     pub fn begin<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
         let mut sim = Sim::with_memory(&self.topology, seed, watch, memory);
         self.start(seed, &mut sim);
@@ -165,7 +165,7 @@ impl Plan {
         self.duration
     }
 
-    /// Returns the warm-up period, which sums and means leave out.
+    /// Returns the warm-up period, which sums and means do not cover.
     pub fn warm_up(&self) -> Span {
         self.warm_up
     }
@@ -180,12 +180,13 @@ impl Plan {
         self.traffic.iter().map(|traffic| traffic.users.len()).sum()
     }
 
-    /// Returns the plan with a duration of at most `end`.
+    /// Returns the plan with its duration limited to `end`.
     pub fn until(&self, end: Span) -> Self {
         Self { duration: self.duration.min(end), ..self.clone() }
     }
 
-    /// Returns the port of the only link of this name or, if the name ends in `:back`, its port in the direction from `to` to `from`.
+    /// Returns the port with this name in results, or `None` unless exactly one link has this name. `NAME` is the direction from `from` to
+    /// `to`, and `NAME:back` the other direction.
     pub fn port(&self, name: &str) -> Option<PortId> {
         self.ports.iter().find(|port| port.name == name)?.single()
     }
@@ -221,13 +222,13 @@ impl Plan {
         apps.zip((0..).map(FlowId))
     }
 
-    /// Returns the name of the traffic group of an application; an empty name for an application that was added to the run.
+    /// Returns the name of the traffic group of an application. The name is empty for an application that is not part of the plan.
     pub fn group_of(&self, app: u32) -> &str {
         self.traffic_of(app).map_or("", |traffic| &traffic.name)
     }
 
-    /// Returns the name of the traffic group of an application as [`Plan::group_of`] does; `None` if the results have no rows for the
-    /// activities and connections of the group.
+    /// Returns the name of the traffic group of an application as [`Plan::group_of`] does, or `None` if the group is not measured: results
+    /// then have no rows for its activities and connections.
     pub(crate) fn measured_group(&self, app: u32) -> Option<&str> {
         self.traffic_of(app).map_or(Some(""), |traffic| traffic.measured.then_some(&traffic.name))
     }
@@ -245,7 +246,7 @@ impl Plan {
         &self.real
     }
 
-    /// Returns one address per node: the given address, or else one from 10.0.0.0/8.
+    /// Returns one address per node: the address in the scenario, or a free address of 10.0.0.0/8 if the scenario gives none.
     pub fn addresses(&self) -> Vec<Ipv4Addr> {
         let given = &self.addresses;
         let is_given = |address: &Ipv4Addr| given.iter().any(|(_, other)| other == address);
@@ -264,8 +265,8 @@ impl Plan {
         self.traffic.iter().map(|t| Group { name: &t.name, service: &t.service, pairs: &t.pairs })
     }
 
-    /// Returns the external hosts whose packets are marked where they enter the network, with the parameters of the marker: that of the
-    /// traffic group in which the host is a server, or that of `[tcp]` if there is no such group.
+    /// Returns the external hosts whose packets are marked on entry into the network, each with the parameters of its marker. The marker is
+    /// set by the traffic group in which the host is a server; `[tcp]` sets the marker of a host that is in no group a server.
     pub fn markers(&self) -> impl Iterator<Item = (NodeId, SpmParameters)> {
         self.real.iter().filter_map(|real| {
             let mut groups = self.traffic.iter();
@@ -280,8 +281,8 @@ impl Plan {
         self.traffic.iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
     }
 
-    /// Returns the connection vectors that a group of traffic replays in the run with this seed; without a name, those of the only group
-    /// that replays any.
+    /// Returns the connection vectors that the traffic group `group` replays in the run with this seed. If `group` is `None`, the plan must
+    /// have exactly one group that replays vectors.
     pub fn vectors(&self, group: Option<&str>, seed: u64) -> Result<Arc<[ConnectionVector]>, String> {
         let replaying = self.traffic.iter().filter_map(|it| Some((&it.name[..], it.workload.vectors(seed)?)));
         let mut found: Vec<_> =

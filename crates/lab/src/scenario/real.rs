@@ -16,11 +16,11 @@ pub struct RealNode {
     pub command: Option<Vec<String>>,
     /// TCP port on which a program of the host must listen before the run begins.
     pub ready_tcp: Option<u16>,
-    /// True if the run ends with the command.
+    /// True if the run ends when the command exits.
     pub ends_run: bool,
-    /// Congestion control of the kernel of the host; by default that of the machine.
+    /// Congestion control of TCP in the host's kernel; `None` for the default of the machine.
     pub congestion: Option<String>,
-    /// Initial window of the kernel of the host, segments.
+    /// Initial window of TCP in the host's kernel, segments; `None` for the default of the machine.
     pub initial_window: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ pub struct Service {
 pub enum Protocol {
     /// HTTP/1 (RFC 9112).
     Http {
-        /// True if connections persist after a response: HTTP/1.1, otherwise HTTP/1.0.
+        /// True for HTTP/1.1, where a connection persists after a response. False for HTTP/1.0.
         persistent: bool,
     },
     /// Echo protocol (RFC 862).
@@ -112,7 +112,7 @@ impl Service {
     }
 }
 
-/// Returns true if these hosts are external, and false if they are simulated; a mixture is an error.
+/// Returns true if all `nodes` are external hosts, and false if all are simulated hosts. A mixture is an error, which cites `text`.
 pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Result<bool, String> {
     let is_real = |node: &NodeId| real.iter().any(|real| real.node == *node);
     let first = nodes.first().is_some_and(is_real);
@@ -124,15 +124,15 @@ pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Resul
     Ok(first)
 }
 
-/// Hosts or routers of one name.
+/// Hosts or routers that share a name.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "node")]
 pub(crate) struct NodeFile {
-    /// Kind of the node: hosts are ends of connections, routers forward packets.
+    /// Kind of the node. Hosts send and receive traffic, routers forward packets.
     #[schemars(example = &"host")]
     pub(crate) kind: NodeKind,
-    /// Number of nodes. Several nodes are numbered from 0, as in `NAME[0]`.
+    /// Number of nodes with this name. If there are several, they are numbered from 0, as in `NAME[0]`.
     #[serde(default = "one")]
     #[schemars(range(min = 1), example = 50)]
     pub(crate) count: u32,
@@ -149,15 +149,15 @@ pub(crate) struct NodeFile {
     /// TCP port on which a program of the external host must listen before the run begins, as in `tcp:80`.
     #[schemars(pattern(r"^tcp:[0-9]+$|\{"), example = &"tcp:80", extend("x-default" = "no wait"))]
     pub(crate) ready: Option<String>,
-    /// True if the run ends with the command of the host. The exit code of the command is then that of the run, unless several commands end
-    /// the run.
+    /// True if the run ends when the command of the host exits. If no other command can end the run, the exit code of this command becomes
+    /// the exit code of the run.
     #[serde(default)]
     #[schemars(example = true)]
     pub(crate) ends_run: bool,
-    /// Congestion control of the kernel of the external host.
+    /// Congestion control of TCP in the kernel of the external host.
     #[schemars(example = &"reno", extend("x-default" = "set by this machine"))]
     pub(crate) congestion: Option<String>,
-    /// Initial window of the kernel of the external host, segments.
+    /// Initial window of TCP in the kernel of the external host, segments.
     #[schemars(range(min = 1), example = 10, extend("x-default" = "set by this machine"))]
     pub(crate) initial_window_segments: Option<u32>,
 }

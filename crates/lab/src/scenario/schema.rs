@@ -19,25 +19,26 @@ pub const OLDER_NAME: &str = "x-older-name-of";
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a table of TOML is read key by key")]
 struct Around {
-    /// Scenario on which this one builds, relative to this file. Its keys apply where this scenario does not set them.
+    /// Scenario file on which this scenario builds; the path is relative to this file. A key of the base applies unless this scenario sets
+    /// the key.
     #[schemars(example = &"tree.toml", extend("x-default" = "none"))]
     base: Option<PathBuf>,
-    /// Named texts: `{NAME}` in any other text, also in that of another name, is replaced with the text of this name.
+    /// Named texts. `{NAME}` in any text, including another named text, is replaced with the text of this name.
     #[schemars(example = json!({ "router": "drop-tail:64" }), extend("x-default" = "none"))]
     define: Option<BTreeMap<String, String>>,
-    /// Contracts by name: `{sla.NAME}` in a text is replaced with the contract of this name.
+    /// Contracts by name. `{sla.NAME}` in a text is replaced with the contract of this name.
     #[schemars(example = json!({ "user": { "high": "250kbit/6000B" } }), extend("x-default" = "none"))]
     sla: Option<BTreeMap<String, SlaFile>>,
-    /// Variants, in order. Each has a name, and any other key changes that key of the scenario.
+    /// Variants, in order. Each variant has a name and the keys of the scenario that it changes.
     #[schemars(example = json!([{ "name": "RED", "link": { "line": { "queue": "red:10" } } }]),
         extend("x-default" = "a single variant, `default`"))]
     variant: Option<Vec<Variant>>,
-    /// Keys with several values. Every variant is combined with every value of every axis.
+    /// Axes: keys with several values. Every variant is combined with every value of every axis.
     #[schemars(example = json!([{ "key": "link.line.rate", "values": ["1Mbit", "10Mbit"] }]), extend("x-default" = "none"))]
     axis: Option<Vec<Axis>>,
 }
 
-/// Variant of the scenario: its name, and any keys of the scenario that differ.
+/// Variant of the scenario: a name, and new values for any keys of the scenario.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a table of TOML is read key by key")]
 #[schemars(rename = "variant")]
@@ -81,7 +82,7 @@ pub fn schema() -> Value {
     definitions["sla"] = definitions[&part_of("sla")].clone();
     definitions.retain(|name, _| !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name));
     around.extend(part);
-    // Keys that a base, a variant or an axis may set are not required here.
+    // A scenario with a base, variants or axes has no required keys, because each key may be set there.
     let elsewhere = ["base", "variant", "axis"].map(|key| json!({ "required": [key] }));
     object_mut(&mut scenario).retain(|key, _| matches!(key.as_str(), "properties" | "required"));
     json!({
@@ -178,7 +179,7 @@ fn add_forms(map: &mut Map<String, Value>) {
     }
 }
 
-/// Adds the older names of keys of times, which end in `_s` because their numbers are seconds.
+/// Adds the older name of each key that is a time. The older name ends in `_s`, because numbers under this name are seconds.
 fn add_older_names(map: &mut Map<String, Value>) {
     let times = json!("#/$defs/times");
     let refers =
@@ -227,11 +228,11 @@ fn without_requirements(schema: &mut Value) {
     }
 }
 
-/// Replaces several alternative forms of a table with one form that has the keys of all of them, since a part of the table may have any of
+/// Replaces the alternative forms of a table with one form that accepts the keys of all forms, since a part of the table may have any of
 /// these keys.
 fn merge_forms(map: &mut Map<String, Value>) {
     let Some(Value::Array(forms)) = map.get("oneOf") else { return };
-    // Kinds of traffic have no such constant and remain separate; their key `kind` distinguishes them.
+    // Kinds of traffic have no constant `distribution`. Their forms remain separate, since the key `kind` distinguishes them.
     let Some(names) =
         forms.iter().map(|form| form.pointer("/properties/distribution/const").cloned()).collect()
     else {
@@ -244,8 +245,8 @@ fn merge_forms(map: &mut Map<String, Value>) {
     *map = object(&json!({ "type": "object", "properties": keys, "additionalProperties": false })).clone();
 }
 
-/// Returns the schema of a part of a traffic group: keys of one kind if `kind` is given, otherwise keys of any kind; or `none` if the group
-/// is left out.
+/// Returns the schema of a part of a traffic group. A part with the key `kind` has keys of this kind; a part without it has keys of any
+/// kind. The value `none` leaves out the group.
 fn part_of_traffic(kinds: &Value) -> Value {
     let Value::Array(mut kinds) = kinds["oneOf"].clone() else {
         unreachable!("a group is one of several kinds")

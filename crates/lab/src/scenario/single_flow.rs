@@ -1,4 +1,4 @@
-//! Single flows: runs to which the analytical models apply, with a single transfer over a fast path with random loss.
+//! Single flows: runs with a single transfer over a fast path with random loss, to which the analytical models apply.
 
 use crate::Plan;
 use crate::traffic::Traffic;
@@ -20,27 +20,27 @@ pub struct SingleFlow {
     pub p: f64,
     /// Probability that a HIGH data packet is lost.
     pub p_high: f64,
-    /// Packets that are HIGH.
+    /// Selection of the packets that are marked HIGH.
     pub marking: Marking,
-    /// Round-trip time of a lone full segment and its ACK, without the delay of a delayed ACK, seconds.
+    /// Round-trip time of a single full segment and its ACK, without the delay of a delayed ACK, seconds.
     pub rtt_s: f64,
-    /// Timeout after the first RTT sample: three round trips (RFC 6298, section 2.2), at least the minimum RTO, seconds.
+    /// Timeout after the first RTT sample, seconds: three round-trip times (RFC 6298, section 2.2), but at least the minimum RTO.
     pub t0_s: f64,
     /// Timeout before the first RTT sample, seconds.
     pub first_timeout_s: f64,
     /// Receive window, segments.
     pub w_max: u64,
-    /// Segments per ACK.
+    /// Number of segments that an ACK acknowledges.
     pub b: u32,
     /// Initial window, segments.
     pub w1: u32,
-    /// Mean delay of the ACK of a lone segment, seconds.
+    /// Mean time by which the receiver delays the ACK of a single segment, seconds.
     pub delack_s: f64,
     /// First timeout of the handshake, seconds; `None` if the transfer time includes no handshake.
     pub handshake_s: Option<f64>,
 }
 
-/// Selection of the packets of a document that are HIGH.
+/// Selection of the packets of a document that are marked HIGH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
     /// No packet.
@@ -52,9 +52,9 @@ pub enum Marking {
 }
 
 impl Plan {
-    /// Returns the inputs of the models for this run, or `None` if the models do not apply. They need a single transfer by Reno without
-    /// pacing, and a path of constant rate and delay that drops only data packets, independently of each other, and whose rate and buffers
-    /// do not limit the window.
+    /// Returns the inputs of the models for this run, or `None` if the models do not apply. The models need a single transfer by Reno
+    /// without pacing, and a path with constant rate and delay. The path must drop data packets only, independently of each other, and its
+    /// rate and buffers must not limit the window.
     pub fn single_flow(&self) -> Option<SingleFlow> {
         let [Traffic { tcp, marker, pairs, tells_size, workload, .. }] = self.traffic() else { return None };
         let bytes = workload.lone_transfer()?;

@@ -26,7 +26,8 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), KeyError> {
     })
 }
 
-/// Contract that limits what a user may send: RATE/DEPTH of a token bucket for each priority, for all connections together.
+/// Contract that limits the traffic of a user. Each priority has a token bucket, written as RATE/DEPTH, which all connections of the user
+/// share.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "sla")]

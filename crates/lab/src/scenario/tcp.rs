@@ -15,12 +15,12 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Parameters of TCP connections that differ from those of a profile.
+/// Parameters of TCP connections: a profile, and the parameters that differ from this profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tcp", transform = as_the_profile_says)]
 pub(crate) struct TcpFile {
-    /// Profile: a named set of parameters, which the other keys change.
+    /// Profile: a named set of parameters. The other keys change single parameters of the set.
     #[schemars(with = "Option<Profile>", example = &"ns2-2.35", extend("default" = PROFILE))]
     pub(crate) profile: Option<String>,
     /// Loss recovery: which segments are retransmitted, and when.
@@ -29,7 +29,7 @@ pub(crate) struct TcpFile {
     /// Congestion control: growth and reduction of the congestion window.
     #[schemars(with = "Option<Text<ControlSpec>>", example = &"cubic")]
     pub(crate) control: Option<String>,
-    /// Pacing: transmission times of the segments that the window allows.
+    /// Pacing: distribution over time of the segments that the congestion window allows.
     #[schemars(example = &"rate:1")]
     pub(crate) pacing: Option<Text<PacingKind>>,
     /// Marking of packets with priorities. The packets of external hosts are marked where they enter the network.
@@ -44,7 +44,7 @@ pub(crate) struct TcpFile {
     /// Initial congestion window, segments.
     #[schemars(range(min = 1), example = 10)]
     pub(crate) initial_window_segments: Option<u32>,
-    /// Delayed ACKs: an ACK waits for a second segment, at most for `ack_delay`.
+    /// Delayed ACKs: the receiver delays an ACK until a second segment arrives, but no longer than `ack_delay`.
     #[schemars(example = true)]
     pub(crate) delayed_ack: Option<bool>,
     /// Number of ACKs that are not delayed at the start of a connection and after an idle period longer than the minimum RTO (Linux).
@@ -56,10 +56,10 @@ pub(crate) struct TcpFile {
     /// Weight of a connection, relative to other connections, at an output scheduler.
     #[schemars(range(min = 1), example = 2, extend("default" = WEIGHT))]
     pub(crate) weight: Option<u32>,
-    /// Nagle's algorithm: a segment that is not full waits while data is unacknowledged (RFC 1122, section 4.2.3.4).
+    /// Nagle's algorithm: a segment that is not full is held back while earlier data is unacknowledged (RFC 1122, section 4.2.3.4).
     #[schemars(example = true)]
     pub(crate) nagle: Option<bool>,
-    /// Congestion window validation: treatment of a window that is not used.
+    /// Congestion window validation: reduction of a congestion window that the application does not use fully.
     #[schemars(example = &"newcwv")]
     pub(crate) validation: Option<Text<ValidationSpec>>,
     /// Explicit Congestion Notification: whether packets can be marked, and how the receiver reports marks to the sender.
@@ -68,19 +68,20 @@ pub(crate) struct TcpFile {
     /// TCP timestamps (RFC 7323), with which a sender of recovery `rack` detects spurious retransmissions.
     #[schemars(example = true)]
     pub(crate) timestamps: Option<bool>,
-    /// True if the congestion window grows even while the application or the receive window leaves it unused.
+    /// True if the congestion window grows even while it is not fully used, because the application or the receive window limits the
+    /// sender.
     #[schemars(example = false)]
     pub(crate) grow_unused: Option<bool>,
     /// Limited transmit: each of the first two duplicate ACKs releases a new segment (RFC 3042).
     #[schemars(example = true)]
     pub(crate) limited_transmit: Option<bool>,
-    /// Three-way handshake (SYN, SYN-ACK, ACK) at the start of connections; without it, connections are established at once.
+    /// Three-way handshake (SYN, SYN-ACK, ACK) at the start of connections; without a handshake, connections are established at once.
     #[schemars(example = true)]
     pub(crate) handshake: Option<bool>,
-    /// True if every data segment has full size on the wire.
+    /// True if short data segments are padded to full size on the wire.
     #[schemars(example = false)]
     pub(crate) padded: Option<bool>,
-    /// FIN in each direction at the end of connections; without it, connections end with their last byte.
+    /// FIN in each direction at the end of connections; without FINs, connections end with their last byte.
     #[schemars(example = true)]
     pub(crate) fin: Option<bool>,
     /// Retransmission timeout before the first RTT sample.
@@ -92,7 +93,7 @@ pub(crate) struct TcpFile {
     /// Maximum retransmission timeout.
     #[schemars(example = &"60s")]
     pub(crate) rto_max: Option<Text<Span>>,
-    /// Tick of the clock that measures round trips and expires timeouts.
+    /// Granularity of the clock that measures round-trip times and triggers timeouts.
     #[schemars(example = &"10ms")]
     pub(crate) rto_tick: Option<Text<Span>>,
 }
@@ -112,8 +113,8 @@ fn as_the_profile_says(schema: &mut Schema) {
     }
 }
 
-/// Returns the parameters of connections and their marker: a profile, changed by `common`, which is `[tcp]` of the scenario, and then by
-/// `own`, which is `tcp` of the group of traffic.
+/// Returns the parameters and the marker of connections. The profile is changed by `common`, the table `[tcp]` of the scenario, and then by
+/// `own`, the key `tcp` of the traffic group.
 pub(crate) fn tcp_config(
     common: &TcpFile,
     own: &TcpFile,
@@ -143,7 +144,7 @@ impl TcpFile {
 }
 
 /// Checks that congestion control, window validation, pacing and ECN are combined with the loss recovery and the ECN feedback that they
-/// need. The classic senders, those of ns-2 and of the papers, do not support later mechanisms.
+/// need. The classic senders of ns-2 and of the papers do not support these later mechanisms.
 fn needs_modern(config: &TcpConfig) -> Result<(), KeyError> {
     let TcpConfig { recovery, validation, pacing, ecn, control, .. } = config;
     let wrong = |key: &str, value: String| {
@@ -248,7 +249,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         first_without_header: base.first_without_header && !handshake,
         pads_segments: file.padded.unwrap_or(base.pads_segments),
         receive_window: window * u64::from(segment_bytes),
-        // A given window turns off autotuning, as SO_RCVBUF does.
+        // A receive window set in the scenario turns off autotuning, as SO_RCVBUF does in Linux.
         tunes_window: base.tunes_window && file.window_segments.is_none(),
         timestamps: file.timestamps.unwrap_or(base.timestamps),
         initial_window: initial as u32,

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Value that scenarios write as a text: with a unit, or in the notation of its kind.
+/// Value that is written as a text in scenarios: with a unit, or in the notation of its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Text<T>(pub(crate) T);
 
@@ -92,7 +92,7 @@ drawn! {
     Counts = "counts", Measure::Count;
 }
 
-/// Returns the text of a distribution that is given as a value, a text or a table.
+/// Returns the text notation of a distribution that is given as a number, a text or a table.
 fn distribution_text(said: toml::Value) -> String {
     let toml::Value::Table(mut table) = said else { return plain(&said) };
     let name = table.remove("distribution").map_or_else(String::new, |name| plain(&name));
@@ -100,7 +100,7 @@ fn distribution_text(said: toml::Value) -> String {
     format!("{name}:{}", options.join(","))
 }
 
-/// Returns a value as it is written in a text. The points of a list are separated by semicolons, the numbers of a point by slashes.
+/// Returns a value in text notation. The points of a list are separated by semicolons, the numbers of a point by slashes.
 fn plain(value: &toml::Value) -> String {
     let join = |list: &[toml::Value], by| list.iter().map(plain).collect::<Vec<_>>().join(by);
     match value {
@@ -123,7 +123,7 @@ pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) ->
     })
 }
 
-/// Calls `change` for every text within a table, with the path of its key.
+/// Calls `change` for every text within a table, with the path of the text's key.
 pub(crate) fn change_texts(
     table: &mut toml::Table,
     change: &mut dyn FnMut(&str, &mut String) -> Result<(), KeyError>,

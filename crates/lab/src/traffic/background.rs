@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Background traffic: bursts of packets without TCP from one host to another.
+/// Background traffic: bursts of packets without TCP. Each source sends from one host to another.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "background")]
@@ -19,7 +19,7 @@ pub(crate) struct BackgroundFile {
     /// Receiving nodes. Each sender sends to a block of neighbouring receivers.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
-    /// Offered load of all sources together, as a share of the rate of `link`, up to 10; alternative to `rate`.
+    /// Offered load of all sources together, as a share of the rate of `link`, at most 10 (1000 %); alternative to `rate`.
     #[schemars(example = &"60%", extend("x-default" = "given by `rate`"))]
     load: Option<Text<Share>>,
     /// Link to whose rate `load` refers. All packets of the group must pass it.
@@ -31,21 +31,21 @@ pub(crate) struct BackgroundFile {
     /// Rate of a source during a burst.
     #[schemars(example = &"5Mbit")]
     peak: Text<Rate>,
-    /// Mean length of a burst.
+    /// Mean duration of a burst.
     #[schemars(example = &"20ms")]
     burst: Text<Span>,
-    /// Tail index of the Pareto distribution of bursts.
+    /// Tail index of the Pareto distribution of the durations of bursts.
     #[serde(default = "three_halves")]
     #[schemars(example = 1.2)]
     burst_shape: f64,
-    /// Tail index of the Pareto distribution of idle periods.
+    /// Tail index of the Pareto distribution of the durations of idle periods.
     #[serde(default = "three_halves")]
     #[schemars(example = 1.2)]
     silence_shape: f64,
     /// Size of a packet, bytes.
     #[schemars(example = &"uniform:minimum=40,maximum=984")]
     packet_bytes: Sizes,
-    /// True if there is the same traffic from `to` to `from`, too.
+    /// True if the nodes of `to` also send traffic with the same parameters to the nodes of `from`.
     #[serde(default)]
     #[schemars(example = true)]
     both_ways: bool,
@@ -55,7 +55,7 @@ fn three_halves() -> f64 {
     1.5
 }
 
-/// Maximum load: ten times the rate of a link, which is sufficient overload.
+/// Maximum load, relative to the rate of the link. Experiments with overload need no more.
 const MAX_LOAD: f64 = 10.0;
 
 impl TrafficKind for BackgroundFile {

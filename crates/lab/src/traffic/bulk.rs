@@ -31,11 +31,11 @@ pub(crate) struct BulkFile {
     /// Size of a transfer; alternative to `packets`. An `endless` transfer lasts as long as the run.
     #[schemars(example = &"32KB", extend("x-default" = "given by `packets`"))]
     bytes: Option<Text<Length>>,
-    /// Start time of a transfer; a distribution or a time.
+    /// Start time of a transfer: a time or a distribution of times.
     #[serde(alias = "start_s")]
     #[schemars(example = &"uniform:minimum=0s,maximum=2s", extend("default" = START))]
     start: Option<Times>,
-    /// TCP parameters of the connections of the group that differ from `[tcp]`.
+    /// TCP parameters of this group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
@@ -43,20 +43,21 @@ pub(crate) struct BulkFile {
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// TCP port of the servers, if one of the hosts is external.
+    /// TCP port of the servers, used only if a server or a client is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Pattern of the paths of objects, used only if a server or a client is external. The pattern may contain `{page}` (number from 1),
+    /// `{object}` (number from 0), `{bytes}` (size) and `{user}` (number of the client).
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
 
-/// Default names of documents.
+/// Default pattern of the paths of documents.
 pub(super) const PATHS: &str = "/{bytes}";
 /// Default start time of transfers, seconds.
 const START: f64 = 0.0;
-/// Maximum size of a transfer, an exabyte. A larger one is probably a typing error. An endless transfer has this size, since no run
-/// completes it.
+/// Maximum size of a transfer: an exabyte. A larger size is probably a typing error. An endless transfer has this size, since no run
+/// completes a transfer of this size.
 const MAX_BYTES: u64 = 1 << 60;
 const ENDLESS: &str = "endless";
 

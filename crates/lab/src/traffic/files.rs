@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Users that fetch files one after the other, each over a connection of its own: FTP.
+/// FTP: users that fetch files one after the other, each over a separate connection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ftp")]
@@ -26,14 +26,14 @@ pub(crate) struct FilesFile {
     /// Size of a file.
     #[schemars(example = &"pareto:shape=1.2,minimum=32KB,maximum=20MB")]
     bytes: Sizes,
-    /// Time from the end of a file to the start of the next one, and before the first one.
+    /// Time before the first file, and between the end of a file and the start of the next file.
     #[serde(alias = "gap_s")]
     #[schemars(example = &"exponential:mean=2s")]
     gap: Times,
     /// Number of files that each user fetches.
     #[schemars(example = 10, extend("x-default" = "unlimited"))]
     files: Option<u32>,
-    /// Size of a request, bytes. With 0 a request takes no time and needs only the connection.
+    /// Size of a request, bytes. With 0, no request is sent: the server responds as soon as the connection is available.
     #[serde(default)]
     #[schemars(example = 300)]
     request_bytes: u64,
@@ -41,11 +41,11 @@ pub(crate) struct FilesFile {
     #[serde(alias = "server_delay_s")]
     #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "none"))]
     server_delay: Option<Times>,
-    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are always counted.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// TCP parameters of the connections of the group that differ from `[tcp]`.
+    /// TCP parameters of this group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
@@ -53,10 +53,11 @@ pub(crate) struct FilesFile {
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// TCP port of the servers, if one of the hosts is external.
+    /// TCP port of the servers, used only if a server or a client is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Pattern of the paths of objects, used only if a server or a client is external. The pattern may contain `{page}` (number from 1),
+    /// `{object}` (number from 0), `{bytes}` (size) and `{user}` (number of the client).
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }

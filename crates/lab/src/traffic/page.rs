@@ -27,49 +27,49 @@ pub(crate) struct PageFile {
     /// Clients, on which the browsers run.
     #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
-    /// Servers. Each browser connects to all of them; the origins of the recording are assigned to the servers in rotation.
+    /// Servers. Each browser connects to all servers. The origins of the recording are assigned to the servers in rotation.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Recording of the site: a HAR or a page file, relative to the scenario.
+    /// Recording of the site: a HAR or a page file. The path is relative to the scenario.
     #[schemars(example = &"pages/site.har")]
     page: PathBuf,
-    /// Version of HTTP: `1.1`, with several connections to an origin and one response after the other, or `2`, with one connection to an
-    /// origin, over which responses are interleaved.
+    /// Version of HTTP: `1.1` or `2`. With `1.1`, there are several connections to an origin, and responses follow each other on a
+    /// connection. With `2`, there is one connection to an origin, on which responses are interleaved.
     #[serde(default = "http_11")]
     #[schemars(extend("enum" = ["1.1", "2"]), example = &"2")]
     http: String,
     /// HTTP/1.1: maximum number of parallel connections to an origin.
     #[schemars(range(min = 1), example = 2, extend("default" = CONNECTIONS_PER_ORIGIN))]
     connections_per_origin: Option<u32>,
-    /// HTTP/2: true if origins at one server share a connection.
+    /// HTTP/2: true if origins on the same server share a connection.
     #[schemars(example = true, extend("default" = false))]
     coalesced: Option<bool>,
     /// HTTP/2: payload of a frame, up to 16777215 bytes.
     #[schemars(range(min = 1, max = MOST_FRAME_BYTES), example = 1400, extend("default" = FRAME_BYTES))]
     frame_bytes: Option<u64>,
-    /// HTTP/2: number of unsent bytes below which the next frame is written.
+    /// HTTP/2: threshold of unsent bytes. A server writes the next frame once fewer bytes of a connection are unsent.
     #[schemars(range(min = 1), example = 100_000, extend("default" = FRAME_BYTES))]
     unsent_bytes: Option<u64>,
-    /// True if connections outlive the page.
+    /// True if connections stay open at the end of a page, for use by the next page.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     keep_alive: bool,
-    /// Number of times that all pages are loaded.
+    /// Number of times that a browser loads all pages of the site.
     #[schemars(range(min = 1), example = 10, extend("default" = TIMES))]
     times: Option<u32>,
-    /// True if the pages are loaded without end, instead of `times`.
+    /// True if the browsers load the pages repeatedly until the end of the run; alternative to `times`.
     #[serde(default)]
     #[schemars(example = true)]
     endless: bool,
-    /// Think time from the end of a page to the start of the next one, and before the first one.
+    /// Think time before the first page, and between the end of a page and the start of the next page.
     #[serde(alias = "think_s")]
     #[schemars(example = &"exponential:mean=2s", extend("x-default" = "none"))]
     think: Option<Times>,
-    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are always counted.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// TCP parameters of the connections of the group that differ from `[tcp]`.
+    /// TCP parameters of this group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,

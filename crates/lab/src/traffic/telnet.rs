@@ -28,19 +28,20 @@ pub(crate) struct TelnetFile {
     #[serde(default = "hundred")]
     #[schemars(range(min = 1), example = 1)]
     bytes: u64,
-    /// Time from one keystroke to the next, unless the echo takes longer; also before the first keystroke.
+    /// Time before the first keystroke, and from each keystroke to the next. If the echo of a keystroke takes longer, the next keystroke
+    /// follows the echo at once.
     #[serde(alias = "pause_s")]
     #[schemars(example = &"exponential:mean=200ms")]
     pause: Times,
-    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are always counted.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// TCP parameters of the connections of the group that differ from `[tcp]`.
+    /// TCP parameters of this group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
-    /// TCP port of the servers, if one of the hosts is external.
+    /// TCP port of the servers, used only if a server or a client is external.
     #[schemars(range(min = 1), example = 7007, extend("default" = ECHO))]
     port: Option<u16>,
 }

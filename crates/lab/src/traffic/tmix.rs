@@ -27,7 +27,7 @@ pub(crate) struct TmixFile {
     /// Servers, which send responses.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Connection vectors: a file in either form of Tmix, relative to the scenario; alternative to `generate`.
+    /// File of connection vectors in either form of Tmix; alternative to `generate`. The path is relative to the scenario.
     #[schemars(example = &"traces/web.cvec", extend("x-default" = "given by `generate`"))]
     trace: Option<PathBuf>,
     /// Randomly generated trace; alternative to `trace`.
@@ -39,11 +39,11 @@ pub(crate) struct TmixFile {
         "idle": "1s",
     }), extend("x-default" = "given by `trace`"))]
     generate: Option<GenerateFile>,
-    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are always counted.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// TCP parameters of the connections of the group that differ from `[tcp]`.
+    /// TCP parameters of this group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
@@ -51,10 +51,11 @@ pub(crate) struct TmixFile {
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// TCP port of the servers, if one of the hosts is external.
+    /// TCP port of the servers, used only if a server or a client is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Pattern of the paths of objects, used only if a server or a client is external. The pattern may contain `{page}` (number from 1),
+    /// `{object}` (number from 0), `{bytes}` (size) and `{user}` (number of the client).
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
@@ -64,13 +65,13 @@ pub(crate) struct TmixFile {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tmix-generate")]
 struct GenerateFile {
-    /// Seed of the trace, which is then the same in all runs.
+    /// Seed of the trace. If a seed is given, all runs replay the same trace.
     #[schemars(example = 7, extend("x-default" = "seed of the run, so that each run has a different trace, the same in all variants"))]
     seed: Option<u64>,
     /// Number of connections, up to ten million.
     #[schemars(range(min = 1, max = MAX_CONNECTIONS), example = 3151)]
     connections: u32,
-    /// Period in which the connections are opened.
+    /// Period in which the connections are opened, from the start of the run.
     #[schemars(example = &"60min")]
     over: Text<Span>,
     /// Number of requests of a connection, at least one.
@@ -92,7 +93,7 @@ struct GenerateFile {
     server: Option<Times>,
 }
 
-/// Maximum number of connections, more than a run has memory for.
+/// Maximum number of connections. A run with more connections would need too much memory.
 const MAX_CONNECTIONS: u32 = 10_000_000;
 
 /// Default size of a request, bytes.

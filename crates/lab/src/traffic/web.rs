@@ -31,39 +31,40 @@ pub(crate) struct WebFile {
     /// Servers, which send responses.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Known pages: a CSV file, relative to the scenario, with the columns page, object_index and bytes. Pages are in order from 1, their
-    /// objects from 0, the HTML first. Alternative to `generate`.
+    /// List of pages: a CSV file with the columns page, object_index and bytes; alternative to `generate`. Pages are numbered in order from
+    /// 1, and the objects of a page in order from 0, which is the HTML. The path is relative to the scenario.
     #[schemars(example = &"pages.csv", extend("x-default" = "given by `generate`"))]
     pages: Option<PathBuf>,
     /// Randomly generated pages; alternative to `pages`.
     #[schemars(example = json!({ "html_bytes": "10KB", "images": 8, "image_bytes": "8KB" }), extend("x-default" = "given by `pages`"))]
     generate: Option<GenerateFile>,
-    /// True if known pages are fetched repeatedly, instead of once each. Pages that users draw themselves never end.
+    /// True if users fetch the pages of a list repeatedly until the end of the run, instead of once each. Users who draw their own pages
+    /// never stop.
     #[serde(default)]
     #[schemars(example = true)]
     endless: bool,
-    /// Version of HTTP: `1.0`, with a connection per object; `1.1`, with persistent connections; `approximate-1.1`, with a connection per
-    /// page, which carries all bytes of the page as one document (CATNIP paper, section V-F).
+    /// Version of HTTP. `1.0` uses a connection per object, `1.1` persistent connections. `approximate-1.1` uses a connection per page,
+    /// which carries all bytes of the page as one document (CATNIP paper, section V-F).
     #[serde(default = "http_10")]
     #[schemars(extend("enum" = ["1.0", "1.1", "approximate-1.1"]), example = &"1.1")]
     http: String,
     /// HTTP/1.0 and 1.1: maximum number of parallel connections to the server.
     #[schemars(range(min = 1), example = 6, extend("default" = MAX_CONNECTIONS))]
     max_connections: Option<u32>,
-    /// HTTP/1.1: true if requests do not wait for the responses to earlier ones.
+    /// HTTP/1.1: true if a client sends requests before the responses to earlier requests have arrived.
     #[schemars(example = true, extend("default" = false))]
     pipelining: Option<bool>,
-    /// HTTP/1.1: true if connections outlive the page.
+    /// HTTP/1.1: true if connections stay open at the end of a page, for use by the next page.
     #[schemars(example = false, extend("default" = true))]
     keep_alive: Option<bool>,
-    /// Think time from the end of a page to the request for the next one, and before the first one.
+    /// Think time before the first page, and between the end of a page and the request for the next page.
     #[serde(alias = "think_s")]
     #[schemars(example = &"exponential:mean=5s")]
     think: Times,
-    /// Number of packets of the HTML that must arrive before images are requested.
+    /// Number of packets of the HTML that must arrive before a client requests the images.
     #[schemars(example = 2, extend("x-default" = "all packets of the HTML"))]
     images_after_packets: Option<u32>,
-    /// Size of a request, bytes. With 0 a request takes no time and needs only the connection.
+    /// Size of a request, bytes. With 0, no request is sent: the server responds as soon as the connection is available.
     #[serde(default)]
     #[schemars(example = 300)]
     request_bytes: u64,
@@ -71,11 +72,11 @@ pub(crate) struct WebFile {
     #[serde(alias = "server_delay_s")]
     #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "none"))]
     server_delay: Option<Times>,
-    /// True if results have rows for the activity of the users. The packets of the group are counted in any case.
+    /// True if results have rows for the activity of the users. The packets of the group are always counted.
     #[serde(default = "yes")]
     #[schemars(example = false)]
     measured: bool,
-    /// TCP parameters of the connections of the group that differ from `[tcp]`.
+    /// TCP parameters of this group that differ from `[tcp]`.
     #[serde(default)]
     #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "same as `[tcp]`"))]
     tcp: TcpFile,
@@ -83,10 +84,11 @@ pub(crate) struct WebFile {
     #[serde(default = "yes")]
     #[schemars(example = false)]
     tells_size: bool,
-    /// TCP port of the servers, if one of the hosts is external.
+    /// TCP port of the servers, used only if a server or a client is external.
     #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
-    /// Names of the objects, if one of the hosts is external: a path with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    /// Pattern of the paths of objects, used only if a server or a client is external. The pattern may contain `{page}` (number from 1),
+    /// `{object}` (number from 0), `{bytes}` (size) and `{user}` (number of the client).
     #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
@@ -96,10 +98,10 @@ pub(crate) struct WebFile {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "web-generate")]
 struct GenerateFile {
-    /// Number of pages, which are drawn with `seed` and are the same for all users.
+    /// Number of pages in a list that is drawn with `seed` and is the same for all users.
     #[schemars(range(min = 1), example = 10, extend("x-default" = "each user draws its own pages, without end"))]
     pages: Option<u32>,
-    /// Seed of `pages`, which requires it.
+    /// Seed with which the list of `pages` is drawn. The two keys are only given together.
     #[schemars(example = 2002, extend("x-default" = "seed of the run"))]
     seed: Option<u64>,
     /// Size of the HTML, bytes.
@@ -113,7 +115,7 @@ struct GenerateFile {
     image_bytes: Sizes,
 }
 
-/// Default names of objects.
+/// Default pattern of the paths of objects.
 const PATHS: &str = "/{page}/{object}";
 /// Default maximum number of parallel connections.
 const MAX_CONNECTIONS: u32 = 4;
@@ -255,7 +257,8 @@ struct PageRow {
     bytes: u64,
 }
 
-/// Reads pages from a CSV file with the columns page, object_index and bytes. Objects are in order, the HTML first.
+/// Reads pages from a CSV file with the columns page, object_index and bytes. The objects of a page are in order; the first object is the
+/// HTML.
 fn read_pages(files: &Files, file: &Path) -> Result<Vec<Page>, String> {
     let path = files.find(file);
     let wrong = |what: String| format!("{}: {what}", path.display());

@@ -1,4 +1,4 @@
-//! Tables of measurements of single components, from which the reproductions of the papers read.
+//! Tables of measurements of single components, which the reproductions of the papers read.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) fn keep(file: &str, checks: impl Fn(u64) -> Vec<Check>) {
     let mut above = Vec::new();
     for seed in SEEDS {
         for Check { id, claim, value, limit } in checks(seed) {
-            // NaN is not within a limit, either.
+            // NaN does not satisfy a limit, either.
             if value.is_nan() || value > limit {
                 above.push(format!("{id}, seed {seed}: {claim}: {value} > {limit}"));
             }

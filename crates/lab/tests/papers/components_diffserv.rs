@@ -1,5 +1,5 @@
-//! Components of the DiffServ study (Noureddine and Tobagi 2002) driven by many random arrivals. The measurements are kept in
-//! python/catnip/measured/components-diffserv.csv, from where the reproduction of the study takes them.
+//! Components of the DiffServ study (Noureddine and Tobagi 2002) driven by many random arrivals. The measurements are stored in
+//! python/catnip/measured/components-diffserv.csv, from which the reproduction of the study reads them.
 
 mod buckets;
 mod drive;

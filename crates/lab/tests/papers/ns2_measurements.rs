@@ -144,8 +144,8 @@ fn one_flow(
     sim.into_watch().0.expect("the transfer ends")
 }
 
-/// Checks that every mean latency is within five standard errors of that of ns-2, and that the mean square of the differences, in standard
-/// errors, is close to 1.
+/// Checks that every mean latency differs from the mean latency of ns-2 by at most five standard errors, and that the mean square of the
+/// differences, in standard errors, is close to 1.
 fn compare_means(file: &str, flows: u64, marked: bool) {
     let (mut squares, mut compared) = (0.0, 0);
     let table = rows(file);

@@ -50,7 +50,7 @@ fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     run_all(&scenario, &request, &mut |_| true).unwrap().expect("the run is not interrupted")
 }
 
-/// Returns the numbers of packets that arrived at the bottleneck towards the users, and that it dropped.
+/// Returns the number of packets that arrived at the bottleneck in the direction of the users, and the number of packets dropped there.
 fn at_the_bottleneck(ports: &Table) -> [f64; 2] {
     let is_bottleneck = match ports.columns().iter().find(|(name, _)| *name == "port") {
         Some((_, Column::Text(names))) => names.iter().map(|name| name == "bottleneck").collect::<Vec<_>>(),
@@ -66,8 +66,8 @@ fn at_the_bottleneck(ports: &Table) -> [f64; 2] {
 fn measured(case: &str) -> BTreeMap<&'static str, f64> {
     let (before, all) = (run(case, COUNTED_S.0), run(case, COUNTED_S.1));
     let (pages, echoes) = (durations_s(&all[&TableName::PAGES]), durations_s(&all[&TableName::ECHOES]));
-    // A shorter run with the same seed has the same events as the beginning of a longer one, so the difference of their counts is the count
-    // within the measurement.
+    // A shorter run with the same seed has the same events as the beginning of a longer run. The difference of their counts is therefore
+    // the count within the measurement.
     let [early, whole] = [before, all].map(|tables| at_the_bottleneck(&tables[&TableName::PORTS]));
     let [arrived, dropped] = [0, 1].map(|i| whole[i] - early[i]);
     BTreeMap::from([
@@ -91,10 +91,10 @@ fn of_ns2(case: &str, column: &str) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(*value), most.max(*value)))
 }
 
-/// Known deviations from the range of ns-2. The one-way agents of ns-2 have no handshake; the agent that stands in for it repeats a lost
-/// SYN-ACK when the opener repeats its SYN, CATNIP also by a timer of its own (RFC 9293, section 3.8.1), so that two copies are sent and a
-/// second loss is rare. Without this timer, the page times are within the range. The share of lost packets is below the range by 1.7 % of
-/// its value, for which no cause is known. The test also fails if one of these values returns to the range.
+/// Known deviations from the range of ns-2. The one-way agents of ns-2 have no handshake. The agent that emulates a handshake repeats a
+/// lost SYN-ACK only when the opener repeats its SYN. CATNIP also repeats a SYN-ACK when its timer expires (RFC 9293, section 3.8.1), so
+/// that two copies are sent and a second loss is rare. Without this timer, the page times are within the range. The share of lost packets
+/// is 1.7 % below the range, relative to the value; the cause is unknown. The test also fails if one of these values returns to the range.
 const OPEN: [(&str, &str); 3] = [
     ("droptail_20", "forward_loss_share"),
     ("droptail_20", "page_above_10_s_share"),

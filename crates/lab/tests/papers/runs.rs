@@ -50,11 +50,11 @@ fn fingerprints(file: &Path) -> String {
     lines
 }
 
-/// Hashes all events of all scenarios; a change of any event is a change of results.
+/// Compares hashes of all events of all scenarios with the stored fingerprints, since a change of any event is a change of results.
 #[test]
 fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
     let stored = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.txt");
-    // Parallel runs: this test takes longer than all other tests of this program.
+    // Runs are executed in parallel, because this test takes longer than all other tests of this program.
     let (files, cores) = (scenarios::all(), std::thread::available_parallelism().map_or(1, usize::from));
     let next = AtomicUsize::new(0);
     let some = || std::iter::from_fn(|| files.get(next.fetch_add(1, Ordering::Relaxed)));

@@ -60,7 +60,7 @@ pub(crate) fn objects(har: &Value) -> Vec<RecordedObject> {
     read(har).unwrap().0.pages.remove(0).objects
 }
 
-/// Returns a value with the values at these JSON pointers replaced.
+/// Returns `value` with parts replaced. `changes` maps JSON pointers to new values.
 pub(crate) fn changed(mut value: Value, changes: Value) -> Value {
     let Value::Object(changes) = changes else { panic!("a table of changes by JSON pointer") };
     for (pointer, change) in changes {

@@ -1,4 +1,4 @@
-//! Scenarios of the repository: general ones, and those in the folders of the papers.
+//! Scenarios of the repository: the general scenarios, and the scenarios in the folders of the papers.
 
 use std::path::{Path, PathBuf};
 

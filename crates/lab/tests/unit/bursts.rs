@@ -14,7 +14,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// Bursts computed from events that the test specifies: those of the server of connection 7, which is opened at 100 ms.
+/// Bursts computed from events that the test specifies. All events are events of the server of connection 7, which is opened at 100 ms.
 #[derive(Default)]
 struct ByHand(Bursts);
 
@@ -65,7 +65,7 @@ fn planted_bursts_and_silences_are_recovered() {
     it.acked(500, 3000, 2000);
     it.sent(510, 3000, 2000, false);
     it.acked(600, 3000, 3000);
-    // Two segments, the first lost and retransmitted after a timeout; a duplicate ACK in between changes nothing.
+    // Two segments, of which the first is lost and retransmitted after a timeout. A duplicate ACK in between changes nothing.
     it.sent(2000, 5000, 3000, false);
     it.sent(2000, 5000, 4000, false);
     it.tell(2010, 5000, ServedStep::Dropped { seq: 3000 });
@@ -77,7 +77,7 @@ fn planted_bursts_and_silences_are_recovered() {
     it.sent(3101, 5000, 4000, true);
     it.tell(3102, 5000, ServedStep::Dropped { seq: 3000 });
     it.tell(3103, 5000, ServedStep::Timeout);
-    // Another response is written before the first one is acknowledged: one burst. The ACK of the FIN covers one more byte.
+    // Another response is written before the first response is acknowledged: one burst. The ACK of the FIN covers one more byte.
     it.sent(4000, 6000, 5000, false);
     it.tell(4001, 6000, ServedStep::Dropped { seq: 4000 });
     it.sent(4050, 7000, 6000, false);
@@ -130,8 +130,8 @@ fn a_connection_that_is_over_is_forgotten() {
     assert!(it.0.over().iter().all(|burst| burst.number == 0 && burst.idle == Span::from_millis(900)));
 }
 
-/// Scenario with one link of 8 Mbit/s and 10 ms, on which a byte takes a microsecond. Headers and ACKs have 52 bytes, full segments 1000;
-/// no handshake.
+/// Scenario with one link of 8 Mbit/s and 10 ms, on which a byte takes a microsecond. Headers and ACKs have 52 bytes, full segments 1000
+/// bytes. There is no handshake.
 fn one_link(kind: &str, more: &str) -> String {
     format!(
         "id = 'X'\ntitle = 'x'\n[node]\ns = {{ kind = 'host' }}\nc = {{ kind = 'host' }}\n\
@@ -188,7 +188,8 @@ fn a_known_vector_makes_the_bursts_that_it_says() {
     let close = |seen: &[f64], expected: &[f64]| {
         seen.len() == expected.len() && seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9)
     };
-    // The second response takes three round trips, with congestion windows of 2 and 4 segments and, last, 4 segments back to back.
+    // The second response takes three round trips, with congestion windows of 2 and 4 segments and, in the last round trip, 4 segments back
+    // to back.
     let second = 2.0 * (segment + ack) + 3.0 * 0.001 + segment + ack;
     assert!(close(&of("time_s"), &[segment + ack, second, last + ack]), "{:?}", of("time_s"));
     // The idle period begins when the server receives the last ACK, which the client sent one ACK delay earlier, before it paused and sent
@@ -237,7 +238,7 @@ fn all_variants_replay_the_same_connections() {
         // Only bursts that the end of the run cuts short may differ between the variants.
         assert!(same + 5 >= restarted.len().max(kept.len()), "{same} of {}", restarted.len());
     }
-    // All data of the server has arrived on every connection that is over.
+    // All data of the server has arrived on every connection that has ended.
     let connections = &tables[&TableName::CONNECTIONS];
     let number =
         ["seed", "connection", "bytes", "delivered_bytes", "acked_s"].map(|name| column(connections, name));
@@ -258,8 +259,8 @@ fn all_variants_replay_the_same_connections() {
     assert!(over > 2 * 2 * 180 && over < connections.rows(), "{over}");
 }
 
-/// Tests CWV-S9: the study of bursts in the newCWV paper needs 3151 connections in an hour that offer about 700 kbit/s, and 200 bursts of
-/// every class of size and idle period.
+/// Tests CWV-S9: the study of bursts in the newCWV paper needs 3151 connections in an hour, an offered load of about 700 kbit/s, and 200
+/// bursts in every class of burst sizes and idle periods.
 #[test]
 fn an_hour_of_the_example_offers_what_the_study_of_bursts_needs() {
     let path = scenarios::file("bursts.toml");

@@ -1,5 +1,5 @@
-//! Components driven in isolation by many random arrivals. The measurements are kept in
-//! python/catnip/measured/components.csv, from where the reproduction of the CATNIP paper takes them.
+//! Components driven in isolation by many random arrivals. The measurements are stored in python/catnip/measured/components.csv, from which
+//! the reproduction of the CATNIP paper reads them.
 
 use crate::kept::{self, Check};
 use catnip_base::{Distribution, Rate, Rng, Stream, Time};
@@ -70,8 +70,8 @@ fn packet(body: u32, high: bool) -> Packet {
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
-/// Returns the number of violations under random arrivals and departures: drops of protected packets although there was free space or
-/// another packet to drop, and departures out of order.
+/// Returns the number of violations under random arrivals and departures. A violation is a departure out of order, or the drop of a
+/// protected packet although there was free space or another packet to drop.
 fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Colour, seed: u64) -> f64 {
     const LIMIT: NonZeroU32 = NonZeroU32::new(9).unwrap();
     let mut random = Rng::new(seed, Stream::Workload(1));

@@ -3,8 +3,8 @@
 use catnip_lab::Scenario;
 use catnip_net::PortCounters;
 
-/// Runs bulk transfers of so many segments over a link of 10 Mbit/s with this queue. Returns the counters of the link, and the time at
-/// which all transfers were over, seconds.
+/// Runs `senders` bulk transfers of `packets` segments over a link of 10 Mbit/s with this queue. Returns the counters of the link, and the
+/// time at which the last transfer finished, seconds.
 fn run(senders: u32, packets: u32, queue: &str, tcp: &str) -> (PortCounters, f64) {
     let text = format!(
         r#"
@@ -93,7 +93,7 @@ fn dctcp_holds_a_queue_near_a_step_of_marks_and_fills_the_link() {
 
 #[test]
 fn l4s_data_waits_for_a_packet_or_two_and_classic_data_for_its_target() {
-    // L4S and classic traffic run separately, so neither competes with the other; the transmission of a packet takes 1.2 ms.
+    // L4S and classic traffic run separately and do not compete. The transmission of a packet takes 1.2 ms.
     let alone = |ecn, control| {
         let (port, secs) =
             run(2, 20_000, "dual-pi2:1000", &format!("control = \"{control}\"\necn = \"{ecn}\""));

@@ -1,4 +1,4 @@
-//! Recordings of browsers: the data that is kept, and errors.
+//! Recordings of browsers (HAR): the data that a page file keeps, and error messages.
 
 use crate::recording::{changed, entry, har, objects, read, written};
 use catnip_lab::{Dropped, RecordedObject, SiteFile, read_har, read_site};
@@ -36,13 +36,14 @@ fn of_a_har_sizes_server_times_and_dependencies_are_kept() {
         connection: Some(connection),
     };
     let expected = [
-        // The opening of a connection took 30 - 10 ms, so 20 ms of the wait of each entry of this origin are due to the network.
+        // Opening a connection took 30 - 10 ms. Therefore 20 ms of the wait of each entry of this origin are due to the network.
         object(0, "/a", 1000, 30.0, None, 0.0, 0),
-        // The parser sent the request before the document had ended; the shortest wait is the only measurement of its origin.
+        // The parser sent the request before the end of the document. The shortest wait is the only measurement of the round-trip time to
+        // this origin.
         object(1, "/s.js", 2000, 0.0, Some(0), 0.0, 1),
         // The script had ended at 140 ms.
         object(0, "/img", 5000, 5.0, Some(1), 110.0, 0),
-        // An entry without initiator depends on the last object that had ended.
+        // An entry without an initiator depends on the object that ended last before the entry.
         object(2, "/late", 700, 0.0, Some(2), 160.0, 0),
     ];
     assert_eq!(file.pages[0].objects, expected);

@@ -9,7 +9,7 @@ use catnip_sim::Sim;
 use catnip_tcp::recovery::RecoveryKind;
 use std::path::Path;
 
-/// Scenario of one transfer over a link with these lines.
+/// Returns a scenario of one transfer over a link with the keys in `link`.
 fn text(link: &str) -> String {
     format!(
         r#"
@@ -137,7 +137,8 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
     std::fs::remove_file(bad_trace).unwrap();
 }
 
-/// Returns the error of refused lines of the link, or of tables after it, which is one line that names the file.
+/// Returns the error for a link with the keys `lines`, which may be followed by other tables. Checks that the error is one line that names
+/// the file.
 fn refusal(lines: &str) -> String {
     let path = scenarios::file("fading-link.toml").with_file_name("x.toml");
     let error = Scenario::parse(&path, &text(lines)).expect_err(lines).to_string();
@@ -217,7 +218,7 @@ fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_re
     }
 }
 
-/// Returns the duration of the transfer, seconds, and the number of packets lost in its direction.
+/// Returns the duration of the transfer, seconds, and the number of packets lost in the direction of the transfer.
 fn transfer(link: &str, seed: u64) -> (f64, u64) {
     let sim = parse(link).plan("default").unwrap().run(seed, ());
     assert_eq!(sim.tally().completed, 1, "{link}");
@@ -243,7 +244,7 @@ fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
     }
     let (unlimited, dropped) = transfer(&PLAIN.replace("2Mbit", "unlimited"), 1);
     assert!(unlimited < plain && dropped == 0);
-    // A shallow buffer drops packets, whatever the unit of its limit.
+    // A shallow buffer drops packets, regardless of the unit of its limit.
     for queue in ["drop-tail:10", "drop-tail:10KB", "drop-tail:40ms"] {
         assert!(transfer(&PLAIN.replace("drop-tail:50", queue), 1).1 > 0, "{queue}");
     }
@@ -262,7 +263,7 @@ fn links_that_reorder_copy_stand_still_or_send_again_carry_every_byte_of_every_t
         "link_layer = \"arq:loss=0.2,retry=10ms,tries=3,in_order=true\"",
         "link_layer = \"arq:loss=0.1,retry=10ms\"\nwire_loss = \"reorder:0.05 | duplicate:0.05\"\noutage = \"mean_up=1s,mean_down=200ms\"\njitter = \"normal:5ms\"",
     ];
-    // Traffic in the other direction, too: many messages over connections that open and close.
+    // There is also traffic in the other direction: many messages over connections that open and close.
     let more = "[tcp]\nprofile = \"rfc\"\nrecovery = \"{}\"\n[traffic.up]\nkind = \"ftp\"\nfrom = \"b\"\nto = \"a\"\nbytes = \"constant:value=9000\"\ngap_s = \"constant:value=0.2\"\nfiles = 8";
     for link in links {
         for recovery in RecoveryKind::ALL {

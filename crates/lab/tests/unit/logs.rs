@@ -1,4 +1,5 @@
-//! Runs in the formats of other tools: packets compared with the events of the run, qlog with the types of another project.
+//! Logs of runs in the formats of other tools: captured packets are compared with the events of the run, and qlog files are read with the
+//! types of another project.
 
 use catnip_base::Time;
 use catnip_lab::{
@@ -64,7 +65,7 @@ fn parse(text: &str) -> Scenario {
     Scenario::parse(Path::new("x.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Logs of a run with seed 1, captured at these nodes.
+/// Logs of a run with seed 1, and packets captured at given nodes.
 struct Logs {
     folder: TempDir,
 }
@@ -105,7 +106,7 @@ impl Logs {
     }
 }
 
-/// Events of packets and senders as reported by the run itself.
+/// Events of packets and senders that the run itself reports.
 #[derive(Default)]
 struct Told {
     sent: u64,
@@ -287,7 +288,7 @@ fn qlog_is_read_whole_by_the_types_of_another_project_and_has_nothing_that_they_
     let (file, mut ours) = read(&logs);
     assert_eq!((file.qlog_version.as_str(), file.qlog_format.as_str()), (qlog::QLOG_VERSION, "JSON"));
     let mut theirs = serde_json::to_value(&file).unwrap();
-    // The other project stores times with 32 bits, so times are removed here and compared elsewhere.
+    // The other project stores times in 32 bits. Times are therefore removed here and compared in other tests.
     let mut events = 0;
     for file in [&mut ours, &mut theirs] {
         for trace in file["traces"].as_array_mut().unwrap() {
@@ -415,7 +416,8 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
 fn what_newcwv_has_found_out_is_told_as_in_the_table_of_events() {
     let scenario = files("profile = 'rfc'\nvalidation = 'newcwv'");
     let (_, file) = read(&Logs::of(&scenario, &[]));
-    // State of newCWV after each packet sent, ACK and timeout of a connection: pipeACK, if defined, and true in the validated phase.
+    // State of newCWV after each packet sent, ACK and timeout of a connection: pipeACK (`None` while undefined), and true in the validated
+    // phase.
     let mut shown: BTreeMap<u64, Vec<(Option<u64>, bool)>> = BTreeMap::new();
     for trace in file["traces"].as_array().unwrap() {
         let connection = trace["common_fields"]["group_id"].as_str().unwrap().parse().unwrap();
@@ -464,8 +466,8 @@ fn every_retransmission_was_lost_before_and_every_packet_is_acknowledged_or_lost
             ["connection", "retransmitted", "timeouts"].map(|name| numbers(&connections, name));
         let mut lost_in_all = 0;
         for trace in &file.traces {
-            // Data bytes of packets that are neither acknowledged nor lost, by packet number; packet numbers of lost data that is not
-            // retransmitted yet, by offset; and bytes in flight.
+            // Data bytes of packets that are neither acknowledged nor lost, by packet number. Packet numbers of lost data that is not
+            // retransmitted yet, by offset. Bytes in flight.
             let (mut out, mut lost, mut in_flight) = (BTreeMap::new(), BTreeMap::new(), 0);
             let (mut again, mut expired, mut recovering, mut state) = (0, 0, 0, String::new());
             for event in &trace.events {

@@ -1,4 +1,5 @@
-//! Tests of errors in scenarios, which name the wrong key as the scenario writes it, and of keys that are set from outside of the file.
+//! Tests of error messages for scenarios, which name the wrong key as the scenario writes it, and of keys that are set by options instead
+//! of the file.
 
 use catnip_lab::{InputError, Plan, Scenario, fingerprint};
 use std::path::Path;

@@ -16,7 +16,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-/// Texts of all kinds, with letters in the place of numbers: N is a whole number, F a fraction, T a time, R any positive number.
+/// Texts of all kinds. A letter stands in place of each number: N for a whole number, F for a fraction, T for a time, R for any positive
+/// number.
 const TEXTS: &[(&str, &[&str])] = &[
     (
         "queues",
@@ -162,7 +163,7 @@ fn read_back<F: Family + Display + PartialEq + std::fmt::Debug>(text: &str) -> R
     let read = F::read_any(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
     let written = read.to_string();
     prop_assert_eq!(F::read_any(&written), Ok(read), "{} was written as {}", text, &written);
-    // The written form is canonical: it is read and written again without a change.
+    // The written form is canonical: reading and writing it again does not change it.
     prop_assert_eq!(F::read_any(&written).unwrap().to_string(), written);
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Comparison with ns-2 2.35 packet by packet: every transmission and every ACK, in the same order, at the same time and with the same
-//! window.
+//! Comparison with ns-2 2.35 packet by packet: every transmission and every ACK must be in the same order, at the same time and with the
+//! same congestion window.
 
 use catnip_base::{Rate, Span};
 use catnip_lab::{TraceRequest, TraceRow, trace};

@@ -1,4 +1,5 @@
-//! Counts of a run after its warm-up and in intervals: they add up to the counts of the whole run, and taking them does not change the run.
+//! Counts of a run after its warm-up and in intervals. The counts add up to the counts of the whole run, and counting does not change the
+//! run.
 
 use catnip_base::Span;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
@@ -8,7 +9,7 @@ use std::path::Path;
 
 const OFFICE: &str = concat!(include_str!("../lossy_link.toml"), include_str!("../office.toml"));
 
-/// Returns all tables of a run of the office, with these keys before the others.
+/// Returns all tables of a run of the scenario [`OFFICE`], preceded by the keys `keys`.
 fn run(keys: &str, every: Option<Span>) -> BTreeMap<TableName, Table> {
     let scenario = Scenario::parse(Path::new("x.toml"), &format!("{keys}\n{OFFICE}")).unwrap();
     let (variants, tables) = (vec!["default"], TableName::all());
@@ -63,7 +64,7 @@ proptest! {
                 prop_assert_eq!(whole - warm, rest, "{}", name);
             }
         }
-        // A mean times its duration is a sum.
+        // A mean over time, multiplied by its duration, is a sum that can be compared.
         let seconds = |of: &BTreeMap<_, Table>| column(&of[&TableName::RUNS], "end_s")[0];
         let [packets, packets_warm, packets_rest] =
             [&whole, &warm, &rest].map(|of| column(&of[&TableName::PORTS], "queue_mean_packets"));

@@ -60,7 +60,7 @@ fn site(origins: u32, pages: &[Vec<RecordedObject>]) -> String {
 struct Loaded(BTreeMap<TableName, Table>);
 
 impl Loaded {
-    /// Loads a site with these keys of the traffic group, which may be followed by others of the scenario.
+    /// Loads a site with the keys `keys` of the traffic group, which may be followed by other tables of the scenario.
     fn of(site: &str, keys: &str, seeds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("site.page.json"), site).unwrap();
@@ -145,7 +145,7 @@ fn a_replayed_har_has_its_sizes_and_asks_for_each_object_so_long_after_the_one_t
         let last = times.iter().map(|(_, end)| *end).fold(0.0, f64::max);
         assert!((loaded.sum(TableName::PAGES, "time_s") - last).abs() < 1e-8);
         assert_eq!(loaded.sum(TableName::PAGES, "bytes"), 98_055.0);
-        // Processing time of the last object: a round-trip time less than the recorded wait.
+        // Processing time of the last object: the recorded wait minus a round-trip time.
         let (start, end) = times[3];
         assert!(of[3].server_ms > 60.0 && end - start > 0.04 + of[3].server_ms / 1e3, "{}", end - start);
         assert!(end - start < 0.042 + of[3].server_ms / 1e3, "{}", end - start);
@@ -193,10 +193,10 @@ fn like_http_2_equal_responses_end_close_to_each_other_and_bytes_are_conserved()
     let frame_s = 16_393.0 * 8.0 / 10e6 * 1.05;
     let (first, second) = ends("");
     assert!(first < second && second - first < 2.0 * frame_s, "{first} {second}");
-    // One frame per response: the second response waits for the whole first one.
+    // One frame per response: the second response waits for the whole first response.
     let (first, second) = ends("frame_bytes = 1000000");
     assert!(second - first > 0.4, "{first} {second}");
-    // All available data is written at once: it arrives in the order of writing, but frames still alternate.
+    // All available data is written at once and arrives in the order of writing. Frames of the two responses still alternate.
     let (first, second) = ends("unsent_bytes = 10000000\nframe_bytes = 500000");
     assert!(second - first > 0.4, "{first} {second}");
 }

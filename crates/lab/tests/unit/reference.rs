@@ -1,4 +1,4 @@
-//! Reference of scenario files, which must agree with the types: the schema, the page of all keys, and the defaults in effect.
+//! Reference of scenario files: the schema, the page of all keys and the documented defaults must agree with the types that read scenarios.
 
 use catnip_base::notation::Usage;
 use catnip_lab::{NOTATION, OLDER_NAME, OTHERWISE, Scenario, built_in, notations, schema, schema_text};
@@ -96,7 +96,7 @@ fn every_key_says_what_it_is_what_is_so_without_it_and_how_it_is_written() {
     }
 }
 
-/// Returns true if the schema requires the key, under this name or the older one.
+/// Returns true if the schema requires the key `key`, under this name or its older name.
 fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
     fn asks(of: &Value, key: &str) -> bool {
         let list = of["required"].as_array().is_some_and(|list| list.iter().any(|one| one == key));
@@ -121,7 +121,7 @@ fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
     whole.filter(same).any(|of| asks(of, key))
 }
 
-/// Common part of all scenarios in which a key is tried.
+/// Common part of all scenarios in which the tests set a key.
 const NETWORK: &str = r#"
 id = "X"
 title = "x"
@@ -211,14 +211,14 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
             "traffic.it.generate",
             vec![format!("{web}{drawn}"), format!("{web}{drawn}generate.pages = 2\ngenerate.seed = 1\n")],
         ),
-        // The keys are covered by the example of the list, which is at the top level.
+        // The keys of these tables are covered by the example of the whole list, a key at the top level.
         "[[variant]]" | "[[axis]]" => return Vec::new(),
         other => panic!("no scenario for {other}"),
     };
     texts.into_iter().map(|text| (path, format!("{NETWORK}{text}"))).collect()
 }
 
-/// Creates a folder with the files that examples name.
+/// Creates a folder with the files to which examples refer.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let there = |name: &str| folder.path().join(name);
@@ -234,7 +234,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Returns a scenario with this key set to this value; a table at the top level is merged with the existing one.
+/// Returns a scenario with the key `key` set to `value`. A table at the top level is merged with the existing table.
 fn with(text: &str, path: &str, key: &str, value: &Value) -> String {
     let mut table: toml::Table = text.parse().unwrap();
     let place = path.split('.').filter(|part| !part.is_empty());

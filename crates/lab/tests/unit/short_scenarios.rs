@@ -4,7 +4,7 @@ use catnip_lab::{InputError, Plan, Scenario};
 use std::fs;
 use std::path::Path;
 
-/// Scenario of ten hosts that send to ten others over a router, with queues of `places` packets.
+/// Returns a scenario of ten hosts that send to ten other hosts over a router, with queues of `places` packets.
 fn tree(places: &str, from: &str, more: &str) -> String {
     format!(
         r#"

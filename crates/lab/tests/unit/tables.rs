@@ -1,4 +1,4 @@
-//! Tables of results: a table without rows has all columns, and docs/tables.md describes the columns.
+//! Tables of results: a table without rows has all columns, and docs/tables.md describes every column.
 
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
 use std::collections::BTreeSet;

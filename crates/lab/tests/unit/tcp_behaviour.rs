@@ -1,10 +1,10 @@
-//! Transfers packet by packet: the examples of the papers and the cases of the RFCs.
+//! Transfers, checked packet by packet against the examples of the papers and the rules of the RFCs.
 
 use catnip_base::Span;
 use catnip_lab::{TraceRequest, TraceRow, trace};
 use catnip_tcp::{TcpConfig, profile};
 
-/// Transfer over the two-node network of the CATNIP paper (section III-A): 1 Mbit/s, 100 ms, 512 B.
+/// Returns a transfer over the two-node network of the CATNIP paper (section III-A): 1 Mbit/s, 100 ms, segments of 512 B.
 fn paper(packets: u64, drop: &[u64], change: impl FnOnce(&mut TcpConfig)) -> TraceRequest {
     let mut tcp = profile::ns2_2002();
     change(&mut tcp);
@@ -112,7 +112,7 @@ fn reno_recovers_one_loss_on_the_third_duplicate_and_needs_a_timeout_for_two_in_
     assert_eq!(count(&one, "rto"), 0);
     let resent = sends(&one).iter().filter(|row| row.seq == 15).count();
     assert_eq!(resent, 2, "packet 16 goes out twice");
-    // Two losses in a window of 8 leave too few duplicate ACKs for the second one.
+    // Two losses in a window of 8 leave too few duplicate ACKs for a fast retransmit of the second lost packet.
     let two = paper(28, &[8, 9], |_| {});
     assert_eq!(count(&two, "rto"), 1);
 }
@@ -148,7 +148,7 @@ fn newreno_resends_one_segment_per_round_trip_and_rfc_6675_as_the_pipe_allows() 
 
 #[test]
 fn limited_transmit_repairs_a_loss_that_needs_a_timeout_without_it() {
-    // RFC 3042: the first of three segments is lost, so two duplicate ACKs return; a third one requires new data.
+    // RFC 3042: the first of three segments is lost, so two duplicate ACKs return. A third duplicate ACK requires new data.
     let request = |limited| {
         paper(28, &[1], |tcp| {
             tcp.initial_window = 3;
@@ -184,7 +184,7 @@ fn spm_marks_the_first_three_the_last_three_and_what_small_windows_send() {
     let mut request = paper(16, &[], |_| {});
     request.marker = Some("spm:small_window=3".parse().unwrap());
     let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();
-    // Windows below 3 send packets 0 to 2, which are among the first three anyway.
+    // While the window is below 3, the sender sends packets 0 to 2, which belong to the first three packets anyway.
     assert_eq!(high, [0, 1, 2, 13, 14, 15]);
     request.marker = Some("spm:small_window=4".parse().unwrap());
     let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();

@@ -1,5 +1,5 @@
-//! Rows of activities that the end of a run cuts short: a shorter run has a row for everything that started before its end, with the values
-//! of a longer run unless the activity was not over.
+//! Rows of activities that are unfinished at the end of a run. A shorter run has a row for every activity that started before its end. If
+//! the activity had finished, its row has the same values as in a longer run.
 
 use crate::scenarios;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Web pages by all versions of HTTP, files both ways, Telnet, and connections of a trace.
+/// Scenario with Web pages by all versions of HTTP, files in both directions, Telnet, and connections of a trace.
 const OFFICE: &str = concat!(include_str!("../lossy_link.toml"), include_str!("../office.toml"));
 
 /// Tables of activities that end, and the columns that identify a row.
@@ -19,7 +19,7 @@ const TABLES: [(TableName, &[&str]); 4] = [
     (TableName::ECHOES, &["client", "number"]),
 ];
 
-/// Start, duration and delivered bytes of an activity; NaN stands for a missing value.
+/// Start, duration and delivered bytes of an activity; NaN means a missing value.
 type Said = [f64; 3];
 
 fn run(
@@ -63,8 +63,8 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Checks that a run of `end_ms` has a row for each activity of a run of `later_ms` that started before `end_ms`, with the same values if
-/// the activity was over by then. Returns the number of activities that were not over.
+/// Checks that a run of `end_ms` has a row for each activity that started before `end_ms` in a run of `later_ms`, and that the rows of
+/// activities that had finished by `end_ms` have the same values. Returns the number of unfinished activities.
 fn is_its_beginning(path: &Path, text: &str, variant: &str, [end_ms, later_ms]: [u64; 2]) -> usize {
     let [short, long] = [end_ms, later_ms].map(|until_ms| run(path, text, variant, until_ms));
     let end_s = end_ms as f64 / 1e3;

@@ -1,5 +1,5 @@
-//! Robustness of modern senders: despite arbitrary losses, duplicates, reordering and marks during a transfer, they deliver all data, and
-//! do so soon after the last loss.
+//! Robustness of modern senders: despite arbitrary losses, duplicates, reordering and marks during a transfer, a sender delivers all data,
+//! and finishes soon after the last loss.
 
 use catnip_base::{Span, Time};
 use catnip_lab::Scenario;
@@ -35,8 +35,9 @@ fn numbers(name: &str, numbers: &[u32]) -> String {
     if words.is_empty() { "none".into() } else { format!("{name}:{}", words.join(",")) }
 }
 
-/// Runs a transfer in which the packets with these numbers are lost, from the server and from the client. Returns the end time, the numbers
-/// of completed transfers, of open connections and of packets in the network, and the observations.
+/// Runs a transfer in which the packets with the numbers `lost` are lost: first the packets of the server, then the packets of the client.
+/// Returns the end time of the run, the numbers of completed transfers, open connections and packets in the network, and the observed
+/// events.
 fn run(lost: [&[u32]; 2], words: [&str; 4], seed: u64) -> (Time, (u64, u64, u64), Told) {
     let ([data, acks], [control, wire, other, queue]) = (lost, words);
     let text = format!(
@@ -76,7 +77,8 @@ packets = {SEGMENTS}
 }
 
 /// Returns true if the run ended within the retransmission timeout and 64 round-trip times after the last loss. The timeout doubles with
-/// each expiry, so the timer that runs at the last loss was set for less than twice the time since the start, or for the initial second.
+/// each expiry. The timer that runs at the last loss was therefore set to less than twice the time since the start, or to the initial
+/// second.
 fn is_soon_over(end: Time, told: &Told) -> bool {
     let timer = Span::from_secs(1) + told.lost.since(Time::ZERO) * 2;
     end.since(told.lost) < timer + ROUND_TRIP * 64
@@ -137,8 +139,8 @@ proptest! {
     }
 }
 
-/// Checks that the retransmission timer repairs a lost segment whose loss mark is removed by an undo: SACKs of segments sent later do not
-/// postpone the timer.
+/// Checks that the retransmission timer repairs a lost segment after an undo has removed the segment's loss mark. SACKs of later segments
+/// must not postpone the timer.
 #[test]
 fn a_segment_whose_mark_was_taken_away_is_repaired_in_time() {
     let words = ["eca", "reorder:10%,by=3", "pacing = \"linux\"", "drop-tail:30"];

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct BackgroundConfig {
     peak: Rate,
     burst_s: Distribution,
-    /// Length of idle periods, seconds. `None`: the source never sends. Zero: the source never stops.
+    /// Length of idle periods, seconds; `None` for a source that never sends, zero for a source that never pauses.
     silence_s: Option<Distribution>,
     packet_bytes: Distribution,
 }
@@ -22,9 +22,9 @@ impl BackgroundConfig {
     /// Longest period, in multiples of the shortest one.
     pub const LONGEST: f64 = 1000.0;
 
-    /// Returns the configuration of sources that send packets of sizes from `packet_bytes` at `peak` during bursts of `burst` on average.
-    /// The length of idle periods follows from the rate `mean` (bit/s, at most the peak); `shapes` are the tail indices of bursts and of
-    /// idle periods.
+    /// Returns the configuration of sources that send packets with sizes from `packet_bytes`. Sources send at the rate `peak` during
+    /// bursts, whose mean duration is `burst`. The mean duration of idle periods follows from the mean rate `mean` (bit/s, at most the
+    /// peak). `shapes` are the tail indices of bursts and of idle periods.
     pub fn new(mean: f64, peak: Rate, burst: Span, shapes: [f64; 2], packet_bytes: Distribution) -> Self {
         let silence_s = burst.as_secs() * (peak.bits_per_second() as f64 / mean - 1.0);
         Self {
@@ -36,7 +36,7 @@ impl BackgroundConfig {
     }
 }
 
-/// Returns the bounded Pareto distribution with this mean and shape.
+/// Returns the bounded Pareto distribution with mean `mean` and tail index `shape`.
 fn pareto(mean: f64, shape: f64) -> Distribution {
     let longest = BackgroundConfig::LONGEST;
     // The mean of min(X, longest) for a minimum of 1 is 1 plus the integral of the tail from 1 to `longest`.
@@ -69,7 +69,8 @@ impl Background {
         self.burst += Span::from_secs_f64(self.config.burst_s.draw(&mut self.rng));
     }
 
-    /// Returns the next step of the source: the size of the packet to send, if any, and the pause until the step after it.
+    /// Returns the next step of the source: the size of the packet to send, or `None` for no packet, and the pause until the following
+    /// step. Returns `None` if the source never sends.
     fn next(&mut self) -> Option<(Option<u32>, Span)> {
         let silence_s = self.config.silence_s.as_ref()?;
         let transmission = self.config.peak.time_of(self.bytes.into());

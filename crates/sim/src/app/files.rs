@@ -10,15 +10,15 @@ use std::sync::Arc;
 pub struct FilesConfig {
     /// Size of a file, bytes.
     pub bytes: Distribution,
-    /// Seconds from the end of a file to the start of the next one, and before the first one.
+    /// Pause before the first file, and between the end of a file and the start of the next file, seconds.
     pub gap_s: Distribution,
-    /// Bytes of a request; 0: the connection is the request, as with FTP's passive mode.
+    /// Size of a request, bytes; 0 if opening the connection is the request, as in the passive mode of FTP.
     pub request_bytes: u64,
-    /// Number of files; `None`: without end.
+    /// Number of files; `None` for no limit.
     pub count: Option<u32>,
 }
 
-/// Client that fetches files one after the other, each over a connection of its own, as in FTP.
+/// Client that fetches files one after the other, each over a separate connection, as in FTP.
 #[derive(Debug)]
 pub struct Files {
     config: Arc<FilesConfig>,

@@ -14,16 +14,16 @@ pub struct LoaderConfig {
     pub site: Arc<Site>,
     /// Version of HTTP and use of connections.
     pub http: Multiplexing,
-    /// True if connections outlive the page.
+    /// True if connections stay open at the end of a page, for use by the next page.
     pub keep_alive: bool,
-    /// Number of times that all pages are loaded, one after the other; `None`: without end.
+    /// Number of times that all pages are loaded, one after the other; `None` for no limit.
     pub times: Option<u32>,
-    /// Seconds between the end of a page and the start of the next one, and before the first one.
+    /// Think time before the first page, and between the end of a page and the start of the next page, seconds.
     pub think_s: Distribution,
 }
 
 /// Browser that loads the pages of a recorded site. Each object is requested after the recorded delay from the end of the object on which
-/// it depends, regardless of the load time of that object in the run.
+/// it depends. The delay does not depend on how long that object takes to load in the run.
 #[derive(Debug)]
 pub struct Loader {
     config: Arc<LoaderConfig>,
@@ -72,8 +72,8 @@ struct Line {
 const BEGIN: u64 = 0;
 
 impl Loader {
-    /// Creates the browser of user `user`. Its think times depend only on the configuration, the seed of the run and `user`. Needs at least
-    /// one server.
+    /// Creates the browser of user `user`. Its think times depend only on the configuration, the seed of the run and `user`. `servers` must
+    /// not be empty.
     pub fn new(config: Arc<LoaderConfig>, servers: Vec<ConnectionSpec>, seed: u64, user: u32) -> Self {
         let pools = match config.http {
             Multiplexing::Http2 { coalesced: true, .. } => servers.len(),
@@ -241,7 +241,7 @@ impl Application for Loader {
         let lines = || self.pools.iter().flat_map(|pool| &pool.lines);
         let mut delivered = 0;
         for ((object, of), progress) in (0..).zip(whole.objects()).zip(&self.objects) {
-            // Frames are counted as they arrive, a response of HTTP/1.1 only when it is complete.
+            // `progress` counts the frames of HTTP/2 as they arrive, but a response of HTTP/1.1 only when it is complete.
             let line = lines().find(|line| line.awaited == 1 && line.last == object);
             let underway = match self.config.http {
                 Multiplexing::Http1 { .. } => line.map_or(0, |line| (to.arrived)(line.conn)),

@@ -52,16 +52,16 @@ pub enum AppEvent {
         /// True if the message is complete. Only a message of an external host may end early.
         whole: bool,
     },
-    /// Arrival of as many bytes of a message as the application has requested with [`Host::notify`].
+    /// Arrival of the number of bytes of a message that the application has set with [`Host::notify`].
     Progress {
         /// Connection of the message.
         conn: Conn,
         /// Tag of the message.
         tag: u64,
     },
-    /// Fall of the unsent data below the threshold that the application has set with [`Host::notify_drained`].
+    /// Decrease of the unsent data below the threshold that the application has set with [`Host::notify_drained`].
     Drained(Conn),
-    /// Close of this connection by the peer, which will send no more.
+    /// Close of this connection by the peer, which sends no more data.
     PeerClosed(Conn),
     /// End of this connection.
     Closed(Conn),
@@ -109,7 +109,7 @@ impl Interest {
 /// let app = AnyApp::Custom(Box::new(Counter::default()));
 /// ```
 pub trait Application: Debug + Send {
-    /// Returns the requested events of connections. Called once.
+    /// Returns the events of connections that the application requests. Called once.
     fn interest(&self) -> Interest {
         Interest::ALL
     }
@@ -123,9 +123,9 @@ pub trait Application: Debug + Send {
 
 /// Visitor of the unfinished activities of an application.
 pub struct Unfinished<'a> {
-    /// Receiver of the record of an unfinished activity, and of the number of its bytes that have arrived.
+    /// Function that receives the record of an unfinished activity and the number of its bytes that have arrived.
     pub visit: &'a mut dyn FnMut(&dyn Activity, u64),
-    /// Number of bytes of the next message that have arrived at the application's end of a connection.
+    /// Function that returns the number of bytes of the next message that have arrived at the application's end of a connection.
     pub arrived: &'a dyn Fn(Conn) -> u64,
 }
 

@@ -18,7 +18,7 @@ pub struct OriginConfig {
 }
 
 /// Server of one or more origins of a site, for any number of [`Loader`](super::Loader)s. With HTTP/2, the server writes one frame at a
-/// time, from each ready response in turn, and the next frame when few bytes of the last one are unsent.
+/// time, from each ready response in turn. The server writes the next frame when few bytes of the previous frame are unsent.
 #[derive(Debug)]
 pub struct Origin {
     config: Arc<OriginConfig>,
@@ -33,9 +33,9 @@ pub struct Origin {
 struct Line {
     /// Number of requests in progress.
     working: u32,
-    /// Responses that have started: the tag and the number of unwritten bytes of each. The next frame is of the first one.
+    /// Tag and number of unwritten bytes of each started response. The next frame belongs to the first response.
     streams: VecDeque<(u64, u64)>,
-    /// True while too many bytes of the last frame are unsent to write the next one; see [`Framing::unsent_bytes`].
+    /// True while the next frame must wait, since too many bytes of the last frame are unsent; see [`Framing::unsent_bytes`].
     writing: bool,
     /// True once the client has closed the connection.
     closed: bool,
@@ -85,7 +85,7 @@ impl Origin {
         }
     }
 
-    /// Writes the next frame, if any response has unwritten bytes.
+    /// Writes the next frame if a response has unwritten bytes.
     fn write(&mut self, conn: Conn, framing: Framing, host: &mut Host<'_>) {
         let Some(line) = self.lines.get_mut(&conn) else { return };
         let next = line.streams.pop_front();

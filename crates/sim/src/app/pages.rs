@@ -29,14 +29,14 @@ pub struct PageGenerator {
 /// Source of a user's pages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PageSource {
-    /// List of pages, fetched by each user in a random order of its own.
+    /// List of pages, fetched by each user in a different random order.
     Known {
         /// Pages of the list.
         pages: Vec<Page>,
         /// True if users start over in another order after the last page.
         endless: bool,
     },
-    /// Pages drawn at random at each request, without end.
+    /// Endless sequence of pages. Each page is drawn at random when a user starts to load it.
     Drawn(PageGenerator),
 }
 
@@ -101,7 +101,7 @@ pub fn object_of(tag: u64) -> (u32, u32) {
     ((tag >> 32) as u32, tag as u32)
 }
 
-/// Maximum number of embedded objects, more than any page of the time had: a bound for heavy-tailed distributions.
+/// Maximum number of embedded objects: a bound for heavy-tailed distributions. No page had more at the time of the papers.
 const MAX_IMAGES: f64 = 1000.0;
 /// Maximum size of an object, one terabyte: a bound for heavy-tailed distributions.
 const MAX_OBJECT_BYTES: f64 = 1e12;

@@ -194,7 +194,7 @@ impl Replay {
         }
     }
 
-    /// Sends the ADUs that are due, and sets the timer of the next one.
+    /// Sends the ADUs that are due, and sets the timer of the next ADU.
     fn go_on(&mut self, number: u64, host: &mut Host<'_>) {
         while let Some(part) = self.parts.get_mut(&number).filter(|part| !part.waits && !part.closed) {
             let vector = &self.vectors[number as usize];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Configuration of servers.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Processing time of a request, seconds; `None`: no time.
+    /// Processing time of a request, seconds; `None` for immediate responses.
     pub delay_s: Option<Distribution>,
     /// True if servers pass the size of each response to TCP.
     pub tells_size: bool,
@@ -24,7 +24,7 @@ pub struct Server {
     /// Responses in progress, by the key of their timers.
     waiting: BTreeMap<u64, (Conn, Message)>,
     next_key: u64,
-    /// Connections with responses in progress: the time of the last response, and true if the client has closed.
+    /// Connections with responses in progress, each with the time of its last response, and true if the client has closed the connection.
     busy: BTreeMap<Conn, (Time, bool)>,
 }
 

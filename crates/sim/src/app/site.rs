@@ -28,7 +28,7 @@ pub struct SiteObject {
     pub bytes: u64,
     /// Processing time of the server.
     pub server_time: Span,
-    /// Earlier object that must end before the request; `None`: the request waits only for the start of the page.
+    /// Earlier object that must end before the request; `None` if the request waits only for the start of the page.
     pub after: Option<u32>,
     /// Delay from the end of the earlier object, or from the start of the page, to the request.
     pub delay: Span,
@@ -43,10 +43,10 @@ pub enum Multiplexing {
         /// Maximum number of parallel connections to each origin, at least one.
         connections_per_origin: u32,
     },
-    /// HTTP/2: a stream per request, all over one connection (RFC 9113, section 5), without header compression, stream priorities and flow
+    /// HTTP/2: a stream per request, all over one connection (RFC 9113, section 5), without header compression, stream priorities or flow
     /// control of streams.
     Http2 {
-        /// True if origins at one server share a connection (RFC 9113, section 9.1.1); otherwise each has its own.
+        /// True if origins at one server share a connection (RFC 9113, section 9.1.1), false if each origin has a separate connection.
         coalesced: bool,
         /// Interleaving of responses.
         framing: Framing,
@@ -101,7 +101,7 @@ impl SitePage {
 }
 
 impl Multiplexing {
-    /// Returns the size of the header of each part of a message.
+    /// Returns the size of a frame header, bytes; 0 for HTTP/1.1, which has no frames.
     pub(super) fn header_bytes(self) -> u64 {
         match self {
             Self::Http1 { .. } => 0,

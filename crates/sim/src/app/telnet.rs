@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub struct TelnetConfig {
     /// Size of a keystroke and of its echo, bytes.
     pub bytes: u64,
-    /// Seconds from one keystroke to the next, unless the echo takes longer; also before the first one.
+    /// Time before the first keystroke, and from each keystroke to the next, seconds. If the echo of a keystroke takes longer, the next
+    /// keystroke follows the echo at once.
     pub pause_s: Distribution,
 }
 
@@ -32,7 +33,8 @@ impl Activity for EchoRecord {
     }
 }
 
-/// Telnet session: sends a keystroke, waits for the echo, and sends the next one. One packet is outstanding, as with the Nagle algorithm.
+/// Telnet session: sends a keystroke, waits for the echo, and sends the next keystroke. At most one packet is outstanding, as with the
+/// Nagle algorithm.
 #[derive(Debug)]
 pub struct Telnet {
     config: Arc<TelnetConfig>,

@@ -7,15 +7,16 @@ use catnip_base::{Distribution, Rng, Span};
 pub struct ConnectionVector {
     /// Time of the opening, microseconds after the start of the run.
     pub start_us: u64,
-    /// Dependence of the transmissions of each end on those of the other end.
+    /// Dependence of the transmissions of each end on the transmissions of the other end.
     pub order: Order,
-    /// Data units of both ends. The units of each end are in the order of sending; in a sequential vector, all units are.
+    /// Data units of both ends. The units of each end are in the order of sending. In a sequential vector, the units of both ends together
+    /// are in the order of sending.
     pub adus: Vec<Adu>,
     /// Measurements of the recorded connection.
     pub observed: Observed,
 }
 
-/// Dependence of the transmissions of each end of a connection on those of the other end.
+/// Dependence of the transmissions of each end of a connection on the transmissions of the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Each end sends after receiving from the other: request and response.
@@ -33,7 +34,7 @@ pub struct Adu {
     pub after: After,
     /// Waiting time after this event, microseconds.
     pub wait_us: u64,
-    /// Length, bytes; 0 is a FIN, after which this end sends no more.
+    /// Length, bytes; 0 means a FIN, after which this end sends no more data.
     pub bytes: u64,
 }
 
@@ -126,7 +127,7 @@ pub struct VectorGenerator {
 /// Maximum number of requests over one connection, more than any server allows: a bound for heavy-tailed distributions.
 const MAX_EPOCHS: f64 = 1000.0;
 
-/// Window of vectors without a limit: the maximum that a header without options can advertise (RFC 9293, section 3.1), bytes.
+/// Largest windows in generated vectors, bytes: the maximum that a header without options can advertise (RFC 9293, section 3.1).
 const WINDOW_BYTES: u64 = 65_535;
 
 impl VectorGenerator {
@@ -168,7 +169,7 @@ impl VectorGenerator {
     }
 }
 
-/// Rounds a drawn waiting time down to whole microseconds, but at least one, since 0 stands for no wait in Tmix.
+/// Rounds a drawn waiting time down to whole microseconds, but at least one, since 0 means no waiting time in Tmix.
 fn whole_us(seconds: f64) -> u64 {
     (Span::from_secs_f64(seconds).as_nanos() / 1000).max(1)
 }

@@ -11,16 +11,16 @@ use std::sync::Arc;
 pub enum Http {
     /// One connection per object, a limited number at a time (CATNIP paper, section IV-A).
     V10 {
-        /// Maximum number of parallel connections, including that of the HTML.
+        /// Maximum number of parallel connections, including the connection of the HTML.
         max_connections: u32,
     },
     /// Persistent connections (RFC 9112, section 9.3).
     V11 {
         /// Maximum number of parallel connections to the server.
         max_connections: u32,
-        /// True if requests do not wait for the responses to earlier ones (RFC 9112, section 9.3.2).
+        /// True if a client sends requests before the responses to earlier requests have arrived (RFC 9112, section 9.3.2).
         pipelining: bool,
-        /// True if connections outlive the page.
+        /// True if connections stay open at the end of a page, for use by the next page.
         keep_alive: bool,
     },
     /// Approximation of HTTP/1.1 in the CATNIP paper (section V-F): one connection per page, which carries all bytes of the page as one
@@ -44,11 +44,11 @@ pub struct WebConfig {
     pub pages: PageSource,
     /// Version of HTTP and use of connections.
     pub http: Http,
-    /// Seconds between the end of a page and the start of the next one, and before the first one.
+    /// Think time before the first page, and between the end of a page and the start of the next page, seconds.
     pub think_s: Distribution,
-    /// Number of bytes of the HTML after which images are requested; at the latest, at its end.
+    /// Number of bytes of the HTML that must arrive before images are requested. Images are requested at the end of the HTML at the latest.
     pub images_after_bytes: u64,
-    /// Bytes of a request; 0: a request takes no time.
+    /// Size of a request, bytes; 0 if a request takes no time.
     pub request_bytes: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct WebClient {
     config: Arc<WebConfig>,
     spec: ConnectionSpec,
     rng: Rng,
-    /// Known pages still to be fetched, the next one last.
+    /// Pages of a list that are still to be fetched. The last element is the next page.
     order: Vec<u32>,
     /// Sizes of the objects of the current page, bytes.
     objects: Vec<u64>,
@@ -67,7 +67,7 @@ pub struct WebClient {
     page_start: Time,
     /// Number of objects requested so far.
     asked: u32,
-    /// Objects to request again, since their connection was closed before the response.
+    /// Objects to request again, because the server closed their connection before the response.
     again: Vec<u32>,
     /// Number of objects received.
     complete: u32,

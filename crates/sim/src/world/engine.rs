@@ -76,7 +76,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         }
         let Some(end) = self.end_of(conn, program) else { return };
         self.hosts.connections[conn.id].streams[end].notify_drained(bytes);
-        // The condition may hold already, after sending as much of the written data as possible.
+        // The condition may be met as soon as the end has sent all data that it may send now.
         self.mark_dirty(conn.id, end);
     }
 

@@ -1,4 +1,4 @@
-//! Tests of pages drawn from distributions of their parts.
+//! Tests of Web pages with randomly drawn HTML sizes, numbers of images and image sizes.
 
 use catnip_base::Distribution;
 use catnip_base::{Rng, Stream};

@@ -21,7 +21,8 @@ const ACK_US: u64 = 40 + DELAY_US;
 /// Delay of a full segment, microseconds.
 const SEGMENT_US: u64 = 1000 + DELAY_US;
 
-/// TCP without handshake and FIN: segments of 1000 bytes without headers, an ACK for each, an initial window of two.
+/// Returns a configuration without handshake and FIN: segments of 1000 bytes without headers, an ACK for each segment, an initial window of
+/// two segments.
 fn tcp() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1000,
@@ -75,7 +76,7 @@ enum Told {
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
     spec: ConnectionSpec,
-    /// Size of the request, if the client opens the connection.
+    /// Size of the request, bytes, used if the client opens the connection.
     request_bytes: u64,
     bytes: u64,
     notify_at: Option<u64>,
@@ -95,7 +96,7 @@ enum Step {
 struct Script {
     steps: Vec<(u64, Step)>,
     heard: ReceivedMessage,
-    /// Number of bytes for notifications on accepted connections.
+    /// Number of bytes after which the application requests a notification on accepted connections.
     notify_at: Option<u64>,
 }
 
@@ -249,10 +250,10 @@ const REACHED: Told = Told::Reached(7);
 fn a_document_arrives_after_its_rounds_of_slow_start() {
     let mut world = World::new(wire(), tcp());
     world.fetches(world.document(4000));
-    // Two segments leave at once; the ACK of the first one permits two more.
+    // Two segments leave at once. The ACK of the first segment permits two more.
     let second_round = SEGMENT_US + ACK_US;
     assert_eq!(world.sent(), [(0, 0), (0, 1000), (second_round, 2000), (second_round, 3000)]);
-    // The last segment waits for the transmission of the one before it.
+    // The last segment waits for the transmission of the previous segment.
     assert_eq!(world.heard(), [(second_round + 1000 + SEGMENT_US, COMPLETE)]);
 }
 
@@ -279,10 +280,10 @@ fn documents_share_the_wire_in_the_order_in_which_they_were_asked_for() {
 fn the_server_answers_when_the_whole_request_has_arrived() {
     let mut world = World::new(wire(), tcp());
     world.fetches(world.asked(1500, 1000));
-    // The request is a segment of 1000 and one of 500 bytes; the document carries the ACK of the second one.
+    // The request consists of segments of 1000 and 500 bytes. The document carries the ACK of the second segment.
     let asked = 1500 + DELAY_US;
     assert_eq!(world.sent(), [(0, 0), (0, 1000), (asked, 0)]);
-    // The ACK of the first one left at 11 ms and does not delay the document.
+    // The ACK of the first segment left at 11 ms and does not delay the document.
     assert_eq!(world.heard(), [(asked + SEGMENT_US, COMPLETE)]);
 }
 
@@ -384,7 +385,7 @@ fn a_record_waits_for_the_last_packet_of_its_connection() {
     let [(at, record)] = world.connections()[..] else { panic!("one connection") };
     assert_eq!((record.sent, record.retransmitted, record.timeouts), (2, 1, 1));
     assert_eq!((record.received, record.acked), (us(SEGMENT_US), us(SEGMENT_US + ACK_US)));
-    // The second copy arrives at a closed connection and gets no ACK.
+    // The second copy arrives at a closed connection and is not acknowledged.
     assert_eq!(at, 15_000 + SEGMENT_US);
     assert_eq!((world.sim.packets_out(), world.heard().len()), (0, 1));
 }
@@ -426,8 +427,8 @@ fn a_lost_ack_is_repaired_by_the_next_one() {
 
 #[test]
 fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
-    // A round trip of 150 ms covers one or two ticks of 100 ms, and the RTO is three times that (RFC 6298, 2.2). The second segment is
-    // lost.
+    // A round trip of 150 ms covers one or two ticks of 100 ms, and the RTO is three times the measured round-trip time (RFC 6298, section
+    // 2.2). The second segment is lost.
     let slow = WireSpec { delay: Span::from_micros(74_480), before: vec![read("packets:2")], ..wire() };
     let rto = RtoConfig { tick: Span::from_millis(100), min: Span::ZERO, ..tcp().rto };
     for (phase_ms, timeout) in [(0, 300_000), (49, 300_000), (50, 600_000), (99, 600_000)] {
@@ -479,7 +480,7 @@ fn datagrams_take_their_time_and_are_counted() {
 fn a_timer_in_the_past_comes_at_once_and_an_event_of_now_in_its_order() {
     let mut world = World::new(wire(), tcp());
     let open = |tag| Step::Open(Transfer { tag, ..world.document(1000) });
-    // The time of the second action is before that of the first one.
+    // The time of the second action is before the time of the first action.
     world.plays(&[(3000, open(1)), (1000, open(2))]);
     world.sim.run(us(1_000_000));
     let times: Vec<u64> = world.heard.lock().unwrap().iter().map(|heard| heard.0).collect();

@@ -40,7 +40,7 @@ pub struct PacketLog<'a> {
 /// Number of steps of the simulator between two calls of `go_on`.
 const PATIENCE: u32 = 1 << 12;
 
-/// Executes a run and writes its logs. `go_on` is called regularly; if it returns false, the files stay as they are, and the result is
+/// Executes a run and writes its logs. Calls `go_on` regularly. If `go_on` returns false, stops without completing the files, and returns
 /// false. Errors name the file, or the option of `catnip run`.
 pub fn write_logs(
     scenario: &Scenario,
@@ -63,7 +63,7 @@ pub fn write_logs(
     let qlog = match request.qlog {
         None => None,
         Some(path) => {
-            // Reports an unusable file before the run, not at its end.
+            // Reports an unusable file before the run instead of at its end.
             let file = File::create(path).map_err(|error| failed(path, error))?;
             let qlog = Qlog::new(path, plan).map_err(|error| failed(path, error))?;
             Some((qlog, path, file))

@@ -33,15 +33,16 @@ pub(super) struct Packets {
     interfaces: Vec<Option<InterfaceId>>,
     at_servers: bool,
     addresses: Vec<Ipv4Addr>,
-    /// TCP options that both ends announce and TCP port of the servers, by the number of a group's TCP parameters.
+    /// TCP options that both ends announce, and TCP port of the servers, for each traffic group. The index is the number of the group's TCP
+    /// parameters.
     services: Vec<(Announcement, u16)>,
     /// Names of ports.
     ports: Vec<String>,
-    /// Translations of simulated segments into TCP headers for both ends of each open connection, by its number.
+    /// Translations of simulated segments into TCP headers for both ends of each open connection, by number of the connection.
     connections: BTreeMap<u64, [Translation; 2]>,
     /// Packets in the network that are captured when they leave their source or arrive at their destination, by [`Packet::body`].
     inside: BTreeMap<u32, Inside>,
-    /// Captured packets that are not written yet, because their own fate or that of an earlier packet is unknown.
+    /// Captured packets that are not written yet, because it is unknown whether they, or packets captured earlier, will be dropped.
     waiting: VecDeque<Seen>,
     /// Number of captured packets that were written.
     written: u64,
@@ -142,7 +143,7 @@ impl Packets {
         })
     }
 
-    /// Returns true after an I/O error. Nothing more is written then.
+    /// Returns true after an I/O error, after which nothing more is written.
     pub(super) fn has_failed(&self) -> bool {
         self.failure.is_there()
     }
@@ -156,7 +157,7 @@ impl Packets {
         self.writer.finish().map(|_| ())
     }
 
-    /// Returns the header and the length of the data of a segment that this end of a connection sends; `None` for a datagram.
+    /// Returns the TCP header and the length of the data of the segment `what`, or `None` if `what` is a datagram.
     fn header(&mut self, what: &Made<'_>) -> Option<(TcpHeader, u32)> {
         let &Made::Segment { connection, end, spec, segment } = what else { return None };
         let (announcement, server_port) = self.services[spec.tcp.0 as usize];
@@ -280,7 +281,7 @@ impl Watch for Packets {
                 self.write_known();
             }
             Step::Copied(_, original) => {
-                // A copy is made inside the network: only its arrival can be captured, since the departure was that of the original.
+                // A copy is made inside the network and does not leave a source. Only its arrival can be captured.
                 if let Some(&inside) = self.inside.get(&original) {
                     self.inside.insert(packet.body, Inside { number: None, ..inside });
                 }

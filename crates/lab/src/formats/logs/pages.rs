@@ -14,19 +14,19 @@ pub(super) struct Pages {
 pub(super) struct Text {
     /// Offset and length of each piece of the text in the file.
     pieces: Vec<(u64, u32)>,
-    /// Bytes that follow these pieces, in memory.
+    /// Bytes after the last piece, in memory.
     end: Vec<u8>,
 }
 
 const PAGE: usize = 1 << 12;
 
 impl Pages {
-    /// Creates the file in this folder.
+    /// Creates a storage with a temporary file in `folder`.
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         Ok(Self { file: tempfile::tempfile_in(folder)?, len: 0 })
     }
 
-    /// Moves the end of a text to the file if it is long.
+    /// Moves the end of a text to the file if the end is at least `PAGE` bytes long.
     pub(super) fn turn(&mut self, text: &mut Text) -> io::Result<()> {
         if text.end.len() < PAGE { Ok(()) } else { self.put_away(text) }
     }

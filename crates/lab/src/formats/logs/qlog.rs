@@ -29,14 +29,14 @@ pub(super) struct Qlog {
     failure: Failure,
 }
 
-/// Returns the metrics of a sender, in the order in which an event lists those that have changed.
+/// Returns the metrics of a sender, in the order in which an event lists the changed metrics.
 fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
     [
         ("congestion_window", Some(view.cwnd)),
         ("ssthresh", view.ssthresh),
         ("bytes_in_flight", Some(bytes_in_flight)),
-        // Metrics of newCWV, for which qlog defines no names. As long as pipeACK is undefined, it is not logged, and the phase is the
-        // validated one.
+        // Metrics of newCWV, for which qlog defines no names. While pipeACK is undefined, no value is logged, and the phase is the
+        // validated phase.
         ("pipe_ack", view.validity.and_then(|validity| validity.pipe_ack)),
         ("cwnd_validated", view.validity.map(|validity| validity.is_validated.into())),
     ]
@@ -44,7 +44,7 @@ fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
 
 const METRICS: usize = 5;
 
-/// Name of a metric, and its value if it has one.
+/// Name of a metric, and its value; `None` while the metric has no value.
 type Metric = (&'static str, Option<u64>);
 
 /// Trace of one connection.
@@ -74,14 +74,14 @@ struct Trace {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     number: u64,
-    /// End of the data, and of the FIN if there is one.
+    /// End of the data. A FIN counts as one byte.
     end: u64,
     data_bytes: u32,
     fin: bool,
 }
 
 impl Qlog {
-    /// Starts the log of a run of this plan, to be written to this file.
+    /// Starts the log of a run of `plan`, with a temporary file in the folder of `path`.
     pub(super) fn new(path: &Path, plan: &Plan) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let topology = plan.topology();
@@ -93,7 +93,7 @@ impl Qlog {
         })
     }
 
-    /// Returns true after an I/O error. Nothing more is written then.
+    /// Returns true after an I/O error, after which nothing more is written.
     pub(super) fn has_failed(&self) -> bool {
         self.failure.is_there()
     }
@@ -126,7 +126,7 @@ impl Qlog {
         out.flush()
     }
 
-    /// Returns the trace of the sender's connection; `None` for the sender of a client, whose events are not logged.
+    /// Returns the trace of the sender's connection, or `None` if the sender is at the client, whose events are not logged.
     fn of(&mut self, view: &SenderView) -> Option<&mut Trace> {
         self.connections.get_mut(&view.connection).filter(|_| view.end == SERVER)
     }

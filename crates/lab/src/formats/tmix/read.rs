@@ -52,7 +52,7 @@ pub fn read(text: &str) -> Result<Vec<ConnectionVector>, Mistake> {
     Ok(vectors)
 }
 
-/// Maximum of a time, longer than any run: a hundred days.
+/// Maximum of a time, microseconds: a hundred days, longer than any run.
 const MAX_US: u64 = 100 * 86_400 * 1_000_000;
 /// Maximum size of an ADU, a terabyte. A larger size is a typing error.
 const MAX_BYTES: u64 = 1 << 40;
@@ -78,9 +78,9 @@ fn header(name: &str) -> Option<(Written, Order)> {
 struct Draft {
     line: usize,
     written: Written,
-    /// Number of epochs, or of ADUs of each end, as given by the header.
+    /// Counts in the header: the number of epochs of a sequential vector, or the number of ADUs of each end of a concurrent vector.
     counts: Vec<u64>,
-    /// Waiting times of the original form whose ADU has not been read yet. A sequential vector uses only the first element.
+    /// Waiting times that were read in the original form before the next ADU of each end. A sequential vector uses only the first element.
     waits: [Option<u64>; 2],
     vector: ConnectionVector,
 }
@@ -141,8 +141,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds the ADU of a line `> SIZE` or `< SIZE`. The preceding waiting time counts from the arrival of the previous ADU if that ADU is
-    /// from the other end, else from its transmission.
+    /// Adds the ADU of a line `> SIZE` or `< SIZE`. The preceding waiting time counts from the arrival of the previous ADU if the other end
+    /// has sent that ADU, otherwise from the transmission of the previous ADU.
     fn say_in_turn(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
         let (after, wait_us) = match (self.vector.adus.last(), self.waits[0].take()) {
@@ -224,7 +224,7 @@ impl Draft {
                         self.push(Adu { by, after: After::Sent, wait_us, bytes: 0 })?;
                     }
                 }
-                // The two ends are independent of each other, so the FINs may follow all other ADUs; the initiator's FIN is first.
+                // The two ends are independent of each other, so both FINs can follow all other ADUs. The initiator's FIN comes first.
                 self.vector
                     .adus
                     .sort_by_key(|adu| (adu.bytes == 0, adu.bytes == 0 && adu.by == Side::Acceptor));

@@ -2,8 +2,8 @@ use super::Form;
 use catnip_sim::app::{Adu, After, ConnectionVector, Order, Side};
 use std::fmt::Write;
 
-/// Writes connection vectors in this form. A sequential vector has an original form only if each waiting time counts from the preceding
-/// ADU; otherwise the error gives the number of the vector, from 1.
+/// Writes connection vectors in `form`. The original form can express a sequential vector only if each waiting time counts from the
+/// preceding ADU. An error gives the number of the vector that cannot be expressed, from 1.
 pub fn write(vectors: &[ConnectionVector], form: Form) -> Result<String, String> {
     let mut text = String::new();
     for (vector, number) in vectors.iter().zip(1..) {

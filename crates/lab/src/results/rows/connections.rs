@@ -13,9 +13,9 @@ pub struct ConnectionRow<'a> {
     pub group: &'a str,
     /// Record of the connection at its end, or at the end of the run.
     pub record: ConnectionRecord,
-    /// Response over the connection, if one of its hosts is external.
+    /// Response over the connection; `None` if both hosts are simulated.
     pub reply: Option<Reply>,
-    /// Bytes of the server that have arrived at the client.
+    /// Number of bytes of the server that have arrived at the client.
     pub delivered: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct ConnectionSample<'a> {
     pub before: ConnectionRecord,
     /// Bytes that arrived at the client in the interval.
     pub delivered: u64,
-    /// Congestion window and slow-start threshold of the server at the end of the interval, bytes, if the connection is open.
+    /// Congestion window and slow-start threshold of the server at the end of the interval, bytes; `None` if the connection has ended.
     pub window: Option<(u64, Option<u64>)>,
 }
 
@@ -137,7 +137,7 @@ impl Row for ConnectionSample<'_> {
 pub struct BurstRow<'a> {
     /// Traffic group of the connection.
     pub group: &'a str,
-    /// Burst as observed.
+    /// Observed burst.
     pub burst: &'a Burst,
 }
 

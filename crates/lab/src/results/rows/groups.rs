@@ -17,7 +17,7 @@ pub struct GroupRow<'a> {
     pub measured: Span,
     /// Number of transfers started after the warm-up.
     pub started: u64,
-    /// Number of started transfers that are over.
+    /// Number of the started transfers that have finished.
     pub finished: u64,
     /// Number of connections that were open after the warm-up.
     pub connections: u64,
@@ -116,15 +116,15 @@ pub struct TransferRow<'a> {
     pub number: u64,
     /// Time at which the transfer started.
     pub start: Time,
-    /// Time at which the transfer was over; [`Time::NEVER`] before.
+    /// Time at which the transfer finished, or [`Time::NEVER`] if it has not finished.
     pub end: Time,
-    /// Time from the start to the end of the transfer, or to the end of the run.
+    /// Time from the start of the transfer to its end, or to the end of the run if the transfer has not finished.
     pub waited: Span,
 }
 
 impl<'a> TransferRow<'a> {
-    /// Returns the row of a transfer of a user in a run that ends at `end_of_run`. The end of `lasts` is [`Time::NEVER`] if the transfer is
-    /// not over.
+    /// Returns the row of a transfer of a user in a run that ends at `end_of_run`. The end of `lasts` is [`Time::NEVER`] if the transfer
+    /// has not finished.
     pub(crate) fn new(
         unit: Unit,
         group: &'a str,

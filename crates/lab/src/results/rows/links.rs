@@ -8,7 +8,7 @@ use catnip_net::{Backlog, Colour, DropReason, PortCounters};
 /// Row of one direction of a link.
 #[derive(Clone, Debug)]
 pub struct PortRow<'a> {
-    /// Name of the link, and its direction.
+    /// Name of the link and direction in results.
     pub name: &'a str,
     /// Number of links with this name.
     pub links: u64,
@@ -92,7 +92,7 @@ impl Row for PortRow<'_> {
 /// Row of an interval of one direction of a link.
 #[derive(Clone, Debug)]
 pub struct LinkSample<'a> {
-    /// Name of the link, and its direction.
+    /// Name of the link and direction in results.
     pub name: &'a str,
     /// End of the interval.
     pub at: Time,

@@ -1,5 +1,5 @@
-//! Declarations of the tables of results: the source of the rows and, for each column, its name, which ends in its unit, its description
-//! and its value. The simulator and the emulator fill the same tables.
+//! Declarations of the tables of results. Each table has a type from which its rows are made, and declares the name (which ends in the
+//! unit), the description and the value of each column. The simulator and the emulator fill the same tables.
 
 mod connections;
 mod groups;

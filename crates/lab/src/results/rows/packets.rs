@@ -50,7 +50,7 @@ pub struct EventRow {
 }
 
 impl EventRow {
-    /// Returns the row of an event, if it has one.
+    /// Returns the row of an event, or `None` if the table has no rows for such events.
     pub fn of(at: Time, event: &Event) -> Option<Self> {
         let of_sender = |kind, view: &SenderView| {
             Some(Self { at, kind, connection: view.connection, seq: view.seq, sender: Some(*view) })

@@ -6,7 +6,7 @@ use catnip_base::Time;
 use catnip_sim::record::Reply;
 use std::cmp::Ordering;
 
-/// Table of results. Two tables are equal if their names are.
+/// Table of results. Two tables are equal if their names are equal.
 #[derive(Clone, Copy, Debug)]
 pub struct TableName(&'static Declaration);
 
@@ -42,7 +42,7 @@ impl TableName {
         (self.0.headings)()
     }
 
-    /// Returns the kind of transfer that the rows describe, if users wait for their activities.
+    /// Returns the kind of transfer that the rows describe, or `None` if the rows are not transfers.
     pub fn unit(self) -> Option<Unit> {
         self.0.unit
     }
@@ -99,11 +99,11 @@ pub trait Row: Sized {
     const NAME: &'static str;
     /// Description of a row.
     const ABOUT: &'static str;
-    /// Kind of transfer that a row describes, if users wait for it.
+    /// Kind of transfer that a row describes; `None` if rows are not transfers.
     const UNIT: Option<Unit> = None;
     /// Table of the rows.
     const TABLE: TableName = TableName::of::<Self>();
-    /// Declares the columns of the table in order: name, description and value in a row of each.
+    /// Declares the name, the description and the value of each column, in order.
     fn columns(to: &mut impl Columns<Self>);
 }
 
@@ -132,7 +132,7 @@ pub(super) fn reply<R>(
     );
 }
 
-/// Returns the seconds from one time to another; NaN if the end is [`Time::NEVER`].
+/// Returns the time from `start` to `end`, seconds; NaN if `end` is [`Time::NEVER`].
 pub(super) fn seconds_from(start: Time, end: Time) -> f64 {
     if end == Time::NEVER { f64::NAN } else { (end - start).as_secs() }
 }

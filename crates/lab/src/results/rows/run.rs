@@ -10,7 +10,7 @@ use catnip_sim::Tally;
 pub struct RunRow {
     /// Time at which the run ended.
     pub end: Time,
-    /// Length of the warm-up, which sums leave out.
+    /// Length of the warm-up, which sums do not cover.
     pub warm_up: Span,
     /// Totals of the transfers.
     pub tally: Tally,

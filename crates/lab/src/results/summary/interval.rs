@@ -3,7 +3,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// Confidence level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Mean and its 95 % confidence interval; the bounds are NaN if there is only one value.
+/// Mean of independent values, and its 95 % confidence interval. The bounds are NaN for a single value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Mean, or another estimate.
@@ -22,12 +22,12 @@ pub fn t_quantile(degrees: f64, share: f64) -> f64 {
 }
 
 /// Returns the mean of the differences left - right by seed, with its t-interval, over the seeds for which both values are known. Variation
-/// that a seed causes in both values cancels out. `None` if the lengths differ, or if no difference is known.
+/// that a seed causes in both values cancels out. Returns `None` if the lengths differ, or if no difference is known.
 pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Interval> {
     (left.len() == right.len()).then(|| mean_of_known(left.iter().zip(right).map(|(a, b)| a - b)))?
 }
 
-/// Returns the mean of the values that are not NaN, with its t-interval; `None` if there are none.
+/// Returns the mean of the values that are not NaN, with its t-interval; `None` if all values are NaN.
 pub(super) fn mean_of_known(values: impl IntoIterator<Item = f64>) -> Option<Interval> {
     let known: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
     (!known.is_empty()).then(|| mean(known))

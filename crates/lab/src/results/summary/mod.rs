@@ -57,8 +57,8 @@ pub const TABLES: [(TableName, &[&str]); 4] = [
     ),
 ];
 
-/// Quantiles of the transfer time, with their names. A quantile is estimated only from so many transfers that at least one of them is
-/// expected to exceed it.
+/// Quantiles of the transfer time, with their names. A quantile is estimated only if there are enough transfers to expect at least one
+/// above the quantile.
 pub const QUANTILES: [(&str, f64); 3] = [("median_s", 0.5), ("p95_s", 0.95), ("p99_s", 0.99)];
 
 /// Maximum number of points of a survival curve.
@@ -89,17 +89,18 @@ pub struct GroupSummary {
     pub started: u64,
     /// Number of transfers that finished before the end of the run.
     pub finished: u64,
-    /// Means over the seeds, by measure: time of finished transfers, quantiles of the transfer time where they can be estimated, and rates.
+    /// Means over the seeds, by measure: time of finished transfers, quantiles of the transfer time that can be estimated, and rates.
     pub means: Measured<Interval>,
-    /// Restricted mean transfer time, seconds: mean of the transfer time or `horizon_s`, whichever is less. The estimate is that of Kaplan
-    /// and Meier, so that unfinished transfers count, too. `None` if all transfers have finished in all variants, or if there are none.
+    /// Restricted mean transfer time, seconds: the mean over all transfers of the transfer time or `horizon_s`, whichever is less. The
+    /// estimate is based on the Kaplan-Meier survival curve and includes unfinished transfers. `None` if all transfers have finished in all
+    /// variants, or if the group has no transfers.
     pub restricted_s: Option<Interval>,
     /// Horizon of `restricted_s`, seconds; NaN if all transfers have finished in all variants.
     pub horizon_s: f64,
-    /// Survival curve for plots: times in ascending order, and the share of transfers that take longer than each.
+    /// Survival curve for plots: times in ascending order, and the share of transfers that take longer than each time.
     pub curve: (Vec<f64>, Vec<f64>),
-    /// Values of each measure, one for each seed or block of seeds, for differences between variants. Their mean estimates the measure; NaN
-    /// stands for a seed without a value.
+    /// Values of each measure, one for each seed or block of seeds, for differences between variants. The mean of the values estimates the
+    /// measure. NaN means a seed without a value.
     pub values: Measured<Vec<f64>>,
 }
 
@@ -165,15 +166,15 @@ fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
     }
 }
 
-/// Summarizes each variant. The tables must be in the order of variants, and the seeds must ascend.
+/// Summarizes each variant. The rows of the tables must be in the order of variants, and `seeds` in ascending order.
 pub fn of_tables(tables: &BTreeMap<TableName, Table>, variants: usize, seeds: &[u64]) -> Vec<Summary> {
     let read = |name, variant| Ok::<_, Infallible>(Rows::of_variant(&tables[&name], variant));
     let Ok(made) = summarize(read, variants, seeds);
     made
 }
 
-/// Summarizes each variant. The seeds must ascend. `read` returns the rows of a table that belong to the variant with this number. Rows
-/// of only one variant are in memory at a time.
+/// Summarizes each variant. `seeds` must be in ascending order. `read` returns the rows of a table that belong to the variant with a given
+/// index. Only the rows of one variant are in memory at a time.
 pub fn summarize<'a, E>(
     mut read: impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
     variants: usize,
@@ -194,7 +195,7 @@ pub fn summarize<'a, E>(
 }
 
 /// Returns the horizon of each group that has unfinished transfers in a variant: the time up to which the survival curves of all variants
-/// are known, or the longest time of any transfer if they are known entirely.
+/// are known, or the longest time of any transfer if all curves are known completely.
 fn horizons_s<'a, E>(
     read: &mut impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
     variants: usize,
@@ -299,7 +300,7 @@ fn times(transfers: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Times {
     Times::new(rows.iter().map(of), seeds.len())
 }
 
-/// Returns the index of a seed.
+/// Returns the index of `seed` in `seeds`.
 fn run(seeds: &[u64], seed: u64) -> usize {
     seeds.partition_point(|&one| one < seed)
 }
@@ -333,7 +334,7 @@ fn seed_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
 }
 
 /// Returns the mean page time by seed. If all seeds with results have completed the same pages, each page has the same weight, as in the
-/// averages of the papers; otherwise each fetch has.
+/// averages of the papers; otherwise each fetch of a page has the same weight.
 fn page_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
     let (time_s, seed) = (transfers.floats("time_s"), transfers.integers("seed"));
     let number = transfers.integers("number");

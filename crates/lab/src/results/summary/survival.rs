@@ -1,7 +1,8 @@
 //! Quantiles and means of durations, some of which are censored by the end of the run.
 //!
-//! The survival curve is that of Kaplan and Meier (JASA 53, 1958). The variability of an estimate is determined by leaving out blocks of
-//! seeds in turn (Tukey's jackknife): seeds are independent of each other, transfers of one run are not.
+//! The survival curve is the estimate of Kaplan and Meier (JASA 53, 1958). The variability of an estimate is determined by leaving out
+//! blocks of seeds in turn (Tukey's jackknife), because runs with different seeds are independent of each other, while the transfers of one
+//! run are not.
 
 use super::interval::{Interval, around, half_width};
 use std::collections::BTreeSet;
@@ -16,11 +17,11 @@ const ROUNDING: f64 = 1e-12;
 pub struct Estimate {
     /// Estimate and its confidence interval.
     pub interval: Interval,
-    /// Value of each block of seeds; their mean estimates the same quantity.
+    /// Value of each block of seeds. The mean of these values estimates the same quantity.
     pub values: Vec<f64>,
 }
 
-/// Durations of transfers, and the ages of those that are not over (censored durations).
+/// Durations of finished transfers, and ages of unfinished transfers at the end of the run (censored durations).
 #[derive(Clone, Debug)]
 pub struct Times {
     /// Durations in ascending order; of equal durations, complete ones come first.
@@ -38,8 +39,8 @@ struct Wait {
 }
 
 impl Times {
-    /// Creates the set from the duration of each transfer in seconds, true if the transfer is over, and the index of its run, of `runs`
-    /// in total. The block of a run does not depend on the durations.
+    /// Creates the set from `waits`: for each transfer the duration in seconds, true if the transfer has finished, and the index of its
+    /// run. `runs` is the number of runs. The assignment of runs to blocks does not depend on the durations.
     pub fn new(waits: impl IntoIterator<Item = (f64, bool, usize)>, runs: usize) -> Self {
         let blocks = runs.min(BLOCKS);
         let mut waits: Vec<Wait> = waits
@@ -57,7 +58,7 @@ impl Times {
         self.waits.len()
     }
 
-    /// Returns the longest duration; 0 if there are none.
+    /// Returns the longest duration; 0 if there are no durations.
     pub fn longest_s(&self) -> f64 {
         self.waits.last().map_or(0.0, |last| last.waited_s)
     }
@@ -73,10 +74,10 @@ impl Times {
         self.varied(|times| times.mean(horizon_s))
     }
 
-    /// Returns the least time within which the share `share` of the transfers is over; `None` if too few transfers are known to be over.
+    /// Returns the least time within which the share `share` of the transfers has finished; `None` if too few transfers have finished.
     ///
-    /// The interval is Woodruff's (JASA 47, 1952): the ends of the confidence interval of the share that is over by that time, centered at
-    /// `share`, are converted to times by the same curve.
+    /// The interval is Woodruff's (JASA 47, 1952): the confidence interval of the share of transfers that have finished by the returned
+    /// time is centered at `share`, and its ends are converted to times by the survival curve.
     pub fn quantile(&self, share: f64) -> Option<Estimate> {
         let at_s = self.reached(share)?;
         if self.blocks == 1 {
@@ -97,9 +98,10 @@ impl Times {
         Some(Estimate { interval, values })
     }
 
-    /// Returns times at which transfers end, and the share that takes longer than each, with at most `most` points.
+    /// Returns at most `most` points of the survival curve: times at which transfers end, and the share of transfers that take longer than
+    /// each time.
     ///
-    /// The points are denser where few transfers are left, since upper quantiles are read there.
+    /// The points are denser at long times, where few transfers are left, since upper quantiles are read there.
     pub fn curve(&self, most: usize) -> (Vec<f64>, Vec<f64>) {
         let over = self.waits.iter().zip(&self.lasting).filter(|(wait, _)| wait.is_over);
         let points: Vec<(f64, f64)> = over.map(|(wait, &lasting)| (wait.waited_s, lasting)).collect();
@@ -138,7 +140,7 @@ impl Times {
         if by_then == 0 { 1.0 } else { self.lasting[by_then - 1] }
     }
 
-    /// Returns the least time by which the share `share` of the transfers is over; `None` if the curve does not reach this share.
+    /// Returns the least time by which the share `share` of the transfers has finished; `None` if the curve does not reach this share.
     fn reached(&self, share: f64) -> Option<f64> {
         let place = if share <= 0.0 {
             0

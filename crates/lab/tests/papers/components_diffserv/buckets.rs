@@ -66,7 +66,8 @@ const BYTE: i128 = 8_000_000_000;
 fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -> f64 {
     let (mut worst, mut before, mut until_here) = (i128::MIN, Time::ZERO, 0);
     for (at, len) in passed {
-        // The worst interval that ends here begins here, or extends the worst interval that ends with the previous packet.
+        // The worst interval that ends with this packet begins with this packet, or extends the worst interval that ends with the previous
+        // packet.
         let came = i128::from((at - before).as_nanos()) * i128::from(bits_per_second);
         until_here = (until_here - came).max(0) + i128::from(len) * BYTE;
         (worst, before) = (worst.max(until_here), at);
@@ -85,7 +86,7 @@ fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
     PROFILES.map(of).into_iter().fold(0.0, f64::max)
 }
 
-/// Returns arrivals of all priorities, on average above the contract, but not always.
+/// Returns arrivals of all priorities. Their mean rate is above the contract, but their rate is below the contract at times.
 fn load(rng: &mut Rng, count: u32) -> Vec<(Time, Packet)> {
     arrivals(rng, count, Span::from_micros(4000), |rng| Packet {
         flow: rng.below(9) as u16,

@@ -8,7 +8,7 @@ use catnip_net::{Colour, DropReason, Dscp, Fate, Next, Packet, Port, Route};
 
 pub(crate) use Colour::{Green as HIGH, Red as LOW, Yellow as MED};
 
-/// Returns the random numbers of a test.
+/// Returns the random number generator of the test `test`.
 pub(crate) fn random(seed: u64, test: u32) -> Rng {
     Rng::new(seed, Stream::Workload(test))
 }
@@ -62,7 +62,7 @@ pub(crate) fn port(queue_text: &str, rate: &str, seed: u64) -> Port<AnyQueue, An
 /// Rate of a wire on which a byte takes a microsecond.
 pub(crate) const MICROSECOND_PER_BYTE: &str = "8Mbit";
 
-/// Returns the transmission time of a packet on this wire.
+/// Returns the transmission time of a packet of `len` bytes at [`MICROSECOND_PER_BYTE`].
 pub(crate) fn takes(len: u32) -> Span {
     Span::from_micros(len.into())
 }
@@ -87,7 +87,7 @@ pub(crate) fn arrivals(
     (0..count).map(arrival).collect()
 }
 
-/// Result of arrivals at a port.
+/// Departures and drops of the packets that arrived at a port.
 pub(crate) struct Crossed {
     /// Packets in the order of departure, with the time at which the last bit had left.
     pub(crate) out: Vec<(Time, Packet)>,
@@ -112,7 +112,7 @@ pub(crate) fn cross(port: &mut Port<AnyQueue, AnyShaper>, arrivals: &[(Time, Pac
     Crossed { out, dropped }
 }
 
-/// Difference of the number of events from its expectation, in standard deviations.
+/// Difference between the number of events and its expectation, in standard deviations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deviation {
     found: f64,
@@ -121,15 +121,15 @@ pub(crate) struct Deviation {
 }
 
 impl Deviation {
-    /// Adds an event of this probability that has happened, or not.
+    /// Adds an event of probability `probability`, which happened if `happened` is true.
     pub(crate) fn add(&mut self, probability: f64, happened: bool) {
         self.found += f64::from(u8::from(happened));
         self.expected += probability;
         self.variance += probability * (1.0 - probability);
     }
 
-    /// Returns the absolute difference from the expectation, in standard deviations. The variance must be so large that the number of
-    /// events is about normally distributed.
+    /// Returns the absolute difference from the expectation, in standard deviations. The variance must be large enough for the number of
+    /// events to be approximately normally distributed.
     pub(crate) fn sigmas(&self) -> f64 {
         assert!(self.variance >= 25.0, "{self:?}");
         (self.found - self.expected).abs() / self.variance.sqrt()

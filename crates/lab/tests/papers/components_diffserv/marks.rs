@@ -49,7 +49,7 @@ enum Occasion {
 const OCCASIONS: [Occasion; 4] =
     [Occasion::Ordinary, Occasion::Syn, Occasion::FastRetransmit, Occasion::FastRecovery];
 
-/// Returns the priority that the algorithm printed in the paper gives.
+/// Returns the priority according to the algorithm printed in the paper.
 fn printed(window: u32, occasion: Occasion) -> Colour {
     if window <= 4 || occasion != Occasion::Ordinary {
         HIGH
@@ -60,7 +60,8 @@ fn printed(window: u32, occasion: Occasion) -> Colour {
     }
 }
 
-/// Returns the state of a sender with a window of so many segments and a part of one. Either of its two windows may be the smaller one.
+/// Returns the state of a sender whose window is `window` segments and a random part of a segment. The window is the smaller of the
+/// congestion window and the receive window.
 fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> SenderState {
     let segment = one_of(&[536, 1000, 1448, 1460], rng);
     let smaller = u64::from(window * segment + rng.below(segment));
@@ -108,8 +109,8 @@ fn table(seed: u64) -> f64 {
 
 /// Measurements of the randomized version.
 struct Randomized {
-    /// Deviation of the number of packets of each priority, for each window, except where the share of a priority is 0, 1 or given by the
-    /// other shares.
+    /// Deviation of the number of packets of each priority, for each window. Shares that are 0 or 1, or follow from the other shares, are
+    /// left out.
     shares: Vec<Deviation>,
     /// Deviations by priority, over all windows.
     totals: [Deviation; Colour::COUNT],

@@ -81,7 +81,7 @@ struct Inside {
     free_at: Time,
 }
 
-/// Buffer, and a function that returns true if it has space for so many bytes at a time.
+/// Buffer, and a function that returns true if the buffer has space for a packet of the given length at the given time.
 type Buffer = (&'static str, fn(&Inside, Time, u32) -> bool);
 
 const BUFFERS: [Buffer; 3] = [
@@ -122,16 +122,16 @@ struct Levels {
     /// Deviation of the number of drops from its expectation, by priority and by the position of the average queue between the two
     /// thresholds.
     bins: [Vec<Deviation>; Colour::COUNT],
-    /// Number of arrivals dropped although the average was below the lower threshold and the buffer not full, or accepted although the
-    /// average was at or above the upper threshold or the buffer full.
+    /// Number of packets with a wrong certain outcome: dropped although the average was below the lower threshold and the buffer was not
+    /// full, or accepted although the average was at or above the upper threshold or the buffer was full.
     certain: f64,
-    /// Number of arrivals after which the averages differed from those of the printed formula.
+    /// Number of arrivals after which the averages differed from the averages by the formula printed in the paper.
     averages: f64,
     /// Number of arrivals that the queue treated differently from the verdict of `RioLaw`.
     otherwise: f64,
 }
 
-/// Returns the thresholds of the paper, which are percentages of the buffer, in packets.
+/// Returns the thresholds in packets; the paper gives them as percentages of the buffer.
 fn thresholds(colour: Colour, buffer: u32) -> (f64, f64) {
     let (min, max) = match colour {
         LOW => (10.0, 25.0),
@@ -210,7 +210,7 @@ fn count(is_so: bool) -> f64 {
     f64::from(u8::from(is_so))
 }
 
-/// Returns the codepoint of a class with a queue of its own, or of the rest for class 0.
+/// Returns the codepoint of a class with a separate queue, or of the remaining traffic if `class` is 0.
 fn class(class: u8) -> Dscp {
     if class == 0 { Dscp::DEFAULT } else { Dscp::assured(class, LOW) }
 }

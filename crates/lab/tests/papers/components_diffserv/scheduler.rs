@@ -61,7 +61,7 @@ impl Tokens {
         self.at = now;
     }
 
-    /// Returns the time at which there are enough tokens, if none are taken before.
+    /// Returns the time at which there are enough tokens for `len` bytes, provided that no tokens are taken before.
     fn ready(&self, len: u32) -> Time {
         let missing = (u64::from(len) * BYTE).saturating_sub(self.there);
         self.at + Span::from_nanos(missing.div_ceil(self.rate))
@@ -72,7 +72,7 @@ impl Tokens {
 #[derive(Clone, Copy)]
 struct Head {
     packet: Packet,
-    /// Time from which the packet is eligible, unless its priority is blocked.
+    /// Time at which there are tokens for the packet. The packet is eligible from then on, unless its priority is blocked.
     ready: Time,
 }
 
@@ -85,12 +85,12 @@ impl Head {
         self.packet.dscp.colour()
     }
 
-    /// Returns true if the packet has a higher class than the other packet, and the same priority.
+    /// Returns true if the packet has a higher class than `other`, and the same priority.
     fn is_above(&self, other: &Self) -> bool {
         self.class() < other.class() && self.colour() == other.colour()
     }
 
-    /// Returns true if the packet precedes the other packet in the order of classes, and of priorities within them.
+    /// Returns true if the packet precedes `other` in the order of classes or, within a class, of priorities.
     fn goes_before(&self, other: &Self) -> bool {
         let rank = |colour| Colour::DROPPED_FIRST.iter().position(|&it| it == colour);
         let same_class = self.class() == other.class();
@@ -116,7 +116,7 @@ impl Link {
         Time::ZERO + tokens.ready(packet.len).since(Time::ZERO + takes(packet.len))
     }
 
-    /// Returns the first packet of each connection, among the packets that arrived before this time.
+    /// Returns the first packet of each connection, among the packets that arrived before `now`.
     fn heads(&self, now: Time) -> Vec<Head> {
         let mut heads: Vec<Head> = Vec::new();
         for packet in self.waiting.iter().filter(|packet| packet.arrived < now) {
@@ -142,7 +142,7 @@ impl Link {
         faults.blocked += u32::from(is_blocked(&sent, start));
         faults.before_others +=
             u32::from(others().any(|head| head.goes_before(&sent) && eligible_at(head, start)));
-        // Earliest time at which any packet could have been sent. A packet that is blocked at that time waits for another one.
+        // Earliest time at which any packet could have been sent. A packet that is blocked at that time waits for another packet.
         let earliest = |head: &Head| free_since.max(head.packet.arrived).max(head.ready);
         let firsts = heads.iter().map(|head| (earliest(head), head));
         let possible = firsts.filter(|(at, head)| eligible_at(head, *at)).map(|(at, _)| at);
@@ -184,7 +184,7 @@ fn faults(seed: u64) -> Faults {
         for (at, packet) in &crossed.out {
             let start = Time::ZERO + (*at - (Time::ZERO + takes(packet.len)));
             link.waiting.extend(std::iter::from_fn(|| comes.next_if(|packet| packet.arrived <= start)));
-            // The link has changed the arrival time of the packet to that at the other end.
+            // The link has changed the arrival time of the packet to the arrival time at the other end.
             let packet = &load[packet.body as usize].1;
             waited += u32::from(free_since.max(packet.arrived) < start);
             contended += u32::from(free_since == start);
@@ -204,7 +204,7 @@ fn worst_share(seed: u64) -> f64 {
         let mut link = queue("scheduler:200,high=4Mbit/3000B,med=4Mbit/3000B", "10Mbit", seed);
         let weights: [u32; 5] = std::array::from_fn(|_| 1 + rng.below(10));
         (0..).zip(weights).for_each(|(flow, weight)| link.set_weight(flow, weight));
-        // While packets wait for tokens, a smaller packet may be sent first; so packets with tokens have one size.
+        // While packets wait for tokens, a smaller packet may be sent first. All packets that need tokens therefore have the same size.
         let size = |rng: &mut Rng| if colour == LOW { any_size(rng) } else { 1040 };
         let mut offer = |link: &mut dyn QueueDiscipline, now, flow| {
             let dscp = Dscp::assured(class, colour);

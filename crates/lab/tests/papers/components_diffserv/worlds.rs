@@ -59,7 +59,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
 
 const SERVICES: [Service; 3] = [Service::Highly, Service::Interactive, Service::Other];
 
-/// Returns a configuration with segments of 1000 bytes and headers of 40 bytes, SACK blocks included; no FIN, and no handshake.
+/// Returns a configuration with segments of 1000 bytes and headers of 40 bytes, including SACK blocks, and without FIN and handshake.
 fn tcp() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1000,
@@ -74,7 +74,7 @@ fn tcp() -> TcpConfig {
     }
 }
 
-/// Size of an ACK, bytes; less than that of any data packet.
+/// Size of an ACK, bytes. All data packets are larger.
 const ACK_BYTES: u32 = 40;
 
 fn link(kbit: u64, delay_ms: u64, queue: &str) -> WireSpec {
@@ -94,14 +94,14 @@ fn server(closes: bool) -> AnyApp {
 /// Results of marking by application.
 #[derive(Debug, Default)]
 struct Shaped {
-    /// Number of packets without the mark of their application, which is identified by the destination.
+    /// Number of packets without the mark of their application. The destination identifies the application.
     otherwise: u32,
     policed: u32,
     /// Number of packets of each application that have arrived.
     seen: [u32; 3],
     /// Clients, with the priority of their application.
     clients: Vec<(NodeId, Colour)>,
-    /// Marks at the source of the packets that are in the network, by body.
+    /// Marks that the packets in the network had at their source, by body.
     inside: BTreeMap<u32, Dscp>,
 }
 
@@ -130,7 +130,7 @@ impl Watch for Shaped {
     }
 }
 
-/// Runs a source of Telnet, Web and FTP for a client each.
+/// Runs a source with three applications, Telnet, Web and FTP, each with one client.
 fn by_application(seed: u64, med: &str) -> Shaped {
     let mut topology = Topology::default();
     let (source, edge) = (topology.host("source"), topology.router("edge"));
@@ -222,7 +222,8 @@ impl Setting {
 /// Marking of each connection, in order of opening.
 type Settings = Arc<Mutex<Vec<Setting>>>;
 
-/// Numbers of packets whose mark differs from the setting of their connection: the default one, or one chosen by the application.
+/// Numbers of packets whose mark differs from the setting of their connection, which is the default setting or a setting chosen by the
+/// application.
 #[derive(Debug, Default)]
 struct Chosen {
     by_default: u32,
@@ -343,14 +344,14 @@ fn chosen(seed: u64) -> Chosen {
     sim.run(Time::ZERO + Span::from_secs(600));
     assert_eq!((sim.tally().open, sim.tally().waiting, sim.tally().data_dropped), (0, 0, 0));
     let found = sim.into_watch();
-    // By default there are seven marks: HIGH in the first class, and each of the three priorities in the other two. By choice there are all
-    // 12.
+    // With default settings there are seven marks: HIGH in the first class, and each of the three priorities in the other two classes. With
+    // chosen settings there are all 12 marks.
     let kinds = [false, true].map(|chosen| found.seen.keys().filter(|(it, _)| *it == chosen).count());
     assert_eq!(kinds, [7, 12], "{:?}", found.seen);
     found
 }
 
-/// Comparison of the priority of ACKs with that of the data that they acknowledge.
+/// Comparison of the priority of ACKs with the priority of the acknowledged data.
 #[derive(Debug, Default)]
 struct Answered {
     otherwise: u32,

@@ -10,7 +10,7 @@ use catnip_tcp::TcpConfig;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
 
-/// Runs two equal documents over one connection, the second one two seconds after the first one.
+/// Transfers two equal documents over one connection, the second document two seconds after the first.
 fn two_documents(bytes: u64, tcp: impl Into<TcpOptions>) -> (Link, [Vec<(u64, SenderView)>; 2]) {
     let mut link = Link::new(tcp);
     link.serve(server(None, 1));
@@ -20,15 +20,15 @@ fn two_documents(bytes: u64, tcp: impl Into<TcpOptions>) -> (Link, [Vec<(u64, Se
     (link, documents)
 }
 
-/// Returns the times of the segments of a document, microseconds since the first one.
+/// Returns the times of the segments of a document, microseconds since the first segment.
 fn since_first(document: &[(u64, SenderView)]) -> Vec<u64> {
     document.iter().map(|(at, _)| at - document[0].0).collect()
 }
 
 #[test]
 fn the_second_document_is_marked_like_the_first() {
-    // Of 11 segments of 1000 bytes and one of 500, those at 9000, 10000 and 11000 have at most 3000 bytes left, so that three leading and
-    // three trailing segments are HIGH. The window is never below 8.
+    // The document has 11 segments of 1000 bytes and one of 500 bytes. The first three segments are HIGH. The segments at 9000, 10000 and
+    // 11000 are also HIGH, since at most 3000 bytes are left there. The window is never below 8.
     let expected: Vec<Colour> =
         (0..12).map(|n| if (3..9).contains(&n) { Colour::Red } else { Colour::Green }).collect();
     for validation in [ValidationSpec::Restart, ValidationSpec::None] {
@@ -59,7 +59,8 @@ fn a_syn_ack_is_high_only_if_the_marker_says_so() {
 
 #[test]
 fn documents_that_share_a_segment_are_told_apart_by_its_first_byte() {
-    // Both documents are requested at once. The second one starts at byte 11500, in the segment at 11000, which ends the first one.
+    // Both documents are requested at once. The second document starts at byte 11500, within the segment at 11000, which contains the end
+    // of the first document.
     let config = TcpConfig { initial_window: 30, ..tcp() };
     let mut link = Link::new(TcpOptions { marker: Some(read("spm")), ..config.into() });
     link.serve(server(None, 1));
@@ -71,16 +72,16 @@ fn documents_that_share_a_segment_are_told_apart_by_its_first_byte() {
         .filter(|(_, v)| v.colour == Colour::Red)
         .map(|(_, v)| v.seq)
         .collect();
-    // In the second document, whose first full segment starts at offset 500, leading segments start before 3000 and trailing ones at 8500
-    // or later.
+    // In the second document, the first full segment starts at offset 500. Leading segments start before offset 3000, trailing segments at
+    // offset 8500 or later.
     assert_eq!(low, [3000, 4000, 5000, 6000, 7000, 8000, 15_000, 16_000, 17_000, 18_000, 19_000]);
 }
 
 #[test]
 fn the_last_window_of_each_document_is_paced() {
-    // Twelve segments from a window of four take rounds of 4 and 8. The second round is the last one: eight segments over one round trip.
-    // SRTT moves by an eighth of a difference of at most four transmission times of a segment. The window grows although pacing leaves part
-    // of it unused.
+    // Twelve segments with an initial window of four take a round of 4 and a round of 8 segments. The second round is the last round, so
+    // its eight segments are paced over one round-trip time. SRTT moves by an eighth of a difference of at most four transmission times of
+    // a segment. The window grows although pacing leaves part of it unused.
     let config = TcpConfig { initial_window: 4, grow_unused: true, pacing: PacingKind::Rbplw, ..tcp() };
     let (_, documents) = two_documents(12_000, config);
     for document in &documents {
@@ -103,7 +104,7 @@ fn early_congestion_avoidance_looks_at_each_document() {
     let [first, second] = windows("eca");
     assert_eq!(first, second);
     assert!(first.last() < windows("reno")[0].last(), "it has left slow start");
-    // Many short documents at once differ from a long one: each is in its own last round.
+    // Many short documents at once differ from a long document, because each short document is in its last round.
     let last = |documents: &[u64]| {
         let mut link = Link::new(TcpConfig { control: read("eca"), ..tcp() });
         link.serve(server(None, 1));
@@ -200,7 +201,7 @@ fn a_program_chooses_how_its_later_packets_are_marked() {
     });
     link.asks_in_turn(&[1000, 1000, 1000], Span::from_millis(100));
     link.run();
-    // From the second response on, the server's packets are LOW, and so are the ACKs of these; requests stay HIGH.
+    // From the second response on, the server's packets are LOW, and so are the ACKs of these packets. Requests remain HIGH.
     let marks =
         |end| link.packets(end).into_iter().map(|(_, bytes, colour)| (bytes, colour)).collect::<Vec<_>>();
     let [request, ack] = [200, 40];

@@ -25,7 +25,8 @@ pub(crate) const SEGMENT_US: u64 = 1000 + DELAY_US;
 /// Delay of a request of 200 bytes, microseconds.
 pub(crate) const REQUEST_US: u64 = 200 + DELAY_US;
 
-/// TCP with a FIN, but without handshake: segments of 1000 bytes without headers, an ACK for each, an initial window of two.
+/// Returns a configuration with a FIN, but without handshake: segments of 1000 bytes without headers, an ACK for each segment, an initial
+/// window of two segments.
 pub(crate) fn tcp() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1000,
@@ -39,7 +40,7 @@ pub(crate) fn tcp() -> TcpConfig {
     }
 }
 
-/// TCP with a FIN and a handshake.
+/// Returns a configuration with a FIN and a handshake.
 pub(crate) fn polite() -> TcpConfig {
     TcpConfig { handshake: true, ..tcp() }
 }
@@ -192,7 +193,7 @@ impl Link {
         });
     }
 
-    /// Adds a client that requests these documents, each `pause` after the end of the one before, and closes.
+    /// Adds a client that requests these documents, each `pause` after the end of the previous document, and closes.
     pub(crate) fn asks_in_turn(&mut self, documents: &[u64], pause: Span) {
         let (spec, documents) = (self.spec, documents.to_vec());
         let (mut conn, mut next) = (None, 0);
@@ -239,8 +240,8 @@ impl Link {
         self.events(|event| if let Event::Sent(view) = event { Some(*view) } else { None })
     }
 
-    /// Returns the segments of a document of the server that starts at byte `start`, with sequence numbers relative to its start. Segments
-    /// of the server are identified by time and size.
+    /// Returns the segments of a document of the server that starts at byte `start`, with sequence numbers relative to `start`. Time and
+    /// size identify the server's segments.
     pub(crate) fn document(&self, start: u64, bytes: u64) -> Vec<(u64, SenderView)> {
         let from_server = self.packets(SERVER);
         let of_server = |at: u64, view: &SenderView| {

@@ -63,8 +63,8 @@ fn a_server_hears_when_little_of_what_it_has_written_is_unsent_and_can_write_mor
     link.client_says([ask(1, 0)]);
     link.run();
     let heard: Vec<_> = link.heard(SERVER).into_iter().filter(|(_, told)| *told == Told::Drained).collect();
-    // The ACK of the request leaves before any data is written. Two segments follow, and two more after the ACK of the first one; then 1000
-    // of 5000 bytes are left. The last segment leaves after the second ACK, together with the data written then.
+    // The ACK of the request leaves before any data is written. Two segments follow, and two more after the ACK of the first segment. Then
+    // 1000 of 5000 bytes are left. The last segment leaves after the second ACK, together with the data written at that time.
     let first_ack = REQUEST_US + 40 + SEGMENT_US + ACK_US;
     let expected = [REQUEST_US, first_ack, first_ack + 1000].map(|at| (at, Told::Drained));
     assert_eq!(heard, expected);

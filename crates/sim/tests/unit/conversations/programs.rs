@@ -22,8 +22,8 @@ pub(crate) fn telnet(spec: ConnectionSpec, pause_ms: u64, number: u32) -> AnyApp
 #[test]
 fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
     let echo = 2 * (100 + DELAY_US);
-    // The pause is longer than an echo, or shorter; it also precedes the first keystroke. A keystroke that follows an echo at once waits
-    // for the transmission of the ACK of that echo.
+    // The pause is longer than an echo in the first case, and shorter in the second. A pause also precedes the first keystroke. A keystroke
+    // that follows an echo at once waits for the transmission of the ACK of that echo.
     for (pause, next) in [(50_000, 50_000), (5000, echo + 40)] {
         let mut link = Link::new(tcp());
         link.serve(server(None, 1));
@@ -34,7 +34,7 @@ fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
         let came = echoes.len() as u64;
         assert!(echoes.len() as u64 >= (1_000_000 - pause - echo) / next);
         for ((at, record), number) in echoes.into_iter().zip(0..) {
-            // The first keystroke waits for no ACK.
+            // The first keystroke does not wait for an ACK.
             let late = if next > pause && number > 0 { 40 } else { 0 };
             let typed = pause + number * next - late;
             assert_eq!((at, record), (typed + echo + late, EchoRecord { app: 0, number, start: us(typed) }));
@@ -60,7 +60,7 @@ fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
     let typist = telnet(link.spec, 100, 0);
     link.sim.add_app(typist);
     link.sim.run(us(1_000_000));
-    // Keystrokes at 100, 200, 300 ms and so on; of nine before the end, three are lost with their connections.
+    // Keystrokes are sent at 100, 200, 300 ms and so on. Of the nine keystrokes before the end, three are lost with their connections.
     let numbers: Vec<u64> = link.sim.watch().echoes.clone().iter().map(|(_, echo)| echo.number).collect();
     assert_eq!(numbers, [0, 1, 3, 4, 6, 7]);
 }
@@ -99,8 +99,8 @@ const HTML_US: u64 = 2 * ACK_US + REQUEST_US + SEGMENT_US;
 #[test]
 fn http_1_0_fetches_four_images_at_a_time_each_over_a_connection_of_its_own() {
     // The ACK of the HTML is transmitted first, then four SYNs, so the transmission of the first SYN ends 80 us after the connections were
-    // opened. The first request follows its SYN-ACK; the other requests wait for it, since they take longer than SYNs, and the responses
-    // wait for each other, too.
+    // opened. The first request follows its SYN-ACK. Each other request waits for the transmission of the previous request, since a request
+    // takes longer than a SYN. The responses wait for each other, too.
     let last = HTML_US + 40 + 2 * ACK_US + REQUEST_US + 4 * 1000 + DELAY_US;
     let http = Http::V10 { max_connections: 4 };
     assert_eq!(page_of_five(http, closing_server()), (last, 5));
@@ -123,9 +123,9 @@ fn http_1_1_with_pipelining_asks_for_all_images_in_one_segment() {
 #[test]
 fn http_1_1_opens_more_connections_beside_the_one_that_stands() {
     let http = Http::V11 { max_connections: 4, pipelining: false, keep_alive: true };
-    // The first image is requested over the connection of the HTML; three SYNs follow the 200 bytes of the request. The first SYN
-    // reaches the server during the transmission of that image, so its SYN-ACK arrives 40 us after the image, whose ACK takes these
-    // 40 us. After three requests the responses follow each other.
+    // The first image is requested over the connection of the HTML; three SYNs follow the 200 bytes of the request. The first SYN reaches
+    // the server during the transmission of that image. The SYN-ACK therefore arrives 40 us after the image, while the client transmits the
+    // ACK of the image. After three requests, the responses follow each other.
     let image = HTML_US + REQUEST_US + SEGMENT_US;
     let request = image + 40;
     let last = request + REQUEST_US + 3 * 1000 + DELAY_US;
@@ -198,8 +198,8 @@ fn files_come_one_after_the_other_in_both_directions() {
         link.sim.add_app(AnyApp::Files(Box::new(Files::new(config.clone(), spec, 1, user))));
     }
     link.run();
-    // SYN, SYN-ACK, ACK, two segments, the ACK of the first, the third segment. The two directions do not delay each other, and the request
-    // takes no time.
+    // SYN, SYN-ACK, ACK, two segments, the ACK of the first segment, the third segment. The two directions do not delay each other, and the
+    // request takes no time.
     let file = 3 * ACK_US + SEGMENT_US + ACK_US + SEGMENT_US;
     let records = link.connections();
     assert_eq!(records.len(), 4);

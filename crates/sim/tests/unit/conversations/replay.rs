@@ -26,13 +26,13 @@ fn replayed(vectors: Vec<ConnectionVector>, tcp: impl Into<TcpOptions>) -> Link 
     link
 }
 
-/// Returns the times of the packets of an end that have one of these sizes. The size 40 is that of ACKs and FINs.
+/// Returns the times and sizes of the packets of an end that have one of these sizes. ACKs and FINs have 40 bytes.
 fn said(link: &Link, end: usize, bytes: &[u32]) -> Vec<(u64, u32)> {
     let packets = link.packets(end).into_iter().map(|(at, len, _)| (at, len));
     packets.filter(|(_, len)| bytes.contains(len)).collect()
 }
 
-/// Returns the delay of a packet to the other end, microseconds.
+/// Returns the delay of a packet of `bytes` bytes to the other end, microseconds.
 fn way(bytes: u64) -> u64 {
     bytes + DELAY_US
 }
@@ -90,7 +90,7 @@ fn who_has_a_fin_closes_at_its_time_and_the_other_end_follows() {
     let response = way(200) + 100;
     let [(_, record)] = link.connections()[..] else { panic!("one connection") };
     assert_eq!(record.received, us(response + way(900)));
-    // The FIN, as long as an ACK, leaves at its time, and its ACK returns.
+    // The FIN, which is as long as an ACK, leaves at the time in the vector, and the ACK of the FIN returns.
     assert_eq!(record.acked, us(response + 500_000 + 2 * ACK_US));
 }
 

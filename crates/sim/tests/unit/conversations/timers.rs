@@ -16,7 +16,7 @@ fn timers_come_in_the_order_of_their_times_and_then_of_asking() {
             for (at, key) in [(300, 3), (100, 1), (200, 2), (200, 4), (500, 5), (400, 6), (900, 9)] {
                 host.timer(us(at), key);
             }
-            // One is moved to a later time, one to an earlier time, one to the time of others, and one is cancelled.
+            // One timer is moved to a later time, one to an earlier time, one to the time of other timers, and one is cancelled.
             host.timer(us(350), 1);
             host.timer(us(50), 5);
             host.timer(us(200), 6);
@@ -25,7 +25,7 @@ fn timers_come_in_the_order_of_their_times_and_then_of_asking() {
         }
         // A timer that was set last expires last.
         AppEvent::Timer(5) => host.timer(us(200), 7),
-        // A time in the past expires now.
+        // A timer set to a time in the past expires now.
         AppEvent::Timer(3) => host.timer(us(10), 8),
         // A timer set again to the same time moves behind the others.
         AppEvent::Timer(2) => host.timer(us(200), 4),
@@ -41,7 +41,7 @@ fn timers_come_in_the_order_of_their_times_and_then_of_asking() {
 
 #[test]
 fn a_lost_syn_costs_its_timeout_and_is_counted() {
-    // RFC 6298, section 2.1: the first RTO is 1 s; after it the window is one segment (RFC 6928, section 2).
+    // RFC 6298, section 2.1: the first RTO is 1 s. After this timeout, the window is one segment (RFC 6928, section 2).
     let mut link = Link::between(wire(), without("1"), polite());
     link.serve(server(None, 1));
     link.asks_in_turn(&[2000], Span::ZERO);
@@ -101,7 +101,7 @@ fn nagle_holds_the_second_small_message_until_the_first_is_acknowledged() {
 
 #[test]
 fn nagle_has_nothing_to_hold_behind_a_fin() {
-    // The FIN leaves with the last of five segments; then the loss of the first one is repaired, and no new data waits.
+    // The FIN leaves with the last of five segments. Then the loss of the first segment is repaired, and no new data waits.
     let mut link = Link::between(wire(), without("1"), TcpConfig { nagle: true, initial_window: 6, ..tcp() });
     link.server_does(|event, host| {
         if let AppEvent::PeerClosed(conn) = event {
@@ -110,8 +110,8 @@ fn nagle_has_nothing_to_hold_behind_a_fin() {
     });
     link.client_says([say(1, 4500)]);
     link.run();
-    // The lost segment took no time on the wire. The third duplicate ACK, with a SACK block of 8 bytes like the others, responds to the
-    // fourth segment.
+    // The lost segment took no time on the wire. The third duplicate ACK responds to the fourth segment. Like the other duplicate ACKs, it
+    // has a SACK block of 8 bytes.
     let resent = 3 * 1000 + DELAY_US + ACK_US + 8;
     assert_eq!(link.messages(SERVER), [(resent + SEGMENT_US, 1)]);
 }

@@ -1,4 +1,4 @@
-//! Tests of invariants, with all applications at once and with random messages.
+//! Tests of invariants of connections, with all applications at the same time and with random messages.
 
 use super::link::{Link, Notes, Record, polite, read, say, server, tcp, us, wire};
 use super::programs::{telnet, web};
@@ -87,7 +87,8 @@ fn at_every_moment_of_a_busy_minute_the_packets_that_hosts_wait_for_are_inside_t
     }
     let tally = sim.tally();
     assert!(tally.data_dropped > 50 && tally.completed > 400, "{tally:?}");
-    // All applications except the two Telnet sessions and the source are done, and only the connections of the sessions are open.
+    // All applications except the two Telnet sessions and the source of background traffic have finished, and only the connections of the
+    // sessions are open.
     assert_eq!((tally.open, tally.waiting <= 2), (2, true), "{tally:?}");
     let count = |what: fn(&Event) -> bool| sim.watch().events.iter().filter(|(_, event)| what(event)).count();
     assert_eq!(sim.watch().pages.len(), 6 * 6);
