@@ -3,17 +3,18 @@
     .venv/bin/python benches/agent.py [PAIRS]
 
 The benchmark runs as root. Two connections between two namespaces, each over a pair of virtual Ethernet
-devices of its own, send alternately, fifteen times a second. An agent marks the packets that leave one of the
-two devices, and then those of the other one. The output is a JSON object: nanoseconds per run of the program
-as counted by the kernel, and the throughput of the marked connection over that of the unmarked one. The
-latter is a median over all turns with its interval, because the host of a virtual machine disturbs some turns
-by taking the processor away. There are two measurements: one without a limit on the segments of a packet, and
-one with a single segment per packet, where the program runs once for each segment.
+devices of its own, send alternately, fifteen times a second. An agent first marks the packets that leave one
+of the two devices, and later the packets that leave the other device. The output is a JSON object with the
+nanoseconds per run of the program, as counted by the kernel, and the ratio of the throughput of the marked
+connection to the throughput of the unmarked connection. The ratio is a median over all turns with its
+interval, because the host of a virtual machine takes the processor away during some turns. There are two
+measurements: one without a limit on the number of segments per packet, and one with a single segment per
+packet, in which the program runs once for each segment.
 
-Sources and sinks share a processor. On two processors of a virtual machine, throughput depends on how soon
-the other one wakes up, and varies by a factor of six. On one, which never sleeps, it depends on the work of
-both hosts. Turns are short because the speed of a machine varies from one second to the next by more than the
-cost of marks.
+Sources and sinks share a processor. With two processors of a virtual machine, throughput depends on how soon
+a sleeping processor wakes up, and varies by a factor of six. A single processor never sleeps, so that
+throughput depends only on the work of both hosts. Turns are short because the speed of a machine varies from
+one second to the next by more than the cost of marks.
 """
 
 import json
@@ -69,7 +70,7 @@ while True:
 
 
 def main() -> None:
-    """Measures with both settings of segments and prints the results as JSON."""
+    """Measures with and without large packets of several segments, and prints the results as JSON."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
     told = {}
     with namespaces() as inside:
@@ -98,7 +99,7 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
                     marked.append(rates[number])
                     plain.append(rates[1 - number])
                     turns += 1
-            # Counting takes time, so it is not on during the turns.
+            # The kernel counts only after the turns, because counting takes time.
             with counting():
                 time.sleep(COUNTS_S)
                 more_spent, more_runs = program()
@@ -117,7 +118,7 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
 def program() -> tuple[int, int]:
     """Returns the total run time of the marking program in nanoseconds and its number of runs."""
     shown = json.loads(run(["bpftool", "--json", "prog", "show", "name", "catnip_mark"]))
-    # The output is an object for one program and a list for several; ours is the newest.
+    # bpftool prints an object for one program and a list for several; our program is the newest.
     found = shown if isinstance(shown, dict) else max(shown, key=lambda one: one["id"])
     return found["run_time_ns"], found["run_cnt"]
 
@@ -126,7 +127,7 @@ def program() -> tuple[int, int]:
 def namespaces() -> Iterator[list[str]]:
     """Creates two network namespaces, connected by two veth pairs, with a receiver at the end of each pair.
 
-    Yields the command prefix that enters the first one.
+    Yields the command prefix that enters the first namespace.
     """
     names = ["catnip-here", "catnip-there"]
     enter = [["nsenter", f"--net=/var/run/netns/{name}"] for name in names]

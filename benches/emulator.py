@@ -123,7 +123,7 @@ def link(options: list[str], words: list[str]) -> tuple[dict, str]:
 
 
 def throughput(name: str, options: list[str]) -> tuple[str, float, float]:
-    """Measures a TCP connection over a link, best of three: Gbit/s, thousand packets/s of both directions."""
+    """Returns `name`, Gbit/s and thousand packets/s (both directions) of the best of three TCP transfers."""
     seconds, best = 2.0, (0.0, 0.0)
     for _ in range(3):
         with socket.create_server(("0.0.0.0", 0)) as server:
@@ -163,7 +163,7 @@ def on_one_core(program: str, seconds: float) -> dict:
         command = [program, "link", "-q", "--certificate", str(file), *wire, "--"]
         command += [sys.executable, __file__, *words]
         with subprocess.Popen(command) as emulator:
-            # The emulator has started the command by then, which would otherwise inherit its CPU affinity.
+            # Wait until the emulator has started the command, which would otherwise inherit its CPU affinity.
             time.sleep(0.2)
             os.sched_setaffinity(emulator.pid, {max(os.sched_getaffinity(0))})
         sink.join(5)
@@ -179,7 +179,7 @@ def cpu_per_packet(certificate: dict) -> float:
 def gigabit_table(found: dict[str, list[dict]]) -> list[str]:
     """Returns a Markdown table of the certificates by program.
 
-    If there are two programs, the median ratio of their CPU times per packet in the same block is added.
+    For two programs, a last line has the median over the blocks of the ratio of their CPU times per packet.
     """
     lines = [
         "| 1 Gbit/s, 5 ms | rate while busy, Mbit/s | CPU, % | CPU per packet, us | late p50, us"
@@ -243,19 +243,19 @@ class Sink:
         self.going = False
         self.thread.join()
         self.socket.close()
-        # The first packets arrive at an empty queue.
+        # The first packets are left out, because they arrive at an empty queue.
         times = self.times[5:]
         errors = sorted(abs(b - a - ideal_ns) / 1e3 for a, b in itertools.pairwise(times))
         return quantile(errors, 0.5), quantile(errors, 0.99)
 
 
 def quantile(values: list[float], q: float) -> float:
-    """Returns a quantile of sorted values."""
+    """Returns the quantile `q` of sorted values."""
     return values[min(int(q * len(values)), len(values) - 1)]
 
 
 def paced(extra: list[str], seconds: float) -> tuple[float, ...]:
-    """Measures links of 1.5 and 10 Mbit/s that are offered more or nearly as much.
+    """Measures a link of 1.5 Mbit/s that is overloaded, and a link of 10 Mbit/s that is nearly fully loaded.
 
     Returns the median and the 99th percentile of the spacing errors at 1.5 Mbit/s (us), and the emulator's
     CPU share (percent) and largest lateness (ms) at 10 Mbit/s.
@@ -274,7 +274,7 @@ def paced(extra: list[str], seconds: float) -> tuple[float, ...]:
 def token_bucket(seconds: float) -> tuple[float, ...]:
     """Measures the spacing errors of the kernel's token bucket filter at 1.5 Mbit/s on a veth pair.
 
-    Returns the values of `paced`, with NaN for those that a filter does not have.
+    Returns values like `paced`; CPU share and lateness are NaN, because they belong to an emulator.
     """
     with subprocess.Popen(["unshare", "-n", "sleep", "60"]) as space:
         time.sleep(0.2)
@@ -299,7 +299,10 @@ def token_bucket(seconds: float) -> tuple[float, ...]:
 
 
 def added_delay() -> float:
-    """Returns the one-way delay added by a link, us: half of its round trip less that of the loopback."""
+    """Returns the one-way delay added by a link, us.
+
+    The delay is half the difference between the round-trip times over the link and over the loopback.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
         echo.bind(("0.0.0.0", 0))
         port = str(echo.getsockname()[1])
@@ -360,7 +363,7 @@ def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
 
 
 def cell(values: list[float], digits: int) -> str:
-    """Formats values as their median, with minimum and maximum in brackets."""
+    """Formats the median of some values, with their minimum and maximum in brackets."""
     if math.isnan(values[0]):
         return "–"
     middle = statistics.median(values)

@@ -10,8 +10,9 @@ since the reference commit.
     benches/gate.py --case Web --case "1000 flows"      compares these cases only
     benches/gate.py --raise WHAT                makes this commit the reference; benches/README.md gets a line
 
-gate.json holds the reference's counts. They are valid for the compiler, the C library and valgrind that it
-names; with others the reference commit is built in target/gate/ and counted anew.
+gate.json holds the reference's counts. They are valid for the versions of the compiler, the C library and
+valgrind that the file names; with other versions the reference commit is built in target/gate/ and counted
+anew.
 """
 
 import argparse
@@ -43,7 +44,7 @@ L1_MISS, LAST_MISS = 10, 100
 CACHES = ("--I1=32768,8,64", "--D1=49152,12,64", "--LL=1048576,16,64")
 """Simulated caches of callgrind: size in bytes, associativity, line size in bytes.
 
-LL stands for the last cache level that is private to a core.
+LL is the last cache level that is private to a core.
 """
 
 
@@ -143,7 +144,7 @@ def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
 
 
 def cost(program: Path, case: Case) -> Cost:
-    """Returns the cost of a case, counted in its second round, which reuses the memory of the first."""
+    """Returns the cost of a case, counted in its second round, which reuses the memory of the first round."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--cache-sim=yes", *CACHES]
     command += [
         "--zero-before=*bench*round*",
@@ -152,7 +153,7 @@ def cost(program: Path, case: Case) -> Cost:
         case.variant,
         "2",
     ]
-    # A fixed environment: its size shifts the stack, which changes the number of misses.
+    # The environment is fixed, because its size shifts the stack, which changes the number of misses.
     done = subprocess.run(
         command, cwd="/", env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True
     )
@@ -251,7 +252,7 @@ def raised(readme: str) -> float:
 
 
 def skipped(why: str) -> None:
-    """Prints the reason of a skip, and writes it where `make test` counts skipped tests."""
+    """Prints why the gate is skipped, and writes the reason to the file in which `make test` counts skips."""
     line = f"gate::all: {why}"
     print(f"skipped {line}")
     if file := os.environ.get("CATNIP_SKIPPED"):

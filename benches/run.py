@@ -4,9 +4,10 @@
     .venv/bin/python benches/run.py --quick    # one round, CATNIP only; writes nothing
     .venv/bin/python benches/run.py --redraw   # tables and plot from results.json
 
-Every measurement is a process of its own that runs one simulation, or 1000 for flows with set-up, and reports
-the duration of its event loop, the packets that it sent over links and its peak memory. Results are written
-only after all cases and simulators were measured in five rounds or more. BIAS.md has their limitations.
+Every measurement is a process of its own that runs one simulation, or 1000 if flows are measured with their
+set-up, and reports the duration of its event loop, the packets that it sent over links and its peak memory.
+Results are written only after all cases and simulators were measured in five rounds or more. BIAS.md
+describes the limitations of the results.
 """
 
 import argparse
@@ -264,7 +265,7 @@ PRESENT: dict[str, Callable[[], bool]] = {
 
 
 def compile_ns3(source: Path, program: Path) -> None:
-    """Compiles a program unless it is up to date."""
+    """Compiles a program if it is out of date."""
     newest = max(file.stat().st_mtime for file in (source, source.parent / "common.h"))
     if program.exists() and program.stat().st_mtime > newest:
         return
@@ -335,7 +336,8 @@ def run(command: Sequence[str]) -> Measurement:
 def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
     """Returns the results of a case for results.json.
 
-    Each simulator has the median and range of its values, and of their ratios to CATNIP's of the same round.
+    For each simulator, the results contain the median and range of its values, and of the ratios of its
+    values to CATNIP's values of the same round.
     """
     values = {name: [case.unit.of(m) for m in measurements] for name, measurements in taken.items()}
     result = {}
@@ -354,7 +356,7 @@ def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
 
 
 def spread(values: list[float]) -> Document:
-    """Returns median, minimum and maximum."""
+    """Returns median, minimum and maximum of some values."""
     return {
         "median": round(float(np.median(values)), 3),
         "low": round(min(values), 3),
@@ -367,7 +369,7 @@ COLUMNS = {"utilization": "utilization", "dropped": "dropped_low"}
 
 
 def traffic(case: Case, taken: Mapping[tuple[str, str], list[Measurement]]) -> Document:
-    """Returns utilization and drops of the bottleneck in each simulator, to compare their work."""
+    """Returns utilization and drops of the bottleneck in each simulator, which show if they do equal work."""
     result: Document = {"title": case.title}
     for name in case.commands:
         if name == CATNIP:
@@ -441,7 +443,7 @@ def progress(text: str) -> None:
 
 
 def write(document: Document) -> None:
-    """Writes tables and plot from results.json's content."""
+    """Writes the tables and the plot of `document`, the content of results.json."""
     parts = (about(document), speed_table(document), work_table(document))
     replace_between(BENCHES / "README.md", "results", "\n\n".join(parts))
     replace_between(BENCHES / "BIAS.md", "traffic", traffic_table(document))
@@ -521,13 +523,13 @@ def present(document: Document) -> list[str]:
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:
-    """Returns a table; the first column is text, the others are numbers."""
+    """Returns a Markdown table whose first column is text and whose other columns are numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def ranged(value: Document | None, unit: str = "") -> str:
-    """Returns the median, and the range in brackets if there was more than one round, as text."""
+    """Returns the median as text, followed by the range in brackets if there was more than one round."""
     if value is None:
         return NOTHING
     if value["low"] == value["high"]:
@@ -541,7 +543,7 @@ def digits(value: float) -> str:
 
 
 def grouped(value: float) -> str:
-    """Formats a whole number with narrow spaces."""
+    """Formats a whole number with narrow spaces between groups of three digits."""
     return f"{value:,.0f}".replace(",", "\u202f")
 
 
@@ -575,7 +577,7 @@ def plot(document: Document) -> str:
 
 
 def points(document: Document, name: str) -> Iterator[tuple[int, float, float, float]]:
-    """Yields flows, median, least and greatest cost per packet-hop."""
+    """Yields number of flows, and median, least and greatest cost per packet-hop in the simulator `name`."""
     for case in document["cases"]:
         if case["unit"] == PER_HOP.name and name in case["simulators"]:
             value = case["simulators"][name]

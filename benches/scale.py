@@ -2,9 +2,9 @@
 
     .venv/bin/python benches/scale.py            # writes scale.json and scale.svg; about two minutes
 
-Every point is measured in a process of its own, which has its own peak memory. The result is the fastest
-round, because noise only increases times. The last measurement is the speed-up of an ensemble of runs by a
-second core.
+Every point is measured in a process of its own, so that peak memory is known for each point. The result is
+the fastest round, because noise only increases times. The last measurement is the speed-up of an ensemble of
+runs by a second core.
 """
 
 import argparse
@@ -66,13 +66,13 @@ def measure(key: str, value: int, scenario: str, rounds: int) -> dict[str, float
 
 
 def dumbbell(flows: int) -> str:
-    """Returns a scenario with this number of flows through one bottleneck of 100 Mbit/s."""
+    """Returns a scenario with `flows` flows through one bottleneck of 100 Mbit/s."""
     text = (ROOT / "benches" / "dumbbell.toml").read_text().split("[[variant]]")[0]
     return text.replace("count = 100 ", f"count = {flows} ")
 
 
 def chain(hops: int) -> str:
-    """Returns a scenario with ten flows through this number of links of 100 Mbit/s in a row."""
+    """Returns a scenario with ten flows through `hops` links of 100 Mbit/s in a row."""
     return "\n".join(_chain(hops))
 
 
@@ -95,7 +95,8 @@ def _chain(hops: int) -> Iterator[str]:
 def ensemble(rounds: int = 5) -> dict[str, float]:
     """Returns the speed-up of the runs of the scenario catnip-matrix by a second thread.
 
-    The median and the range are those of rounds in which runs with one and with two threads alternate.
+    In each round, the runs are executed with one thread and with two threads, one after the other. The result
+    has the median and the range over the rounds.
     """
     scenario = _core.Scenario.load(str(ROOT / "python/catnip/papers/catnip/scenarios/catnip-matrix.toml"))
     ratios = []

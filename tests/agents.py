@@ -76,7 +76,7 @@ class Host:
         return capturing(self.link, self.folder / "sender.pcap")
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Returns the numbers of packets by reason and level."""
+        """Returns the numbers of packets that the agent has marked, by reason and level."""
         statistics = json.loads(self.agent("status", "--json"))["statistics"]
         return {(row["reason"], row["level"]): row["packets"] for row in statistics}
 

@@ -26,7 +26,7 @@ class Finished:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers `Kept` in the one process that receives the reports of all workers."""
+    """Registers `Kept`, only in the process that receives the reports of all workers."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Kept("python-alone" if config.option.markexpr == "alone" else "python"))
 
@@ -58,7 +58,7 @@ class Kept:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the CPU time of a test and of the processes that it waited for to its last report."""
+    """Adds the CPU time of a test, including processes that the test waited for, to its last report."""
     if call.when == "setup":
         item.user_properties.append(("cpu_began_s", _cpu_s() - call.duration))
     if call.when == "teardown":

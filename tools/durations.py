@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "build" / "durations"
 
 
 class Writer:
-    """Writer of the durations of one layer's tests in `rust` or `python`; replaces those of the last run."""
+    """Writer of the durations of one layer's tests of a kind, `rust` or `python`; replaces the last file."""
 
     def __init__(self, layer: str, kind: str) -> None:
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ class Writer:
 
 
 def read(layer: str, kind: str) -> dict[str, float]:
-    """Returns the seconds of CPU by test of a layer's last run; empty before the first one."""
+    """Returns the CPU seconds of each test in the last run of a layer; empty if there was no run."""
     file = FOLDER / f"{layer}-{kind}.tsv"
     return {name: cpu_s for cpu_s, _, name in _lines(file)} if file.exists() else {}
 

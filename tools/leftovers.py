@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Finds leftovers of tests: network namespaces, processes, temporary folders.
 
-tools/leftovers.py           prints a line for each that exists now
-tools/leftovers.py FILE      prints those that are not in FILE; 1 if there are any after some seconds
+tools/leftovers.py           prints a line for each leftover that exists now
+tools/leftovers.py FILE      prints the leftovers that FILE does not list; exits with 1 if any remain
 """
 
 import os
@@ -22,7 +22,7 @@ PATIENCE_S = 10.0
 
 
 def main() -> int:
-    """Prints the leftovers, or compares them with a file."""
+    """Prints the leftovers, or only the leftovers that a file does not list."""
     if len(sys.argv) < 2:
         print("\n".join(found()))
         return 0
@@ -41,7 +41,7 @@ def found() -> list[str]:
 
 
 def processes() -> Iterator[str]:
-    """Yields processes of our programs and of those that tests start; a zombie has ended."""
+    """Yields processes of our programs and of the programs that tests start. Zombies do not count."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             name = (folder / "comm").read_text().strip()
@@ -69,7 +69,7 @@ def namespaces() -> Iterator[str]:
 
 
 def folders() -> Iterator[str]:
-    """Yields our folders among those for temporary files; pytest removes its own.
+    """Yields our folders in the directories for temporary files; pytest removes its own folders.
 
     /run/catnip-agent does not count: an agent that ends with its network namespace leaves its records there,
     on purpose.

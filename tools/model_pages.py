@@ -38,15 +38,16 @@ from catnip.modelling.case import Case, Simulated
 TRIALS, SEED = 10_000, 1
 SHORT, LONG = (1, 3, 6, 12, 23, 36), (46, 65, 79, 92, 115, 129, 143)
 SIZES = SHORT + LONG
-"""Sizes in packets, the 1 to 200 KB of the hysteresis paper."""
+"""Sizes in packets: those of the hysteresis paper, 1 to 200 KB."""
 LONGER = {500: 1000, 2000: 300, 10_000: 100, 20_000: 100}
-"""Larger sizes, and the number of simulated transfers of each: their means vary less."""
+"""Number of simulated transfers of larger sizes, by size in packets; their means need fewer transfers."""
 LOSSES = (0.0, 0.01, 0.03, 0.05, 0.08, 0.1)
 COMPARED_LOSSES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2)
 DRAWN = (0.01, 0.05, 0.1)
 STEADY_LOSSES = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 PATHS = (Case(1, 0.0), Case(1, 0.0, rtt_s=0.05), Case(1, 0.0, b=1, delack_s=0.0))
-"""Path of the hysteresis paper, one with a shorter round trip, and one with an ACK for every packet."""
+"""Three paths: that of the hysteresis paper, one with a shorter round trip, and one with an ACK per
+packet."""
 WHAT: Sequence[Simulated] = ("reno", "partial_catnip", "download")
 DELAY_S = 0.033
 """One-way delay in the figures of the models of WZK."""
@@ -63,7 +64,7 @@ Means = Mapping[tuple[int, float, bool], Interval]
 
 @dataclass(frozen=True)
 class Latency:
-    """Latency model, or a variant of one, as a function of packets and loss."""
+    """Latency model, or a variant of a latency model, as a function of packets and loss."""
 
     label: str
     of: Callable[[Any, Any], Any]
@@ -178,7 +179,7 @@ FIGURES = (*RATES, "cubic", *LATENCIES, "wang-zhang-keshav", "model-c")
 
 
 def simulate(paths: Sequence[Case] = PATHS, trials: int = TRIALS) -> list[Point]:
-    """Simulates all points of comparison: transfers of every size and rates of long ones, on every path."""
+    """Simulates all compared points: transfers of every size, and long transfers for rates, on every path."""
     times = [
         Point.of(what, at, case.simulated(at, what, min(trials, LONGER.get(packets, trials)), SEED))
         for path in paths
@@ -209,7 +210,7 @@ def means_of(points: Iterable[Point]) -> Means:
 
 
 def elsewhere_of(points: Iterable[Point]) -> dict[Case, Interval]:
-    """Returns some mean transfer times over the path with the shorter round trip."""
+    """Returns mean transfer times of eight cases over the path with the shorter round trip."""
     cases = [Case(n, p, rtt_s=0.05) for n in (1, 6, 23, 143) for p in (0.01, 0.1)]
     times = {one.case: one.mean for one in points if one.simulated == "reno"}
     return {one: times[one] for one in cases if one in times}
@@ -322,7 +323,7 @@ def cubic_figure() -> str:
 def download_figure(title: str, panels: Sequence[tuple[str, Any, Any]], xlabel: str, x: NDArray[Any]) -> str:
     """Draws downloads with set-up by all models.
 
-    A panel is its title, packets and loss, one of the two an array.
+    A panel consists of a title, packets and loss; either packets or loss is an array.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
@@ -447,7 +448,7 @@ LOSS_GROUPS = {
 
 
 def with_trust(page: str) -> str:
-    """Returns a page with its section about trust written anew from accuracy.csv."""
+    """Returns the page with its section on trust replaced by a new one, computed from accuracy.csv."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{trust()}\n{END}{after}"
@@ -456,7 +457,7 @@ def with_trust(page: str) -> str:
 def trust() -> str:
     """Returns tables of the regions in which each model is within the limit, by path.
 
-    A second table has the closest models to each kind of transfer.
+    A second table lists the models closest to the simulation for each kind of transfer.
     """
     columns = [f"round trip {1e3 * path.rtt_s:g} ms{', an ACK per packet' * (path.b == 1)}" for path in PATHS]
     trusted = [

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 
 def text() -> str:
-    """Returns the stub."""
+    """Returns the text of the stub."""
     functions = (getattr(models, name) for name in models.MODELS if name != "hysteresis_trace")
     return HEAD + "".join(f"def {of.__name__}({_parameters(of)}) -> Any: ...\n" for of in functions)
 

@@ -3,9 +3,9 @@
 
 Marked packets go from one end of a veth pair to the other, at twice the rate of the qdisc on the near end.
 The fate of each packet is not taken from the qdisc but from the kernel's trace points, which record arrivals,
-drops and departures in order. All of that is pinned to one processor, so that the order is certain. A second
-implementation of the paper's rule then has to explain each drop and each departure; the qdisc's counters and
-the packets received have to agree with it.
+drops and departures in order. Sender, qdisc and trace points use one processor, so that the order is certain.
+A second implementation of the paper's rule then has to explain each drop and each departure; the qdisc's
+counters and the packets received have to agree with it.
 
 usage: qdisc_guest.py OBJECT [SEED]
 """
@@ -40,7 +40,7 @@ HEADERS = {socket.AF_INET: 20 + 8, socket.AF_INET6: 40 + 8}
 ETHERNET = 14
 SMALLEST = 200
 PORT = 4000
-SENDER, RECEIVER = 0, 1  # processor of each
+SENDER, RECEIVER = 0, 1  # number of the processor of each process
 TURNS = 100
 TRACING = Path("/sys/kernel/tracing")
 EVENTS = {
@@ -83,7 +83,7 @@ def set_up() -> None:
     run("ip netns add there")
     run("ip link add name near type veth peer name far netns there")
     for ip, device, here, there in (("ip", "near", 1, 2), ("ip -n there", "far", 2, 1)):
-        # Without automatic addresses, and with static neighbours, the kernel has nothing to send itself.
+        # Without automatic addresses, and with static neighbours, the kernel sends no packets of its own.
         run(f"{ip} link set {device} address 02:00:00:00:00:0{here} addrgenmode none up")
         for net, option in (("10.0.0.", ""), ("fd00::", "nodad")):
             run(f"{ip} address add {net}{here} peer {net}{there} dev {device} {option}")
@@ -97,7 +97,7 @@ def set_up() -> None:
 
 
 def wait_for_silence() -> None:
-    """Waits until the kernel has sent its reports of multicast groups, which it repeats."""
+    """Waits until the kernel has sent and repeated its reports of multicast groups."""
     counter = Path("/sys/class/net/near/statistics/tx_packets")
     before = None
     while before != (before := counter.read_text()):
@@ -134,7 +134,7 @@ class Packet:
 
 
 def packets(count: int) -> list[Packet]:
-    """Returns packets of all sizes at twice the rate; at times most are HIGH, so that no LOW ones remain."""
+    """Returns packets of all sizes at twice the rate; at times most are HIGH, so that LOW packets run out."""
     rng = random.Random(SEED)
     drawn: list[Packet] = []
     high = 0.1
@@ -166,12 +166,12 @@ def send(sent: list[Packet]) -> None:
 
 
 def receive(told: Connection) -> None:
-    """Receives packets and sends their numbers, in order, once none has come for two seconds."""
+    """Receives packets until none has arrived for two seconds; then sends their numbers, in order."""
     os.sched_setaffinity(0, {RECEIVER})
     with open("/run/netns/there") as namespace:
-        # Python has setns from 3.12 on.
+        # Python provides setns only from 3.12 on.
         assert ctypes.CDLL(None).setns(namespace.fileno(), 0) == 0
-    # One socket for both families: with two, the order would be lost.
+    # A single socket receives both families, because two sockets would lose the order.
     endpoint = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     endpoint.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     endpoint.bind(("::", PORT))
@@ -201,7 +201,7 @@ class Departure:
 
 
 def traced(sent: list[Packet]) -> tuple[list[Arrival], list[Arrival | Departure]]:
-    """Returns all arrivals, and these with all departures in order, as seen on the sender's processor.
+    """Returns all arrivals, and all arrivals and departures in order, as recorded on the sender's processor.
 
     The kernel frees dropped packets at the end of the arrival that caused the drop, so a drop belongs to the
     arrival before it.
@@ -277,7 +277,7 @@ def explain(
 
 
 def unevenness(victims: list[tuple[int, int]]) -> dict[str, float]:
-    """Returns the chi-square of the victims' positions against equal chances, also as a normal deviate."""
+    """Returns the chi-square of the victims' positions against equal chances, and its normal deviate."""
     table: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for low, position in victims:
         table[low][position] += 1
@@ -333,7 +333,7 @@ def overload(kind: str, victim: int, count: int) -> dict[str, object]:
         result[f"{name} lost"] = f"{ours - fates[priority, 'dequeued']} of {ours}"
     rate, late = timing(departures, arrivals)
     result |= {"rate, Mbit/s": round(rate / 1e6, 4), "late, ms, least, median and 99 %": late}
-    # At another rate, packets would become later and later, or be early.
+    # If the qdisc had another rate, packets would leave later and later, or too early.
     assert abs(rate / RATE - 1) < 0.02 and late[0] > -0.01 and late[1] < 2, result
     if kind == "bpf_catnip_good":
         assert len(cases) == 4, f"not every case occurred: {cases}"
@@ -362,8 +362,9 @@ def queues() -> list[dict[str, Any]]:
 def timing(departures: list[Departure], arrivals: list[Arrival]) -> tuple[float, list[float]]:
     """Returns the measured rate and the lateness of the departures.
 
-    The rate is in bits per second, of packets that waited and were as punctual as the one before them. The
-    lateness is the time in milliseconds from when the link was free for a packet: minimum, median and 99 %.
+    The rate, in bits per second, is that of packets that waited and that, like the packet before them, were
+    less than 1 ms late. The lateness, in milliseconds, is the time from the instant at which the link was
+    free for a packet to its departure: minimum, median and 99th percentile.
     """
     bits = busy = before = free = size = 0.0
     late = [0.0]
@@ -371,7 +372,8 @@ def timing(departures: list[Departure], arrivals: list[Arrival]) -> tuple[float,
         arrival = arrivals[departure.number]
         start = max(arrival.at, free)
         late.append(1000 * (departure.at - start))
-        # The virtual machine stalls now and then, and catches up afterwards.
+        # Late packets are left out, because the virtual machine stalls now and then, and catches up
+        # afterwards.
         if arrival.at < before and max(late[-2:]) < 1:
             bits += size
             busy += departure.at - before
@@ -385,10 +387,10 @@ def timing(departures: list[Departure], arrivals: list[Arrival]) -> tuple[float,
 def churn() -> dict[str, int]:
     """Attaches and detaches qdiscs with packets inside, while another process sends.
 
-    A packet's memory is charged to its socket until it is freed: a socket with none left shows that none
-    leaked.
+    A packet's memory is charged to the packet's socket until the packet is freed. If a socket has no charged
+    memory left, no packet has leaked.
     """
-    # A second qdisc in the other namespace all the time: each has to find its own queue.
+    # A second qdisc exists in the other namespace all the time, so each qdisc has to find its own queue.
     give()
     run("tc -n there qdisc add dev far root bpf_drop_tail")
     give(rate=100_000)
@@ -411,7 +413,7 @@ def come_and_go(kind: str) -> bool:
         for _ in range(20):
             ours.sendto(bytes(1000), ("10.0.0.2", PORT + 1))
         inside = memory(ours) > 0
-        # Our HIGH packets push out LOW ones of the other process.
+        # Our HIGH packets push out LOW packets of the other process.
         assert inside or kind == "bpf_drop_tail", "no packet inside"
         run("tc qdisc del dev near root")
         until = time.monotonic() + 1
@@ -435,7 +437,8 @@ def send_without_end() -> None:
 def tear_down() -> dict[str, int]:
     """Removes namespace and qdiscs, and checks the kernel's log.
 
-    The kernel waits for packets that hold a device, and logs it: a device that is gone has none left.
+    The kernel waits for packets that hold a reference to a device before it removes the device, and logs that
+    it waits.
     """
     run("ip netns del there")
     run("bpftool struct_ops unregister name catnip_good")

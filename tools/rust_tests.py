@@ -3,9 +3,9 @@
 
     tools/rust_tests.py --layer unit [CARGO ARGUMENTS…]
 
-The programs to run are those of `cargo test CARGO ARGUMENTS`. One test runs on each core at a
-time; those of a program whose name ends in `alone` run one by one, after all others. A test that fails shows
-its output. build/durations/ gets a line per test (tools/durations.py).
+The programs to run are those of `cargo test CARGO ARGUMENTS`. Each core runs one test at a time. Tests of a
+program whose name ends in `alone` run one by one, after all other tests. The output of failed tests is shown.
+build/durations/ gets a line per test (tools/durations.py).
 """
 
 import argparse
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import durations
 
 TIMEOUT_S = 900
-"""Longest time that a test may take before it counts as hung; a failure, not a measurement."""
+"""Time after which a test counts as hung, and thus as failed."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def main() -> int:
-    """Builds, runs and reports; returns 1 if a test fails."""
+    """Builds and runs the tests, and reports their results; returns 1 if a test fails."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -111,7 +111,7 @@ def listed(program: Path, package: Path, target: str) -> Iterator[Test]:
 
 
 def run_all(tests: list[Test]) -> Iterator[Outcome]:
-    """Yields outcomes as they come: first of tests that share the cores, then of those that run alone."""
+    """Yields the outcomes as tests end: first of tests that share the cores, then of tests that run alone."""
     alone = [test for test in tests if _when(test.target) == "alone"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for future in as_completed([pool.submit(run, test) for test in tests if test not in alone]):
@@ -126,7 +126,7 @@ def _when(target: str) -> str:
 def run(test: Test) -> Outcome:
     """Runs one test in a process of its own."""
     began = time.monotonic()
-    # A file rather than a pipe, which a process that outlives its test would keep open.
+    # The output goes to a file, because a process that outlives its test would keep a pipe open.
     with TemporaryFile() as output:
         process = subprocess.Popen(
             [test.program, "--exact", test.name, "--test-threads=1"],

@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parents[1]
 EMULATOR = HERE / ".venv" / "bin" / "catnip-emu"
 ROUND_S = 60
 CLIENTS = 100
-# Ends of the rounds, in turn.
+# Ways to end a round, used in turn.
 ENDS = ("kill -9 of the link", "kill -9 of its command", "SIGTERM", "kill -9 of the scenario's emulator")
 LINK = ["--rate", "100Mbit", "--delay", "10ms", "--jitter", "uniform:2ms", "--queue", "catnip-red:100KB"]
 LINK += [
@@ -69,10 +69,10 @@ def main() -> int:
 
 
 def one_round(place: Path, end: str) -> tuple[int, int, float, str]:
-    """Runs a link and a scenario for a minute, and ends a process of them by `end`.
+    """Runs a link and a scenario for a minute, and then ends one of their processes as `end` specifies.
 
-    Returns the bytes received, wrong answers, the emulator's memory at the end in MB, and the outcome of the
-    scenario.
+    Returns the number of bytes received, the number of wrong answers, the emulator's memory at the end in MB,
+    and the outcome of the scenario.
     """
     told = place / "told.json"
     client = [sys.executable, str(Path(__file__).resolve()), "client", str(told)]
@@ -99,7 +99,7 @@ def one_round(place: Path, end: str) -> tuple[int, int, float, str]:
 
 
 def leftovers(before: dict[str, str], place: str) -> list[str]:
-    """Returns the differences to the state before; cleaning up may take five seconds."""
+    """Returns the differences from the state `before`; cleaning up may take up to five seconds."""
     for _ in range(50):
         now = state(place)
         if now == before:
@@ -114,7 +114,8 @@ def state(place: str) -> dict[str, str]:
 
     own = {str(os.getpid()), "1"}
     processes = [one for one in os.listdir("/proc") if one.isdigit() and one not in own]
-    # Zombies have no command line. Orphans become zombies: this process, the namespace's first, reaps none.
+    # Zombies have no command line. Orphans become zombies, because this process, the first of the namespace,
+    # does not reap them.
     names = [Path(f"/proc/{one}/cmdline") for one in processes]
     return {
         "processes": " ".join(sorted(filter(None, map(command_line, names)))),
@@ -181,7 +182,7 @@ def serve() -> None:
 
 
 def client(told: Path) -> None:
-    """Runs a hundred users without pauses; writes the counts every second, because it will be killed."""
+    """Runs a hundred users without pauses. Writes the counts every second, as the process will be killed."""
     done = {"bytes": 0, "wrong": 0}
 
     def use(number: int) -> None:

@@ -78,7 +78,8 @@ class Results:
     variants: Sequence[str]
     seeds: Sequence[int]
     axes: Mapping[str, Sequence[Any]]
-    """Axes of the variants: keys of the scenario, each with its value in every variant."""
+    """Axes of the variants: keys of the scenario that vary, each with a list of its value in every
+    variant."""
     tables: Mapping[str, Table]
     """Tables by name, with columns as arrays; the column `variant` holds indices into `variants`."""
     scenario: Scenario | None = None
@@ -220,7 +221,7 @@ def link(**options: str | int | bool) -> Iterator[Link]:
     ]
     with TemporaryDirectory(prefix="catnip-link-") as folder:
         certificate = Path(folder) / "certificate.json"
-        # The shell prints the addresses and waits for the end of its input.
+        # This shell keeps the link open: it prints the addresses and waits for the end of its input.
         waits = 'echo "$CATNIP_OUTSIDE $CATNIP_INSIDE"; exec cat'
         command = [str(program()), "link", *told, "--quiet", f"--certificate={certificate}"]
         command += ["--", "sh", "-c", waits]

@@ -17,7 +17,7 @@ Vastola, 2001 and 2003); Mathis (Mathis, Semke, Mahdavi, Ott, 1997); RFC 5348; R
 source of each model.
 """
 
-from __future__ import annotations  # keeps the signatures as written
+from __future__ import annotations  # keeps the annotations of signatures as text
 
 import inspect
 import math
@@ -353,11 +353,11 @@ def _function(model: Model, about: str) -> Callable[..., Values]:
     return function
 
 
-# The core declares the parameters and their defaults; tools/model_stub.py writes what type checkers read.
+# The core declares the parameters and their defaults; tools/model_stub.py writes the stub for type checkers.
 for _name, _text in _ABOUT.items():
     globals()[_name] = _function(MODELS[_name], _text)
 if TYPE_CHECKING:
-    from catnip._model_functions import *  # noqa: F403 -- that is what it is for
+    from catnip._model_functions import *  # noqa: F403 -- the stub declares all functions of models
 
 
 def hysteresis_trace(

@@ -162,5 +162,5 @@ def test_tables_come_as_arrays_of_equal_length() -> None:
 
 @pytest.fixture
 def run_(catnip: Run) -> Run:
-    """Returns the runner of the command line; its usual name is that of the package here."""
+    """Returns the runner of the command line; its usual name, `catnip`, is the package in this module."""
     return catnip

@@ -1,4 +1,4 @@
-"""Tests of exit codes and messages of the commands; the numbers themselves are tested elsewhere."""
+"""Tests of exit codes and messages of the commands; other modules test the numbers that they print."""
 
 import json
 import os

@@ -62,7 +62,7 @@ def tshark(capture: Path, *arguments: str) -> list[list[str]]:
     """Runs tshark and returns the fields of its output lines."""
     if shutil.which("tshark") is None:
         pytest.skip("tshark is not installed")
-    # No names from files and networks; checksums are verified, which is not the default.
+    # tshark resolves no names and verifies checksums, which it does not do by default.
     options = ["-n", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]
     command = ["tshark", "-r", str(capture), *options, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -99,8 +99,8 @@ def test_tshark_finds_the_retransmissions_of_the_table_of_events(
     )
     assert (ended.code, ended.err) == (0, "")
     # tshark reports a retransmission as out of order if new data was sent less than the first round trip
-    # before. This capture is at the sender, where no segment is out of order. tshark counts repeated SYNs,
-    # which are not in the table.
+    # before. This capture is at the sender, where no segment is out of order. tshark also counts repeated
+    # SYNs, which the table does not contain.
     which = "(tcp.analysis.retransmission || tcp.analysis.out_of_order) && tcp.flags.syn == 0"
     found = [
         (int(port) - FIRST_PORT, int(seq) - 1, nanoseconds(time))
@@ -129,7 +129,8 @@ def test_a_fast_retransmission_is_one_to_tshark_too(catnip: Run, files: Path, tm
     assert sum(row["fast_retransmits"] for row in rows) / len(found) > 0.8
 
 
-# Long transfers, pages of a hundred clients without handshakes, and a rate that fades.
+# The scenarios have long transfers, pages of a hundred clients without handshakes, and a link whose rate
+# fades.
 @pytest.mark.parametrize("scenario", ["files", "catnip-e4", "fading-link"])
 def test_tshark_opens_captures_without_a_complaint(
     catnip: Run, files: Path, tmp_path: Path, scenario: str
@@ -141,7 +142,7 @@ def test_tshark_opens_captures_without_a_complaint(
     wrong = "_ws.malformed || _ws.short || tcp.checksum.status == 0 || ip.checksum.status == 0"
     assert shown(capture, wrong, "frame.number", "_ws.expert.message") == []
     assert shown(capture, "tcp.checksum.status == 1", "frame.number") != []
-    # A missing segment, or an ACK of data that was not sent.
+    # Filter for a missing segment, or an ACK of data that was not sent.
     unseen = "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment"
     assert shown(capture, unseen, "frame.number") == []
 

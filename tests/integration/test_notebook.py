@@ -1,4 +1,4 @@
-"""Test of the example notebook: each cell is executed and compared with its stored output."""
+"""Test of the example notebook: each cell is executed, and its output is compared with the stored output."""
 
 import ast
 import contextlib
@@ -12,7 +12,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "notebook" / "queu
 
 
 def executed(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
-    """Runs a cell and returns its output and the value of its last line, in the format of a notebook."""
+    """Runs a cell and returns its output and the value of its last line, in the format of notebooks."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     printed = io.StringIO()

@@ -1,4 +1,4 @@
-"""Tests of the package's files: its commands find all of them wherever the package is installed."""
+"""Tests of the package's files: its commands find these files wherever the package is installed."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Tests of the schema of scenario files on the bundled ones, with an independent validator."""
+"""Tests of the schema of scenario files: an independent validator checks the bundled scenarios."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Tests of packet traces: they have the format and the packets of ns-2's."""
+"""Tests of packet traces, which have the format and the packets of ns-2's traces."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Today's queues compared with ns-3's: the same transfers over one bottleneck, within the spread of seeds."""
+"""Tests of today's queues against ns-3's: equal transfers over one bottleneck agree within seeds' spread."""
 
 import csv
 from functools import cache
@@ -22,11 +22,12 @@ QUEUES = {
 MARKS = {"control": "dctcp", "ecn": "exact"}
 COLUMNS = ("goodput_mbps", "sojourn_ms", "dropped_pct", "marked_pct")
 GOODPUT = 0.01
-"""Largest relative difference of mean goodputs, which hardly vary between seeds, that counts as agreement."""
+"""Largest relative difference of mean goodputs that counts as agreement. Goodputs hardly vary between
+seeds."""
 RECOVERIES = ("rack", "sack")
 GOT, WAITING, LOST, MARKED = COLUMNS
 ALIKE = {"rfc6675": "sack", "dctcp-once": "rack"}
-"""ns-3's senders that behave like one of our recoveries."""
+"""Loss recovery of ours that behaves like a sender of ns-3, by the name of the sender."""
 OPEN_OF_ALIKE = {("fq-codel", "rfc6675", "sack"): {GOT, WAITING}}
 OPEN_OF_OTHERS = {
     ("codel", "linux-reno", "rack"): {WAITING, LOST},
@@ -46,7 +47,8 @@ OPEN_OF_OTHERS = {
     ("red-step", "dctcp", "sack"): {WAITING, MARKED},
     ("red-step", "dctcp-once", "sack"): {WAITING, MARKED},
 }
-"""Columns that do not agree, by queue, ns-3's sender and our recovery: all of them (docs/deviations.md)."""
+"""All columns that do not agree for senders that are not in `ALIKE`, by queue, ns-3's sender and our recovery
+(docs/deviations.md)."""
 
 
 @cache
@@ -122,7 +124,7 @@ def theirs() -> dict[tuple[str, str], dict[str, np.ndarray]]:
 
 
 def agree(column: str, one: np.ndarray, other: np.ndarray) -> bool:
-    """Returns true if the ranges overlap or, for goodput, the means are close."""
+    """Returns true if the ranges over the seeds overlap or, for goodput, if the means are close."""
     assert len(one) == len(other) == SEEDS
     if column == "goodput_mbps" and one.mean() == pytest.approx(other.mean(), rel=GOODPUT):
         return True

@@ -68,7 +68,8 @@ def test_a_sparse_flow_does_not_wait_behind_a_hundred_bulk_flows(queue: str) -> 
     }
     line = {"rate": "20Mbit", "delay": "23ms", "queue": queue}
     made = catnip.run(bottleneck(groups, line, 60), seeds=3).to_pandas("echoes")
-    # A packet waits for the one in transmission, 0.6 ms, and for other new flows; the round trip is 50 ms.
+    # A packet waits at most for the packet in transmission, 0.6 ms, and for other new flows. The round trip
+    # is 50 ms.
     assert made["time_s"].median() - 0.050 < 0.002
 
 
@@ -90,7 +91,7 @@ def test_cake_is_fair_between_hosts_where_fq_codel_is_fair_between_connections()
     shares = {}
     for queue in ("fq-codel:1000", "cake:1000,isolation=dual-srchost"):
         scenario = bottleneck(groups, {"rate": "20Mbit", "delay": "10ms", "queue": queue}, 40)
-        # Three more connections of the same sender.
+        # Three more connections belong to the same sender.
         for number in range(3):
             scenario["traffic"][f"more{number}"] = scenario["traffic"]["many"]
         made = catnip.run(scenario, seeds=2).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
@@ -106,8 +107,8 @@ def test_prague_shares_a_line_whatever_its_round_trip_where_dctcp_takes_all_over
         groups = {name: {"tcp": tcp} for name in ("short", "long")}
         line = {"rate": "40Mbit", "delay": "500us", "queue": "dual-pi2:10000"}
         scenario = bottleneck(groups, line, 60)
-        # Round trips of 5 and 25 ms: Prague's draft has them share a rate (section 2.4), DCTCP at best the
-        # inverse of the round trip.
+        # The round trips are 5 and 25 ms. By Prague's draft (section 2.4), both senders get equal rates. With
+        # DCTCP, rates are at best inversely proportional to the round trip.
         scenario["link"]["in_long"] = {**scenario["link"]["in_long"], "delay": "11ms"}
         made = catnip.run(scenario, seeds=3).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
         shares[control] = made["long"] / made.sum()

@@ -95,7 +95,7 @@ def test_an_application_that_tells_of_its_documents_has_their_ends_marked_and_on
         with host.marking("--mark", "spm:leading=0,small_window=0"):
             told, _ = ask(host, server, sizes, tells=False)
             assert ("trailing", "high") not in host.counts()
-        # Without an agent the call has no effect.
+        # Without an agent, the socket option has no effect.
         told, _ = ask(host, server, [10], tells=False)
         assert told == []
 
@@ -125,10 +125,10 @@ BODY = 100_000
 @pytest.mark.parametrize(
     ("pieces", "trailing"),
     [
-        # A header in pieces still gives the end of its response.
+        # A header in pieces still specifies the end of its response.
         ([*(HEAD + f"Content-Length: {BODY}\r\n\r\n")], True),
         ([HEAD, "X: " + "x" * 3000, "\r\nContent-", f"Length: {BODY}\r\n\r", "\n"], True),
-        # An invalid header gives no end.
+        # An invalid header specifies no end.
         ([HEAD + "Content-Length: 18446744073709551615\r\n\r\n"], False),
         ([HEAD + "Content-Length: 9223372036854775807\r\n\r\n"], False),
         ([HEAD + "Content-Length: -1\r\n\r\n"], False),
@@ -232,7 +232,8 @@ def test_who_marks_its_own_packets_gains_nothing_unless_it_is_trusted(
             receiving.result(timeout=30)
             counts = host.counts()
     assert counts[("other", "low")] > 100
-    # HIGH are the SYN, the end and a few retransmissions; the application's own mark makes no data HIGH.
+    # HIGH are the SYN, the last packets and a few retransmissions. The application's own mark makes no data
+    # HIGH.
     high = sum(packets for (_, level), packets in counts.items() if level == "high")
     assert high <= 5, counts
     assert (counts.get(("washed", "low"), 0) > 0) == (options == ()), counts
@@ -265,8 +266,9 @@ def test_marks_follow_the_window_by_algorithm_1(tmp_path: Path) -> None:
 
 def test_the_randomized_algorithm_keeps_a_share_of_large_windows(tmp_path: Path) -> None:
     marks = marks_of_100_kb(tmp_path, "tcp-state-random")
-    # 56 packets leave under windows of 9 to 40 segments, of which 4 are HIGH, so the probability of each is
-    # at least 4/40. The probability that none is HIGH is below 0.3 %; that all are is practically impossible.
+    # 56 packets leave under windows of 9 to 40 segments, of which 4 are HIGH, so each packet is HIGH with a
+    # probability of at least 4/40. The probability that no packet is HIGH is below 0.3 %, and it is
+    # practically impossible that all packets are HIGH.
     assert marks[:6] == [18] * 6
     assert 0 < marks[14:].count(18) < 50
     assert 22 in marks
@@ -312,7 +314,7 @@ def test_a_users_limit_demotes_what_is_above_it_and_never_lets_more_through(host
     assert sent["low"] > sent["med"]
 
 
-# Controllers belong to the whole kernel, so those of other agents would be visible.
+# Controllers belong to the whole kernel, so the test would see the controllers of other agents.
 @pytest.mark.alone
 def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
     settings = [
@@ -342,7 +344,7 @@ def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
             time.sleep(0.05)
         host.agent("status", code=1)
         if last == "start":
-            # The next agent finds the original settings, not those of the killed agent.
+            # The next agent finds the original settings, not the settings of the killed agent.
             with host.marking("--segments", "kernel"):
                 assert [host.setting(name) for name in settings[:2]] == before[:2]
         else:

@@ -17,7 +17,7 @@ from catnip.papers.linux.runs import capturing, device
 from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
 
 REASON = programs.cannot_control() or programs.cannot_mark()
-# Controllers belong to the whole kernel, so those of other agents would be visible.
+# Controllers belong to the whole kernel, so the tests would see the controllers of other agents.
 pytestmark = [
     pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}"),
     pytest.mark.alone,
@@ -65,9 +65,9 @@ def flights(times: Any) -> list[int]:
 
 
 def by_hand(segments: int, window: int, gentle: bool) -> list[int]:
-    """Returns the expected flights of a document: cwnd doubles or, if `gentle`, grows by one near its end.
+    """Returns the expected flights of a document by the rule of early congestion avoidance (CAT-S4).
 
-    The rule is that of early congestion avoidance (CAT-S4).
+    cwnd doubles in each round trip or, if `gentle` and near the end of the document, grows by one.
     """
     sent = []
     while segments:
@@ -84,7 +84,8 @@ def test_early_congestion_avoidance_sends_the_flights_of_its_rule(tmp_path: Path
         burst(control, [size], 0.0, tells=True, capture=capture, initial_window=2)
         expected = by_hand(segments, 2, gentle=control != "reno")
         assert flights(departures(capture)) == expected, control
-    # The simulator's window has fractions of segments, the kernel's does not: flights differ by up to two.
+    # The simulator's cwnd has fractions of segments and the kernel's does not, so flights differ by up to
+    # two.
     tcp = {"control": "reno:slow-start=eca", "initial_window_segments": 2}
     events = simulated(tcp, [size], 0.0)
     times = events[(events["kind"] == "send") & (events["seq_bytes"] < size)]["time_s"].to_numpy()

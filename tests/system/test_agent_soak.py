@@ -39,7 +39,7 @@ def trouble() -> int:
 
 
 def loaded() -> set[tuple[str, int]]:
-    """Returns CATNIP's BPF programs and maps by kind and number, without those held by agents."""
+    """Returns kind and number of CATNIP's BPF programs and maps, except those that agents hold."""
     found = set()
     for kind in ("prog", "map"):
         shown = subprocess.run(
@@ -66,7 +66,10 @@ def held_by_agents() -> set[tuple[str, int]]:
 
 
 def settled(before: set[tuple[str, int]]) -> bool:
-    """Returns true if no new program or map is left; the kernel frees programs a little after their user."""
+    """Returns true if no new program or map is left.
+
+    The kernel frees programs some time after the last process that uses them has ended.
+    """
     for _ in range(100):
         if loaded() <= before:
             return True

@@ -1,4 +1,4 @@
-"""Tests of the example with a real browser, which loads pages through both links."""
+"""Tests of the example with a real browser, which loads pages over DropTail and CATNIP-Good links."""
 
 import json
 import os
@@ -14,7 +14,7 @@ SCRIPT = ROOT / "examples" / "browser" / "load_pages.py"
 
 
 def missing() -> str | None:
-    """Returns the reason why the example cannot run here, if any."""
+    """Returns the reason why the example cannot run here; None if it can."""
     for name in ("chromium", "nginx"):
         if not (shutil.which(name) or Path(f"/usr/sbin/{name}").is_file()):
             return f"{name} is not installed"
@@ -24,7 +24,7 @@ def missing() -> str | None:
     emulator = next((path for path in candidates if path and os.access(path, os.X_OK)), None)
     if emulator is None:
         return "catnip-emu is not built"
-    # The check covers the function of the link, not the speed of this machine.
+    # The large tolerance makes the check independent of the speed of this machine.
     link = [emulator, "link", "-q", "--tolerance", "60s", "--", "true"]
     tried = subprocess.run(link, capture_output=True, text=True, check=False)
     if tried.returncode:
@@ -47,7 +47,7 @@ def test_a_browser_loads_pages_through_both_links(tmp_path: Path) -> None:
         "1",
         "--clients",
         "2",
-        # The test covers the function of the links, not the speed of this machine.
+        # The large tolerance makes the test independent of the speed of this machine.
         "--tolerance",
         "60s",
         "--json",

@@ -1,6 +1,6 @@
 """Tests of scenarios in real time: output, results, errors and signals.
 
-Hosts are simulated, which needs no privileges, except in tests that are marked.
+All hosts are simulated, which needs no privileges, except in tests with a marker.
 """
 
 import dataclasses

@@ -54,7 +54,7 @@ def test_a_command_of_the_comparison_runs(command: str, tmp_path: Path) -> None:
     (tmp_path / "catnip").write_text(f'#!/bin/sh\nexec {sys.executable} -m catnip "$@"\n')
     (tmp_path / "catnip").chmod(0o755)
     place = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}:/usr/sbin:/sbin"}
-    # Changes of --nat to the machine take place in a separate network namespace.
+    # --nat changes a separate network namespace instead of the machine.
     alone = ["unshare", "--net"] if os.geteuid() == 0 else []
     done = subprocess.run(
         [*alone, "sh", "-c", command],

@@ -147,7 +147,7 @@ def replayed(page: Path) -> tuple[Scenario, dict[str, dict[str, Any]]]:
 
 
 def round_trip_ms(entry: dict[str, Any], entries: list[dict[str, Any]]) -> float:
-    """Returns the round trip to an entry's origin: the shortest time of a connection setup or an answer."""
+    """Returns the round-trip time to an entry's origin: the shortest time of a connection setup or answer."""
     origin = urlsplit(entry["request"]["url"]).netloc
     there = [one["timings"] for one in entries if urlsplit(one["request"]["url"]).netloc == origin]
     opened = (timings["connect"] for timings in there if timings["connect"] > 0)
@@ -176,11 +176,11 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
     by_path = {item["path"]: item for item in objects}
     for path, (_, contents) in documents("").items():
         if path != "/":
-            # The size on the network: the contents with their header.
+            # The recorded size is that on the network: the contents with the header.
             assert 0 < by_path[path]["bytes"] - len(contents) < 400, path
     assert objects[by_path["/items.json"]["after"]]["path"] == "/app.js", "the script has asked for them"
     items = next(entry for entry in fetched if "/items.json" in entry["request"]["url"])
-    # The browser's clock starts when it assumes that the request has left.
+    # The browser starts to measure when it assumes that the request has left.
     server_ms = items["timings"]["wait"] - round_trip_ms(items, fetched)
     assert server_ms > 0, "their server took its time"
     assert by_path["/items.json"]["server_ms"] == pytest.approx(server_ms, abs=1e-3)
@@ -215,7 +215,7 @@ def test_a_recording_is_told_as_a_table(recording: Path, catnip: Run) -> None:
     words = done.out.split()
     assert words[0] == str(recording)
     assert f"{4 + len(IMAGES)}" in words
-    # One image is within the page.
+    # One image is part of the page as a data URL.
     assert done.out.rstrip().endswith("1 data"), done.out
 
 

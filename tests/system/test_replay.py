@@ -1,6 +1,7 @@
 """Tests of sites of three hosts, recorded from external servers and replayed behind a link.
 
-All programs run in network namespaces: that of the origins (tests/origins.py) and that of the replay.
+All programs run in one of two network namespaces: that of the origins (tests/origins.py) or that of the
+replay.
 """
 
 import json
@@ -29,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CATNIP = [sys.executable, "-m", "catnip"]
 AT_ORIGINS = ["unshare", "--net", "--mount", "--", sys.executable, str(ROOT / "tests" / "origins.py")]
 LINK = ["--tolerance", "60s"]
-"""Tolerance of the links: the tests cover their function, not the speed of this machine."""
+"""Tolerance of the links, so large that the tests do not depend on the speed of this machine."""
 FETCHES = f"""
 curl -sS https://{WWW}/ -o page.gz
 curl -sS -L http://{WWW}/ -o /dev/null
@@ -42,7 +43,7 @@ curl -sS https://{API}:8443/nothing
 
 
 def missing(*names: str) -> str | None:
-    """Returns the reason why sites cannot be recorded and replayed here, if any."""
+    """Returns the reason why sites cannot be recorded and replayed here; None if they can."""
     if why := programs.cannot_emulate():
         return why
     for name in ("curl", "openssl", "ip", "unshare", "mount", *names):
@@ -222,7 +223,7 @@ def test_replayed_bytes_are_the_recorded_ones(recording: Recording, tmp_path: Pa
 
 
 def expected(file: Path) -> bytes:
-    """Returns a file; in `head`, curl writes the proxy's response header first, which is removed."""
+    """Returns the contents of a file, without the proxy's header that curl writes first to `head`."""
     text = file.read_bytes()
     return text.partition(b"\r\n\r\n")[2] if file.name == "head" else text
 
@@ -300,7 +301,7 @@ def test_what_was_not_recorded_is_not_there_and_told(recording: Recording) -> No
 
 
 def test_hosts_without_a_name_have_the_address_that_they_are(tmp_path: Path) -> None:
-    # The second is the address of a link's end, the third the first of the range.
+    # The second URL has the address of a link's end, the third URL the first address of the range.
     urls = [
         "https://203.0.113.77/a",
         "http://100.64.0.1:81/b",
@@ -437,7 +438,7 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
     for name, rtt_s in (("near", 0.02), ("far", 0.12)):
         of = links[name]
         assert (of["loaded"], of["visits"]) == (2, 2)
-        # Name, two handshakes and the page; then the same for the next host.
+        # The name, two handshakes and the page take a round trip each, as do those of the next host.
         assert of["html_s"]["mean"] > 4 * rtt_s
         assert of["load_s"]["mean"] > 8 * rtt_s
         loads_s = [visit["load"]["seconds"] for visit in told["visits"] if visit["link"] == name]
@@ -447,7 +448,7 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
     assert links["far"]["less_s"]["mean"] == pytest.approx(
         links["far"]["load_s"]["mean"] - links["near"]["load_s"]["mean"]
     )
-    # One load precedes the counted ones. The fetch of a script may end after the load event.
+    # One load precedes the counted loads. The fetch of a script may end after the load event.
     assert 5 * (2 + IMAGES) <= told["replay"]["answered"] <= 5 * (3 + IMAGES)
     assert (told["replay"]["unmatched"], told["replay"]["unknown_names"]) == ({}, {})
 
@@ -489,7 +490,7 @@ def test_the_page_about_it_can_be_followed(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5
-    # The test covers the function of the links, not the speed of this machine.
+    # The large tolerance makes the test independent of the speed of this machine.
     script = "\n".join(blocks).replace("--rate", f"{' '.join(LINK)} --rate").replace("--runs 10", "--runs 1")
     called = f'catnip() {{ {" ".join(CATNIP)} "$@"; }}'
     ended = at_origins(tmp_path, "sh", "-euc", f"{called}\n{script}", timeout=200)

@@ -1,6 +1,6 @@
 """Tests of the uplink of commands behind links, which leaves the machine unchanged afterwards.
 
-The machine is a network namespace with an uplink to another one, which stands for the Internet.
+The machine is a network namespace with an uplink to a second namespace, which represents the Internet.
 """
 
 import os
@@ -194,7 +194,7 @@ def test_a_command_of_another_user_has_no_rights_of_root(machine: Machine) -> No
 
 
 def test_a_command_asks_the_name_server_that_is_said(machine: Machine) -> None:
-    # The name server is outside two links, and the machine uses another one.
+    # The name server is outside two links, and the machine uses another name server.
     done = machine(
         "link --nat --resolver 203.0.113.5 -- link -- sh -c 'cat /etc/resolv.conf; fetch'", "192.0.2.99"
     )

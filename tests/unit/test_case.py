@@ -1,4 +1,4 @@
-"""Tests of one transfer's time by models and simulation: units, and agreement of both."""
+"""Tests of one transfer's time by models and by simulation: units, and agreement of models and simulation."""
 
 import json
 import math
@@ -35,7 +35,7 @@ def test_sizes_are_rounded_up_to_packets() -> None:
 def test_the_simulated_mean_is_where_the_model_says_without_loss() -> None:
     one = Case(packets=36, p=0.0, b=1, delack_s=0.0)
     simulated = case.simulated(one, "reno", trials=2, seed=1)
-    # 1 + 2 + 4 + 8 + 16 packets, then the last five: six rounds.
+    # Rounds of 1, 2, 4, 8 and 16 packets, then the last five packets: six rounds.
     assert simulated.mean == pytest.approx(6 * 0.2, abs=2e-3)
 
 

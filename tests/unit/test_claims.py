@@ -1,4 +1,4 @@
-"""Tests of the verdicts of claims, which depend on mean, band and documented deviations."""
+"""Tests of the verdicts of claims, which depend on interval, band and documented deviations."""
 
 import json
 import math

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ["crates", "python", "tests", "tools", "benches", "examples/custom-policy/src", "fuzz/fuzz_targets"]
 MOST_SHARE = 0.02
-"""Share of doc comments that may break the rule: a noun phrase can begin with such a word, too."""
+"""Share of doc comments that may break the rule, because a noun phrase can begin with such a word, too."""
 
 FIRST_WORDS = [
     "What Whatever Who Whom Whose Whoever Which Whichever How Where Wherever When Whenever Whether Why",
@@ -29,9 +29,10 @@ FRAGMENT = re.compile(rf"({'|'.join([*' '.join(FIRST_WORDS).split(), *FIRST_PHRA
 PERSONS = re.compile(r"\b(nobody|whoever|whomever|somebody|everybody|anybody|whom)\b", re.IGNORECASE)
 NAME = '"nobody"'
 NAMED = {
-    # The account of Linux.
+    # The user account of Linux.
     "tests/system/test_way_out.py",
-    # A variant: a key of crates/lab/tests/fingerprints.txt and of rows in validation/diffserv.md.
+    # The name of a variant, which is a key in crates/lab/tests/fingerprints.txt and in
+    # validation/diffserv.md.
     "python/catnip/papers/diffserv/beyond.py",
     "python/catnip/papers/diffserv/claims.toml",
     "python/catnip/papers/diffserv/scenarios/diffserv-random.toml",

@@ -28,7 +28,7 @@ PAPER_COLUMN, ORACLE_COLUMN, OURS, RUNS, BAND = 2, 3, 4, 5, 6
 NAMES = re.compile(
     r"ns-[23]( 2\.35)?|Python 3\.11|Debian 11|Ubuntu 20\.04|Linux 6\b|DualPI2|BBRv3|Apache-2\.0|95 % interval"
 )
-"""Names with digits, and the level of all intervals."""
+"""Names that contain digits, and the confidence level of all intervals."""
 
 
 def page(name: str) -> str:
@@ -53,7 +53,7 @@ def section(name: str, heading: str) -> str:
 
 
 def claims(paper: str, id: str, *words: str) -> list[list[str]]:
-    """Returns the rows of a committed table with an experiment and these words in the claim."""
+    """Returns the rows of a paper's committed table with experiment `id` and these words in the claim."""
     rows = [line.split(" | ") for line in page(f"validation/{paper}.md").splitlines()]
     found = [row for row in rows if row[0] == f"| {id}" and all(word in row[1] for word in words)]
     assert found, (paper, id, words)
@@ -61,7 +61,7 @@ def claims(paper: str, id: str, *words: str) -> list[list[str]]:
 
 
 def claim(paper: str, id: str, *words: str, column: int = OURS) -> str:
-    """Returns a cell of the one row with an experiment and these words in the claim."""
+    """Returns a cell of the only row with experiment `id` and these words in the claim."""
     [row] = claims(paper, id, *words)
     return row[column]
 
@@ -84,7 +84,7 @@ def rows(file: str) -> list[dict[str, str]]:
 
 
 def measured(case: str, simulator: str = "CATNIP") -> dict[str, Any]:
-    """Returns the benchmark of a case."""
+    """Returns the committed benchmark results of a case in a simulator."""
     [found] = (one["simulators"][simulator] for one in RESULTS["cases"] if one["name"] == case)
     return dict(found)
 
@@ -179,7 +179,7 @@ def of_trust() -> list[str]:
 
 
 def of_scale() -> list[str]:
-    """Returns the phrases in docs/scale.md with numbers that are in a committed result."""
+    """Returns the phrases in docs/scale.md whose numbers are in a committed result."""
     flows = {one["flows"]: one for one in SWEEP["flows"]}
     each_kb = (flows[100_000]["peak_kb"] - flows[10]["peak_kb"]) / (100_000 - 10)
     assert all(

@@ -1,4 +1,4 @@
-"""Tests of intervals against numbers calculated by hand; t quantiles are from a printed table."""
+"""Tests of intervals against values calculated by hand, with t quantiles from a printed table."""
 
 import math
 

@@ -1,9 +1,10 @@
 """Tests of dependencies: no cycles among files or modules, and crates use only the layers below them.
 
-A file depends on the file that defines a name it uses; declarations of modules and re-exports by `pub use`
-are no dependencies. A file with submodules often defines what they have in common, and then lists them. For
-its submodules only, such a file counts as two parts: below them its contract, which consists of the
-definitions that they import and all that these mention; above them the rest.
+A file depends on the files that define the names it uses; declarations of modules and re-exports by `pub use`
+are no dependencies. A file with submodules often defines items that the submodules share, and also uses the
+submodules. Relative to its submodules, such a file therefore counts as two parts. The contract is below the
+submodules; it consists of the definitions that they import, and of all definitions that these mention. The
+rest of the file is above the submodules.
 """
 
 import ast
@@ -101,7 +102,7 @@ def test_the_architecture_lists_the_crates_from_the_bottom_up() -> None:
 
 
 def circle(graph: Graph) -> str:
-    """Returns a cycle of the graph, if any: file by file, with the names that link one to the next."""
+    """Returns a cycle of the graph, file by file with the names that each uses of the next; empty if none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -144,7 +145,7 @@ def python(package: Path) -> Graph:
 
 
 def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yields the syntax nodes that run with the module; imports for type checkers are left out."""
+    """Yields the syntax nodes that run when the module is imported, without imports for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             yield node
@@ -152,7 +153,7 @@ def executed(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 class Module:
-    """Rust file among the modules of its crate."""
+    """Module of a Rust crate: a file with its submodules."""
 
     def __init__(self, path: Path, parent: Optional["Module"] = None) -> None:
         code = production(path.read_text())
@@ -180,7 +181,7 @@ class Module:
             yield from child.family()
 
     def find(self, path: Words) -> tuple["Module", str] | None:
-        """Returns the file that defines a path, and the name there; the name of a whole file is empty."""
+        """Returns the file that defines a path, and the name in that file; empty for the file itself."""
         first, rest = path[0], path[1:]
         near = {"crate": self.root, "self": self, "super": self.parent, **self.children}.get(first)
         if near and rest:
@@ -192,12 +193,12 @@ class Module:
         return (near, "") if near else None
 
     def ties(self, code: str, imports: set[Words]) -> set[tuple["Module", str]]:
-        """Returns the names that some code takes from other files of its crate, each with its file."""
+        """Returns the names that `code` uses from other files of its crate, each with the file."""
         paths = imports | {tuple(re.split(r"\s*::\s*", path)) for path in PATH.findall(code)}
         return {there for path in paths if (there := self.find(path)) and there[1] and there[0] is not self}
 
     def contract(self, wanted: set[str]) -> str:
-        """Returns the definitions of these names, and of the names that they mention."""
+        """Returns the code that defines these names, and the names that the definitions mention."""
         text, rest = "", list(items(self.code))
         while chosen := [item for item in rest if defined(item) & wanted]:
             rest = [item for item in rest if item not in chosen]
@@ -207,7 +208,7 @@ class Module:
 
 
 def production(code: str) -> str:
-    """Returns Rust code without comments, texts and tests."""
+    """Returns Rust code without comments, string literals and tests."""
     code = NO_CODE.sub("''", code)
     while "#[cfg(test)]" in code:
         before, _, after = code.partition("#[cfg(test)]")
@@ -234,7 +235,7 @@ def items(code: str) -> Iterator[str]:
 
 
 def defined(item: str) -> set[str]:
-    """Returns the names that an item defines, with the types in a macro; for an implementation, its type."""
+    """Returns the names that an item defines, including types in a macro; for an `impl`, its type."""
     subject = IMPLEMENTATION.match(item)
     if subject and not DEFINITION.search(subject[0]):
         return {subject[1]}

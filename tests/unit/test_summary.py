@@ -74,13 +74,13 @@ TABLES = {"runs": RUNS, "groups": GROUPS, "transfers": TRANSFERS, "ports": PORTS
 
 
 def summarized(*variants: str, **tables: Table) -> dict[str, Summary]:
-    """Returns the summary of these tables, with no rows in the others."""
+    """Returns the summary of these tables; all other tables have no rows."""
     nothing = {name: without_rows(table) for name, table in TABLES.items()}
     return summary.of_tables(nothing | {"runs": RUNS} | tables, variants or ("one", "two"), SEEDS)
 
 
 def waits(kind: str, seeds: list[int], times_s: list[float], numbers: list[int]) -> dict[str, Table]:
-    """Returns tables of a group whose users have waited for these times."""
+    """Returns tables of a group whose users waited for these times."""
     count = len(seeds)
     started = np.array([seeds.count(seed) for seed in SEEDS], dtype=np.uint64)
     groups = {**GROUPS, "kind": [kind] * 2, "started": started, "finished": started, "connections": started}
@@ -206,7 +206,8 @@ def test_the_restricted_mean_and_the_median_are_those_of_the_textbook() -> None:
 
 
 def test_what_a_run_cuts_short_turns_no_conclusion_round() -> None:
-    # The second variant is slower. All transfers of the first end in time, of the second only the fast ones.
+    # The second variant is slower. All transfers of the first variant finish in time, but only the fast
+    # transfers of the second.
     fast = cut_short([3, 3, 4, 4], [2, 3, 2.5, 3.5], [True] * 4)
     slow = cut_short([3, 3, 4, 4], [1, 5, 1.5, 5], [True, False, True, False])
     made = summarized(**both(fast, as_second(slow)))
@@ -215,7 +216,7 @@ def test_what_a_run_cuts_short_turns_no_conclusion_round() -> None:
     assert (two.finished, two.started, two.is_cut_short) == (2, 4, True)
     assert one.restricted_s is not None
     assert two.restricted_s is not None
-    # Both variants have information up to 5 s: all transfers of the first end before.
+    # Both variants have information up to 5 s, because all transfers of the first variant finish before.
     assert one.horizon_s == two.horizon_s == 5
     assert one.restricted_s.mean == approx((2 + 3 + 2.5 + 3.5) / 4)
     assert two.restricted_s.mean == approx((1 + 5 + 1.5 + 5) / 4)

@@ -35,7 +35,7 @@ class Pairs:
     reference: Rows
     other: Rows
     unpaired: int
-    """Number of bursts without a counterpart, of both variants: cut by a run's end, or merged with others."""
+    """Number of bursts of either variant without a counterpart: cut by a run's end, or merged with others."""
 
     @property
     def gain_pct(self) -> Floats:
@@ -59,11 +59,11 @@ class ClassResult:
     gain_pct: Interval
     """Mean reduction of the burst times relative to the reference, percent."""
     loss_pct: tuple[Interval, Interval]
-    """Retransmitted or dropped segments in percent of those sent: in the reference, in the other variant."""
+    """Share of sent segments that were retransmitted or dropped, percent: reference, other variant."""
 
 
 def pair(bursts: Table, reference: int, other: int, group: str | None = None) -> Pairs:
-    """Returns the bursts that two variants of a table have in common; variants are given by their indices."""
+    """Returns the bursts that two variants of a table have in common, given the indices of the variants."""
     sides = [measures.select(bursts, variant, group) for variant in (reference, other)]
     keys = [
         np.rec.fromarrays([rows[name] for name in ("seed", "connection", "first_byte")]) for rows in sides
@@ -102,10 +102,10 @@ def classes(
 
 
 def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
-    """Returns the mean gain of all pairs, per cent.
+    """Returns the mean of `Pairs.gain_pct` over all pairs, per cent.
 
     Bursts of a run share its queues, so the interval is over seeds, and a seed with more bursts has more
-    weight. With one seed, the interval is that of resampled bursts, treated as independent.
+    weight. With one seed, the interval results from resampling the bursts, which are treated as independent.
     """
     gains = {"seed": pairs.reference["seed"], "gain_pct": pairs.gain_pct}
     if not len(gains["seed"]):
@@ -116,7 +116,7 @@ def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
 
 
 def loss_pct(rows: Rows, seeds: Sequence[int], lost: Lost = "retransmitted") -> Interval:
-    """Returns the segments of bursts that were retransmitted or dropped, per cent of the segments sent."""
+    """Returns the share of the segments of bursts that were retransmitted or dropped (`lost`), per cent."""
     return stats.ratio(measures.per_seed(rows, lost, seeds), measures.per_seed(rows, "sent", seeds)) * 100
 
 

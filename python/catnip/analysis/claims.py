@@ -16,7 +16,7 @@ Value: TypeAlias = float | str | None
 Verdict: TypeAlias = Literal["pass", "fail", "deviation", "reported"]
 
 SETTLED_SEEDS = 30
-"""Number of seeds from which on the mean alone decides whether a value is within its band.
+"""Smallest number of seeds with which the mean alone decides whether a value is within its band.
 
 With fewer seeds, a value misses the band only if its whole confidence interval lies outside.
 """
@@ -31,8 +31,8 @@ COLOURS: dict[Verdict, str] = {"pass": "green", "deviation": "yellow", "fail": "
 class Claim:
     """Published statement with the values of the paper, of an oracle and of this simulator, and its verdict.
 
-    `oracle` is the value of ns-2 or of theory, `note` the anchor in docs/deviations.md of the reason of a
-    miss.
+    `oracle` is the value of ns-2 or of theory. `note` is the anchor of the section in docs/deviations.md that
+    explains why the value misses its band.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Claim:
         return f"{self.id}-{hashlib.sha256(self.claim.encode()).hexdigest()[:6]}"
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the fields in a form that JSON can hold; a note only if there is one."""
+        """Returns the fields as values that JSON can represent, without an empty note."""
         fields = {key: _finite(value) for key, value in asdict(self).items()}
         return fields if self.note else {key: fields[key] for key in fields if key != "note"}
 
@@ -70,7 +70,7 @@ class Claim:
 
 
 class Beside(TypedDict, total=False):
-    """Optional fields of a claim: values of paper and oracle; anchor and range of a documented miss."""
+    """Optional fields of a claim: values of paper and oracle; anchor and range of a documented deviation."""
 
     paper: Value
     oracle: Value
@@ -107,7 +107,7 @@ def reported(id: str, claim: str, ours: Interval | Value, **beside: Unpack[Besid
 
 
 def failed(claims: Iterable[Claim]) -> list[Claim]:
-    """Returns the claims outside their band without a documented reason."""
+    """Returns the claims whose value misses the band without a documented reason."""
     return [claim for claim in claims if claim.verdict == "fail"]
 
 
@@ -166,7 +166,7 @@ def _judge(
 ) -> Claim:
     """Returns a claim with its verdict.
 
-    A note turns a miss into a known deviation if it explains the value; a claim that passes has no note.
+    A value outside the band is a known deviation if the note explains it. A claim that passes has no note.
     """
     if holds:
         return _claim(id, claim, ours, band, "pass", {**beside, "note": ""})
@@ -201,7 +201,7 @@ def _claim(id: str, claim: str, ours: Interval | Value, band: str, verdict: Verd
 
 
 def _reach(ours: Interval | float) -> tuple[float, float]:
-    """Returns the range to compare with a band: the mean or, with few seeds, the whole interval."""
+    """Returns the range to compare with a band: the mean alone or, with few seeds, the whole interval."""
     if not isinstance(ours, Interval):
         return ours, ours
     if ours.n >= SETTLED_SEEDS or math.isnan(ours.low):

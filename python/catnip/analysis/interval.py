@@ -28,6 +28,6 @@ class Interval:
         return f"{mean} ({low} to {high})"
 
     def __mul__(self, factor: float) -> "Interval":
-        """Returns the interval with mean and bounds multiplied by a factor, such as that of another unit."""
+        """Returns the interval with mean and bounds multiplied by `factor`, for example to convert a unit."""
         low, high = sorted((self.low * factor, self.high * factor))
         return Interval(self.mean * factor, low, high, self.n)

@@ -36,8 +36,11 @@ def deviation(values: NDArray[Any]) -> float:
 
 
 def most_at_a_time(start_s: Floats, end_s: Floats) -> int:
-    """Returns the largest number of concurrent intervals; one may begin at the instant another ends."""
-    # An end may be the sum of two times, accurate to some nanoseconds.
+    """Returns the largest number of intervals that overlap.
+
+    An interval that begins at the instant at which another interval ends does not overlap it.
+    """
+    # An end that is the sum of two times is accurate only to some nanoseconds.
     return max(int(((start_s <= at) & (end_s > at + 1e-8)).sum()) for at in start_s)
 
 
@@ -52,7 +55,7 @@ class PortLoss:
 
 
 def port_loss(ports: Table, variant: int, seeds: Sequence[int], port: str = "bottleneck") -> PortLoss:
-    """Returns the losses at a port by priority; a fraction of zero packets is 0."""
+    """Returns the losses at a port by priority; the loss is 0 for a priority without packets."""
     rows = select(ports, variant)
     return loss_of({key: values[rows["port"] == port] for key, values in rows.items()}, seeds)
 
@@ -85,7 +88,7 @@ def per_seed(
     values, of_seed = rows[key], rows["seed"]
     rows_per_seed = len(values) // len(seeds)
     if rows_per_seed and np.array_equal(of_seed, np.repeat(seeds, rows_per_seed)):
-        # Equal numbers of rows per seed, in order: one vectorized step instead of one per seed.
+        # All seeds have equally many rows, in order, so one vectorized step replaces a step per seed.
         made = statistic(values.reshape(len(seeds), rows_per_seed), axis=1)
         return np.asarray(made, dtype=np.float64)
     order = np.argsort(of_seed, kind="stable")
@@ -115,7 +118,7 @@ def _arrays(table: Table) -> dict[str, NDArray[Any]]:
 
 
 def by_variant(table: Table, variants: int) -> list[dict[str, NDArray[Any]]]:
-    """Returns all rows of each variant, in their order; faster than one selection per variant."""
+    """Returns all rows of each variant, in the order of the table; faster than one `select` per variant."""
     columns = _arrays(table)
     order = np.argsort(columns["variant"], kind="stable")
     bounds = np.searchsorted(columns["variant"][order], np.arange(1, variants))

@@ -11,7 +11,7 @@ from catnip import _core
 from catnip.analysis.interval import Interval
 
 Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
-"""Function that computes a statistic of some runs from their indices."""
+"""Function that computes a statistic of some runs, given the indices of the runs."""
 
 
 def mean(values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -29,7 +29,7 @@ def paired_difference(left: ArrayLike, right: ArrayLike, confidence: float = 0.9
 def ratio(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interval:
     """Returns mean(left) / mean(right) of values paired by seed.
 
-    The interval is that of the ratio estimator: to first order, the ratio varies like the mean of (left -
+    The interval follows from the ratio estimator: to first order, the ratio varies like the mean of (left -
     ratio * right) / mean(right).
     """
     a, b = _pair(left, right)

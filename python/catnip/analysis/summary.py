@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 TABLES: Mapping[str, Sequence[str]] = _core.SUMMARY_TABLES
 """Columns from which a summary is made, by table."""
 QUANTILES: Sequence[str] = _core.QUANTILES
-"""Names of the measures that are quantiles; a quantile is known only if enough transfers take longer."""
+"""Names of the measures that are quantiles; a quantile is unknown if too few transfers take longer."""
 Read: TypeAlias = Callable[[str, int], Mapping[str, Column]]
-"""Function that returns the columns of a table for one variant, from the table's name and variant's index."""
+"""Function that returns the columns of a table for one variant, given the table's name and variant's
+index."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,10 @@ class GroupSummary:
     """Kind of the transfers: `pages`, `keystrokes` or `transfers`."""
     started: int
     finished: int
-    """Number of transfers finished before the end of the run. Means exclude the others, which are longer."""
+    """Number of transfers finished before the end of the run. Means exclude unfinished transfers, which take
+    longer."""
     means: Mapping[str, Interval]
-    """Means of the finished transfers, known quantiles, and rates, by measure."""
+    """Means over the finished transfers, known quantiles, and rates, by measure."""
     restricted_s: Interval | None = None
     """Restricted mean: the mean of the transfer time or `horizon_s`, whichever is less, by Kaplan and Meier.
     Transfers that have not finished count with their known duration. None if all have finished in all
@@ -40,7 +42,7 @@ class GroupSummary:
     curve: tuple[Sequence[float], Sequence[float]] = field(default=((), ()), repr=False)
     """Survival curve for drawing: ascending times, and the share of transfers that take longer than each."""
     values: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
-    """Values by measure, one for each seed or for each block of seeds; their mean is that of the measure."""
+    """Values by measure, one for each seed or block of seeds; the mean of these values is that in `means`."""
 
     @property
     def is_cut_short(self) -> bool:
@@ -48,7 +50,7 @@ class GroupSummary:
         return self.finished < self.started
 
     def less(self, other: "GroupSummary") -> dict[str, Interval]:
-        """Returns the difference to another group (this less the other), by measure and paired by seed."""
+        """Returns the difference of this group minus the other group, by measure and paired by seed."""
         both = (key for key in self.values if key in other.values)
         paired = {key: _core.paired_difference(self.values[key], other.values[key]) for key in both}
         return {key: Interval(*difference) for key, difference in paired.items() if difference is not None}
@@ -62,10 +64,10 @@ class Summary:
     links: Mapping[str, Mapping[str, Interval]]
     """Measures by port, that is, by link and direction."""
     hops: int
-    """Packet-hops: packets times the links that they have crossed."""
+    """Packet-hops: number of links crossed, summed over all packets."""
 
     def counts(self) -> tuple[int, int]:
-        """Returns the numbers of transfers finished and started, of all groups."""
+        """Returns the number of finished transfers and the number of started transfers of all groups."""
         groups = self.groups.values()
         return sum(group.finished for group in groups), sum(group.started for group in groups)
 

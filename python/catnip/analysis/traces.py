@@ -13,7 +13,7 @@ FIELDS = ("time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size")
 
 
 def rows(events: Table) -> Iterator[dict[str, Any]]:
-    """Yields one dictionary per event; None for a value that the event does not have.
+    """Yields one dictionary per event, in which None replaces values that the event does not have.
 
     A timeout belongs to no packet, and the end of a transfer has only a time.
     """
@@ -56,7 +56,7 @@ def outline(events: Table) -> dict[str, int | float | None]:
 
 
 def connections_outline(connections: Table) -> dict[str, float]:
-    """Returns the totals of a trace of connections; the rate is that of the responses."""
+    """Returns the totals of a trace of connections; the rate counts only the data of the responses."""
     starts = np.asarray(connections["start_us"], dtype=np.float64)
     said = {end: int(np.sum(np.asarray(connections[f"{end}_bytes"]))) for end in ("initiator", "acceptor")}
     over_s = float(np.ptp(starts)) / 1e6

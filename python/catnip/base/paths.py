@@ -24,7 +24,7 @@ def checkout() -> Path | None:
 
 
 def deviations() -> Path:
-    """Returns the path of docs/deviations.md, with a section of reasons per claim that misses its band.
+    """Returns the path of docs/deviations.md, which explains why some claims miss their bands.
 
     An installed copy has no such file.
     """
@@ -32,7 +32,7 @@ def deviations() -> Path:
 
 
 def tables() -> list[Path]:
-    """Returns the reference tables of the papers: printed values, and measurements by others."""
+    """Returns the paths of the papers' reference tables: printed values, and measurements by others."""
     return sorted(PAPERS.glob("*/reference/*.csv"))
 
 
@@ -53,7 +53,10 @@ def outlines() -> list[Outline]:
 
 
 def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
-    """Returns a scenario by path, file name without suffix, id or `-` (standard input); with changed keys."""
+    """Returns the scenario with this path, file name without suffix, id, or `-` (standard input).
+
+    `changes` lists keys of the scenario with their new values.
+    """
     if name == "-":
         return Scenario.parse(name, _standard_input(), changes)
     if is_path(name):

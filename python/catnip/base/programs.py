@@ -1,4 +1,4 @@
-"""Locations of the emulator and the agent, and their requirements that this machine lacks."""
+"""Locations of the emulator and the agent, and checks that this machine can run them."""
 
 import json
 import os

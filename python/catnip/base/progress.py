@@ -41,7 +41,7 @@ class Progress:
 
 
 def _bars() -> "Bars":
-    """Returns bars on stderr; loads their library only where they are shown."""
+    """Returns progress bars on stderr. Loads their library only if they are shown."""
     from rich import progress  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
@@ -59,7 +59,7 @@ def _bars() -> "Bars":
 def side_by_side(
     jobs: Sequence[Callable[[], Made]], at_once: int, told: Callable[[int, int], None]
 ) -> list[Made]:
-    """Runs jobs that mostly wait, `at_once` of them at a time; returns their results in order.
+    """Runs jobs that mostly wait, at most `at_once` at the same time; returns their results in order.
 
     `told` is called with the number of finished jobs and the total.
     """

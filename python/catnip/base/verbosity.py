@@ -27,7 +27,7 @@ def loudness() -> Loudness:
 
 
 def note(what: str) -> None:
-    """Prints a message, after the seconds since the command began, if --verbose is set."""
+    """Prints a message, preceded by the seconds since the command began, if --verbose is set."""
     of, began_s = _spoken()
     if of is Loudness.VERBOSE:
         click.echo(f"{perf_counter() - began_s:8.3f} s  {what}", err=True)

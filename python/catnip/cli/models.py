@@ -194,7 +194,7 @@ def _shown(value: float, text: object) -> str:
 
 
 def _trust(model: Model, asked: Case) -> tuple[str, str]:
-    """Returns the error of a model near a case, and its valid range."""
+    """Returns the error of a model near a case, and the range in which the model can be trusted, as texts."""
     said = accuracy.trusted_for(model, asked)
     near = accuracy.nearby(model, asked)
     mark = "" if near.outside else near.mark

@@ -31,7 +31,7 @@ EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def told_exit_codes(command: str | None = None) -> str:
-    """Returns the exit codes of a command, or of all, as a sentence for its help."""
+    """Returns the exit codes of a command, or of all commands, as a sentence for a help text."""
     told = [f"{code} {means}" for code, means, of in EXIT_CODES if not of or command in {*of, None}]
     return f"Exit codes: {'; '.join(told)}."
 
@@ -130,11 +130,11 @@ def _refuse_xplot(_context: click.Context, _parameter: click.Parameter, file: st
 
 
 xplot = click.option("--xplot", hidden=True, expose_value=False, callback=_refuse_xplot)
-"""Option of other tools, refused with its equivalent."""
+"""Option of other tools; the error message names the equivalent options here."""
 
 
 def check_writable(files: Iterable[Path | None]) -> None:
-    """Checks that files can be written, before a long run. Creates their folders, but no file."""
+    """Checks before a long run that files can be written. Creates their folders, but no files."""
     for path in files:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,8 @@ def emulate(
         "--quiet": loudness() is Loudness.QUIET,
         "--verbose": loudness() is Loudness.VERBOSE,
     }
-    # Temporary folder in the output folder. If the results cannot be moved to their place, they stay here.
+    # The emulator writes to a temporary folder in the output folder. The results stay there if they cannot be
+    # moved to the output folder itself.
     folder = Path(tempfile.mkdtemp(prefix="catnip-emulate-", dir=out))
     kept = False
     try:
@@ -161,7 +162,7 @@ def _words(options: Mapping[str, object]) -> list[str]:
 
 def _run(emulator: Path, command: Sequence[str], folder: Path, label: str, quiet: bool) -> int:
     """Runs the emulator, passes signals on to it, and returns its exit code."""
-    # Output of this process must precede the output of commands.
+    # The output of this process must precede the output of the commands.
     sys.stdout.flush()
     with subprocess.Popen(command, executable=emulator) as process:
         try:
@@ -208,7 +209,10 @@ def _passed_on(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 def _begun(folder: Path) -> dict[str, Any] | None:
-    """Returns the description of the run that the emulator writes when its clock starts; None before that."""
+    """Returns the description of the run that the emulator writes when its clock starts.
+
+    Returns None before the clock has started.
+    """
     file = folder / "begun.json"
     begun: dict[str, Any] | None = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     return begun
@@ -217,7 +221,7 @@ def _begun(folder: Path) -> dict[str, Any] | None:
 def _keep(
     out: Path, manifest: "Manifest", tables: Mapping[str, Table], certificate: Mapping[str, Any]
 ) -> str | None:
-    """Writes the results to the output folder. Returns the error if that fails."""
+    """Writes the results to the output folder. Returns the error message if a file cannot be written."""
     from catnip.store import results  # noqa: PLC0415 -- imports pyarrow
 
     try:

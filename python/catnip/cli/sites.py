@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from catnip.web.replayer import Replayer
 
 RAW = "catnip.raw"
-"""Key in `Context.meta` of the arguments of the command."""
+"""Key in `Context.meta` of all arguments of the command, including those after `--`."""
 COMMAND = "catnip.command"
 """Key in `Context.meta` of the arguments after `--`."""
 NOT_OF_REPLAY = {"--nat", "--resolver"}
@@ -258,7 +258,7 @@ def _cannot_run(code: int, why: str) -> click.exceptions.Exit:
 def _through(host: str, port: int) -> dict[str, str]:
     """Returns environment variables that make commands use a proxy."""
     url = f"http://{host}:{port}"
-    # Programs differ in the spelling that they read.
+    # Some programs read the lower-case variables, others the upper-case variables.
     names = [spelled for name in ("http_proxy", "https_proxy") for spelled in (name, name.upper())]
     return {"CATNIP_PROXY": url, **dict.fromkeys(names, url), "no_proxy": "", "NO_PROXY": ""}
 
@@ -281,12 +281,15 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
 
 @asynccontextmanager
 async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, Behind]]":
-    """Runs the servers of a site in this network namespace. Yields them, and the link to them."""
+    """Runs the servers of a site in this network namespace.
+
+    Yields the replayer, and the means to run commands behind links to the servers.
+    """
     from catnip.web import network  # noqa: PLC0415 -- needs optional libraries
     from catnip.web.replayer import RESOLVER, Replayer, replaying  # noqa: PLC0415
 
     for name in [name for name in os.environ if name.lower() in {"http_proxy", "https_proxy", "all_proxy"}]:
-        # The proxy of the caller cannot be reached.
+        # The caller's proxy cannot be reached from this namespace.
         del os.environ[name]
     network.hide_names()
     replayer = Replayer(loaded)

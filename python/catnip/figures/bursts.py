@@ -58,7 +58,7 @@ def heat_maps(
     labels: tuple[str, str],
     height: float = 3.9,
 ) -> str:
-    """Draws maps side by side on one scale of colours around zero, each cell with its number."""
+    """Draws maps side by side on one scale of colours around zero, with the value printed in each cell."""
     reach = max(float(np.abs(one.values).max()) for one in maps)
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -89,7 +89,7 @@ def strips(
     beside: bool = False,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Draws strips above each other over one time axis, or side by side with axes of their own.
+    """Draws strips above each other over one time axis, or side by side with separate time axes.
 
     `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
     figures.
@@ -167,7 +167,7 @@ def _track(axes: Axes, track: Track, look: Look) -> None:
 
 
 def _corners(y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns true for the points of a step line where the value changes, and for its ends."""
+    """Returns a mask of the points of a step line at which its value changes, and of its two ends."""
     kept = np.ones(len(y), dtype=bool)
     kept[1:-1] = (y[1:] != y[:-1])[:-1] & ~(np.isnan(y[1:]) & np.isnan(y[:-1]))[:-1]
     return kept

@@ -1,4 +1,4 @@
-"""Complementary distribution functions on a logarithmic axis, and values over a rate."""
+"""Figures of complementary distribution functions on a logarithmic axis, and of values over a rate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ def _draw(axes: Axes, curve: Curve, look: Look) -> None:
     mean, low, high = (
         np.array([getattr(one, part) for one in curve.share]) for part in ("mean", "low", "high")
     )
-    # A logarithmic axis has no zero; a value below its lower end stands for it.
+    # A logarithmic axis has no zero, so zero is drawn below the lower end of the axis.
     mean = np.maximum(mean, LEAST_SHARE / 10)
     axes.plot(curve.x, mean, **look.line, label=curve.label)
     axes.fill_between(

@@ -43,7 +43,7 @@ def latency_panels(
     simulated: str = "simulated, 95 % interval",
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Draws panels side by side, each with its own time scale; a model has one look in all of them.
+    """Draws panels side by side, each with its own time scale; a model has the same look in all panels.
 
     `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
     figures.

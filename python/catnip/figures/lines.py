@@ -47,7 +47,7 @@ class Panel:
 
 
 def panels(title: str, drawn: Sequence[Panel]) -> str:
-    """Draws panels in two columns; a series has the same look in all of them."""
+    """Draws panels in two columns; a series has the same look in all panels."""
     labels = list(dict.fromkeys(line.label for panel in drawn for line in panel.lines))
     rows = -(-len(drawn) // ABREAST)
     with mpl.rc_context(STYLE):
@@ -77,7 +77,7 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
         if line.low is not None and line.high is not None:
             y = np.asarray(line.y, dtype=float)
             low, high = (np.asarray(end, dtype=float) for end in (line.low, line.high))
-            # An unknown end is not drawn.
+            # An unknown end of an interval is drawn at the mean, and thus is invisible.
             low, high = (np.where(np.isfinite(end), end, y) for end in (low, high))
             style.whiskers(axes, np.asarray(line.x), y.tolist(), low.tolist(), high.tolist(), look.colour)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)

@@ -44,7 +44,8 @@ class Look:
         return {"facecolor": self.colour, "edgecolor": PAPER, "hatch": self.hatch, "linewidth": 0}
 
 
-# Colours of Okabe and Ito, safe for colour blindness, two more, and five from light to dark.
+# Colours of Okabe and Ito, which colour-blind readers can distinguish, two more colours, and five colours
+# from light to dark.
 LOOKS = (
     Look(BLUE, "-", ""),
     Look("#e69f00", (0, (5, 1.6)), "///"),
@@ -129,7 +130,7 @@ def title(figure: Figure, title: str) -> None:
 
 
 def look(name: str, place: int, looks: Mapping[str, int]) -> Look:
-    """Returns the look of a series: that of its name in `looks`, or else that of its position."""
+    """Returns the look of a series, by its name if `looks` has the name, otherwise by its position."""
     return LOOKS[looks.get(name, place) % len(LOOKS)]
 
 
@@ -169,7 +170,7 @@ def svg(figure: Figure, title: str) -> str:
 
 
 def in_page(svg: str) -> str:
-    """Returns a drawing without background, in the colours that `variables` sets in its page."""
+    """Returns a drawing without background, whose colours are the CSS variables of `variables`."""
     groundless = re.sub(rf'<path d="[^"]*" style="fill: {PAPER}"/>\n', "", svg, count=1)
     return re.sub(
         r"#[0-9a-f]{6}\b",

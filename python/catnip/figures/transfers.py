@@ -61,7 +61,7 @@ def sequence_plots(
     panels: Sequence[tuple[str, Sequence[float], Sequence[int]]],
     title: str = "Packets in the order of transmission",
 ) -> str:
-    """Draws packet numbers over send times, a panel per (title, times, packet numbers), two to a row."""
+    """Draws packet numbers over send times, one panel per (title, times, packet numbers), two in a row."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     with mpl.rc_context(STYLE | {"axes.grid.axis": "both"}):

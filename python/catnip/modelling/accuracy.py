@@ -21,9 +21,10 @@ from catnip.modelling.case import LATENCIES, RATES, Case, Latency, Rate
 LIMIT = 0.15
 """Largest relative error, against the mean of the simulated transfers, at which a model is trusted."""
 PATH_FACTOR = 1.25
-"""Largest ratio between a time or window of a case and that of the compared path that represents it."""
+"""Largest factor by which a time or window of a case may differ from that of the compared path used for
+it."""
 REGIONS = 2
-"""Largest number of regions of a model; each after the first adds `NEW_POINTS` points or more."""
+"""Largest number of regions of a model; each region after the first adds `NEW_POINTS` points or more."""
 NEW_POINTS = 4
 FILE = Path(__file__).with_name("accuracy.csv")
 
@@ -56,7 +57,7 @@ class Point:
     case: Case
     mean: Interval
     errors: Mapping[str, float]
-    """Relative errors, model over mean less one, by the model's key."""
+    """Relative errors by the model's key: value of the model over simulated mean, minus one."""
 
     @classmethod
     def of(cls, simulated: str, at: Case, mean: Interval) -> "Point":
@@ -89,7 +90,8 @@ class Nearby:
     low: float
     high: float
     outside: str = ""
-    """Reason why there are no compared points; the errors are NaN then."""
+    """Reason why there are no compared points around the case, for which the errors are NaN; otherwise
+    empty."""
 
     @property
     def is_trusted(self) -> bool:
@@ -128,7 +130,7 @@ class Grid:
     packets: Sequence[int]
     p: Sequence[float]
     errors: Sequence[Sequence[float]]
-    """Errors by size and loss."""
+    """Relative errors, a row for each size and a column for each loss."""
 
 
 def trust(model: Model, asked: Case | None = None) -> list[Region]:
@@ -144,7 +146,7 @@ def trusted_for(model: Model, asked: Case | None = None) -> str:
 
 
 def regions(grid: Grid, is_rate: bool) -> list[Region]:
-    """Returns rectangles of points within the limit: the largest one, then that with the most new points."""
+    """Returns rectangles of points within the limit, chosen in turn so that each adds the most points."""
     is_within = [[abs(error) <= LIMIT for error in row] for row in grid.errors]
     told: set[Cell] = set()
     found: list[Region] = []
@@ -289,7 +291,7 @@ def _grid(errors: Mapping[tuple[int, float], float]) -> Grid:
 
 
 def _likeliest(grids: Mapping[PathKey, Grid], asked: Case) -> PathKey:
-    """Returns the compared path that differs from a case in the fewest fields, and of those by the least."""
+    """Returns the compared path that differs from a case in the fewest fields; among equals, by the least."""
     return min(grids, key=lambda path: (len(_unlike(path, asked)), sum(_distances(path, asked).values())))
 
 
@@ -300,7 +302,10 @@ def _unlike(path: PathKey, asked: Case) -> list[str]:
 
 
 def _distances(path: PathKey, asked: Case) -> dict[str, float]:
-    """Returns logarithms of the factors by which a case differs from a path; infinite if one is zero."""
+    """Returns, by field, the logarithm of the factor by which a case differs from a path.
+
+    The logarithm is infinite if only one of the two values is zero.
+    """
     both = {key: sorted((at, getattr(asked, key))) for key, at in zip(PATH, path, strict=True)}
     return {
         key: 0.0 if low == high else math.log(high / low) if low > 0 else math.inf
@@ -336,7 +341,10 @@ def _runs(values: Sequence[bool]) -> Iterator[slice]:
 
 
 def _around(compared: Sequence[float], value: float) -> slice | None:
-    """Returns the index of a value, or of the two values around it; None beyond the ends."""
+    """Returns the slice of compared values that contains only `value`, or the two values around it.
+
+    Returns None if `value` is beyond the ends.
+    """
     if not compared[0] <= value <= compared[-1]:
         return None
     return slice(bisect_right(compared, value) - 1, bisect_left(compared, value) + 1)

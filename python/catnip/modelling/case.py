@@ -19,7 +19,7 @@ REQUEST_BYTES = 40
 
 Simulated: TypeAlias = Literal["reno", "partial_catnip", "download", "cubic"]
 """Kind of simulated transfer: Reno; Reno that marks the first and last three packets; a download from a Linux
-as old as the models of downloads, over a path with loss in both directions; CUBIC."""
+server as old as the models of downloads, over a path with loss in both directions; CUBIC."""
 SimulatedRate: TypeAlias = Literal["goodput", "sent", "cubic"]
 """Kind of simulated rate, packets per second: goodput of long transfers of Reno; their send rate,
 retransmissions included; goodput of CUBIC."""
@@ -106,11 +106,11 @@ RATES = (
 )
 
 STEADY_PACKETS = 2000
-"""Size above which a transfer's time is approximately its packets over a steady rate."""
+"""Number of packets from which on a transfer's time is about its number of packets over a steady rate."""
 
 
 def latency(model: Latency, case: Case) -> float:
-    """Returns the transfer time by a model, s; NaN if it has no mean: downloads at 50 % loss or more."""
+    """Returns the transfer time by a model, s; NaN for downloads at 50 % loss or more, which have no mean."""
     if model.simulated == "download" and case.p >= 0.5:
         return math.nan
     at = vars(case) | {"p_high": min(case.p_high, case.p), "rate": model.rate}
@@ -176,7 +176,7 @@ def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
 
 
 def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, Interval]:
-    """Returns the rates of simulated transfers over their whole time, packets per second."""
+    """Returns the rates of simulated transfers, averaged over each whole transfer, packets per second."""
     from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
     reno, cubic = (_transfers(case, what, trials, seed) for what in ("reno", "cubic"))
@@ -258,14 +258,14 @@ def matching(flow: Mapping[str, Any]) -> list[Latency]:
     """Returns the models that apply to a scenario's single transfer, by its marking, loss and size."""
     of_marking = {"none": ("hysteresis", "cardwell00"), "ends": ("partial_catnip",), "other": ()}
     if flow["handshake_s"] is not None and flow["p"] >= 0.5:
-        return []  # the time of the set-up has no mean
+        return []  # the set-up time has no mean
     found = [model for model in LATENCIES if model.name in of_marking[flow["marking"]]]
     steady = flow["marking"] == "none" and flow["packets"] >= STEADY_PACKETS
     return [*found, PFTK_TIME] if steady else found
 
 
 def prediction(model: Latency, flow: Mapping[str, Any]) -> float:
-    """Returns the time of a matching model for a scenario's single transfer, with any set-up, seconds."""
+    """Returns the time of a scenario's single transfer by a matching model, including its set-up, seconds."""
     case, first_timeout_s = of_flow(flow), flow["handshake_s"]
     set_up_s = models.handshake(0.0, case.p, RTT_s=case.rtt_s, Ts_s=first_timeout_s) if first_timeout_s else 0
     return latency(model, case) + float(set_up_s)
@@ -284,7 +284,7 @@ def probability(text: str) -> float:
 
 
 def spread(first: float, last: float, count: int, whole: bool) -> "Floats":
-    """Returns evenly spaced values from first to last; whole ones without repetition."""
+    """Returns evenly spaced values from `first` to `last`; with `whole`, rounded and without repetition."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     values = np.linspace(first, last, count)

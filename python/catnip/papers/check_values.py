@@ -17,7 +17,10 @@ _STATED = {"cap", "handshake"}
 
 
 def farthest(*starts: str) -> float:
-    """Returns the largest relative difference between the file and the models with these name prefixes."""
+    """Returns the largest relative difference between the values of models and those in the file.
+
+    `starts` are prefixes of the models' names.
+    """
     return max(_off(row) for row in rows("model_check_values.csv") if row["model"].startswith(starts))
 
 
@@ -29,8 +32,8 @@ def _off(row: dict[str, str]) -> float:
 def check_value(name: str, parameters: str, quantity: str) -> float:
     """Returns the quantity that a model computes for a row of `model_check_values.csv`.
 
-    Names in the file have no units. `parameters` is `key=value;...`. Two parameters of the file are ignored
-    because the models always have them: the cap of E_dss, and no handshake in cardwell00.
+    Names in the file have no units. `parameters` is `key=value;...`. Two parameters of the file are ignored,
+    because the models have no choice there: E_dss always has its cap, and cardwell00 never has a handshake.
     """
     name, setting = _SETTINGS.get(name, (name, {}))
     model = models.MODELS[name]

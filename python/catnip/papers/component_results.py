@@ -7,7 +7,7 @@ from catnip.base import paths
 
 
 def alone(says: str) -> list[float]:
-    """Returns the values of the component test with the claim `says`, in order of their seeds."""
+    """Returns the values of the component test whose claim is `says`, in the order of their seeds."""
     return _values()[says]
 
 

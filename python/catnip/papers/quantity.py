@@ -9,11 +9,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Quantities(dict[str, Callable[..., Any]]):
     """Registry of the functions that compute the values of claims, by name.
 
-    Measured quantities take the runs as their first argument, printed ones read reference tables.
+    Measured quantities take the runs as their first argument. Printed quantities read reference tables.
     """
 
     def __call__(self, function: Function) -> Function:
-        """Adds a function; for use as a decorator."""
+        """Adds a function to the registry and returns it; for use as a decorator."""
         if function.__name__ in self:
             raise ValueError(f"{function.__name__}: duplicate name of a quantity")
         self[function.__name__] = function

@@ -26,7 +26,7 @@ UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=p
 
 
 def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
-    """Returns the page; `command` generates it again, from a `commit` in the form of `provenance.commit`."""
+    """Returns the page. `command` generates it again; `commit` has the form of `provenance.commit`."""
     return _page(
         "report.html.j2",
         outcome,
@@ -41,7 +41,7 @@ def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
 
 
 def render_run(outcome: RunOfScenario, command: str, commit: str | None) -> str:
-    """Returns the page of a run; `command` is the command line."""
+    """Returns the page of a run; `command` is the command line that generates it again."""
     return _page("run.html.j2", outcome, commit, command=command, again=lambda _figure: command, tally={})
 
 
@@ -78,7 +78,10 @@ class _Reason:
 
 
 def _reasons(anchors: Iterable[str]) -> Mapping[str, _Reason]:
-    """Returns the sections with these anchors, in their order; none without the document."""
+    """Returns the sections of docs/deviations.md with these anchors, in the order of the document.
+
+    Returns no sections if the document does not exist.
+    """
     file = paths.deviations()
     if not file.is_file():
         return {}
@@ -97,7 +100,7 @@ def _anchor(title: str) -> str:
 
 
 def _order(outcome: Reproduction) -> Callable[[Claim], int]:
-    """Returns the sort key of claims: by experiment, in the order of the paper's claims."""
+    """Returns the sort key of claims: the position of their experiment in `outcome`."""
     places = {id: place for place, id in enumerate(outcome.experiments)}
     return lambda claim: places.get(claim.id, len(places))
 
@@ -124,7 +127,7 @@ def _unbroken(text: str) -> str:
 
 
 def _columns_in_words(table: Table) -> set[int]:
-    """Returns the places of the first column, which names the row, and of columns without numbers."""
+    """Returns the indices of the first column, which names the row, and of columns without numbers."""
     columns = enumerate(zip(*table.rows, strict=True))
     return {0, *(at for at, cells in columns if not any(map(NUMBER.match, cells)))}
 

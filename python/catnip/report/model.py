@@ -1,4 +1,4 @@
-"""Outcome of a reproduction or a run, in the form that the command line and the report receive."""
+"""Outcome of a reproduction or a run, as passed to the command line's output and to the report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Table of the report, cells as they are printed; the first column names the row."""
+    """Table of the report, with cells as printed text; the first column names the row."""
 
     title: str
     columns: Sequence[str]
@@ -20,10 +20,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """Figure of the report; the caption states what to see in it. `name` is that of its file.
+    """Figure of the report. The caption states what the figure shows; `name` is the name of its file.
 
-    `experiment` and `seeds` are those that draw the figure again; the caller of the drawing function sets
-    them.
+    `experiment` and `seeds` select the runs from which the figure is drawn. The caller of the drawing
+    function sets them.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Command:
     options: Sequence[str] = ()
 
     def line(self, written: str) -> str:
-        """Returns the command line; `written` is the option with its output."""
+        """Returns the command line; `written` is the option that specifies its output."""
         chosen = [f"--experiment {id}" for id in self.experiments]
         return " ".join(["catnip reproduce", self.paper, *chosen, *self.options, written])
 
@@ -63,9 +63,10 @@ class RunOfScenario:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Content of a report about one paper; `seeds` are those of the longest experiment.
+    """Content of a report about one paper; `seeds` are the seeds of the experiment with the most seeds.
 
-    `experiments` describes each experiment, by its id. Measurements with a real kernel are not repeatable.
+    `experiments` describes each experiment, by its id. `is_repeatable` is false for measurements with a real
+    kernel.
     """
 
     title: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def print_json(document: Any) -> None:
-    """Prints one JSON document; NaN is an error, because JSON does not have it."""
+    """Prints one JSON document; NaN is an error, because JSON cannot represent NaN."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -36,7 +36,7 @@ def print_json_lines(documents: Iterable[Any]) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints a titled table with cells as they are; a terminal wraps long lines, and no digit is cut."""
+    """Prints a titled table. The terminal wraps long lines, so that no digit is cut."""
     head, *body = cells = [list(columns), *map(list, rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
 
@@ -55,14 +55,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def _width(cell: str) -> int:
-    """Returns the columns of a terminal that a text takes."""
+    """Returns the number of a terminal's columns that a text takes."""
     if cell.isascii():
         return len(cell)
     return sum(2 if east_asian_width(of) in "WF" else not combining(of) for of in cell)
 
 
 def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
-    """Prints the headline, every claim, the count of verdicts and the files made."""
+    """Prints the headline, every claim, the number of claims with each verdict, and the written files."""
     from rich.text import Text  # noqa: PLC0415
 
     from catnip.analysis import claims  # noqa: PLC0415
@@ -76,13 +76,13 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
 
 
 def print_scenarios(scenarios: Iterable[Outline], seed: int) -> None:
-    """Prints a table of scenarios, with the seeds that follow from the first one."""
+    """Prints a table of scenarios with their seeds, which begin with `seed`."""
     rows = [(s.id, s.title, _shortened(s.variants), span(_seeds(s, seed))) for s in scenarios]
     print_table("Scenarios", ("id", "title", "variants", "runs"), rows)
 
 
 def print_outline(outline: Mapping[str, float | None]) -> None:
-    """Prints one line per number."""
+    """Prints one line for each named number."""
     for key, value in outline.items():
         click.echo(f"{key:<18} {'–' if value is None else round(value, 6)}")
 
@@ -113,7 +113,7 @@ def tables_document() -> dict[str, Any]:
 
 
 def markdown(outcome: Reproduction, file: Path) -> str:
-    """Returns the claims as a Markdown page; links lead from `file` to docs/deviations.md, if it exists."""
+    """Returns the claims as a Markdown page, with links from `file` to docs/deviations.md if it exists."""
     from catnip.analysis import claims  # noqa: PLC0415
 
     reasons = paths.deviations()
@@ -129,9 +129,9 @@ def markdown(outcome: Reproduction, file: Path) -> str:
 
 
 def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[str, str]]) -> str:
-    """Returns a page of `markdown` with the rows of some experiments replaced by those of a reproduction.
+    """Returns a page of `markdown` with the rows of the reproduced experiments replaced.
 
-    `order` has the id and text of every claim of the paper; rows that are no longer claims are dropped.
+    `order` has the id and text of every claim of the paper, in order. Rows of other claims are dropped.
     """
     lines = page.splitlines()
     head = check_page(page, outcome.title, file)
@@ -167,7 +167,7 @@ def _markdown_table(table: ReportTable) -> str:
 
 
 def span(seeds: Sequence[int]) -> str:
-    """Returns seeds in words: consecutive ones as a range."""
+    """Returns seeds in words, with consecutive seeds as a range."""
     runs = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs_of(seeds))
     return f"seed {runs}" if len(seeds) == 1 else f"seeds {runs}"
 
@@ -191,7 +191,7 @@ def finite(value: float) -> float | None:
 
 
 def _console() -> "Console":
-    """Returns the console; a file or a pipe is wide enough for tables to keep their lines."""
+    """Returns the console. A file or a pipe gets a large width, so that lines of tables are not wrapped."""
     from rich.console import Console  # noqa: PLC0415
 
     console = Console()

@@ -1,8 +1,8 @@
-"""Tables on disk: Parquet files with units in the column names, and a manifest of their origin.
+"""Tables on disk: Parquet files with units in the column names, and a manifest that records their origin.
 
 The core declares the tables, `catnip list` describes them, and an emulation writes the same files.
 
-Running and reporting are separate: figures and comparisons read these tables and nothing else.
+Running and reporting are separate: figures and comparisons read only these tables.
 """
 
 import hashlib
@@ -49,15 +49,16 @@ class Manifest:
     variants: list[str]
     seeds: list[int]
     axes: Mapping[str, list[Any]] = field(default_factory=dict)
-    """Axes of the variants: keys of the scenario, each with its value in every variant."""
+    """Axes of the variants: keys of the scenario that vary, each with a list of its value in every
+    variant."""
     created: str | None = None
     commit: str | None = None
     """Commit of the checkout that ran the scenario; a trailing `+` marks changed files."""
     text: str | None = None
-    """Text of the scenario, followed by those of the scenarios on which it builds."""
+    """Text of the scenario, followed by the texts of the scenarios on which it builds."""
     files: Mapping[str, Mapping[str, str]] | None = None
-    """Other files that the scenario names, relative to its folder: their SHA-256, and the text of short
-    ones."""
+    """Other files that the scenario names, by path relative to its folder: their SHA-256, and the text of
+    short files."""
     made: Mapping[str, Any] | None = None
     """Circumstances of the run, which differ between equal runs: command, host, libraries, duration."""
 
@@ -65,7 +66,10 @@ class Manifest:
     def of(
         cls, scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], created: str | None = None
     ) -> "Manifest":
-        """Returns the manifest of a call of `Scenario.run`; equal runs give equal files without `created`."""
+        """Returns the manifest of a call of `Scenario.run`.
+
+        Without `created`, equal runs give equal files.
+        """
         return cls(
             created_by=f"catnip {__version__}",
             scenario=scenario.id,
@@ -111,7 +115,7 @@ def _contents(file: Path) -> dict[str, str]:
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:
-    """Raises InputError if a folder holds results of another scenario or version, which would be lost."""
+    """Raises InputError if a folder has results of another scenario or version, which would be lost."""
     if not (folder / "manifest.json").exists():
         return
     there, _ = read(folder, tables=())
@@ -130,7 +134,7 @@ def write(
     tables: Mapping[str, Table],
     certificate: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes one Parquet file per table, with names of variants, and manifest.json; replaces existing ones.
+    """Writes one Parquet file per table, with names of variants, and manifest.json; replaces existing files.
 
     The results of an emulation include its certificate.
     """
@@ -149,10 +153,10 @@ def carried_out(
     every: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator["Made"]:
-    """Executes the runs of a manifest, and keeps them in `folder` until the block ends.
+    """Executes the runs of a manifest, and stores their tables in `folder` until the block ends.
 
-    After an interruption, the next call with the same manifest continues; another manifest or another version
-    starts anew. `every` is the interval of time series.
+    After an interruption, the next call with the same manifest continues the runs; a call with another
+    manifest or version starts anew. `every` is the interval of time series.
     """
     began_s = perf_counter()
     check_folder(folder, manifest)
@@ -190,7 +194,7 @@ class Made:
     began_s: float
 
     def write(self, folder: Path, tables: Iterable[str]) -> None:
-        """Writes one Parquet file per table and manifest.json; replaces existing ones."""
+        """Writes one Parquet file per table and manifest.json; replaces existing files."""
         manifest = self.manifest.made_in(perf_counter() - self.began_s)
         _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
@@ -199,7 +203,7 @@ class Made:
         return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
 
     def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Stores the tables of some runs, for `runs.Keeper`; after an interruption, all or none are there."""
+        """Stores the tables of some runs, for `runs.Keeper`. An interruption leaves either all or none."""
         new = self.parts / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -215,7 +219,7 @@ class Made:
         new.rename(self.parts / f"{first:012}-{end:012}")
 
     def _tables(self, name: str) -> Iterator[pa.Table]:
-        """Yields the table of each part, in order."""
+        """Yields the table `name` of each stored batch of runs, in order."""
         for part in self._folders():
             with (part / f"{name}.arrow").open("rb") as file:
                 yield pa.ipc.open_file(file).read_all()
@@ -243,7 +247,7 @@ def _replace(
     tables: Mapping[str, Iterable[pa.Table]],
     certificate: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes all files to a folder of its own and moves them into place, the manifest last."""
+    """Writes all files to a temporary folder and moves them into `folder`, the manifest last."""
     aside = folder / "new"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
@@ -266,7 +270,7 @@ def _replace(
 
 
 def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Writes row groups of equal length wherever parts end, so that equal rows give equal bytes."""
+    """Writes row groups of equal length, so that equal rows give equal bytes however they are divided."""
     pending: list[pa.Table] = []
     with _named(path), ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
@@ -286,7 +290,7 @@ def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
 
 @contextmanager
 def _named(file: Path) -> Iterator[Path]:
-    """Adds the name of the file to an OSError, which pyarrow omits."""
+    """Adds the name of the file to an OSError of the block, because pyarrow omits it."""
     try:
         yield file
     except OSError as error:
@@ -294,7 +298,7 @@ def _named(file: Path) -> Iterator[Path]:
 
 
 def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, dict[str, Table]]:
-    """Reads the tables that `write` wrote, in the form that `Scenario.run` returns: all, or those named."""
+    """Reads all tables that `write` wrote, or those in `tables`, in the form that `Scenario.run` returns."""
     path = folder / "manifest.json"
     try:
         manifest = Manifest(**json.loads(path.read_text()))
@@ -333,7 +337,10 @@ def to_arrow(table: Table, variants: Sequence[str], axes: Mapping[str, Sequence[
 
 
 def _levels(variant: Column, of_variant: Sequence[Any]) -> pa.Array:
-    """Returns the value of an axis in each row: Booleans or numbers if all values are, otherwise strings."""
+    """Returns the value of an axis in each row.
+
+    The column has Booleans or numbers if all values of the axis are Booleans or numbers, otherwise strings.
+    """
     for kind, type_ in ((bool, pa.bool_()), (int, pa.int64()), (float, pa.float64())):
         if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
             return pa.array(of_variant, type_).take(pa.array(variant))

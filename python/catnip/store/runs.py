@@ -1,4 +1,4 @@
-"""Execution of runs in batches, whose tables are kept, so that an interrupted call can resume."""
+"""Execution of runs in batches whose tables are stored, so that an interrupted call can resume."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 Rows: TypeAlias = "dict[str, NDArray[Any]]"
 
 PART_S = 3.0
-"""Approximate duration of a batch, s: the time that an interruption can lose."""
+"""Approximate duration of a batch, s; an interruption loses at most one batch."""
 
 
 class Keeper(Protocol):
@@ -27,7 +27,7 @@ class Keeper(Protocol):
         ...
 
     def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Stores tables of the runs `first` to before `end`; `variant` is the index of the first variant."""
+        """Stores tables of runs `first` to `end - 1`; `variant` is the index of the first variant."""
         ...
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:

@@ -13,6 +13,6 @@ Table: TypeAlias = "Mapping[str, Column]"
 
 TABLES = tuple(name for name, _, _ in _core.tables())
 SERIES = ("link_series", "connection_series")
-"""Time series, with a row per interval; they need the length of the interval."""
+"""Tables of time series, with a row per interval; a run that makes them needs the length of the interval."""
 USUAL = tuple(name for name in TABLES if name not in {"bursts", "events", *SERIES})
-"""Tables made by default; tables derived from single packets take time and memory."""
+"""Tables made by default: all except bursts, events and time series, which take time and memory."""

@@ -1,9 +1,9 @@
 """Web client of the testbed: fetches one file repeatedly, each time over a new connection.
 
-With --users it simulates users who fetch, think and fetch again, from several servers.
+With --users, the program simulates users who fetch a file, think and fetch again, from several servers.
 
-The program runs inside a link's namespace by its path, with the standard library alone: its start must not
-take longer than the measured fetches. The measurements are logged as lines of JSON.
+The program runs as a script inside a link's namespace, and imports only the standard library, because its
+start must not take longer than the measured fetches. The measurements are logged as lines of JSON.
 """
 
 import argparse
@@ -48,7 +48,10 @@ def main() -> None:
 
 
 async def users(address: tuple[str, int], path: str, count: int, per_second: float, timeout_s: float) -> None:
-    """Begins fetches at fixed times, whether earlier ones have ended or not: a slow one delays no other."""
+    """Begins fetches at fixed times, whether earlier fetches have ended or not.
+
+    Thus a slow fetch does not delay other fetches.
+    """
 
     async def user(number: int) -> None:
         await asyncio.sleep(number / per_second)
@@ -64,7 +67,7 @@ async def users(address: tuple[str, int], path: str, count: int, per_second: flo
 
 
 async def readers(servers: list[tuple[str, int]], chosen: argparse.Namespace) -> None:
-    """Runs a closed loop of users. An unfinished fetch counts with its time until the end of the run."""
+    """Runs users who fetch and think in turn. An unfinished fetch counts with its time until the end."""
     began = time.perf_counter()
 
     async def reader(number: int) -> None:
@@ -117,7 +120,7 @@ async def fetch(address: tuple[str, int], path: str) -> dict[str, float]:
 
 
 async def type_keys(host: str, port: int, count: int) -> None:
-    """Sends keystrokes over one connection, ten a second at most, each after the echo of the one before."""
+    """Sends keystrokes over one connection, each after the preceding echo, at most ten per second."""
     reader, writer = await asyncio.open_connection(host, port)
     for _ in range(count):
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """Server side of the testbed: configures the kernel's TCP, starts a Web server, runs links with clients.
 
-The program runs in the server's namespace by its path, with the standard library alone. It reads its task as
-JSON from stdin and writes one JSON line per finished point to stdout.
+The program runs as a script in the server's namespace, and imports only the standard library. It reads its
+task as JSON from stdin and writes one JSON line per finished point to stdout.
 """
 
 import json
@@ -110,7 +110,7 @@ def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def _echo() -> None:
-    """Returns every line to its sender, as the far end of an interactive program."""
+    """Returns every line to its sender, like the remote end of an interactive session."""
 
     class Echo(socketserver.StreamRequestHandler):
         disable_nagle_algorithm = True
@@ -120,7 +120,7 @@ def _echo() -> None:
                 self.wfile.write(line)
 
     class Server(socketserver.ThreadingTCPServer):
-        # A client that ends with its link never closes its connections.
+        # Clients that end together with their link never close their connections.
         daemon_threads = True
 
     with Server(("", ECHO_PORT), Echo) as server:

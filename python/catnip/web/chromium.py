@@ -1,6 +1,7 @@
 """Headless Chromium, controlled through its DevTools pipe.
 
-Run as a program, it loads one page and prints its times as JSON, so that a link can have it as its command.
+Run as a program, the module loads one page and prints its times as JSON, so that it can be the command of a
+link.
 """
 
 import argparse
@@ -38,7 +39,7 @@ FLAGS = [
 # Chromium requires this flag to run as root.
 AS_ROOT = ["--no-sandbox"]
 LONGEST_S = 120.0
-# Script for the browser's timing of a page, in milliseconds, and for its numbers of objects and bytes.
+# Script that returns the browser's times of a page, in milliseconds, and its numbers of objects and bytes.
 TIMING = """(() => {
   const [page] = performance.getEntriesByType('navigation');
   const objects = [page, ...performance.getEntriesByType('resource')];
@@ -65,7 +66,8 @@ class Chromium:
         self._buffer = b""
         self._number = 0
         self._events: list[dict[str, Any]] = []
-        # The browser reads from descriptor 3 and writes to 4; our ends need other numbers.
+        # The browser reads from descriptor 3 and writes to descriptor 4, so our ends of the pipes need other
+        # numbers.
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair]
         read_here, write_here, read_there, write_there = ends[2], ends[1], ends[0], ends[3]
         quiet = os.open(os.devnull, os.O_RDWR)
@@ -115,7 +117,7 @@ class Chromium:
         return Load(loaded / 1000, html / 1000, int(objects), int(size))
 
     def record(self, url: str, timeout_s: float, quiet_s: float = 1.0) -> list[dict[str, Any]]:
-        """Loads a page like `load`; returns its DevTools events until none has come for `quiet_s`."""
+        """Loads a page like `load`; returns its DevTools events until no event has arrived for `quiet_s`."""
         context, _ = self._visit(url, timeout_s, "Page", "Network")
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -128,7 +130,10 @@ class Chromium:
         return events
 
     def _visit(self, url: str, timeout_s: float, *domains: str) -> tuple[str, str]:
-        """Navigates to a page with these domains enabled, to its load event; returns context and session."""
+        """Navigates to a page and waits for its load event; returns context and session.
+
+        `domains` are the DevTools domains whose events are enabled.
+        """
         context = self._call("Target.createBrowserContext")["browserContextId"]
         target = self._call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -174,12 +179,12 @@ class Chromium:
 
 
 def find(name: str) -> str | None:
-    """Returns the path of a browser, if it is installed."""
+    """Returns the path of a browser; None if the browser is not installed."""
     return shutil.which(name) or (name if Path(name).is_file() else None)
 
 
 def flags_of(environment: Mapping[str, str]) -> list[str]:
-    """Returns the browser's flags from the environment: proxy, and authority of a recorder or replayer."""
+    """Returns browser flags for the proxy and the authority of a recorder or replayer in the environment."""
     flags = {"--proxy-server": "CATNIP_PROXY", "--ignore-certificate-errors-spki-list": "CATNIP_CA_PIN"}
     return [f"{flag}={environment[name]}" for flag, name in flags.items() if name in environment]
 

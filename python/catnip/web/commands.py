@@ -23,14 +23,14 @@ async def run(
 
     Returns its exit code in the form of a shell (128 and the number of a signal), and its output to pipes.
     """
-    # Our own buffered output must precede that of the command.
+    # Our own buffered output must precede the output of the command.
     sys.stdout.flush()
     process = await asyncio.create_subprocess_exec(
         *command, env={**os.environ, **environment}, stdout=stdout, stderr=stderr
     )
 
     def pass_on(number: signal.Signals) -> None:
-        # A terminal signals all processes in the foreground, so the command has received it already.
+        # A terminal signals all processes in the foreground, so the command has already received the signal.
         if process.returncode is None and not (number in OF_TERMINAL and _is_in_front()):
             process.send_signal(number)
 
@@ -68,7 +68,7 @@ def _is_in_front() -> bool:
 
 
 class Ended(Exception):
-    """End of a command by a signal; its caller should end, too."""
+    """Raised if a signal ended a command; the caller should end, too."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)

@@ -20,12 +20,12 @@ from catnip.web.chromium import Load
 BROWSER = [sys.executable, "-P", "-m", "catnip.web.chromium"]
 """Command that loads one page."""
 OURS = ("--certificate", "--json", "--resolver", "--seed")
-"""Options of a link that each load sets itself, so that a user cannot."""
+"""Options of a link that each load sets itself, and that a user therefore cannot set."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Link by name, with its options."""
+    """Named link with its options."""
 
     name: str
     options: Sequence[str]
@@ -50,7 +50,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Behind:
-    """Circumstances of commands behind a link: emulator, DNS resolver and environment."""
+    """Means to run commands behind a link: emulator, DNS resolver and environment variables."""
 
     emulator: Path
     resolver: str
@@ -83,10 +83,11 @@ async def visits(
 ) -> AsyncIterator[Visit]:
     """Visits each page over each link once for each seed, with a new browser each time.
 
-    The order of the links is reversed for every second seed, so that a drift in time affects all links.
+    The order of the links is reversed for every second seed, so that a drift over time affects all links
+    equally.
     """
     for url in urls:
-        # Servers and files are slower the first time, so this visit does not count.
+        # Servers and files are slower the first time, so the first visit of each page does not count.
         await _visit(behind, url, Way("", []), seeds[0], longest_s)
     for number, seed in enumerate(seeds):
         for url in urls:
@@ -124,7 +125,8 @@ class Timed:
     html_s: Interval | None
     """Time until the last byte of the HTML; None if the page was never loaded."""
     less_s: Interval | None
-    """Mean load time less that over the first link, over the pairs in which both have loaded."""
+    """Mean load time minus that over the first link, from the pairs in which both loads succeeded; None
+    without pairs."""
 
 
 def timed(made: Sequence[Visit], url: str, link: str, first: str) -> Timed:

@@ -12,12 +12,12 @@ from catnip._core import InputError
 
 AS_ROOT = ["unshare", "--net", "--mount", "--"]
 AS_USER = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--mount", "--"]
-"""Command prefix for a user other than root; commands stay the user's, as behind `catnip link`."""
+"""Command prefix for a user other than root. Commands keep the user's account, as behind `catnip link`."""
 HOSTS = Path("/etc/hosts")
 
 
 def way_in() -> list[str]:
-    """Returns the prefix with which a command runs in a network namespace of its own."""
+    """Returns the command prefix that runs a command in a new network namespace."""
     why = ""
     for way in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
         tried = subprocess.run([*way, "true"], capture_output=True, text=True, check=False)

@@ -28,10 +28,11 @@ from catnip._core import InputError
 from catnip.base.verbosity import note
 
 CREATED = "mitmproxy-ca-cert.pem"
-"""Name of the library's file with the certificate of its authority."""
+"""Name of the file in which the library stores the certificate of its authority."""
 
 TRUSTED = ("CATNIP_CA", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-"""Environment variables with trusted authorities, also of OpenSSL, curl, Python's requests and Node.js."""
+"""Environment variables with the file of trusted authorities: ours, and those of OpenSSL, curl, Python's
+requests and Node.js."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Serving:
 
 @asynccontextmanager
 async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, Any]) -> AsyncIterator[Serving]:
-    """Runs servers in these modes of the library during the block; the addon handles their exchanges."""
+    """Runs servers during the block, in these modes of the library; `addon` handles their exchanges."""
     logger = logging.getLogger("mitmproxy")
     heard = _Notes()
     logger.addHandler(heard)
@@ -69,7 +70,7 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
         master = Master(Options(confdir=str(keys), mode=list(modes)))
         server = Proxyserver()
         try:
-            # The addon that may have the response comes first.
+            # `addon` comes before the library's addons, because it may have the response.
             master.addons.add(_Running(running), addon, Core(), AntiCache(), server)
             master.addons.add(NextLayer(), TlsConfig(), DisableH2C())
             master.options.update(**settings)

@@ -1,4 +1,4 @@
-"""Recorder of a site: a proxy that keeps the exchanges that pass it."""
+"""Recorder of a site: a proxy that stores all exchanges that it forwards."""
 
 import re
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Headers, Request, Response, origin_of
 
 SECRETS = {"authorization", "cookie", "proxy-authorization"}
-"""Headers of requests that identify the user. No replay needs them."""
+"""Headers of requests that identify the user. A replay does not need them."""
 
 
 class Recorder:
-    """Addon of the proxy library that keeps each exchange."""
+    """Addon of the proxy library that stores each exchange."""
 
     def __init__(self) -> None:
         self._begun: dict[str, Exchange | None] = {}
@@ -68,7 +68,7 @@ class Recorder:
         del self._lost[flow.id]
 
     def error(self, flow: HTTPFlow) -> None:
-        """Registers an exchange whose connection ended before it was complete."""
+        """Registers an exchange whose connection ended before the response was complete."""
         self._begun[flow.id] = None
         self._lose(flow, flow.error.msg if flow.error else "no response")
 

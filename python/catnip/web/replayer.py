@@ -1,4 +1,4 @@
-"""Servers that answer as a recorded site did, each host at an address of its own."""
+"""Servers that answer like a recorded site, each host at an address of its own."""
 
 import asyncio
 import ipaddress
@@ -36,12 +36,12 @@ HOP_BY_HOP = {
 }
 """Headers that concern the recorded connection only (RFC 9110)."""
 ELSEWHERE = {"alt-svc"}
-"""Headers that lead to servers that are not replayed, such as those of HTTP/3."""
+"""Headers that refer to other servers, which are not replayed, such as servers of HTTP/3."""
 WITHOUT_BODY = {204, 304}
 
 
 def addresses(site: Site) -> dict[str, str]:
-    """Returns the address of each host: its name if that is an address, or the next one of the range."""
+    """Returns the address of each host: its name if the name is an address, else the next one of `RANGE`."""
     hosts = list(dict.fromkeys(origin.host for origin in site.origins))
     literal = {host for host in hosts if _is_address(host)}
     free = (str(address) for address in RANGE.hosts() if str(address) not in {RESOLVER, *literal})
@@ -58,7 +58,7 @@ class Replayer:
         self.unmatched: Counter[str] = Counter()
         """Requests, by method and URL, for which no response was recorded."""
         self.unknown: Counter[str] = Counter()
-        """Names in DNS queries that no recorded host has."""
+        """Names in DNS queries that are not those of recorded hosts."""
 
     def request(self, flow: HTTPFlow) -> None:
         """Answers a request."""
@@ -76,7 +76,7 @@ class Replayer:
             flow.response = _response(found)
 
     def resolve(self, question: Message) -> Message:
-        """Answers a DNS query: a host has an IPv4 address and nothing else, others do not exist."""
+        """Answers a DNS query. A recorded host has only an IPv4 address; other hosts do not exist."""
         answer = make_response(question, recursion_available=True)
         for asked in question.question:
             name = asked.name.to_text(omit_final_dot=True).lower()
@@ -99,7 +99,7 @@ class Replayer:
         }
 
     def complaints(self) -> list[str]:
-        """Returns in words the requests and queries that were not recorded."""
+        """Returns descriptions of the requests without a recorded response and of the unknown names."""
         asked = [f"404, not recorded: {request}{_times(count)}" for request, count in self.unmatched.items()]
         names = [f"no such name, not recorded: {name}{_times(count)}" for name, count in self.unknown.items()]
         return asked + names
@@ -107,9 +107,10 @@ class Replayer:
 
 @asynccontextmanager
 async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
-    """Runs servers and a DNS resolver at their addresses, which this machine must have."""
+    """Runs the servers and a DNS resolver at their addresses, which this machine must already have."""
     where = dict.fromkeys((replayer.addresses[origin.host], origin.port) for origin in replayer.site.origins)
-    # Clients that begin with TLS are served with TLS. No request is forwarded to these addresses.
+    # In this mode, clients that begin with TLS are served with TLS. `replayer` answers all requests, so none
+    # is forwarded to the addresses.
     modes = [f"reverse:http://{address}:{port}@{address}:{port}" for address, port in where]
     settings = {"connection_strategy": "lazy", "keep_host_header": True, "http2": False}
     loop = asyncio.get_running_loop()

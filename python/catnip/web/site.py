@@ -1,4 +1,4 @@
-"""Recorded site: its exchanges, as files that people can read and compare.
+"""Recorded site: its exchanges, stored as files that people can read and compare.
 
 `site.jsonl` has a first line that identifies the format, and then a line for each exchange, in the order of
 the requests. A body is a file in `bodies`, named by the SHA-256 of its bytes. docs/replay.md has the format.
@@ -24,9 +24,9 @@ FORMAT = 1
 PORTS = {"http": 80, "https": 443}
 
 NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*")
-"""Host name in the form that browsers request, which has no capitals."""
+"""Pattern of a host name in the form that browsers request, which has no capitals."""
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""Method, or name of a header (RFC 9110)."""
+"""Pattern of a method or of the name of a header (RFC 9110)."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Headers = Sequence[tuple[str, str]]
@@ -58,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """Recorded response; the body is as it was sent, compressed or not."""
+    """Recorded response; the body is stored as it was sent, which may be compressed."""
 
     status: int
     reason: str
@@ -68,7 +68,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Request with the whole response to it, and the address of the server."""
+    """Request with its complete response, and the address of the server."""
 
     request: Request
     response: Response
@@ -103,11 +103,12 @@ class Site:
         )
 
     def answer(self, method: str, origin: Origin, target: str) -> Exchange | None:
-        """Returns the recorded exchange that answers a request, if there is one.
+        """Returns the recorded exchange that answers a request; None if no exchange matches.
 
-        Method, origin and path must be equal. Among several exchanges, the query with the longest common
-        beginning decides, as in mahimahi's ReplayShell; an equal query comes first. Among equals the last one
-        is returned: an earlier one may have been a redirection to itself that sets a cookie.
+        Method, origin and path must be equal. If several exchanges match, an equal query comes first, and
+        then the query with the longest common beginning, as in mahimahi's ReplayShell. Among equally good
+        exchanges, the last exchange is returned, because an earlier one may have been a redirection to the
+        same URL that sets a cookie.
         """
         path, _, query = target.partition("?")
         candidates = self._by_path.get((method, origin, path), ())
@@ -155,7 +156,7 @@ def target_of(url: str) -> str:
 
 
 def check_folder(folder: Path, overwrite: bool) -> None:
-    """Raises InputError if a folder is not empty, unless it has a site that may be overwritten."""
+    """Raises InputError if a folder is neither empty nor a site that may be overwritten."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / INDEX).exists():
@@ -231,7 +232,7 @@ def _parsed(where: str, line: str) -> Json:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Part of a line of the index, which is checked when it is read because it may have any content."""
+    """Part of a line of the index, with checks of its values, because the file may have any content."""
 
     where: str
     values: Json
@@ -312,7 +313,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _is_line(value: Any) -> bool:
-    """Returns true if a value is text that a header can hold: Latin-1 without line breaks and NUL."""
+    """Returns true if a value is text that a header can contain: Latin-1 without line breaks and NUL."""
     return isinstance(value, str) and not re.search(r"[\r\n\0]|[^\0-\xff]", value)
 
 

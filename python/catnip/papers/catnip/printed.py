@@ -66,7 +66,7 @@ def paper_loss_pct(tcp: str, router: str, priority: str = "all") -> float:
 
 @printed
 def paper_sent_packets(tcp: str, router: str) -> float:
-    """Packets sent, from Tables IV, VII or X."""
+    """Number of packets sent with a source and router, from Tables IV, VII or X."""
     found = (
         r for r in rows("catnip_loss.csv") if (r["tcp"], r["router"], r["priority"]) == (tcp, router, "all")
     )
@@ -81,7 +81,7 @@ def paper_loss_reduction_pct(tcp: str) -> float:
 
 @printed
 def paper_high_share_pct(tcp: str, router: str) -> float:
-    """Share of HIGH packets among all packets sent, percent."""
+    """Share of HIGH packets among all packets sent with a source and router, percent."""
     sent = {
         row["priority"]: float(row["sent"])
         for row in rows("catnip_loss.csv")
@@ -92,9 +92,9 @@ def paper_high_share_pct(tcp: str, router: str) -> float:
 
 @printed
 def paper_loss_ratio(tcp: str, router: str, over: Sequence[str], scale: float = 1.0) -> float:
-    """Loss with a source and router over that with those of `over`, times `scale`.
+    """Ratio of the loss with a source and router to that with `over` (source and router), times `scale`.
 
-    If `over` is `high/low`, the result is the loss of HIGH packets over that of LOW ones.
+    If `over` is `high/low`, the result is the ratio of the loss of HIGH packets to the loss of LOW packets.
     """
     if over == "high/low":
         return paper_loss_pct(tcp, router, "high") / paper_loss_pct(tcp, router, "low")
@@ -109,13 +109,16 @@ def paper_page(tcp: str, router: str, column: str, page: int) -> float:
 
 @printed
 def paper_page_ratio(page: int, column: str, tcp: str) -> float:
-    """Time of a page with a source over that with Reno, over DropTail."""
+    """Ratio of the time of a page with a source to its time with Reno, both over DropTail."""
     return paper_page(tcp, "DropTail", column, page) / paper_page("Reno", "DropTail", column, page)
 
 
 @printed
 def paper_times_ratio(tcp: str, router: str, scale: float = 1.0) -> float | None:
-    """Mean page time over that with Reno and DropTail, times `scale`; None if the paper prints no table."""
+    """Ratio of the mean page time to that with Reno and DropTail, times `scale`.
+
+    None if the paper prints no page times.
+    """
     ours, base = paper_pages(tcp, router, "mean"), paper_pages("Reno", "DropTail", "mean")
     return scale * fmean(ours) / fmean(base) if ours else None
 
@@ -159,9 +162,9 @@ def ns2_mean_loss_pct(queue: str, tcp: str = "", priority: str = "") -> float:
 
 @printed
 def ns2_loss_ratio(queue: str, tcp: str, over: Sequence[str], scale: float = 1.0) -> float:
-    """Loss in ns-2 with a queue and source over that with those of `over`, times `scale`.
+    """Ratio of the loss in ns-2 with a queue and source to that with `over` (both), times `scale`.
 
-    If `over` is `high/low`, the result is the loss of HIGH packets over that of LOW ones.
+    If `over` is `high/low`, the result is the ratio of the loss of HIGH packets to the loss of LOW packets.
     """
     if over == "high/low":
         return ns2_mean_loss_pct(queue, tcp, "hi") / ns2_mean_loss_pct(queue, tcp, "lo")
@@ -176,7 +179,10 @@ def ns2_loss_difference_pct(queue: str, base: str) -> float:
 
 @printed
 def ns2_loss_reduction_pct(tcp: str) -> float:
-    """Reduction of the loss by a marking source relative to marking Reno over DropTail in ns-2, percent."""
+    """Reduction of the loss in ns-2 by a marking source relative to marking Reno, percent.
+
+    Both sources send over DropTail.
+    """
     return 100 * (1 - ns2_mean_loss_pct("CatTail", tcp) / ns2_mean_loss_pct("CatTail", "SPM"))
 
 
@@ -188,7 +194,7 @@ def ns2_page_s(queue: str, tcp: str) -> float:
 
 @printed
 def ns2_times_ratio(queue: str, tcp: str) -> float:
-    """Mean page time in ns-2 over that of marking Reno over DropTail."""
+    """Ratio of the mean page time in ns-2 to that of marking Reno over DropTail."""
     return ns2_page_s(queue, tcp) / ns2_page_s("CatTail", "SPM")
 
 
@@ -217,18 +223,21 @@ def ns2_sent() -> list[float]:
 
 @printed
 def loss_ratio_of_rows(one: str, other: str) -> float:
-    """Value of one row of catnip_claims.csv over that of another row."""
+    """Ratio of the values of two rows of catnip_claims.csv, `one` to `other`."""
     return float(row_of(one)["low"]) / float(row_of(other)["low"])
 
 
 @printed
 def row_over_loss(id: str, tcp: str, router: str) -> float:
-    """Value of a reference row over the loss with a source and router from Tables IV, VII or X."""
+    """Ratio of the value of a reference row to the loss with a source and router (Tables IV, VII or X)."""
     return float(row_of(id)["low"]) / paper_loss_pct(tcp, router)
 
 
 def of_pages(values: Sequence[float], statistic: str) -> float:
-    """Returns `mean`, `max`, `pages` (the number above 0) or the n-th smallest value, counted from 0."""
+    """Returns a statistic of values: `mean`, `max`, `pages` (the number of values above 0), or a rank.
+
+    A rank n, counted from 0, selects the n-th smallest value.
+    """
     match statistic:
         case "pages":
             return float(sum(value > 0 for value in values))

@@ -27,13 +27,13 @@ class Errors:
     squared_relative: float
     absolute_relative: float
     bias: float
-    """Mean relative error: predicted over simulated time, less one."""
+    """Mean relative error: predicted time over simulated time, minus one."""
 
 
 def errors(predicted: Floats, simulated: Sequence[Floats], seed: int = 1) -> Errors:
     """Computes the measures of accuracy; `simulated` holds the trials of each size.
 
-    The interval of V results from the simulated means, each drawn from its normal distribution.
+    The interval of V results from drawing each simulated mean from its normal distribution.
     """
     means = np.array([times.mean() for times in simulated])
     spread = np.array([times.std(ddof=1) / np.sqrt(len(times)) for times in simulated])
@@ -50,7 +50,7 @@ def errors(predicted: Floats, simulated: Sequence[Floats], seed: int = 1) -> Err
 
 
 def errors_of(trials: Trials, model: Model, flows: str, loss: float, count: int | None = None) -> Errors:
-    """Returns a model's errors for short or long transfers; `count` trials of each size, all by default."""
+    """Returns a model's errors for short or long transfers, from `count` trials of each size, or from all."""
     sizes = FLOWS[flows]
     simulated = [trials.transfer(RENO, packets, loss)[:count] for packets in sizes]
     return errors(model.predicts(sizes, loss), simulated)
@@ -64,7 +64,7 @@ def v_s2(trials: Trials, model: str, flows: str, loss: float) -> Interval:
 
 @measured
 def v_over_hysteresis(trials: Trials, model: str, flows: str, loss: float) -> float:
-    """HYS-E1, E2: mean squared error V of a model over that of the hysteresis model."""
+    """HYS-E1, E2: ratio of the mean squared error V of a model to that of the hysteresis model."""
     above, below = (errors_of(trials, one, flows, loss).v.mean for one in (MODELS[model], HYSTERESIS))
     return above / below
 
@@ -83,14 +83,14 @@ def bias_pct(trials: Trials, flows: str, loss: float) -> float:
 
 @measured
 def v_by_hand(_trials: Trials, measure: str) -> float:
-    """HYS-S14: an error measure for the predictions 1 and 4 with the samples (2, 2) and (1, 3)."""
+    """HYS-S14: error measure of the predictions 1 and 4 for two sizes with the samples (2, 2) and (1, 3)."""
     made = errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
     return made.v.mean if measure == "v" else float(getattr(made, measure))
 
 
 @measured
 def largest_squared_relative(trials: Trials) -> float:
-    """HYS-S14: mean squared relative difference, largest over all models, sizes and loss rates."""
+    """HYS-S14: largest mean squared relative error over all models, kinds of transfer and loss rates."""
     return max(
         errors_of(trials, model, flows, loss).squared_relative
         for model in COMPARED
@@ -101,7 +101,10 @@ def largest_squared_relative(trials: Trials) -> float:
 
 @measured
 def residuals_ratio(trials: Trials, flows: str, fit: str, loss: float) -> float:
-    """HYS-E8: squared residuals of a `log` or `linear` fit of mean time to size over the other fit's."""
+    """HYS-E8: ratio of the sums of squared residuals of two fits of mean time to size.
+
+    The ratio is that of the fit `fit`, `log` or `linear`, to the other fit.
+    """
     sizes = FLOWS[flows]
     means = np.array([trials.transfer(RENO, packets, loss).mean() for packets in sizes])
     left = {"log": _unexplained(np.log(sizes), means), "linear": _unexplained(np.array(sizes, float), means)}

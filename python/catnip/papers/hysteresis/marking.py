@@ -66,9 +66,9 @@ def model_off_pct(trials: Trials, loss: float) -> float:
 
 @measured
 def partial_apart_from_full_pct(trials: Trials, loss: float) -> float:
-    """HYS-E7: largest absolute difference of Partial CATNIP's mean time from CATNIP's, percent of the latter.
+    """HYS-E7: largest absolute difference between the mean times of Partial CATNIP and CATNIP, percent.
 
-    The largest difference is taken over the short sizes.
+    The differences are relative to CATNIP; the largest difference is taken over the short sizes.
     """
 
     def apart(packets: int) -> float:
@@ -87,13 +87,19 @@ def grows_with_high_loss(trials: Trials, sender: str, levels: Sequence[str]) -> 
 
 @measured
 def off_reno_s(trials: Trials, sender: str) -> float:
-    """HYS-E10: largest absolute difference of a transfer time from Reno's in the same trial at p' = p, s."""
+    """HYS-E10: largest absolute difference between a sender's and Reno's time in the same trial, s.
+
+    Both senders have p' = p.
+    """
     return float(np.abs(_at(trials, sender, "0.1") - _at(trials, RENO, "0.1")).max())
 
 
 @measured
 def gain_at_pct(trials: Trials, sender: str, high: str) -> float:
-    """HYS-E10: reduction of the mean transfer time by a sender at p' = `high` relative to Reno, percent."""
+    """HYS-E10: reduction of the mean transfer time by a sender at p' = `high`, percent.
+
+    The reference is Reno at p' = p.
+    """
     return float(100 * (1 - _at(trials, sender, high).mean() / _at(trials, RENO, "0.1").mean()))
 
 

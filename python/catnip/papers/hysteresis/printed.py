@@ -18,7 +18,7 @@ def paper_v(model: str, flows: str, loss: float) -> float | None:
 
 @printed
 def paper_v_ratio(flows: str, loss: float) -> float | None:
-    """Mean squared error V of Cardwell-00 over that of the hysteresis model in Table 2 or 3."""
+    """Ratio of the mean squared error V of Cardwell-00 to that of the hysteresis model in Table 2 or 3."""
     above, below = (paper_v(model, flows, loss) for model in ("Cardwell-00", "Hysteresis"))
     return None if above is None or below is None else above / below
 

@@ -8,7 +8,8 @@ import numpy as np
 
 SEGMENTS, SEGMENT_BYTES = 100, 1448
 RATE, QUEUE = "10Mbit", "drop-tail:200"
-"""Rate and queue of the link; the queue holds a whole transfer, so only the packets of a case are lost."""
+"""Rate and queue of the link. The queue can hold a whole transfer, so only the packets that a case lists are
+lost."""
 DELAYS_MS = (10, 50, 100)
 """One-way delays for round trips of 20, 100 and 200 ms."""
 CONTROLS: Mapping[str, str] = {"cubic": "linux-cubic", "reno": "reno"}
@@ -39,7 +40,7 @@ class Case:
     lost: Sequence[int] = ()
     acks: Sequence[int] = ()
     late: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Delayed packets by their additional delay in milliseconds."""
+    """Numbers of the delayed packets, by their additional delay in milliseconds."""
     marked: Sequence[int] = ()
 
     @property

@@ -49,13 +49,14 @@ class Flow:
 
     goodput_kbps: float
     queue_ms: float
-    """Mean round trip less the shortest one, ms."""
+    """Mean round-trip time minus the shortest round-trip time, ms."""
 
 
 def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) -> Flow:
-    """Computes the results from sent segments, each with its first byte, and ACKs, each with the next byte.
+    """Computes the results from times and first bytes of segments, and times and next bytes of ACKs.
 
-    An ACK measures the round trip of the segment before it, if that segment was sent once (Karn's rule).
+    An ACK gives the round-trip time of the last segment that it acknowledges, if that segment was sent once
+    (Karn's rule).
     """
     bytes_, at, times = np.unique(firsts, return_index=True, return_counts=True)
     is_new = np.concatenate([[True], followings[1:] > np.maximum.accumulate(followings)[:-1]])

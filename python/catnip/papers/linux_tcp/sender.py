@@ -22,9 +22,9 @@ PATIENCE_S = 90.0
 
 def main(address: str, port: str, size: str, control: str, marks: str, polled_s: str) -> None:
     """Sends `size` bytes, or sends for a number of seconds if `size` ends in s, and prints the object."""
-    # The first line names the columns; the only route is that over the link.
+    # The first line names the columns; the second has the only route, which uses the link.
     device = Path("/proc/net/route").read_text().splitlines()[1].split()[0]
-    # Each segment is a packet of its own, as in the simulator.
+    # The kernel must send each segment as a separate packet, like the simulator.
     subprocess.run(["ip", "link", "set", "dev", device, "gso_max_segs", "1"], check=True)
     Path("/proc/sys/net/ipv4/tcp_ecn").write_text(marks)
     capture = Capture(device, int(port))

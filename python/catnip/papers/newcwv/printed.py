@@ -18,13 +18,16 @@ def table_gain_pct(table: int, burst_kb: int, idle_s: int) -> float:
 
 @printed
 def table_improvement_points(burst_kb: int, idle_s: int) -> float:
-    """Gain in table 3 (paced) less that in table 2 (not paced), percentage points."""
+    """Gain in table 3 (paced) minus the gain in table 2 (not paced), percentage points."""
     return table_gain_pct(3, burst_kb, idle_s) - table_gain_pct(2, burst_kb, idle_s)
 
 
 @printed
 def sawtooth_mean() -> float:
-    """CWV-E2: mean of a sawtooth window between half and all of the path's capacity with buffer, segments."""
+    """CWV-E2: mean of a sawtooth window that grows from half of the path's capacity to all of it, segments.
+
+    The capacity includes the buffer.
+    """
     path, buffer = 4e6 * 0.1 / 8 / 1000, 20
     return 0.75 * (path + buffer)
 

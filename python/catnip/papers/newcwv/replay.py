@@ -1,10 +1,10 @@
-"""Web client and server of a trace behind the emulator, which run at its nodes by this file's path.
+"""Web client and server of a trace, which run at nodes of the emulator as a script.
 
 Both use only the standard library, so that they start before the first connection is due. The client opens
-each connection at its time, whether earlier ones have ended or not, and requests the next document when the
-idle period after the last one is over (HTTP/1.1, persistent). Requests and responses have the sizes of the
-trace, headers included: a request is padded, and the requested body is shorter by the header of the response.
-The client prints a line of JSON per response, and one for the whole run.
+each connection at its time, whether earlier connections have ended or not, and requests each document after
+the idle period that follows the preceding document (HTTP/1.1, persistent). Requests and responses have the
+sizes of the trace, headers included: requests are padded, and requested bodies are shorter by the header of
+the response. The client prints a line of JSON per response, and a last line for the whole run.
 
 The server uses the kernel's TCP with the given congestion control. It prints the kernel's counters of each
 connection as a line of JSON on standard error.
@@ -56,7 +56,7 @@ class Response:
 
     connection: int
     first_byte: int
-    """Offset of the response in the server's data on the connection, by the sizes in the trace."""
+    """Offset of the response in the server's data on the connection, according to the sizes in the trace."""
     bytes: int
     """Received bytes of header and body."""
     idle_s: float
@@ -75,7 +75,7 @@ class Replay:
     address: tuple[str, int]
     began: float
     late_s: list[float] = field(default_factory=list)
-    """Lateness of each opened connection and sent request."""
+    """Lateness of each connection and each request, s."""
     errors: int = 0
     """Number of connections that ended early."""
 
@@ -109,7 +109,10 @@ def main() -> None:
 
 
 def connections(lines: Iterable[str]) -> Iterator[Connection]:
-    """Yields the sequential connections of a trace (Weigle et al., 2006): SEQ, w, >, t, <; times in us."""
+    """Yields the sequential connections of a Tmix trace (Weigle et al., 2006).
+
+    Lines begin with SEQ, w, >, t or <; times are in us.
+    """
     at_s, pause_s, asked, exchanges = 0.0, 0.0, (0, 0.0), list[Exchange]()
     for line in lines:
         word, *values = line.split()
@@ -136,12 +139,12 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
 
 
 async def replay(address: tuple[str, int], trace: list[Connection], for_s: float) -> None:
-    """Replays all connections until the last one ends or the time is over."""
+    """Replays all connections until the last one ends or `for_s` seconds are over."""
     made = Replay(address, time.perf_counter())
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(for_s):
             await asyncio.gather(*(one(made, number, each) for number, each in enumerate(trace)))
-    # Servers receive the end of the connections before the network is gone.
+    # Servers must receive the end of the connections before the network is removed.
     await asyncio.sleep(PARTING_S)
     late_s = sorted(made.late_s)
     quantiles = [late_s[int(share * (len(late_s) - 1))] for share in (0.5, 0.99, 1.0)] if late_s else []
@@ -181,7 +184,7 @@ async def one(made: Replay, number: int, trace: Connection) -> None:
 
 
 async def until(made: Replay, due: float) -> None:
-    """Waits until a time and records the lateness."""
+    """Waits until the time `due` and records the lateness."""
     await asyncio.sleep(due - time.perf_counter())
     made.late_s.append(time.perf_counter() - due)
 
@@ -249,7 +252,7 @@ class Handler(StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        """Answers the requests in turn and prints the counters of the connection at its end."""
+        """Answers the requests in turn and prints the counters of the connection when it ends."""
         with contextlib.suppress(ConnectionError):
             while line := self.rfile.readline():
                 while self.rfile.readline() not in (b"\r\n", b""):
@@ -257,7 +260,7 @@ class Handler(StreamRequestHandler):
                 self.answer(int(line.split()[1].rpartition(b"/")[2]))
         info = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
         (sent,), (again,) = (struct.unpack_from("I", info, at) for at in (SENT_AT, RETRANSMITTED_AT))
-        # A single write, because other threads write as well.
+        # The line is a single write, because other threads write as well.
         sys.stderr.write(json.dumps({"sent": sent, "retransmitted": again}) + "\n")
 
     def answer(self, body_bytes: int) -> None:
@@ -267,7 +270,7 @@ class Handler(StreamRequestHandler):
 
 
 def serve(port: int, congestion: str) -> None:
-    """Runs the server with a congestion control, which connections inherit from the listening socket."""
+    """BurstRuns the server with a congestion control, which connections inherit from the listening socket."""
     with Server(("", port), Handler, bind_and_activate=False) as server:
         server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         server.server_bind()

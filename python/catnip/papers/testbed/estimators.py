@@ -13,7 +13,7 @@ HEADER_BYTES = 260
 """Size of the HTTP header that nginx sends before a file."""
 
 LEAST_DELAY_S = 1e-4
-"""Smallest one-way delay given to the models: the time to cross the emulator, as they need a round trip."""
+"""Smallest one-way delay given to the models, which need a round trip: the time to cross the emulator, s."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ TODAY = Timers(first_s=1.0, times_handshake=True)
 PAPER = Timers(first_s=number("tbp08"), times_handshake=False)
 
 Estimator: TypeAlias = Callable[[int, float, float, Timers], float]
-"""Function from packets, loss of each direction, one-way delay (s) and timers to a fetch time (s)."""
+"""Function that returns a fetch time (s), given packets, loss of each direction, one-way delay (s) and
+timers."""
 
 
 def packets(size_kb: int) -> int:
@@ -40,7 +41,8 @@ def packets(size_kb: int) -> int:
 def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
     """Returns the fetch time by the new model (section III-C).
 
-    Data start with the timeout of the handshake unless the handshake gave an RTT sample.
+    The first timeout of the data is computed from an RTT sample if the handshake gives one. Otherwise it is
+    the timeout of the handshake.
     """
     delay_s = max(delay_s, LEAST_DELAY_S)
     parts = models.evaluate("wzk_new", data=data, pl=loss, delay_s=delay_s, Ts_s=timers.first_s)
@@ -52,9 +54,9 @@ def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
 
 
 def model_c(data: int, loss: float, delay_s: float, timers: Timers, high: bool) -> float:
-    """Returns the fetch time by Model C with the loss of one direction, or of both.
+    """Returns the fetch time by Model C, with the loss of one direction or, if `high`, of both.
 
-    Its first timeout is that of a sender with an RTT sample.
+    The first timeout is computed as by a sender with an RTT sample.
     """
     model = models.model_c_high if high else models.model_c_low
     timeout_s = max(6 * delay_s, timers.least_s)

@@ -8,7 +8,7 @@ printed = Quantities()
 
 @printed
 def milliseconds(id: str) -> float:
-    """Value of a row in seconds, in ms."""
+    """Value of a row whose unit is seconds, converted to ms."""
     return 1e3 * number(id)
 
 
@@ -20,7 +20,7 @@ def table_xi(column: str, buffer_kb: int) -> float:
 
 @printed
 def spreads(at_kb: list[int], than_at_kb: list[int]) -> str:
-    """Standard deviations of the pages' time ratios at some buffers and at others, as text."""
+    """Standard deviations of the pages' time ratios at the buffers `at_kb` and `than_at_kb`, as text."""
     some, others = (
         ", ".join(_by_buffer()[kb]["sdev_relative_time"] for kb in buffers) for buffers in (at_kb, than_at_kb)
     )

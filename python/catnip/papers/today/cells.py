@@ -1,4 +1,4 @@
-"""Cells, which change one factor each, and cumulative steps from the hosts of 2002 to those of today."""
+"""Cells, each of which changes one factor, and cumulative steps from the hosts of 2002 to today's hosts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ class Place:
     """Bandwidth-delay product, packets of 1500 bytes."""
     seeds: int
     counted_s: tuple[float, float]
-    """Range of the start times of counted pages, s: after the file's slow start, early enough to finish."""
+    """Range of the start times of counted pages, s: after the file's slow start, and early enough to
+    finish."""
 
     def cells(self) -> Mapping[str, Changes]:
         """Returns the changes of each cell by name; the first cell is the base without changes."""
@@ -52,11 +53,11 @@ STEPS: Mapping[str, Changes] = {
     "CUBIC": (("tcp.control", "linux-cubic"),),
     "full segments": (("tcp.segment", "1448B"),),
 }
-"""Changes added by each step to those of the preceding steps; before the last, packets have 512 bytes."""
+"""Changes that each step adds to those of the preceding steps. Packets have 512 bytes until the last step."""
 
 
 def step(name: str) -> Changes:
-    """Returns all changes up to a step."""
+    """Returns the changes of a step and of all preceding steps."""
     names = list(STEPS)
     upto = names[: names.index(name) + 1]
     return list(dict(change for one in upto for change in STEPS[one]).items())
