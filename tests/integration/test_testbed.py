@@ -13,7 +13,7 @@ from catnip.base.progress import Progress
 from catnip.cli import emulation
 from catnip.cli.options import BAD_INPUT
 from catnip.papers.testbed import runs
-from catnip.papers.testbed.runs import Point, Runs
+from catnip.papers.testbed.runs import FetchRuns, Point
 from conftest import Run
 
 
@@ -92,11 +92,12 @@ def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.M
 
 def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() -> None:
     needs_a_testbed()
-    measured = Runs(1.0, 1, Progress(quiet=True)).of(
+    measured = FetchRuns(False, None, 1, Progress(quiet=True), servers=()).of(
         "a test", [Point("one", ["--delay", "30ms", "--initial-window", "2"], "3", 4, log=True)]
     )["one"]
     assert measured.errors == 0
-    # SYN, request, and a second window: three packets with an initial window of two.
+    # Three round trips: SYN, request, and a second window, because the initial window is two of three
+    # packets.
     assert 0.18 <= measured.latencies_s.min() < 0.3
     down = measured.certificate["down"]
     # The link may end while the last packet is in flight.
@@ -114,6 +115,6 @@ def test_who_waits_for_measurements_hears_of_each_as_it_ends() -> None:
             return lambda done, total: told.append((done, total))
 
     points = [Point(name, ["--tolerance", "60s"], "3", 2) for name in ("one", "two", "three")]
-    made = Runs(1.0, 1, Told(quiet=True)).of("a test", points)
+    made = FetchRuns(False, None, 1, Told(quiet=True), servers=()).of("a test", points)
     assert [one.errors for one in made.values()] == [0, 0, 0]
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]

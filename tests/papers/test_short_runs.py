@@ -1,4 +1,4 @@
-"""Short runs of papers, whose values must equal the published ones."""
+"""Tests of short runs of papers, whose values must equal the published values."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from catnip.base.progress import Progress
 from catnip.papers import runner
 from catnip.papers.testbed import latency
+from catnip.papers.testbed.runs import FetchRuns
 from published import published
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,10 +40,8 @@ def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_loss
     text = (ROOT / "validation" / "testbed.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| 3 KB, load (\d+) % \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
     with Progress(quiet=True) as progress:
-        links = latency.cases(
-            runner.paper("testbed").start(False, None, 1, progress), "load", latency.LINUX_20
-        )
-    # An idle link is not simulated; the table has two decimals.
+        links = latency.cases(FetchRuns(False, None, 1, progress), "load", latency.LINUX_20)
+    # The idle link is not simulated. The table has two decimals.
     for (load, delay_ms, loss_pct), link in zip(rows[1:], links, strict=True):
         printed = (float(load), float(delay_ms) / 1e3, float(loss_pct) / 100)
         assert (link.x, link.delay_s, link.loss) == pytest.approx(printed, abs=6e-5)

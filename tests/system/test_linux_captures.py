@@ -1,4 +1,4 @@
-"""Tests of the measurements of `catnip reproduce linux` with this machine's kernel."""
+"""Tests of the measurements of `catnip reproduce linux`, made with this machine's kernel."""
 
 import os
 import signal
@@ -18,15 +18,15 @@ from catnip._core import InputError
 from catnip.base.progress import Progress, side_by_side
 from catnip.papers.linux import captures, stack
 from catnip.papers.linux.captures import FULL, STATE
-from catnip.papers.linux.runs import Runs, capturing, catch_up, why_not
+from catnip.papers.linux.runs import KernelRuns, capturing, catch_up, why_not
 from catnip.papers.linux.stack import BASE, LAST
 
 FOR_S = 10.0
 
 
-def runs(quick: bool = True) -> Runs:
+def runs(quick: bool = True) -> KernelRuns:
     with Progress(quiet=True) as progress:
-        return Runs(quick, None, 1, progress)
+        return KernelRuns(quick, None, 1, progress)
 
 
 def test_a_capture_has_what_tcpdump_had_no_time_for(tmp_path: Path) -> None:

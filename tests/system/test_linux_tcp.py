@@ -1,4 +1,4 @@
-"""Tests of the comparison of simulated Linux and kernel: cases, measures of agreement, real transfers."""
+"""Tests of the comparison of simulated Linux with the kernel: cases, measures of agreement, transfers."""
 
 import os
 
@@ -10,7 +10,7 @@ from catnip.base.programs import cannot_control
 from catnip.base.progress import Progress
 from catnip.papers.linux_tcp import agreement, runs
 from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, SEGMENTS, Case, scripted
-from catnip.papers.linux_tcp.runs import Pair, Runs, Transfer
+from catnip.papers.linux_tcp.runs import Pair, Transfer, TransferRuns
 
 
 def test_there_are_hundreds_of_cases_of_all_kinds_on_all_paths() -> None:
@@ -68,7 +68,7 @@ def test_the_kernel_and_the_simulator_retransmit_the_same_in_a_case_of_each_kind
         pytest.skip(missing)
     by_kind = {case.kind: case for case in scripted(quick=True)}
     with Progress(quiet=True) as progress:
-        made = Runs(True, None, 1, progress)
+        made = TransferRuns(True, None, 1, progress)
         made.cases = list(by_kind.values())
         pairs = made.pairs
     alike = [agreement.same_set(pair) and agreement.same_timeouts(pair) for pair in pairs]
@@ -82,4 +82,4 @@ def test_who_may_not_choose_the_kernel_s_congestion_control_is_told_so(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(programs, "cannot_emulate", lambda: None)
     with Progress(quiet=True) as progress, pytest.raises(InputError, match="linux-tcp: not root"):
-        _ = Runs(True, None, 1, progress).pairs
+        _ = TransferRuns(True, None, 1, progress).pairs

@@ -5,12 +5,12 @@ from pytest import approx
 
 from catnip.base.programs import cannot_control
 from catnip.base.progress import Progress
-from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv import real
 from catnip.papers.newcwv.real import (
     FREE,
 )
 from catnip.papers.newcwv.runs import NEW_RENO
+from catnip.papers.runs import Runs
 
 
 @pytest.mark.alone
@@ -20,12 +20,12 @@ def test_behind_the_emulator_a_real_client_sees_what_is_simulated(monkeypatch: p
     monkeypatch.setattr(real, "QUICK_S", 15.0)
     monkeypatch.setattr(real, "SETTINGS", (FREE,))
     monkeypatch.setattr(real, "SYSTEMS", (NEW_RENO, real.RENO))
-    runs = Campaign(quick=True, seed_count=None, first_seed=1, progress=Progress(quiet=True))
+    runs = Runs(quick=True, seed_count=None, first_seed=1, progress=Progress(quiet=True))
     made = real.of(runs)
     assert [(run.broken, len(run.responses["bytes"]) > 10) for run in made.emulated] == [(0, True)] * 2
     assert real.unaccounted_packets(runs) == "0"
     assert real.responses_of_another_size(runs) == "0"
-    # A first window of three segments takes one round trip everywhere, unless the machine is late.
+    # The first window of three segments takes one round trip with every system, unless the machine is late.
     for system in (NEW_RENO, real.RENO):
         rows = made.run(FREE, system).responses
         assert rows["time_s"][rows["bytes"] <= 3 * 1448].min() == approx(0.2, abs=0.02)

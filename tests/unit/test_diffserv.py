@@ -8,7 +8,7 @@ import pytest
 from pytest import approx
 
 from catnip.papers.diffserv import beyond, schemes, traffic
-from catnip.papers.diffserv.runs import ByGroup, Port, Result, Runs, Times, reduced
+from catnip.papers.diffserv.runs import ByGroup, Port, Result, Times, TreeRuns, reduced
 from catnip.store.tables import Table
 
 SEEDS = [3, 4]
@@ -69,7 +69,10 @@ def times(*per_seed: Sequence[float]) -> Times:
 
 
 def result(**groups: Times) -> Result:
-    """Returns pages of one group, files of another, and echoes, over a port that drops a ninth of LOW."""
+    """Returns a result with these times of pages, files and echoes.
+
+    Its port drops a ninth of the LOW packets.
+    """
     arrived = {"high": np.ones(2), "med": np.zeros(2), "low": np.full(2, 9.0)}
     port = Port(arrived, {"high": np.zeros(2), "med": np.zeros(2), "low": np.ones(2)}, np.ones(2), np.ones(2))
     return Result(
@@ -85,7 +88,7 @@ def result(**groups: Times) -> Result:
 
 
 class Made:
-    """Stand-in for `Runs` with given results."""
+    """Stand-in for `TreeRuns` with given results."""
 
     def __init__(self, results: Mapping[str, Result]) -> None:
         self.results = results
@@ -99,9 +102,9 @@ class Made:
     first_of_tree, first = tree, of
 
 
-def runs_of(**results: Result) -> Runs:
-    """Returns a stand-in with these results by scheme or variant; an underscore stands for a blank."""
-    return cast(Runs, Made({name.replace("_", " "): one for name, one in results.items()}))
+def runs_of(**results: Result) -> TreeRuns:
+    """Returns a stand-in with these results by scheme or variant; an underscore in a name means a blank."""
+    return cast(TreeRuns, Made({name.replace("_", " "): one for name, one in results.items()}))
 
 
 def test_what_ended_before_the_warm_up_does_not_count() -> None:

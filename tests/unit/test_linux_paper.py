@@ -17,14 +17,14 @@ from catnip.base.progress import Progress
 from catnip.papers import runner
 from catnip.papers.linux import captures, network, stack
 from catnip.papers.linux.captures import follow
-from catnip.papers.linux.runs import Runs
+from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.linux.stack import BASE, HALF, LAST, MARKED, OTHERS, Run
 from catnip.papers.testbed.wan import BUFFERS_KB
 
 
-def runs(quick: bool = True) -> Runs:
+def runs(quick: bool = True) -> KernelRuns:
     with Progress(quiet=True) as progress:
-        return Runs(quick, None, 1, progress)
+        return KernelRuns(quick, None, 1, progress)
 
 
 def test_every_cell_has_its_queues_in_the_emulated_line_and_is_another_simulated_scenario() -> None:
@@ -42,7 +42,7 @@ def test_every_cell_has_its_queues_in_the_emulated_line_and_is_another_simulated
             changes.add(str(cell.changes(system)))
             if cell.can_be_simulated:
                 paths.scenario(stack.MODEL, cell.changes(system))
-    # With DropTail no server marks, so BASE and HALF have the same settings.
+    # With DropTail no server marks, so BASE and HALF have equal settings.
     assert len(changes) == len(stack.cells()) * len(stack.SYSTEMS) - len(stack.CONTROLS)
     # Bandwidth-delay product: 1.5 Mbit/s for 40 ms in packets of 1500 bytes.
     assert stack.cell("cubic", "5 packets of buffer").queue == 1.5e6 * 0.040 / 8 / 1500
@@ -85,7 +85,7 @@ def test_fetches_count_by_their_start_and_by_how_long_they_lasted_if_they_did_no
     assert made.errors == 1
 
 
-def known(times: dict[str, list[list[float]]]) -> Runs:
+def known(times: dict[str, list[list[float]]]) -> KernelRuns:
     made = runs()
     fetched = {
         ("cubic", BASE, system): [
@@ -125,7 +125,10 @@ def capture(packets: Iterable[bytes]) -> bytes:
 
 
 def slow_start(marks: list[int]) -> list[bytes]:
-    """Returns two packets, their ACK, four, their ACK, and the rest: windows of two, four and eight."""
+    """Returns the packets of a slow start with these marks: two, an ACK, four, an ACK, and the rest.
+
+    Their windows are two, four and eight segments.
+    """
     data = [packet(True, 1 + 1000 * at, 0, 16, 1000, mark) for at, mark in enumerate(marks)]
     acks = [packet(False, 0, 1 + 1000 * upto, 16, 0) for upto in (2, 6)]
     return [packet(True, 0, 1, 18, 0, HIGH), *data[:2], acks[0], *data[2:6], acks[1], *data[6:]]

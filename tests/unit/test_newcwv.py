@@ -11,13 +11,13 @@ from catnip.analysis import bursts
 from catnip.base.progress import Progress
 from catnip.papers.newcwv import beyond, gains, single
 from catnip.papers.newcwv.printed import printed, table_gains
-from catnip.papers.newcwv.runs import NEW_CWV, SEGMENT, SHARED, Runs
+from catnip.papers.newcwv.runs import NEW_CWV, SEGMENT, SHARED, BurstRuns
 
 
-def made(values: Mapping[Any, Any]) -> Runs:
+def made(values: Mapping[Any, Any]) -> BurstRuns:
     """Returns runs that already hold the given values."""
     with Progress(quiet=True) as progress:
-        runs = Runs(False, 2, 1, progress)
+        runs = BurstRuns(False, 2, 1, progress)
     for key, value in values.items():
         runs.kept(key, partial(lambda known: known, value))
     return runs
@@ -41,7 +41,7 @@ def events(rows: Sequence[tuple[float, str, str, int, float, str]]) -> dict[str,
     }
 
 
-def of_silence(rule: str, idle_s: float, after: float, gap_s: float = 6.0) -> Runs:
+def of_silence(rule: str, idle_s: float, after: float, gap_s: float = 6.0) -> BurstRuns:
     """Returns the events of a sender with a window of 40 segments, idle after its second segment."""
     rows = [
         (0.5, "client", "send", 0, 3.0, ""),
@@ -67,8 +67,8 @@ def test_a_silence_is_where_the_server_sends_nothing_for_longest() -> None:
 @pytest.mark.parametrize(
     ("quantity", "rule", "idle_s", "after", "gap_s", "off"),
     [
-        # The timeout is 400 ms: 6 s give 14 halvings, 1.2 s give two; the next one needs more time in both
-        # cases.
+        # The timeout is 400 ms: 6 s give 14 halvings and 1.2 s give two, because a gap of an exact multiple
+        # of the timeout does not yet give the next halving.
         ("linux_off_segments", "linux", 5, 3, 6.0, 0),
         ("linux_off_segments", "linux", 1, 10, 1.2, 0),
         ("linux_off_segments", "linux", 1, 11, 1.2, 1),
@@ -139,7 +139,7 @@ def test_the_window_after_a_loss_is_held_against_what_was_in_use_less_what_was_s
 
 
 def pairs(times: Sequence[tuple[int, int, float, float, float]]) -> bursts.Pairs:
-    """Returns pairs of bursts with seed, bytes, idle time, and times under the reference and the other."""
+    """Returns pairs of bursts from (seed, bytes, idle time, time in the reference, time in the other)."""
     seed, size, idle_s, reference, other = (np.array(column) for column in zip(*times, strict=True))
     common = {"seed": seed, "bytes": size, "idle_s": idle_s}
     return bursts.Pairs(common | {"time_s": reference}, common | {"time_s": other}, 0)
@@ -158,7 +158,7 @@ BURSTS = pairs(
 
 def test_gains_are_means_over_the_bursts_of_a_class() -> None:
     runs = made({("pairs", SHARED, NEW_CWV, "NewReno"): BURSTS})
-    # 50, -25, 30 and -15 %; above 80 KB the second and the fourth.
+    # Gains of 50, -25, 30 and -15 %; the second and the fourth burst are above 80 KB.
     assert gains.gain_pct(runs, SHARED, 5, 1).mean == pytest.approx(10)
     assert gains.gain_pct(runs, SHARED, 80, 15).mean == pytest.approx(-20)
     assert gains.large_over_small_points(runs, SHARED).mean == pytest.approx(-20 - 10)

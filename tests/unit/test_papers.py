@@ -24,18 +24,18 @@ def anchors() -> set[str]:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_quantity_exists_and_takes_its_arguments(name: str) -> None:
-    module = runner.paper(name)
+    paper = runner.load(name)
     for one in runner.data(name).statements:
-        inspect.signature(module.MEASURED[one.ours.quantity]).bind(None, **one.ours.arguments)
+        inspect.signature(paper.measured[one.ours.quantity]).bind(None, **one.ours.arguments)
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_everything_that_is_printed_beside_a_claim_is_in_a_reference_table(name: str) -> None:
-    module = runner.paper(name)
+    paper = runner.load(name)
     for one in runner.data(name).statements:
         for source in (one.paper, one.oracle):
             if isinstance(source, Computed):
-                module.PRINTED[source.quantity](**source.arguments)
+                paper.printed[source.quantity](**source.arguments)
             elif isinstance(source, Row):
                 assert reference.published(source.id) is not None, source
 
@@ -78,9 +78,9 @@ def test_the_published_table_has_these_claims_and_excuses_only_what_misses(name:
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> None:
     bands = {(id, says): band for id, says, _, band, _ in published(name)}
-    module = runner.paper(name)
+    paper = runner.load(name)
     for one in runner.data(name).statements:
-        made = runner.judge(one, 0.0, runner.printed(module, one.paper), runner.printed(module, one.oracle))
+        made = runner.judge(one, 0.0, runner.printed(paper, one.paper), runner.printed(paper, one.oracle))
         assert bands[one.id, one.says] == made.band, one.says
 
 

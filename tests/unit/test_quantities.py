@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,32 +13,28 @@ import pytest
 from catnip import models
 from catnip.analysis import resampling, stats
 from catnip.analysis.interval import Interval
+from catnip.base.progress import Progress
 from catnip.papers import runner
 from catnip.papers.catnip import components, pages, printed
-from catnip.papers.catnip.runs import Result
+from catnip.papers.catnip.runs import Result, VariantRuns
 from catnip.papers.hysteresis import accuracy, marking
 from catnip.papers.hysteresis import components as hysteresis_components
 from catnip.papers.hysteresis.trials import FULL, LONG, LOSSES, PARTIAL, RENO, SHORT
 from catnip.papers.reference import rows
 from catnip.papers.testbed import latency, systems, wan
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, Timers
-from catnip.papers.testbed.runs import Measured, Point, Runs
+from catnip.papers.testbed.runs import FetchRuns, Measured, Point
 
 Columns = Mapping[str, Sequence[Any]]
 
 
-class Made:
-    """Stand-in for `catnip.runs.Runs` with given results by scenario."""
-
-    first_seed = 1
-    sample = 1
+class Made(VariantRuns):
+    """Runs with given results by scenario."""
 
     def __init__(self, **scenarios: Mapping[str, Result]) -> None:
-        self.scenarios = scenarios
-        self.kept: dict[str, Any] = {}
-
-    def of(self, name: str) -> Mapping[str, Result]:
-        return self.scenarios[name.replace("-", "_")]
+        super().__init__(False, None, 1, Progress(quiet=True))
+        for name, results in scenarios.items():
+            self.kept(name.replace("_", "-"), partial(dict, results))
 
 
 def result(seeds: Sequence[int] = (1,), **tables: Columns) -> Result:
@@ -50,7 +46,7 @@ def result(seeds: Sequence[int] = (1,), **tables: Columns) -> Result:
 
 
 def page_times(*per_seed: Sequence[Sequence[float]]) -> Result:
-    """Returns page times from a list per seed, which holds a list of times per page."""
+    """Returns page times from a list per seed, each of which has a list of times per page."""
     rows = [
         (seed, page, time)
         for seed, of_seed in enumerate(per_seed, 1)
@@ -81,7 +77,7 @@ def port(*per_seed: tuple[int, int, int, int]) -> Result:
 
 
 def catnip(name: str, runs: Made, **arguments: Any) -> Any:
-    return runner.paper("catnip").MEASURED[name](runs, **arguments)
+    return runner.load("catnip").measured[name](runs, **arguments)
 
 
 # BASE and OURS: page 1 takes 2 and 1 s, page 2 takes 4 and 3 s, page 3 takes 1 and 2 s.
@@ -102,7 +98,7 @@ def test_gains_have_a_sign_and_are_those_of_each_page(statistic: str, expected: 
 
 
 def test_the_average_gain_has_the_interval_of_leaving_out_one_run_at_a_time() -> None:
-    # Pooled, ours takes 6 of 12 s. Without a run it is 5/8, 4/8 and 3/8.
+    # All runs together, `ours` takes 6 of 12 s. Without one of the runs, it takes 5/8, 4/8 or 3/8.
     base, ours = (np.array([[4.0]] * 3), np.array([[1.0], [2.0], [3.0]]))
     made = pages.average_gain(ours, base)
     # Pseudo-values 3 * 50 - 2 * (37.5, 50, 62.5) are 75, 50, 25, of deviation 25; t of two degrees is 4.3027.
@@ -152,7 +148,7 @@ def test_times_of_variants_are_compared_over_all_pages() -> None:
     sources = ["Reno", "ECA", "RBPLW"]
     differ = catnip("sources_differ_pct", runs, scenario="e", router="X", sources=sources)
     assert differ == pytest.approx(100 / 7)
-    # A source changes 7/3 to 2, a router to 7/6: by 1/7 and by 1/2.
+    # The source changes the mean from 7/3 to 2, the router from 7/3 to 7/6: by 1/7 and by 1/2.
     halved = page_times([[1], [2], [0.5]])
     runs = Made(e={"base": BASE, "source": OURS, "router": halved})
     shares = catnip("source_over_router", runs, scenario="e", base="base", source="source", router="router")
@@ -196,7 +192,7 @@ def test_connections_of_a_client_overlap_or_follow_each_other(monkeypatch: pytes
         "time_s": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
     }
     runs = Made()
-    runs.kept["objects"] = {key: np.array(values) for key, values in columns.items()}
+    runs.kept("objects", lambda: {key: np.array(values) for key, values in columns.items()})
     # Objects 1 and 2 of page 1 overlap; only page 2 of client 0 begins with an image.
     assert catnip("most_open_connections", runs) == "2"
     assert catnip("pages_that_begin_with_an_image", runs) == "1"
@@ -235,7 +231,7 @@ def test_what_ns_2_lost_is_the_share_of_what_it_sent() -> None:
 
 
 def test_bursts_end_where_half_a_round_trip_passes() -> None:
-    assert runner.paper("catnip").MEASURED["bursts"](None, source="Reno", packets=7) == "1, 2, 4"
+    assert runner.load("catnip").measured["bursts"](None, source="Reno", packets=7) == "1, 2, 4"
     assert components.timeout_on_a_short_path_s(None) == pytest.approx(0.3, abs=1e-6)  # type: ignore[arg-type]
     assert components.high_packets(None, 8, "spm") == "1, 2, 3, 6, 7, 8"  # type: ignore[arg-type]
 
@@ -301,7 +297,7 @@ def test_shapes_are_told_apart() -> None:
 def test_a_rate_is_held_against_its_standard_deviation(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = {"dropped_low": np.array([30, 30]), "arrived_low": np.array([500, 500])}
     monkeypatch.setattr(hysteresis_components, "_ports", lambda *_: ports)
-    # 60 of 1000 where 50 are expected: sqrt(1000 * 0.05 * 0.95) = 6.892.
+    # 60 of 1000 packets are lost and 50 are expected, with a deviation of sqrt(1000 * 0.05 * 0.95) = 6.892.
     off = hysteresis_components.rate_off_sigmas(None, "s", "v", "low", 0.05)  # type: ignore[arg-type]
     assert off == pytest.approx(10 / math.sqrt(47.5))
 
@@ -319,7 +315,7 @@ def test_models_are_held_against_the_simulation_of_the_same_points() -> None:
 
 
 def fetched(*latencies_s: float, link: Mapping[str, Any] | None = None, **more: Any) -> Measured:
-    """Returns a client's fetches behind a link; a latency below zero is one abandoned after 120 s."""
+    """Returns a client's fetches behind a link; a latency below zero is a fetch abandoned after 120 s."""
     lines = [
         json.dumps({"latency_s": one, "connect_s": one, "bytes": 10240})
         if one >= 0
@@ -344,13 +340,8 @@ def side(asked: str = "none", delay: str = "20ms", **more: Any) -> dict[str, Any
     return {"asked": {"loss": asked, "delay": delay}, **made, **more}
 
 
-class Lab:
-    """Stand-in for the testbed's `Runs` with given results, by name of the measurement."""
-
-    scale = 1.0
-    first_seed = 1
-    sample = 1
-    admitted = None
+class Lab(FetchRuns):
+    """Runs of the testbed with given results, by name of the measurement."""
 
     def __init__(
         self,
@@ -358,26 +349,25 @@ class Lab:
         emulated: Mapping[str, list[wan.Emulated]] | None = None,
         **made: Mapping[str, Measured],
     ) -> None:
-        self.made, self.given, self.emulated = made, simulated or {}, emulated
+        super().__init__(False, None, 1, Progress(quiet=True))
+        self.made = made
+        for name, times in (simulated or {}).items():
+            self.kept(("simulated", name), partial(dict, times))
+        if emulated:
+            self.kept(wan.EMULATED, partial(dict, emulated))
 
-    def count(self, count: int) -> int:
-        return count
-
-    def of(self, name: str, _points: Sequence[Point], **_more: Any) -> Mapping[str, Measured]:
-        return self.made[name.replace(" ", "_").replace("-", "_").replace("%", "pct").replace("'", "")]
-
-    def simulated(self, name: str) -> Mapping[str, Any]:
-        made: Mapping[str, Any] = self.given[name]
-        return made
+    def of(self, name: str, *_points: Any, **_more: Any) -> dict[str, Measured]:
+        known = name.replace(" ", "_").replace("-", "_").replace("%", "pct").replace("'", "")
+        return dict(self.made[known])
 
 
 def in_lab(name: str, lab: Lab, **arguments: Any) -> Any:
-    return runner.paper("testbed").MEASURED[name](lab, **arguments)
+    return runner.load("testbed").measured[name](lab, **arguments)
 
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets a link with a delay of x ms and a loss of x/10 at load x, without loss when idle."""
+    """Replaces the link's states: at load x, the delay is x ms and the loss x/10, or 0 if x is 0."""
 
     def state(load: float) -> latency.LinkState:
         return latency.LinkState(load, stats.mean([load / 1e3]), load, stats.mean([load / 10]))
@@ -423,7 +413,7 @@ def test_slopes_are_those_on_both_sides_of_the_knee() -> None:
     )
     assert in_lab("steeper_above", bent, over="load", size=3) == pytest.approx(3)
     assert in_lab("steeper_above", bent, over="loss", size=30) == pytest.approx(4)
-    # The knee belongs to both sides: a peak there rises by 0.3/0.28 and falls by 0.2/0.1.
+    # The knee belongs to both sides: a peak at the knee rises by 0.3/0.28 and falls by 0.2/0.1.
     peak = Lab(latency_over_load=over_load(lambda x: float(x == 0.6)))
     assert in_lab("steeper_above", peak, over="load", size=3) == pytest.approx(-28 / 15)
 
@@ -437,7 +427,8 @@ def test_a_straight_line_is_straight_and_a_step_is_not() -> None:
 
 @pytest.mark.usefixtures("loads")
 def test_parts_of_a_load_are_held_against_the_whole_load_by_load() -> None:
-    # Delay 1 s, loss 2 s, together 3 s; at 90 % load 6 s in place of 3, and at 10 % loss nothing is compared.
+    # Delay alone gives 1 s and loss alone 2 s. The whole load gives 3 s, but 6 s at 90 %; at 10 % loss
+    # nothing is compared.
     whole = over_load(lambda x: 6.0 if x == 0.9 else 99.0 if x == 1 else 3.0)
     parts = {
         f"{size}-{100 * x:g}-{part}": fetched(seconds)
@@ -471,7 +462,8 @@ def models_of_one_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("loads", "models_of_one_and_more")
 def test_errors_of_models_are_relative_to_what_was_measured() -> None:
-    # No comparison without load; measured are 2 s below 50 % load, 4 s at 50 %, 10 s at 60 %, then 1 s.
+    # Measured latencies: 2 s below 50 % load, 4 s at 50 %, 10 s at 60 %, then 1 s. Without load nothing is
+    # compared.
     lab = Lab(
         latency_over_load=over_load(
             lambda x: 9 if x == 0 else 2 if x < 0.5 else 4 if x == 0.5 else 10 if x == 0.6 else 1.0
@@ -485,7 +477,7 @@ def test_errors_of_models_are_relative_to_what_was_measured() -> None:
     assert of("error_pct", model=NEW, statistic="mean") == pytest.approx((4 * 50 + 75 + 90) / 10)
     low = (4 * 75 + 87.5 + 95 + 4 * 50) / 10
     assert of("error_less_pct", than=LOW) == pytest.approx((4 * 50 + 75 + 90) / 10 - low)
-    # Model C high is exact for 2 s, and closer for longer times.
+    # Model C high predicts 2 s, so it is exact up to 40 % load, and closer than the new model at 50 and 60 %.
     assert of("places_of_another") == "10, 20, 30, 40, 50, 60"
 
 
@@ -506,7 +498,7 @@ def test_a_simulated_kernel_is_held_against_models_with_its_timers() -> None:
     }
     lab = Lab({"testbed-loss": made}, latency_over_loss=over_loss(lambda x: 1 + 10 * x))
     assert in_lab("heavy_loss_ratio", lab, size=3, server="linux-2.0") == pytest.approx(2)
-    # 2.5 and 3 s at 15 and 20 % loss.
+    # The measured latencies are 2.5 and 3 s at 15 and 20 % loss.
     assert in_lab("heavy_loss_ratio", lab, size=3, server="kernel") == pytest.approx((1 / 2.5 + 1 / 3) / 2)
     assert in_lab("stack_over_kernel", lab, size=3, variant="today", loss_pct=10) == pytest.approx(495 / 2)
 
@@ -546,9 +538,9 @@ def test_loss_and_delay_of_links_are_off_by_what_was_asked() -> None:
     )
     assert in_lab("loss_off_sigmas", lab, statistic="mean") == pytest.approx(1.5)
     assert in_lab("loss_off_sigmas", lab, statistic="largest") == pytest.approx(2)
-    # Half a millisecond off 40 ms, and none off 400 ms.
+    # The difference is half a millisecond for 40 ms, and none for 400 ms.
     assert in_lab("round_trip_off", lab) == pytest.approx(0.5)
-    # 2 ms of 200: half of 2 %.
+    # The difference is 2 ms of 200 ms, half of the tolerance of 2 %.
     assert in_lab("delay_off", lab) == pytest.approx(0.5)
 
 
@@ -702,7 +694,7 @@ def test_what_short_pages_gain_is_told_with_what_routers_lose() -> None:
         for kb in wan.BUFFERS_KB
         for name in ports
     }
-    rows = wan.trade(cast(Runs, Lab(emulated=made)), "nginx").rows
+    rows = wan.trade(Lab(emulated=made), "nginx").rows
     assert len(rows) == len(wan.BUFFERS_KB) * len(wan.ROUTERS)
     assert rows[0] == ["64 KB, FIFO", "1", "1", "1", "1", "25.000", "–", "–", "0.000", "25.000"]
     assert rows[1] == ["64 KB, CATNIP", *["1.000"] * 4, "23.000", "5.000", "50.000", "60.000", "25.000"]
@@ -721,7 +713,8 @@ def test_a_damaged_object_is_of_another_length_or_content() -> None:
 
 
 def test_marks_of_a_real_server_are_counted_where_nothing_was_sent_twice() -> None:
-    # One data packet and a SYN-ACK; 40 packets, six of them HIGH; too many; too few; one retransmission.
+    # The connections: one data packet and a SYN-ACK; 40 packets, six of them HIGH; too many HIGH; too few
+    # HIGH; one retransmission.
     connections = {
         "sent": [1, 40, 40, 40, 40],
         "sent_high": [2, 8, 10, 5, 20],

@@ -1,4 +1,4 @@
-"""Tests of the value of context today: pages, cells, and quantities on hand-made runs."""
+"""Tests of the benefit of context today: pages, cells, and quantities on hand-made runs."""
 
 import csv
 import itertools
@@ -17,7 +17,7 @@ from catnip.base.progress import Progress
 from catnip.papers import reference, runner
 from catnip.papers.today import quantities
 from catnip.papers.today.cells import BASE, PLACES, QUEUES, STEPS, step
-from catnip.papers.today.runs import OLD, OLD_QUEUES, OLD_VARIANT, Pages, Result, Runs, reduced
+from catnip.papers.today.runs import OLD, OLD_QUEUES, OLD_VARIANT, CellRuns, Pages, Result, reduced
 
 TABLE = Path(reference.__file__).parent / "today" / "reference" / "today_pages.csv"
 SPREAD = 2.3
@@ -130,10 +130,10 @@ def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result
     return Result(pages, np.array(file_mbps), {"high": none, "low": none}, none, none)
 
 
-def known(cells: Mapping[str, Mapping[str, Result]]) -> Runs:
+def known(cells: Mapping[str, Mapping[str, Result]]) -> CellRuns:
     """Returns runs that already hold these cells of the ten pages."""
     with Progress(quiet=True) as progress:
-        runs = Runs(False, 2, 1, progress)
+        runs = CellRuns(False, 2, 1, progress)
     for name, queues in cells.items():
         runs.kept(("ten", name), partial(dict, queues))
     return runs

@@ -1,54 +1,31 @@
 """Evaluation of the claims of a paper, common to all papers."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from catnip.analysis import claims
 from catnip.analysis.claims import Claim
 from catnip.analysis.interval import Interval
 from catnip.base.progress import Progress
 from catnip.papers import reference, statement
-from catnip.papers.quantity import Quantities
 from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, Words
-from catnip.report.model import Figure, Reproduction, Table
+from catnip.report.model import Figure, Reproduction
+
+if TYPE_CHECKING:
+    from catnip.papers.paper import Paper
+    from catnip.papers.runs import Runs
 
 PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "testbed", "today")
 
 
-class Paper(Protocol):
-    """Interface of a paper's Python package, whose quantities take the object that `start` returns."""
-
-    __file__: str
-    MEASURED: Quantities
-    PRINTED: Quantities
-    FIGURES: Mapping[str, Callable[[Any], Figure]]
-    LIVE: Collection[str]
-    """Quantities measured with this machine's kernel and clock, which no seed reproduces."""
-
-    def start(self, quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Any:
-        """Returns the first argument of the quantities; `quick` takes fewer seeds if `seeds` is None."""
-        ...
-
-    def headline(self, runs: Any) -> str:
-        """Returns the main result in two sentences."""
-        ...
-
-    def tables(self, runs: Any) -> Sequence[Table]:
-        """Returns the tables of the report."""
-        ...
-
-    def seeds(self, runs: Any) -> Sequence[int]:
-        """Returns the seeds of the longest experiment."""
-        ...
-
-
-def paper(name: str) -> Paper:
+def load(name: str) -> "Paper":
     """Imports the package of a paper, on demand because it loads the plotting library, which is slow."""
-    return cast(Paper, import_module(f"catnip.papers.{_folder(name)}"))
+    paper: Paper = import_module(f"catnip.papers.{_folder(name)}").PAPER
+    return paper
 
 
 def data(name: str) -> Claims:
@@ -74,62 +51,62 @@ def reproduce(
     progress: Progress,
 ) -> Reproduction:
     """Evaluates the claims of the chosen experiments, all by default, and draws their figures."""
-    module = paper(name)
+    paper = load(name)
     stated = data(name)
-    runs = module.start(quick, seeds, first_seed, progress)
+    runs = paper.runs(quick, seeds, first_seed, progress)
     everything = chosen is None
     ids = list(stated.experiments) if chosen is None else chosen
-    judged = Judge(module, runs)
+    judged = Judge(paper, runs)
     asked = [one for one in stated.statements if one.id in ids]
     verdicts = [judged.claim(one) for one in asked]
     drawn = {figure: id for id in reversed(ids) for figure in reversed(stated.figures.get(id, ()))}
     return Reproduction(
         title=stated.title,
-        headline=module.headline(runs) if everything else f"Only {', '.join(ids)}.",
+        headline=paper.headline(runs) if everything else f"Only {', '.join(ids)}.",
         claims=verdicts,
-        figures=[_drawn(module, runs, figure, id) for figure, id in reversed(drawn.items())],
-        tables=module.tables(runs) if everything else [],
-        seeds=module.seeds(runs),
+        figures=[_drawn(paper, runs, figure, id) for figure, id in reversed(drawn.items())],
+        tables=paper.tables(runs) if everything else [],
+        seeds=paper.seeds(runs),
         experiments={id: stated.experiments[id] for id in ids},
-        is_repeatable=not any(one.ours.quantity in module.LIVE for one in asked),
+        is_repeatable=not any(one.ours.quantity in paper.live for one in asked),
     )
 
 
-def _drawn(module: Paper, runs: Any, figure: str, experiment: str) -> Figure:
+def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> Figure:
     """Returns a figure with the first experiment that draws it, and its seeds."""
     runs.sample = 1
-    made = module.FIGURES[figure](runs)
-    return replace(made, experiment=experiment, seeds=module.seeds(runs)[: runs.sample])
+    made = paper.figure(figure)(runs)
+    return replace(made, experiment=experiment, seeds=paper.seeds(runs)[: runs.sample])
 
 
 class Judge:
     """Evaluator of statements, which computes each quantity once."""
 
-    def __init__(self, module: Paper, runs: Any) -> None:
-        self._module, self._runs = module, runs
+    def __init__(self, paper: "Paper", runs: "Runs") -> None:
+        self._paper, self._runs = paper, runs
         self._known: dict[str, tuple[Any, int]] = {}
 
     def claim(self, stated: Statement) -> Claim:
         """Computes the value of a statement and returns its claim with the verdict."""
         ours, sample = self._measured(stated.ours)
-        made = judge(stated, ours, printed(self._module, stated.paper), printed(self._module, stated.oracle))
+        made = judge(stated, ours, printed(self._paper, stated.paper), printed(self._paper, stated.oracle))
         return made if isinstance(ours, Interval) else replace(made, seeds=sample)
 
     def _measured(self, asked: Computed) -> tuple[Any, int]:
         key = f"{asked.quantity} {sorted(asked.arguments.items())}"
         if key not in self._known:
             self._runs.sample = 1
-            value = self._module.MEASURED[asked.quantity](self._runs, **asked.arguments)
+            value = self._paper.measured[asked.quantity](self._runs, **asked.arguments)
             self._known[key] = value, self._runs.sample
         value, sample = self._known[key]
         return value, sample
 
 
-def printed(module: Paper, source: Printed) -> Any:
+def printed(paper: "Paper", source: Printed) -> Any:
     """Returns the value of paper or oracle for a claim: computed, of a reference row, or a quotation."""
     match source:
         case Computed(quantity, arguments):
-            return module.PRINTED[quantity](**arguments)
+            return paper.printed[quantity](**arguments)
         case Row(id):
             return reference.published(id)
         case Words(text, _):

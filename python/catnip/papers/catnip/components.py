@@ -1,4 +1,4 @@
-"""Components CAT-S1 to CAT-S19, each on its own."""
+"""Measurements of single components: CAT-S1 to CAT-S19."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,9 +11,10 @@ from catnip.analysis import measures
 from catnip.base import paths
 from catnip.papers import component_results
 from catnip.papers.catnip import printed, transfers
-from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.catnip.runs import Result, VariantRuns
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
+from catnip.papers.rows import where
 
 measured = Quantities()
 
@@ -22,7 +23,7 @@ DOWNLOADS = int(number("catp12"))
 
 
 @measured
-def one_packet_off_ns(_runs: Runs) -> float:
+def one_packet_off_ns(_runs: VariantRuns) -> float:
     """CAT-S1: absolute difference between simulated and calculated time of one packet and its ACK, ns.
 
     The link is idle.
@@ -32,20 +33,20 @@ def one_packet_off_ns(_runs: Runs) -> float:
 
 
 @measured
-def runs_alike(_runs: Runs, scenario: str, seeds: Sequence[int]) -> str:
+def runs_alike(_runs: VariantRuns, scenario: str, seeds: Sequence[int]) -> str:
     """CAT-S1: `the same` if the runs with two seeds have equal events, else `different`."""
     one, other = (tuple(_core.fingerprint(paths.scenario(scenario), seed)) for seed in seeds)
     return "the same" if one == other else "different"
 
 
 @measured
-def packets_unheard_of(runs: Runs, scenario: str) -> str:
+def packets_unheard_of(runs: VariantRuns, scenario: str) -> str:
     """CAT-S1: number of packets sent for which no host received a report of delivery or drop."""
     return str(sum(int(result.rows("runs")["packets_open"].sum()) for result in runs.of(scenario).values()))
 
 
 @measured
-def packet_after_third_duplicate(_runs: Runs, drop: int) -> str:
+def packet_after_third_duplicate(_runs: VariantRuns, drop: int) -> str:
     """CAT-S2: number of the packet sent on the third duplicate ACK, if the packet `drop` is lost."""
     late = transfers.trace(transfers.PACKETS, drop=[drop])
     third = next(
@@ -55,20 +56,20 @@ def packet_after_third_duplicate(_runs: Runs, drop: int) -> str:
 
 
 @measured
-def timeouts_of_a_first_packet_s(_runs: Runs, times: int) -> str:
-    """CAT-S2: timeouts before the retransmissions of a first packet that is lost `times` times, s."""
+def timeouts_of_a_first_packet_s(_runs: VariantRuns, times: int) -> str:
+    """CAT-S2: successive retransmission timeouts of a first packet that is lost `times` times, s."""
     sent_s, _ = transfers.sends(transfers.trace(1, drop=list(range(1, times + 1))))
     return ", ".join(f"{gap:g}" for gap in np.diff(sent_s))
 
 
 @measured
-def timeouts_after(_runs: Runs, drop: Sequence[int]) -> str:
+def timeouts_after(_runs: VariantRuns, drop: Sequence[int]) -> str:
     """CAT-S2: number of timeouts of a transfer that loses the packets `drop`."""
     return str(Counter(transfers.trace(transfers.PACKETS, drop=drop)["event"])["rto"])
 
 
 @measured
-def resent_before_the_timeout(_runs: Runs, drop: Sequence[int]) -> str:
+def resent_before_the_timeout(_runs: VariantRuns, drop: Sequence[int]) -> str:
     """CAT-S2: packets retransmitted before the first timeout of a transfer that loses the packets `drop`."""
     events = transfers.trace(transfers.PACKETS, drop=drop)
     expired = list(events["event"]).index("rto")
@@ -81,8 +82,11 @@ def resent_before_the_timeout(_runs: Runs, drop: Sequence[int]) -> str:
 
 
 @measured
-def timeout_on_a_short_path_s(_runs: Runs) -> float:
-    """CAT-S2: time from the last ACK to the timeout for a lost last packet at a round trip of 2 ms, s."""
+def timeout_on_a_short_path_s(_runs: VariantRuns) -> float:
+    """CAT-S2: time from the last ACK to the timeout if the last packet is lost, s.
+
+    The round trip is 2 ms.
+    """
     events = transfers.trace(40, drop=[40], delay="1ms", rate="10Mbit", tick_phase="50ms")
     times = {event: events["time_s"][i] for i, event in enumerate(events["event"])}
     last_ack = max(
@@ -94,8 +98,8 @@ def timeout_on_a_short_path_s(_runs: Runs) -> float:
 
 
 @measured
-def most_extra_round_trips(_runs: Runs, source: str) -> float:
-    """CAT-S3, S4: largest transfer time of a source less that of Reno, in round trips.
+def most_extra_round_trips(_runs: VariantRuns, source: str) -> float:
+    """CAT-S3, S4: largest excess of a source's transfer time over Reno's, in round trips.
 
     The documents have 1 to 200 packets, none of which is lost.
     """
@@ -109,7 +113,7 @@ def most_extra_round_trips(_runs: Runs, source: str) -> float:
 
 
 @measured
-def idle_pages_off_ms(runs: Runs, source: str, but: Sequence[int]) -> float:
+def idle_pages_off_ms(runs: VariantRuns, source: str, but: Sequence[int]) -> float:
     """CAT-S4: largest absolute difference between a single user's page time and the paper's minimum, ms.
 
     The pages in `but` are left out.
@@ -120,19 +124,19 @@ def idle_pages_off_ms(runs: Runs, source: str, but: Sequence[int]) -> float:
 
 
 @measured
-def idle_page_ratio(runs: Runs, page: int, source: str) -> float:
-    """CAT-S4: time of a page for a single user with a source over that with Reno."""
+def idle_page_ratio(runs: VariantRuns, page: int, source: str) -> float:
+    """CAT-S4: ratio of a page's time with a source to its time with Reno, for a single user."""
     return _idle_s(runs, source)[page - 1] / _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
-def idle_page_s(runs: Runs, page: int) -> float:
+def idle_page_s(runs: VariantRuns, page: int) -> float:
     """CAT-S12: time of a page for a single user with Reno, s."""
     return _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
-def high_packets(_runs: Runs, packets: int, marker: str) -> str:
+def high_packets(_runs: VariantRuns, packets: int, marker: str) -> str:
     """CAT-S5: numbers of the packets of a document that a marker marks HIGH."""
     events = transfers.trace(packets, marker=marker)
     sent = [i for i, event in enumerate(events["event"]) if event == "send" and events["high"][i]]
@@ -140,26 +144,26 @@ def high_packets(_runs: Runs, packets: int, marker: str) -> str:
 
 
 @measured
-def combinations_that_load_every_page(runs: Runs) -> str:
+def combinations_that_load_every_page(runs: VariantRuns) -> str:
     """CAT-S6: number of source variants in which every page of every run is loaded."""
     return str(sum(_all_pages(result) for result in runs.of("catnip-variants").values()))
 
 
 @measured
-def dropped_of_a_burst(runs: Runs) -> str:
-    """CAT-S7: packets dropped of a burst of six at a queue with space for three."""
+def dropped_of_a_burst(runs: VariantRuns) -> str:
+    """CAT-S7: number of packets dropped from a burst of six at a queue with space for three."""
     return str(int(runs.of("catnip-e11")["room for three"].rows("connections")["dropped"][0]))
 
 
 @measured
-def driven_alone(_runs: Runs, says: str) -> float:
-    """CAT-S8 to S11, S14, S19, S22, S23: value of the component test with the claim `says`, first seed."""
+def driven_alone(_runs: VariantRuns, says: str) -> float:
+    """CAT-S8 to S11, S14, S19, S22, S23: value of the component test `says`, for its first seed."""
     return component_results.alone(says)[0]
 
 
 @measured
-def session_of_a_user(runs: Runs) -> str:
-    """CAT-S13: connections and bytes of one user."""
+def session_of_a_user(runs: VariantRuns) -> str:
+    """CAT-S13: number of connections and number of bytes of one user."""
     result = runs.of("catnip-e4")["Reno/DropTail"]
     rows = result.rows("pages")
     one = (rows["seed"] == result.seeds[0]) & (rows["client"] == 0)
@@ -167,7 +171,7 @@ def session_of_a_user(runs: Runs) -> str:
 
 
 @measured
-def orders_of_pages(runs: Runs) -> float:
+def orders_of_pages(runs: VariantRuns) -> float:
     """CAT-S13: number of different page orders among all users of a run."""
     result = runs.of("catnip-e4")["Reno/DropTail"]
     rows = result.rows("pages")
@@ -177,14 +181,14 @@ def orders_of_pages(runs: Runs) -> float:
 
 
 @measured
-def generated_pages(runs: Runs) -> str:
+def generated_pages(runs: VariantRuns) -> str:
     """CAT-S14: number of different pages in all runs."""
     rows = runs.of("catnip-generated")["Reno/DropTail"].rows("pages")
     return str(len({(int(page), int(size)) for page, size in zip(rows["page"], rows["bytes"], strict=True)}))
 
 
 @measured
-def most_open_connections(runs: Runs) -> str:
+def most_open_connections(runs: VariantRuns) -> str:
     """CAT-S15: largest number of connections that one client has open at a time."""
     objects = _objects(runs)
     start, end = objects["start_s"], objects["start_s"] + objects["time_s"]
@@ -196,7 +200,7 @@ def most_open_connections(runs: Runs) -> str:
 
 
 @measured
-def pages_that_begin_with_an_image(runs: Runs) -> str:
+def pages_that_begin_with_an_image(runs: VariantRuns) -> str:
     """CAT-S15: number of pages whose first object is not the HTML."""
     objects = _objects(runs)
     count = 0
@@ -208,21 +212,21 @@ def pages_that_begin_with_an_image(runs: Runs) -> str:
 
 
 @measured
-def connections_per_page(runs: Runs) -> str:
-    """CAT-S16: least and most connections per page with HTTP/1.1."""
+def connections_per_page(runs: VariantRuns) -> str:
+    """CAT-S16: smallest and largest number of connections per page with HTTP/1.1."""
     per_page = runs.of("catnip-e8")["Reno/DropTail"].rows("pages")["connections"]
     return f"{per_page.min()} to {per_page.max()}"
 
 
 @measured
-def bytes_of_connections_less_pages(runs: Runs) -> str:
-    """CAT-S16: bytes carried by connections less bytes of pages, with HTTP/1.1."""
+def bytes_of_connections_less_pages(runs: VariantRuns) -> str:
+    """CAT-S16: number of bytes carried by connections minus number of bytes of pages, with HTTP/1.1."""
     result = runs.of("catnip-e8")["Reno/DropTail"]
     return str(int(result.rows("connections")["bytes"].sum() - result.rows("pages")["bytes"].sum()))
 
 
 @measured
-def packets_dropped_exactly_once(runs: Runs) -> str:
+def packets_dropped_exactly_once(runs: VariantRuns) -> str:
     """CAT-S17: number of packets k such that every transfer with the loss of k drops exactly one packet."""
     results = runs.of("catnip-e1")
     right = (
@@ -233,11 +237,11 @@ def packets_dropped_exactly_once(runs: Runs) -> str:
 
 
 @measured
-def records_less_counters(runs: Runs) -> str:
-    """CAT-S18: packets counted by connections less packets counted by the bottleneck: sent, HIGH, dropped."""
+def records_less_counters(runs: VariantRuns) -> str:
+    """CAT-S18: packets counted by connections minus those counted by the bottleneck: sent, HIGH, dropped."""
     result = runs.of("catnip-e4")["Reno/CATNIP-Good"]
     connections, ports = result.rows("connections"), result.rows("ports")
-    there = {key: values[ports["port"] == "bottleneck"] for key, values in ports.items()}
+    there = where(ports, ports["port"] == "bottleneck")
     arrived = sum(there[f"arrived_{priority}"].sum() for priority in ("high", "low"))
     dropped = sum(there[f"dropped_{priority}"].sum() for priority in ("high", "low"))
     pairs = (("sent", arrived), ("sent_high", there["arrived_high"].sum()), ("dropped", dropped))
@@ -245,31 +249,32 @@ def records_less_counters(runs: Runs) -> str:
 
 
 @measured
-def high_without_context_less_partial(runs: Runs) -> str:
-    """CAT-S19: HIGH packets of sources without the document's size, less those of partial marking."""
+def high_without_context_less_partial(runs: VariantRuns) -> str:
+    """CAT-S19: HIGH packets of sources without the document's size minus those of partial marking."""
     return str(_high(runs, "no context") - _high(runs, "partial SPM"))
 
 
 @measured
-def high_without_context_over_with(runs: Runs) -> float:
-    """CAT-S19: HIGH packets of sources without the document's size over those of sources with it."""
+def high_without_context_over_with(runs: VariantRuns) -> float:
+    """CAT-S19: ratio of the numbers of HIGH packets of sources without and with the document's size."""
     return _high(runs, "no context") / _high(runs, "victim random")
 
 
-def _high(runs: Runs, variant: str) -> int:
+def _high(runs: VariantRuns, variant: str) -> int:
     return int(runs.of("catnip-victims")[variant].rows("ports")["arrived_high"].sum())
 
 
-def _objects(runs: Runs) -> dict[str, np.ndarray]:
+def _objects(runs: VariantRuns) -> dict[str, np.ndarray]:
     """Returns all objects of one run."""
-    if "objects" not in runs.kept:
+
+    def make() -> dict[str, np.ndarray]:
         table = paths.scenario("catnip-e4").run(["Reno/DropTail"], [runs.first_seed], ["objects"])["objects"]
-        runs.kept["objects"] = {key: np.asarray(values) for key, values in table.items()}
-    objects: dict[str, np.ndarray] = runs.kept["objects"]
-    return objects
+        return {key: np.asarray(values) for key, values in table.items()}
+
+    return runs.kept("objects", make)
 
 
-def _idle_s(runs: Runs, source: str) -> list[float]:
+def _idle_s(runs: VariantRuns, source: str) -> list[float]:
     """Returns the page times of a single user on the network, page 1 first."""
     return [float(time) for time in runs.of("catnip-idle")[source].page_means()[0]]
 

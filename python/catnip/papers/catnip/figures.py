@@ -1,6 +1,5 @@
 """Figures 1, 2, 5, 6 and 7, the table of five routers, and the main result in words."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from statistics import fmean
 
@@ -13,7 +12,7 @@ from catnip.figures.style import BASE
 from catnip.figures.transfers import sequence_plots, single_loss_profile
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.pages import average_gain
-from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.catnip.runs import Result, VariantRuns
 from catnip.papers.catnip.transfers import (
     PACKETS,
     SOURCES,
@@ -39,10 +38,10 @@ LOOKS = {
     "ECA over RED": 6,
     "ECA over CATNIP-RED": 3,
 }
-"""Styles in all figures; a source has the same style over both routers that use the context."""
+"""Styles in all figures; a source has the same style with either of the two routers that use the context."""
 
 
-def loss_profile(runs: Runs) -> Figure:
+def loss_profile(runs: VariantRuns) -> Figure:
     """Figure 1: transfer time by lost packet."""
     results = runs.of("catnip-e1")
     times = {k: completion_s(results[f"k = {k}"]).mean() for k in range(1, PACKETS + 1)}
@@ -63,7 +62,7 @@ def loss_profile(runs: Runs) -> Figure:
     return Figure("catnip-e1", "Figure 1: not all packet losses are equal", caption, svg)
 
 
-def burst_patterns(_runs: Runs) -> Figure:
+def burst_patterns(_runs: VariantRuns) -> Figure:
     """Figure 2: transmissions of a 14-packet document by each source."""
     panels = [(name, *sends(trace(14, **options))) for name, options in SOURCES.items()]
     caption = (
@@ -74,7 +73,7 @@ def burst_patterns(_runs: Runs) -> Figure:
     return Figure("catnip-e2", "Figure 2: burst control at the source", caption, svg)
 
 
-def droptail(runs: Runs) -> Figure:
+def droptail(runs: VariantRuns) -> Figure:
     """Figure 5: page times of the four sources over DropTail routers."""
     results = runs.of("catnip-e3")
     series = [_series(name, results[f"{name}/DropTail"], name, "DropTail") for name in SOURCES]
@@ -88,7 +87,7 @@ def droptail(runs: Runs) -> Figure:
     return Figure("catnip-e3", "Figure 5: DropTail routers", caption, svg)
 
 
-def catnip_good(runs: Runs) -> Figure:
+def catnip_good(runs: VariantRuns) -> Figure:
     """Figure 6: page times over routers that use the context."""
     results = runs.of("catnip-e4")
     series = [
@@ -111,7 +110,7 @@ def catnip_good(runs: Runs) -> Figure:
     return Figure("catnip-e4", "Figure 6: CATNIP-Good routers", caption, svg)
 
 
-def red(runs: Runs) -> Figure:
+def red(runs: VariantRuns) -> Figure:
     """Figure 7: page times over RED and CATNIP-RED routers."""
     results = runs.of("catnip-e6")
     names = ("Reno/RED", "Reno/CATNIP-RED", "ECA/RED", "ECA/CATNIP-RED")
@@ -131,12 +130,10 @@ def red(runs: Runs) -> Figure:
     return Figure("catnip-e6", "Figure 7: RED and CATNIP-RED routers", caption, svg)
 
 
-FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
-    one.__name__: one for one in (loss_profile, burst_patterns, droptail, catnip_good, red)
-}
+FIGURES = (loss_profile, burst_patterns, droptail, catnip_good, red)
 
 
-def headline(runs: Runs) -> str:
+def headline(runs: VariantRuns) -> str:
     """Returns the main result in two sentences."""
     results = runs.of("catnip-e4")
     base, good = results["Reno/DropTail"], results["Reno/CATNIP-Good"]
@@ -153,7 +150,7 @@ def headline(runs: Runs) -> str:
     )
 
 
-def five_routers(runs: Runs) -> Table:
+def five_routers(runs: VariantRuns) -> Table:
     """Mean page time of Reno sources over each router, with the paper's values."""
     good, bad, red_runs = (runs.of(name) for name in ("catnip-e4", "catnip-e5", "catnip-e6"))
     columns = {
@@ -195,7 +192,7 @@ def _half(interval: Interval) -> float:
 
 
 def _series(label: str, result: Result, tcp: str = "", router: str = "") -> Series:
-    """Returns the bars of one variant, with the paper's values where it prints them."""
+    """Returns the bars of one variant, with the paper's values if the paper prints any."""
     means = [stats.mean(column) for column in result.page_means().T]
     paper_mean, paper_sd = (printed.paper_pages(tcp, router, column) or None for column in ("mean", "sdev"))
     return Series(

@@ -7,7 +7,7 @@ import numpy as np
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.papers.catnip import printed
-from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.catnip.runs import Result, VariantRuns
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 
@@ -17,12 +17,12 @@ USERS = int(number("catp01"))
 
 
 def gains_pct(ours: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Returns the reduction of each page's mean over all runs relative to `base`, percent."""
+    """Returns the reduction of each page's mean time, over all runs, relative to `base`, percent."""
     return np.asarray(100 * (1 - ours.mean(axis=0) / base.mean(axis=0)))
 
 
 def average_gain(ours: np.ndarray, base: np.ndarray) -> Interval:
-    """Returns the mean of the pages' gains, percent, with a jackknife interval over the runs."""
+    """Returns the mean of `gains_pct` over the pages, percent, with a jackknife interval over the runs."""
     values = stats.pseudo_values(lambda runs: float(gains_pct(ours[runs], base[runs]).mean()), len(ours))
     return stats.mean(values)
 
@@ -44,47 +44,52 @@ def session_min(result: Result) -> np.ndarray:
 
 
 @measured
-def loss_pct(runs: Runs, scenario: str, variant: str) -> Interval:
+def loss_pct(runs: VariantRuns, scenario: str, variant: str) -> Interval:
     """Share of packets dropped at the bottleneck, percent."""
     return runs.of(scenario)[variant].loss_pct()
 
 
 @measured
-def priority_loss_pct(runs: Runs, scenario: str, variant: str, priority: str) -> Interval:
+def priority_loss_pct(runs: VariantRuns, scenario: str, variant: str, priority: str) -> Interval:
     """Share of the packets of a priority, `high` or `low`, dropped at the bottleneck, percent."""
     port = runs.of(scenario)[variant].port
     return stats.mean(100 * (port.high_loss if priority == "high" else port.low_loss))
 
 
 @measured
-def high_over_low_loss(runs: Runs, scenario: str, variant: str) -> Interval:
-    """Loss rate of HIGH packets at the bottleneck over that of LOW packets."""
+def high_over_low_loss(runs: VariantRuns, scenario: str, variant: str) -> Interval:
+    """Ratio of the loss rate of HIGH packets to the loss rate of LOW packets at the bottleneck."""
     port = runs.of(scenario)[variant].port
     return stats.ratio(port.high_loss, port.low_loss)
 
 
 @measured
-def high_share_pct(runs: Runs, scenario: str, variant: str) -> Interval:
+def high_share_pct(runs: VariantRuns, scenario: str, variant: str) -> Interval:
     """Share of HIGH packets among all arrivals at the bottleneck, percent."""
     return stats.mean(100 * runs.of(scenario)[variant].port.high_share)
 
 
 @measured
-def share_ratio(runs: Runs, scenario: str, variant: str, over: str) -> Interval:
-    """Share of HIGH packets at the bottleneck over that in the same variant of the scenario `over`."""
+def share_ratio(runs: VariantRuns, scenario: str, variant: str, over: str) -> Interval:
+    """Ratio of the shares of HIGH packets at the bottleneck in `variant` of two scenarios.
+
+    The ratio is that of the share in `scenario` to the share in the scenario `over`.
+    """
     ours, base = (runs.of(name)[variant].port.high_share for name in (scenario, over))
     return stats.ratio(ours, base)
 
 
 @measured
-def loss_ratio(runs: Runs, scenario: str, variant: str, over: Sequence[str], scale: float = 1.0) -> Interval:
-    """Loss rate at the bottleneck over that in `over`, a scenario and its variant, times `scale`."""
+def loss_ratio(
+    runs: VariantRuns, scenario: str, variant: str, over: Sequence[str], scale: float = 1.0
+) -> Interval:
+    """Ratio of the loss rate at the bottleneck to that in `over` (scenario and variant), times `scale`."""
     base = runs.of(over[0])[over[1]].port.loss
     return stats.ratio(runs.of(scenario)[variant].port.loss, base) * scale
 
 
 @measured
-def loss_reduction_pct(runs: Runs, scenario: str, variant: str, base: str) -> Interval:
+def loss_reduction_pct(runs: VariantRuns, scenario: str, variant: str, base: str) -> Interval:
     """Reduction of the loss rate at the bottleneck relative to the variant `base`, percent."""
     results = runs.of(scenario)
     quotient = stats.ratio(results[variant].port.loss, results[base].port.loss) * 100
@@ -92,15 +97,15 @@ def loss_reduction_pct(runs: Runs, scenario: str, variant: str, base: str) -> In
 
 
 @measured
-def loss_difference_points(runs: Runs, scenario: str, variant: str, base: str) -> Interval:
-    """Loss rate at the bottleneck less that of the variant `base`, percentage points."""
+def loss_difference_points(runs: VariantRuns, scenario: str, variant: str, base: str) -> Interval:
+    """Loss rate at the bottleneck minus the loss rate in the variant `base`, percentage points."""
     results = runs.of(scenario)
     return stats.paired_difference(100 * results[variant].port.loss, 100 * results[base].port.loss)
 
 
 @measured
 def pages_in_ns2_range(
-    runs: Runs, scenario: str, variant: str, queue: str, column: str, slack_s: float = 0.0
+    runs: VariantRuns, scenario: str, variant: str, queue: str, column: str, slack_s: float = 0.0
 ) -> float:
     """Number of pages whose time lies within the range of ns-2's runs, extended by `slack_s` at both ends.
 
@@ -113,26 +118,26 @@ def pages_in_ns2_range(
 
 
 @measured
-def page_time_s(runs: Runs, scenario: str, variant: str) -> Interval:
-    """Mean over the ten pages of their mean times, s."""
+def page_time_s(runs: VariantRuns, scenario: str, variant: str) -> Interval:
+    """Mean of the mean times of the ten pages, s."""
     return stats.mean(runs.of(scenario)[variant].overall_mean_s())
 
 
 @measured
-def times_ratio(runs: Runs, scenario: str, variant: str, base: str, scale: float = 1.0) -> Interval:
-    """Mean page time over that of the variant `base`, times `scale`."""
+def times_ratio(runs: VariantRuns, scenario: str, variant: str, base: str, scale: float = 1.0) -> Interval:
+    """Ratio of the mean page time to that of the variant `base`, times `scale`."""
     results = runs.of(scenario)
     return stats.ratio(results[variant].overall_mean_s(), results[base].overall_mean_s()) * scale
 
 
 @measured
 def gain_pct(
-    runs: Runs, scenario: str, variant: str, base: str, column: str, statistic: str
+    runs: VariantRuns, scenario: str, variant: str, base: str, column: str, statistic: str
 ) -> Interval | float:
-    """Statistic of the reductions of the pages' mean times relative to the variant `base`, percent.
+    """Statistic of the ten pages' reductions relative to the variant `base`, percent.
 
-    The reductions are those of standard deviations unless `column` is `mean`. `statistic` is `average`, which
-    has an interval, or one of `printed.of_pages`.
+    The reductions are those of mean times if `column` is `mean`, otherwise of standard deviations.
+    `statistic` is `average`, which has an interval, or one of `printed.of_pages`.
     """
     ours, theirs = (
         result.page_means() if column == "mean" else result.page_deviations
@@ -144,21 +149,21 @@ def gain_pct(
 
 
 @measured
-def sources_differ_pct(runs: Runs, scenario: str, router: str, sources: Sequence[str]) -> float:
+def sources_differ_pct(runs: VariantRuns, scenario: str, router: str, sources: Sequence[str]) -> float:
     """Largest absolute difference of a source's mean page time from the first source's, percent."""
     means = [runs.of(scenario)[f"{name}/{router}"].overall_mean_s().mean() for name in sources]
     return float(100 * max(abs(mean / means[0] - 1) for mean in means))
 
 
 @measured
-def source_over_router(runs: Runs, scenario: str, base: str, source: str, router: str) -> float:
-    """Absolute change of the mean page time from `base` to `source` over that from `base` to `router`."""
+def source_over_router(runs: VariantRuns, scenario: str, base: str, source: str, router: str) -> float:
+    """Ratio of two absolute changes of the mean page time: `base` to `source`, and `base` to `router`."""
     times = {name: runs.of(scenario)[name].overall_mean_s().mean() for name in (base, source, router)}
     return float(abs(times[source] / times[base] - 1) / abs(times[router] / times[base] - 1))
 
 
 @measured
-def longest_page_s(runs: Runs, scenario: str, variant: str) -> Interval:
+def longest_page_s(runs: VariantRuns, scenario: str, variant: str) -> Interval:
     """Longest page time of each run, mean over the runs, s."""
     result = runs.of(scenario)[variant]
     rows = result.rows("pages")
@@ -166,41 +171,41 @@ def longest_page_s(runs: Runs, scenario: str, variant: str) -> Interval:
 
 
 @measured
-def group_loss_ratio(runs: Runs, router: str) -> Interval:
-    """CAT-E7: loss rate of the ECA sources' data packets over that of the Reno sources'."""
+def group_loss_ratio(runs: VariantRuns, router: str) -> Interval:
+    """CAT-E7: ratio of the loss rate of the ECA sources' data packets to that of the Reno sources'."""
     result = runs.of("catnip-e7")[router]
     return stats.ratio(result.sender_loss("eca"), result.sender_loss("reno"))
 
 
 @measured
-def group_loss_pct(runs: Runs, router: str, group: str) -> Interval:
+def group_loss_pct(runs: VariantRuns, router: str, group: str) -> Interval:
     """CAT-E7: loss rate of a group's data packets, percent."""
     return stats.mean(100 * runs.of("catnip-e7")[router].sender_loss(group))
 
 
 @measured
-def group_times_ratio_pct(runs: Runs, router: str) -> Interval:
-    """CAT-E7: mean page time of the ECA sources over that of the Reno sources, percent."""
+def group_times_ratio_pct(runs: VariantRuns, router: str) -> Interval:
+    """CAT-E7: ratio of the mean page time of the ECA sources to that of the Reno sources, percent."""
     result = runs.of("catnip-e7")[router]
     return stats.ratio(result.overall_mean_s("eca"), result.overall_mean_s("reno")) * 100
 
 
 @measured
-def connections_per_user(runs: Runs, variant: str) -> str:
+def connections_per_user(runs: VariantRuns, variant: str) -> str:
     """CAT-E12: mean number of connections of a user's session."""
     result = runs.of("catnip-e12")[variant]
     return f"{len(result.rows('connections')['bytes']) / (USERS * len(result.seeds)):g}"
 
 
 @measured
-def bytes_per_user(runs: Runs, variant: str) -> str:
+def bytes_per_user(runs: VariantRuns, variant: str) -> str:
     """CAT-E12: mean number of bytes sent over the connections of a user's session."""
     result = runs.of("catnip-e12")[variant]
     return f"{result.rows('connections')['bytes'].sum() / (USERS * len(result.seeds)):.0f}"
 
 
 @measured
-def packets_per_user(runs: Runs, variant: str) -> str:
+def packets_per_user(runs: VariantRuns, variant: str) -> str:
     """CAT-E12: mean number of data packets of a user's session, without retransmissions."""
     result = runs.of("catnip-e12")[variant]
     rows = result.rows("connections")
@@ -209,20 +214,20 @@ def packets_per_user(runs: Runs, variant: str) -> str:
 
 
 @measured
-def load_mbps(runs: Runs, variant: str) -> Interval:
-    """CAT-E12: data of all sessions over the mean session length, Mbit/s."""
+def load_mbps(runs: VariantRuns, variant: str) -> Interval:
+    """CAT-E12: amount of data of all sessions, divided by the mean session length, Mbit/s."""
     result = runs.of("catnip-e12")[variant]
     bits = result.rows("connections")["bytes"].sum() / len(result.seeds) * 8
     return stats.mean(bits / (60 * session_min(result)) / 1e6)
 
 
 @measured
-def session_length_min(runs: Runs, variant: str) -> Interval:
+def session_length_min(runs: VariantRuns, variant: str) -> Interval:
     """CAT-E12: mean session length of the users, minutes."""
     return stats.mean(session_min(runs.of("catnip-e12")[variant]))
 
 
 @measured
-def packets_sent(runs: Runs, scenario: str, variant: str) -> Interval:
+def packets_sent(runs: VariantRuns, scenario: str, variant: str) -> Interval:
     """Data packets sent per run."""
     return stats.mean(runs.of(scenario)[variant].rows("runs")["packets_sent"])

@@ -1,21 +1,19 @@
 """Scenario runs, each executed once, with the page times and losses on which the claims depend."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from catnip._core import Scenario
 from catnip.analysis import measures, stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats, PortLoss
 from catnip.base import paths
-from catnip.base.progress import Progress
+from catnip.papers.runs import Runs
 from catnip.store.tables import Table
 
-TABLES = ["pages", "ports", "connections", "runs"]
+TABLES = ("pages", "ports", "connections")
 
 
 @dataclass(frozen=True)
@@ -62,35 +60,26 @@ class Result:
         return np.asarray(self.page_means(group).mean(axis=1))
 
 
-@dataclass
-class Runs:
-    """Scenario runs, made on demand and kept; all variants have the same seeds."""
+class VariantRuns(Runs):
+    """Runs of all variants of a scenario at once."""
 
-    seed_count: int | None
-    first_seed: int
-    progress: Progress
-    longest: list[int] = field(default_factory=list)
-    kept: dict[str, Any] = field(default_factory=dict)
-    """Cache of results other than runs that several quantities share, by name."""
-    sample: int = 1
-    """Sample size since the last reset: the largest number of seeds of a requested scenario."""
-    _made: dict[str, dict[str, Result]] = field(default_factory=dict)
+    quick_seeds = 10
+
+    @property
+    def longest(self) -> list[int]:
+        """Seeds of the longest experiment so far."""
+        return max((self.seeds(name) for name, *_ in self.cost()), key=len, default=[])
+
+    def seeds(self, name: str) -> list[int]:
+        """Returns the seeds of the runs of a scenario; a scenario of one seed is deterministic."""
+        seeds = super().seeds(name)
+        return seeds[:1] if paths.scenario(name).seeds == 1 else seeds
 
     def of(self, name: str) -> dict[str, Result]:
         """Returns the variants of a scenario by name."""
-        if name not in self._made:
-            self._made[name] = self._run(paths.scenario(name))
-        made = self._made[name]
-        self.sample = max(self.sample, *(len(result.seeds) for result in made.values()))
-        return made
+        return self.kept(name, lambda: self._of(name))
 
-    def _run(self, scenario: Scenario) -> dict[str, Result]:
-        # A scenario of one seed is deterministic.
-        count = 1 if scenario.seeds == 1 else self.seed_count or scenario.seeds
-        seeds = list(range(self.first_seed, self.first_seed + count))
-        self.longest = max(self.longest, seeds, key=len)
-        variants = scenario.variants
-        tables: Mapping[str, Table] = scenario.run(
-            variants, seeds, TABLES, 0, self.progress.task(scenario.id)
-        )
-        return {name: Result(tables, index, seeds) for index, name in enumerate(variants)}
+    def _of(self, name: str) -> dict[str, Result]:
+        scenario, seeds = paths.scenario(name), self.seeds(name)
+        tables = self.run(name, scenario.variants, TABLES, self.progress.task(scenario.id))
+        return {variant: Result(tables, index, seeds) for index, variant in enumerate(scenario.variants)}

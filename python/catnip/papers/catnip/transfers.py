@@ -1,15 +1,15 @@
-"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces by which components are evaluated."""
+"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces used to evaluate components."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from catnip import _core
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
+from catnip.papers import single_transfer
 from catnip.papers.catnip import printed
-from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.catnip.runs import Result, VariantRuns
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 
@@ -27,12 +27,8 @@ SOURCES: Mapping[str, dict[str, Any]] = {
 
 def trace(packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, Any]:
     """Simulates one transfer over the paper's two-node network: 1 Mbit/s, 100 ms, packets of 512 B."""
-    fixed: dict[str, Any] = dict.fromkeys(
-        ("recovery", "control", "pacing", "marker", "size", "window", "tick_phase")
-    )
     link = {"rate": "1Mbit", "delay": "100ms", "queue": "drop-tail:1000"}
-    asked = {"profile": "ns2-2002", "delayed_ack": False, "seed": 1, **link, **fixed, **options}
-    return dict(_core.trace(packets=packets, drop=list(drop), **asked))
+    return single_transfer.trace("ns2-2002", packets, drop, **{**link, **options})
 
 
 def sends(events: Mapping[str, Any]) -> tuple[list[float], list[int]]:
@@ -58,44 +54,47 @@ def completion_s(result: Result) -> np.ndarray:
     return np.asarray(rows["acked_s"] - rows["start_s"])
 
 
-def timeouts_by_lost_packet(runs: Runs) -> dict[int, int]:
+def timeouts_by_lost_packet(runs: VariantRuns) -> dict[int, int]:
     """Returns the largest number of timeouts of a transfer by its lost packet k."""
     results = runs.of("catnip-e1")
     return {k: int(results[f"k = {k}"].rows("connections")["timeouts"].max()) for k in range(1, PACKETS + 1)}
 
 
-def _extra_s(runs: Runs, k: int) -> np.ndarray:
+def _extra_s(runs: VariantRuns, k: int) -> np.ndarray:
     results = runs.of("catnip-e1")
     return np.asarray(completion_s(results[f"k = {k}"]) - completion_s(results["no loss"]).mean())
 
 
 @measured
-def no_loss_s(runs: Runs) -> Interval:
+def no_loss_s(runs: VariantRuns) -> Interval:
     """CAT-E1: transfer time of the document without loss."""
     return stats.mean(completion_s(runs.of("catnip-e1")["no loss"]))
 
 
 @measured
-def loss_of_packet_s(runs: Runs, k: int) -> Interval:
+def loss_of_packet_s(runs: VariantRuns, k: int) -> Interval:
     """CAT-E1: transfer time of the document with packet k lost."""
     return stats.mean(completion_s(runs.of("catnip-e1")[f"k = {k}"]))
 
 
 @measured
-def extra_for_packet_s(runs: Runs, k: int) -> Interval:
-    """CAT-E1: transfer time with packet k lost less the mean time without loss, s."""
+def extra_for_packet_s(runs: VariantRuns, k: int) -> Interval:
+    """CAT-E1: transfer time with packet k lost minus the mean time without loss, s."""
     return stats.mean(_extra_s(runs, k))
 
 
 @measured
-def packets_that_need_a_timeout(runs: Runs) -> str:
+def packets_that_need_a_timeout(runs: VariantRuns) -> str:
     """CAT-E1: numbers of the packets whose loss causes a timeout."""
     return ", ".join(str(k) for k, count in timeouts_by_lost_packet(runs).items() if count)
 
 
 @measured
-def late_extra_over_early(runs: Runs, late: Sequence[int], early: Sequence[int]) -> float:
-    """CAT-E1: largest extra time of the late packets over the smallest extra time of the early ones."""
+def late_extra_over_early(runs: VariantRuns, late: Sequence[int], early: Sequence[int]) -> float:
+    """CAT-E1: ratio of the largest extra time of a late packet to the smallest of an early packet.
+
+    The extra time of a packet is that due to its loss, averaged over the clock phases.
+    """
     dearest, cheapest = (
         max(_extra_s(runs, k).mean() for k in late),
         min(_extra_s(runs, k).mean() for k in early),
@@ -104,16 +103,19 @@ def late_extra_over_early(runs: Runs, late: Sequence[int], early: Sequence[int])
 
 
 @measured
-def most_extra_s(runs: Runs, first: int, last: int) -> float:
-    """CAT-E1: largest extra time due to the loss of a packet from `first` to `last`, any clock phase, s."""
+def most_extra_s(runs: VariantRuns, first: int, last: int) -> float:
+    """CAT-E1: largest extra time due to the loss of one packet, s.
+
+    The maximum is taken over the packets from `first` to `last` and over all clock phases.
+    """
     return float(max(_extra_s(runs, k).max() for k in range(first, last + 1)))
 
 
 @measured
-def farthest_from_ns2_s(runs: Runs) -> float:
+def farthest_from_ns2_s(runs: VariantRuns) -> float:
     """CAT-E1: largest gap between our range of transfer times over clock phases and ns-2's, s.
 
-    The gap is zero if the ranges overlap; the largest one is taken over all lost packets.
+    The gap is zero if the two ranges overlap. The largest gap is taken over all lost packets.
     """
     ns2, results = printed.single_loss_s(), runs.of("catnip-e1")
     apart = []
@@ -124,28 +126,31 @@ def farthest_from_ns2_s(runs: Runs) -> float:
 
 
 @measured
-def bursts(_runs: Runs, source: str, packets: int, before: int = 0) -> str:
+def bursts(_runs: VariantRuns, source: str, packets: int, before: int = 0) -> str:
     """CAT-E2, S2 to S4: sizes of the bursts of a document, or of its first `before` packets."""
     times, _ = sends(trace(packets, **SOURCES[source]))
     return in_bursts(times[:before] if before else times)
 
 
 @measured
-def gap_off_ms(_runs: Runs, source: str, last: int) -> float:
-    """CAT-E2, S3: largest difference of the last `last` gaps of 14 packets from a round trip / `last`, ms."""
+def gap_off_ms(_runs: VariantRuns, source: str, last: int) -> float:
+    """CAT-E2, S3: largest absolute difference of a late gap from (round trip / `last`), ms.
+
+    The late gaps are the last `last` gaps between the 14 packets of a document.
+    """
     times, _ = sends(trace(14, **SOURCES[source]))
     return float(np.abs(np.diff(times)[14 - last :] - ROUND_TRIP_S / last).max() * 1e3)
 
 
 @measured
-def sent_alike_before(_runs: Runs, source: str, other: str, packets: int) -> str:
+def sent_alike_before(_runs: VariantRuns, source: str, other: str, packets: int) -> str:
     """CAT-E2: `alike` if two sources send their first `packets` packets at equal times, else `different`."""
     ours, theirs = (sends(trace(14, **SOURCES[name]))[0][:packets] for name in (source, other))
     return "alike" if ours == theirs else "different"
 
 
 @measured
-def burst_off_ns(runs: Runs, which: str) -> float:
+def burst_off_ns(runs: VariantRuns, which: str) -> float:
     """CAT-E11: absolute difference between a simulated and the calculated time over the small network, ns."""
     results = runs.of("catnip-e11")
     two = sorted(results["two senders"].rows("connections")["received_s"])
@@ -162,7 +167,7 @@ def burst_off_ns(runs: Runs, which: str) -> float:
 
 
 @measured
-def small_network_counts(runs: Runs, columns: Sequence[str]) -> str:
+def small_network_counts(runs: VariantRuns, columns: Sequence[str]) -> str:
     """CAT-E11: counters of a burst of six packets at a queue with space for three."""
     rows = runs.of("catnip-e11")["room for three"].rows("connections")
     return ", ".join(str(int(rows[key][0])) for key in columns)

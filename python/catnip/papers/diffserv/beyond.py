@@ -1,4 +1,4 @@
-"""Experiments in a fifth of the tree: IDS-E10 to E15 and parts of IDS-E4 and E8."""
+"""Experiments in a tree with a fifth of the users: IDS-E10 to E15 and parts of IDS-E4 and E8."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -20,8 +20,8 @@ from catnip.papers.diffserv.runs import (
     WARM_UP_S,
     WEB_10,
     Result,
-    Runs,
     Times,
+    TreeRuns,
     ratio,
     share_pct,
 )
@@ -45,29 +45,36 @@ GREEDY_USERS = 8
 
 
 @measured
-def variation_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
-    """IDS-E10: coefficient of variation of long transfers' throughput with TCP-DS over that with `other`."""
+def variation_ratio(runs: TreeRuns, other: str, rate_mbps: float) -> Interval:
+    """IDS-E10: ratio of the variation of long transfers' throughput with TCP-DS to that with `other`.
+
+    The variation is the coefficient of variation over the samples of a transfer, averaged over transfers.
+    """
     return ratio(_variation(runs, scheme, rate_mbps) for scheme in (TCP_DS, other))
 
 
 @measured
-def spread_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
-    """IDS-E10: coefficient of variation among users' mean throughputs with TCP-DS over that with `other`.
+def spread_ratio(runs: TreeRuns, other: str, rate_mbps: float) -> Interval:
+    """IDS-E10: ratio of the variation among users' throughputs with TCP-DS to that with `other`.
 
-    Each round trip has two users.
+    The variation is the coefficient of variation of the users' mean throughputs. Each round trip has two
+    users.
     """
     return ratio(_spread(runs, scheme, rate_mbps) for scheme in (TCP_DS, other))
 
 
 @measured
-def late_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
-    """IDS-E11: share of pages above 5 s with a scheme over that with drop tail, with this loss recovery."""
+def late_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interval:
+    """IDS-E11: ratio of the share of pages above 5 s with a scheme to that with drop tail.
+
+    All senders use the loss recovery `recovery`.
+    """
     return ratio(_version(runs, name, recovery).pages[WEB_10].above(5) for name in (scheme, DROP_TAIL))
 
 
 @measured
-def reversed_pairs(runs: Runs, recovery: str) -> str:
-    """IDS-E11: number of pairs of schemes that another loss recovery orders the other way round.
+def reversed_pairs(runs: TreeRuns, recovery: str) -> str:
+    """IDS-E11: number of pairs of schemes whose order is reversed by the loss recovery `recovery`.
 
     Schemes are ordered by their share of pages above 5 s. Two schemes have an order only if the interval of
     their difference excludes zero.
@@ -84,33 +91,39 @@ def reversed_pairs(runs: Runs, recovery: str) -> str:
 
 
 @measured
-def files_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
-    """IDS-E11: files per second with a scheme over those with RED, with this loss recovery."""
+def files_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interval:
+    """IDS-E11: ratio of the files per second with a scheme to those with RED.
+
+    All senders use the loss recovery `recovery`.
+    """
     return ratio(files_per_s(_version(runs, name, recovery)) for name in (scheme, RED))
 
 
 @measured
-def late_ratio_of_few(runs: Runs, scheme: str) -> Interval:
-    """IDS-E11: share of pages above 5 s with a scheme over that with drop tail, in the small tree."""
+def late_ratio_of_few(runs: TreeRuns, scheme: str) -> Interval:
+    """IDS-E11: ratio of the share of pages above 5 s with a scheme to that with drop tail.
+
+    The network is the small tree.
+    """
     return ratio(runs.small(name, 100).pages[WEB_10].above(5) for name in (scheme, DROP_TAIL))
 
 
 @measured
-def deviation_grows_with_objects(runs: Runs) -> str:
-    """IDS-E12: `yes` if the standard deviation of page times grows with each larger number of images."""
+def deviation_grows_with_objects(runs: TreeRuns) -> str:
+    """IDS-E12: `yes` if the standard deviation of page times grows from each number of images to the next."""
     deviations = [runs.of("diffserv-objects", name, *OBJECTS).pages[WEB_10].seconds.std() for name in OBJECTS]
     return yes(np.diff(deviations) > 0)
 
 
 @measured
-def deviation_s(runs: Runs, objects: str) -> Interval:
+def deviation_s(runs: TreeRuns, objects: str) -> Interval:
     """IDS-E12: standard deviation of the times of pages with `objects` images, s."""
     pages = runs.of("diffserv-objects", objects, *OBJECTS).pages[WEB_10]
     return stats.mean(pages.per_seed(measures.deviation))
 
 
 @measured
-def time_falls_with_thresholds(runs: Runs, what: str, last: str = THRESHOLDS[-1]) -> str:
+def time_falls_with_thresholds(runs: TreeRuns, what: str, last: str = THRESHOLDS[-1]) -> str:
     """IDS-E13: `yes` if the mean page or file time decreases from each pair of thresholds to the next."""
     pairs = THRESHOLDS[: THRESHOLDS.index(last) + 1]
     means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in pairs]
@@ -118,68 +131,74 @@ def time_falls_with_thresholds(runs: Runs, what: str, last: str = THRESHOLDS[-1]
 
 
 @measured
-def with_thresholds_s(runs: Runs, thresholds: str, what: str) -> Interval:
+def with_thresholds_s(runs: TreeRuns, thresholds: str, what: str) -> Interval:
     """IDS-E13: mean time of the measured pages or files with a pair of thresholds, s."""
     return stats.mean(_with_thresholds(runs, thresholds, what).per_seed(np.mean))
 
 
 @measured
-def edge_late_ratio(runs: Runs, side: str) -> Interval:
-    """IDS-E8: share of pages above 5 s with marking at the edges over that with RED.
+def edge_late_ratio(runs: TreeRuns, side: str) -> Interval:
+    """IDS-E8: ratio of the share of pages above 5 s with marking at the edges to that with RED.
 
-    `side` is `sources` for marking at the sources' edge only, or `both sides`.
+    `side` is `sources` if only the sources' edge marks, or `both sides`.
     """
     known = (*EDGES, RED)
     return ratio(runs.of("diffserv-edge", name, *known).pages[WEB_10].above(5) for name in (side, RED))
 
 
 @measured
-def slow_echoes_by_host_buffer_pct(runs: Runs, packets: str) -> Interval:
-    """IDS-E4: share of echoes above 1 s in the small tree, by buffer size of the hosts in packets."""
+def slow_echoes_by_host_buffer_pct(runs: TreeRuns, packets: str) -> Interval:
+    """IDS-E4: share of echoes above 1 s in the small tree, percent.
+
+    `packets` is the size of the hosts' buffers.
+    """
     return share_pct(runs.of("diffserv-hosts", packets, *HOST_BUFFERS).echoes.above(1))
 
 
 @measured
-def late_at_random_pct(runs: Runs, who: str) -> Interval:
+def late_at_random_pct(runs: TreeRuns, who: str) -> Interval:
     """IDS-E8: share of pages above 5 s in the small tree at 60 Mbit/s, percent.
 
-    Marking is randomized for the programs `who`, and plain for the others.
+    Marking is randomized for the programs that `who` selects, and plain for all other programs.
     """
     return share_pct(runs.of("diffserv-random", who, *AT_RANDOM).pages[WEB_10].above(5))
 
 
 @measured
-def today_pages_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """IDS-E14: share of measured pages above a limit, with today's end systems."""
+def today_pages_above_pct(runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
+    """IDS-E14: share of measured pages above a limit, with today's end systems, percent."""
     return share_pct(runs.small(scheme, rate_mbps, "diffserv-today").pages[WEB_10].above(limit_s))
 
 
 @measured
-def today_echoes_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """IDS-E14: share of echoes above a limit, with today's end systems."""
+def today_echoes_above_pct(runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
+    """IDS-E14: share of echoes above a limit, with today's end systems, percent."""
     return share_pct(runs.small(scheme, rate_mbps, "diffserv-today").echoes.above(limit_s))
 
 
 @measured
-def greedy_kbps(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: throughput of a greedy user in complete pages and files, kbit/s."""
+def greedy_kbps(runs: TreeRuns, variant: str) -> Interval:
+    """IDS-E15: mean throughput of a greedy user, counting only complete pages and files, kbit/s."""
     return stats.mean(_greedy_bps(greedy(runs, variant)) / 1e3)
 
 
 @measured
-def others_files_ratio(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: files per second of the other users over those if all users are honest."""
+def others_files_ratio(runs: TreeRuns, variant: str) -> Interval:
+    """IDS-E15: ratio of the other users' files per second to those if all users are honest."""
     return ratio(files_per_s(greedy(runs, name)) for name in (variant, HONEST))
 
 
 @measured
-def others_late_points(runs: Runs, variant: str) -> Interval:
-    """IDS-E15: share of the other users' pages above 5 s less that if all are honest, percentage points."""
+def others_late_points(runs: TreeRuns, variant: str) -> Interval:
+    """IDS-E15: increase of the share of the other users' pages above 5 s, percentage points.
+
+    The reference is the same share if all users are honest.
+    """
     one, two = (100 * greedy(runs, name).pages[WEB_10].above(5) for name in (variant, HONEST))
     return stats.paired_difference(one, two)
 
 
-def greedy(runs: Runs, variant: str) -> Result:
+def greedy(runs: TreeRuns, variant: str) -> Result:
     """Returns the results of a variant of the small tree with eight additional users, honest or greedy."""
     return runs.of("diffserv-greedy", variant, HONEST, POLICED, NOT_POLICED)
 
@@ -193,27 +212,24 @@ def _greedy_bps(result: Result) -> Floats:
     return np.asarray(bits / COUNTED_S / GREEDY_USERS)
 
 
-def _with_thresholds(runs: Runs, thresholds: str, what: str) -> Times:
+def _with_thresholds(runs: TreeRuns, thresholds: str, what: str) -> Times:
     known = [f"{what} {pair}" for pair in THRESHOLDS]
     made = runs.of("diffserv-thresholds", f"{what} {thresholds}", *known)
     return made.pages[WEB_10] if what == "pages" else made.connections["ftp-probe"]
 
 
-def _version(runs: Runs, scheme: str, recovery: str) -> Result:
+def _version(runs: TreeRuns, scheme: str, recovery: str) -> Result:
     both = [f"{scheme} / recovery={name}" for name in ("reno", "sack")]
     return runs.of("diffserv-versions", f"{scheme} / recovery={recovery}", *both)
 
 
-def throughputs(runs: Runs, scheme: str, rate_mbps: float) -> list[list[Floats]]:
-    """Returns bits per second in each sample of each long transfer, by run and user."""
+def throughputs(runs: TreeRuns, scheme: str, rate_mbps: float) -> list[list[Floats]]:
+    """Returns the throughput in each sample of each long transfer, bit/s, by run and user."""
     variant = f"{scheme} / rate={rate_mbps / SMALLER:g}Mbit"
-    made: list[list[Floats]] = runs.kept(("throughputs", variant), lambda: _throughputs(runs, variant))
-    return made
+    return runs.kept(("throughputs", variant), lambda: _throughputs(runs, variant))
 
 
-def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
-    seeds = runs.seeds(LONG)
-    runs.sample = len(seeds)
+def _throughputs(runs: TreeRuns, variant: str) -> list[list[Floats]]:
     told = runs.progress.task(f"{paths.scenario(LONG).id} {variant}")
     rows = measures.select(runs.run(LONG, [variant], ["objects"], told)["objects"], 0)
     # Only the pieces of long transfers have this size among all measured objects.
@@ -221,7 +237,7 @@ def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
     edges = np.arange(WARM_UP_S, END_S + 1, SAMPLE_S)
     ended = rows["start_s"] + rows["time_s"]
     made = []
-    for seed in seeds:
+    for seed in runs.seeds(LONG):
         of_run = pieces & (rows["seed"] == seed)
         users = np.unique(rows["client"][of_run])
         of_users = (ended[of_run & (rows["client"] == user)] for user in users)
@@ -229,11 +245,11 @@ def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
     return made
 
 
-def _variation(runs: Runs, scheme: str, rate_mbps: float) -> Floats:
+def _variation(runs: TreeRuns, scheme: str, rate_mbps: float) -> Floats:
     made = throughputs(runs, scheme, rate_mbps)
     return np.array([np.mean([bps.std(ddof=1) / bps.mean() for bps in users]) for users in made])
 
 
-def _spread(runs: Runs, scheme: str, rate_mbps: float) -> Floats:
+def _spread(runs: TreeRuns, scheme: str, rate_mbps: float) -> Floats:
     means = [[bps.mean() for bps in users] for users in throughputs(runs, scheme, rate_mbps)]
     return np.array([np.std(of_run, ddof=1) / np.mean(of_run) for of_run in means])

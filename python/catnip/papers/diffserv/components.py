@@ -1,13 +1,13 @@
 """IDS-S8 to S19: results of the tests in crates/lab/tests/papers/components_diffserv.rs."""
 
 from catnip.papers import component_results
-from catnip.papers.diffserv.runs import Runs
+from catnip.papers.diffserv.runs import TreeRuns
 from catnip.papers.quantity import Quantities
 
 measured = Quantities()
 
 
 @measured
-def driven_alone(_runs: Runs, says: str) -> float:
-    """Largest value of the component test with the claim `says` over its seeds."""
+def driven_alone(_runs: TreeRuns, says: str) -> float:
+    """Largest value, over its seeds, of the component test whose claim is `says`."""
     return max(component_results.alone(says))

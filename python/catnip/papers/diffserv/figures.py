@@ -26,8 +26,8 @@ from catnip.papers.diffserv.runs import (
     WEB_10,
     WEB_11,
     Result,
-    Runs,
     Times,
+    TreeRuns,
 )
 from catnip.papers.reference import published
 from catnip.report.model import Figure, Table
@@ -45,20 +45,20 @@ LOOKS = {
     CODEL: 7,
     **{name: RAMP + place for place, name in enumerate(SLOW_LINKS[4:])},
 }
-"""Styles in all figures; FQ-CoDel is never drawn beside TCP-RAND."""
+"""Styles in all figures. FQ-CoDel shares a style with TCP-RAND, but no figure has both."""
 
 
-def congestion_10(runs: Runs) -> Figure:
+def congestion_10(runs: TreeRuns) -> Figure:
     """Figure 2, top: pages of HTTP/1.0 over drop tail."""
     return _congestion(runs, "1.0", WEB_10)
 
 
-def congestion_11(runs: Runs) -> Figure:
+def congestion_11(runs: TreeRuns) -> Figure:
     """Figure 2, bottom: pages of HTTP/1.1 over drop tail."""
     return _congestion(runs, "1.1", WEB_11)
 
 
-def by_application(runs: Runs) -> Figure:
+def by_application(runs: TreeRuns) -> Figure:
     """Figure 6: pages under application-based marking."""
     panels = [Panel(scheme, _over_rates(runs, scheme), (GOOD_S, BAD_S)) for scheme in (APPL_250, APPL_110)]
     caption = (
@@ -70,7 +70,7 @@ def by_application(runs: Runs) -> Figure:
     return Figure("diffserv-application", "Figure 6: pages under application-based marking", caption, svg)
 
 
-def slow_links(runs: Runs) -> Figure:
+def slow_links(runs: TreeRuns) -> Figure:
     """Figure 7: echoes over slow links."""
     made = {name: schemes.slow_echoes(runs, name) for name in SLOW_LINKS}
     panels = [
@@ -88,7 +88,7 @@ def slow_links(runs: Runs) -> Figure:
     return Figure("diffserv-slow-links", "Figure 7: echoes over slow links", caption, svg)
 
 
-def file_times(runs: Runs) -> Figure:
+def file_times(runs: TreeRuns) -> Figure:
     """Figure 8: file times at 75 Mbit/s."""
     curves = [
         _curve(scheme, runs.tree(scheme, 75).connections["ftp-probe"], 40)
@@ -101,7 +101,7 @@ def file_times(runs: Runs) -> Figure:
     return Figure("diffserv-files", "Figure 8: file times at 75 Mbit/s", caption, svg)
 
 
-def by_state(runs: Runs) -> Figure:
+def by_state(runs: TreeRuns) -> Figure:
     """Figure 11: pages under TCP-state-based marking."""
     panel = Panel("", _over_rates(runs, TCP_DS), (GOOD_S, BAD_S))
     caption = (
@@ -111,7 +111,7 @@ def by_state(runs: Runs) -> Figure:
     return Figure("diffserv-state", "Figure 11: pages under TCP-state-based marking", caption, svg)
 
 
-def pages_of_schemes(runs: Runs) -> Figure:
+def pages_of_schemes(runs: TreeRuns) -> Figure:
     """Figure 12: pages of all schemes."""
     curves = [_curve(scheme, runs.tree(scheme, 100).pages[WEB_10], 25) for scheme in SCHEMES]
     caption = "HTTP/1.0, 100 Mbit/s. Lines: 5 s (good) and 10 s (users give up)."
@@ -119,7 +119,7 @@ def pages_of_schemes(runs: Runs) -> Figure:
     return Figure("diffserv-pages", "Figure 12: pages of all schemes", caption, svg)
 
 
-def echoes_of_schemes(runs: Runs) -> Figure:
+def echoes_of_schemes(runs: TreeRuns) -> Figure:
     """Figure 12: echoes of all schemes."""
     curves = [_curve(scheme, runs.tree(scheme, 100).echoes, 2.5) for scheme in SCHEMES]
     caption = "100 Mbit/s, all round trips. Dotted: 150 ms. A step at 1 s is the first timeout."
@@ -127,7 +127,7 @@ def echoes_of_schemes(runs: Runs) -> Figure:
     return Figure("diffserv-echoes", "Figure 12: echoes of all schemes", caption, svg)
 
 
-def files_of_schemes(runs: Runs) -> Figure:
+def files_of_schemes(runs: TreeRuns) -> Figure:
     """Figure 13: files per second of all schemes."""
     values = {
         scheme: [stats.mean(schemes.files_per_s(runs.tree(scheme, rate))) for rate in RATES_MBPS]
@@ -138,7 +138,7 @@ def files_of_schemes(runs: Runs) -> Figure:
     return Figure("diffserv-files-per-second", "Figure 13: files of all schemes", caption, svg)
 
 
-def worth(runs: Runs) -> Figure:
+def worth(runs: TreeRuns) -> Figure:
     """Page times with the paper's end systems and with today's."""
     hosts = {"the paper's end systems": PAPERS_HOSTS, "today's end systems": TODAYS_HOSTS}
     panels = [
@@ -158,24 +158,21 @@ def worth(runs: Runs) -> Figure:
     return Figure("diffserv-worth", "Beyond the paper: marking or a fair queue", caption, svg)
 
 
-FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
-    one.__name__: one
-    for one in (
-        congestion_10,
-        congestion_11,
-        by_application,
-        slow_links,
-        file_times,
-        by_state,
-        pages_of_schemes,
-        echoes_of_schemes,
-        files_of_schemes,
-        worth,
-    )
-}
+FIGURES = (
+    congestion_10,
+    congestion_11,
+    by_application,
+    slow_links,
+    file_times,
+    by_state,
+    pages_of_schemes,
+    echoes_of_schemes,
+    files_of_schemes,
+    worth,
+)
 
 
-def headline(runs: Runs) -> str:
+def headline(runs: TreeRuns) -> str:
     """Returns the main result in two sentences."""
     shown = (DROP_TAIL, APPL_250, TCP_DS)
     late = {scheme: 100 * runs.tree(scheme, 100).pages[WEB_10].above(GOOD_S).mean() for scheme in shown}
@@ -191,12 +188,12 @@ def headline(runs: Runs) -> str:
     )
 
 
-def tables(runs: Runs) -> Sequence[Table]:
-    """Returns the tables of findings, of all schemes, of marking versus a fair queue, and of the cost."""
+def tables(runs: TreeRuns) -> Sequence[Table]:
+    """Returns the tables of findings, all schemes, marking versus a fair queue, and simulated runs."""
     return [_findings(runs), _of_schemes(runs), _beside_a_fair_queue(runs), _cost(runs)]
 
 
-def _findings(runs: Runs) -> Table:
+def _findings(runs: TreeRuns) -> Table:
     def late(scheme: str, rate: int, limit_s: float, http: str = "1.0") -> str:
         return f"{show_interval(schemes.pages_above_pct(runs, scheme, rate, limit_s, http))} %"
 
@@ -258,7 +255,7 @@ def _findings(runs: Runs) -> Table:
     return Table("What the paper found", ("finding", "paper", "here"), rows, "95 % intervals over seeds.")
 
 
-def _of_schemes(runs: Runs) -> Table:
+def _of_schemes(runs: TreeRuns) -> Table:
     trees = [
         (f"{scheme}, {rate} Mbit/s", runs.tree(scheme, rate)) for scheme in SCHEMES for rate in RATES_MBPS
     ]
@@ -272,7 +269,7 @@ def _of_schemes(runs: Runs) -> Table:
     return _table("All schemes", "scheme", trees, measures, note)
 
 
-def _beside_a_fair_queue(runs: Runs) -> Table:
+def _beside_a_fair_queue(runs: TreeRuns) -> Table:
     trees = [
         (f"{hosts} end systems, {rate} Mbit/s, {scheme}", runs.small(scheme, rate, name))
         for hosts, name in (("the paper's", PAPERS_HOSTS), ("today's", TODAYS_HOSTS))
@@ -307,13 +304,13 @@ def _table(
     return Table(title, (first, *measures), rows, note)
 
 
-def _cost(runs: Runs) -> Table:
+def _cost(runs: TreeRuns) -> Table:
     rows = [(name, f"{count}", f"{hops / 1e6:.0f}") for name, count, hops in runs.cost()]
     columns = ("scenario", "runs", "million packet-hops")
     return Table("Simulated runs", columns, rows, "Each run simulates 350 s.")
 
 
-def _congestion(runs: Runs, http: str, group: str) -> Figure:
+def _congestion(runs: TreeRuns, http: str, group: str) -> Figure:
     panel = Panel("", _over_rates(runs, DROP_TAIL, group), (GOOD_S, BAD_S))
     caption = (
         "Drop tail on all links; each curve is labelled with the rate of its bottleneck and the "
@@ -324,7 +321,7 @@ def _congestion(runs: Runs, http: str, group: str) -> Figure:
     return Figure(f"diffserv-congestion-{http.replace('.', '')}", f"Figure 2: HTTP/{http}", caption, svg)
 
 
-def _over_rates(runs: Runs, scheme: str, group: str = WEB_10) -> list[Curve]:
+def _over_rates(runs: TreeRuns, scheme: str, group: str = WEB_10) -> list[Curve]:
     curves = []
     for rate in RATES_MBPS:
         tree = runs.tree(scheme, rate)

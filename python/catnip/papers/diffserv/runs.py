@@ -1,7 +1,7 @@
 """Runs of the tree, each made once and reduced to the values of the claims: times, losses, counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,12 +12,13 @@ from catnip.analysis import measures, stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.base import paths
-from catnip.papers.campaign import Campaign
+from catnip.papers.rows import Rows, where
+from catnip.papers.runs import Runs, shifted
 from catnip.store.tables import Table
 
 WARM_UP_S, END_S = 50, 350
 COUNTED_S = END_S - WARM_UP_S
-SEEDS, SMALL_SEEDS, QUICK_SEEDS = 5, 10, 2
+SEEDS, SMALL_SEEDS = 5, 10
 LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled")
 """Scenarios of the whole tree, which take fewer seeds."""
 RTTS_MS = (20, 40, 80, 120, 200)
@@ -130,15 +131,14 @@ class Result:
         return np.asarray(sum(self.connections[group].counts() for group in groups) / COUNTED_S)
 
 
-@dataclass
-class Runs(Campaign):
-    """Runs of the tree, each variant reduced to the values of the claims."""
+class TreeRuns(Runs):
+    """Runs of the tree, each variant reduced to the values of the claims; a quick run has the small tree."""
 
-    _made: dict[tuple[str, str], Result] = field(default_factory=dict)
+    quick_seeds = 2
 
     def usual_seeds(self, name: str) -> int:
-        """Returns the usual number of seeds, lower for the whole tree."""
-        return QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
+        """Returns the number of seeds of a scenario at full length, lower for the whole tree."""
+        return SEEDS if name in LARGE else SMALL_SEEDS
 
     def tree(self, scheme: str, rate_mbps: float) -> Result:
         """Returns the whole tree's results with a scheme and bottleneck; in a quick run, the small tree's."""
@@ -170,8 +170,19 @@ class Runs(Campaign):
 
     def of(self, name: str, *variants: str) -> Result:
         """Returns the results of the first of these variants of a scenario; the others are run with it."""
-        self._run(name, variants)
-        return self._made[name, variants[0]]
+        seeds = self.seeds(name)
+        self.count_sample(len(seeds))
+        missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._kept]
+        if missing:
+            told = self.progress.task(f"{paths.scenario(name).id} {missing[0]}")
+        for first in range(0, len(missing), CHUNK):
+            chunk = missing[first : first + CHUNK]
+            part = shifted(told, first * len(seeds), len(missing) * len(seeds))
+            tables = self.run(name, chunk, TABLES, part)
+            for index, variant in enumerate(chunk):
+                self.kept((name, variant), partial(reduced, tables, index, seeds))
+        made: Result = self._kept[name, variants[0]][0]
+        return made
 
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
@@ -182,31 +193,13 @@ class Runs(Campaign):
         )
         return self.of(name, wanted, *others)
 
-    def _run(self, name: str, variants: Sequence[str]) -> None:
-        seeds = self.seeds(name)
-        self.sample = max(self.sample, len(seeds))
-        missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._made]
-        if not missing:
-            return
-        told = self.progress.task(f"{paths.scenario(name).id} {missing[0]}")
-        for first in range(0, len(missing), CHUNK):
-            chunk = missing[first : first + CHUNK]
-            shifted = partial(_shifted, told, first * len(seeds), len(missing) * len(seeds))
-            tables = self.run(name, chunk, TABLES, shifted)
-            for index, variant in enumerate(chunk):
-                self._made[name, variant] = reduced(tables, index, seeds)
-
-
-def _shifted(told: Any, before: int, total: int, done: int, _of: int) -> None:
-    told(before + done, total)
-
 
 def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> Result:
     """Reduces the tables of one variant to the values of the claims."""
     rows = {name: measures.select(tables[name], variant) for name in TABLES}
     pages, echoes, connections, ports = (rows[name] for name in TABLES)
     connections["time_s"] = connections["acked_s"] - connections["start_s"]
-    of_page, of_file = _groups(pages), _groups(connections)
+    of_page, of_file = _by(pages, "group"), _by(connections, "group")
     return Result(
         pages=ByGroup({name: times(group, seeds) for name, group in of_page.items()}, len(seeds)),
         connections=ByGroup({name: times(group, seeds) for name, group in of_file.items()}, len(seeds)),
@@ -215,14 +208,11 @@ def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> 
         file_bytes={name: group["bytes"] for name, group in of_file.items()},
         echoes=times(echoes, seeds),
         keystrokes_s=_typed(echoes, seeds[0]),
-        ports={
-            str(name): _port({key: column[ports["port"] == name] for key, column in ports.items()})
-            for name in np.unique(ports["port"])
-        },
+        ports={name: _port(port) for name, port in _by(ports, "port").items()},
     )
 
 
-def times(rows: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> Times:
+def times(rows: Rows, seeds: Sequence[int]) -> Times:
     """Returns the times of the rows of one group that ended after the warm-up."""
     counted = rows["start_s"] + rows["time_s"] >= WARM_UP_S
     users = np.unique(rows["client"], return_inverse=True)[1]
@@ -249,14 +239,12 @@ def ratio(both: Iterable[Floats]) -> Interval:
     return stats.ratio(one, other)
 
 
-def _groups(rows: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
-    return {
-        str(name): {key: column[rows["group"] == name] for key, column in rows.items()}
-        for name in np.unique(rows["group"])
-    }
+def _by(rows: Rows, key: str) -> dict[str, Rows]:
+    """Returns the rows of each value of a column."""
+    return {str(name): where(rows, rows[key] == name) for name in np.unique(rows[key])}
 
 
-def _typed(echoes: Mapping[str, NDArray[Any]], seed: int) -> Floats:
+def _typed(echoes: Rows, seed: int) -> Floats:
     """Returns user, start and end of each echo of a run, by user and start."""
     here = echoes["seed"] == seed
     start, end = echoes["start_s"][here], (echoes["start_s"] + echoes["time_s"])[here]
@@ -264,7 +252,7 @@ def _typed(echoes: Mapping[str, NDArray[Any]], seed: int) -> Floats:
     return np.column_stack([echoes["client"][here][order], start[order], end[order]]).astype(float)
 
 
-def _port(rows: Mapping[str, NDArray[Any]]) -> Port:
+def _port(rows: Rows) -> Port:
     def by_priority(what: str) -> dict[str, Floats]:
         return {priority: rows[f"{what}_{priority}"].astype(float) for priority in ("high", "med", "low")}
 

@@ -15,8 +15,8 @@ from catnip.papers.diffserv.runs import (
     WEB_10,
     WEB_11,
     Result,
-    Runs,
     Times,
+    TreeRuns,
     ratio,
     share_pct,
     typists,
@@ -31,121 +31,123 @@ TIMED_OUT_S = 1.0
 
 
 @measured
-def loss_pct(runs: Runs, scheme: str, rate_mbps: float) -> Interval:
+def loss_pct(runs: TreeRuns, scheme: str, rate_mbps: float) -> Interval:
     """Share of packets dropped at the bottleneck towards the users, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).forward.loss())
 
 
 @measured
-def loss_falls_with_rate(runs: Runs) -> str:
+def loss_falls_with_rate(runs: TreeRuns) -> str:
     """IDS-E1: `yes` if the mean loss over drop tail decreases from each bottleneck to the next faster one."""
     return yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
 
 
 @measured
-def pages_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float, http: str = "1.0") -> Interval:
+def pages_above_pct(
+    runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float, http: str = "1.0"
+) -> Interval:
     """Share of measured pages above a limit, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).pages[GROUPS[http]].above(limit_s))
 
 
 @measured
-def late_with_reverse_pct(runs: Runs, reverse: str) -> Interval:
+def late_with_reverse_pct(runs: TreeRuns, reverse: str) -> Interval:
     """IDS-E1: share of pages above 10 s in the small tree at 60 Mbit/s, percent.
 
-    `reverse` is the part of the users who send files, too.
+    `reverse` is the part of the users who also send files.
     """
     return share_pct(runs.of("diffserv-reverse", reverse, *REVERSE).pages[WEB_10].above(10))
 
 
 @measured
-def fewer_late_with_11(runs: Runs, rate_mbps: float) -> Interval:
-    """IDS-E1: share of pages above 10 s with HTTP/1.1 less that with HTTP/1.0, percentage points."""
+def fewer_late_with_11(runs: TreeRuns, rate_mbps: float) -> Interval:
+    """IDS-E1: share of pages above 10 s, HTTP/1.1 minus HTTP/1.0, percentage points."""
     pages = runs.tree(DROP_TAIL, rate_mbps).pages
     return stats.paired_difference(100 * pages[WEB_11].above(10), 100 * pages[WEB_10].above(10))
 
 
 @measured
-def fewer_late_with_short_timeout(runs: Runs, rate_mbps: float) -> Interval:
-    """IDS-E2: share of pages above 10 s with a first timeout of 1 s less that with 6 s, percentage points."""
+def fewer_late_with_short_timeout(runs: TreeRuns, rate_mbps: float) -> Interval:
+    """IDS-E2: share of pages above 10 s, first timeout of 1 s minus one of 6 s, percentage points."""
     short = runs.small(DROP_TAIL, rate_mbps, "diffserv-first-timeout").pages[WEB_10]
     usual = runs.small(DROP_TAIL, rate_mbps).pages[WEB_10]
     return stats.paired_difference(100 * short.above(10), 100 * usual.above(10))
 
 
 @measured
-def echoes_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
+def echoes_above_pct(runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
     """Share of echoes above a limit, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).echoes.above(limit_s))
 
 
 @measured
-def echoes_within_pct(runs: Runs, from_s: float, to_s: float) -> Interval:
+def echoes_within_pct(runs: TreeRuns, from_s: float, to_s: float) -> Interval:
     """IDS-E3: share of echoes between two limits over drop tail at 100 Mbit/s, percent."""
     echoes = runs.tree(DROP_TAIL, 100).echoes
     return share_pct(echoes.above(from_s) - echoes.above(to_s))
 
 
 @measured
-def between_the_modes(runs: Runs) -> Interval:
-    """IDS-E3: number of echoes of 0.6 to 1 s over that of 1 to 1.4 s, drop tail at 100 Mbit/s."""
+def between_the_modes(runs: TreeRuns) -> Interval:
+    """IDS-E3: ratio of the number of echoes of 0.6 to 1 s to that of 1 to 1.4 s, drop tail at 100 Mbit/s."""
     late = {limit_s: runs.tree(DROP_TAIL, 100).echoes.above(limit_s) for limit_s in (0.6, 1, 1.4)}
     return stats.ratio(late[0.6] - late[1], late[1] - late[1.4])
 
 
 @measured
-def slow_echoes_fall_with_rate(runs: Runs) -> str:
+def slow_echoes_fall_with_rate(runs: TreeRuns) -> str:
     """IDS-E3: `yes` if the share of echoes above 1 s decreases from each bottleneck to the next faster."""
     means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
 
 @measured
-def high_packets_dropped(runs: Runs, scheme: str) -> str:
+def high_packets_dropped(runs: TreeRuns, scheme: str) -> str:
     """IDS-E4: number of HIGH packets dropped at the bottleneck in both directions, over all rates."""
     trees = [runs.tree(scheme, rate) for rate in RATES_MBPS]
     return str(int(sum(port.dropped["high"].sum() for tree in trees for port in (tree.forward, tree.back))))
 
 
 @measured
-def page_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
-    """Median time of the measured pages with a scheme over that with another one."""
+def page_time_ratio(runs: TreeRuns, scheme: str, other: str, rate_mbps: float) -> Interval:
+    """Ratio of the median time of the measured pages with a scheme to that with the scheme `other`."""
     return ratio(runs.tree(name, rate_mbps).pages[WEB_10].quantile(0.5) for name in (scheme, other))
 
 
 @measured
-def scaled_echo_ms(runs: Runs, variant: str, percent: float) -> Interval:
+def scaled_echo_ms(runs: TreeRuns, variant: str, percent: float) -> Interval:
     """IDS-E5: percentile of echo times over slow links, for users with a round trip of 80 ms, ms."""
     return stats.mean(1e3 * slow_echoes(runs, variant).quantile(percent / 100))
 
 
 @measured
-def scaled_echo_ratio(runs: Runs, variant: str, other: str, percent: float) -> Interval:
-    """IDS-E5: ratio of a percentile of echo times over slow links to that with another scheme."""
+def scaled_echo_ratio(runs: TreeRuns, variant: str, other: str, percent: float) -> Interval:
+    """IDS-E5: ratio of a percentile of echo times over slow links with `variant` to that with `other`."""
     return ratio(slow_echoes(runs, name).quantile(percent / 100) for name in (variant, other))
 
 
 @measured
-def file_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
-    """IDS-E6: median time of the measured files with a scheme over that with another one."""
+def file_time_ratio(runs: TreeRuns, scheme: str, other: str, rate_mbps: float) -> Interval:
+    """IDS-E6: ratio of the median time of the measured files with a scheme to that with `other`."""
     files = (runs.tree(name, rate_mbps).connections["ftp-probe"] for name in (scheme, other))
     return ratio(one.quantile(0.5) for one in files)
 
 
 @measured
-def page_time_falls_with_rate(runs: Runs, scheme: str) -> str:
+def page_time_falls_with_rate(runs: TreeRuns, scheme: str) -> str:
     """IDS-E7: `yes` if the mean page time decreases from each bottleneck to the next faster one."""
     means = [runs.tree(scheme, rate).pages[WEB_10].seconds.mean() for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
 
 @measured
-def late_ratio(runs: Runs, scheme: str, other: str, limit_s: float) -> Interval:
-    """IDS-E8: share of pages above a limit with a scheme over that with another one, at 100 Mbit/s."""
+def late_ratio(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Interval:
+    """IDS-E8: ratio of the share of pages above a limit with a scheme to that with `other`, at 100 Mbit/s."""
     return ratio(_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
 
 
 @measured
-def told_apart(runs: Runs, scheme: str, other: str, limit_s: float) -> str:
+def told_apart(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> str:
     """IDS-E8: `yes` if two schemes have significantly different shares of pages above a limit, at 100 Mbit/s.
 
     The difference is significant if its 95 % interval excludes zero.
@@ -156,29 +158,29 @@ def told_apart(runs: Runs, scheme: str, other: str, limit_s: float) -> str:
 
 
 @measured
-def echo_ratio(runs: Runs, scheme: str, other: str) -> Interval:
-    """IDS-E8: share of echoes above 1 s with a scheme over that with another one, at 100 Mbit/s."""
+def echo_ratio(runs: TreeRuns, scheme: str, other: str) -> Interval:
+    """IDS-E8: ratio of the share of echoes above 1 s with a scheme to that with `other`, at 100 Mbit/s."""
     return ratio(runs.tree(name, 100).echoes.above(TIMED_OUT_S) for name in (scheme, other))
 
 
 @measured
-def files_ratio(runs: Runs, scheme: str, rate_mbps: float, other: str = RED) -> Interval:
-    """IDS-E9: files per second with a scheme over those with another one."""
+def files_ratio(runs: TreeRuns, scheme: str, rate_mbps: float, other: str = RED) -> Interval:
+    """IDS-E9: ratio of the files per second with a scheme to those with the scheme `other`."""
     return ratio(files_per_s(runs.tree(name, rate_mbps)) for name in (scheme, other))
 
 
 @measured
-def measured_pages(runs: Runs) -> Interval:
+def measured_pages(runs: TreeRuns) -> Interval:
     """IDS-S20: mean number of measured HTTP/1.0 pages of a run over drop tail, 100 Mbit/s."""
     return stats.mean(runs.tree(DROP_TAIL, 100).pages[WEB_10].counts())
 
 
 def files_per_s(result: Result) -> Floats:
-    """Returns the files per second of all users, including the measured users, for each run."""
+    """Returns the files per second of all users, including the measured users, one value per run."""
     return result.files_per_s("ftp", "ftp-probe")
 
 
-def slow_echoes(runs: Runs, variant: str) -> Times:
+def slow_echoes(runs: TreeRuns, variant: str) -> Times:
     """Returns the echoes of users with a round trip of 80 ms, in the network of slow links."""
     return runs.of("diffserv-scaled", variant).echoes.of(typists(80))
 

@@ -1,17 +1,26 @@
 """IDS-S1 to S7: the tree, and each traffic source alone."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from catnip import _core
 from catnip.analysis import measures, stats
 from catnip.analysis.interval import Interval
 from catnip.base import paths
-from catnip.papers.diffserv.runs import COUNTED_S, DROP_TAIL, GROUPS, RTTS_MS, WEB_10, WEB_11, Runs, typists
+from catnip.papers.diffserv.runs import (
+    COUNTED_S,
+    DROP_TAIL,
+    GROUPS,
+    RTTS_MS,
+    WEB_10,
+    WEB_11,
+    TreeRuns,
+    typists,
+)
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
+from catnip.papers.rows import Rows, where
+from catnip.papers.single_transfer import trace
 
 measured = Quantities()
 
@@ -23,7 +32,7 @@ LARGE_FILE = 1e6
 
 
 @measured
-def echo_off_us(runs: Runs, rtt_ms: int) -> float:
+def echo_off_us(runs: TreeRuns, rtt_ms: int) -> float:
     """IDS-S1: absolute difference between the fastest echo at a round trip and the calculated time, us."""
     echoes = runs.of("diffserv-alone", "probes").echoes
     fastest_s = float(echoes.of(typists(rtt_ms)).seconds.min())
@@ -32,7 +41,7 @@ def echo_off_us(runs: Runs, rtt_ms: int) -> float:
 
 
 @measured
-def pairs(runs: Runs) -> str:
+def pairs(runs: TreeRuns) -> str:
     """IDS-S1: number of users who fetch files."""
     made = runs.first("diffserv-alone", "FTP").connections
     return str(sum(len(np.unique(made[group].user)) for group in ("ftp", "ftp-probe")))
@@ -40,7 +49,7 @@ def pairs(runs: Runs) -> str:
 
 @measured
 def timeouts(
-    _runs: Runs,
+    _runs: TreeRuns,
     recovery: str,
     lost: Sequence[int],
     packets: int = 100,
@@ -48,54 +57,41 @@ def timeouts(
     delay: str = "50ms",
 ) -> int:
     """IDS-S2: timeouts of a transfer that loses the packets `lost`, by default over ns-2's traced link."""
-    free: dict[str, Any] = dict.fromkeys(("control", "pacing", "size", "marker", "tick_phase"))
-    trace = _core.trace(
-        rate=rate,
-        delay=delay,
-        queue="drop-tail:1000",
-        packets=packets,
-        drop=list(lost),
-        profile="ns2-2.35",
-        recovery=recovery,
-        window=64,
-        delayed_ack=False,
-        seed=1,
-        **free,
-    )
-    return list(trace["event"]).count("rto")
+    options = {"recovery": recovery, "rate": rate, "delay": delay, "queue": "drop-tail:1000", "window": 64}
+    return list(trace("ns2-2.35", packets, lost, **options)["event"]).count("rto")
 
 
 @measured
-def keystrokes_per_s(runs: Runs) -> Interval:
+def keystrokes_per_s(runs: TreeRuns) -> Interval:
     """IDS-S3: keystrokes per second of one user, without other traffic in the network."""
     users = len(np.unique(runs.of("diffserv-alone", "Telnet").echoes.user))
     return stats.mean(runs.of("diffserv-alone", "Telnet").echoes.counts() / COUNTED_S / users)
 
 
 @measured
-def telnet_mbps(runs: Runs) -> Interval:
+def telnet_mbps(runs: TreeRuns) -> Interval:
     """IDS-S3: load of all Telnet echoes on the bottleneck, headers included, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "Telnet").forward.bps / 1e6)
 
 
 @measured
-def keystrokes_before_the_echo(runs: Runs) -> str:
+def keystrokes_before_the_echo(runs: TreeRuns) -> str:
     """IDS-S3: number of keystrokes that did not wait for the echo of the preceding one."""
     user, start, end = runs.first_of_tree(DROP_TAIL, 100).keystrokes_s.T
-    # Times are differences of two numbers, so an end is accurate to some nanoseconds.
+    # An end is computed from other times, so it is accurate only to some nanoseconds.
     return str(int(((user[1:] == user[:-1]) & (start[1:] < end[:-1] - 1e-8)).sum()))
 
 
 @measured
-def connections_of_a_page(runs: Runs, http: str) -> str:
-    """IDS-S4, S5: fewest and most connections of a measured page."""
+def connections_of_a_page(runs: TreeRuns, http: str) -> str:
+    """IDS-S4, S5: smallest and largest number of connections of a measured page."""
     made = runs.of("diffserv-alone", "probes").page_connections[GROUPS[http]]
     return " to ".join(str(int(count)) for count in np.unique([made.min(), made.max()]))
 
 
 @measured
-def connections_at_a_time(runs: Runs) -> str:
-    """IDS-S4: most connections of one user of HTTP/1.0 at the same time, in an idle network."""
+def connections_at_a_time(runs: TreeRuns) -> str:
+    """IDS-S4: largest number of simultaneous connections of an HTTP/1.0 user, in an idle network."""
     rows = _alone(runs, "connections", WEB_10)
     most = 0
     for client in np.unique(rows["client"]):
@@ -105,17 +101,17 @@ def connections_at_a_time(runs: Runs) -> str:
 
 
 @measured
-def idle_round_trips(runs: Runs) -> float:
+def idle_round_trips(runs: TreeRuns) -> float:
     """IDS-S4: time of the fastest page at a round trip of 200 ms in an idle network, in round trips."""
     pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
     return float(pages.of(_pages_with_rtt(4)).seconds.min()) / (RTTS_MS[4] / 1e3)
 
 
 @measured
-def round_trips_of_handshakes(runs: Runs) -> float:
+def round_trips_of_handshakes(runs: TreeRuns) -> float:
     """IDS-S4: extra time of the fastest page due to handshakes at a round trip of 200 ms, in round trips.
 
-    Handshakes precede the HTML and, twice, four images.
+    A handshake precedes the HTML, and handshakes precede each of two batches of four images.
     """
     with_them, without = (
         float(runs.of("diffserv-alone", name).pages[WEB_10].of(_pages_with_rtt(4)).seconds.min())
@@ -125,10 +121,10 @@ def round_trips_of_handshakes(runs: Runs) -> float:
 
 
 @measured
-def longest_gap(runs: Runs) -> float:
-    """IDS-S5: longest time between the ends of images of an HTTP/1.1 page over an image's transmission time.
+def longest_gap(runs: TreeRuns) -> float:
+    """IDS-S5: longest gap between the ends of two images of an HTTP/1.1 page, in transmission times.
 
-    The round trip is 20 ms and the network is otherwise empty.
+    The unit is the transmission time of an image. The round trip is 20 ms and the network is otherwise empty.
     """
     rows = _alone(runs, "objects", WEB_11)
     near = rows["client"] == np.unique(rows["client"])[_pages_with_rtt(0, offset=1)[0]]
@@ -141,7 +137,7 @@ def longest_gap(runs: Runs) -> float:
 
 
 @measured
-def idle_page_spread_pct(runs: Runs) -> float:
+def idle_page_spread_pct(runs: TreeRuns) -> float:
     """IDS-S4: largest coefficient of variation of idle HTTP/1.0 page times over the round trips, percent."""
     pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
     of_rtt = [pages.of(_pages_with_rtt(index)).seconds for index in range(len(RTTS_MS))]
@@ -149,10 +145,10 @@ def idle_page_spread_pct(runs: Runs) -> float:
 
 
 @measured
-def file_mean_off_pct(runs: Runs) -> float:
-    """IDS-S6: relative difference between the mean file size and that of the distribution, percent.
+def file_mean_off_pct(runs: TreeRuns) -> float:
+    """IDS-S6: relative difference between the mean file size and the mean of the distribution, percent.
 
-    Sizes are cut at 1 MB in both.
+    Both means count larger sizes as 1 MB.
     """
     sizes = runs.of("diffserv-alone", "FTP").file_bytes["ftp"].astype(float)
     shape, least = number("dsp25"), 1e3 * number("dsp24") * (number("dsp25") - 1) / number("dsp25")
@@ -161,33 +157,33 @@ def file_mean_off_pct(runs: Runs) -> float:
 
 
 @measured
-def back_over_forward(runs: Runs) -> Interval:
-    """IDS-S6: utilization of the bottleneck towards the sources over that towards the users."""
+def back_over_forward(runs: TreeRuns) -> Interval:
+    """IDS-S6: ratio of the bottleneck's utilization towards the sources to that towards the users."""
     tree = runs.tree(DROP_TAIL, 100)
     return stats.ratio(tree.back.utilization, tree.forward.utilization)
 
 
 @measured
-def files_alone_mbps(runs: Runs) -> Interval:
+def files_alone_mbps(runs: TreeRuns) -> Interval:
     """IDS-S6: load of the file transfers alone, on a link that could carry ten times as much, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "FTP").forward.bps / 1e6)
 
 
 @measured
-def page_sizes(runs: Runs, http: str) -> str:
-    """IDS-S7: sizes of the measured pages, bytes."""
+def page_sizes(runs: TreeRuns, http: str) -> str:
+    """IDS-S7: distinct sizes of the measured pages, bytes."""
     made = runs.tree(DROP_TAIL, 100).page_bytes[GROUPS[http]]
     return ", ".join(str(int(size)) for size in np.unique(made))
 
 
 @measured
-def file_sizes(runs: Runs) -> str:
-    """IDS-S7: sizes of the measured files, bytes."""
+def file_sizes(runs: TreeRuns) -> str:
+    """IDS-S7: distinct sizes of the measured files, bytes."""
     return ", ".join(str(int(size)) for size in np.unique(runs.tree(DROP_TAIL, 100).file_bytes["ftp-probe"]))
 
 
 @measured
-def sessions(runs: Runs, group: str) -> str:
+def sessions(runs: TreeRuns, group: str) -> str:
     """IDS-S7: number of users of a measured group."""
     tree = runs.of("diffserv-alone", "probes")
     made = tree.pages if group in tree.pages else tree.connections
@@ -195,7 +191,7 @@ def sessions(runs: Runs, group: str) -> str:
 
 
 @measured
-def web_alone_mbps(runs: Runs) -> Interval:
+def web_alone_mbps(runs: TreeRuns) -> Interval:
     """IDS-E1: load of all Web users alone, headers included, without loss, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "Web").forward.bps / 1e6)
 
@@ -203,22 +199,22 @@ def web_alone_mbps(runs: Runs) -> Interval:
 def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:
     """Returns the indices of the measured Web users with the round trip `RTTS_MS[index]`.
 
-    Measured users are 42 apart, from user `offset` on.
+    The numbers of measured users are 42 apart and begin with `offset`.
     """
     return [user for user in range(10) if (offset + 42 * user) % len(RTTS_MS) == index]
 
 
-def _alone(runs: Runs, table: str, group: str) -> dict[str, Any]:
+def _alone(runs: TreeRuns, table: str, group: str) -> Rows:
     """Returns the rows of a group of measured pages in an otherwise empty network, of the first run."""
     made = runs.kept("pages alone", lambda: _pages_alone(runs.first_seed))
     # The table of objects has no group; users are numbered group by group.
     connections = made["connections"]
     clients = np.unique(connections["client"][connections["group"] == group])
     rows = made[table]
-    return {key: values[np.isin(rows["client"], clients)] for key, values in rows.items()}
+    return where(rows, np.isin(rows["client"], clients))
 
 
-def _pages_alone(seed: int) -> dict[str, dict[str, Any]]:
+def _pages_alone(seed: int) -> dict[str, Rows]:
     tables = ["connections", "objects"]
     made = paths.scenario("diffserv-alone").run(["pages"], [seed], tables)
     return {name: measures.select(made[name], 0) for name in tables}

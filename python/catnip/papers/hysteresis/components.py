@@ -1,4 +1,4 @@
-"""Components HYS-S1 to S13, each on its own, and comparisons of models and simulator."""
+"""Measurements of single components (HYS-S1 to S13), and comparisons of models and simulator."""
 
 import math
 from collections.abc import Sequence
@@ -6,15 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from catnip import _core, models
+from catnip import models
 from catnip.analysis import measures, stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.base import paths
-from catnip.papers import check_values, reference
-from catnip.papers.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
+from catnip.papers import check_values, reference, single_transfer
+from catnip.papers.hysteresis.trials import (
+    DESIGN,
+    FULL,
+    LOSSES,
+    PAPER_TRIALS,
+    PARTIAL,
+    RENO,
+    Trials,
+    transfer_times_s,
+)
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
+from catnip.papers.rows import Rows, where
 
 measured = Quantities()
 
@@ -28,7 +38,10 @@ LONE = f"{RENO} / packets=1 / loss=priority:low=0.01"
 
 @measured
 def check_values_off(_trials: Trials, starts: Sequence[str]) -> float:
-    """Largest relative difference of models with these name prefixes from independently computed values."""
+    """Largest relative difference of some models from independently computed values.
+
+    `starts` are prefixes of the models' names.
+    """
     return check_values.farthest(*starts)
 
 
@@ -45,7 +58,7 @@ def sampled_off_pct(trials: Trials, samples: int) -> float:
 
 @measured
 def cardwell_without_loss_off_s(_trials: Trials) -> float:
-    """HYS-S4: largest difference of Cardwell-00 at p = 0 from windows that grow by a half each round, s."""
+    """HYS-S4: largest difference of Cardwell-00 at p = 0 from a window that grows by half each round, s."""
     sizes = np.array([1, 3, 6, 12, 23, 36])
     rounds = np.log(1 + sizes / 2) / math.log(1.5)
     return float(np.abs(models.cardwell00(sizes, 0.0) - (ROUND_TRIP_S * rounds + DELACK_S)).max())
@@ -53,7 +66,7 @@ def cardwell_without_loss_off_s(_trials: Trials) -> float:
 
 @measured
 def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
-    """HYS-S6: largest relative difference of the partial model at p' = p from the plain one, percent.
+    """HYS-S6: largest relative difference of the partial model at p' = p from the plain model, percent.
 
     The largest difference is taken over the loss rates.
     """
@@ -73,13 +86,16 @@ def partial_grows_with_high_loss(_trials: Trials) -> str:
 
 @measured
 def round_trip_ms(trials: Trials) -> float:
-    """HYS-S7: shortest time of a one-packet transfer, whose ACK waits least for the tick of its timer, ms."""
+    """HYS-S7: shortest time of a one-packet transfer, ms.
+
+    The ACK of the shortest transfer waits least for the tick of the delayed-ACK timer.
+    """
     return 1e3 * float(_lone_packets_s(trials).min())
 
 
 @measured
 def lost_to_a_full_queue(trials: Trials) -> str:
-    """HYS-S7: number of packets dropped by a full queue, at 10 % loss and 143 packets."""
+    """HYS-S7: number of packets dropped by full queues, in transfers of 143 packets at 10 % loss."""
     ports = _ports(trials, f"{RENO} / packets=143 / loss=priority:low=0.1", ["access", "path"])
     return str(int(ports["overflow"].sum()))
 
@@ -102,7 +118,7 @@ def high_packets_lost(trials: Trials) -> str:
 @measured
 def packets_sent_without_loss(trials: Trials, packets: int) -> str:
     """HYS-S10: number of packets sent by a transfer of `packets` packets without loss."""
-    return str(int(_connections(trials, "slow-start", f"packets={packets}", 1)["sent"][0]))
+    return str(int(_rows(trials, "connections", "slow-start", f"packets={packets}", 1)["sent"][0]))
 
 
 @measured
@@ -114,8 +130,11 @@ def lone_packet_off_ns(trials: Trials) -> float:
 
 @measured
 def lone_packet_wait_ms(trials: Trials, statistic: str) -> Interval | float:
-    """HYS-S11: time of a one-packet transfer less a round trip, the delay of its ACK: mean or longest, ms."""
-    flow = paths.scenario("hysteresis").single_flow(LONE)
+    """HYS-S11: mean or longest delay of the ACK of a one-packet transfer, ms.
+
+    The delay is the time of the transfer minus a round trip.
+    """
+    flow = paths.scenario(DESIGN).single_flow(LONE)
     assert flow is not None
     waits_ms = 1e3 * (_lone_packets_s(trials) - flow["rtt_s"])
     return stats.mean(waits_ms) if statistic == "mean" else float(waits_ms.max())
@@ -123,14 +142,14 @@ def lone_packet_wait_ms(trials: Trials, statistic: str) -> Interval | float:
 
 @measured
 def packets_of_one_ack(_trials: Trials) -> str:
-    """HYS-S11: most packets acknowledged by one ACK, of 31 packets without loss."""
+    """HYS-S11: largest number of packets acknowledged by one ACK, of 31 packets without loss."""
     acked = [-1, *(seq for seq, event in _events() if event == "ack")]
     return str(max(np.diff(acked)))
 
 
 @measured
 def out_of_order_less_duplicates(_trials: Trials, lost: int) -> str:
-    """HYS-S11: packets that arrive after a lost one less duplicate ACKs, in a transfer of 31 packets."""
+    """HYS-S11: packets that arrive after a lost packet minus duplicate ACKs, in a transfer of 31 packets."""
     trace = _trace(31, [lost])
     events = [(int(seq) + 1, event) for seq, event in zip(trace["seq"], trace["event"], strict=True)]
     resent = [i for i, one in enumerate(events) if one == (lost, "send")][1]
@@ -149,9 +168,9 @@ def high_packets(_trials: Trials, packets: int, marker: str) -> str:
 
 @measured
 def more_high_packets_after_losses(trials: Trials) -> float:
-    """HYS-S12: share of CATNIP's transfers with more than six HIGH packets less that of Partial CATNIP's."""
+    """HYS-S12: share of transfers with more than six HIGH packets, CATNIP minus Partial CATNIP."""
     full, partial = (
-        _connections(trials, "hysteresis", f"{sender} / packets=36 / loss=priority:low=0.01")["sent_high"]
+        _rows(trials, "connections", DESIGN, f"{sender} / packets=36 / loss=priority:low=0.01")["sent_high"]
         for sender in (FULL, PARTIAL)
     )
     return float((full > 6).mean() - (partial > 6).mean())
@@ -168,13 +187,15 @@ def alike_by_threads(trials: Trials, threads: Sequence[int]) -> str:
 def seeds_not_recorded(trials: Trials) -> str:
     """HYS-S13: number of trials whose result row does not contain their seed."""
     recorded = _batch(trials, 1)["seed"]
-    trials.sample = len(recorded)
-    return str(sum(int(seed) != wanted for seed, wanted in zip(recorded, trials.seeds, strict=False)))
+    return str(sum(int(seed) != wanted for seed, wanted in zip(recorded, trials.seeds(DESIGN), strict=False)))
 
 
 @measured
 def means_beyond_three_errors_pct(trials: Trials) -> float:
-    """HYS-S13: largest difference of a mean from another simulator's, less three standard errors, percent."""
+    """HYS-S13: largest relative difference of a mean from another simulator's, percent.
+
+    Three standard errors of the mean are subtracted from each difference.
+    """
     off = []
     for row in reference.rows("hysteresis_means.csv"):
         p, n, mean_s = float(row["p"]), int(row["packets"]), float(row["mean_s"])
@@ -199,7 +220,7 @@ def slow_start_off_ns(_trials: Trials) -> float:
     """HYS-S4: largest difference between simulated and closed-form slow start, 1 to 255 packets, ns."""
     scenario = paths.scenario("slow-start")
     rows = scenario.run(scenario.variants, [1], ["connections"])["connections"]
-    took = np.asarray(rows["acked_s"]) - np.asarray(rows["start_s"])
+    took = transfer_times_s(rows)
     packets = np.asarray(rows["bytes"]) / MSS
     wire_s = (MSS + 40) * 8 / LINK_BPS
     round_s = ROUND_TRIP_S + wire_s + 40 * 8 / LINK_BPS
@@ -217,24 +238,15 @@ def timeout_probability(_trials: Trials, loss: float, window: float) -> str:
 
 
 def _lone_packets_s(trials: Trials) -> Floats:
-    """Returns the times of one-packet transfers without loss."""
-    rows = _connections(trials, "hysteresis", LONE)
+    """Returns the times of one-packet transfers whose packet is not lost."""
+    rows = _rows(trials, "connections", DESIGN, LONE)
     return np.asarray((rows["acked_s"] - rows["start_s"])[rows["dropped"] == 0])
 
 
 def _trace(packets: int, drop: Sequence[int], marker: str | None = None) -> dict[str, Any]:
     """Simulates one transfer over the paper's path, with the ACK timer of its receiver."""
     link = {"rate": "10Mbit", "delay": "100ms", "queue": "drop-tail:1000"}
-    free = dict.fromkeys(("recovery", "control", "pacing", "size", "window", "tick_phase"))
-    asked: dict[str, Any] = {
-        "profile": "bsd-reno",
-        "delayed_ack": False,
-        "seed": 1,
-        "marker": marker,
-        **link,
-        **free,
-    }
-    return dict(_core.trace(packets=packets, drop=list(drop), **asked))
+    return single_transfer.trace("bsd-reno", packets, drop, marker=marker, **link)
 
 
 def _events() -> list[tuple[int, str]]:
@@ -243,26 +255,23 @@ def _events() -> list[tuple[int, str]]:
 
 
 def _batch(trials: Trials, threads: int) -> dict[str, Floats]:
-    if threads not in trials.batches:
+    """Returns the connections of one batch of trials, which this number of threads simulates."""
+
+    def make() -> dict[str, Floats]:
         variant = f"{RENO} / packets=36 / loss=priority:low=0.1"
-        seeds = trials.seeds[:PAPER_TRIALS]
-        table = paths.scenario("hysteresis").run([variant], seeds, ["connections"], threads)["connections"]
-        trials.batches[threads] = {key: np.asarray(values) for key, values in table.items()}
-    trials.sample = len(trials.batches[threads]["seed"])
-    return trials.batches[threads]
+        seeds = trials.seeds(DESIGN)[:PAPER_TRIALS]
+        trials.count_sample(len(seeds))
+        table = paths.scenario(DESIGN).run([variant], seeds, ["connections"], threads)["connections"]
+        return {key: np.asarray(values) for key, values in table.items()}
+
+    return trials.kept(("batch", threads), make)
 
 
-def _ports(trials: Trials, variant: str, ports: list[str], name: str = "hysteresis") -> dict[str, np.ndarray]:
-    seeds = trials.seeds[:PAPER_TRIALS]
-    trials.sample = len(seeds)
-    rows = measures.select(paths.scenario(name).run([variant], seeds, ["ports"])["ports"], 0)
-    here = np.isin(rows["port"], ports)
-    return {key: values[here] for key, values in rows.items()}
+def _ports(trials: Trials, variant: str, ports: list[str], name: str = DESIGN) -> Rows:
+    rows = _rows(trials, "ports", name, variant)
+    return where(rows, np.isin(rows["port"], ports))
 
 
-def _connections(
-    trials: Trials, name: str, variant: str, count: int = PAPER_TRIALS
-) -> dict[str, np.ndarray[Any, Any]]:
-    seeds = trials.seeds[:count]
-    trials.sample = len(seeds)
-    return measures.select(paths.scenario(name).run([variant], seeds, ["connections"])["connections"], 0)
+def _rows(trials: Trials, table: str, name: str, variant: str, count: int = PAPER_TRIALS) -> Rows:
+    seeds = trials.seeds(name)[:count]
+    return measures.select(trials.run(name, [variant], [table], seeds=seeds)[table], 0)

@@ -1,6 +1,6 @@
 """Figures 3 to 6, Tables 2 and 3, and the main result in words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from catnip.analysis import stats
 from catnip.analysis.claims import show
@@ -20,6 +20,7 @@ from catnip.papers.hysteresis.predictions import (
 )
 from catnip.papers.hysteresis.printed import paper_v
 from catnip.papers.hysteresis.trials import (
+    DESIGN,
     FULL,
     KILOBYTES,
     LONG,
@@ -104,9 +105,7 @@ def partial(trials: Trials) -> Figure:
     return Figure("hysteresis-partial", "Figure 6: Partial CATNIP", caption, svg)
 
 
-FIGURES: Mapping[str, Callable[[Trials], Figure]] = {
-    one.__name__: one for one in (short_flows, long_flows, distribution, partial)
-}
+FIGURES = (short_flows, long_flows, distribution, partial)
 
 
 def headline(trials: Trials) -> str:
@@ -135,7 +134,8 @@ def tables(trials: Trials) -> list[Table]:
 def _table(trials: Trials, title: str, flows: str) -> Table:
     columns = ["model and measure", *map(_percent, LOSSES)]
     rows: list[list[str]] = []
-    few = min(PAPER_TRIALS, trials.count)
+    count = len(trials.seeds(DESIGN))
+    few = min(PAPER_TRIALS, count)
     for model in COMPARED:
         at = [errors_of(trials, model, flows, loss) for loss in LOSSES]
         if model.published:
@@ -147,10 +147,8 @@ def _table(trials: Trials, title: str, flows: str) -> Table:
             )
         paper_like = [errors_of(trials, model, flows, loss, few) for loss in LOSSES]
         rows.append([f"{model.name}: V, {few} trials, s²", *(show(one.v.mean) for one in paper_like)])
-        if trials.count > few:
-            rows.append(
-                [f"{model.name}: V, {trials.count} trials, s²", *(_give_or_take(one.v) for one in at)]
-            )
+        if count > few:
+            rows.append([f"{model.name}: V, {count} trials, s²", *(_give_or_take(one.v) for one in at)])
         rows.append(
             [f"{model.name}: mean squared relative difference", *(show(one.squared_relative) for one in at)]
         )

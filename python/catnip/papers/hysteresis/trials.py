@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from catnip.analysis.measures import Floats
-from catnip.base import paths
-from catnip.base.progress import Progress
+from catnip.papers.runs import Runs
+from catnip.store.tables import Table
 
 SIZES_KB = (1, 4, 8, 16, 32, 50, 64, 90, 110, 128, 160, 180, 200)
 KILOBYTES = {math.ceil(size * 1024 / 1433): size for size in SIZES_KB}
@@ -18,31 +17,25 @@ SHORT = tuple(packets for packets, size in KILOBYTES.items() if size <= 50)
 LONG = tuple(packets for packets, size in KILOBYTES.items() if size > 50)
 LOSSES = (0.01, 0.03, 0.05, 0.08, 0.1)
 
+DESIGN = "hysteresis"
+"""Scenario of the points of Table 1."""
 RENO, PARTIAL, FULL = "Reno", "Partial CATNIP", "CATNIP"
-PAPER_TRIALS = 1000
+TRIALS, PAPER_TRIALS = 20_000, 1000
+"""Number of trials of each point of the design, by us and by the paper."""
 
 
-@dataclass
-class Trials:
-    """Scenario runs, made on demand and kept; trial n of every variant has the same seed."""
+class Trials(Runs):
+    """Simulated transfers; trial n of every variant has the same seed."""
 
-    count: int
-    first_seed: int
-    progress: Progress
-    sample: int = 1
-    """Sample size since the last reset: the largest number of trials of a requested point."""
-    batches: dict[int, dict[str, Floats]] = field(default_factory=dict)
-    """Results of one batch of trials, by the number of threads that simulated it."""
-    _made: dict[str, dict[str, Floats]] = field(default_factory=dict)
+    quick_seeds = PAPER_TRIALS
 
-    @property
-    def seeds(self) -> list[int]:
-        """Seed of each trial."""
-        return list(range(self.first_seed, self.first_seed + self.count))
+    def usual_seeds(self, name: str) -> int:
+        """Returns the number of trials of each variant of a scenario at full length."""
+        return TRIALS
 
     def transfer(self, sender: str, packets: int, loss: float) -> Floats:
         """Returns the transfer times at a point of the design, one per trial, seconds."""
-        return self.of("hysteresis")[f"{sender} / packets={packets} / loss=priority:low={loss:g}"]
+        return self.of(DESIGN)[f"{sender} / packets={packets} / loss=priority:low={loss:g}"]
 
     def with_first_timeout(self, first_timeout_s: int, packets: int, loss: float) -> Floats:
         """Returns Reno's transfer times with a first timeout other than the design's 3 s."""
@@ -53,18 +46,11 @@ class Trials:
 
     def of(self, name: str, count: int | None = None) -> Mapping[str, Floats]:
         """Returns the transfer times by variant of a scenario: from the first packet sent to the last ACK."""
-        if name not in self._made:
-            scenario = paths.scenario(name)
-            seeds = self.seeds[: count or self.count]
-            told = self.progress.task(scenario.id)
-            made: dict[str, Floats] = {}
-            # Memory holds the full table of only one variant besides the times.
-            variants = scenario.variants
-            for done, variant in enumerate(variants):
-                rows = scenario.run([variant], seeds, ["connections"])["connections"]
-                made[variant] = np.asarray(rows["acked_s"]) - np.asarray(rows["start_s"])
-                told(done + 1, len(variants))
-            self._made[name] = made
-        times = self._made[name]
-        self.sample = max(self.sample, *map(len, times.values()))
-        return times
+        seeds = self.seeds(name)[:count]
+        return self.kept(name, lambda: self.run_each(name, "connections", transfer_times_s, seeds))
+
+
+def transfer_times_s(connections: Table) -> Floats:
+    """Returns the times from the first packet sent to the last ACK, s."""
+    acked_s, start_s = (np.asarray(connections[name], np.float64) for name in ("acked_s", "start_s"))
+    return acked_s - start_s

@@ -8,10 +8,11 @@ import numpy as np
 
 from catnip.analysis import bursts, stats
 from catnip.analysis.interval import Interval
-from catnip.papers.linux.runs import Runs, controllers
+from catnip.papers.linux.runs import KernelRuns, controllers
 from catnip.papers.newcwv import real
 from catnip.papers.newcwv.real import FREE, KERNEL_CWV, KERNEL_PACED, OF_THE_KERNEL, RENO, SHARED
 from catnip.papers.quantity import Quantities
+from catnip.papers.runs import Runs
 from catnip.report.model import Table
 
 measured = Quantities()
@@ -25,7 +26,7 @@ FEWEST = 10
 
 @measured
 def kernel_gain_pct(
-    runs: Runs, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
+    runs: KernelRuns, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
 ) -> Interval:
     """Mean reduction of the burst times of a class relative to the kernel's Reno, percent.
 
@@ -35,7 +36,7 @@ def kernel_gain_pct(
 
 
 @measured
-def extreme_gain_pct(runs: Runs, setting: str, system: str, which: str) -> float:
+def extreme_gain_pct(runs: KernelRuns, setting: str, system: str, which: str) -> float:
     """Least, greatest or average of `kernel_gain_pct` over all classes with enough bursts, percent."""
     values = [gain.mean for gain in _classes(runs, setting, system).values()]
     runs.sample = len(values)
@@ -44,29 +45,29 @@ def extreme_gain_pct(runs: Runs, setting: str, system: str, which: str) -> float
 
 
 @measured
-def falls_with_size(runs: Runs, setting: str, system: str = KERNEL_CWV) -> str:
+def falls_with_size(runs: KernelRuns, setting: str, system: str = KERNEL_CWV) -> str:
     """Returns `yes` if the gain decreases from bursts above 5 KB to those above 20 KB and above 80 KB."""
     gains = [kernel_gain_pct(runs, setting, system, size).mean for size in (5, 20, 80)]
     return "yes" if gains[0] > gains[1] > gains[2] else "no"
 
 
 @measured
-def large_over_small_points(runs: Runs, setting: str) -> float:
-    """Gain of newCWV for bursts above 80 KB less that for bursts above 5 KB, percentage points."""
+def large_over_small_points(runs: KernelRuns, setting: str) -> float:
+    """Gain of newCWV, bursts above 80 KB minus bursts above 5 KB, percentage points."""
     large, small = (kernel_gain_pct(runs, setting, KERNEL_CWV, size).mean for size in (80, 5))
     return large - small
 
 
 @measured
-def long_over_short_points(runs: Runs, setting: str, burst_kb: float = 5) -> float:
-    """Gain of newCWV after idle periods above 15 s less that after those above 1 s, percentage points."""
+def long_over_short_points(runs: KernelRuns, setting: str, burst_kb: float = 5) -> float:
+    """Gain of newCWV, after idle periods above 15 s minus after those above 1 s, percentage points."""
     long, short = (kernel_gain_pct(runs, setting, KERNEL_CWV, burst_kb, idle_s).mean for idle_s in (15, 1))
     return long - short
 
 
 @measured
-def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 1.0) -> float:
-    """Gain of paced newCWV less that of unpaced newCWV beside a file transfer, percentage points."""
+def paced_over_unpaced_points(runs: KernelRuns, burst_kb: float = 80, idle_s: float = 1.0) -> float:
+    """Gain of newCWV beside a file transfer, paced minus not paced, percentage points."""
     paced, unpaced = (
         kernel_gain_pct(runs, SHARED, system, burst_kb, idle_s).mean for system in (KERNEL_PACED, KERNEL_CWV)
     )
@@ -74,8 +75,8 @@ def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 
 
 
 @measured
-def sent_again_ratio(runs: Runs, setting: str) -> float:
-    """Share of segments that newCWV retransmits over the share that the kernel's Reno retransmits."""
+def sent_again_ratio(runs: KernelRuns, setting: str) -> float:
+    """Ratio of two shares of retransmitted segments: with newCWV to with the kernel's Reno."""
 
     def share(system: str) -> float:
         made = [real.of(one).run(setting, system) for one in _traces(runs)]
@@ -86,7 +87,7 @@ def sent_again_ratio(runs: Runs, setting: str) -> float:
 
 
 @measured
-def kernel_spread_ms(runs: Runs, system: str) -> float:
+def kernel_spread_ms(runs: KernelRuns, system: str) -> float:
     """Median time from first to last byte of bursts above 20 KB, ms.
 
     The bursts follow idle periods above 1 s, and newCWV sends them within one round trip.
@@ -96,34 +97,34 @@ def kernel_spread_ms(runs: Runs, system: str) -> float:
 
 
 @measured
-def file_over(runs: Runs, system: str) -> float:
-    """Throughput of a file beside the bursts of an algorithm over that beside the bursts of Reno."""
+def file_over(runs: KernelRuns, system: str) -> float:
+    """Ratio of a file's throughput beside the bursts of an algorithm to that beside the bursts of Reno."""
     ours, theirs = (sum(real.file_kbps(one, each) for one in _traces(runs)) for each in (system, RENO))
     return ours / theirs
 
 
 @measured
-def over_simulated_kernel(runs: Runs, setting: str, system: str) -> Interval:
-    """Time of bursts above 5 KB in the kernel over that of the same bursts in the simulator."""
+def over_simulated_kernel(runs: KernelRuns, setting: str, system: str) -> Interval:
+    """Ratio of the time of bursts above 5 KB in the kernel to that of the same bursts in the simulator."""
     here = bursts.joined([real.beside_simulated(one, setting, system) for one in _traces(runs)])
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
 
 @measured
-def cwv_red_certificates(runs: Runs) -> str:
+def cwv_red_certificates(runs: KernelRuns) -> str:
     """Number of runs whose router has a red certificate in both tries."""
     return str(sum(int(real.red_certificates(one)) for one in _traces(runs)))
 
 
 @measured
-def wrong_bursts(runs: Runs) -> str:
-    """Number of responses of a wrong size plus number of connections that ended early."""
+def wrong_bursts(runs: KernelRuns) -> str:
+    """Number of responses with a wrong size plus number of connections that ended early."""
     counts = (real.responses_of_another_size, real.broken_connections)
     return str(sum(int(count(one)) for one in _traces(runs) for count in counts))
 
 
-def table(runs: Runs) -> Table:
-    """Returns the gains of all classes with enough bursts, by setting and system, and the simulator's."""
+def table(runs: KernelRuns) -> Table:
+    """Returns the table of measured and simulated gains of all classes with enough bursts."""
     rows = []
     for setting in real.SETTINGS:
         for system in (KERNEL_CWV, KERNEL_PACED):
@@ -144,7 +145,7 @@ def table(runs: Runs) -> Table:
     return Table("Bursts under newCWV in the kernel", columns, rows, note)
 
 
-def _told(runs: Runs, setting: str, system: str, size: int, idle: int, simulated: bool) -> str:
+def _told(runs: KernelRuns, setting: str, system: str, size: int, idle: int, simulated: bool) -> str:
     here = _class(runs, setting, system, size, idle, simulated)
     if len(here.gain_pct) < FEWEST:
         return ""
@@ -153,7 +154,7 @@ def _told(runs: Runs, setting: str, system: str, size: int, idle: int, simulated
 
 
 def _class(
-    runs: Runs, setting: str, system: str, size_kb: float, idle_s: float, simulated: bool = False
+    runs: KernelRuns, setting: str, system: str, size_kb: float, idle_s: float, simulated: bool = False
 ) -> bursts.Pairs:
     """Returns the bursts of all traces, paired with the same bursts under the kernel's Reno."""
     return bursts.joined(
@@ -164,7 +165,7 @@ def _class(
     )
 
 
-def _classes(runs: Runs, setting: str, system: str) -> dict[tuple[int, int], Interval]:
+def _classes(runs: KernelRuns, setting: str, system: str) -> dict[tuple[int, int], Interval]:
     """Returns the gain of each class of the paper with enough bursts."""
     made = {}
     for size in SIZES_KB:
@@ -175,12 +176,12 @@ def _classes(runs: Runs, setting: str, system: str) -> dict[tuple[int, int], Int
     return made
 
 
-def _seeds(runs: Runs) -> list[int]:
+def _seeds(runs: KernelRuns) -> list[int]:
     return [one.first_seed for one in _traces(runs)]
 
 
-def _traces(runs: Runs) -> list[Runs]:
-    """Returns a campaign for each trace, as an argument for the quantities of the newCWV paper."""
+def _traces(runs: KernelRuns) -> list[Runs]:
+    """Returns the runs with each trace, as an argument for the quantities of the newCWV paper."""
 
     def make() -> list[Runs]:
         runs.must_have()

@@ -28,7 +28,7 @@ from catnip._core import InputError
 from catnip.api import Link
 from catnip.base.programs import AGENT, program
 from catnip.base.progress import side_by_side
-from catnip.papers.linux.runs import TRIES, Runs, capturing
+from catnip.papers.linux.runs import TRIES, KernelRuns, capturing
 from catnip.papers.quantity import Quantities
 from catnip.report.model import Table
 from catnip.testbed import site
@@ -38,13 +38,15 @@ measured = Quantities()
 SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 SERVERS = ("nginx", "apache")
 PACED, SINGLE = "paced", "single"
-"""Segment modes of the agent: a packet per segment on paths below one segment per millisecond, or always."""
+"""Segment modes of the agent: one segment per packet on paths below one segment per millisecond, or
+always."""
 ALONE = ", segments one by one"
 Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
 WINDOW = 2
-"""Initial window with Algorithm 1, segments: below both thresholds, which slow start passes one by one."""
+"""Initial window with Algorithm 1, segments: below both thresholds, which slow start exceeds one after the
+other."""
 HIGH_WINDOW, MED_WINDOW = 4, 8
 AT_ONCE, CONNECTIONS, ROUNDS = 4, 8, 6
 SIDE_BY_SIDE = 4
@@ -55,7 +57,7 @@ DSCP = {18: "high", 20: "med", 22: "low"}
 
 @dataclass
 class Verdict:
-    """Comparison of the marks in a capture with the expected ones: counts, and the first faults."""
+    """Comparison of the marks in a capture with the expected marks: counts, and the first faults."""
 
     judged: int = 0
     right: int = 0
@@ -70,7 +72,9 @@ class Verdict:
 
 
 @measured
-def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False, segments: str = PACED) -> float:
+def agreement_pct(
+    runs: KernelRuns, mark: str, server: str, lossy: bool = False, segments: str = PACED
+) -> float:
     """Share of packets with the expected mark among those whose expected mark can be derived, percent."""
     made = _of(runs, mark, server, lossy, segments)
     runs.sample = made.judged
@@ -78,7 +82,7 @@ def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False, segme
 
 
 @measured
-def red_captures(runs: Runs) -> str:
+def red_captures(runs: KernelRuns) -> str:
     """Number of capture links whose certificate is red in all tries."""
     made = [_of(runs, *each) for each in cases()]
     runs.sample = len(made)
@@ -86,20 +90,20 @@ def red_captures(runs: Runs) -> str:
 
 
 @measured
-def retransmissions(runs: Runs, mark: str, server: str) -> float:
+def retransmissions(runs: KernelRuns, mark: str, server: str) -> float:
     """Number of retransmitted packets in the captures with losses."""
     return float(_of(runs, mark, server, True).retransmissions)
 
 
 @measured
-def damaged(runs: Runs) -> str:
-    """Number of packets with a wrong checksum, and of gaps in the captures."""
+def damaged(runs: KernelRuns) -> str:
+    """Number of packets with a wrong checksum plus number of gaps in the captures."""
     made = [_of(runs, *each) for each in cases()]
     runs.sample = len(made)
     return str(sum(one.bad_checksums + one.gaps for one in made))
 
 
-def table(runs: Runs) -> Table:
+def table(runs: KernelRuns) -> Table:
     """Returns the table of all captures."""
     rows = []
     for mark, server, lossy, segments in cases():
@@ -128,11 +132,11 @@ def cases() -> list[Case]:
     return usual + [(mark, server, True, SINGLE) for mark in (PARTIAL, FULL) for server in SERVERS]
 
 
-def _of(runs: Runs, mark: str, server: str, lossy: bool, segments: str = PACED) -> Verdict:
+def _of(runs: KernelRuns, mark: str, server: str, lossy: bool, segments: str = PACED) -> Verdict:
     return runs.kept("captures", lambda: _all(runs))[mark, server, lossy, segments]
 
 
-def _all(runs: Runs) -> dict[Case, Verdict]:
+def _all(runs: KernelRuns) -> dict[Case, Verdict]:
     runs.must_have(*SERVERS)
     told = runs.progress.task("captures at a server")
     jobs = [partial(captured, *case, seed=runs.first_seed) for case in cases()]
@@ -167,7 +171,7 @@ def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: i
 
 @contextmanager
 def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
-    """Runs a Web server behind a link with a file of each size."""
+    """KernelRuns a Web server behind a link with a file of each size."""
     folder.chmod(0o755)
     (folder / "www").mkdir()
     for size in SIZES:
@@ -193,7 +197,7 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
-    """Runs a marking agent behind a link during the block."""
+    """KernelRuns a marking agent behind a link during the block."""
     agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
     options = ["--controllers", "none", "--segments", segments, "--mark", mark, *control]

@@ -1,20 +1,29 @@
 """Benefit of marks for today's stack, and the papers' experiments with a kernel's own marks."""
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from catnip.analysis.interval import Interval
 from catnip.figures.bursts import grouped_bars
 from catnip.papers.linux import bursts, captures, network, stack
-from catnip.papers.linux.runs import Runs
+from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.linux.stack import BASE, HALF, KERNEL, LAST, MARKED, OTHERS, SIMULATED, SPM
 from catnip.papers.testbed.printed import table_xi
 from catnip.papers.testbed.wan import BUFFERS_KB
 from catnip.report.model import Figure, Table
 
 
-def _cells(runs: Runs, control: str) -> Figure:
+def cubic(runs: KernelRuns) -> Figure:
+    """LIN-E1: change of the mean fetch time with CUBIC by cell and marks."""
+    return _cells(runs, "cubic")
+
+
+def bbr(runs: KernelRuns) -> Figure:
+    """LIN-E2: change of the mean fetch time with BBR by cell and marks."""
+    return _cells(runs, "bbr")
+
+
+def _cells(runs: KernelRuns, control: str) -> Figure:
     name = stack.CONTROLS[control]
     values = {
         f"{system}, {by}": [
@@ -40,7 +49,7 @@ def _cells(runs: Runs, control: str) -> Figure:
     return Figure(f"linux-{control}", f"Marks and {name}", caption, svg)
 
 
-def wan(runs: Runs) -> Figure:
+def wan(runs: KernelRuns) -> Figure:
     """CAT-E10, E13: change of the mean page time relative to FIFO by buffer, marks and server."""
     values: dict[str, list[Interval]] = {
         f"{marks}, {server}": [network.wan_time_ratio(runs, kb, marks, server=server) for kb in BUFFERS_KB]
@@ -64,14 +73,10 @@ def wan(runs: Runs) -> Figure:
     return Figure("linux-wan", title, caption, svg)
 
 
-FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
-    "cubic": partial(_cells, control="cubic"),
-    "bbr": partial(_cells, control="bbr"),
-    "wan": wan,
-}
+FIGURES = (cubic, bbr, wan)
 
 
-def headline(runs: Runs) -> str:
+def headline(runs: KernelRuns) -> str:
     """Returns the main result in a few sentences."""
     cubic, bbr = (stack.change_pct(runs, control, BASE, LAST) for control in stack.CONTROLS)
     spm = stack.change_pct(runs, "cubic", BASE, SPM)
@@ -88,7 +93,7 @@ def headline(runs: Runs) -> str:
     )
 
 
-def tables(runs: Runs) -> Sequence[Table]:
+def tables(runs: KernelRuns) -> Sequence[Table]:
     """Returns the tables of cells, of unmarked transfers, losses, Table XI, bursts and captures."""
     return [
         *(_stack(runs, control) for control in stack.CONTROLS),
@@ -100,7 +105,7 @@ def tables(runs: Runs) -> Sequence[Table]:
     ]
 
 
-def _stack(runs: Runs, control: str) -> Table:
+def _stack(runs: KernelRuns, control: str) -> Table:
     rows = []
     for cell in stack.ONE_AT_A_TIME:
         base = stack.fetch_s(runs, control, cell, stack.DROP_TAIL)
@@ -121,7 +126,7 @@ def _stack(runs: Runs, control: str) -> Table:
     return Table(f"{stack.CONTROLS[control]}: what marks change", columns, rows, note)
 
 
-def _others(runs: Runs) -> Table:
+def _others(runs: KernelRuns) -> Table:
     rows = []
     for control, name in stack.CONTROLS.items():
         for system in (LAST, SPM):
@@ -142,7 +147,7 @@ def _others(runs: Runs) -> Table:
     return Table("Marked and unmarked side by side", columns, rows, note)
 
 
-def _losses(runs: Runs) -> Table:
+def _losses(runs: KernelRuns) -> Table:
     rows = []
     for control, name in stack.CONTROLS.items():
         for cell in stack.ONE_AT_A_TIME:
@@ -168,7 +173,7 @@ def _losses(runs: Runs) -> Table:
 
 
 def _against(change: Interval) -> str:
-    """Returns a change with its interval, if there are several runs."""
+    """Returns a change as text, with its interval if there are several runs."""
     if not change.n:
         return "–"
     known = f" [{change.low:+.0f}, {change.high:+.0f}]" if change.n > 1 else ""

@@ -11,7 +11,8 @@ from catnip.analysis.measures import Floats
 from catnip.base import paths
 from catnip.base.programs import AGENT, program
 from catnip.base.progress import side_by_side
-from catnip.papers.linux.runs import Runs
+from catnip.papers.emulation import unaccounted
+from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import wan
 from catnip.papers.testbed.wan import ALL_PAGES, BUFFERS_KB, Emulated
@@ -29,29 +30,26 @@ SIDE_BY_SIDE = 10
 
 @measured
 def wan_loss_pct(
-    runs: Runs, buffer_kb: int, marks: str, packets: str = "all", server: str = "nginx"
+    runs: KernelRuns, buffer_kb: int, marks: str, packets: str = "all", server: str = "nginx"
 ) -> Interval:
-    """CAT-E10, E13: share of packets towards the clients dropped by the router, percent.
+    """CAT-E10, E13: share of packets towards the clients that the router drops, percent.
 
-    `packets` selects `all`, `high` or `low` packets; `share` gives the share of HIGH packets among arrivals
-    instead.
+    `packets` selects `all`, `high` or `low` packets. With `share`, the result is the share of HIGH packets
+    among all arriving packets instead.
     """
-    which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
-    return stats.mean(
-        [100 * float(getattr(one.loss, which)[0]) for one in _of(runs, buffer_kb, marks, server)]
-    )
+    return wan.mean_pct([one.loss for one in _of(runs, buffer_kb, marks, server)], packets)
 
 
 @measured
 def wan_time_ratio(
-    runs: Runs,
+    runs: KernelRuns,
     buffer_kb: int,
     marks: str,
     than: str = NONE,
     server: str = "nginx",
     pages: Sequence[int] = ALL_PAGES,
 ) -> Interval:
-    """CAT-E10, E13: mean over pages of the ratio of page times with `marks` to those with `than`.
+    """CAT-E10, E13: mean over `pages` of the ratio of the page time with `marks` to that with `than`.
 
     The ratio has one value per pair of runs with the same seed.
     """
@@ -62,18 +60,19 @@ def wan_time_ratio(
 
 @measured
 def wan_spread_is_larger(
-    runs: Runs, marks: str, at_kb: Sequence[int], than_at_kb: Sequence[int], server: str = "nginx"
+    runs: KernelRuns, marks: str, at_kb: Sequence[int], than_at_kb: Sequence[int], server: str = "nginx"
 ) -> str:
-    """CAT-E10: `yes` if the pages' ratios of times to FIFO's spread more at all buffers of `at_kb`.
+    """CAT-E10: `yes` if the pages' time ratios vary more at all buffers `at_kb` than at any of `than_at_kb`.
 
-    Their standard deviations are compared with those at the buffers of `than_at_kb`.
+    A ratio is that of a page's time with `marks` to its time with FIFO. The variation is the standard
+    deviation over the ten pages.
     """
     spread = {kb: float(_ratios(runs, kb, marks, NONE, server).mean(axis=0).std()) for kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
 @measured
-def wan_red_runs(runs: Runs) -> str:
+def wan_red_runs(runs: KernelRuns) -> str:
     """CAT-E10: number of runs whose certificate is still red after the last try."""
     made = [one for key in _known(runs) for one in _of(runs, *key)]
     runs.sample = len(made)
@@ -81,12 +80,12 @@ def wan_red_runs(runs: Runs) -> str:
 
 
 @measured
-def wan_unaccounted(runs: Runs) -> str:
+def wan_unaccounted(runs: KernelRuns) -> str:
     """CAT-E10: number of packets lost by the emulator itself."""
-    return str(sum(wan.unaccounted(one) for key in _known(runs) for one in _of(runs, *key)))
+    return str(sum(unaccounted(one.certificate) for key in _known(runs) for one in _of(runs, *key)))
 
 
-def table(runs: Runs) -> Table:
+def table(runs: KernelRuns) -> Table:
     """Returns page times, losses and shares, by server, buffer and marks."""
     rows = []
     for buffer_kb, marks, server in _known(runs):
@@ -102,31 +101,31 @@ def table(runs: Runs) -> Table:
     return Table("Table XI with the kernel's own marks", columns, rows, note)
 
 
-def _known(runs: Runs) -> list[tuple[int, str, str]]:
+def _known(runs: KernelRuns) -> list[tuple[int, str, str]]:
     """Returns buffer, marks and server of each cell; a quick run has one server."""
     servers = SERVERS[:1] if runs.quick else SERVERS
     known = [(kb, marks, server) for server in servers for kb in BUFFERS_KB for marks in (NONE, *PAPER)]
     return known if runs.quick else [*known, (64, LAST, "nginx")]
 
 
-def _of(runs: Runs, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
+def _of(runs: KernelRuns, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
     made = runs.kept("wan", lambda: _runs(runs))
-    # A quick run replaces a missing cell by the same cell with the other server, or with full marks.
+    # A quick run uses, in place of a missing cell, the same cell with the other server or with full marks.
     of = (
         made.get((buffer_kb, marks, server))
         or made.get((buffer_kb, marks, SERVERS[0]))
         or made[buffer_kb, FULL, SERVERS[0]]
     )
-    runs.sample = max(runs.sample, len(of))
+    runs.count_sample(len(of))
     return of
 
 
-def _ratios(runs: Runs, buffer_kb: int, marks: str, than: str, server: str) -> Floats:
+def _ratios(runs: KernelRuns, buffer_kb: int, marks: str, than: str, server: str) -> Floats:
     ours, theirs = (wan.fetched(_of(runs, buffer_kb, one, server)).times_s for one in (marks, than))
     return np.asarray(ours / theirs)
 
 
-def _runs(runs: Runs) -> dict[tuple[int, str, str], list[Emulated]]:
+def _runs(runs: KernelRuns) -> dict[tuple[int, str, str], list[Emulated]]:
     runs.must_have(*SERVERS)
     scenario = str(paths.scenario_file(SCENARIO))
     keys = [(key, seed) for key in _known(runs) for seed in runs.seeds(SCENARIO)]

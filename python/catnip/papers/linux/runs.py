@@ -13,21 +13,21 @@ from catnip import api
 from catnip._core import InputError
 from catnip.api import Link
 from catnip.base.programs import AGENT, cannot_control, cannot_mark, program
-from catnip.papers.campaign import Campaign
+from catnip.papers.runs import Runs
 from catnip.papers.testbed.runs import can_run
 
-RED, TRIES = 3, 3
+TRIES = 3
 LOOK_S, IDLE_LOOKS = 0.05, 20
 """Interval between requests for tcpdump's counters, and the number of requests without progress."""
 USUAL_SEEDS = {"linux-stack": 4, "linux-wan": 10, "newcwv-real": 4}
 
 
-class Runs(Campaign):
-    """Measurements, made on demand."""
+class KernelRuns(Runs):
+    """Runs with this machine's kernel."""
 
     def usual_seeds(self, name: str) -> int:
-        """Returns the usual number of runs of a scenario with the kernel."""
-        return 1 if self.quick else USUAL_SEEDS.get(name, 1)
+        """Returns the number of runs of a scenario at full length."""
+        return USUAL_SEEDS.get(name, 1)
 
     def must_have(self, *servers: str) -> None:
         """Raises InputError if this machine lacks a requirement for measurements with these Web servers."""

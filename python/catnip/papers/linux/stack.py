@@ -1,19 +1,14 @@
-"""Benefit of CATNIP for a modern stack: files over a slow line, by this kernel and by the simulator."""
+"""Benefit of CATNIP for a modern stack: files over a slow line, in this kernel and in the simulator."""
 
 import json
-import os
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip._core import InputError
 from catnip.analysis import measures, stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats, PortLoss
@@ -21,16 +16,18 @@ from catnip.base import paths
 from catnip.base.programs import AGENT, program
 from catnip.base.progress import side_by_side
 from catnip.papers import reference
-from catnip.papers.linux.runs import RED, TRIES, Runs
+from catnip.papers.emulation import emulate
+from catnip.papers.linux.runs import TRIES, KernelRuns
 from catnip.papers.quantity import Quantities
-from catnip.store import results
+from catnip.papers.testbed.wan import mean_pct
 
 measured = Quantities()
 
 MODEL, REAL = "linux-stack-model", "linux-stack"
 DROP_TAIL, LAST, SPM = "DropTail", "last packets", "SPM"
 MARKS = {DROP_TAIL: "none", LAST: "last-only", SPM: "spm"}
-"""Marker of the agent by system; the router is DropTail for the first system, CATNIP-Good for the others."""
+"""Marker of the agent by system. The router is DropTail for the first system, and CATNIP-Good for the other
+systems."""
 SYSTEMS = tuple(MARKS)
 MODEL_MARKS = {
     DROP_TAIL: "none",
@@ -47,7 +44,7 @@ STATISTICS: Mapping[str, Callable[[Floats], float]] = {
 MODEL_SEEDS = 40
 FOR_S, QUICK_FOR_S = 40.0, 12.0
 SETTLED_S, UNTIL_S = 4.0, 5.0
-"""Times after the start and before the end of a run within which fetches that begin are not counted, s."""
+"""Warm-up at the start and rest at the end of a run, s. Fetches that begin in these times are not counted."""
 SIDE_BY_SIDE = 14
 LINE = "line"
 
@@ -123,7 +120,7 @@ class Run:
 
 
 Measured = Mapping[tuple[str, str, str], list[Run]]
-"""Runs, one per seed, by controller, cell and system."""
+"""KernelRuns, one per seed, by controller, cell and system."""
 
 
 def cells() -> list[tuple[str, str]]:
@@ -131,24 +128,24 @@ def cells() -> list[tuple[str, str]]:
     return [(control, name) for control in CONTROLS for name in ONE_AT_A_TIME]
 
 
-def real(runs: Runs) -> Measured:
-    """Returns the runs of all cells with the kernel; runs of systems that are compared are concurrent."""
+def real(runs: KernelRuns) -> Measured:
+    """Returns the runs of all cells with the kernel; the systems of a cell run concurrently."""
     return runs.kept("stack", lambda: _real(runs))
 
 
-def model(runs: Runs) -> Measured:
+def model(runs: KernelRuns) -> Measured:
     """Returns the runs of all cells in the simulator."""
     return runs.kept("stack model", lambda: _model(runs))
 
 
-def _of(runs: Runs, control: str, name: str, system: str, by: str) -> list[Run]:
+def _of(runs: KernelRuns, control: str, name: str, system: str, by: str) -> list[Run]:
     made = (real if by == KERNEL else model)(runs).get((control, name, system), [])
-    runs.sample = max(runs.sample, len(made))
+    runs.count_sample(len(made))
     return made
 
 
 @measured
-def red_runs(runs: Runs) -> str:
+def red_runs(runs: KernelRuns) -> str:
     """LIN-S1: number of runs whose certificate is red in all tries."""
     made = [run for of in real(runs).values() for run in of]
     runs.sample = len(made)
@@ -156,14 +153,14 @@ def red_runs(runs: Runs) -> str:
 
 
 @measured
-def failed_fetches(runs: Runs) -> str:
+def failed_fetches(runs: KernelRuns) -> str:
     """LIN-S1: number of fetches that ended with an error or without the complete file."""
     return str(sum(run.errors for of in real(runs).values() for run in of))
 
 
 @measured
 def fetch_s(
-    runs: Runs,
+    runs: KernelRuns,
     control: str,
     cell: str,
     system: str,
@@ -171,7 +168,7 @@ def fetch_s(
     by: str = KERNEL,
     group: str = ALL,
 ) -> Interval:
-    """Statistic of fetch times, s: mean of runs, or a quantile of the pooled times of all runs."""
+    """Statistic of fetch times, s: mean over the runs, or a quantile of the pooled times of all runs."""
     made = _of(runs, control, cell, system, by)
     if not made:
         return NOTHING
@@ -182,7 +179,7 @@ def fetch_s(
 
 @measured
 def change_pct(
-    runs: Runs,
+    runs: KernelRuns,
     control: str,
     cell: str,
     system: str,
@@ -190,7 +187,7 @@ def change_pct(
     by: str = KERNEL,
     group: str = ALL,
 ) -> Interval:
-    """Change of a statistic of fetch times relative to DropTail, in pairs of runs, percent."""
+    """Change of a statistic of fetch times relative to DropTail, percent, from runs paired by seed."""
     ours, theirs = (_of(runs, control, cell, one, by) for one in (system, DROP_TAIL))
     if not ours:
         return NOTHING
@@ -203,7 +200,7 @@ def change_pct(
 
 
 @measured
-def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
+def predictions_inside_pct(runs: KernelRuns, statistic: str = "mean") -> float:
     """Share of cells and systems whose intervals of simulated and measured change overlap, percent."""
     inside = []
     for control, name in cells():
@@ -213,23 +210,23 @@ def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
             theirs, ours = (
                 change_pct(runs, control, name, system, statistic, by) for by in (KERNEL, SIMULATED)
             )
-            # The prediction has an interval, too.
+            # Simulated and measured changes both have intervals.
             inside.append(theirs.low <= ours.high and ours.low <= theirs.high)
     runs.sample = len(inside)
     return 100 * float(np.mean(inside))
 
 
 @measured
-def loss_pct(runs: Runs, control: str, cell: str, system: str, packets: str, by: str = KERNEL) -> Interval:
-    """Share of arriving packets dropped by the line, percent.
+def loss_pct(
+    runs: KernelRuns, control: str, cell: str, system: str, packets: str, by: str = KERNEL
+) -> Interval:
+    """Share of arriving packets that the line drops, percent.
 
-    `packets` selects `all`, `high` or `low` packets; `share` gives the share of HIGH packets among arrivals
-    instead.
+    `packets` selects `all`, `high` or `low` packets. With `share`, the result is the share of HIGH packets
+    among all arriving packets instead.
     """
-    which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
     made = _of(runs, control, cell, system, by)
-    values = [100 * float(getattr(run.loss, which)[0]) for run in made]
-    return stats.mean(values) if values else NOTHING
+    return mean_pct([run.loss for run in made], packets) if made else NOTHING
 
 
 NOTHING = Interval(float("nan"), float("nan"), float("nan"), 0)
@@ -239,7 +236,7 @@ def _pooled(made: Sequence[Run], statistic: str, group: str) -> Callable[[NDArra
     return lambda kept: STATISTICS[statistic](np.concatenate([made[run].of(group) for run in kept]))
 
 
-def _real(runs: Runs) -> Measured:
+def _real(runs: KernelRuns) -> Measured:
     runs.must_have("nginx")
     for_s = QUICK_FOR_S if runs.quick else FOR_S
     keys = cells()
@@ -253,7 +250,7 @@ def _real(runs: Runs) -> Measured:
 
 
 def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
-    """Emulates one run; repeats it while its certificate is red, up to `TRIES` times in all."""
+    """Emulates one run, at most `TRIES` times, until its certificate is not red."""
     one = cell(control, name)
     queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
     told = {
@@ -266,20 +263,10 @@ def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> R
     }
     scenario = str(paths.scenario_file(REAL))
     for _ in range(TRIES):
-        with tempfile.TemporaryDirectory(prefix="catnip-linux-") as folder:
-            command = [str(program()), "emulate", scenario, "--variant", f"{queue}, {one.queue}"]
-            ended = subprocess.run(
-                [*command, "--seed", str(seed), "--quiet", "--out", folder],
-                env={**os.environ, **told},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if ended.returncode not in (0, RED):
-                raise InputError(f"linux: {control}, {name}: {ended.stderr.strip()[-300:]}")
-            _, tables = results.read(Path(folder))
-        made = read_run(ended.stdout, measures.port_loss(tables["ports"], 0, [seed], LINE), for_s)
-        if ended.returncode == 0:
+        variant = f"{queue}, {one.queue}"
+        ended = emulate(scenario, variant, seed, told, f"linux: {control}, {name}")
+        made = read_run(ended.out, measures.port_loss(ended.tables["ports"], 0, [seed], LINE), for_s)
+        if not ended.is_red:
             return made
     return replace(made, is_red=True)
 
@@ -303,11 +290,11 @@ def files() -> list[int]:
     return [int(row["bytes"]) for row in reference.rows("linux_files.csv")]
 
 
-def _model(runs: Runs) -> Measured:
+def _model(runs: KernelRuns) -> Measured:
     for_s = QUICK_FOR_S if runs.quick else FOR_S
     told = runs.progress.task("files over a slow link, simulated")
     count = len(runs.seeds(REAL)) if runs.quick else MODEL_SEEDS
-    chosen = list(range(runs.first_seed, runs.first_seed + count))
+    chosen = runs.first_seeds(count)
     known = [(*key, system) for key in cells() if cell(*key).can_be_simulated for system in SYSTEMS]
     made = {}
     for done, (control, name, system) in enumerate(known):

@@ -22,7 +22,7 @@ from catnip._core import InputError
 from catnip.api import Link
 from catnip.base.programs import AGENT, program
 from catnip.base.progress import side_by_side
-from catnip.papers.linux.runs import Runs, capturing, device
+from catnip.papers.linux.runs import KernelRuns, capturing, device
 from catnip.papers.quantity import Quantities
 
 measured = Quantities()
@@ -31,10 +31,10 @@ RATE, DELAY_MS, QUEUE = "20Mbit", 20, "drop-tail:2000"
 SEGMENT, PORT = 1448, 8081
 BURSTS, BURST_BYTES, SILENCE_S = 4, 200_000, 2.0
 SCRIPTS = {"none": "none", "one": "packets:90", "two": "packets:60,150"}
-"""Loss of the link by name of the case; packets of the server are numbered from 1."""
+"""Loss of the link by name of the case. The server's packets are numbered from 1."""
 NEW_CWV = {"control": "reno", "validation": "newcwv"}
 SIDE_BY_SIDE, TRIES = 3, 6
-"""Number of concurrent links, and of tries for a link that is late on a busy machine."""
+"""Number of concurrent links, and number of tries for a link that is late because the machine is busy."""
 SERVER = """
 import json, socket, struct, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -67,15 +67,15 @@ with socket.create_server(("", 8081)) as server:
 
 
 @measured
-def window_ratio(runs: Runs, lost: str, nth: int) -> float:
-    """cwnd of newCWV at the end of the nth burst, counted from 1: the kernel's over the simulator's."""
+def window_ratio(runs: KernelRuns, lost: str, nth: int) -> float:
+    """Ratio of the kernel's cwnd to the simulator's at the end of the `nth` burst (from 1), with newCWV."""
     kernel, ours = _of(runs)[lost]
     return kernel[nth - 1] / ours[nth - 1]
 
 
 @measured
-def kept_share(runs: Runs, lost: str) -> float:
-    """Smallest ratio of newCWV's cwnd after an idle period of 2 s to that before it, in the kernel."""
+def kept_share(runs: KernelRuns, lost: str) -> float:
+    """Smallest ratio of the kernel's cwnd after an idle period of 2 s to cwnd before it, with newCWV."""
     return runs.kept("kept windows", lambda: _kept(runs))[lost]
 
 
@@ -90,7 +90,7 @@ def burst(
 ) -> list[list[int]]:
     """Returns the kernel's cwnd before and after the first segment of each response, and at the end.
 
-    A measurement over a link with a red certificate, as on a busy machine, is repeated.
+    The measurement is repeated if the certificate of the link is red, as on a busy machine.
     """
     # A transfer has so few packets that a single late one makes the certificate red; less than half a round
     # trip of lateness is harmless.
@@ -149,8 +149,8 @@ def ends(events: Any, count: int) -> list[float]:
     return list(windows[last])
 
 
-def _of(runs: Runs) -> dict[str, tuple[list[float], list[float]]]:
-    """Returns cwnd of the kernel and of the simulator at the ends of bursts, by loss."""
+def _of(runs: KernelRuns) -> dict[str, tuple[list[float], list[float]]]:
+    """Returns cwnd of the kernel and of the simulator at the end of each burst, by the name of the loss."""
     return runs.kept(
         "windows",
         lambda: {
@@ -163,14 +163,14 @@ def _of(runs: Runs) -> dict[str, tuple[list[float], list[float]]]:
     )
 
 
-def _kept(runs: Runs) -> dict[str, float]:
+def _kept(runs: KernelRuns) -> dict[str, float]:
     return {
         lost: min(after / before for before, after in windows[1:-1])
         for lost, windows in _scripted(runs).items()
     }
 
 
-def _scripted(runs: Runs) -> dict[str, list[list[int]]]:
+def _scripted(runs: KernelRuns) -> dict[str, list[list[int]]]:
     def measure() -> dict[str, list[list[int]]]:
         runs.must_have()
         told = runs.progress.task("windows of newCWV")

@@ -4,27 +4,15 @@ A real sender and receiver use an emulated link, a simulated pair uses a simulat
 and mark the same packets, which a case lists by number.
 """
 
-from collections.abc import Sequence
-
-from catnip.base.progress import Progress
 from catnip.papers.linux_tcp import agreement, figures
-from catnip.papers.linux_tcp.agreement import headline, tables
-from catnip.papers.linux_tcp.runs import Runs
-from catnip.papers.quantity import Quantities
+from catnip.papers.linux_tcp.runs import LONG, TransferRuns
+from catnip.papers.paper import Paper
 
-__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
-
-FIGURES = figures.FIGURES
-MEASURED = Quantities(agreement.measured)
-PRINTED = Quantities()
-LIVE = tuple(MEASURED)
-
-
-def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Returns the cases and long transfers, made on demand; `seeds` is the number of long transfers."""
-    return Runs(quick, seeds, first_seed, progress)
-
-
-def seeds(runs: Runs) -> Sequence[int]:
-    """Returns the seeds of the long transfers."""
-    return runs.seeds
+PAPER = Paper(
+    runs=TransferRuns,
+    live=agreement.measured,
+    figures=figures.FIGURES,
+    headline=agreement.headline,
+    tables=agreement.tables,
+    seeds=lambda runs: runs.seeds(LONG),
+)

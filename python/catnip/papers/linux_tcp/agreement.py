@@ -7,38 +7,38 @@ from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, RATE
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Setting
-from catnip.papers.linux_tcp.runs import Pair, Runs
+from catnip.papers.linux_tcp.runs import Pair, TransferRuns
 from catnip.papers.quantity import Quantities
 from catnip.report.model import Table
 
 measured = Quantities()
 
 CLOSE, TICK_S = 0.05, 0.004
-"""Tolerance of the completion time: a share of the kernel's time, or a tick of its timers."""
+"""Tolerances of the completion time: a fraction of the kernel's time, and a tick of its timers, s."""
 
 
 def same_set(pair: Pair) -> bool:
-    """Returns true if the same segments were retransmitted, each as often."""
+    """Returns true if both senders retransmitted the same segments, each equally often."""
     return sorted(pair.kernel.retransmitted) == sorted(pair.ours.retransmitted)
 
 
 def same_order(pair: Pair) -> bool:
-    """Returns true if the same segments were retransmitted in the same order."""
+    """Returns true if both senders retransmitted the same segments in the same order."""
     return pair.kernel.retransmitted == pair.ours.retransmitted
 
 
 def same_timeouts(pair: Pair) -> bool:
-    """Returns true if the numbers of timeouts are equal."""
+    """Returns true if both senders had the same number of timeouts."""
     return pair.kernel.timeouts == pair.ours.timeouts
 
 
 def same_probes(pair: Pair) -> bool:
-    """Returns true if the numbers of tail loss probes are equal."""
+    """Returns true if both senders sent the same number of tail loss probes."""
     return pair.kernel.probes == pair.ours.probes
 
 
 def same_time(pair: Pair) -> bool:
-    """Returns true if the last ACKs arrived at about the same time."""
+    """Returns true if both senders received the last ACK at about the same time."""
     off = abs(pair.ours.done_s - pair.kernel.done_s)
     return off <= max(CLOSE * pair.kernel.done_s, TICK_S)
 
@@ -55,51 +55,54 @@ LIKENESSES: dict[str, Callable[[Pair], bool]] = {
 
 
 @measured
-def cases(runs: Runs, control: str) -> float:
+def cases(runs: TransferRuns, control: str) -> float:
     """LNX-E1: number of cases compared between kernel and simulator."""
     return float(len(_of(runs, control)))
 
 
 @measured
-def alike_pct(runs: Runs, control: str, likeness: str) -> float:
-    """LNX-E1: share of cases in which kernel and simulator agree in one of `LIKENESSES`, percent."""
+def alike_pct(runs: TransferRuns, control: str, likeness: str) -> float:
+    """LNX-E1: share of cases in which kernel and simulator agree in `likeness`, percent.
+
+    `likeness` is a key of `LIKENESSES`.
+    """
     pairs = _of(runs, control)
     runs.sample = len(pairs)
     return 100 * sum(LIKENESSES[likeness](pair) for pair in pairs) / len(pairs)
 
 
 @measured
-def window_ratio(runs: Runs, control: str) -> Interval:
-    """LNX-E2: mean cwnd of the simulator under random loss over that of the kernel."""
+def window_ratio(runs: TransferRuns, control: str) -> Interval:
+    """LNX-E2: ratio of the simulator's mean cwnd to the kernel's under random loss."""
     kernel, ours = runs.windows[control]
-    runs.sample = len(kernel)
     return stats.ratio(ours, kernel)
 
 
 @measured
-def window_segments(runs: Runs, control: str, whose: str) -> Interval:
-    """LNX-E2: mean cwnd under random loss of the simulator (`ours`) or of the kernel, segments."""
+def window_segments(runs: TransferRuns, control: str, whose: str) -> Interval:
+    """LNX-E2: mean cwnd of the simulator (`whose` is `ours`) or the kernel under random loss, segments."""
     kernel, ours = runs.windows[control]
-    runs.sample = len(kernel)
     return stats.mean(ours if whose == "ours" else kernel)
 
 
 @measured
-def flow_ratio(runs: Runs, delay_ms: float, link: str, what: str) -> Interval:
-    """LNX-E3: goodput_kbps or queue_ms of long transfers with BBR, the simulator's over the kernel's."""
+def flow_ratio(runs: TransferRuns, delay_ms: float, link: str, what: str) -> Interval:
+    """LNX-E3: ratio of `what` in the simulator to that in the kernel, for long transfers with BBR.
+
+    `what` is `goodput_kbps` or `queue_ms`.
+    """
     kernel, ours = runs.flows[Setting(int(delay_ms), link)]
-    runs.sample = len(kernel)
     return stats.ratio([getattr(one, what) for one in ours], [getattr(one, what) for one in kernel])
 
 
 @measured
-def red_certificates(runs: Runs) -> str:
-    """LNX-S1: number of links whose certificate is red in three tries."""
+def red_certificates(runs: TransferRuns) -> str:
+    """LNX-S1: number of links whose certificate is red in all three tries."""
     _ = runs.pairs, runs.windows, runs.flows
     return str(runs.red)
 
 
-def headline(runs: Runs) -> str:
+def headline(runs: TransferRuns) -> str:
     """Returns the main result in two sentences."""
     pairs = runs.pairs
     alike = {name: sum(likeness(pair) for pair in pairs) for name, likeness in LIKENESSES.items()}
@@ -113,7 +116,7 @@ def headline(runs: Runs) -> str:
     )
 
 
-def tables(runs: Runs) -> Sequence[Table]:
+def tables(runs: TransferRuns) -> Sequence[Table]:
     """Returns the tables of agreement by type of case and path, of BBR, and of all cases that differ."""
     by_kind = {
         words: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, words in KINDS.items()
@@ -134,7 +137,7 @@ def tables(runs: Runs) -> Sequence[Table]:
     return [Table("What is the same", columns, rows, note), _flows(runs), _differences(runs.pairs)]
 
 
-def _flows(runs: Runs) -> Table:
+def _flows(runs: TransferRuns) -> Table:
     rows = []
     for setting in SETTINGS:
         told = (
@@ -167,5 +170,5 @@ def _again(segments: Sequence[int]) -> str:
     return " ".join(map(str, segments)) or "none"
 
 
-def _of(runs: Runs, control: str) -> list[Pair]:
+def _of(runs: TransferRuns, control: str) -> list[Pair]:
     return [pair for pair in runs.pairs if pair.case.control == control]

@@ -1,17 +1,15 @@
 """Overlaid segment sequences of the kernel and the simulator."""
 
-from collections.abc import Callable, Mapping
-
 from catnip.figures.sequences import Sequence as Drawn
 from catnip.figures.sequences import overlaid
-from catnip.papers.linux_tcp.runs import Pair, Runs
+from catnip.papers.linux_tcp.runs import Pair, TransferRuns
 from catnip.report.model import Figure
 
 SHOWN = (("head", "cubic", 10), ("burst", "reno", 50), ("tail", "cubic", 50), ("acks", "reno", 100))
 """Kind, controller and delay of the drawn cases; the first match of each is drawn."""
 
 
-def sequences(runs: Runs) -> Figure:
+def sequences(runs: TransferRuns) -> Figure:
     """Segments over time of four transfers, each by the kernel and by the simulator."""
     chosen = [pair for wanted in SHOWN if (pair := _first(runs, *wanted))]
     drawn = {
@@ -30,10 +28,10 @@ def sequences(runs: Runs) -> Figure:
     return Figure("linux_sequences", title, caption, overlaid(title, drawn))
 
 
-def _first(runs: Runs, kind: str, control: str, delay_ms: int) -> Pair | None:
+def _first(runs: TransferRuns, kind: str, control: str, delay_ms: int) -> Pair | None:
     wanted = kind, control, delay_ms
     found = (pair for pair in runs.pairs if (pair.case.kind, pair.case.control, pair.case.delay_ms) == wanted)
     return next(found, None)
 
 
-FIGURES: Mapping[str, Callable[[Runs], Figure]] = {"sequences": sequences}
+FIGURES = (sequences,)

@@ -18,16 +18,18 @@ from numpy.typing import NDArray
 from catnip import api
 from catnip._core import InputError
 from catnip.base.programs import cannot_control
-from catnip.base.progress import Progress, side_by_side
+from catnip.base.progress import side_by_side
 from catnip.papers.linux_tcp import sender
 from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, SEGMENTS, Case, scripted
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
+from catnip.papers.runs import Runs
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
 """Numbers of concurrent links; few where the link is full, as the capture must keep up with each packet."""
 TRIES = 3
-RED = 3
-LONG, QUICK_LONG, FLOWS = 60, 4, 12
+LONG = "long transfers"
+"""Name of the transfers whose number is that of the seeds."""
+LONG_TRANSFERS, FLOWS = 60, 12
 LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
 """Duration, loss rate and one-way delay of the long transfers under random loss."""
 SETTLED_S = 10.0
@@ -72,24 +74,27 @@ class Pair:
     ours: Transfer
 
 
-class Runs:
-    """Transfers, made on demand, each once."""
+@dataclass
+class TransferRuns(Runs):
+    """Transfers by the kernel and by the simulator."""
 
-    sample = 1
+    quick_seeds = 4
+    red: int = 0
+    """Number of emulated links whose certificate was red in all tries."""
 
-    def __init__(self, quick: bool, seed_count: int | None, first_seed: int, progress: Progress) -> None:
-        self.progress = progress
-        self.cases = scripted(quick)
-        self.red = 0
-        """Number of emulated links whose certificate was red in all tries."""
-        count = seed_count or (QUICK_LONG if quick else LONG)
-        self.seeds = list(range(first_seed, first_seed + count))
+    def usual_seeds(self, name: str) -> int:
+        """Returns the number of long transfers at full length."""
+        return LONG_TRANSFERS
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """Scripted cases."""
+        return scripted(self.quick)
 
     @cached_property
     def pairs(self) -> list[Pair]:
         """Pairs of transfers of all scripted cases."""
-        if missing := cannot_control():
-            raise InputError(f"linux-tcp: {missing}")
+        _must_have()
         cases = self.cases
         told = self.progress.task("cases, by the kernel")
         theirs = side_by_side([partial(self._by_kernel, case) for case in cases], SIDE_BY_SIDE, told)
@@ -100,30 +105,28 @@ class Runs:
     @cached_property
     def windows(self) -> Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Mean cwnd of each long transfer in segments, by controller: the kernel's and the simulator's."""
-        if missing := cannot_control():
-            raise InputError(f"linux-tcp: {missing}")
-        made = {}
+        _must_have()
+        seeds, made = self.seeds(LONG), {}
         for control in CONTROLS:
             told = self.progress.task(f"random loss, {control}")
-            jobs = [partial(self._long, control, seed) for seed in self.seeds]
+            jobs = [partial(self._long, control, seed) for seed in seeds]
             theirs = np.array(side_by_side(jobs, LONG_SIDE_BY_SIDE, told))
-            made[control] = theirs, _long_simulated(control, self.seeds)
+            made[control] = theirs, _long_simulated(control, seeds)
         return made
 
     @cached_property
     def flows(self) -> Mapping[Setting, tuple[list[Flow], list[Flow]]]:
         """Long transfers with BBR, by setting and seed: the kernel's and the simulator's."""
-        if missing := cannot_control():
-            raise InputError(f"linux-tcp: {missing}")
-        count = min(FLOWS, len(self.seeds))
-        each = [(setting, seed) for setting in SETTINGS for seed in self.seeds[:count]]
+        _must_have()
+        seeds = self.seeds(LONG)[:FLOWS]
+        each = [(setting, seed) for setting in SETTINGS for seed in seeds]
         told = self.progress.task("BBR, by the kernel")
         jobs = [partial(self._flow, *one) for one in each]
         theirs = side_by_side(jobs, FLOWS_SIDE_BY_SIDE, told)
         told = self.progress.task("BBR, simulated")
-        ours = side_by_side([partial(_flows, one, self.seeds[:count]) for one in SETTINGS], 2, told)
+        ours = side_by_side([partial(_flows, one, seeds) for one in SETTINGS], 2, told)
         return {
-            setting: (theirs[at * count : (at + 1) * count], made)
+            setting: (theirs[at * len(seeds) : (at + 1) * len(seeds)], made)
             for at, (setting, made) in enumerate(zip(SETTINGS, ours, strict=True))
         }
 
@@ -161,6 +164,11 @@ class Runs:
                 return said
         self.red += 1
         return said
+
+
+def _must_have() -> None:
+    if missing := cannot_control():
+        raise InputError(f"linux-tcp: {missing}")
 
 
 def simulated(case: Case) -> Transfer:

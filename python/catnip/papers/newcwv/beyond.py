@@ -1,11 +1,10 @@
-"""CWV-E14 and E15, beyond the paper: other responses to idle periods behind today's queues, and marks."""
+"""CWV-E14 and E15, beyond the paper: responses to idle periods and marks, behind today's queues."""
 
-import numpy as np
-
-from catnip.analysis import bursts, measures, stats
+from catnip.analysis import bursts, stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
-from catnip.papers.newcwv.runs import BEYOND, Runs
+from catnip.papers.newcwv import gains
+from catnip.papers.newcwv.runs import BEYOND, BurstRuns
 from catnip.papers.quantity import Quantities
 
 measured = Quantities()
@@ -31,18 +30,18 @@ IDLE_S = 1
 
 
 @measured
-def gain_behind_pct(runs: Runs, host: str, queue: str, burst_kb: float) -> Interval:
-    """Mean reduction of burst times relative to NewReno behind drop tail, percent.
+def gain_behind_pct(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> Interval:
+    """Mean reduction of a host's burst times behind a queue, relative to NewReno behind drop tail, percent.
 
-    The bursts exceed `burst_kb` and follow idle periods of more than a second.
+    The bursts are larger than `burst_kb` and follow idle periods of more than a second.
     """
     pairs = runs.pairs(BEYOND, variant(host, queue), variant(*REFERENCE)).within(1000 * burst_kb, IDLE_S)
     return bursts.gain(pairs, runs.seeds(BEYOND))
 
 
 @measured
-def marks_over_memory_points(runs: Runs, burst_kb: float, than: str) -> Interval:
-    """CWV-E15: gain of newCWV with marks less that of the host `than`, percentage points.
+def marks_over_memory_points(runs: BurstRuns, burst_kb: float, than: str) -> Interval:
+    """CWV-E15: gain of newCWV with marks minus the gain of the host `than`, percentage points.
 
     Both are behind CATNIP-Good; gains are those of `gain_behind_pct`.
     """
@@ -51,10 +50,11 @@ def marks_over_memory_points(runs: Runs, burst_kb: float, than: str) -> Interval
 
 
 @measured
-def marks_and_memory_points(runs: Runs, burst_kb: float) -> Interval:
-    """CWV-E15: gain of newCWV with marks less the gains of marks alone and newCWV alone, percentage points.
+def marks_and_memory_points(runs: BurstRuns, burst_kb: float) -> Interval:
+    """CWV-E15: gain of newCWV with marks minus the gains of both alone, percentage points.
 
-    All are behind CATNIP-Good; gains are those of `gain_behind_pct`.
+    The gains of marks alone (NewReno with marks) and of newCWV without marks are added. All hosts are behind
+    CATNIP-Good; gains are those of `gain_behind_pct`.
     """
     both, marks, memory = (
         per_seed(runs, host, "CATNIP-Good", burst_kb)
@@ -64,7 +64,7 @@ def marks_and_memory_points(runs: Runs, burst_kb: float) -> Interval:
 
 
 @measured
-def mean_time_s(runs: Runs, host: str, queue: str, burst_kb: float) -> Interval:
+def mean_time_s(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> Interval:
     """Mean time of bursts above a size that follow idle periods of more than a second, s."""
     rows = runs.bursts(BEYOND, variant(host, queue))
     chosen = (rows["bytes"] > 1000 * burst_kb) & (rows["idle_s"] > IDLE_S)
@@ -73,19 +73,14 @@ def mean_time_s(runs: Runs, host: str, queue: str, burst_kb: float) -> Interval:
 
 
 @measured
-def ftp_behind_mbps(runs: Runs, host: str, queue: str) -> Interval:
+def ftp_behind_mbps(runs: BurstRuns, host: str, queue: str) -> Interval:
     """Throughput of the file transfer beside a host's bursts behind a queue, Mbit/s."""
-    known = runs.variants(BEYOND)
-    rows = measures.select(runs.tables(BEYOND)["ports"], known.index(variant(host, queue)))
-    here = {key: column[rows["port"] == "sink"] for key, column in rows.items()}
-    return stats.mean(measures.per_seed(here, "delivered_bytes", runs.seeds(BEYOND)) * 8 / 3600 / 1e6)
+    return stats.mean(gains.throughput_mbps(runs, BEYOND, variant(host, queue)))
 
 
-def per_seed(runs: Runs, host: str, queue: str, burst_kb: float) -> Floats:
+def per_seed(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> Floats:
     """Returns the value of `gain_behind_pct` in each run."""
-    pairs = runs.pairs(BEYOND, variant(host, queue), variant(*REFERENCE)).within(1000 * burst_kb, IDLE_S)
-    seed, gains = pairs.reference["seed"], pairs.gain_pct
-    return np.array([gains[seed == one].mean() for one in runs.seeds(BEYOND)])
+    return gains.per_seed(runs, BEYOND, variant(host, queue), burst_kb, IDLE_S, variant(*REFERENCE))
 
 
 def variant(host: str, queue: str) -> str:

@@ -1,6 +1,6 @@
 """Figures 2 to 5 and 7 to 11 redrawn, tables 2 and 3 as heat maps, and the main result in words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from catnip.papers.newcwv.runs import (
     PACED,
     SEGMENT,
     SHARED,
-    Rows,
-    Runs,
+    BurstRuns,
 )
+from catnip.papers.rows import Rows, where
 from catnip.report.model import Figure, Table
 
 SIZES = [f"> {size // 1000} KB" for size in SIZES_BYTES]
@@ -55,7 +55,7 @@ LOOKS = {
 """Styles by the sender's algorithm in all figures; no style is used twice in a figure."""
 
 
-def burstiness(runs: Runs) -> Figure:
+def burstiness(runs: BurstRuns) -> Figure:
     """Figure 1: bursts of one connection."""
     rows = runs.events(FREE, NEW_RENO)
     server = single.of_server(rows)
@@ -72,7 +72,7 @@ def burstiness(runs: Runs) -> Figure:
     return Figure("newcwv-bursts", "Figure 1: the bursts of a connection", caption, svg)
 
 
-def versions(runs: Runs) -> Figure:
+def versions(runs: BurstRuns) -> Figure:
     """Figure 2: windows of four versions of TCP."""
     tracks = []
     for name in ("Tahoe", "Reno", "NewReno", "SACK"):
@@ -88,7 +88,7 @@ def versions(runs: Runs) -> Figure:
     return Figure("newcwv-versions", "Figure 2: windows of four versions of TCP", caption, svg)
 
 
-def idle(runs: Runs) -> Figure:
+def idle(runs: BurstRuns) -> Figure:
     """Figure 3: window after an idle period, by algorithm."""
     tracks = []
     names = {"restart": "RFC 5681", "linux": "Linux", "cwv": "CWV", "newcwv": "newCWV"}
@@ -105,7 +105,7 @@ def idle(runs: Runs) -> Figure:
     return Figure("newcwv-idle", "Figure 3: the window after an idle period", caption, svg)
 
 
-def limited(runs: Runs) -> Figure:
+def limited(runs: BurstRuns) -> Figure:
     """Figure 4: window of an application-limited sender."""
     tracks = []
     names = {"standard": "standard", "newcwv": "newCWV", "cwv": "CWV"}
@@ -124,7 +124,7 @@ def limited(runs: Runs) -> Figure:
     return Figure("newcwv-limited", "Figure 4: an unused window", caption, svg)
 
 
-def filters(runs: Runs) -> Figure:
+def filters(runs: BurstRuns) -> Figure:
     """Figure 5: pipeACK with and without its filter."""
     drawn = []
     for title, name in zip(("(a) each round trip", "(b) the largest of five"), single.FILTERS, strict=True):
@@ -141,7 +141,7 @@ def filters(runs: Runs) -> Figure:
     return Figure("newcwv-filter", "Figure 5: pipeACK without and with its filter", caption, svg)
 
 
-def uncongested(runs: Runs) -> Figure:
+def uncongested(runs: BurstRuns) -> Figure:
     """Figure 7: gain without congestion."""
     maps = [Map(name, _map(runs, FREE, name)) for name in (NEW_CWV, PACED)]
     caption = (
@@ -152,7 +152,7 @@ def uncongested(runs: Runs) -> Figure:
     return Figure("newcwv-free", "Figure 7: gain without congestion", caption, svg)
 
 
-def congested(runs: Runs) -> Figure:
+def congested(runs: BurstRuns) -> Figure:
     """Figure 8: gain over a bottleneck."""
     maps = [Map(name, _map(runs, CONGESTED, name)) for name in (NEW_CWV, PACED)]
     caption = (
@@ -162,7 +162,7 @@ def congested(runs: Runs) -> Figure:
     return Figure("newcwv-congested", "Figure 8: gain over a bottleneck", caption, svg)
 
 
-def losses(runs: Runs) -> Figure:
+def losses(runs: BurstRuns) -> Figure:
     """Figure 9: retransmissions."""
     names = {"no cross traffic": CONGESTED, "beside a file transfer": SHARED}
     values = {
@@ -177,7 +177,7 @@ def losses(runs: Runs) -> Figure:
     return Figure("newcwv-losses", "Figure 9: losses", caption, svg)
 
 
-def tables_2_and_3(runs: Runs) -> Figure:
+def tables_2_and_3(runs: BurstRuns) -> Figure:
     """Tables 2 and 3: gain beside a file transfer."""
     maps = [
         Map("Table 2: newCWV", _map(runs, SHARED, NEW_CWV), table_gains(2)),
@@ -188,7 +188,7 @@ def tables_2_and_3(runs: Runs) -> Figure:
     return Figure("newcwv-tables", "Tables 2 and 3: gain beside a file transfer", caption, svg)
 
 
-def pacing(runs: Runs) -> Figure:
+def pacing(runs: BurstRuns) -> Figure:
     """Figure 10: departure times of a burst, paced and not paced."""
     tracks = []
     for rule, name in (("newcwv", NEW_CWV), ("newcwv, paced", PACED)):
@@ -205,7 +205,7 @@ def pacing(runs: Runs) -> Figure:
     return Figure("newcwv-pacing", "Figure 10: a burst with and without pacing", caption, svg)
 
 
-def fairness(runs: Runs) -> Figure:
+def fairness(runs: BurstRuns) -> Figure:
     """Figure 11: throughput of the file transfer."""
     bins = np.arange(0, 3601, MINUTE_S)
     tracks = []
@@ -220,7 +220,7 @@ def fairness(runs: Runs) -> Figure:
     return Figure("newcwv-fairness", "Figure 11: throughput of the file transfer", caption, svg)
 
 
-def behind_queues(runs: Runs) -> Figure:
+def behind_queues(runs: BurstRuns) -> Figure:
     """Beyond the paper: gain by host and queue."""
     queues = list(beyond.QUEUES)
     values = {
@@ -235,7 +235,7 @@ def behind_queues(runs: Runs) -> Figure:
     return Figure("newcwv-queues", "Beyond the paper: other responses, other queues", caption, svg)
 
 
-def marks(runs: Runs) -> Figure:
+def marks(runs: BurstRuns) -> Figure:
     """Beyond the paper: gain by burst size with newCWV and marks."""
     sizes = (5, 20, 80)
     values = {
@@ -251,27 +251,24 @@ def marks(runs: Runs) -> Figure:
     return Figure("newcwv-marks", "Beyond the paper: newCWV combined with marks", caption, svg)
 
 
-FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
-    one.__name__: one
-    for one in (
-        burstiness,
-        versions,
-        idle,
-        limited,
-        filters,
-        uncongested,
-        congested,
-        losses,
-        tables_2_and_3,
-        pacing,
-        fairness,
-        behind_queues,
-        marks,
-    )
-}
+FIGURES = (
+    burstiness,
+    versions,
+    idle,
+    limited,
+    filters,
+    uncongested,
+    congested,
+    losses,
+    tables_2_and_3,
+    pacing,
+    fairness,
+    behind_queues,
+    marks,
+)
 
 
-def headline(runs: Runs) -> str:
+def headline(runs: BurstRuns) -> str:
     """Returns the main result in two sentences."""
     free = gains.average_gain_pct(runs, FREE)
     shared, paced = (gains.gain_pct(runs, SHARED, 5, 1, name).mean for name in (NEW_CWV, PACED))
@@ -286,12 +283,12 @@ def headline(runs: Runs) -> str:
     )
 
 
-def tables(runs: Runs) -> Sequence[Table]:
+def tables(runs: BurstRuns) -> Sequence[Table]:
     """Returns the tables of hosts behind queues, of measured and simulated bursts, and of the cost."""
     return [_behind_queues(runs), real.table(runs), _cost(runs)]
 
 
-def _behind_queues(runs: Runs) -> Table:
+def _behind_queues(runs: BurstRuns) -> Table:
     rows = []
     for queue in beyond.QUEUES:
         for host in dict.fromkeys((*beyond.HOSTS, *beyond.MARKED)):
@@ -309,7 +306,7 @@ def _behind_queues(runs: Runs) -> Table:
     return Table("Servers and queues", columns, rows, f"{note} looks at marks.")
 
 
-def _cost(runs: Runs) -> Table:
+def _cost(runs: BurstRuns) -> Table:
     rows = [(name, str(count), f"{hops / 1e6:.1f}") for name, count, hops in runs.cost()]
     return Table("Simulated runs", ("scenario", "hours simulated", "million packet-hops"), rows)
 
@@ -319,7 +316,7 @@ def _with(prefix: str) -> dict[str, int]:
     return {**LOOKS, **{f"{prefix}{name}": number for name, number in LOOKS.items()}}
 
 
-def _map(runs: Runs, path: str, variant: str) -> Floats:
+def _map(runs: BurstRuns, path: str, variant: str) -> Floats:
     return np.array(
         [
             [gains.gain_pct(runs, path, size / 1000, idle, variant).mean for idle in IDLE_S]
@@ -334,11 +331,11 @@ def _of_files(rows: Rows) -> Rows:
     acks = server["kind"] == "ack"
     numbers, counts = np.unique(server["connection"][acks], return_counts=True)
     chosen = acks & (server["connection"] == numbers[counts.argmax()])
-    return {key: column[chosen] for key, column in server.items()}
+    return where(server, chosen)
 
 
 def _a_bursty_connection(server: Rows) -> int:
-    """Returns the connection with the most idle periods above two seconds among those of at most a minute."""
+    """Returns the connection with the most idle periods above 2 s, among connections of at most a minute."""
     sends = server["kind"] == "send"
     order = np.lexsort((server["time_s"][sends], server["connection"][sends]))
     number, time_s = server["connection"][sends][order], server["time_s"][sends][order]

@@ -8,8 +8,9 @@ from catnip.analysis import bursts, measures, stats
 from catnip.analysis.bursts import IDLE_S, SIZES_BYTES
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
-from catnip.papers.newcwv.runs import FREE, NEW_CWV, NEW_RENO, PACED, SEGMENT, SHARED, Runs
+from catnip.papers.newcwv.runs import FREE, NEW_CWV, NEW_RENO, PACED, SEGMENT, SHARED, BurstRuns
 from catnip.papers.quantity import Quantities
+from catnip.papers.rows import where
 
 measured = Quantities()
 
@@ -20,7 +21,7 @@ ON_THE_WIRE = (SEGMENT + 52) / SEGMENT
 
 
 @measured
-def gain_pct(runs: Runs, path: str, burst_kb: float, idle_s: float, variant: str = NEW_CWV) -> Interval:
+def gain_pct(runs: BurstRuns, path: str, burst_kb: float, idle_s: float, variant: str = NEW_CWV) -> Interval:
     """Mean reduction of the burst times of a class relative to NewReno, percent.
 
     The class has the bursts above `burst_kb` that follow idle periods above `idle_s`.
@@ -29,26 +30,26 @@ def gain_pct(runs: Runs, path: str, burst_kb: float, idle_s: float, variant: str
 
 
 @measured
-def average_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> float:
+def average_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> float:
     """Mean of `gain_pct` over all classes of burst sizes and idle periods."""
     return float(np.mean([one.mean for one in _classes(runs, path, variant)]))
 
 
 @measured
-def least_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
+def least_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
     """Smallest `gain_pct` of all classes of burst sizes and idle periods."""
     return min(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
-def greatest_gain_pct(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
+def greatest_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
     """Largest `gain_pct` of all classes of burst sizes and idle periods."""
     return max(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
-def large_over_small_points(runs: Runs, path: str) -> Interval:
-    """Gain of newCWV for bursts above 80 KB less that for bursts above 5 KB, percentage points.
+def large_over_small_points(runs: BurstRuns, path: str) -> Interval:
+    """Gain of newCWV, bursts above 80 KB minus bursts above 5 KB, percentage points.
 
     Both classes follow idle periods of more than a second.
     """
@@ -56,74 +57,77 @@ def large_over_small_points(runs: Runs, path: str) -> Interval:
 
 
 @measured
-def long_over_short_points(runs: Runs, path: str, burst_kb: float) -> Interval:
-    """Gain of newCWV after idle periods above 15 s less that after those above 1 s, percentage points."""
+def long_over_short_points(runs: BurstRuns, path: str, burst_kb: float) -> Interval:
+    """Gain of newCWV, after idle periods above 15 s minus after those above 1 s, percentage points."""
     return _difference(runs, path, NEW_CWV, (burst_kb, LONGEST_S), (burst_kb, SHORTEST_S))
 
 
 @measured
-def falls_with_size(runs: Runs, path: str) -> str:
+def falls_with_size(runs: BurstRuns, path: str) -> str:
     """Returns `yes` if the gain decreases from each size to the next larger one, for every idle period."""
     means = [[gain_pct(runs, path, size / 1000, idle).mean for size in SIZES_BYTES] for idle in IDLE_S]
     return "yes" if np.all(np.diff(means, axis=1) < 0) else "no"
 
 
 @measured
-def paced_over_unpaced_points(runs: Runs, burst_kb: float, idle_s: float) -> Interval:
-    """CWV-E9: gain of paced less that of unpaced newCWV beside the file transfer, percentage points."""
-    paced, unpaced = (_per_seed(runs, SHARED, name, burst_kb, idle_s) for name in (PACED, NEW_CWV))
+def paced_over_unpaced_points(runs: BurstRuns, burst_kb: float, idle_s: float) -> Interval:
+    """CWV-E9: gain of newCWV beside the file transfer, paced minus not paced, percentage points."""
+    paced, unpaced = (per_seed(runs, SHARED, name, burst_kb, idle_s) for name in (PACED, NEW_CWV))
     return stats.paired_difference(paced, unpaced)
 
 
 @measured
-def loss_ratio(runs: Runs, path: str, variant: str = NEW_CWV) -> Interval:
-    """CWV-E7: share of retransmissions among the segments of bursts over the share with NewReno."""
+def loss_ratio(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
+    """CWV-E7: ratio of the share of retransmissions among the segments of bursts to that with NewReno."""
     one, other = (_lost(runs, path, name) for name in (variant, NEW_RENO))
     return stats.ratio(one, other)
 
 
 @measured
-def loss_pct(runs: Runs, path: str, variant: str) -> Interval:
+def loss_pct(runs: BurstRuns, path: str, variant: str) -> Interval:
     """Share of retransmissions among the segments of bursts, percent."""
     return stats.mean(100 * _lost(runs, path, variant))
 
 
 @measured
-def ftp_ratio(runs: Runs, variant: str) -> Interval:
-    """CWV-E11: throughput of the file transfer beside an algorithm over that beside NewReno."""
+def ftp_ratio(runs: BurstRuns, variant: str) -> Interval:
+    """CWV-E11: ratio of the file transfer's throughput beside an algorithm to that beside NewReno."""
     return stats.ratio(ftp_mbps(runs, variant), ftp_mbps(runs, NEW_RENO))
 
 
 @measured
-def ftp_goodput_mbps(runs: Runs, variant: str) -> Interval:
+def ftp_goodput_mbps(runs: BurstRuns, variant: str) -> Interval:
     """CWV-E11: goodput of the file transfer beside an algorithm, Mbit/s."""
     return stats.mean(ftp_mbps(runs, variant))
 
 
 @measured
-def web_kbps(runs: Runs) -> Interval:
-    """CWV-S9: data sent by the servers in an hour, each byte counted once, kbit/s."""
+def web_kbps(runs: BurstRuns) -> Interval:
+    """CWV-S9: mean rate of the servers' data over an hour, without retransmissions, kbit/s."""
     rows = runs.bursts(FREE, NEW_RENO)
     return stats.mean(measures.per_seed(rows, "bytes", runs.seeds(FREE)) * 8 / HOUR_S / 1e3)
 
 
 @measured
-def unpaired_per_mille(runs: Runs, path: str, variant: str) -> float:
-    """CWV-S9: share of bursts that occur under one of two algorithms only, per mille."""
+def unpaired_per_mille(runs: BurstRuns, path: str, variant: str) -> float:
+    """CWV-S9: bursts that occur under only one of two algorithms, per thousand that occur under both."""
     pairs = runs.pairs(path, variant)
     return 1e3 * pairs.unpaired / (2 * len(pairs.reference["seed"]))
 
 
 @measured
-def fewest_bursts(runs: Runs) -> float:
+def fewest_bursts(runs: BurstRuns) -> float:
     """CWV-S12: mean number of bursts per run in the rarest class: above 80 KB, after more than 15 s."""
     rarest = runs.pairs(SHARED, NEW_CWV).within(1000 * LARGEST_KB, LONGEST_S)
     return len(rarest.reference["seed"]) / len(runs.seeds(SHARED))
 
 
 @measured
-def silent_share_pct(runs: Runs) -> Interval:
-    """CWV-E1: idle share of the lifetime of connections with several bursts, without a rate limit."""
+def silent_share_pct(runs: BurstRuns) -> Interval:
+    """CWV-E1: share of idle time in the lifetime of connections with several bursts, percent.
+
+    The path has no rate limit.
+    """
     rows = runs.bursts(FREE, NEW_RENO)
     later = rows["number"] > 0
     shares = []
@@ -134,34 +138,39 @@ def silent_share_pct(runs: Runs) -> Interval:
     return stats.mean(shares)
 
 
-def ftp_mbps(runs: Runs, variant: str) -> Floats:
-    """Returns the rate of the file transfer's received data, Mbit/s, for each run."""
-    known = runs.variants(SHARED)
-    rows = measures.select(runs.tables(SHARED)["ports"], known.index(variant))
-    here = {key: column[rows["port"] == "sink"] for key, column in rows.items()}
-    wire = measures.per_seed(here, "delivered_bytes", runs.seeds(SHARED)) * 8 / HOUR_S / 1e6
-    return np.asarray(wire / ON_THE_WIRE)
+def ftp_mbps(runs: BurstRuns, variant: str) -> Floats:
+    """Returns the goodput of the file transfer in each run, Mbit/s."""
+    return np.asarray(throughput_mbps(runs, SHARED, variant) / ON_THE_WIRE)
 
 
-def _classes(runs: Runs, path: str, variant: str) -> Iterable[Interval]:
+def throughput_mbps(runs: BurstRuns, path: str, variant: str) -> Floats:
+    """Returns the throughput of the file transfer in each run, headers included, Mbit/s."""
+    rows = measures.select(runs.tables(path)["ports"], runs.variants(path).index(variant))
+    sink = where(rows, rows["port"] == "sink")
+    return measures.per_seed(sink, "delivered_bytes", runs.seeds(path)) * 8 / HOUR_S / 1e6
+
+
+def _classes(runs: BurstRuns, path: str, variant: str) -> Iterable[Interval]:
     return [gain_pct(runs, path, size / 1000, idle, variant) for size in SIZES_BYTES for idle in IDLE_S]
 
 
 def _difference(
-    runs: Runs, path: str, variant: str, one: tuple[float, float], other: tuple[float, float]
+    runs: BurstRuns, path: str, variant: str, one: tuple[float, float], other: tuple[float, float]
 ) -> Interval:
-    left, right = (_per_seed(runs, path, variant, *which) for which in (one, other))
+    left, right = (per_seed(runs, path, variant, *which) for which in (one, other))
     return stats.paired_difference(left, right)
 
 
-def _per_seed(runs: Runs, path: str, variant: str, burst_kb: float, idle_s: float) -> Floats:
+def per_seed(
+    runs: BurstRuns, path: str, variant: str, burst_kb: float, idle_s: float, reference: str = NEW_RENO
+) -> Floats:
     """Returns the mean gain of a class in each run, percent."""
-    pairs = runs.pairs(path, variant).within(1000 * burst_kb, idle_s)
+    pairs = runs.pairs(path, variant, reference).within(1000 * burst_kb, idle_s)
     seed, gains = pairs.reference["seed"], pairs.gain_pct
     return np.array([gains[seed == one].mean() for one in runs.seeds(path)])
 
 
-def _lost(runs: Runs, path: str, variant: str) -> Floats:
+def _lost(runs: BurstRuns, path: str, variant: str) -> Floats:
     rows = runs.bursts(path, variant)
     again, sent = (measures.per_seed(rows, name, runs.seeds(path)) for name in ("retransmitted", "sent"))
     return np.asarray(again / sent)

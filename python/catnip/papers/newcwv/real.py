@@ -1,4 +1,4 @@
-"""Bursts fetched by a real client over an emulated router, and the simulation (CWV-S14, S15, E6 to E11).
+"""Bursts fetched by a real client over an emulated router, and simulated bursts (CWV-S14, S15, E6 to E11).
 
 Servers are simulated or the kernel's. The trace, its links and the time are the same in all runs. A response
 is identified by its connection and its first byte, so variants are compared burst by burst. Clients measure
@@ -7,8 +7,6 @@ same span half a round trip later, up to the delay of that ACK.
 """
 
 import json
-import os
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,13 +21,13 @@ from catnip.analysis import bursts, measures, resampling, stats
 from catnip.analysis.bursts import Pairs, Rows
 from catnip.analysis.interval import Interval
 from catnip.base import paths
-from catnip.base.programs import cannot_control, program
+from catnip.base.programs import cannot_control
 from catnip.base.progress import side_by_side
-from catnip.papers.campaign import Campaign
+from catnip.papers.emulation import emulate, unaccounted
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.quantity import Quantities
+from catnip.papers.runs import Runs
 from catnip.report.model import Table as ReportTable
-from catnip.store import results
 from catnip.store.tables import Table as ResultTable
 
 measured = Quantities()
@@ -42,22 +40,23 @@ SYSTEMS = (NEW_RENO, NEW_CWV, PACED, RENO, CUBIC)
 OF_THE_KERNEL = (RENO, KERNEL_CWV, KERNEL_PACED)
 """Systems whose server uses the kernel's TCP, measured while an agent provides newCWV to the kernel."""
 BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux", KERNEL_CWV: NEW_CWV, KERNEL_PACED: PACED}
-"""Simulated counterparts of the kernel's systems; other systems are their own counterparts."""
+"""Simulated counterpart of each system that uses the kernel; each other system is its own counterpart."""
 
 EMULATED, SIMULATED = "newcwv-real", "newcwv-short"
 FULL_S, QUICK_S = 300.0, 45.0
 LEAST_BYTES = 5_000
-"""Least size of a burst that counts: smaller ones fit into the initial window."""
+"""Smallest size of a burst that counts; smaller bursts fit into the initial window."""
 SHORTEST_BYTES = 200
-"""Upper bound of the size of a response header; shorter responses of the trace cannot be reproduced."""
+"""Upper bound of the size of a response header. Responses of the trace that are shorter cannot be
+reproduced."""
 AT_ONCE_S = 0.3
-"""Upper bound of the time of a response that takes one round trip, below two round trips."""
-RED = 3
+"""Time below which a response is assumed to take one round trip; less than two round trips."""
 TRIES = 2
 SIDE_BY_SIDE = 15
 BOTTLENECK, FILE = "bottleneck", "sink"
 OPENED_BEFORE = {FREE: 0, CONGESTED: 0, SHARED: 1}
-"""Number of connections with numbers before those of the trace, by setting: that of the file transfer."""
+"""Number of connections that are numbered before those of the trace, by setting: the file transfer's, if
+any."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +79,15 @@ class Run:
     """Results of one run of a variant."""
 
     responses: Rows
-    """Responses of the Web server, in columns of the table bursts, timed by the real client if any."""
+    """Responses of the Web server, in columns of the table bursts; timed by the client if the client is
+    real."""
     ports: Rows
     duration_s: float
     sent: int
     """Number of data segments sent by the Web server."""
     retransmitted: int
     """Number of retransmissions among `sent`."""
-    served: Rows | None = None
-    """Bursts as measured by the server, if a simulated one has served a real client."""
     certificate: Mapping[str, Any] | None = None
-    late_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Lateness of the client's requests: median, 99th percentile, maximum."""
     broken: int = 0
     """Number of connections that ended early."""
 
@@ -102,7 +98,7 @@ class Run:
 
     @cached_property
     def dropped_pct(self) -> float:
-        """Share of the packets of all traffic towards the clients dropped by the router, percent."""
+        """Share of the packets of all traffic towards the clients that the router drops, percent."""
         port = self._port(BOTTLENECK)
         names = [
             f"{what}_{priority}" for what in ("dropped", "arrived") for priority in ("high", "med", "low")
@@ -132,7 +128,7 @@ class Real:
     runs: Mapping[Variant, Run]
 
     def run(self, setting: str, system: str, simulated: bool = False) -> Run:
-        """Returns the run of a setting and system, measured or simulated."""
+        """Returns the measured or simulated run of a setting and system."""
         return self.runs[Variant(setting, system, simulated)]
 
     @property
@@ -141,23 +137,26 @@ class Real:
         return [run for variant, run in self.runs.items() if not variant.simulated]
 
     def pairs(self, reference: Variant, other: Variant) -> Pairs:
-        """Returns pairs of the same response under two variants."""
+        """Returns the responses that occur under both variants, paired."""
         return pair(self.runs[reference].responses, self.runs[other].responses)
 
 
-def of(runs: Campaign) -> Real:
-    """Returns the runs of all settings and systems, measured at the first request; quick runs are shorter."""
+def of(runs: Runs) -> Real:
+    """Returns the runs of all settings and systems, which are measured when first needed.
+
+    Quick runs are shorter.
+    """
     return runs.kept("real", lambda: measure(runs, SYSTEMS, FULL_S))
 
 
 @measured
-def red_certificates(runs: Campaign) -> str:
+def red_certificates(runs: Runs) -> str:
     """CWV-S14: number of runs whose router has a red certificate in both tries."""
     return str(sum(run.is_red for run in of(runs).emulated))
 
 
 @measured
-def router_late_ms(runs: Campaign) -> float:
+def router_late_ms(runs: Runs) -> float:
     """CWV-S14: 99th percentile of the router's lateness, largest over all runs and hosts."""
     late_us = []
     for run in of(runs).emulated:
@@ -167,17 +166,17 @@ def router_late_ms(runs: Campaign) -> float:
 
 
 @measured
-def unaccounted_packets(runs: Campaign) -> str:
+def unaccounted_packets(runs: Runs) -> str:
     """CWV-S14: number of packets unaccounted for by links and hosts.
 
-    A link's packets are accounted for if they left it, were dropped or are held. Packets missed by hosts are
-    added.
+    A link's packets are accounted for if they left the link, were dropped or are held. Packets that hosts
+    missed count as unaccounted for.
     """
-    return str(sum(_unaccounted(run.certificate or {}) for run in of(runs).emulated))
+    return str(sum(unaccounted(run.certificate or {}) for run in of(runs).emulated))
 
 
 @measured
-def rate_off_pct(runs: Campaign) -> float:
+def rate_off_pct(runs: Runs) -> float:
     """CWV-S14: largest relative difference of the busy bottleneck's rate from 2 Mbit/s, percent."""
     off = [
         100 * abs(_bottleneck(run)["busy_rate"] / 2e6 - 1)
@@ -188,20 +187,13 @@ def rate_off_pct(runs: Campaign) -> float:
 
 
 @measured
-def client_late_ms(runs: Campaign, statistic: str) -> float:
-    """CWV-S15: a statistic of the lateness of the real client's requests, largest over all runs, ms."""
-    place = ("median", "p99", "largest").index(statistic)
-    return 1e3 * max(run.late_s[place] for run in of(runs).emulated)
-
-
-@measured
-def broken_connections(runs: Campaign) -> str:
+def broken_connections(runs: Runs) -> str:
     """CWV-S15: number of connections that a server or its kernel ended early."""
     return str(sum(run.broken for run in of(runs).emulated))
 
 
 @measured
-def responses_of_another_size(runs: Campaign) -> str:
+def responses_of_another_size(runs: Runs) -> str:
     """CWV-S15: number of responses whose length differs by more than a byte from that in the trace.
 
     Responses of the trace that are shorter than a header are not counted.
@@ -219,23 +211,26 @@ def responses_of_another_size(runs: Campaign) -> str:
 
 @measured
 def real_time_s(
-    runs: Campaign, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
+    runs: Runs, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
 ) -> Interval:
-    """CWV-E6 to E9: mean time of responses above a size, to the last byte (simulated: to the last ACK), s."""
+    """CWV-E6 to E9: mean time of responses above a size, s.
+
+    A response ends with its last byte or, if simulated, with its last ACK.
+    """
     rows = of(runs).run(setting, system, simulated).responses
     return resampling.mean(rows["time_s"][rows["bytes"] > above_bytes])
 
 
 @measured
-def over_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
-    """CWV-S15: measured time over simulated time of the responses that occur in both runs."""
+def over_simulated(runs: Runs, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
+    """CWV-S15: ratio of measured to simulated time of the responses that occur in both runs."""
     here = beside_simulated(runs, setting, system, above_bytes)
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
 
 @measured
 def real_gain_pct(
-    runs: Campaign,
+    runs: Runs,
     setting: str,
     system: str,
     above_bytes: float = LEAST_BYTES,
@@ -252,49 +247,19 @@ def real_gain_pct(
 
 
 @measured
-def sent_again_pct(runs: Campaign, setting: str, system: str, simulated: bool = False) -> float:
-    """CWV-E7: share of retransmissions among the data segments of the Web server, percent."""
-    run = of(runs).run(setting, system, simulated)
-    return 100 * run.retransmitted / run.sent
-
-
-@measured
-def dropped_pct(runs: Campaign, setting: str, system: str, simulated: bool = False) -> float:
-    """CWV-E7: share of packets towards the clients, also of the file, dropped by the router, percent."""
-    return of(runs).run(setting, system, simulated).dropped_pct
-
-
-@measured
-def file_kbps(runs: Campaign, system: str, simulated: bool = False) -> float:
+def file_kbps(runs: Runs, system: str, simulated: bool = False) -> float:
     """CWV-E11: throughput of a file transfer beside the bursts, kbit/s."""
     return of(runs).run(SHARED, system, simulated).file_kbps
 
 
 @measured
-def file_off_pct(runs: Campaign, simulated: bool = False) -> float:
-    """CWV-E11: largest difference of a file's throughput beside three algorithms from their mean, percent."""
-    rates = np.array([file_kbps(runs, system, simulated) for system in (NEW_RENO, NEW_CWV, PACED)])
-    return float(100 * np.abs(rates / rates.mean() - 1).max())
-
-
-@measured
-def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference: str = NEW_CWV) -> float:
+def real_spread_ms(runs: Runs, system: str, quantile: float = 0.5, reference: str = NEW_CWV) -> float:
     """CWV-E10: quantile of the time from first to last byte at the client, without a rate limit, ms.
 
     The responses are above 20 KB, follow more than 1 s of idle time, and newCWV sends them within one round
     trip.
     """
     return spread_ms(class_of(runs, FREE, system, 20_000, 1.0, reference=reference), quantile)
-
-
-@measured
-def server_less_client_ms(runs: Campaign, setting: str, system: str, statistic: str = "mean") -> float:
-    """CWV-S11: duration of a burst at its simulated server less that at the real client, ms."""
-    run = of(runs).run(setting, system)
-    assert run.served is not None, f"{system}: not reported by a kernel"
-    both = pair(run.responses, run.served)
-    less_ms = 1e3 * (both.other["time_s"] - both.reference["time_s"])
-    return float({"mean": less_ms.mean(), "least": less_ms.min(), "largest": less_ms.max()}[statistic])
 
 
 def pair(reference: Rows, other: Rows) -> Pairs:
@@ -305,7 +270,7 @@ def pair(reference: Rows, other: Rows) -> Pairs:
 
 
 def class_of(
-    runs: Campaign,
+    runs: Runs,
     setting: str,
     system: str,
     above_bytes: float,
@@ -313,13 +278,13 @@ def class_of(
     simulated: bool = False,
     reference: str = NEW_RENO,
 ) -> Pairs:
-    """Returns the responses above a size and an idle time, each paired with the same one of a reference."""
+    """Returns the responses above a size and an idle time, each paired with the `reference` response."""
     sides = (Variant(setting, name, simulated) for name in (reference, system))
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
 
-def beside_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Pairs:
-    """Returns the measured responses above a size, each paired with the same one in the simulation."""
+def beside_simulated(runs: Runs, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Pairs:
+    """Returns the measured responses above a size, each paired with the same response in the simulation."""
     sides = Variant(setting, system, simulated=True), Variant(setting, system)
     return of(runs).pairs(*sides).within(above_bytes, 0)
 
@@ -334,7 +299,7 @@ def spread_ms(both: Pairs, quantile: float = 0.5) -> float:
     return 1e3 * float(np.quantile(spread_s, quantile)) if len(spread_s) else float("nan")
 
 
-def table(runs: Campaign) -> ReportTable:
+def table(runs: Runs) -> ReportTable:
     """Returns the table of all measured and simulated variants."""
     real, rows = of(runs), []
     for variant, run in real.runs.items():
@@ -368,14 +333,14 @@ def table(runs: Campaign) -> ReportTable:
     return ReportTable("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
 
 
-def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
+def _gain_told(runs: Runs, variant: Variant, above_bytes: float) -> str:
     """Returns the gain of a class as text, empty for the reference and for an empty class."""
     here = class_of(runs, variant.setting, variant.system, above_bytes, 1.0, variant.simulated)
     is_known = variant.system != NEW_RENO and len(here.gain_pct) > 0
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
-def measure(runs: Campaign, systems: Sequence[str], full_s: float) -> Real:
+def measure(runs: Runs, systems: Sequence[str], full_s: float) -> Real:
     """Measures all settings with these systems concurrently, and simulates their counterparts."""
     if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
@@ -397,20 +362,10 @@ def measure(runs: Campaign, systems: Sequence[str], full_s: float) -> Real:
 
 
 def _emulate(scenario: str, variant: Variant, trace: Path, for_s: float, seed: int) -> Run:
-    with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
-        command = [str(program()), "emulate", scenario, "--variant", variant.name, "--seed", str(seed)]
-        ended = subprocess.run(
-            [*command, "--bursts", "--quiet", "--out", folder],
-            env={**os.environ, "CATNIP_TRACE": str(trace), "CATNIP_FOR_S": str(for_s)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if ended.returncode not in (0, RED):
-            raise InputError(f"{scenario}: {variant.name}: {ended.stderr.strip()[-300:]}")
-        certificate = json.loads((Path(folder) / "certificate.json").read_text())
-        _, tables = results.read(Path(folder))
-    return read_run(variant, ended.stdout, ended.stderr, certificate, tables, seed)
+    environment = {"CATNIP_TRACE": str(trace), "CATNIP_FOR_S": str(for_s)}
+    label = f"{scenario}: {variant.name}"
+    ended = emulate(scenario, variant.name, seed, environment, label, "--bursts")
+    return read_run(variant, ended.out, ended.err, ended.certificate, ended.tables, seed)
 
 
 def read_run(
@@ -428,12 +383,11 @@ def read_run(
             f"newcwv: {variant.name}: the client ended after {len(lines)} responses: {err[-300:]}"
         )
     said_last = lines.pop()
-    served = _of_trace(tables["bursts"], 0, "http", variant) if variant.system not in BESIDE else None
-    if served is None:
+    if variant.system in BESIDE:
         counts = [json.loads(line) for line in err.splitlines() if line.startswith('{"sent"')]
-        sent, again = (sum(one[key] for one in counts) for key in ("sent", "retransmitted"))
     else:
-        sent, again = (int(served[key].sum()) for key in ("sent", "retransmitted"))
+        counts = [measures.select(tables["bursts"], 0, "http")]
+    sent, again = (int(sum(np.sum(one[key]) for one in counts)) for key in ("sent", "retransmitted"))
     responses: Rows = {key: np.array([line[key] for line in lines]) for key in lines[0]}
     return Run(
         responses={**responses, "seed": np.full(len(lines), seed)},
@@ -441,9 +395,7 @@ def read_run(
         duration_s=float(certificate["links"][0]["certificate"]["duration_s"]),
         sent=sent,
         retransmitted=again,
-        served=served,
         certificate=certificate,
-        late_s=tuple(said_last["late_s"]),
         broken=int(said_last["errors"]),
     )
 
@@ -493,13 +445,3 @@ def _bottleneck(run: Run) -> Mapping[str, Any]:
     links = (run.certificate or {})["links"]
     up: Mapping[str, Any] = next(link for link in links if link["name"] == BOTTLENECK)["certificate"]["up"]
     return up
-
-
-def _unaccounted(certificate: Mapping[str, Any]) -> int:
-    network, memory = certificate["packets_inside"]
-    lost = abs(network - memory) + sum(host["missed"] + host["unwritable"] for host in certificate["hosts"])
-    for link in certificate["links"]:
-        for side in (link["certificate"]["up"], link["certificate"]["down"]):
-            accounted = side["packets_out"] + sum(side["dropped"].values()) + side["held"]
-            lost += abs(side["packets_in"] - accounted)
-    return int(lost)

@@ -1,17 +1,15 @@
 """Runs of the dumbbell, each made once, reduced to their bursts; and single connections, event by event."""
 
 from collections.abc import Mapping
-from typing import Any
-
-from numpy.typing import NDArray
 
 from catnip.analysis import bursts, measures
 from catnip.analysis.bursts import Pairs
 from catnip.base import paths
-from catnip.papers.campaign import Campaign
+from catnip.papers.rows import Rows
+from catnip.papers.runs import Runs
 from catnip.store.tables import Table
 
-SEEDS, BEYOND_SEEDS, QUICK_SEEDS = 30, 5, 2
+SEEDS, BEYOND_SEEDS = 30, 5
 """Numbers of seeds. The paper has five iterations (cwvp10); thirty make a verdict stable."""
 NEW_RENO, NEW_CWV, PACED, CWV, LINUX = "NewReno", "newCWV", "newCWV, paced", "CWV", "Linux"
 FREE, CONGESTED, SHARED = "newcwv", "newcwv-congested", "newcwv-ftp"
@@ -19,20 +17,20 @@ FREE, CONGESTED, SHARED = "newcwv", "newcwv-congested", "newcwv-ftp"
 BEYOND = "newcwv-beyond"
 """Scenario of servers and queues beyond the paper."""
 SEGMENT = 1448
-Rows = Mapping[str, NDArray[Any]]
 
 
-class Runs(Campaign):
+class BurstRuns(Runs):
     """Runs of the dumbbell, reduced to bursts."""
 
+    quick_seeds = 2
+
     def usual_seeds(self, name: str) -> int:
-        """Returns the usual number of seeds: thirty for the paper's scenarios."""
-        return QUICK_SEEDS if self.quick else BEYOND_SEEDS if name == BEYOND else SEEDS
+        """Returns the number of seeds of a scenario at full length: thirty for the paper's scenarios."""
+        return BEYOND_SEEDS if name == BEYOND else SEEDS
 
     def tables(self, name: str) -> Mapping[str, Table]:
         """Returns the tables bursts, ports and runs of all variants of a scenario."""
-        self.sample = max(self.sample, len(self.seeds(name)))
-        return self.kept(("tables", name), lambda: self._run(name))
+        return self.kept(("tables", name), lambda: self._tables(name))
 
     def variants(self, name: str) -> list[str]:
         """Returns the variants of a scenario."""
@@ -60,17 +58,10 @@ class Runs(Campaign):
         return self.kept(
             ("events", name, variant, seed),
             lambda: measures.select(
-                paths.scenario(name).run([variant], [seed or self.first_seed], ["events"], 0, _silent)[
-                    "events"
-                ],
-                0,
+                paths.scenario(name).run([variant], [seed or self.first_seed], ["events"])["events"], 0
             ),
         )
 
-    def _run(self, name: str) -> Mapping[str, Table]:
+    def _tables(self, name: str) -> Mapping[str, Table]:
         told = self.progress.task(paths.scenario(name).id)
         return self.run(name, self.variants(name), ["bursts", "ports"], told)
-
-
-def _silent(_done: int, _of: int) -> None:
-    pass

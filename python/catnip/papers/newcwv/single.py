@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip._core import trace
 from catnip.analysis import measures, stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.base import paths
-from catnip.papers.newcwv.runs import SEGMENT, Rows, Runs
+from catnip.papers.newcwv.runs import SEGMENT, BurstRuns
 from catnip.papers.quantity import Quantities
+from catnip.papers.rows import Rows, where
+from catnip.papers.single_transfer import trace
 
 measured = Quantities()
 
@@ -21,7 +22,7 @@ RTT_S, RTO_S = 0.2, 0.4
 HEADERS = 52
 INITIAL_WINDOW = 3 * SEGMENT
 WARM_UP_S = 5
-"""Initial part of the connections of figures 4 and 5, in which their windows grow, s."""
+"""Time at the beginning of the connections of figures 4 and 5 in which their windows still grow, s."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,21 @@ class Silence:
 
 
 @measured
-def cwnd_after_silence(runs: Runs, rule: str, idle_s: float) -> float:
+def cwnd_after_silence(runs: BurstRuns, rule: str, idle_s: float) -> float:
     """CWV-S1: cwnd at the first segment after an idle period, segments."""
     return silence(runs, rule, idle_s).after.cwnd / SEGMENT
 
 
 @measured
-def cwnd_kept(runs: Runs, rule: str, idle_s: float) -> float:
-    """Congestion window after an idle period over that before it."""
+def cwnd_kept(runs: BurstRuns, rule: str, idle_s: float) -> float:
+    """Ratio of cwnd after an idle period to cwnd before it."""
     here = silence(runs, rule, idle_s)
     return here.after.cwnd / here.before.cwnd
 
 
 @measured
-def linux_off_segments(runs: Runs, idle_s: float) -> float:
-    """CWV-S1: absolute difference of cwnd after an idle period from the kernel's rule, segments.
+def linux_off_segments(runs: BurstRuns, idle_s: float) -> float:
+    """CWV-S1: absolute difference between cwnd after an idle period and the kernel's rule, segments.
 
     The rule halves cwnd, in whole segments, for each RTO of the idle period, down to three segments.
     """
@@ -78,8 +79,8 @@ def linux_off_segments(runs: Runs, idle_s: float) -> float:
 
 
 @measured
-def cwv_off_bytes(runs: Runs, idle_s: float) -> float:
-    """CWV-S2: larger of the differences of cwnd and ssthresh after an idle period from RFC 2861, bytes."""
+def cwv_off_bytes(runs: BurstRuns, idle_s: float) -> float:
+    """CWV-S2: larger difference of cwnd or ssthresh after an idle period from RFC 2861, bytes."""
     here = silence(runs, "cwv", idle_s)
     cwnd, halvings = int(here.before.cwnd), int(here.gap_s / RTO_S)
     for _ in range(min(halvings, 64)):
@@ -89,82 +90,86 @@ def cwv_off_bytes(runs: Runs, idle_s: float) -> float:
 
 
 @measured
-def kept_by_newcwv_off_bytes(runs: Runs, idle_s: float) -> float:
-    """CWV-S3, E12: larger of the differences of cwnd and ssthresh from RFC 7661, section 4.4.3, bytes."""
+def kept_by_newcwv_off_bytes(runs: BurstRuns, idle_s: float) -> float:
+    """CWV-S3, E12: larger difference of cwnd or ssthresh after an idle period from RFC 7661, bytes.
+
+    The rule is that of section 4.4.3.
+    """
     here = silence(runs, "newcwv", idle_s)
     cwnd, ssthresh = int(here.before.cwnd), int(here.before.ssthresh)
-    # The window stays valid while the last sample is at most a second old, then shrinks every five minutes.
+    # The phase stays validated while the last pipeACK sample is at most a second old; then cwnd is halved
+    # every five minutes.
     for _ in range(int(idle_s // 300)):
         cwnd, ssthresh = max(cwnd // 2, INITIAL_WINDOW), max(ssthresh, 3 * cwnd // 4)
     return float(max(abs(here.after.cwnd - cwnd), abs(here.after.ssthresh - ssthresh)))
 
 
 @measured
-def pipe_ack_after_silence(runs: Runs, idle_s: float) -> float:
+def pipe_ack_after_silence(runs: BurstRuns, idle_s: float) -> float:
     """CWV-S4: pipeACK at the first segment after an idle period, segments."""
     return silence(runs, "newcwv", idle_s).after.pipe_ack / SEGMENT
 
 
 @measured
-def pipe_ack_kept(runs: Runs) -> float:
-    """CWV-S4: pipeACK after an idle period of 20 ms over that before it."""
+def pipe_ack_kept(runs: BurstRuns) -> float:
+    """CWV-S4: ratio of pipeACK after an idle period of 20 ms to pipeACK before it."""
     here = silence(runs, "newcwv", 0.02)
     return here.after.pipe_ack / here.before.pipe_ack
 
 
 @measured
-def phases_around_silence(runs: Runs, idle_s: float) -> str:
+def phases_around_silence(runs: BurstRuns, idle_s: float) -> str:
     """CWV-S13: phases of newCWV before and after an idle period."""
     here = silence(runs, "newcwv", idle_s)
     return f"{here.before.phase}, {here.after.phase}"
 
 
 @measured
-def pipe_ack_over_rate(runs: Runs) -> float:
-    """CWV-S4: median pipeACK of a constant-rate source over the product of rate and round trip."""
+def pipe_ack_over_rate(runs: BurstRuns) -> float:
+    """CWV-S4: ratio of the median pipeACK of a constant-rate source to its rate times the round trip."""
     rows = _acks(runs.events("newcwv-limited", "newcwv"))
     settled = rows["pipe_ack_bytes"][rows["time_s"] > WARM_UP_S]
     return float(np.median(settled)) / (SEGMENT / 0.01 * RTT_S)
 
 
 @measured
-def window_over_use(runs: Runs, rule: str) -> float:
-    """CWV-E3, E4: largest cwnd of a constant-rate source over its largest amount of data in flight."""
+def window_over_use(runs: BurstRuns, rule: str) -> float:
+    """CWV-E3, E4: ratio of a constant-rate source's largest cwnd to its largest amount of data in flight."""
     rows = runs.events("newcwv-limited", rule)
     late = of_server(rows)["time_s"] > WARM_UP_S
     return float(of_server(rows)["cwnd_bytes"][late].max() / flight(rows)[1].max())
 
 
 @measured
-def window_over_present_use(runs: Runs, rule: str) -> float:
-    """CWV-E4: last cwnd of a constant-rate source over its largest amount of data in flight."""
+def window_over_present_use(runs: BurstRuns, rule: str) -> float:
+    """CWV-E4: ratio of a constant-rate source's last cwnd to its largest amount of data in flight."""
     rows = runs.events("newcwv-limited", rule)
     time_s, used = flight(rows)
     return float(of_server(rows)["cwnd_bytes"][-1] / used[time_s > WARM_UP_S].max())
 
 
 @measured
-def pipe_ack_variation_ratio(runs: Runs) -> Interval:
-    """CWV-E5: relative variance of pipeACK with the maximum filter over that without it."""
+def pipe_ack_variation_ratio(runs: BurstRuns) -> Interval:
+    """CWV-E5: ratio of the relative variances of pipeACK with and without the maximum filter."""
     without, within = (_filtered(runs, variant, _relative_variance) for variant in FILTERS)
     return stats.ratio(within, without)
 
 
 @measured
-def peak_cwnd(runs: Runs, variant: str) -> Interval:
+def peak_cwnd(runs: BurstRuns, variant: str) -> Interval:
     """CWV-E5: largest cwnd of each run, mean over the runs, segments."""
     return stats.mean(_filtered(runs, variant, lambda rows: rows["cwnd_bytes"].max() / SEGMENT))
 
 
 @measured
-def peak_cwnd_ratio(runs: Runs) -> Interval:
-    """CWV-E5: largest cwnd with pipeACK's maximum filter over that without it."""
+def peak_cwnd_ratio(runs: BurstRuns) -> Interval:
+    """CWV-E5: ratio of the largest cwnd with pipeACK's maximum filter to that without the filter."""
     without, within = (_filtered(runs, name, lambda rows: rows["cwnd_bytes"].max()) for name in FILTERS)
     return stats.ratio(within, without)
 
 
 @measured
-def spread_round_trips(runs: Runs, rule: str) -> float:
+def spread_round_trips(runs: BurstRuns, rule: str) -> float:
     """CWV-S6, E10: time in which the first window after an idle period of 5 s is sent, round trips."""
     here = silence(runs, rule, 5)
     window = int(here.after.cwnd // SEGMENT)
@@ -172,14 +177,14 @@ def spread_round_trips(runs: Runs, rule: str) -> float:
 
 
 @measured
-def spread_ms(runs: Runs, rule: str) -> float:
+def spread_ms(runs: BurstRuns, rule: str) -> float:
     """CWV-E10: time in which the first window after an idle period of 5 s is sent, ms."""
     return spread_round_trips(runs, rule) * RTT_S * 1e3
 
 
 @measured
-def paced_time_ratio(runs: Runs) -> float:
-    """CWV-S6: time of a transfer of 5 MB over an idle path, paced over not paced."""
+def paced_time_ratio(runs: BurstRuns) -> float:
+    """CWV-S6: ratio of the times of a transfer of 5 MB over an idle path, paced to not paced."""
     scenario = paths.scenario("newcwv-long")
     rows = scenario.run(list(scenario.variants), [runs.first_seed], ["connections"], 0, None)["connections"]
     parts = {name: measures.select(rows, index) for index, name in enumerate(scenario.variants)}
@@ -188,30 +193,14 @@ def paced_time_ratio(runs: Runs) -> float:
 
 
 @measured
-def timeouts_of_drops(_runs: Runs, recovery: str, lost: Sequence[int]) -> str:
+def timeouts_of_drops(_runs: BurstRuns, recovery: str, lost: Sequence[int]) -> str:
     """CWV-S7: number of timeouts of a transfer of 100 packets that loses the packets `lost`."""
-    events = trace(
-        profile="ns2-2.35",
-        recovery=recovery,
-        control=None,
-        pacing=None,
-        marker=None,
-        packets=100,
-        size=None,
-        rate="10Mbit",
-        delay="50ms",
-        queue="drop-tail:100",
-        window=None,
-        drop=list(lost),
-        delayed_ack=False,
-        tick_phase=None,
-        seed=1,
-    )
-    return str(list(events["event"]).count("rto"))
+    link = {"rate": "10Mbit", "delay": "50ms", "queue": "drop-tail:100"}
+    return str(list(trace("ns2-2.35", 100, lost, recovery=recovery, **link)["event"]).count("rto"))
 
 
 @measured
-def restarts_of(runs: Runs, variant: str) -> float:
+def restarts_of(runs: BurstRuns, variant: str) -> float:
     """CWV-E2: number of times that cwnd falls to one segment in the 15 s of figure 2."""
     rows = of_server(runs.events("newcwv-versions", variant))
     small = rows["cwnd_bytes"] <= 1000
@@ -219,21 +208,21 @@ def restarts_of(runs: Runs, variant: str) -> float:
 
 
 @measured
-def timeouts_of_version(runs: Runs, variant: str) -> str:
+def timeouts_of_version(runs: BurstRuns, variant: str) -> str:
     """CWV-E2: number of expired retransmission timers."""
     return str(int((runs.events("newcwv-versions", variant)["kind"] == "rto").sum()))
 
 
 @measured
-def settled_window(runs: Runs, variant: str) -> float:
-    """CWV-E2: mean cwnd from the fifth second of the transfer on, segments of 1000 bytes."""
+def settled_window(runs: BurstRuns, variant: str) -> float:
+    """CWV-E2: mean cwnd after the first five seconds of the transfer, segments of 1000 bytes."""
     rows = of_server(runs.events("newcwv-versions", variant))
     return float(rows["cwnd_bytes"][rows["time_s"] > 6].mean() / 1000)
 
 
 @measured
-def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
-    """CWV-E13: absolute difference of cwnd after a recovery from its value in RFC 7661, segments.
+def cwnd_after_loss_off_segments(runs: BurstRuns, variant: str) -> float:
+    """CWV-E13: absolute difference between cwnd after loss recovery and its value in RFC 7661, segments.
 
     That value is (max(pipeACK, LossFlightSize) - R) / 2, where R is the amount of retransmitted data.
     """
@@ -255,14 +244,14 @@ def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
 
 
 @measured
-def measured_round_trip_ms(runs: Runs) -> float:
-    """CWV-S8: shortest round trip of a connection without a rate limit."""
+def measured_round_trip_ms(runs: BurstRuns) -> float:
+    """CWV-S8: shortest round-trip time of a connection without a rate limit, ms."""
     return 1e3 * float(round_trips_s(runs.events("newcwv-silence", _name("restart", 5))).min())
 
 
 @measured
-def link_mbps(runs: Runs) -> float:
-    """CWV-S8: bits on the link in the best second of a transfer over the bottleneck, Mbit/s."""
+def link_mbps(runs: BurstRuns) -> float:
+    """CWV-S8: largest rate of a transfer over the bottleneck in any second, headers included, Mbit/s."""
     acks = _acks(runs.events("newcwv-alone", "NewReno"))
     grid = np.arange(10, 290)
     reached = np.interp(grid, acks["time_s"], acks["seq_bytes"])
@@ -270,8 +259,8 @@ def link_mbps(runs: Runs) -> float:
 
 
 @measured
-def packets_in_buffer(runs: Runs) -> str:
-    """CWV-S8: packets accepted of thirty full ones that arrive at once at an idle bottleneck."""
+def packets_in_buffer(runs: BurstRuns) -> str:
+    """CWV-S8: number of packets that an idle bottleneck accepts of thirty full-sized packets at once."""
     rows = runs.events("newcwv-alone", "thirty segments at once")
     first_s = of_server(rows)["time_s"][0]
     dropped = (rows["kind"] == "drop") & (rows["time_s"] < first_s + RTT_S / 2)
@@ -279,7 +268,7 @@ def packets_in_buffer(runs: Runs) -> str:
 
 
 @measured
-def utilization_alone(runs: Runs) -> float:
+def utilization_alone(runs: BurstRuns) -> float:
     """CWV-S10: utilization of the bottleneck by the file transfer alone."""
     scenario = paths.scenario("newcwv-alone")
     ports = measures.select(scenario.run(["NewReno"], [runs.first_seed], ["ports"], 0, None)["ports"], 0)
@@ -287,7 +276,7 @@ def utilization_alone(runs: Runs) -> float:
 
 
 @measured
-def found_bursts(runs: Runs) -> str:
+def found_bursts(runs: BurstRuns) -> str:
     """CWV-S11: sizes of the bursts of a connection with two responses of 200 000 bytes."""
     scenario = paths.scenario("newcwv-silence")
     rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
@@ -295,16 +284,20 @@ def found_bursts(runs: Runs) -> str:
 
 
 @measured
-def found_silence_off_ms(runs: Runs) -> float:
-    """CWV-S11: absolute difference of the idle period in the table of bursts from the configured 5 s, ms."""
+def found_silence_off_ms(runs: BurstRuns) -> float:
+    """CWV-S11: absolute difference between the idle period in the table of bursts and 5 s, ms.
+
+    The scenario configures 5 s.
+    """
     scenario = paths.scenario("newcwv-silence")
     rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
-    # The last ACK leaves when the last byte arrives, the request five seconds later, over the same path.
+    # The client sends the last ACK when the last byte arrives, and the request five seconds later, over the
+    # same path.
     return 1e3 * abs(float(rows["idle_s"][1]) - 5)
 
 
 @measured
-def traced(runs: Runs) -> str:
+def traced(runs: BurstRuns) -> str:
     """CWV-S13: names of the columns of the table events that hold the sender's state."""
     rows = runs.events("newcwv-silence", _name("newcwv", 5))
     wanted = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
@@ -314,7 +307,7 @@ def traced(runs: Runs) -> str:
 FILTERS = ("last sample", "largest of five")
 
 
-def silence(runs: Runs, rule: str, idle_s: float) -> Silence:
+def silence(runs: BurstRuns, rule: str, idle_s: float) -> Silence:
     """Returns the longest idle period of a sender and its effect on the sender's state."""
     rows = of_server(runs.events("newcwv-silence", _name(rule, idle_s)))
     sends = np.flatnonzero(rows["kind"] == "send")
@@ -326,8 +319,8 @@ def silence(runs: Runs, rule: str, idle_s: float) -> Silence:
 
 def of_server(rows: Rows) -> Rows:
     """Returns the events of the sender of documents."""
-    here = {key: column[rows["end"] == "server"] for key, column in rows.items()}
-    # Signed numbers can be subtracted.
+    here = where(rows, rows["end"] == "server")
+    # Signed integers, so that differences can be negative.
     return here | {name: here[name].astype(np.int64) for name in ("seq_bytes", "wire_bytes")}
 
 
@@ -342,9 +335,10 @@ def flight(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def round_trips_s(rows: Rows) -> Floats:
-    """Returns round trips, from the newest acknowledged segment that was sent once to its ACK.
+    """Returns the round-trip times that ACKs give, s.
 
-    Only ACKs without delay are measured.
+    A round trip lasts from the transmission of the newest acknowledged segment that was sent once to its ACK.
+    Only ACKs without delay are included.
     """
     server = of_server(rows)
     again = _retransmissions(server)
@@ -354,7 +348,7 @@ def round_trips_s(rows: Rows) -> Floats:
     newest = np.searchsorted(ends, acks["seq_bytes"], side="right") - 1
     known = newest >= 0
     times = acks["time_s"][known] - server["time_s"][first][newest[known]]
-    # Only an ACK of two segments in order is immediate; others were delayed, or filled a gap.
+    # Only an ACK of two segments in order is immediate. Other ACKs were delayed, or follow a filled gap.
     told = np.diff(acks["seq_bytes"][known], prepend=0)
     calm = acks["dupacks"][known] == 0
     fresh = (told == 2 * SEGMENT) & calm & np.concatenate([[True], calm[:-1]])
@@ -363,7 +357,7 @@ def round_trips_s(rows: Rows) -> Floats:
 
 def _acks(rows: Rows) -> Rows:
     server = of_server(rows)
-    return {key: column[server["kind"] == "ack"] for key, column in server.items()}
+    return where(server, server["kind"] == "ack")
 
 
 def _retransmissions(server: Rows) -> NDArray[Any]:
@@ -378,13 +372,13 @@ def _moment(rows: Rows, at: int) -> Moment:
     return Moment(at_s, cwnd, ssthresh, pipe_ack, str(rows["phase"][at]))
 
 
-def _filtered(runs: Runs, variant: str, statistic: Any) -> Floats:
-    seeds = range(runs.first_seed, runs.first_seed + paths.scenario("newcwv-filter").seeds)
-    runs.sample = len(seeds)
+def _filtered(runs: BurstRuns, variant: str, statistic: Any) -> Floats:
+    seeds = runs.first_seeds(paths.scenario("newcwv-filter").seeds)
+    runs.count_sample(len(seeds))
     values = []
     for seed in seeds:
         rows = of_server(runs.events("newcwv-filter", variant, seed))
-        values.append(statistic({key: column[rows["time_s"] > WARM_UP_S] for key, column in rows.items()}))
+        values.append(statistic(where(rows, rows["time_s"] > WARM_UP_S)))
     return np.array(values, dtype=np.float64)
 
 

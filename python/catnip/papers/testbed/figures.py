@@ -1,6 +1,6 @@
 """Figures 3, 4 and 7, the tables of models over load and of stacks over loss, and the result in words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from catnip.figures.latency import Curve, Panel, latency_panels
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import latency, wan
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, TODAY, packets
-from catnip.papers.testbed.runs import SIZES_KB, Runs
+from catnip.papers.testbed.runs import SIZES_KB, FetchRuns
 from catnip.report.model import Figure, Table
 
 measured = Quantities()
@@ -18,14 +18,14 @@ STACK_LOSS_PCT = 15
 MEASURED_LABEL = "measured, 95 % interval"
 
 
-def headline(runs: Runs) -> str:
+def headline(runs: FetchRuns) -> str:
     """Returns the main result in three sentences."""
     loads, losses = latency.fetches(runs, "load"), latency.fetches(runs, "loss")
-    count = sum(len(one.fetches) for one in runs.all() if one.point.command is None)
-    red = sum(one.is_red for one in runs.all())
+    count = sum(len(one.fetches) for one in runs.measured if one.point.command is None)
+    red = sum(one.is_red for one in runs.measured)
     idle, full = (loads[f"10-{load}"].mean_s.mean for load in (0, 100))
     lossy = losses["10-20"].mean_s.mean
-    links = f"{len(runs.all())} of them, {red or 'none'} with a red certificate"
+    links = f"{len(runs.measured)} of them, {red or 'none'} with a red certificate"
     return (
         f"{count} fetches from nginx and Apache through emulated links ({links}): latency grows linearly "
         f"with delay and faster than linearly with loss. A 10 KB file takes {1e3 * idle:.1f} ms on an idle "
@@ -35,8 +35,8 @@ def headline(runs: Runs) -> str:
     )
 
 
-def comparison(runs: Runs) -> Table:
-    """TB-S14: measured latency, new model, Model C low and high at every load."""
+def comparison(runs: FetchRuns) -> Table:
+    """TB-S14: table of the latencies measured and by each model (new, Model C low and high) at every load."""
     rows = []
     for size in SIZES_KB:
         measured_s = latency.latencies(runs, "load", size)
@@ -52,14 +52,14 @@ def comparison(runs: Runs) -> Table:
 
 
 @measured
-def numbers_of_the_comparison(runs: Runs) -> str:
+def numbers_of_the_comparison(runs: FetchRuns) -> str:
     """TB-S14: number of cells of the table with a time above zero."""
     times = [cell.split()[0] for row in comparison(runs).rows for cell in row[3:]]
     return str(sum(np.isfinite(float(time)) and float(time) > 0 for time in times))
 
 
-def stacks(runs: Runs) -> Table:
-    """TB-E8: latency of Linux stacks that differ from each other in one factor, and of the new model."""
+def stacks(runs: FetchRuns) -> Table:
+    """TB-E8: table of the latencies of Linux stacks, each changed in one factor, and by the new model."""
     made = runs.simulated("testbed-loss")
     suffix = f" / wire_loss=bernoulli:{STACK_LOSS_PCT / 100:g}"
     kernel = [latency.fetches(runs, "loss")[f"{size}-{STACK_LOSS_PCT}"] for size in SIZES_KB]
@@ -81,8 +81,8 @@ def stacks(runs: Runs) -> Table:
     return Table(title, ["", *(f"{size} KB" for size in SIZES_KB)], rows, note)
 
 
-def tables(runs: Runs) -> Sequence[Table]:
-    """Returns the tables of models, stacks, and the CATNIP paper's Table XI with its losses and gains."""
+def tables(runs: FetchRuns) -> Sequence[Table]:
+    """Returns the tables of models and of stacks, and the CATNIP paper's Table XI with losses and gains."""
     return [
         comparison(runs),
         stacks(runs),
@@ -91,7 +91,7 @@ def tables(runs: Runs) -> Sequence[Table]:
     ]
 
 
-def link(runs: Runs) -> Figure:
+def link(runs: FetchRuns) -> Figure:
     """Figure 3: delay and loss of a link by its offered load."""
     states = latency.states(runs)
     loads = [100 * state.load for state in states]
@@ -109,7 +109,7 @@ def link(runs: Runs) -> Figure:
     return Figure("testbed-load", "Figure 3: the link", caption, svg)
 
 
-def over_load(runs: Runs) -> Figure:
+def over_load(runs: FetchRuns) -> Figure:
     """Figures 4a and 7: latency over load, measured and by model."""
     caption = (
         "nginx on Linux with settings similar to the paper's (Reno, no SACK, initial window 2), "
@@ -119,14 +119,14 @@ def over_load(runs: Runs) -> Figure:
     return Figure("testbed-models", "Figures 4a and 7: models and measurement", caption, svg)
 
 
-def over_delay(runs: Runs) -> Figure:
+def over_delay(runs: FetchRuns) -> Figure:
     """Figure 4b: latency over delay."""
     caption = "Without loss, every fetch takes a fixed number of round trips."
     svg = _panels(runs, "delay", "Latency grows linearly with delay", "one-way delay, ms")
     return Figure("testbed-delay", "Figure 4b: latency over delay", caption, svg)
 
 
-def over_loss(runs: Runs) -> Figure:
+def over_loss(runs: FetchRuns) -> Figure:
     """Figure 4c: latency over loss."""
     caption = (
         "Both directions have losses, as in the paper. Without delay, timeouts account for nearly "
@@ -136,7 +136,7 @@ def over_loss(runs: Runs) -> Figure:
     return Figure("testbed-loss", "Figure 4c: latency over loss", caption, svg)
 
 
-def paper_kernel(runs: Runs) -> Figure:
+def paper_kernel(runs: FetchRuns) -> Figure:
     """Figure 7 with a kernel of the paper's time."""
     caption = (
         "The same links between simulated hosts with the timers of Linux 2.0 (3 s before the "
@@ -148,7 +148,12 @@ def paper_kernel(runs: Runs) -> Figure:
 
 
 def _panels(
-    runs: Runs, over: str, title: str, xlabel: str, server: str = latency.KERNEL, label: str = MEASURED_LABEL
+    runs: FetchRuns,
+    over: str,
+    title: str,
+    xlabel: str,
+    server: str = latency.KERNEL,
+    label: str = MEASURED_LABEL,
 ) -> str:
     places = [case.x for case in latency.cases(runs, over, server)]
     panels = [
@@ -166,11 +171,4 @@ def _panels(
     return latency_panels(title, panels, xlabel=xlabel, ylabel="latency, s", simulated=label)
 
 
-FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
-    "link": link,
-    "over_load": over_load,
-    "over_delay": over_delay,
-    "over_loss": over_loss,
-    "paper_kernel": paper_kernel,
-    "whose_pages_gain": wan.whose_pages_gain,
-}
+FIGURES = (link, over_load, over_delay, over_loss, paper_kernel, wan.whose_pages_gain)

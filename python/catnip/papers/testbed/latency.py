@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +14,9 @@ from catnip.analysis.measures import Floats
 from catnip.base import paths
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
+from catnip.papers.rows import where
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, packets
-from catnip.papers.testbed.runs import SIZES_KB, Measured, Point, Runs
+from catnip.papers.testbed.runs import FETCHES, SIZES_KB, FetchRuns, Measured, Point
 from catnip.store.tables import Table
 
 measured = Quantities()
@@ -25,10 +25,11 @@ DELAYS_MS = (0, 25, 50, 100, 150, 200, 250)
 LOSSES = (0.0, 0.01, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2)
 LOADS = tuple(n / 10 for n in range(11))
 KNEE = LOADS.index(number("tbc04") / 100)
-"""Index in `LOADS` of the load up to which both models are close, according to the paper."""
+"""Index in `LOADS` of the load up to which, according to the paper, both models are close to measurements."""
 
 HEAVY_LOSS = number("tbc08") / 100
-FETCHES = 10_000
+LOADED = "testbed-e1"
+"""Scenario of the link with an offered load."""
 FETCHES_WITHOUT_LOSS = 20
 PER_SECOND = 100.0
 MAP_SEEDS = 30
@@ -50,21 +51,19 @@ class LinkState:
 
 @dataclass(frozen=True)
 class Case:
-    """Link with its one-way delay and the loss of each direction, at position `x` of an axis."""
+    """Link at position `x` of an axis, with its one-way delay and the loss of each direction."""
 
     x: float
     delay_s: float
     loss: float
 
 
-def states(runs: Runs) -> tuple[LinkState, ...]:
+def states(runs: FetchRuns) -> tuple[LinkState, ...]:
     """Returns delay and loss of the simulated link at each offered load (Figure 3)."""
-    count = max(4, round(MAP_SEEDS * runs.scale))
-    runs.sample = max(runs.sample, count)
-    return _load_map(count, runs.first_seed)
+    return runs.kept("states", lambda: _states(runs))
 
 
-def cases(runs: Runs, over: str, server: str = KERNEL) -> list[Case]:
+def cases(runs: FetchRuns, over: str, server: str = KERNEL) -> list[Case]:
     """Returns the links along an axis: `load` in percent, `delay` in ms, `loss` in percent."""
     if over == "delay":
         return [Case(delay, delay / 1e3, 0.0) for delay in DELAYS_MS]
@@ -76,7 +75,7 @@ def cases(runs: Runs, over: str, server: str = KERNEL) -> list[Case]:
     return [_case_of(variant["link"]["w"], x) for x, variant in zip(LOADS[1:], variants, strict=True)]
 
 
-def fetches(runs: Runs, over: str) -> dict[str, Measured]:
+def fetches(runs: FetchRuns, over: str) -> dict[str, Measured]:
     """Returns the measurements of nginx's clients along an axis, by size in KB and position."""
     points = [
         _point(f"{size}-{case.x:g}", size, case, runs) for size in SIZES_KB for case in cases(runs, over)
@@ -84,7 +83,7 @@ def fetches(runs: Runs, over: str) -> dict[str, Measured]:
     return runs.of(f"latency over {over}", points)
 
 
-def latencies(runs: Runs, over: str, size: int, server: str = KERNEL) -> list[Interval]:
+def latencies(runs: FetchRuns, over: str, size: int, server: str = KERNEL) -> list[Interval]:
     """Returns the mean latencies of a file size along an axis, s."""
     if server == KERNEL:
         made = fetches(runs, over)
@@ -93,9 +92,17 @@ def latencies(runs: Runs, over: str, size: int, server: str = KERNEL) -> list[In
 
 
 def predicted(
-    runs: Runs, model: str, over: str, size: int, server: str = KERNEL, least_timeout_s: float | None = None
+    runs: FetchRuns,
+    model: str,
+    over: str,
+    size: int,
+    server: str = KERNEL,
+    least_timeout_s: float | None = None,
 ) -> Floats:
-    """Returns a model's latencies along an axis, with the server's timers or another minimum timeout, s."""
+    """Returns a model's latencies along an axis, s.
+
+    The models use the timers of the server, with `least_timeout_s`, if given, as the minimum timeout.
+    """
     timers = TODAY if server == KERNEL else PAPER
     if least_timeout_s is not None:
         timers = replace(timers, least_s=least_timeout_s)
@@ -106,33 +113,33 @@ def predicted(
 
 
 @measured
-def falls_with_load(runs: Runs, of: str) -> str:
-    """TB-E1: number of loads at which a quantity of the simulated link is below that at the load before."""
+def falls_with_load(runs: FetchRuns, of: str) -> str:
+    """TB-E1: number of loads at which a quantity of the simulated link is less than at the load before it."""
     values = [getattr(state, of).mean for state in states(runs)]
     return str(sum(later < earlier for earlier, later in pairwise(values)))
 
 
 @measured
-def deviation_ms(runs: Runs, load_pct: float) -> float:
-    """TB-E1: standard deviation of the delay at a load, within a source and run."""
+def deviation_ms(runs: FetchRuns, load_pct: float) -> float:
+    """TB-E1: standard deviation of the delay at a load among the packets of one source and run, ms."""
     return 1e3 * _at(runs, load_pct).deviation_s
 
 
 @measured
-def deviation_grows_by(runs: Runs, from_pct: float, to_pct: float) -> float:
-    """TB-E1: standard deviation of the delay at a load over that at another."""
+def deviation_grows_by(runs: FetchRuns, from_pct: float, to_pct: float) -> float:
+    """TB-E1: ratio of the standard deviation of the delay at load `to_pct` to that at load `from_pct`."""
     return _at(runs, to_pct).deviation_s / _at(runs, from_pct).deviation_s
 
 
 @measured
-def link_loss_pct(runs: Runs, load_pct: float) -> Interval:
+def link_loss_pct(runs: FetchRuns, load_pct: float) -> Interval:
     """TB-E1: loss of the link at a load, percent."""
     return _at(runs, load_pct).loss * 100
 
 
 @measured
-def load_off_pct(runs: Runs, loads_pct: Sequence[int]) -> float:
-    """TB-S6: largest relative difference of the generator's offered load from the requested one."""
+def load_off_pct(runs: FetchRuns, loads_pct: Sequence[int]) -> float:
+    """TB-S6: largest relative difference of the generator's offered load from the requested load, percent."""
     off = []
     for load_pct in loads_pct:
         table = _generated(runs, load_pct)
@@ -143,15 +150,15 @@ def load_off_pct(runs: Runs, loads_pct: Sequence[int]) -> float:
 
 
 @measured
-def packet_bytes(runs: Runs, load_pct: int) -> float:
+def packet_bytes(runs: FetchRuns, load_pct: int) -> float:
     """TB-S6: mean packet size of the load generator at a load, bytes."""
     table = _generated(runs, load_pct)
     return float(np.asarray(table["sent_bytes"]).sum() / np.asarray(table["sent"]).sum())
 
 
 @measured
-def widest_interval_pct(runs: Runs, over: str, statistic: str) -> float:
-    """tbp07: half of a latency's interval, percent of the mean: largest or median over an axis.
+def widest_interval_pct(runs: FetchRuns, over: str, statistic: str) -> float:
+    """tbp07: half-width of a latency's interval, percent of the latency: largest or median over an axis.
 
     Only links with loss are included.
     """
@@ -165,15 +172,18 @@ def widest_interval_pct(runs: Runs, over: str, statistic: str) -> float:
 
 
 @measured
-def falls_beyond_noise(runs: Runs, size: int) -> str:
-    """TB-E2: number of loads with a lower latency than the preceding load and disjoint intervals."""
+def falls_beyond_noise(runs: FetchRuns, size: int) -> str:
+    """TB-E2: number of loads with a lower latency than at the next lower load.
+
+    Only loads whose interval does not overlap that of the lower load count.
+    """
     pairs = pairwise(latencies(runs, "load", size))
     return str(sum(later.high < earlier.low for earlier, later in pairs))
 
 
 @measured
-def steeper_above(runs: Runs, over: str, size: int) -> float:
-    """TB-E2, E4: slope of latency beyond the knee (60 % load, 10 % loss) over that up to the knee."""
+def steeper_above(runs: FetchRuns, over: str, size: int) -> float:
+    """TB-E2, E4: ratio of the slopes of latency beyond and up to the knee (60 % load or 10 % loss)."""
     x, means = [one.x for one in cases(runs, over)], _means(latencies(runs, over, size))
     knee = KNEE if over == "load" else LOSSES.index(HEAVY_LOSS)
     lower, upper = (
@@ -183,7 +193,7 @@ def steeper_above(runs: Runs, over: str, size: int) -> float:
 
 
 @measured
-def straightness(runs: Runs, size: int) -> float:
+def straightness(runs: FetchRuns, size: int) -> float:
     """TB-E3: R² of a linear fit of latency to delay."""
     means = _means(latencies(runs, "delay", size))
     fitted = np.polyval(np.polyfit(DELAYS_MS, means, 1), DELAYS_MS)
@@ -191,11 +201,11 @@ def straightness(runs: Runs, size: int) -> float:
 
 
 @measured
-def parts_off_pct(runs: Runs, size: int, statistic: str) -> float:
+def parts_off_pct(runs: FetchRuns, size: int, statistic: str) -> float:
     """TB-E5: relative difference of the sum of two latencies from the latency at a load, percent.
 
-    The two latencies are those at the load's delay and at its loss alone. Only loads with loss, below 10 %,
-    are included.
+    One of the two latencies is that with the load's delay but no loss, the other that with its loss but no
+    delay. Only loads with a loss above 0 and below 10 % are included.
     """
     loaded = [case for case in cases(runs, "load") if 0 < case.loss < HEAVY_LOSS]
     parts = _parts(runs, loaded)
@@ -212,11 +222,12 @@ def parts_off_pct(runs: Runs, size: int, statistic: str) -> float:
 
 @measured
 def error_pct(
-    runs: Runs, model: str, over: str, size: int, server: str, statistic: str, below_knee: bool = False
+    runs: FetchRuns, model: str, over: str, size: int, server: str, statistic: str, below_knee: bool = False
 ) -> float:
     """TB-E6, E7: mean or largest absolute relative error of a model along an axis, percent.
 
-    The link without delay and loss is left out, and with `below_knee` all loads from the knee on.
+    The link without delay and loss is left out. With `below_knee`, the loads from the knee on are left out,
+    too.
     """
     errors = 100 * np.abs(_over_measured(runs, model, over, size, server) - 1)
     if below_knee:
@@ -225,17 +236,17 @@ def error_pct(
 
 
 @measured
-def error_less_pct(runs: Runs, than: str, over: str, size: int, server: str) -> float:
-    """TB-E6, E7: mean absolute error of the new model less that of the model `than`, percentage points."""
+def error_less_pct(runs: FetchRuns, than: str, over: str, size: int, server: str) -> float:
+    """TB-E6, E7: mean absolute relative error, new model minus model `than`, percentage points."""
     new, other = (error_pct(runs, model, over, size, server, "mean") for model in (NEW, than))
     return new - other
 
 
 @measured
-def places_of_another(runs: Runs, over: str, size: int, server: str) -> str:
-    """TB-E7: positions on an axis at which Model C, low or high, is closer to the measured latency.
+def places_of_another(runs: FetchRuns, over: str, size: int, server: str) -> str:
+    """TB-E7: positions on an axis at which Model C is closer to the measured latency than the new model.
 
-    The comparison is with the new model.
+    Model C counts as close as the closer of its two variants, low and high.
     """
     errors = {
         model: np.abs(_over_measured(runs, model, over, size, server) - 1) for model in (NEW, LOW, HIGH)
@@ -249,17 +260,17 @@ def places_of_another(runs: Runs, over: str, size: int, server: str) -> str:
 
 @measured
 def measured_over(
-    runs: Runs, model: str, size: int, server: str, statistic: str, least_timeout_s: float | None = None
+    runs: FetchRuns, model: str, size: int, server: str, statistic: str, least_timeout_s: float | None = None
 ) -> float:
-    """TB-E6: measured latency over a model's, least or largest over the loads from 60 % on."""
+    """TB-E6: smallest or largest ratio of measured to predicted latency, over the loads from 60 % on."""
     model_s = predicted(runs, model, "load", size, server, least_timeout_s)
     heavy = (_means(latencies(runs, "load", size, server)) / model_s)[KNEE - len(LOADS) :]
     return float(heavy.min() if statistic == "least" else heavy.max())
 
 
 @measured
-def heavy_loss_ratio(runs: Runs, size: int, server: str) -> float:
-    """TB-E8: latency by the new model over the measured one, mean over the losses above 10 %."""
+def heavy_loss_ratio(runs: FetchRuns, size: int, server: str) -> float:
+    """TB-E8: ratio of the latency by the new model to the measured latency, mean over losses above 10 %."""
     ratios = _over_measured(runs, NEW, "loss", size, server)
     heavy = [
         ratio
@@ -270,46 +281,41 @@ def heavy_loss_ratio(runs: Runs, size: int, server: str) -> float:
 
 
 @measured
-def stack_over_kernel(runs: Runs, size: int, variant: str, loss_pct: float) -> float:
-    """TB-E8: median latency of a simulated stack over that of the kernel, at a loss."""
+def stack_over_kernel(runs: FetchRuns, size: int, variant: str, loss_pct: float) -> float:
+    """TB-E8: ratio of the median latency of a simulated stack to that of the kernel, at a loss rate."""
     times = runs.simulated("testbed-loss")[f"{variant} / wire_loss=bernoulli:{loss_pct / 100:g}"][size]
     return float(np.median(times) / np.median(fetches(runs, "loss")[f"{size}-{loss_pct:g}"].latencies_s))
 
 
-def _generated(runs: Runs, load_pct: int) -> Table:
-    seeds = list(range(runs.first_seed, runs.first_seed + GENERATOR_SEEDS))
-    runs.sample = len(seeds)
-    table = paths.scenario("testbed-e1").run([f"load={load_pct / 100:.1f}"], seeds, ["datagrams"])
-    return table["datagrams"]
+def _generated(runs: FetchRuns, load_pct: int) -> Table:
+    seeds = runs.first_seeds(GENERATOR_SEEDS)
+    return runs.run(LOADED, [f"load={load_pct / 100:.1f}"], ["datagrams"], seeds=seeds)["datagrams"]
 
 
-def _at(runs: Runs, load_pct: float) -> LinkState:
+def _at(runs: FetchRuns, load_pct: float) -> LinkState:
     return next(state for state in states(runs) if round(100 * state.load) == load_pct)
 
 
-@cache
-def _load_map(seeds: int, first_seed: int) -> tuple[LinkState, ...]:
-    scenario = paths.scenario("testbed-e1")
-    numbers = list(range(first_seed, first_seed + seeds))
-    tables = scenario.run(scenario.variants, numbers, ["datagrams", "ports"])
+def _states(runs: FetchRuns) -> tuple[LinkState, ...]:
+    seeds, variants = runs.first_seeds(runs.scaled(MAP_SEEDS, least=4)), paths.scenario(LOADED).variants
+    tables = runs.run(LOADED, variants, ["datagrams", "ports"], seeds=seeds)
     found = []
     for variant, load in enumerate(LOADS):
         sent = measures.select(tables["datagrams"], variant)
         ports = measures.select(tables["ports"], variant)
-        here = np.char.startswith(np.asarray(ports["port"], dtype=str), "w")
-        at_link = {key: values[here] for key, values in ports.items()}
+        at_link = where(ports, np.char.startswith(np.asarray(ports["port"], dtype=str), "w"))
         arrived, dropped = (
-            measures.per_seed(at_link, f"{what}_low", numbers) for what in ("arrived", "dropped")
+            measures.per_seed(at_link, f"{what}_low", seeds) for what in ("arrived", "dropped")
         )
         loss = stats.mean(np.divide(dropped, arrived, out=np.zeros_like(dropped), where=arrived > 0))
         received = np.asarray(sent["received"], dtype=np.float64)
         if received.sum() == 0:
-            found.append(LinkState(load, Interval(0, 0, 0, seeds), 0.0, loss))
+            found.append(LinkState(load, Interval(0, 0, 0, len(seeds)), 0.0, loss))
             continue
         delay = np.nan_to_num(np.asarray(sent["delay_mean_s"]))
         by_seed = [
             float(np.average(delay[sent["seed"] == seed], weights=received[sent["seed"] == seed]))
-            for seed in numbers
+            for seed in seeds
         ]
         variance = float(np.average(np.nan_to_num(np.asarray(sent["delay_variance_s2"])), weights=received))
         found.append(LinkState(load, stats.mean(by_seed), float(np.sqrt(variance)), loss))
@@ -320,7 +326,7 @@ def _case_of(link: dict[str, str], load: float) -> Case:
     return Case(100 * load, _core.seconds(link["delay"]), float(link["wire_loss"].partition(":")[2]))
 
 
-def _simulated(runs: Runs, over: str, size: int) -> list[Floats]:
+def _simulated(runs: FetchRuns, over: str, size: int) -> list[Floats]:
     """Returns the latencies of a simulated kernel of the paper's time, by position."""
     if over == "load":
         return [of_load[size] for of_load in runs.simulated("testbed-load").values()]
@@ -329,19 +335,19 @@ def _simulated(runs: Runs, over: str, size: int) -> list[Floats]:
     return [of_loss[size] for variant, of_loss in made.items() if variant.startswith(f"{LINUX_20} /")]
 
 
-def _lossy(runs: Runs, over: str, server: str) -> list[Case]:
-    """Returns the links of an axis without the one that neither delays nor loses packets."""
+def _lossy(runs: FetchRuns, over: str, server: str) -> list[Case]:
+    """Returns the links of an axis, except the link that neither delays nor loses packets."""
     return [case for case in cases(runs, over, server) if case.x > 0]
 
 
-def _over_measured(runs: Runs, model: str, over: str, size: int, server: str) -> Floats:
-    """Returns a model's latency over the measured one, for links with delay or loss."""
+def _over_measured(runs: FetchRuns, model: str, over: str, size: int, server: str) -> Floats:
+    """Returns the ratio of a model's latency to the measured latency, for each link with delay or loss."""
     count = len(_lossy(runs, over, server))
     model_s = predicted(runs, model, over, size, server)
     return np.asarray(model_s[-count:] / _means(latencies(runs, over, size, server))[-count:])
 
 
-def _parts(runs: Runs, loaded: Sequence[Case]) -> dict[str, Measured]:
+def _parts(runs: FetchRuns, loaded: Sequence[Case]) -> dict[str, Measured]:
     points = []
     for size in SIZES_KB:
         for case in loaded:
@@ -350,7 +356,7 @@ def _parts(runs: Runs, loaded: Sequence[Case]) -> dict[str, Measured]:
     return runs.of("parts of a load", points)
 
 
-def _point(id: str, size_kb: int, case: Case, runs: Runs) -> Point:
+def _point(id: str, size_kb: int, case: Case, runs: FetchRuns) -> Point:
     loses = case.loss > 0
     link = [
         "--delay",
@@ -358,7 +364,7 @@ def _point(id: str, size_kb: int, case: Case, runs: Runs) -> Point:
         "--loss",
         f"bernoulli:{case.loss}" if loses else "none",
     ]
-    count, per_second = (runs.count(FETCHES), PER_SECOND) if loses else (FETCHES_WITHOUT_LOSS, 20.0)
+    count, per_second = (runs.scaled(FETCHES), PER_SECOND) if loses else (FETCHES_WITHOUT_LOSS, 20.0)
     return Point(id, [*link, *INITIAL_WINDOW], str(size_kb), count, per_second)
 
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,20 @@ from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.base import paths
 from catnip.base.programs import cannot_emulate, program
-from catnip.base.progress import Progress
+from catnip.papers.emulation import RED
+from catnip.papers.runs import Runs, shifted
+from catnip.store.tables import Table
 
 SIZES_KB = (3, 10, 30)
 FILES = {f"{size}": size * 1024 for size in SIZES_KB} | {"bulk": 1 << 20}
+FETCHES, QUICK = 10_000, 0.01
+"""Number of fetches of a point with losses at full length, and share of it in a quick run."""
+SERVERS: Mapping[str, tuple[str, str]] = {
+    "nginx": ("nginx", "nginx-light"),
+    "apache": ("apache2", "apache2-bin"),
+}
+"""Program and Debian package of each Web server."""
 AT_ONCE = 6  # the surrounding link has no addresses for more links
-RED = 3
 TRIES = 2
 GIVEN_UP_S = 120.0
 
@@ -106,24 +114,26 @@ class Measured:
 
 
 @dataclass
-class Runs:
-    """Measurements of points, made on demand and cached."""
+class FetchRuns(Runs):
+    """Fetches from real and simulated servers; the number of seeds is the number of fetches of a point."""
 
-    scale: float
-    first_seed: int
-    progress: Progress
-    servers: Sequence[str] = ()
+    servers: Sequence[str] = tuple(SERVERS)
     """Web servers of later measurements; a missing one is an error before the first measurement."""
-    sample: int = 1
-    """Sample size since the last reset: the largest number of fetches of a requested point."""
-    emulated: dict[str, list[Any]] | None = None
-    admitted: dict[str, Any] | None = None
-    _made: dict[str, dict[str, Measured]] = field(default_factory=dict)
-    _simulated: dict[str, dict[str, dict[int, Floats]]] = field(default_factory=dict)
+    measured: list[Measured] = field(default_factory=list)
+    """Measurements so far."""
 
-    def count(self, at_full_length: int) -> int:
-        """Returns a number of repetitions, scaled to the length of the campaign."""
-        return max(10, round(at_full_length * self.scale))
+    @property
+    def scale(self) -> float:
+        """Number of repetitions as a share of the number at full length."""
+        return self.seed_count / FETCHES if self.seed_count else QUICK if self.quick else 1.0
+
+    def scaled(self, at_full_length: int, least: int = 10) -> int:
+        """Returns a number of repetitions from the number at full length."""
+        return max(least, round(at_full_length * self.scale))
+
+    def seeds(self, name: str) -> list[int]:
+        """Returns the seeds of the runs of a simulated scenario."""
+        return self.first_seeds(self.scaled(self.usual_seeds(name)))
 
     def of(
         self,
@@ -133,53 +143,47 @@ class Runs:
         server: str = "nginx",
     ) -> dict[str, Measured]:
         """Measures points with one server; a point whose certificate is red is measured again."""
-        if name not in self._made:
-            if missing := can_run(server, *self.servers):
-                raise InputError(f"testbed: {missing}")
-            told = self.progress.task(f"testbed, {name}")
-            told(0, len(points))
-            made: dict[str, Measured] = {}
-            for _ in range(TRIES):
-                left = [point for point in points if point.id not in made or made[point.id].is_red]
-                if not left:
-                    break
-                green = len(points) - len(left)
-                measured = self._run(left, points, stack, server, partial(_told, told, green, len(points)))
-                made |= {one.point.id: one for one in measured}
-                told(sum(not one.is_red for one in made.values()), len(points))
-            self._made[name] = made
-        made = self._made[name]
-        self.sample = max(self.sample, *(point.count for point in points if point.command is None), 1)
+        return self.kept(name, lambda: self._of(name, points, stack, server))
+
+    def _of(
+        self, name: str, points: Sequence[Point], stack: Mapping[str, Any], server: str
+    ) -> dict[str, Measured]:
+        if missing := can_run(server, *self.servers):
+            raise InputError(f"testbed: {missing}")
+        told = self.progress.task(f"testbed, {name}")
+        told(0, len(points))
+        made: dict[str, Measured] = {}
+        for _ in range(TRIES):
+            left = [point for point in points if point.id not in made or made[point.id].is_red]
+            if not left:
+                break
+            part = shifted(told, len(points) - len(left), len(points))
+            made |= {one.point.id: one for one in self._measure(left, points, stack, server, part)}
+            told(sum(not one.is_red for one in made.values()), len(points))
+        self.count_sample(max((point.count for point in points if point.command is None), default=1))
+        self.measured += made.values()
         return made
 
     def simulated(self, name: str) -> dict[str, dict[int, Floats]]:
         """Returns latencies of simulated fetches by variant and size in KB, cut at the time limit, s."""
-        if name not in self._simulated:
-            scenario = paths.scenario(name)
-            seeds = list(range(self.first_seed, self.first_seed + self.count(scenario.seeds)))
-            told = self.progress.task(scenario.title)
-            made: dict[str, dict[int, Floats]] = {}
-            for done, variant in enumerate(scenario.variants):
-                rows = scenario.run([variant], seeds, ["pages"])["pages"]
-                times, pages = np.minimum(rows["time_s"], GIVEN_UP_S), np.asarray(rows["page"])
-                made[variant] = {size: times[pages == page] for page, size in enumerate(SIZES_KB, 1)}
-                told(done + 1, len(scenario.variants))
-            self._simulated[name] = made
-        made = self._simulated[name]
-        self.sample = max(self.sample, *(len(times) for of in made.values() for times in of.values()))
-        return made
+        return self.kept(("simulated", name), lambda: self._simulated(name))
 
-    def all(self) -> list[Measured]:
-        """Returns all measurements so far."""
-        return [measured for made in self._made.values() for measured in made.values()]
+    def _simulated(self, name: str) -> dict[str, dict[int, Floats]]:
+        def by_size(rows: Table) -> dict[int, Floats]:
+            times, pages = np.minimum(rows["time_s"], GIVEN_UP_S), np.asarray(rows["page"])
+            made = {size: times[pages == page] for page, size in enumerate(SIZES_KB, 1)}
+            self.count_sample(max(map(len, made.values())))
+            return made
 
-    def _run(
+        return self.run_each(name, "pages", by_size, self.seeds(name), paths.scenario(name).title)
+
+    def _measure(
         self,
         points: Sequence[Point],
         of: Sequence[Point],
         stack: Mapping[str, Any],
         server: str,
-        told: Callable[[int], None],
+        told: Callable[[int, int], None],
     ) -> list[Measured]:
         """Measures some points of a group and reports the number done.
 
@@ -218,7 +222,7 @@ class Runs:
             ) as running:
                 for line in running.stdout or ():
                     rows.append(json.loads(line))
-                    told(len(rows))
+                    told(len(rows), len(points))
             err.seek(0)
             said = err.read().strip().splitlines() or ["no output"]
         if len(rows) < len(points):
@@ -234,17 +238,6 @@ class Runs:
             if one.point.command is None and len(one.fetches) != one.point.count:
                 raise InputError(f"testbed: {one.point.id}: {len(one.fetches)} of {one.point.count} fetches")
         return made
-
-
-def _told(told: Callable[[int, int], None], before: int, total: int, done: int) -> None:
-    told(before + done, total)
-
-
-SERVERS: Mapping[str, tuple[str, str]] = {
-    "nginx": ("nginx", "nginx-light"),
-    "apache": ("apache2", "apache2-bin"),
-}
-"""Program and Debian package of each Web server."""
 
 
 def can_run(*servers: str) -> str | None:

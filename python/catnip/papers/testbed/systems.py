@@ -1,4 +1,4 @@
-"""Components TB-S1 to S13, and the handshake and the other applications (TB-E9, E10)."""
+"""Measurements of components (TB-S1 to S13), of the handshake (TB-E9) and of other applications (TB-E10)."""
 
 import csv
 import io
@@ -13,10 +13,11 @@ from catnip import _core, models, testbed
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.papers import check_values
+from catnip.papers.emulation import unaccounted_on_link
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import latency
-from catnip.papers.testbed.latency import FETCHES, INITIAL_WINDOW, PER_SECOND
-from catnip.papers.testbed.runs import TODAY, Measured, Point, Runs
+from catnip.papers.testbed.latency import INITIAL_WINDOW, PER_SECOND
+from catnip.papers.testbed.runs import FETCHES, TODAY, FetchRuns, Measured, Point
 
 measured = Quantities()
 
@@ -28,22 +29,25 @@ SERVER = "http://$CATNIP_OUTSIDE:8080"
 
 
 @measured
-def fetches_that_did_not_end(runs: Runs) -> float:
+def fetches_that_did_not_end(runs: FetchRuns) -> float:
     """TB-S1: number of fetches over links with delay or loss that did not complete within two minutes."""
     return float(sum(one.errors for one in _delays_and_losses(runs)))
 
 
 @measured
-def loss_off_sigmas(runs: Runs, statistic: str) -> float:
-    """TB-S2: mean or largest difference of a link's loss rate from the requested one, standard deviations."""
+def loss_off_sigmas(runs: FetchRuns, statistic: str) -> float:
+    """TB-S2: mean or largest difference between measured and requested loss rate, standard deviations."""
     losing = [one for one in latency.fetches(runs, "loss").values() if _asked_loss(one, "up") > 0]
     off = [abs(_sigmas(one, side)) for one in losing for side in EDGES]
     return float(np.mean(off)) if statistic == "mean" else max(off)
 
 
 @measured
-def round_trip_off(runs: Runs) -> float:
-    """TB-S2: largest difference of handshake time from twice the delay, over the larger of 1 ms and 2 %."""
+def round_trip_off(runs: FetchRuns) -> float:
+    """TB-S2: largest difference between handshake time and twice the delay, as a share of the tolerance.
+
+    The tolerance is 1 ms or 2 % of twice the delay, whichever is larger.
+    """
     off = []
     for one in latency.fetches(runs, "delay").values():
         asked_ms = 2 * _asked_ms(one)
@@ -55,8 +59,11 @@ def round_trip_off(runs: Runs) -> float:
 
 
 @measured
-def delay_off(runs: Runs) -> float:
-    """TB-S2: largest difference of the mean delay from the requested one, over the larger of 1 ms and 2 %."""
+def delay_off(runs: FetchRuns) -> float:
+    """TB-S2: largest difference between mean and requested delay, as a share of the tolerance.
+
+    The tolerance is 1 ms or 2 % of the requested delay, whichever is larger.
+    """
     off = []
     for one in latency.fetches(runs, "delay").values():
         asked_ms = _asked_ms(one)
@@ -66,27 +73,27 @@ def delay_off(runs: Runs) -> float:
 
 
 @measured
-def red_certificates(runs: Runs) -> str:
+def red_certificates(runs: FetchRuns) -> str:
     """TB-S2: number of links with a delay or a loss whose certificate is red in both tries."""
     return str(sum(one.is_red for one in _delays_and_losses(runs)))
 
 
 @measured
-def wrong_checksums(runs: Runs, end: str) -> str:
+def wrong_checksums(runs: FetchRuns, end: str) -> str:
     """TB-S3: number of segments with a wrong checksum that the kernel at one end has counted."""
     forced = _forced(runs)
     return str(_snmp(forced.out if end == "client" else forced.snmp)["Tcp"]["InCsumErrors"])
 
 
 @measured
-def packets_that_crossed(runs: Runs, side: str) -> float:
+def packets_that_crossed(runs: FetchRuns, side: str) -> float:
     """TB-S3: number of packets of five fetches of 30 KB that passed a direction of the link."""
     return float(_forced(runs).certificate[side]["packets_out"])
 
 
 @measured
-def packets_beside_the_link(runs: Runs, side: str) -> str:
-    """TB-S4: packets sent or received by the client's kernel, less those that entered or left the link."""
+def packets_beside_the_link(runs: FetchRuns, side: str) -> str:
+    """TB-S4: packets that the client's kernel sent or received minus those that entered or left the link."""
     forced = _forced(runs)
     counters = _snmp(forced.out)["Ip"]
     if side == "up":
@@ -95,8 +102,8 @@ def packets_beside_the_link(runs: Runs, side: str) -> str:
 
 
 @measured
-def answers_around_a_stop(runs: Runs) -> str:
-    """TB-S4: HTTP status of fetches before the emulator is stopped, while it is, and after it continues."""
+def answers_around_a_stop(runs: FetchRuns) -> str:
+    """TB-S4: HTTP status of fetches before the emulator is stopped, while stopped, and after it continues."""
     fetch = f"curl -s -m 2 -o /dev/null -w '%{{http_code}} ' {SERVER}/3"
     command = f"{fetch}; kill -STOP $PPID; {fetch}; kill -CONT $PPID; {fetch}"
     point = Point("stopped", ["--delay", "5ms"], command=command, stops=True)
@@ -104,13 +111,13 @@ def answers_around_a_stop(runs: Runs) -> str:
 
 
 @measured
-def unaccounted(runs: Runs, mode: str) -> str:
-    """TB-S5: number of packets that entered a link and neither left it nor were dropped nor are held."""
-    return str(_unaccounted(_modes(runs)[mode]))
+def unaccounted(runs: FetchRuns, mode: str) -> str:
+    """TB-S5: number of packets that a link received minus those that left it, were dropped or are held."""
+    return str(unaccounted_on_link(_modes(runs)[mode].certificate))
 
 
 @measured
-def out_of_order(runs: Runs, mode: str) -> str:
+def out_of_order(runs: FetchRuns, mode: str) -> str:
     """TB-S5: number of packets that left a link before a packet that had arrived earlier."""
     log = _modes(runs)[mode].log
     assert log, f"{mode}: the link has no log"
@@ -118,16 +125,16 @@ def out_of_order(runs: Runs, mode: str) -> str:
 
 
 @measured
-def distributed_delay_ms(runs: Runs, statistic: str) -> float:
+def distributed_delay_ms(runs: FetchRuns, statistic: str) -> float:
     """TB-S5: statistic of the one-way delay of packets 100 ms apart over a link of 20 ± 5 ms, ms."""
     delay = _modes(runs)["distributed"].certificate["up"]["delay_ms"]
     return float(delay[statistic])
 
 
 @measured
-def logger_off_ms(runs: Runs, clients: int, fetches: int, statistic: str) -> float:
+def logger_off_ms(runs: FetchRuns, clients: int, fetches: int, statistic: str) -> float:
     """TB-S7: largest or median absolute difference of clients' latencies from those in link logs, ms."""
-    # One fetch of a client ends before its next one begins.
+    # Each fetch of a client ends before the client's next fetch begins.
     points = [
         Point(f"log-{n}", ["--delay", "20ms", *INITIAL_WINDOW], "30", fetches, per_second=2, log=True)
         for n in range(clients)
@@ -140,7 +147,7 @@ def logger_off_ms(runs: Runs, clients: int, fetches: int, statistic: str) -> flo
 
 
 @measured
-def body_bytes(runs: Runs, size: int) -> str:
+def body_bytes(runs: FetchRuns, size: int) -> str:
     """TB-S8: distinct lengths of the bodies that clients received for a file size."""
     served = {
         int(fetch.get("bytes", 0))
@@ -152,29 +159,32 @@ def body_bytes(runs: Runs, size: int) -> str:
 
 
 @measured
-def apache_off_nginx_pct(runs: Runs, loss_pct: float) -> float:
+def apache_off_nginx_pct(runs: FetchRuns, loss_pct: float) -> float:
     """TB-S9: absolute difference of Apache's mean latency from nginx's, 10 KB over 20 ms, percent."""
     apache, nginx = (_server(runs, server, loss_pct).mean_s.mean for server in ("apache", "nginx"))
     return 100 * abs(apache / nginx - 1)
 
 
 @measured
-def server_latency_s(runs: Runs, server: str, loss_pct: float) -> Interval:
+def server_latency_s(runs: FetchRuns, server: str, loss_pct: float) -> Interval:
     """TB-S9: mean latency of 10 KB over a link of 20 ms with loss, s."""
     return _server(runs, server, loss_pct).mean_s
 
 
 @measured
-def check_values_off(_runs: Runs, starts: str) -> float:
-    """TB-S10, S11, S13: largest relative difference of these models from independently computed values."""
+def check_values_off(_runs: FetchRuns, starts: str) -> float:
+    """TB-S10, S11, S13: largest relative difference of some models from independently computed values.
+
+    `starts` is a prefix of the models' names.
+    """
     return check_values.farthest(starts)
 
 
 @measured
-def chain_sampled_off_pct(_runs: Runs, samples: int) -> float:
-    """TB-S11: largest relative difference of the sampled mean from the exact chain, percent.
+def chain_sampled_off_pct(_runs: FetchRuns, samples: int) -> float:
+    """TB-S11: largest relative difference between the means of the sampled and the exact chain, percent.
 
-    The data have one to three packets, at three loss rates.
+    The maximum is taken over one to three packets of data and three loss rates.
     """
     off = []
     for data in (1, 2, 3):
@@ -185,7 +195,7 @@ def chain_sampled_off_pct(_runs: Runs, samples: int) -> float:
 
 
 @measured
-def handshake_rtts_without_loss(_runs: Runs) -> float:
+def handshake_rtts_without_loss(_runs: FetchRuns) -> float:
     """TB-S12: handshake time of the new model without loss, in round trips."""
     delay_s = 0.05
     parts = models.evaluate("wzk_new", data=8, pl=0.0, delay_s=delay_s)
@@ -193,8 +203,8 @@ def handshake_rtts_without_loss(_runs: Runs) -> float:
 
 
 @measured
-def handshake_costs_ms(runs: Runs, lost: str) -> Interval:
-    """TB-E9: latency with one packet of the handshake lost, less the mean without loss, ms."""
+def handshake_costs_ms(runs: FetchRuns, lost: str) -> Interval:
+    """TB-E9: latency with one packet of the handshake lost minus the mean latency without loss, ms."""
     cases = {
         "none": ("none", "none"),
         "SYN": ("packets:1", "none"),
@@ -219,36 +229,36 @@ def handshake_costs_ms(runs: Runs, lost: str) -> Interval:
 
 
 @measured
-def curl_fetches(runs: Runs, what: str) -> str | float:
+def curl_fetches(runs: FetchRuns, what: str) -> str | float:
     """TB-E10: bytes or duration (s) of a fetch of 1 MB by curl through 10 Mbit/s."""
     size, took_s = _others(runs)["curl"].out.split()
     return size if what == "bytes" else float(took_s)
 
 
 @measured
-def echo_median_ms(runs: Runs) -> float:
-    """TB-E10: median time of an interactive echo over 20 ms each way."""
+def echo_median_ms(runs: FetchRuns) -> float:
+    """TB-E10: median time of an interactive echo over 20 ms each way, ms."""
     return _median_ms(_others(runs)["echo"])
 
 
 @measured
-def router_round_trip_ms(runs: Runs) -> float:
+def router_round_trip_ms(runs: FetchRuns) -> float:
     """CWV-S14: median round trip through the router of the newCWV paper without a rate limit, ms."""
     return _median_ms(_router(runs)["delay"])
 
 
 @measured
-def router_down(runs: Runs, what: str) -> float:
+def router_down(runs: FetchRuns, what: str) -> float:
     """CWV-S14: rate while busy (Mbit/s) or largest queue (packets) of the router at 2 Mbit/s and 30 KB."""
     down = _router(runs)["limited"].certificate["down"]
     return float(down["busy_rate"] / 1e6 if what == "rate" else down["largest_queue"])
 
 
-def _delays_and_losses(runs: Runs) -> list[Measured]:
+def _delays_and_losses(runs: FetchRuns) -> list[Measured]:
     return [one for over in ("delay", "loss") for one in latency.fetches(runs, over).values()]
 
 
-def _forced(runs: Runs) -> Measured:
+def _forced(runs: FetchRuns) -> Measured:
     fetch = f"for i in 1 2 3 4 5; do curl -s -o /dev/null {SERVER}/30; done"
     link = ["--delay", "5ms", "--loss", "bernoulli:0.02"]
     return runs.of("forced routing", [Point("forced", link, command=f"{fetch}; cat /proc/net/snmp")])[
@@ -256,7 +266,7 @@ def _forced(runs: Runs) -> Measured:
     ]
 
 
-def _modes(runs: Runs) -> dict[str, Measured]:
+def _modes(runs: FetchRuns) -> dict[str, Measured]:
     lone = f"exec {sys.executable} {CLIENT} echo://$CATNIP_OUTSIDE:8081/ --count 100"
     queue = ["--rate", "2Mbit", "--delay", "5ms", "--queue", "drop-tail:20"]
     return runs.of(
@@ -270,13 +280,13 @@ def _modes(runs: Runs) -> dict[str, Measured]:
     )
 
 
-def _server(runs: Runs, server: str, loss_pct: float) -> Measured:
+def _server(runs: FetchRuns, server: str, loss_pct: float) -> Measured:
     link = ["--delay", "20ms", "--loss", f"bernoulli:{loss_pct / 100}", *INITIAL_WINDOW]
-    point = Point("10 KB", link, "10", runs.count(FETCHES), PER_SECOND)
+    point = Point("10 KB", link, "10", runs.scaled(FETCHES), PER_SECOND)
     return runs.of(f"{server} at {loss_pct:g} % loss", [point], server=server)["10 KB"]
 
 
-def _others(runs: Runs) -> dict[str, Measured]:
+def _others(runs: FetchRuns) -> dict[str, Measured]:
     link = ["--rate", "10Mbit", "--delay", "20ms", "--queue", "drop-tail:100"]
     echo = f"exec {sys.executable} {CLIENT} echo://$CATNIP_OUTSIDE:8081/ --count 50"
     curl = f"exec curl -s -o /dev/null -w '%{{size_download}} %{{time_total}}' {SERVER}/bulk"
@@ -284,7 +294,7 @@ def _others(runs: Runs) -> dict[str, Measured]:
     return runs.of("other applications", points, stack=TODAY)
 
 
-def _router(runs: Runs) -> dict[str, Measured]:
+def _router(runs: FetchRuns) -> dict[str, Measured]:
     fetch = f"exec curl -s -o /dev/null -w '%{{size_download}}' {SERVER}/bulk"
     echo = f"exec {sys.executable} {CLIENT} echo://$CATNIP_OUTSIDE:8081/ --count 20"
     delay = ["--delay", "100ms"]
@@ -302,7 +312,7 @@ def _asked_loss(one: Measured, side: str) -> float:
 
 
 def _sigmas(one: Measured, side: str) -> float:
-    """Returns the difference of a direction's loss from the requested one, in standard deviations."""
+    """Returns the difference between measured and requested loss of a direction, in standard deviations."""
     certified, asked = one.certificate[side], _asked_loss(one, side)
     n = certified["packets_in"]
     return float((certified["loss"] - asked) / np.sqrt(asked * (1 - asked) / n))
@@ -310,13 +320,6 @@ def _sigmas(one: Measured, side: str) -> float:
 
 def _asked_ms(one: Measured) -> float:
     return 1e3 * _core.seconds(one.certificate["up"]["asked"]["delay"])
-
-
-def _unaccounted(one: Measured) -> int:
-    return sum(
-        abs(side["packets_in"] - side["packets_out"] - sum(side["dropped"].values()) - side["held"])
-        for side in (one.certificate["up"], one.certificate["down"])
-    )
 
 
 def _logged_latencies_s(log: str) -> list[float]:
@@ -338,7 +341,7 @@ def _logged_latencies_s(log: str) -> list[float]:
 
 
 def _departures(log: str) -> Iterator[list[int]]:
-    """Yields, for each direction, the packet numbers in the order of departure."""
+    """Yields, for each direction, the packets' numbers in the order of departure."""
     rows = list(csv.DictReader(io.StringIO(log)))
     for edge in ("0", "1"):
         yield [int(row["number"]) for row in rows if row["event"] == "depart" and row["edge"] == edge]

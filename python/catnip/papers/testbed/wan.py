@@ -3,46 +3,42 @@
 A simulated server, which needs no real time, is compared as well.
 """
 
-import json
-import os
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip._core import InputError
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats, PortLoss, page_times, port_loss, select
 from catnip.base import paths
-from catnip.base.programs import program
 from catnip.base.progress import side_by_side
 from catnip.figures.bursts import grouped_bars
 from catnip.papers import reference
+from catnip.papers.emulation import emulate, unaccounted
 from catnip.papers.quantity import Quantities
-from catnip.papers.testbed.runs import RED, TRIES, Runs
+from catnip.papers.testbed.runs import TRIES, FetchRuns
 from catnip.report.model import Figure, Table
-from catnip.store import results
 
 measured = Quantities()
 
 BUFFERS_KB = (64, 128, 256, 512)
 SEEDS = 10
 SIDE_BY_SIDE = 2
+EMULATED, SIMULATED = "testbed-web", "testbed-admission"
+"""Scenarios with a real server and with a simulated one."""
 TABLES = ("pages", "objects", "connections", "ports")
 FIFO, HIGH, LOW = "FIFO", "CATNIP", "CATNIP with SYN-ACKs LOW"
-"""Routers by name; CATNIP gets SYN-ACKs marked HIGH unless the name has LOW."""
+"""Names of the routers. SYN-ACKs are LOW if the name contains LOW; otherwise CATNIP receives them as HIGH."""
 ROUTERS = (FIFO, HIGH, LOW)
 SERVERS = ("nginx", "simulated")
 ALL_PAGES = tuple(range(1, 11))
 SMALL_OBJECTS = (1, 3, 4, 7, 8, 9, 10)
-"""Pages without an object above 9 KB, whose packets are nearly all at an end of a transfer."""
+"""Numbers of the pages without an object above 9 KB. Nearly all of their packets are at the beginning or the
+end of a transfer."""
 LARGE_OBJECTS = (2, 6)
 
 
@@ -50,7 +46,7 @@ LARGE_OBJECTS = (2, 6)
 class Emulated:
     """Run of a hundred clients in real time."""
 
-    certificate: dict[str, Any]
+    certificate: Mapping[str, Any]
     pages: Mapping[str, NDArray[Any]]
     objects: Mapping[str, NDArray[Any]]
     connections: Mapping[str, NDArray[Any]]
@@ -75,7 +71,7 @@ class Emulated:
 
 @dataclass(frozen=True)
 class Fetched:
-    """Results of a variant: mean page times, a row per run and a column per page; the rest per run."""
+    """Results of a variant, one element per run; `times_s` has a row of mean page times per run."""
 
     times_s: Floats
     losses: Sequence[PortLoss]
@@ -84,7 +80,7 @@ class Fetched:
 
 
 @measured
-def damaged_objects(runs: Runs) -> str:
+def damaged_objects(runs: FetchRuns) -> str:
     """CAT-S24: number of objects from nginx that are incomplete, of a wrong size, or of wrong content."""
     objects = _all_of(runs, "objects")
     runs.sample = len(objects["bytes"])
@@ -95,12 +91,12 @@ def damaged_objects(runs: Runs) -> str:
 
 
 @measured
-def wrongly_marked(runs: Runs) -> str:
+def wrongly_marked(runs: FetchRuns) -> str:
     """CAT-S24: number of connections without retransmissions that have a wrong number of HIGH packets.
 
-    HIGH are the first and the last three packets of the response, whose size is in the server's header
-    (CAT-S19), the SYN-ACK unless it is LOW, and up to two packets without data: the FIN, if it carries no
-    data, and any of these packets that is sent again because its ACK is late.
+    HIGH are: the first and the last three packets of the response, whose size is in the server's header
+    (CAT-S19); the SYN-ACK, unless the variant marks it LOW; and up to two packets without data, which are a
+    FIN without data and repetitions of HIGH packets whose ACK is late.
     """
     wrong = sample = 0
     for syn_acks, variants in ((1, HIGH), (0, LOW)):
@@ -115,40 +111,39 @@ def wrongly_marked(runs: Runs) -> str:
 
 
 @measured
-def lateness_p99_ms(runs: Runs) -> float:
-    """CAT-S25: 99th percentile of the lateness, largest over all runs."""
+def lateness_p99_ms(runs: FetchRuns) -> float:
+    """CAT-S25: 99th percentile of the emulator's lateness, largest over all runs, ms."""
     return max(float(one.certificate["lateness_us"][1]) / 1e3 for one in _everything(runs))
 
 
 @measured
-def packets_lost_from_sight(runs: Runs) -> str:
+def packets_lost_from_sight(runs: FetchRuns) -> str:
     """CAT-S25: number of packets that the emulator lost, read too late or could not write."""
-    return str(sum(unaccounted(one) for one in _everything(runs)))
+    return str(sum(unaccounted(one.certificate) for one in _everything(runs)))
 
 
 @measured
-def red_runs(runs: Runs) -> str:
+def red_runs(runs: FetchRuns) -> str:
     """CAT-S25: number of runs whose certificate is red in both tries."""
     return str(sum(one.is_red for one in _everything(runs)))
 
 
 @measured
 def loss_pct(
-    runs: Runs, buffer_kb: int, router: str, packets: str = "all", server: str = "nginx"
+    runs: FetchRuns, buffer_kb: int, router: str, packets: str = "all", server: str = "nginx"
 ) -> Interval:
-    """CAT-E10: share of `all`, `high` or `low` packets towards the clients dropped by a router, percent."""
-    which = {"all": "loss", "high": "high_loss", "low": "low_loss"}[packets]
-    return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], which)
+    """CAT-E10: share of `all`, `high` or `low` packets towards the clients that a router drops, percent."""
+    return mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"].losses, packets)
 
 
 @measured
-def high_share_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
+def high_share_pct(runs: FetchRuns, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
     """CAT-E10: share of HIGH packets among all packets that arrive at a router, percent."""
-    return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], "high_share")
+    return loss_pct(runs, buffer_kb, router, "share", server)
 
 
 @measured
-def handshakes_repeated_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
+def handshakes_repeated_pct(runs: FetchRuns, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
     """CAT-E10: share of connections with a retransmission in the handshake, percent."""
     fractions = _fetched(runs, server)[f"{buffer_kb} KB {router}"].handshakes_repeated
     return stats.mean([100 * fraction for fraction in fractions])
@@ -156,14 +151,14 @@ def handshakes_repeated_pct(runs: Runs, buffer_kb: int, router: str, server: str
 
 @measured
 def page_time_ratio(
-    runs: Runs,
+    runs: FetchRuns,
     buffer_kb: int,
     router: str = HIGH,
     pages: Sequence[int] = ALL_PAGES,
     than: str = FIFO,
     server: str = "nginx",
 ) -> Interval:
-    """CAT-E10: mean over pages of the ratio of page times with `router` to those with `than`.
+    """CAT-E10: mean over `pages` of the ratio of the page time with `router` to that with `than`.
 
     The ratio has one value per pair of runs with the same seed.
     """
@@ -171,25 +166,26 @@ def page_time_ratio(
 
 
 @measured
-def total_time_ratio(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: total time of the ten pages with a router over that with FIFO, by pair of runs."""
+def total_time_ratio(runs: FetchRuns, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
+    """CAT-E10: ratio of the total time of the ten pages with a router to that with FIFO, by pair of runs."""
     made = _fetched(runs, server)
     ours, fifo = (made[f"{buffer_kb} KB {one}"].times_s.sum(axis=1) for one in (router, FIFO))
     return stats.mean(ours / fifo)
 
 
 @measured
-def spread_is_larger(runs: Runs, at_kb: Sequence[int], than_at_kb: Sequence[int]) -> str:
-    """CAT-E10: `yes` if the pages' ratios of times to FIFO's spread more at all buffers of `at_kb`.
+def spread_is_larger(runs: FetchRuns, at_kb: Sequence[int], than_at_kb: Sequence[int]) -> str:
+    """CAT-E10: `yes` if the pages' time ratios vary more at all buffers `at_kb` than at any of `than_at_kb`.
 
-    Their standard deviations are compared with those at the buffers of `than_at_kb`.
+    A ratio is that of a page's time with CATNIP to its time with FIFO. The variation is the standard
+    deviation over the ten pages.
     """
     made = _fetched(runs)
     spread = {buffer_kb: float(ratios(made, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
-def table(runs: Runs) -> Table:
+def table(runs: FetchRuns) -> Table:
     """Returns Table XI, with HIGH and with LOW SYN-ACKs."""
     made = _fetched(runs)
     cells = [(buffer_kb, router) for buffer_kb in BUFFERS_KB for router in (HIGH, LOW)]
@@ -204,7 +200,7 @@ def table(runs: Runs) -> Table:
     return Table("Table XI: page time with CATNIP over that without, by buffer", columns, rows, note)
 
 
-def trade(runs: Runs, server: str) -> Table:
+def trade(runs: FetchRuns, server: str) -> Table:
     """Returns the table of page times and losses by buffer and router."""
 
     def changes(buffer_kb: int, router: str) -> list[str]:
@@ -246,7 +242,7 @@ def trade(runs: Runs, server: str) -> Table:
     )
 
 
-def whose_pages_gain(runs: Runs) -> Figure:
+def whose_pages_gain(runs: FetchRuns) -> Figure:
     """Draws the change of each page's time at the smallest buffer, by the priority of SYN-ACKs."""
     buffer_kb = BUFFERS_KB[0]
     largest_b = _largest_objects_bytes()
@@ -288,11 +284,16 @@ def _marking(router: str) -> str:
     return "SYN-ACKs LOW" if router == LOW else "SYN-ACKs HIGH"
 
 
-def _mean_pct(of: Fetched, which: str) -> Interval:
-    return stats.mean([100 * float(getattr(one, which)[0]) for one in of.losses])
+def mean_pct(losses: Sequence[PortLoss], packets: str) -> Interval:
+    """Returns the share of `all`, `high` or `low` packets that a port drops, mean over the runs, percent.
+
+    With `share`, the result is the share of HIGH packets among all arriving packets instead.
+    """
+    which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
+    return stats.mean([100 * float(getattr(one, which)[0]) for one in losses])
 
 
-def _fetched(runs: Runs, server: str = "nginx") -> Mapping[str, Fetched]:
+def _fetched(runs: FetchRuns, server: str = "nginx") -> Mapping[str, Fetched]:
     """Returns the results of every variant, from a real server or a simulated one."""
     if server == "simulated":
         return _simulated(runs)
@@ -300,7 +301,7 @@ def _fetched(runs: Runs, server: str = "nginx") -> Mapping[str, Fetched]:
 
 
 def fetched(of: Sequence[Emulated]) -> Fetched:
-    """Returns the results of several runs of a variant."""
+    """Returns the results of a variant from several runs."""
     return Fetched(
         np.array([one.page_means_s for one in of]),
         [one.loss for one in of],
@@ -308,13 +309,12 @@ def fetched(of: Sequence[Emulated]) -> Fetched:
     )
 
 
-def _simulated(runs: Runs) -> Mapping[str, Fetched]:
-    if runs.admitted is None:
-        scenario = paths.scenario("testbed-admission")
-        seeds = list(range(runs.first_seed, runs.first_seed + runs.count(scenario.seeds)))
+def _simulated(runs: FetchRuns) -> Mapping[str, Fetched]:
+    def make() -> Mapping[str, Fetched]:
+        scenario, seeds = paths.scenario(SIMULATED), runs.seeds(SIMULATED)
         told = runs.progress.task(scenario.title)
-        tables = scenario.run(scenario.variants, seeds, ["pages", "ports", "connections"], 0, told)
-        runs.admitted = {
+        tables = runs.run(SIMULATED, scenario.variants, ["pages", "ports", "connections"], told)
+        return {
             variant: Fetched(
                 page_times(tables["pages"], index, seeds),
                 [port_loss(tables["ports"], index, [seed]) for seed in seeds],
@@ -322,42 +322,37 @@ def _simulated(runs: Runs) -> Mapping[str, Fetched]:
             )
             for index, variant in enumerate(scenario.variants)
         }
-    return runs.admitted
+
+    return runs.kept(SIMULATED, make)
 
 
-def _runs(runs: Runs) -> dict[str, list[Emulated]]:
-    """Runs every variant with every seed; a run with a red certificate is repeated once."""
-    if runs.emulated is None:
-        scenario = paths.scenario("testbed-web")
-        seeds = range(runs.first_seed, runs.first_seed + max(1, round(SEEDS * runs.scale)))
+def _runs(runs: FetchRuns) -> dict[str, list[Emulated]]:
+    """Returns the runs of every variant with every seed; a run with a red certificate is repeated once."""
+
+    def make() -> dict[str, list[Emulated]]:
+        scenario = paths.scenario(EMULATED)
+        seeds = runs.first_seeds(runs.scaled(SEEDS, least=1))
         jobs = [(variant, seed) for variant in scenario.variants for seed in seeds]
         told = runs.progress.task("100 clients and a real server")
-        runs.emulated = {variant: [] for variant in scenario.variants}
+        made: dict[str, list[Emulated]] = {variant: [] for variant in scenario.variants}
         ended = side_by_side([partial(emulated, scenario.path, *job) for job in jobs], SIDE_BY_SIDE, told)
         for (variant, _), one in zip(jobs, ended, strict=True):
-            runs.emulated[variant].append(one)
-    return runs.emulated
+            made[variant].append(one)
+        return made
+
+    return runs.kept(EMULATED, make)
 
 
 def emulated(scenario: str, variant: str, seed: int, told: Mapping[str, str] | None = None) -> Emulated:
-    """Emulates one run with `told` in the commands' environment; repeats it if its certificate is red."""
+    """Emulates one run, and repeats it once if its certificate is red.
+
+    `told` are additional environment variables of the commands.
+    """
     for _ in range(TRIES):
-        with tempfile.TemporaryDirectory(prefix="catnip-wan-") as folder:
-            command = [str(program()), "emulate", scenario, "--variant", variant, "--seed", str(seed)]
-            ended = subprocess.run(
-                [*command, "--quiet", "--out", folder],
-                env={**os.environ, **(told or {})},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if ended.returncode not in (0, RED):
-                raise InputError(f"{scenario}: {variant}: {ended.stderr.strip()[-300:]}")
-            certificate = json.loads((Path(folder) / "certificate.json").read_text())
-            _, tables = results.read(Path(folder))
-            made = Emulated(certificate, *(select(tables[name], 0) for name in TABLES))
-            if ended.returncode == 0:
-                break
+        ended = emulate(scenario, variant, seed, told or {}, f"{scenario}: {variant}")
+        made = Emulated(ended.certificate, *(select(ended.tables[name], 0) for name in TABLES))
+        if not ended.is_red:
+            break
     return made
 
 
@@ -373,20 +368,20 @@ def ratios(
     pages: Sequence[int] = ALL_PAGES,
     than: str = FIFO,
 ) -> Floats:
-    """Returns ratios of page times with `router` to those with `than`: a row per seed, a column per page."""
+    """Returns the ratios of page times with `router` to page times with `than`, a row per seed."""
     ours, theirs = (made[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
     over: Floats = ours / theirs
     return over[:, [page - 1 for page in pages]]
 
 
-def _everything(runs: Runs) -> list[Emulated]:
+def _everything(runs: FetchRuns) -> list[Emulated]:
     made = [one for both in _runs(runs).values() for one in both]
     runs.sample = len(made)
     return made
 
 
-def _all_of(runs: Runs, name: str, router: str = "") -> Mapping[str, NDArray[Any]]:
-    """Returns the rows of a table of all runs, or of those with a router."""
+def _all_of(runs: FetchRuns, name: str, router: str = "") -> Mapping[str, NDArray[Any]]:
+    """Returns the rows of a table of all runs, or only of the runs with `router`."""
     made = [
         getattr(one, name)
         for variant, of in _runs(runs).items()
@@ -397,20 +392,8 @@ def _all_of(runs: Runs, name: str, router: str = "") -> Mapping[str, NDArray[Any
 
 
 def _fnv1a(size: int) -> int:
-    """Returns the hash (FNV-1a, 64 bits) of a document of so many bytes, which repeats the alphabet."""
+    """Returns the hash (FNV-1a, 64 bits) of a document of `size` bytes, which repeats the alphabet."""
     value = 0xCBF29CE484222325
     for at in range(size):
         value = (value ^ (ord("a") + at % 26)) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
     return value
-
-
-def unaccounted(one: Emulated) -> int:
-    """Returns the number of packets that the emulator lost, read too late or could not write."""
-    network, memory = one.certificate["packets_inside"]
-    sides = [link["certificate"][side] for link in one.certificate["links"] for side in ("up", "down")]
-    missed = sum(host["missed"] + host["unwritable"] for host in one.certificate["hosts"])
-    lost: int = abs(network - memory) + missed
-    for side in sides:
-        accounted = side["packets_out"] + sum(side["dropped"].values()) + side["held"]
-        lost += abs(side["packets_in"] - accounted)
-    return lost

@@ -4,27 +4,17 @@ No paper examines this. The results are measurements of this simulator, whose ho
 with the kernel, with RFCs and with other simulators elsewhere.
 """
 
-from collections.abc import Sequence
-
-from catnip.base.progress import Progress
-from catnip.papers.quantity import Quantities
-from catnip.papers.today import quantities
+from catnip.papers.paper import Paper
+from catnip.papers.today import figures, quantities
 from catnip.papers.today.cells import TEN
-from catnip.papers.today.figures import FIGURES, headline, tables
-from catnip.papers.today.runs import Runs
+from catnip.papers.today.runs import CellRuns
 
-__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
-
-MEASURED = Quantities(quantities.measured)
-PRINTED = quantities.printed
-LIVE: tuple[str, ...] = ()
-
-
-def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
-    """Returns the cells, made on demand."""
-    return Runs(quick, seeds, first_seed, progress)
-
-
-def seeds(runs: Runs) -> Sequence[int]:
-    """Returns the seeds of the ten pages."""
-    return runs.seeds(TEN.scenario)
+PAPER = Paper(
+    runs=CellRuns,
+    simulated=quantities.measured,
+    printed=quantities.printed,
+    figures=figures.FIGURES,
+    headline=figures.headline,
+    tables=figures.tables,
+    seeds=lambda runs: runs.seeds(TEN.scenario),
+)

@@ -1,6 +1,6 @@
 """Figures of the steps, queues and single factors, tables, and the main result in words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from catnip.papers.today.cells import (
     STEPS,
     UNMARKED,
 )
-from catnip.papers.today.runs import OLD_QUEUES, OTHERS, Runs
+from catnip.papers.today.runs import OLD_QUEUES, OTHERS, CellRuns
 from catnip.report.model import Figure, Table
 
 GOOD = "CATNIP-Good"
@@ -36,8 +36,8 @@ LOOKS = {
 }
 
 
-def steps(runs: Runs) -> Figure:
-    """TDY-E1: gain in the paper's network by step from its hosts to those of today."""
+def steps(runs: CellRuns) -> Figure:
+    """TDY-E1: gain in the paper's network, by step from the paper's hosts to those of today."""
     values = {
         queue: [quantities.gain_in_the_old_network_pct(runs, step, queue) for step in STEPS]
         for queue in OLD_QUEUES
@@ -54,17 +54,17 @@ def steps(runs: Runs) -> Figure:
     return Figure("today-steps", "From 2002 to today", caption, svg)
 
 
-def queues_ten(runs: Runs) -> Figure:
+def queues_ten(runs: CellRuns) -> Figure:
     """TDY-E2: the ten pages behind each queue."""
     return _queues(runs, "ten", "The ten pages behind each queue")
 
 
-def queues_mix(runs: Runs) -> Figure:
+def queues_mix(runs: CellRuns) -> Figure:
     """TDY-E3: pages of today behind each queue."""
     return _queues(runs, "mix", "Pages of today behind each queue")
 
 
-def one_at_a_time(runs: Runs) -> Figure:
+def one_at_a_time(runs: CellRuns) -> Figure:
     """TDY-E4: 95th percentile of page times with one factor changed at a time."""
     maps = [_map(runs, name, place.says) for name, place in PLACES.items()]
     caption = (
@@ -77,12 +77,10 @@ def one_at_a_time(runs: Runs) -> Figure:
     return Figure("today-cells", "One setting at a time", caption, svg)
 
 
-FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
-    one.__name__: one for one in (steps, queues_ten, queues_mix, one_at_a_time)
-}
+FIGURES = (steps, queues_ten, queues_mix, one_at_a_time)
 
 
-def headline(runs: Runs) -> str:
+def headline(runs: CellRuns) -> str:
     """Returns the main result in words, with its intervals."""
     first, *_, last = (quantities.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
     said = [
@@ -105,8 +103,8 @@ def headline(runs: Runs) -> str:
     return " ".join(said)
 
 
-def tables(runs: Runs) -> Sequence[Table]:
-    """Returns the tables of the gain by context, of its cost to others, and of all queues."""
+def tables(runs: CellRuns) -> Sequence[Table]:
+    """Returns the tables of the gain by context, of its cost to other traffic, and of all queues."""
     return [
         *(_where(runs, place) for place in PLACES),
         _others(runs),
@@ -114,7 +112,7 @@ def tables(runs: Runs) -> Sequence[Table]:
     ]
 
 
-def _where(runs: Runs, place: str) -> Table:
+def _where(runs: CellRuns, place: str) -> Table:
     """Returns the table of page times behind queues that use marks, a row for each cell."""
     rows = []
     for cell in PLACES[place].cells():
@@ -141,7 +139,7 @@ def _where(runs: Runs, place: str) -> Table:
     return Table(f"Where context buys time: {PLACES[place].says}", columns, rows, note)
 
 
-def _others(runs: Runs) -> Table:
+def _others(runs: CellRuns) -> Table:
     rows = []
     for place, where in PLACES.items():
         for queue in OTHER_QUEUES:
@@ -167,7 +165,7 @@ def _others(runs: Runs) -> Table:
     return Table("What it costs others", columns, rows, note)
 
 
-def _all_queues(runs: Runs, place: str) -> Table:
+def _all_queues(runs: CellRuns, place: str) -> Table:
     rows = []
     for queue in QUEUES:
         made = runs.cell(place, BASE)[queue]
@@ -197,7 +195,7 @@ def _all_queues(runs: Runs, place: str) -> Table:
     return Table(title, columns, rows, note)
 
 
-def _queues(runs: Runs, place: str, title: str) -> Figure:
+def _queues(runs: CellRuns, place: str, title: str) -> Figure:
     values = {
         name: [quantities.change_pct(runs, place, BASE, queue, name) for queue in OTHER_QUEUES]
         for name in quantities.QUANTILES
@@ -211,7 +209,7 @@ def _queues(runs: Runs, place: str, title: str) -> Figure:
     return Figure(f"today-{place}", title, caption, svg)
 
 
-def _map(runs: Runs, place: str, says: str) -> Map:
+def _map(runs: CellRuns, place: str, says: str) -> Map:
     changes = [
         [quantities.change_pct(runs, place, cell, queue, TAIL) for queue in OTHER_QUEUES]
         for cell in PLACES[place].cells()

@@ -1,4 +1,4 @@
-"""Benefit of context, and its cost to others: ratios of times and rates, paired by run."""
+"""Benefit of context, and its cost to other traffic: changes of times and rates, paired by run."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from catnip.papers.catnip.printed import paper_gain_pct
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import rows
 from catnip.papers.today.cells import DROP_TAIL, PLACES
-from catnip.papers.today.runs import MARKED, Result, Runs
+from catnip.papers.today.runs import MARKED, CellRuns, Result
 
 measured = Quantities()
 printed = Quantities()
@@ -21,17 +21,17 @@ printed(paper_gain_pct)
 
 QUANTILES = {"median": 0.5, "95th percentile": 0.95, "99th percentile": 0.99}
 WEIGHED = ("p10", "p25", "p50", "p75", "p90")
-"""Percentiles of page weight on the Web, which the pages of today represent in this order."""
+"""Percentiles of page weight on the Web; the pages of today represent them in this order."""
 
 
 @measured
-def gain_in_the_old_network_pct(runs: Runs, step: str, queue: str) -> Interval:
+def gain_in_the_old_network_pct(runs: CellRuns, step: str, queue: str) -> Interval:
     """TDY-E1: mean reduction of the ten pages' times relative to DropTail with the same hosts, percent."""
     return average_gain(runs.old(step, queue), runs.old(step, DROP_TAIL))
 
 
 @measured
-def page_s(runs: Runs, place: str, cell: str, queue: str, quantile: str, group: str = MARKED) -> Interval:
+def page_s(runs: CellRuns, place: str, cell: str, queue: str, quantile: str, group: str = MARKED) -> Interval:
     """Quantile of all page times, s."""
     made = runs.cell(place, cell)[queue]
     return stats.jackknife(_quantile(made, quantile, group), made.runs)
@@ -39,7 +39,7 @@ def page_s(runs: Runs, place: str, cell: str, queue: str, quantile: str, group: 
 
 @measured
 def change_pct(
-    runs: Runs,
+    runs: CellRuns,
     place: str,
     cell: str,
     queue: str,
@@ -54,17 +54,17 @@ def change_pct(
 
 
 @measured
-def file_change_pct(runs: Runs, place: str, cell: str, queue: str, than: str = DROP_TAIL) -> Interval:
+def file_change_pct(runs: CellRuns, place: str, cell: str, queue: str, than: str = DROP_TAIL) -> Interval:
     """Change of the file transfer's rate relative to another queue, percent."""
     made = runs.cell(place, cell)
     return _change_pct(made[queue].file_mbps, made[than].file_mbps)
 
 
 @measured
-def longest_tail_s(runs: Runs, place: str) -> float:
+def longest_tail_s(runs: CellRuns, place: str) -> float:
     """Longest 99th percentile of page times over all cells and queues, s.
 
-    Times are measurable up to the time that each page has before its run ends.
+    Times can be measured only up to the time between the start of a page and the end of its run.
     """
     every = np.arange(len(runs.seeds(PLACES[place].scenario)))
     made = [result for cell in PLACES[place].cells() for result in runs.cell(place, cell).values()]
@@ -72,19 +72,19 @@ def longest_tail_s(runs: Runs, place: str) -> float:
 
 
 @measured
-def page_kb(_runs: Runs, percentile: str) -> float:
+def page_kb(_runs: CellRuns, percentile: str) -> float:
     """TDY-S1: size of all objects of the page for a percentile, KB."""
     return sum(_sizes(percentile)) / 1024
 
 
 @measured
-def page_requests(_runs: Runs, percentile: str) -> float:
+def page_requests(_runs: CellRuns, percentile: str) -> float:
     """TDY-S1: number of objects of the page for a percentile."""
     return len(_sizes(percentile))
 
 
 @measured
-def object_kb(_runs: Runs, quantile: float) -> float:
+def object_kb(_runs: CellRuns, quantile: float) -> float:
     """TDY-S1: quantile of the sizes of all objects except the HTML, KB."""
     sizes = [size for percentile in WEIGHED for size in _sizes(percentile)[1:]]
     return float(np.quantile(sizes, quantile)) / 1024

@@ -2,20 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from catnip.analysis import measures
 from catnip.analysis.measures import Floats
-from catnip.base import paths
-from catnip.papers.campaign import Campaign
+from catnip.papers.rows import Rows, where
+from catnip.papers.runs import Runs
 from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PLACES, QUEUES, Place, step
 
-Rows: TypeAlias = Mapping[str, NDArray[Any]]
-
-QUICK_SEEDS = 2
 TABLES = ("transfers", "groups", "ports")
 MARKED, OTHERS, FILE = "web", "other", "file"
 """Groups of traffic: pages whose servers mark, pages of the other servers, and the file transfer."""
@@ -60,24 +56,25 @@ class Result:
         return len(self.queue_s)
 
 
-class Runs(Campaign):
+class CellRuns(Runs):
     """Runs of cells; each cell is run behind all queues at once and kept."""
 
+    quick_seeds = 2
+
     def usual_seeds(self, name: str) -> int:
-        """Returns the number of seeds, higher for small pages, of which a run has fewer packets."""
-        if self.quick:
-            return QUICK_SEEDS
+        """Returns the number of seeds of a scenario at full length.
+
+        The number is higher for small pages, because a run of them has fewer packets.
+        """
         places = {place.scenario: place.seeds for place in PLACES.values()}
-        return places.get(name) or paths.scenario(name).seeds
+        return places.get(name) or super().usual_seeds(name)
 
     def cell(self, place: str, name: str) -> Mapping[str, Result]:
         """Returns the runs of a cell of a place, by queue."""
-        self.sample = max(self.sample, len(self.seeds(PLACES[place].scenario)))
         return self.kept((place, name), lambda: self._cell(PLACES[place], name))
 
     def old(self, name: str, queue: str) -> Floats:
         """Returns mean page times in the paper's network with the hosts of a step: a row per run, s."""
-        self.sample = max(self.sample, len(self.seeds(OLD)))
         return self.kept(("old", name, queue), lambda: self._old(name, queue))
 
     def _cell(self, place: Place, name: str) -> Mapping[str, Result]:
@@ -99,11 +96,11 @@ class Runs(Campaign):
 
 def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[float, float]) -> Result:
     """Reduces all rows of one variant's tables to the values of the claims."""
-    line = _where(rows["ports"], "port", LINE)
-    files = _where(rows["groups"], "group", FILE)
+    ports, groups, transfers = (rows[name] for name in ("ports", "groups", "transfers"))
+    line, files = where(ports, ports["port"] == LINE), where(groups, groups["group"] == FILE)
     return Result(
         pages={
-            group: _pages(_where(rows["transfers"], "group", group), seeds, counted_s)
+            group: _pages(where(transfers, transfers["group"] == group), seeds, counted_s)
             for group in (MARKED, OTHERS)
         },
         file_mbps=files["goodput_mbps"] if len(files["seed"]) else np.full(len(seeds), np.nan),
@@ -123,7 +120,3 @@ def _loss(line: Rows, priority: str) -> Floats:
     arrived = line[f"arrived_{priority}"].astype(float)
     with np.errstate(invalid="ignore"):
         return np.asarray(line[f"dropped_{priority}"] / arrived)
-
-
-def _where(rows: Rows, key: str, name: str) -> dict[str, NDArray[Any]]:
-    return {column: values[rows[key] == name] for column, values in rows.items()}

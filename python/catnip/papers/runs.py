@@ -1,0 +1,110 @@
+"""Runs of a paper: their seeds, their cost, and results that quantities share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+
+from catnip.base import paths
+from catnip.base.progress import Progress
+from catnip.store.tables import Table
+
+Made = TypeVar("Made")
+
+
+@dataclass
+class Runs:
+    """Runs of a paper's scenarios, made on demand; all variants of a scenario have the same seeds."""
+
+    quick: bool
+    seed_count: int | None
+    """Number of seeds in place of the usual number."""
+    first_seed: int
+    progress: Progress
+    sample: int = field(default=1, init=False)
+    """Sample size since the last reset: the largest number of seeds of a requested scenario."""
+    _kept: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
+    _costs: list[tuple[str, int, float]] = field(default_factory=list, init=False)
+    quick_seeds: ClassVar[int] = 1
+    """Number of seeds of a quick run."""
+
+    def usual_seeds(self, name: str) -> int:
+        """Returns the number of seeds of a scenario at full length."""
+        return paths.scenario(name).seeds
+
+    def seeds(self, name: str) -> list[int]:
+        """Returns the seeds of the runs of a scenario."""
+        usual = self.quick_seeds if self.quick else self.usual_seeds(name)
+        return self.first_seeds(self.seed_count or usual)
+
+    def first_seeds(self, count: int) -> list[int]:
+        """Returns `count` consecutive seeds from the first seed on."""
+        return list(range(self.first_seed, self.first_seed + count))
+
+    def kept(self, key: object, make: Callable[[], Made]) -> Made:
+        """Returns the result of `make`, called at the first request and cached for all later ones.
+
+        The sample size of the result counts for every quantity that requests it.
+        """
+        if key not in self._kept:
+            before, self.sample = self.sample, 1
+            self._kept[key] = make(), self.sample
+            self.sample = before
+        made, sample = self._kept[key]
+        self.count_sample(sample)
+        return cast(Made, made)
+
+    def count_sample(self, size: int) -> None:
+        """Raises the sample size to that of a requested result."""
+        self.sample = max(self.sample, size)
+
+    def run(
+        self,
+        name: str,
+        variants: Sequence[str],
+        wanted: Sequence[str],
+        told: Callable[[int, int], Any] | None = None,
+        changes: Sequence[tuple[str, str]] = (),
+        seeds: Sequence[int] = (),
+    ) -> Mapping[str, Table]:
+        """Runs variants of a scenario and returns their tables; records sample size and cost of the runs.
+
+        `changes` replaces keys of the scenario, `seeds` its usual seeds. `told` receives the progress.
+        """
+        seeds = list(seeds) or self.seeds(name)
+        self.count_sample(len(seeds))
+        made = paths.scenario(name, changes).run(list(variants), seeds, [*wanted, "runs"], 0, told)
+        self._costs.append((name, len(variants) * len(seeds), float(np.sum(made["runs"]["hops"]))))
+        return made
+
+    def run_each(
+        self, name: str, wanted: str, reduced: Callable[[Table], Made], seeds: list[int], label: str = ""
+    ) -> dict[str, Made]:
+        """Runs the variants of a scenario one by one and returns the reduced table of each.
+
+        Only one full table at a time is in memory. The progress has the `label`, by default the id.
+        """
+        scenario = paths.scenario(name)
+        told = self.progress.task(label or scenario.id)
+        self.count_sample(len(seeds))
+        made = {}
+        for done, variant in enumerate(scenario.variants, 1):
+            made[variant] = reduced(scenario.run([variant], seeds, [wanted])[wanted])
+            told(done, len(scenario.variants))
+        return made
+
+    def cost(self) -> list[tuple[str, int, float]]:
+        """Returns name, number of runs and packet-hops of each scenario: a cost equal on every machine."""
+        names = dict.fromkeys(name for name, *_ in self._costs)
+        parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
+        return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]
+
+
+def shifted(told: Callable[[int, int], Any], before: int, total: int) -> Callable[[int, int], None]:
+    """Returns a receiver of the progress of a part of `total` jobs, `before` of which are done."""
+
+    def receive(done: int, _of: int) -> None:
+        told(before + done, total)
+
+    return receive

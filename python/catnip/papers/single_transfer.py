@@ -1,0 +1,15 @@
+"""Single simulated transfers, event by event."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from catnip import _core
+
+FREE = ("recovery", "control", "pacing", "marker", "size", "window", "tick_phase")
+"""Options that the profile determines if they are not given."""
+
+
+def trace(profile: str, packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, Any]:
+    """Simulates a transfer that loses the packets `drop`, and returns the columns of its events."""
+    asked: dict[str, Any] = {**dict.fromkeys(FREE), "delayed_ack": False, "seed": 1, **options}
+    return dict(_core.trace(profile=profile, packets=packets, drop=list(drop), **asked))
