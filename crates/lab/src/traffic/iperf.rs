@@ -361,7 +361,8 @@ impl ActivityTable for IntervalRecord {
         });
         to.float("rtt_mean_s", "Mean of the round-trip times measured by the server; NaN if none.", |row| {
             let IntervalRecord { now, before, .. } = row.record;
-            now.record.rtt_sum.saturating_sub(before.record.rtt_sum).as_secs() / row.record.rtt_samples() as f64
+            now.record.rtt_sum.saturating_sub(before.record.rtt_sum).as_secs()
+                / row.record.rtt_samples() as f64
         });
         to.float("cwnd_bytes", "Congestion window of the server at the end of the interval.", |row| {
             row.record.now.cwnd.map_or(f64::NAN, |cwnd| cwnd as f64)

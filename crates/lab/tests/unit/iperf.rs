@@ -62,7 +62,10 @@ fn intervals_add_up_to_the_row_of_their_connection() {
     assert!(losses > 20.0, "{losses} losses");
     let (samples, rtt_s) = (column(&intervals, "rtt_samples"), column(&intervals, "rtt_mean_s"));
     assert!(samples.iter().zip(&rtt_s).all(|(samples, rtt_s)| rtt_s.is_nan() == (*samples == 0.0)));
-    assert!(rtt_s.iter().all(|rtt_s| rtt_s.is_nan() || *rtt_s >= 0.020), "the propagation delay is 10 ms each way");
+    assert!(
+        rtt_s.iter().all(|rtt_s| rtt_s.is_nan() || *rtt_s >= 0.020),
+        "the propagation delay is 10 ms each way"
+    );
 }
 
 #[test]

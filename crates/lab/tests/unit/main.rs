@@ -5,9 +5,9 @@ mod bursts;
 mod components;
 mod ecn;
 mod har;
+mod iperf;
 #[path = "../kept/mod.rs"]
 mod kept;
-mod iperf;
 mod links;
 mod logs;
 mod mistakes;
