@@ -390,7 +390,9 @@ def test_a_signal_ends_a_replay_and_nothing_stays(recording: Recording, tmp_path
         running.send_signal(signal.SIGTERM)
         _, err = running.communicate(timeout=60)
     assert running.returncode == 128 + signal.SIGTERM, err
-    left = [link for link in Path("/proc").glob("[0-9]*/cmdline") if b"4711" in read_if_there(link)]
+    left = [
+        link for link in Path("/proc").glob("[0-9]*/cmdline") if read_if_there(link) == b"sleep\x004711\x00"
+    ]
     assert left == []
 
 
