@@ -1,10 +1,12 @@
-use crate::connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpOptions};
+use crate::connection_info::ConnectionInfo;
+use crate::connection_spec::{CLIENT, SERVER};
+use crate::medium::End;
 use crate::message_stream::{Stream, StreamEvent};
-use crate::record::{ConnectionRecord, ConnectionStats, Event, SenderView, Served, ServedStep};
-use catnip_base::{Rng, Time};
-use catnip_net::mark::{AnyMarker, MarkerKind, MarkerSpec, PacketKind, PacketMarker, SenderState, Service};
-use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
-use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
+use crate::record::{ConnectionRecord, ConnectionStats};
+use crate::session::Session;
+use catnip_base::Time;
+use catnip_net::{Dscp, Packet, Route};
+use catnip_tcp::{Outgoing, Sender, TcpConfig};
 
 /// Connection between two hosts of the engine.
 #[derive(Debug)]
@@ -26,18 +28,18 @@ pub(crate) struct Connection<E> {
 // Memory use and cache misses of large networks grow with this size. It may shrink; growth needs a reason.
 const _: () = assert!(size_of::<Connection<catnip_tcp::Endpoint>>() <= 984);
 
-impl<E: crate::medium::End> Connection<E> {
+impl<E: End> Connection<E> {
     /// Returns the next event for the application at this end.
     pub(crate) fn next_event(&mut self, end: usize, config: &TcpConfig) -> Option<StreamEvent> {
         let (here, peer) = (&self.ends[end], &mut self.streams[1 - end]);
-        // If the configuration has no FINs, the peer's close is reported without one.
+        // If the configuration has no FINs, the close of the peer is reported without a FIN.
         let ended = peer.closed && (here.peer_closed() || !config.fin);
         let event = peer.next_event(here.received(), here.is_open(), ended);
         self.next_event_at[end] = peer.next_event_at();
         event
     }
 
-    /// Returns the mark of the packet that carries a segment of this end. Takes segment and packet by value and is not inlined, so that
+    /// Returns the mark of the packet that carries a segment of this end, if the marker covers such segments. Takes segment and packet by value and is not inlined, so that
     /// unmarked packets stay in registers on their own path.
     #[inline(never)]
     pub(crate) fn mark(
@@ -47,24 +49,29 @@ impl<E: crate::medium::End> Connection<E> {
         out: Outgoing,
         mut packet: Packet,
         config: &TcpConfig,
-    ) -> Dscp {
+    ) -> Option<Dscp> {
         let sending = self.ends[end].sending(&out, config);
-        self.info.mark(now, end, sending, &mut packet);
-        self.info.counts(end, packet.dscp);
-        packet.dscp
+        self.info.mark(now, end, sending, &mut packet).then(|| {
+            self.info.counts(end, packet.dscp);
+            packet.dscp
+        })
     }
 
     /// Returns the record of the connection so far.
     pub(crate) fn record(&self) -> ConnectionRecord {
-        let of_server = self.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
-        self.info.record(of_server, self.ends.iter().map(E::syn_timeouts).sum())
+        self.info.record(self.ends[SERVER].stats(), self.ends.iter().map(E::syn_timeouts).sum())
     }
 
     /// Returns the statistics of the connection so far.
     pub(crate) fn stats(&self) -> ConnectionStats {
-        let delivered = self.ends[CLIENT].received();
         let record = self.record();
-        let received = if delivered < record.bytes { Time::NEVER } else { record.received };
+        let (delivered, received) = match self.session() {
+            Some(session) => (session.arrived(&self.info)[1], record.received),
+            None => {
+                let delivered = self.ends[CLIENT].received();
+                (delivered, if delivered < record.bytes { Time::NEVER } else { record.received })
+            }
+        };
         let control = self.ends[SERVER].sender().map(Sender::control);
         ConnectionStats {
             record: ConnectionRecord { received, ..record },
@@ -74,201 +81,24 @@ impl<E: crate::medium::End> Connection<E> {
         }
     }
 
+    /// Returns the application protocol with an external peer; `None` if both ends are simulated.
+    #[inline(always)]
+    pub(crate) fn session(&self) -> Option<&dyn Session> {
+        self.ends[CLIENT].session().or_else(|| self.ends[SERVER].session())
+    }
+
+    /// Returns the number of bytes that an end's application has written.
+    pub(crate) fn written(&self) -> u64 {
+        self.session().map_or(self.info.bytes, |session| session.written())
+    }
+
     /// Returns true if both ends have closed and everything sent is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
+        if let Some(session) = self.session() {
+            return session.is_over();
+        }
         self.streams[CLIENT].closed
             && self.streams[SERVER].closed
             && self.ends.iter().all(|end| end.sender().is_none_or(Sender::is_done))
-    }
-}
-
-/// State that connections between simulated hosts share with connections to external hosts.
-#[derive(Debug)]
-pub struct ConnectionInfo {
-    /// Number of the connection in order of opening, from 0.
-    pub number: u64,
-    /// Application that opened the connection, or [`NO_APP`](crate::record::NO_APP).
-    pub app: u32,
-    /// Client and server.
-    pub spec: ConnectionSpec,
-    /// Bytes of the documents that the server has sent.
-    pub bytes: u64,
-    /// Time at which the connection was opened.
-    pub opened: Time,
-    /// Marker of the packets of each end.
-    pub markers: [AnyMarker; 2],
-    /// Mark of the last data received by each end.
-    heard: [Option<Dscp>; 2],
-    /// Time at which the client had received the last document.
-    pub received: Option<Time>,
-    /// Time at which both ends had closed and everything was acknowledged.
-    pub closed: Option<Time>,
-    /// Packets inside the network; the slot of the connection is reused only when there are none.
-    pub in_network: u32,
-    /// True if an output scheduler may hold a weight for the connection.
-    pub(crate) is_weighted: bool,
-    /// Data packets of the server that were dropped.
-    pub dropped: u32,
-    /// Packets of the server marked HIGH.
-    pub sent_high: u32,
-}
-
-impl ConnectionInfo {
-    /// Creates the state of a new connection, opened by the application `app` or by [`NO_APP`](crate::record::NO_APP). Markers that mark at
-    /// random use `rng`.
-    pub fn new(
-        number: u64,
-        app: u32,
-        spec: ConnectionSpec,
-        opened: Time,
-        options: &TcpOptions,
-        rng: &Rng,
-    ) -> Self {
-        let marker = |end: u32| match &options.marker {
-            None => AnyMarker::default(),
-            Some(spec) => spec.build(options.service, &|| rng.branch(end)),
-        };
-        Self {
-            number,
-            app,
-            spec,
-            bytes: 0,
-            opened,
-            markers: [marker(0), marker(1)],
-            heard: [None; 2],
-            received: None,
-            closed: None,
-            in_network: 0,
-            is_weighted: false,
-            dropped: 0,
-            sent_high: 0,
-        }
-    }
-
-    /// Replaces the marker of an end.
-    pub fn set_marker(&mut self, end: usize, service: Service, spec: &MarkerSpec, rng: &dyn Fn() -> Rng) {
-        self.markers[end] = spec.build(service, rng);
-    }
-
-    /// Returns true if packets of this end are marked.
-    #[inline]
-    pub fn is_marked(&self, end: usize) -> bool {
-        !self.markers[end].is_none()
-    }
-
-    /// Marks the packet that carries a segment of this end, if the marker covers such segments. Returns true if the packet was marked.
-    #[inline]
-    pub fn mark(&mut self, now: Time, end: usize, mut sending: SenderState, packet: &mut Packet) -> bool {
-        if let PacketKind::Ack(colour) = &mut sending.carries {
-            *colour = self.heard[end].map(Dscp::colour);
-        }
-        self.markers[end].mark(now, Some(&sending), packet)
-    }
-
-    /// Counts a packet that enters the network.
-    #[inline]
-    pub fn enters(&mut self) {
-        self.in_network += 1;
-    }
-
-    /// Counts a packet of this end with this mark.
-    #[inline]
-    pub fn counts(&mut self, end: usize, mark: Dscp) {
-        self.sent_high += u32::from(mark.colour() == Colour::Green && end == SERVER);
-    }
-
-    /// Records the mark of data that an end has received.
-    #[inline]
-    pub fn on_data_received(&mut self, end: usize, mark: Dscp) {
-        self.heard[end] = Some(mark);
-    }
-
-    /// Counts a dropped packet: data of the server, or any other packet.
-    pub fn loses(&mut self, data_of_server: bool) {
-        self.in_network -= 1;
-        self.dropped += u32::from(data_of_server);
-    }
-
-    /// Returns the event of a sent segment, if this end has a sender and the segment carries data or a FIN.
-    pub fn sent(
-        &self,
-        end: usize,
-        sender: Option<&Sender>,
-        out: &Outgoing,
-        packet: &Packet,
-    ) -> Option<Event> {
-        let sender = sender.filter(|_| out.segment.span() > 0)?;
-        Some(Event::Sent(SenderView {
-            seq: out.segment.seq,
-            wire_bytes: packet.len,
-            data_bytes: out.segment.len,
-            fin: out.segment.flags.fin,
-            colour: packet.dscp.colour(),
-            retransmission: out.retransmission,
-            ..SenderView::new(self.number, end, sender)
-        }))
-    }
-
-    /// Returns the event of a received ACK, if this end has a sender and the segment carries neither data, SYN nor FIN.
-    pub fn acked(
-        &self,
-        end: usize,
-        sender: Option<&Sender>,
-        segment: &Segment,
-        wire_bytes: u32,
-    ) -> Option<Event> {
-        let is_ack = segment.flags.ack && !segment.flags.syn && segment.span() == 0;
-        let sender = sender.filter(|_| is_ack)?;
-        let view = SenderView::new(self.number, end, sender);
-        Some(Event::Acked(SenderView { seq: segment.ack, wire_bytes, ..view }))
-    }
-
-    /// Returns the event of an expired retransmission timer, if this end has a sender.
-    pub fn timed_out(&self, end: usize, sender: Option<&Sender>) -> Option<Event> {
-        let view = |sender| SenderView { retransmission: true, ..SenderView::new(self.number, end, sender) };
-        sender.map(view).map(Event::Timeout)
-    }
-
-    /// Returns the event of a dropped packet with data from `seq` on.
-    pub fn lost(&self, seq: u64, port: PortId, packet: &Packet, why: DropReason) -> Event {
-        let (connection, wire_bytes, colour) = (self.number, packet.len, packet.dscp.colour());
-        Event::Dropped { connection, seq, wire_bytes, port, colour, why }
-    }
-
-    /// Returns the record of a step in the transmission of the server's data, after the server's application has written `written` bytes.
-    pub fn served(&self, written: u64, step: ServedStep) -> Served {
-        let &Self { number: connection, app, opened, .. } = self;
-        Served { connection, app, tcp: self.spec.tcp, opened, written, step }
-    }
-
-    /// Returns true if the connection is closed and has no packet in the network.
-    pub fn is_over(&self) -> bool {
-        self.closed.is_some() && self.in_network == 0
-    }
-
-    /// Returns the record of the connection so far, from the statistics of the server's sender and the number of handshake retransmissions.
-    pub fn record(&self, of_server: SenderStats, syn_timeouts: u32) -> ConnectionRecord {
-        let SenderStats { sent, retransmitted, timeouts, fast_retransmits, probes, rtt_samples, rtt_sum } =
-            of_server;
-        let [received, acked] = [self.received, self.closed].map(|at| at.unwrap_or(Time::NEVER));
-        let &Self { number: connection, app, opened, sent_high, dropped, bytes, .. } = self;
-        ConnectionRecord {
-            connection,
-            app,
-            bytes,
-            opened,
-            received,
-            acked,
-            sent,
-            sent_high,
-            retransmitted,
-            timeouts,
-            fast_retransmits,
-            probes,
-            dropped,
-            syn_timeouts,
-            rtt_samples,
-            rtt_sum,
-        }
     }
 }

@@ -15,27 +15,12 @@ pub struct Host<'a> {
     pub(crate) program: u32,
 }
 
-/// Handle of a connection for the applications at its ends. Operations of other applications, or after the end of the connection, have no
-/// effect.
+/// Handle of a connection for the applications at its ends. An operation has no effect if another application calls it, or if the
+/// connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conn {
     pub(crate) id: u32,
     pub(crate) number: u32,
-}
-
-impl Conn {
-    const EXTERNAL: u32 = 1 << 31;
-
-    /// Returns the handle of a connection with an external host: `id` identifies the connection in the medium, and `number` is its number
-    /// in order of opening.
-    pub fn external(id: u32, number: u64) -> Self {
-        Self { id: id | Self::EXTERNAL, number: number as u32 }
-    }
-
-    /// Returns the connection's identifier in the medium and its number in order of opening, if the peer is an external host.
-    pub fn as_external(self) -> Option<(u32, u32)> {
-        (self.id & Self::EXTERNAL != 0).then_some((self.id & !Self::EXTERNAL, self.number))
-    }
 }
 
 /// Service that an application requests for a connection at its own host (IDS-S18). `None` leaves a setting unchanged.
@@ -59,7 +44,7 @@ impl Host<'_> {
         self.program
     }
 
-    /// Opens a connection; this application takes the end of the opener.
+    /// Opens a connection, with this application at the opening end.
     pub fn open(&mut self, spec: ConnectionSpec) -> Conn {
         self.engine.open(self.now, self.program, spec)
     }
@@ -74,14 +59,14 @@ impl Host<'_> {
         self.engine.close(self.now, conn, self.program);
     }
 
-    /// Requests [`AppEvent::Progress`](crate::app::AppEvent::Progress) once `bytes` of the next message have arrived, if that is before the
-    /// whole message.
+    /// Requests [`AppEvent::Progress`](crate::app::AppEvent::Progress) once `bytes` bytes of the next message have arrived. No such event
+    /// is delivered if the whole message has arrived by then.
     pub fn notify(&mut self, conn: Conn, bytes: u64) {
         self.engine.notify(conn, self.program, bytes);
     }
 
-    /// Requests one [`AppEvent::Drained`](crate::app::AppEvent::Drained) as soon as fewer than `bytes` of the data written by this
-    /// application have not been sent for the first time (`TCP_NOTSENT_LOWAT` of a Linux socket). Connections with external hosts never
+    /// Requests one [`AppEvent::Drained`](crate::app::AppEvent::Drained) as soon as fewer than `bytes` bytes written by this application
+    /// are still unsent, not counting retransmissions (`TCP_NOTSENT_LOWAT` of a Linux socket). Connections with external hosts never
     /// deliver this event.
     pub fn notify_drained(&mut self, conn: Conn, bytes: u64) {
         self.engine.notify_drained(conn, self.program, bytes);
@@ -90,6 +75,11 @@ impl Host<'_> {
     /// Sets the treatment of the packets that this end of a connection sends.
     pub fn set_service(&mut self, conn: Conn, options: ServiceOptions) {
         self.engine.set_service(conn, self.program, options);
+    }
+
+    /// Returns true if the other end of a connection is at an external host, which sends bytes without the boundaries of messages.
+    pub fn has_external_peer(&self, conn: Conn) -> bool {
+        self.engine.has_external_peer(conn, self.program)
     }
 
     /// Returns the statistics of a connection; `None` for a connection of other applications or with an external host, and after its end.
@@ -126,6 +116,7 @@ pub(crate) trait Engine {
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64);
     fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64);
     fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions);
+    fn has_external_peer(&self, conn: Conn, program: u32) -> bool;
     fn stats(&self, conn: Conn, program: u32) -> Option<ConnectionStats>;
     fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32);
     fn timer(&mut self, at: Time, program: u32, key: u64);

@@ -7,6 +7,7 @@
 
 pub mod app;
 mod connection;
+mod connection_info;
 mod connection_spec;
 mod datagram;
 mod host;
@@ -14,10 +15,11 @@ pub mod medium;
 mod message_stream;
 mod programs;
 pub mod record;
+pub mod session;
 pub mod watch;
 mod world;
 
-pub use connection::ConnectionInfo;
+pub use connection_info::ConnectionInfo;
 pub use connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpId, TcpOptions, tick_phase};
 pub use datagram::{DatagramCounters, FlowId, Moments};
 pub use host::{Conn, Host, ServiceOptions};
@@ -25,4 +27,4 @@ pub use medium::{Medium, Numbers};
 pub use message_stream::{Message, ReceivedMessage};
 pub use record::Event;
 pub use watch::Watch;
-pub use world::{Act, Handler, Memory, Sim, Tally, World};
+pub use world::{Handler, Memory, Sim, Tally, World};

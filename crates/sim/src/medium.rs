@@ -4,12 +4,13 @@ mod numbers;
 
 pub use numbers::Numbers;
 
-use crate::watch::{Origin, Watch};
-use crate::{Conn, ConnectionSpec, Event, FlowId};
+use crate::session::Session;
+use crate::watch::Origin;
+use crate::{ConnectionSpec, FlowId};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::{Place, SenderState};
-use catnip_net::{DropReason, NodeId, Packet, PortId};
-use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
+use catnip_net::{NodeId, Packet, Route};
+use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
 use std::fmt::Debug;
 
 /// Sender of the body of a packet.
@@ -24,21 +25,47 @@ pub enum Owner {
     },
     /// Source of a datagram, and the time of transmission.
     Datagram(FlowId, Time),
-    /// Sender outside the engine: an external host, or the medium itself.
+    /// External host at an end of a connection of the engine.
+    External {
+        /// Slot of the connection in the engine.
+        connection: u32,
+        /// End of the connection: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
+        end: usize,
+    },
+    /// Sender without a connection of the engine: an external host, or the medium itself.
     Other,
 }
 
 /// End of a connection, as used by the engine.
 pub trait End: Debug {
+    /// Returns true if the end is at an external host: the engine has no state of it and sends nothing for it.
+    #[inline(always)]
+    fn is_external(&self) -> bool {
+        false
+    }
+    /// Returns the application protocol with the peer; `None` if the peer is simulated.
+    #[inline(always)]
+    fn session(&self) -> Option<&dyn Session> {
+        None
+    }
+    /// Returns the application protocol with the peer mutably; `None` if the peer is simulated.
+    #[inline(always)]
+    fn session_mut(&mut self) -> Option<&mut dyn Session> {
+        None
+    }
+    /// Returns the statistics of the sending half.
+    fn stats(&self) -> SenderStats {
+        self.sender().map(Sender::stats).unwrap_or_default()
+    }
     /// Accepts data of the application: see [`catnip_tcp::Sender::write`].
     fn write(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool, config: &TcpConfig);
     /// Processes the timers due at `now`. Returns true if a retransmission timer expired.
     fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool;
-    /// Returns the time at which the end must run again if no segment arrives.
+    /// Returns the time at which the end must be called if no segment arrives before, or `None` if it need not be called.
     fn deadline(&self) -> Option<Time>;
     /// Returns the number of data bytes received in order.
     fn received(&self) -> u64;
-    /// Returns the sending half, if any data was ever written.
+    /// Returns the sending half, or `None` if no data was written yet.
     fn sender(&self) -> Option<&Sender>;
     /// Returns the state of the sender, on which the mark of a segment to send depends.
     fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState;
@@ -58,7 +85,7 @@ pub trait Medium: Debug + Sized {
     /// End of a connection.
     type End: End;
 
-    /// Creates both ends of a connection, the client's first.
+    /// Creates both ends of a connection, the client's first. The end of an external host has phase zero.
     fn connect(
         &mut self,
         now: Time,
@@ -68,7 +95,8 @@ pub trait Medium: Debug + Sized {
         rng: &mut Rng,
     ) -> [Self::End; 2];
 
-    /// Returns the next segment that this end sends, and its body; `None` if the end has nothing to send or no memory is left.
+    /// Returns the next segment that this end sends, and the body of the segment. Returns `None` if the end has nothing to send or no
+    /// memory is left.
     fn pack(
         &mut self,
         now: Time,
@@ -76,6 +104,21 @@ pub trait Medium: Debug + Sized {
         owner: Owner,
         config: &TcpConfig,
     ) -> Option<(Outgoing, u32)>;
+
+    /// Returns the packet of a segment from [`Medium::pack`], without a mark.
+    #[inline(always)]
+    fn packet(
+        &self,
+        now: Time,
+        connection: u32,
+        route: Route,
+        _end: &Self::End,
+        (out, body): (&Outgoing, u32),
+        config: &TcpConfig,
+    ) -> Packet {
+        let wire_bytes = config.wire_bytes(out.segment.seq, out.segment.len, out.segment.sack.len());
+        Packet { flow: connection as u16, ecn: out.ecn, ..Packet::new(now, route, wire_bytes, body) }
+    }
 
     /// Allocates a body of `bytes` bytes of padding; `None` if no memory is left.
     fn fill(&mut self, now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32>;
@@ -128,35 +171,19 @@ pub trait Medium: Debug + Sized {
         false
     }
 
-    /// Returns the number of connections with external hosts that still have state.
-    fn connections(&self) -> usize {
-        0
-    }
+    /// Records a new connection and its slot in the engine.
+    #[inline(always)]
+    fn opened(&mut self, _connection: u32, _ends: &[Self::End; 2]) {}
 
-    /// Reports the connections with external hosts that are not over, as [`World::unfinished_connections`](crate::World::unfinished_connections) does.
-    fn unfinished_connections(&self, _visit: &mut dyn FnMut(Event, u64)) {}
+    /// Records the end of a connection with an external peer that is kept to answer retransmissions.
+    fn ended(&mut self, _connection: u32, _number: u64) {}
 
-    /// Returns the number of bytes of the next message that have arrived over a connection with an external host.
-    fn arrived(&self, _conn: Conn) -> u64 {
-        0
-    }
+    /// Releases the addresses of a connection whose slot is to be reused.
+    fn released(&mut self, _connection: u32, _ends: &mut [Self::End; 2]) {}
 
-    /// Records that the network has copied a packet of [`Owner::Other`]; `copy` is the body returned by [`Medium::copy`].
-    fn copied(&mut self, _copy: u32) {}
+    /// Counts a packet that an external host has sent from its end of a connection.
+    fn observe(&self, _body: u32, _end: &mut Self::End) {}
 
-    /// Inverts a bit of a packet of [`Owner::Other`].
+    /// Inverts a bit of a packet from or to an external host.
     fn corrupt(&mut self, _body: u32, _bit: u32) {}
-
-    /// Records the drop of a packet of [`Owner::Other`] at a port, before its body is released. Returns true if the packet carried data of
-    /// a server.
-    fn dropped<W: Watch>(
-        &mut self,
-        _now: Time,
-        _at: PortId,
-        _packet: &Packet,
-        _why: DropReason,
-        _watch: &mut W,
-    ) -> bool {
-        false
-    }
 }

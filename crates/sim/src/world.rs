@@ -1,19 +1,19 @@
 mod connections;
 mod engine;
+mod external;
 mod hosts;
 
 use self::hosts::Hosts;
 use crate::app::{AnyApp, AppEvent, Application, Busy, Unfinished};
 use crate::connection::Connection;
-use crate::connection_spec::{ConnectionSpec, SERVER, TcpId, TcpOptions};
+use crate::connection_spec::{SERVER, TcpId, TcpOptions};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
-use crate::host::{Conn, Host, ServiceOptions};
+use crate::host::Host;
 use crate::medium::{End, Medium, Numbers, Owner};
-use crate::message_stream::Message;
 use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{Activity, ConnectionStats, DatagramStep, Event, NO_APP, ServedStep};
 use crate::watch::{Made, Step, Watch};
-use catnip_base::{self as base, Rng, Slab, Span, Time};
+use catnip_base::{Slab, Span, Time};
 use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Route, Topology, WireSpec};
 use catnip_tcp::Endpoint;
 use std::collections::VecDeque;
@@ -42,51 +42,15 @@ pub struct World<M: Medium, W> {
     tally: Tally,
 }
 
-/// Medium that may connect external hosts and handles their events itself, with access to the whole world.
+/// Medium that may connect external hosts, and processes packets that cross their borders with access to the whole world.
 pub trait Handler: Medium {
-    /// Opens a connection of an application with an external host.
-    fn open<W: Watch>(
-        _world: &mut World<Self, W>,
-        _now: Time,
-        _program: u32,
-        _parties: ConnectionSpec,
-    ) -> Conn {
-        unreachable!("this medium has no external hosts")
-    }
-
-    /// Performs an operation of an application on a connection with an external host. The resulting packets are sent by [`Handler::flush`].
-    fn act<W: Watch>(_world: &mut World<Self, W>, _now: Time, _conn: Conn, _what: Act) {
-        unreachable!("this medium has no external hosts")
-    }
-
-    /// Sends what applications have written to external hosts.
-    fn flush<W: Watch>(_world: &mut World<Self, W>, _now: Time) {}
-
-    /// Handles the delivery of a packet that is of [`Owner::Other`] or for an external host. The body is still in use.
+    /// Processes a packet that reaches an external host, or that an external host has sent to a simulated one, and releases its body.
     fn delivered<W: Watch>(_world: &mut World<Self, W>, _now: Time, _node: NodeId, _packet: Packet) {
         unreachable!("this medium has no external hosts")
-    }
-
-    /// Handles the expiry of a timer of the medium: see [`World::plan`].
-    fn on_timer<W: Watch>(_world: &mut World<Self, W>, _now: Time, _key: u32) {
-        unreachable!("this medium plans nothing")
     }
 }
 
 impl Handler for Numbers {}
-
-/// Operation of an application on its end of a connection.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Act {
-    /// Transmission of a message.
-    Send(Message),
-    /// Close of the sending direction.
-    Close,
-    /// Request for a notification when this number of bytes of the next message has arrived.
-    Notify(u64),
-    /// Change of the treatment of outgoing packets.
-    Serve(ServiceOptions),
-}
 
 /// Number of deliveries and timers between two calls of the callback of [`World::run_while`]: some milliseconds of computing time.
 const STEPS_BETWEEN_QUESTIONS: u32 = 1 << 14;
@@ -128,26 +92,21 @@ pub struct Memory {
 enum Timer {
     End { connection: u32, end: usize },
     App(u32),
-    Medium(u32),
 }
 
 impl Timer {
     const APP: u32 = 1 << 31;
-    const MEDIUM: u32 = 1 << 30;
 
     fn pack(self) -> u32 {
         match self {
             Self::End { connection, end } => connection << 1 | end as u32,
             Self::App(app) => app | Self::APP,
-            Self::Medium(key) => key | Self::MEDIUM,
         }
     }
 
     fn unpack(bits: u32) -> Self {
         if bits & Self::APP != 0 {
             Self::App(bits & !Self::APP)
-        } else if bits & Self::MEDIUM != 0 {
-            Self::Medium(bits & !Self::MEDIUM)
         } else {
             Self::End { connection: bits >> 1, end: (bits & 1) as usize }
         }
@@ -361,11 +320,6 @@ impl<M: Handler, W: Watch> World<M, W> {
         Tally { data_dropped: self.hosts.data_dropped, ..self.tally }
     }
 
-    /// Returns the totals mutably, for a medium that counts its own transfers.
-    pub fn tally_mut(&mut self) -> &mut Tally {
-        &mut self.tally
-    }
-
     /// Reports all unfinished activities of applications: the record of each, and the number of its bytes that have arrived.
     pub fn unfinished_activities(&self, visit: &mut dyn FnMut(&dyn Activity, u64)) {
         for (program, number) in self.programs.users.iter().zip(0..) {
@@ -374,18 +328,28 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Reports all connections that have not ended: for each connection, the event that its end would record, and the number of its bytes
-    /// that have arrived.
+    /// Reports all connections that are not over: for each the event that its end would record, and the number of its bytes that have
+    /// arrived; before it, the response of a simulated server to an external client.
     pub fn unfinished_connections(&self, visit: &mut dyn FnMut(Event, u64)) {
-        self.each_open(&mut |it| visit(Event::Connection(it.record), it.delivered));
-        self.hosts.medium.unfinished_connections(visit);
+        for connection in self.open_connections() {
+            let it = connection.stats();
+            if let Some(reply) = connection.session().and_then(|session| session.reply(&connection.info)) {
+                visit(Event::Reply(reply), it.delivered);
+            }
+            visit(Event::Connection(it.record), it.delivered);
+        }
     }
 
-    /// Reports the statistics of the connections between hosts of the engine that are not over, in order of opening.
+    /// Reports the statistics of the connections that are not over, in order of opening.
     pub fn each_open(&self, visit: &mut dyn FnMut(ConnectionStats)) {
-        let mut open: Vec<_> = self.hosts.connections.iter().map(|(_, connection)| connection).collect();
+        self.open_connections().into_iter().for_each(|connection| visit(connection.stats()));
+    }
+
+    fn open_connections(&self) -> Vec<&Connection<M::End>> {
+        let all = self.hosts.connections.iter().map(|(_, connection)| connection);
+        let mut open: Vec<_> = all.filter(|connection| !connection.info.is_recorded).collect();
         open.sort_unstable_by_key(|connection| connection.info.number);
-        open.into_iter().for_each(|connection| visit(connection.stats()));
+        open
     }
 
     /// Brings the state of every port up to [`World::advanced_to`], for inspection.
@@ -427,20 +391,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.seed
     }
 
-    /// Assigns a number and a random stream to a new connection.
-    pub fn number(&mut self) -> (u64, Rng) {
-        let number = self.tally.opened;
-        self.tally.opened += 1;
-        (number, Rng::new(self.seed, base::Stream::Connection(number as u32)))
-    }
-
-    /// Schedules a call of the medium's [`Handler::on_timer`] with this key, below 2^30.
-    pub fn plan(&mut self, at: Time, key: u32) {
-        self.hosts.timers.push(at, Timer::Medium(key).pack());
-    }
-
     /// Delivers an event to an application, now or after the event that is being handled. Events for [`NO_APP`] are ignored.
-    pub fn deliver(&mut self, now: Time, program: u32, event: AppEvent) {
+    fn deliver(&mut self, now: Time, program: u32, event: AppEvent) {
         if program != NO_APP {
             self.pending_events.push_back((program, event));
             self.deliver_pending(now);
@@ -468,7 +420,6 @@ impl<M: Handler, W: Watch> World<M, W> {
                 }
             }
             self.dirty_ends = dirty_ends;
-            M::flush(self, now);
             if self.pending_events.is_empty() {
                 break;
             }
@@ -498,7 +449,6 @@ impl<M: Handler, W: Watch> World<M, W> {
     fn only_sources_are_left(&self) -> bool {
         self.programs.sources < self.programs.users.len()
             && self.hosts.connections.in_use() == 0
-            && self.hosts.medium.connections() == 0
             && self.hosts.timers.len() == self.programs.source_timers
     }
 
@@ -517,18 +467,23 @@ impl<M: Handler, W: Watch> World<M, W> {
     #[inline]
     fn on_delivery(&mut self, now: Time, node: NodeId, packet: Packet) {
         let hosts = &mut self.hosts;
+        let owner = hosts.medium.owner(packet.body);
         if hosts.medium.is_external(node) {
-            return M::delivered(self, now, node, packet);
+            M::delivered(self, now, node, packet);
+            return self.hosts.leave_network(now, owner);
         }
         hosts.watch.packet(now, &packet, hosts.medium.origin(packet.body), Step::Delivered(node));
-        match hosts.medium.owner(packet.body) {
+        match owner {
             Owner::End { connection, end } => self.on_segment(now, packet, connection, 1 - end),
             Owner::Datagram(flow, sent) => {
                 hosts.medium.release(packet.body);
                 hosts.datagrams.received(flow, now - sent);
                 hosts.record_datagram(now, flow, packet.len, DatagramStep::Received(now - sent));
             }
-            Owner::Other => M::delivered(self, now, node, packet),
+            Owner::External { .. } | Owner::Other => {
+                M::delivered(self, now, node, packet);
+                self.hosts.leave_network(now, owner);
+            }
         }
     }
 
@@ -539,8 +494,11 @@ impl<M: Handler, W: Watch> World<M, W> {
             Timer::End { connection: id, end } => {
                 let hosts = &mut self.hosts;
                 let connection = &mut hosts.connections[id];
-                if connection.info.closed.is_some() || connection.planned[end] != now {
+                if connection.planned[end] != now {
                     return;
+                }
+                if connection.info.closed.is_some() {
+                    return self.end_lingering(now, id, end);
                 }
                 self.now = now;
                 connection.planned[end] = Time::NEVER;
@@ -550,15 +508,14 @@ impl<M: Handler, W: Watch> World<M, W> {
                 if let Some(event) = connection.info.timed_out(end, sender) {
                     hosts.watch.record(now, &event);
                     if end == SERVER {
-                        let written = connection.info.bytes;
+                        let written = connection.written();
                         hosts.watch.served(now, &connection.info.served(written, ServedStep::Timeout));
                     }
                 }
                 self.transmit_pending(now, id, end);
-            }
-            Timer::Medium(key) => {
-                self.now = now;
-                M::on_timer(self, now, key);
+                if self.hosts.connections[id].session().is_some() {
+                    self.close_if_done(now, id);
+                }
             }
         }
     }

@@ -1,16 +1,19 @@
 //! Medium of real packets, between simulated hosts and also with external hosts.
 
 use crate::datapath::buffers::Buffers;
-use crate::datapath::classify::Class;
+use crate::datapath::classify::{Class, flow};
+use crate::external::fetch::Observed;
+use crate::external::session::SocketSession;
 use crate::mark::Marker;
-use crate::socket::{Identity, Received, Socket, addresses, parse};
+use crate::socket::{Ends, Identity, Received, Socket, addresses, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::{Place, SenderState};
-use catnip_net::{Colour, DropReason, Ecn, NodeId, Packet, PortId, Route};
+use catnip_net::{Ecn, NodeId, Packet, Route};
 use catnip_sim::medium::{End, Medium, Owner};
+use catnip_sim::session::Session;
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
-use catnip_sim::{Act, Conn, ConnectionSpec, Event, Handler, TcpId, World};
-use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
+use catnip_sim::{CLIENT, ConnectionSpec, Handler, SERVER, TcpId, World};
+use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
 use catnip_wire::{PriorityCodec, ip, udp};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -52,38 +55,11 @@ impl Egress for () {
     }
 }
 
-/// Connections of simulated hosts with external hosts. The unit type has none.
-///
-/// Methods for packets are called only for packets that belong to one of these connections (see [`ConnectionRef`]).
+/// Connections of simulated hosts with external hosts, as the medium needs them. The unit type has none.
 pub trait ExternalHosts: std::fmt::Debug + Default {
-    /// Records the entry of a packet from an external host. Returns the connection of the packet, if any.
-    fn see(&mut self, _packet: &[u8], _high: bool) -> Option<ConnectionRef> {
+    /// Returns the connection of a packet from an external host, if the packet belongs to one.
+    fn connection_of(&self, _packet: &[u8]) -> Option<ConnectionRef> {
         None
-    }
-    /// Records that the network has copied a packet of this connection.
-    fn copied(&mut self, _connection: u32) {}
-    /// Records that a packet of this connection has left the network at an external host.
-    fn left<W: Watch>(&mut self, _now: Time, _connection: u32, _watch: &mut W) {}
-    /// Records the drop of a packet of this connection at a port.
-    fn dropped<W: Watch>(
-        &mut self,
-        _now: Time,
-        _at: PortId,
-        _packet: &Packet,
-        _of: ConnectionRef,
-        _why: DropReason,
-        _watch: &mut W,
-    ) {
-    }
-    /// Returns the number of connections that still have state.
-    fn connections(&self) -> usize {
-        0
-    }
-    /// Reports the connections that are not over.
-    fn unfinished_connections(&self, _tell: &mut dyn FnMut(Event, u64)) {}
-    /// Returns the number of bytes of the next message that have arrived over a connection.
-    fn arrived(&self, _conn: Conn) -> u64 {
-        0
     }
     /// Returns the port at which servers of a traffic group listen.
     fn server_port(&self, _tcp: TcpId) -> u16 {
@@ -93,22 +69,17 @@ pub trait ExternalHosts: std::fmt::Debug + Default {
     fn client_at(&mut self, _client: NodeId, address: Ipv4Addr, _server: SocketAddrV4) -> SocketAddrV4 {
         SocketAddrV4::new(address, 1 << 15)
     }
-    /// Opens a connection of a program with an external host.
-    fn open<O: Egress, W: Watch>(
-        _world: &mut World<Frames<O, Self>, W>,
-        _now: Time,
-        _program: u32,
-        _parties: ConnectionSpec,
-    ) -> Conn {
-        unreachable!("no program has a connection with an external host")
+    /// Returns the session of a simulated client whose socket opens a connection to an external server.
+    fn open(&mut self, _now: Time, _socket: Socket, _tcp: TcpId) -> SocketSession {
+        unreachable!("no application has a connection with an external host")
     }
-    /// Performs an operation of a program on its end of a connection.
-    fn act<O: Egress, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time, _conn: Conn, _what: Act) {
-        unreachable!("no program has a connection with an external host")
-    }
-    /// Sends what programs have written to external hosts.
-    fn flush<O: Egress, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time) {}
-    /// Handles the delivery of a packet of [`Owner::Other`] to a simulated host.
+    /// Records the addresses of a connection in this slot of the engine, whose external end is `external`.
+    fn opened(&mut self, _ends: Ends, _connection: u32, _external: usize) {}
+    /// Records the end of a connection that answers retransmissions.
+    fn ended(&mut self, _connection: u32, _number: u64) {}
+    /// Releases the addresses of a connection.
+    fn released(&mut self, _connection: u32, _ends: Ends) {}
+    /// Handles the delivery of a packet of an external host to a simulated host, and releases its body.
     fn delivered<O: Egress, W: Watch>(
         world: &mut World<Frames<O, Self>, W>,
         _now: Time,
@@ -117,32 +88,65 @@ pub trait ExternalHosts: std::fmt::Debug + Default {
     ) {
         world.medium_mut().release(packet.body);
     }
-    /// Handles a timer that a connection has scheduled.
-    fn on_timer<O: Egress, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time, _key: u32) {
-        unreachable!("it plans nothing")
-    }
 }
 
 impl ExternalHosts for () {}
 
-/// Connection with an external host to which a packet belongs.
+/// Connection to which a packet from an external host belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRef {
-    /// Number of the connection.
+    /// Slot of the connection in the engine.
     pub connection: u32,
-    /// True if the server has sent the packet.
-    pub from_server: bool,
-    /// Offset of the data in the stream, for packets of the simulated end.
-    pub seq: u64,
+    /// End of the external host.
+    pub end: usize,
     /// Number of data bytes.
     pub data_bytes: u32,
+}
+
+/// End of a connection over frames.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all ends are sockets, and a box would cost a miss per packet"
+)]
+pub enum FrameEnd {
+    /// End of a connection between two simulated hosts.
+    Socket(Socket),
+    /// Simulated end of a connection with an external peer.
+    Session(Box<SocketSession>),
+    /// End at an external host, with counts of the packets that it has sent.
+    External(Observed),
+}
+
+impl FrameEnd {
+    /// Returns the socket of a simulated end.
+    pub(crate) fn socket(&self) -> Option<&Socket> {
+        match self {
+            Self::Socket(socket) => Some(socket),
+            Self::Session(session) => Some(session.socket()),
+            Self::External(_) => None,
+        }
+    }
+
+    /// Returns the socket of an end that sends, which is simulated.
+    fn simulated(&self) -> &Socket {
+        self.socket().expect("an external host sends its packets itself")
+    }
+
+    /// Returns the addresses and ports of a session, the simulated end's first.
+    pub(crate) fn ends(&self) -> Option<Ends> {
+        match self {
+            Self::Session(session) => Some(session.socket().ends()),
+            Self::Socket(_) | Self::External(_) => None,
+        }
+    }
 }
 
 /// Medium that stores packets in buffers, with the addresses and routes of nodes.
 #[derive(Debug)]
 pub struct Frames<O, F = ()> {
     /// Output to external hosts.
-    pub outside: O,
+    pub egress: O,
     /// Connections with external hosts.
     pub external: F,
     buffers: Buffers,
@@ -205,9 +209,8 @@ struct Marking {
 struct Parcel {
     origin: Origin,
     owner: Owner,
-    /// Offset and length of the data in its stream, for segments of connections between simulated hosts.
+    /// Offset of the data in its stream, 0 for a segment of an external host, and length of the data.
     data: (u64, u32),
-    external: Option<ConnectionRef>,
     /// Length of the content of the buffer, and of the part before the IP packet, bytes.
     len: u32,
     header: u32,
@@ -215,14 +218,7 @@ struct Parcel {
 
 impl Default for Parcel {
     fn default() -> Self {
-        Self {
-            origin: Origin::default(),
-            owner: Owner::Other,
-            data: (0, 0),
-            external: None,
-            len: 0,
-            header: 0,
-        }
+        Self { origin: Origin::default(), owner: Owner::Other, data: (0, 0), len: 0, header: 0 }
     }
 }
 
@@ -234,7 +230,7 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
     /// Creates a medium for packets of up to `mtu` bytes from the external hosts at these nodes, and of up to `longest` bytes from
     /// simulated hosts.
     pub fn new(
-        outside: O,
+        egress: O,
         nodes: impl IntoIterator<Item = NodeId>,
         routing: Routing,
         mtu: usize,
@@ -251,7 +247,7 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         let mut routing = routing;
         routing.networks.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix_len()));
         Self {
-            outside,
+            egress,
             external: F::default(),
             buffers: Buffers::new(slot, most),
             parcels: Vec::new(),
@@ -319,24 +315,19 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         self.buffers.take()
     }
 
-    /// Returns the bytes of a packet from its IP header on, and the connections with external hosts.
-    pub(crate) fn packet_and_foreign(&mut self, body: u32) -> (&[u8], &mut F) {
+    /// Returns the bytes of a packet from its IP header on.
+    pub(crate) fn packet_bytes(&self, body: u32) -> &[u8] {
         let Parcel { len, header, .. } = self.parcels[body as usize];
-        (&self.buffers.bytes(body)[header as usize..len as usize], &mut self.external)
-    }
-
-    /// Returns all bytes of a buffer, and the connections with external hosts.
-    pub(crate) fn room_and_foreign(&mut self, body: u32) -> (&mut [u8], &mut F) {
-        (self.buffers.bytes_mut(body), &mut self.external)
+        &self.buffers.bytes(body)[header as usize..len as usize]
     }
 
     /// Returns all bytes of a buffer, and the output to external hosts.
-    pub(crate) fn room_and_outside(&mut self, body: u32) -> (&mut [u8], &mut O) {
-        (self.buffers.bytes_mut(body), &mut self.outside)
+    pub(crate) fn buffer_and_egress(&mut self, body: u32) -> (&mut [u8], &mut O) {
+        (self.buffers.bytes_mut(body), &mut self.egress)
     }
 
     /// Returns all bytes of a buffer.
-    pub fn room(&mut self, body: u32) -> &mut [u8] {
+    pub fn buffer_mut(&mut self, body: u32) -> &mut [u8] {
         self.buffers.bytes_mut(body)
     }
 
@@ -344,11 +335,6 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
     pub(crate) fn ip_packet(&mut self, body: u32) -> &mut [u8] {
         let Parcel { len, header, .. } = self.parcels[body as usize];
         &mut self.buffers.bytes_mut(body)[header as usize..len as usize]
-    }
-
-    /// Returns the connection with an external host to which a packet belongs.
-    pub(crate) fn belongs(&self, body: u32) -> Option<ConnectionRef> {
-        self.parcels[body as usize].external
     }
 
     /// Returns the shared TCP parameters of a connection, stored at the first call for their number.
@@ -370,8 +356,8 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
     }
 
     /// Records the packet of [`Owner::Other`] that was written to a buffer.
-    pub(crate) fn put(&mut self, body: u32, len: usize, external: Option<ConnectionRef>) {
-        self.note(body, Parcel { external, len: len as u32, ..Parcel::default() });
+    pub(crate) fn put(&mut self, body: u32, len: usize) {
+        self.note(body, Parcel { len: len as u32, ..Parcel::default() });
     }
 
     /// Marks a packet from an external host that is in a buffer, and returns it as a packet of the network.
@@ -387,7 +373,7 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         let bytes = &mut self.buffers.bytes_mut(body)[header..len];
         if let Some(Marking { marker, at_servers }) = &mut self.marking
             && at_servers.as_ref().is_none_or(|servers| servers[from.0 as usize])
-            && let Some(marked) = marker.mark(from.0 as usize, bytes)
+            && let Some(marked) = marker.mark(Some(from.0 as usize), bytes)
         {
             colour = marked;
             if marker.writes() {
@@ -395,10 +381,15 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
                 let _ = self.codec.write(bytes, colour);
             }
         }
-        let external = self.external.see(bytes, colour == Colour::Green);
+        let (owner, data) = match self.external.connection_of(bytes) {
+            Some(ConnectionRef { connection, end, data_bytes }) => {
+                (Owner::External { connection, end }, (0, data_bytes))
+            }
+            None => (Owner::Other, (0, 0)),
+        };
         let (len, header) = (len as u32, header as u32);
         let origin = Origin { waited, ..Origin::default() };
-        self.note(body, Parcel { external, len, header, origin, ..Parcel::default() });
+        self.note(body, Parcel { owner, data, len, header, origin });
         Packet {
             flow: class.flow,
             dscp: colour.into(),
@@ -427,7 +418,7 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
 }
 
 impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
-    type End = Socket;
+    type End = FrameEnd;
 
     fn connect(
         &mut self,
@@ -436,38 +427,69 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         config: &TcpConfig,
         [client_phase, server_phase]: [Span; 2],
         rng: &mut Rng,
-    ) -> [Socket; 2] {
+    ) -> [FrameEnd; 2] {
         let config = self.config(spec.tcp, config);
         let server_at = self.server_at(spec);
         let client_at = self.client_at(spec.client, server_at);
+        let is_external = self.is_external(spec.server);
         let mut end = |local, remote, role, phase| {
-            let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: false };
+            let identity = Identity { local, remote, initial_sequence: rng.next_u32(), is_external };
             Socket::new(now, role, &config, phase, identity)
         };
         let [client_role, server_role] = spec.roles();
+        if is_external {
+            let socket = end(client_at, server_at, client_role, client_phase);
+            let session = self.external.open(now, socket, spec.tcp);
+            return [FrameEnd::Session(Box::new(session)), FrameEnd::External(Observed::default())];
+        }
         let mut server = end(server_at, client_at, server_role, server_phase);
         let mut client = end(client_at, server_at, client_role, client_phase);
         if !config.handshake {
             Socket::introduce(&mut client, &mut server);
         }
-        [client, server]
+        [FrameEnd::Socket(client), FrameEnd::Socket(server)]
     }
 
     fn pack(
         &mut self,
         now: Time,
-        end: &mut Socket,
+        end: &mut FrameEnd,
         owner: Owner,
         _config: &TcpConfig,
     ) -> Option<(Outgoing, u32)> {
         let body = self.buffers.take()?;
-        let Some((out, len)) = end.transmit(now, self.buffers.bytes_mut(body)) else {
+        let buffer = self.buffers.bytes_mut(body);
+        let packet = match end {
+            FrameEnd::Socket(socket) => socket.transmit(now, buffer),
+            FrameEnd::Session(session) => session.transmit(now, buffer),
+            FrameEnd::External(_) => None,
+        };
+        let Some((out, len)) = packet else {
             self.buffers.release(body);
             return None;
         };
         let data = (out.segment.seq, out.segment.len);
         self.note(body, Parcel { owner, data, len: len as u32, ..Parcel::default() });
         Some((out, body))
+    }
+
+    fn packet(
+        &self,
+        now: Time,
+        connection: u32,
+        route: Route,
+        end: &FrameEnd,
+        (out, body): (&Outgoing, u32),
+        config: &TcpConfig,
+    ) -> Packet {
+        let (flow, len) = match end {
+            FrameEnd::Session(_) => (flow(self.packet_bytes(body)), self.parcels[body as usize].len),
+            FrameEnd::Socket(_) | FrameEnd::External(_) => {
+                let segment = &out.segment;
+                (connection as u16, config.wire_bytes(segment.seq, segment.len, segment.sack.len()))
+            }
+        };
+        Packet { flow, ecn: out.ecn, ..Packet::new(now, route, len, body) }
     }
 
     /// Writes a UDP packet, truncated to the size of a buffer.
@@ -493,13 +515,17 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         &mut self,
         now: Time,
         packet: &Packet,
-        end: &mut Socket,
+        end: &mut FrameEnd,
         _config: &TcpConfig,
     ) -> Option<Segment> {
-        let (_, tcp) = parse(self.ip_packet(packet.body))?;
-        match end.receive(now, packet.ecn, &tcp, |_| ()) {
-            Received::Segment(segment) => Some(segment),
-            Received::Reset | Received::Impossible | Received::Nothing => None,
+        let (_, tcp) = parse(self.packet_bytes(packet.body))?;
+        match end {
+            FrameEnd::Socket(socket) => match socket.receive(now, packet.ecn, &tcp, |_| ()) {
+                Received::Segment(segment) => Some(segment),
+                Received::Reset | Received::Impossible | Received::Nothing => None,
+            },
+            FrameEnd::Session(session) => session.receive(now, packet.ecn, &tcp),
+            FrameEnd::External(_) => None,
         }
     }
 
@@ -511,9 +537,11 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         Some(copy)
     }
 
-    fn copied(&mut self, copy: u32) {
-        if let Some(of) = self.parcels[copy as usize].external {
-            self.external.copied(of.connection);
+    fn observe(&self, body: u32, end: &mut FrameEnd) {
+        if let FrameEnd::External(observed) = end
+            && let Some((_, tcp)) = parse(self.packet_bytes(body))
+        {
+            observed.observe(&tcp);
         }
     }
 
@@ -559,45 +587,29 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         self.is_external.get(node.0 as usize).copied().unwrap_or(false)
     }
 
-    fn connections(&self) -> usize {
-        self.external.connections()
+    fn opened(&mut self, connection: u32, ends: &[FrameEnd; 2]) {
+        for (of, external) in [(&ends[CLIENT], SERVER), (&ends[SERVER], CLIENT)] {
+            if let Some(ends) = of.ends() {
+                self.external.opened(ends, connection, external);
+            }
+        }
     }
 
-    fn unfinished_connections(&self, visit: &mut dyn FnMut(Event, u64)) {
-        self.external.unfinished_connections(visit);
+    fn ended(&mut self, connection: u32, number: u64) {
+        self.external.ended(connection, number);
     }
 
-    fn arrived(&self, conn: Conn) -> u64 {
-        self.external.arrived(conn)
-    }
-
-    fn dropped<W: Watch>(
-        &mut self,
-        now: Time,
-        at: PortId,
-        packet: &Packet,
-        why: DropReason,
-        watch: &mut W,
-    ) -> bool {
-        let Some(of) = self.parcels[packet.body as usize].external else { return false };
-        self.external.dropped(now, at, packet, of, why, watch);
-        of.from_server && of.data_bytes > 0
+    fn released(&mut self, connection: u32, ends: &mut [FrameEnd; 2]) {
+        for end in ends {
+            if let FrameEnd::Session(session) = end {
+                session.forget();
+                self.external.released(connection, session.socket().ends());
+            }
+        }
     }
 }
 
 impl<O: Egress, F: ExternalHosts> Handler for Frames<O, F> {
-    fn open<W: Watch>(world: &mut World<Self, W>, now: Time, program: u32, spec: ConnectionSpec) -> Conn {
-        F::open(world, now, program, spec)
-    }
-
-    fn act<W: Watch>(world: &mut World<Self, W>, now: Time, conn: Conn, what: Act) {
-        F::act(world, now, conn, what);
-    }
-
-    fn flush<W: Watch>(world: &mut World<Self, W>, now: Time) {
-        F::flush(world, now);
-    }
-
     fn delivered<W: Watch>(world: &mut World<Self, W>, now: Time, node: NodeId, packet: Packet) {
         let frames = world.medium_mut();
         if packet.ecn == Ecn::CE {
@@ -607,29 +619,42 @@ impl<O: Egress, F: ExternalHosts> Handler for Frames<O, F> {
         if !frames.is_external(node) {
             return F::delivered(world, now, node, packet);
         }
-        let Parcel { len, header, origin, external, .. } = frames.parcels[packet.body as usize];
+        let Parcel { len, header, origin, .. } = frames.parcels[packet.body as usize];
         let bytes = &mut frames.buffers.bytes_mut(packet.body)[..len as usize];
         if let Some(Marking { marker, at_servers: Some(servers) }) = &mut frames.marking
             && servers[node.0 as usize]
         {
             // A marker at a server processes a packet to the server when the packet reaches the server.
-            marker.mark(usize::MAX, &bytes[header as usize..]);
+            marker.mark(None, &bytes[header as usize..]);
         }
-        let Delivery { actual, written } = frames.outside.deliver(now, node, bytes);
+        let Delivery { actual, written } = frames.egress.deliver(now, node, bytes);
         frames.release(packet.body);
-        let (frames, watch) = world.parts_mut();
-        watch.packet(now, &packet, origin, Step::Left { at: node, actual, written });
-        if let Some(belongs) = external {
-            frames.external.left(now, belongs.connection, watch);
-        }
-    }
-
-    fn on_timer<W: Watch>(world: &mut World<Self, W>, now: Time, key: u32) {
-        F::on_timer(world, now, key);
+        world.watch_mut().packet(now, &packet, origin, Step::Left { at: node, actual, written });
     }
 }
 
-impl End for Socket {
+impl End for FrameEnd {
+    fn is_external(&self) -> bool {
+        matches!(self, Self::External(_))
+    }
+    fn session(&self) -> Option<&dyn Session> {
+        match self {
+            Self::Session(session) => Some(&**session),
+            Self::Socket(_) | Self::External(_) => None,
+        }
+    }
+    fn session_mut(&mut self) -> Option<&mut dyn Session> {
+        match self {
+            Self::Session(session) => Some(&mut **session),
+            Self::Socket(_) | Self::External(_) => None,
+        }
+    }
+    fn stats(&self) -> SenderStats {
+        match self {
+            Self::External(observed) => observed.stats(),
+            Self::Socket(_) | Self::Session(_) => self.sender().map(Sender::stats).unwrap_or_default(),
+        }
+    }
     fn write(
         &mut self,
         now: Time,
@@ -638,33 +663,43 @@ impl End for Socket {
         last: bool,
         _config: &TcpConfig,
     ) {
-        self.fill(now, bytes, context, last);
+        if let Self::Socket(socket) = self {
+            socket.fill(now, bytes, context, last);
+        }
     }
     fn on_time(&mut self, now: Time, _config: &TcpConfig) -> bool {
-        Socket::on_time(self, now)
+        match self {
+            Self::Socket(socket) => socket.on_time(now),
+            Self::Session(session) => session.on_time(now),
+            Self::External(_) => false,
+        }
     }
     fn deadline(&self) -> Option<Time> {
-        Socket::deadline(self)
+        match self {
+            Self::Socket(socket) => socket.deadline(),
+            Self::Session(session) => session.deadline(),
+            Self::External(_) => None,
+        }
     }
     fn received(&self) -> u64 {
-        Socket::received(self)
+        self.socket().map_or(0, Socket::received)
     }
     fn sender(&self) -> Option<&Sender> {
-        Socket::sender(self)
+        self.socket()?.sender()
     }
     fn sending(&self, out: &Outgoing, _config: &TcpConfig) -> SenderState {
-        Socket::sending(self, out)
+        self.simulated().sending(out)
     }
     fn place(&self, seq: u64) -> Place {
-        self.place(seq)
+        self.simulated().place(seq)
     }
     fn is_open(&self) -> bool {
-        Socket::is_open(self)
+        self.socket().is_none_or(Socket::is_open)
     }
     fn peer_closed(&self) -> bool {
-        Socket::peer_closed(self)
+        self.socket().is_some_and(Socket::peer_closed)
     }
     fn syn_timeouts(&self) -> u32 {
-        Socket::syn_timeouts(self)
+        self.socket().map_or(0, Socket::syn_timeouts)
     }
 }

@@ -113,22 +113,22 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
 
     /// Returns the clock.
     pub fn clock(&self) -> &C {
-        &self.world.medium().outside.clock
+        &self.world.medium().egress.clock
     }
 
     /// Returns the devices and their nodes.
     pub fn gateways(&self) -> &[Gateway<I>] {
-        &self.world.medium().outside.all
+        &self.world.medium().egress.all
     }
 
     /// Returns the devices and their nodes mutably.
     pub fn gateways_mut(&mut self) -> &mut [Gateway<I>] {
-        &mut self.world.medium_mut().outside.all
+        &mut self.world.medium_mut().egress.all
     }
 
     /// Reads a batch from one device. Returns true if the device is then empty.
     fn read(&mut self, gateway: usize) -> io::Result<bool> {
-        let Gateways { clock, empty, .. } = &self.world.medium().outside;
+        let Gateways { clock, empty, .. } = &self.world.medium().egress;
         let (mut empty_at, was_read_to_its_end) = empty[gateway];
         empty_at = empty_at.max(clock.empty_at(gateway));
         if was_read_to_its_end {
@@ -143,7 +143,7 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
             };
             last = at;
         }
-        self.world.medium_mut().outside.empty[gateway] = (empty_at, is_read_to_its_end);
+        self.world.medium_mut().egress.empty[gateway] = (empty_at, is_read_to_its_end);
         Ok(is_read_to_its_end)
     }
 
@@ -153,8 +153,8 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
         let frames = self.world.medium_mut();
         let Some(body) = frames.take() else { return self.refuse_for_want_of_memory(gateway) };
         let mtu = frames.mtu();
-        let (room, outside) = frames.room_and_outside(body);
-        let io = &mut outside.all[gateway].io;
+        let (room, egress) = frames.buffer_and_egress(body);
+        let io = &mut egress.all[gateway].io;
         let Read { at: read_at, came, len } = match io.recv(&mut room[..mtu + 1]) {
             Ok(Some(read)) => read,
             nothing => {
@@ -188,11 +188,11 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
     fn pass(&mut self, at: Time, from: NodeId, body: u32, len: usize) {
         let (frames, watch) = self.world.parts_mut();
         let across = frames.routing().across(from);
-        let (room, outside) = frames.room_and_outside(body);
+        let (room, egress) = frames.buffer_and_egress(body);
         match across {
             Some(to) => {
                 let bytes = &room[..len];
-                let written = outside.deliver(at, to, bytes).written;
+                let written = egress.deliver(at, to, bytes).written;
                 watch.gate(at, from, Gate::Bridged { bytes, written });
             }
             None => watch.gate(at, from, Gate::Refused(len as u32, Refusal::NotIp)),
@@ -219,12 +219,7 @@ pub fn admit<O: Egress, F: ExternalHosts, W: Watch>(
     arrival: Arrival,
 ) {
     match enter(world, at, from, arrival) {
-        Ok(packet) => {
-            if let Some(belongs) = world.medium().belongs(arrival.body) {
-                world.tally_mut().data_sent += u64::from(belongs.from_server && belongs.data_bytes > 0);
-            }
-            world.inject(at, from, packet);
-        }
+        Ok(packet) => world.inject_external(at, from, packet),
         Err(why) => {
             let (frames, watch) = world.parts_mut();
             frames.release(arrival.body);
@@ -246,7 +241,7 @@ fn enter<O: Egress, F: ExternalHosts, W: Watch>(
         return Err(Refusal::TooLong);
     }
     let (codec, bridge) = (frames.codec(), frames.routing().bridge.is_some());
-    let bytes = &frames.room(body)[header..len];
+    let bytes = &frames.buffer_mut(body)[header..len];
     let class = if bridge { classify_any(bytes, codec) } else { classify(bytes, codec) }?;
     let to = frames.way(from, &class)?;
     let route = world.fabric().route(from, to).ok_or(Refusal::NoRoute)?;

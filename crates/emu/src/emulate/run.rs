@@ -23,7 +23,7 @@ use std::path::Path;
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Longest time to wait for the end of connections after the end of the command that ends the run.
-const LAST_WORDS: Span = Span::from_secs(3);
+const CLOSE_GRACE: Span = Span::from_secs(3);
 /// Interval of checks for the end of connections.
 const LOOK: Span = Span::from_millis(10);
 
@@ -155,14 +155,14 @@ pub fn run(
     Ok((Finished { code, duration, cpu, manner, woken_late, hosts, remarks, cut, warm_up }, world))
 }
 
-/// Continues until simulated servers have received the end of each connection, for at most [`LAST_WORDS`]. When a command ends, its last
+/// Continues until simulated servers have received the end of each connection, for at most [`CLOSE_GRACE`]. When a command ends, its last
 /// packets may still be in the kernel.
 fn hear_last_words<C: Clock, I: PacketIo>(
     emulator: &mut Emulator<C, I, ExternalPeers, RunRecorder>,
     plan: &Plan,
 ) -> Result<(), Failure> {
-    let until = (emulator.clock().now() + LAST_WORDS).min(Time::ZERO + plan.duration());
-    while emulator.clock().now() < until && emulator.world.medium().external.serves() {
+    let until = (emulator.clock().now() + CLOSE_GRACE).min(Time::ZERO + plan.duration());
+    while emulator.clock().now() < until && emulator.world.serves_external() {
         let next = emulator.turn().map_err(failed("real hosts", "read a device (was it taken down?)"))?;
         emulator.sleep_until(next.min(emulator.clock().now() + LOOK));
     }

@@ -8,7 +8,7 @@ use catnip_sim::{Watch, World};
 use std::collections::BTreeMap;
 
 /// Longest time to wait for the close of connections after the arrival of the last message.
-const LAST_WORDS: Span = Span::from_secs(5);
+const CLOSE_GRACE: Span = Span::from_secs(5);
 /// Upper bound on the length of the headers of a segment from a simulated host, bytes.
 const HEADERS: u32 = 80;
 
@@ -20,7 +20,7 @@ pub fn world<O: Egress, W: Watch>(
     plan: &Plan,
     seed: u64,
     mtu: u32,
-    outside: O,
+    egress: O,
     watch: W,
 ) -> World<Frames<O, ExternalPeers>, W> {
     let count = plan.topology().node_count();
@@ -35,27 +35,25 @@ pub fn world<O: Egress, W: Watch>(
     plan.markers().for_each(|(node, parameters)| markers[node.0 as usize] = Some(parameters));
     let marked = markers.iter().map(Option::is_some).collect();
     let longest = (plan.longest_segment() + HEADERS) as usize;
-    let strangers = ExternalPeers::of(plan, |node| real().any(|other| other == node), at);
-    let mut frames = Frames::new(outside, real(), routing, mtu as usize, longest)
+    let external = ExternalPeers::of(plan, |node| real().any(|other| other == node), at);
+    let mut frames = Frames::new(egress, real(), routing, mtu as usize, longest)
         .with_marker_at(Marker::new(markers, true), marked)
         .with_addresses(addresses);
-    frames.external = strangers;
+    frames.external = external;
     let mut world = World::over(plan.topology(), seed, frames, watch);
     plan.start(seed, &mut world);
     world
 }
 
-/// Returns true if all simulated users are done and their connections are closed or have not closed within [`LAST_WORDS`]. Background
+/// Returns true if all simulated users are done and their connections are closed or have not closed within `CLOSE_GRACE`. Background
 /// traffic does not count. Returns false if there are no users.
 pub fn is_done<O: Egress, W: Watch>(world: &World<Frames<O, ExternalPeers>, W>) -> bool {
     let tally = world.tally();
-    let quiet = tally.open == 0 || world.advanced_to() >= tally.last_end + LAST_WORDS;
+    let quiet = tally.open == 0 || world.advanced_to() >= tally.last_end + CLOSE_GRACE;
     world.is_idle() && quiet
 }
 
 /// Ends a run: records connections with external hosts whose documents have arrived, even if the close is incomplete.
 pub fn finish<O: Egress, W: Watch>(world: &mut World<Frames<O, ExternalPeers>, W>) {
-    let told = world.advanced_to();
-    let (frames, watch) = world.parts_mut();
-    frames.external.finish(told, watch);
+    world.finish(world.advanced_to());
 }

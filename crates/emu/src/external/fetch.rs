@@ -1,5 +1,8 @@
+//! HTTP requests of simulated clients, and what is observed of external servers.
+
 use super::http::{self, Response};
 use catnip_sim::Message;
+use catnip_tcp::SenderStats;
 use catnip_wire::{Tcp, TcpFlags, unwrap_near};
 use std::collections::VecDeque;
 
@@ -18,7 +21,6 @@ pub(crate) struct Fetch {
     /// Number of responses so far, and bytes of their bodies.
     answered: u32,
     answered_bytes: u64,
-    pub(crate) server: Observed,
 }
 
 /// Response that is over, complete or not.
@@ -45,7 +47,6 @@ impl Fetch {
             notify_at: None,
             answered: 0,
             answered_bytes: 0,
-            server: Observed::default(),
         }
     }
 
@@ -121,18 +122,23 @@ impl Fetch {
 
 /// Statistics of an external server's side of a connection, from its packets as they enter the network.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Observed {
+pub struct Observed {
     initial: Option<u32>,
     /// End of the data sent, counted from the first byte.
     end: u64,
     /// Number of data segments.
-    pub(crate) sent: u32,
-    pub(crate) retransmitted: u32,
+    sent: u32,
+    retransmitted: u32,
 }
 
 impl Observed {
-    /// Counts a packet of the server.
-    pub(crate) fn see(&mut self, tcp: &Tcp<'_>) {
+    /// Returns the counts as statistics of a sender.
+    pub(crate) fn stats(&self) -> SenderStats {
+        SenderStats { sent: self.sent, retransmitted: self.retransmitted, ..SenderStats::default() }
+    }
+
+    /// Counts a packet that the external host has sent.
+    pub(crate) fn observe(&mut self, tcp: &Tcp<'_>) {
         if tcp.flags().contains(TcpFlags::SYN) {
             self.initial = Some(tcp.sequence());
         }

@@ -1,48 +1,125 @@
-use super::FrameWorld;
-use super::session::{AppProtocol, Connection};
-use super::transmit::transmit_pending;
-use crate::datapath::frames::Egress;
-use crate::socket::{Ends, Identity, Socket, addresses, parse, refuse};
+//! Packets of external hosts that reach a simulated host: those of its connections, SYNs for its listeners, and all others.
+
+use super::fetch::Observed;
+use super::peers::{FrameWorld, has_free_space};
+use super::session::SocketSession;
+use crate::datapath::frames::{Egress, FrameEnd};
+use crate::socket::{Identity, Socket, addresses, ends_and_tcp, parse, refuse, whole};
 use catnip_base::Time;
-use catnip_lab::Protocol;
-use catnip_net::{Ecn, NodeId, Packet, Route};
+use catnip_net::{Ecn, NodeId, Packet};
 use catnip_sim::medium::Medium;
-use catnip_sim::record::NO_APP;
-use catnip_sim::{CLIENT, ConnectionInfo, ConnectionSpec, SERVER, TcpId, Watch, tick_phase};
+use catnip_sim::{CLIENT, ConnectionSpec, SERVER, TcpId, Watch};
 use catnip_tcp::Role;
 use catnip_wire::{Tcp, TcpFlags};
+use std::net::SocketAddrV4;
+
+/// Handles a packet of an external host that reaches a simulated host, and releases its body.
+pub(super) fn receive<O: Egress, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    node: NodeId,
+    packet: Packet,
+) {
+    match Destination::of(world, packet.body) {
+        Destination::Damaged => {
+            world.medium_mut().external.damaged += 1;
+            world.medium_mut().release(packet.body);
+        }
+        Destination::Connection { id, end } => world.on_external_packet(now, packet, id, end),
+        Destination::Unmatched => {
+            let bytes = take_bytes(world, packet.body);
+            on_unmatched(world, now, node, &bytes, None);
+        }
+        Destination::Successor { id, initial_sequence } => {
+            let bytes = take_bytes(world, packet.body);
+            world.forget(now, id);
+            on_unmatched(world, now, node, &bytes, Some(initial_sequence));
+        }
+        Destination::Refusal { peer } => {
+            let bytes = take_bytes(world, packet.body);
+            refuse_packet(world, now, (node, peer), &bytes);
+        }
+    }
+}
+
+/// Destination of a packet at a simulated host.
+enum Destination {
+    /// None, since a checksum is wrong: RFC 9293, section 3.1, MUST-3, and for the IP header RFC 1122, section 3.2.1.2.
+    Damaged,
+    /// This end of a connection.
+    Connection { id: u32, end: usize },
+    /// Connection that follows the one in slot `id` between the same addresses and ports, which has ended.
+    Successor { id: u32, initial_sequence: u32 },
+    /// Connection that does not accept the packet, from this node; the answer is a reset.
+    Refusal { peer: NodeId },
+    /// No connection.
+    Unmatched,
+}
+
+impl Destination {
+    fn of<O: Egress, W: Watch>(world: &FrameWorld<O, W>, body: u32) -> Self {
+        let frames = world.medium();
+        let Some(ip) = whole(frames.packet_bytes(body)) else { return Self::Damaged };
+        let Some((ends, tcp)) = ends_and_tcp(&ip) else { return Self::Unmatched };
+        let Some(&(id, external)) = frames.external.by_ends.get(&ends) else { return Self::Unmatched };
+        let end = 1 - external;
+        let info = world.connection_info(id);
+        let Some(socket) = world.end(id, end).socket() else { unreachable!("a session has a socket") };
+        if info.closed.is_some() && (socket.was_reset() || socket.is_followed_by(&tcp)) {
+            Self::Successor { id, initial_sequence: socket.next_initial_sequence() }
+        } else if socket.refuses(&tcp) {
+            Self::Refusal { peer: info.spec.node(external) }
+        } else {
+            Self::Connection { id, end }
+        }
+    }
+}
+
+/// Returns a copy of the packet in a buffer, and releases the buffer.
+fn take_bytes<O: Egress, W: Watch>(world: &mut FrameWorld<O, W>, body: u32) -> Vec<u8> {
+    let frames = world.medium_mut();
+    let bytes = frames.packet_bytes(body).to_vec();
+    frames.release(body);
+    bytes
+}
 
 /// Handles a packet that belongs to no connection: accepts a SYN for a service, and refuses any other packet with a reset. `first` is the
 /// initial sequence number for a connection that follows another one between the same addresses and ports.
-pub(super) fn on_stray<O: Egress, W: Watch>(
+fn on_unmatched<O: Egress, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     node: NodeId,
     bytes: &[u8],
     first: Option<u32>,
 ) {
-    let (frames, watch) = world.parts_mut();
+    let frames = world.medium_mut();
     frames.external.stray += 1;
     let Some((ends, tcp)) = parse(bytes) else { return };
     let Some(peer) = frames.node(*ends.1.ip()).filter(|&peer| frames.is_external(peer)) else { return };
     let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
     let listener = frames.external.services.waits_at(ends.0).filter(|_| syn);
     if let Some(listener) = listener
-        && frames.external.has_room(now, watch)
+        && has_free_space(world, now)
     {
-        frames.external.stray -= 1;
-        return accept(
-            world,
-            now,
-            (node, peer),
-            &tcp,
-            Opening { ends, first, role: Role::Passive },
-            listener,
-        );
+        world.medium_mut().external.stray -= 1;
+        return accept(world, now, (node, peer), &tcp, first, listener);
     }
+    refuse_packet(world, now, (node, peer), bytes);
+}
+
+/// Answers a packet from `peer` with a reset, unless the packet is itself a reset.
+fn refuse_packet<O: Egress, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    (node, peer): (NodeId, NodeId),
+    bytes: &[u8],
+) {
     let mut answer = [0; 80];
-    let Some(len) = refuse(&tcp, &addresses(*ends.0.ip(), *ends.1.ip()), &mut answer) else { return };
-    say(world, now, node, peer, &answer[..len]);
+    if let Some((ends, tcp)) = parse(bytes)
+        && let Some(len) = refuse(&tcp, &addresses(*ends.0.ip(), *ends.1.ip()), &mut answer)
+    {
+        send(world, now, node, peer, &answer[..len]);
+    }
 }
 
 /// Accepts the connection of an external client to a simulated server.
@@ -51,65 +128,29 @@ fn accept<O: Egress, W: Watch>(
     now: Time,
     (server, client): (NodeId, NodeId),
     syn: &Tcp<'_>,
-    opening: Opening,
+    first: Option<u32>,
     tcp: TcpId,
 ) {
-    let Some(route) = world.fabric().route(server, client) else { return };
-    let spec = ConnectionSpec { client, server, opener: CLIENT, tcp };
-    let program = world.service(server, tcp);
-    let protocol = match world.medium().external.services.get(tcp).speaks {
-        Protocol::Http { .. } => AppProtocol::Serve(Box::default()),
-        Protocol::Echo => AppProtocol::Repeat(Box::default()),
-    };
-    let mut connection = begin(world, now, spec, program, opening, route, protocol);
-    connection.socket.receive(now, Ecn::NOT_ECT, syn, |_| ());
-    let id = world.medium_mut().external.insert(connection);
-    transmit_pending(world, now, id);
-}
-
-/// Opening of the simulated end of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Opening {
-    pub(super) role: Role,
-    pub(super) ends: Ends,
-    /// Initial sequence number; `None` for a random one.
-    pub(super) first: Option<u32>,
-}
-
-/// Creates the simulated end of a connection.
-pub(super) fn begin<O: Egress, W: Watch>(
-    world: &mut FrameWorld<O, W>,
-    now: Time,
-    spec: ConnectionSpec,
-    program: u32,
-    Opening { role, ends: (local, remote), first }: Opening,
-    route: Route,
-    protocol: AppProtocol,
-) -> Connection {
-    let (number, mut rng) = world.number();
-    let options = world.tcp(spec.tcp).clone();
-    let phase = tick_phase(options.config.slowest_clock(), rng.uniform());
-    let drawn = rng.next_u32();
-    let identity = Identity { local, remote, initial_sequence: first.unwrap_or(drawn), stranger: true };
-    let config = world.medium_mut().config(spec.tcp, &options.config);
-    let socket = Socket::new(now, role, &config, phase, identity);
-    let (side, app) = if role == Role::Active { (CLIENT, program) } else { (SERVER, NO_APP) };
-    Connection {
-        socket,
-        side,
-        program,
-        told: [false; 2],
-        route,
-        planned: Time::NEVER,
-        info: ConnectionInfo::new(number, app, spec, now, &options, &rng),
-        protocol,
-        recorded: false,
-        linger_until: Time::ZERO,
+    if world.fabric().route(server, client).is_none() {
+        return;
     }
+    let spec = ConnectionSpec { client, server, opener: CLIENT, tcp };
+    world.accept(now, spec, |frames, config, phases, rng| {
+        let drawn = rng.next_u32();
+        let initial_sequence = first.unwrap_or(drawn);
+        let local = frames.server_at(&spec);
+        let remote = SocketAddrV4::new(frames.address(client), syn.source_port());
+        let identity = Identity { local, remote, initial_sequence, is_external: true };
+        let config = frames.config(tcp, config);
+        let mut socket = Socket::new(now, Role::Passive, &config, phases[SERVER], identity);
+        socket.receive(now, Ecn::NOT_ECT, syn, |_| ());
+        let session = SocketSession::server(now, socket, frames.external.services.clone(), tcp);
+        [FrameEnd::External(Observed::default()), FrameEnd::Session(Box::new(session))]
+    });
 }
 
 /// Sends a packet that belongs to no connection.
-pub(super) fn say<O: Egress, W: Watch>(
+fn send<O: Egress, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     from: NodeId,
@@ -119,7 +160,7 @@ pub(super) fn say<O: Egress, W: Watch>(
     let Some(route) = world.fabric().route(from, to) else { return };
     let frames = world.medium_mut();
     let Some(body) = frames.take() else { return };
-    frames.room(body)[..bytes.len()].copy_from_slice(bytes);
-    frames.put(body, bytes.len(), None);
+    frames.buffer_mut(body)[..bytes.len()].copy_from_slice(bytes);
+    frames.put(body, bytes.len());
     world.inject(now, from, Packet::new(now, route, bytes.len() as u32, body));
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Services of the traffic groups, their listeners and documents.
 #[derive(Debug, Default)]
-pub(super) struct Services {
+pub(crate) struct Services {
     /// Service of each traffic group, by [`TcpId`].
     all: Vec<Service>,
     /// Traffic groups by the listening address of their simulated servers.

@@ -1,83 +1,86 @@
-//! Connection with one simulated end, and its application protocol.
+//! Sessions of simulated hosts with external peers: a socket, and the application protocol over it.
 
 use super::echo::Echo;
-use super::fetch::Fetch;
+use super::fetch::{self, Fetch};
 use super::http::{self, Requests};
-use super::services::Document;
+use super::services::{Document, Services};
 use crate::socket::{Received, Socket};
-use catnip_base::{FlowContext, Time};
-use catnip_lab::ObjectName;
-use catnip_net::{Packet, Route};
+use catnip_base::{FlowContext, Span, Time};
+use catnip_lab::{ObjectName, Protocol};
+use catnip_net::Ecn;
 use catnip_sim::app::object_of;
-use catnip_sim::record::{ConnectionRecord, Reply, Served, ServedStep};
-use catnip_sim::{Conn, ConnectionInfo, Message, SERVER, Watch};
-use catnip_tcp::Sender;
+use catnip_sim::record::Reply;
+use catnip_sim::session::{Session, SessionEvent, Written};
+use catnip_sim::{CLIENT, ConnectionInfo, Message, ReceivedMessage, SERVER, TcpId};
+use catnip_tcp::{Outgoing, Segment, Sender};
 use catnip_wire::Tcp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Connection with one simulated end.
+/// Time for which a closed connection is kept, equal to that of TIME-WAIT in Linux, and for which a server waits for the end of a handshake.
+const LINGER: Span = Span::from_secs(60);
+
+/// Simulated end of a connection with an external peer.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub struct SocketSession {
     pub(super) socket: Socket,
-    /// Simulated end, [`SERVER`] or the client, and its program.
-    pub(super) side: usize,
-    pub(super) program: u32,
-    /// Notifications that the program has received: that the connection is open, and that the peer has closed.
-    pub(super) told: [bool; 2],
-    /// Route of the packets that the simulated end sends.
-    pub(super) route: Route,
-    /// Time of the next timer. Entries of the calendar for this connection with another time are stale.
-    pub(super) planned: Time,
-    pub(super) info: ConnectionInfo,
-    pub(super) protocol: AppProtocol,
-    pub(super) recorded: bool,
+    /// Simulated end: [`CLIENT`] or [`SERVER`].
+    side: usize,
+    services: Arc<Services>,
+    tcp: TcpId,
+    opened: Time,
+    protocol: AppProtocol,
+    has_reported_open: bool,
+    has_reported_close: bool,
+    /// True if a client has not completed the handshake with this server in time.
+    is_given_up: bool,
+    has_ended: bool,
     /// Time until which the connection is kept after its end, to answer retransmissions.
-    pub(super) linger_until: Time,
+    lingers_until: Time,
 }
 
 /// Application protocol of a connection.
 #[derive(Debug)]
-pub(super) enum AppProtocol {
+enum AppProtocol {
     /// HTTP with an external server.
-    Fetch(Box<Fetch>),
-    /// HTTP with an external client: its requests, and the responses still to be sent, in order.
-    Serve(Box<Serving>),
+    HttpClient(Box<Fetch>),
+    /// HTTP with an external client: its requests, and the responses that have not been sent, in order.
+    HttpServer(Box<Serving>),
     /// Echo by an external server.
-    Echo(Box<Echo>),
+    EchoClient(Box<Echo>),
     /// Echo to an external client.
-    Repeat(Box<Repeating>),
+    EchoServer(Box<Repeating>),
 }
 
-/// Data of a client that is not echoed yet.
+/// Data of a client that has not been echoed.
 #[derive(Debug, Default)]
-pub(super) struct Repeating {
-    pub(super) said: VecDeque<u8>,
-    /// Number of these bytes of which the program is notified.
-    pub(super) announced: usize,
+struct Repeating {
+    said: VecDeque<u8>,
+    /// Number of these bytes of which the application is notified.
+    announced: usize,
 }
 
 /// Requests and responses of a simulated server.
 #[derive(Debug, Default)]
-pub(super) struct Serving {
-    pub(super) requests: Requests,
-    /// Responses still to be sent.
-    pub(super) awaited: VecDeque<Awaited>,
-    /// Status of the connection: 404 once a requested document was missing, else 200; 0 before the first request.
-    pub(super) status: u16,
+struct Serving {
+    requests: Requests,
+    /// Responses that have not been sent.
+    awaited: VecDeque<Awaited>,
+    /// Status of the connection: 0 before the first request, 404 once a requested document was missing, else 200.
+    status: u16,
 }
 
 /// Response to a request.
 #[derive(Clone, Debug)]
-pub(super) struct Awaited {
-    pub(super) answer: Answer,
+struct Awaited {
+    answer: Answer,
     /// True if the connection stays open after the response.
-    pub(super) persistent: bool,
+    persistent: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
-    /// Document, sent when the program responds.
+enum Answer {
+    /// Document, which is sent when the application responds.
     Document(Arc<Document>),
     /// Header of a document, without the document.
     Header(Arc<Document>),
@@ -85,67 +88,192 @@ pub(super) enum Answer {
     Missing,
 }
 
-impl Connection {
-    pub(super) fn conn(&self, id: u32) -> Conn {
-        Conn::external(id, self.info.number)
+impl SocketSession {
+    /// Creates the end of a simulated client that opens a connection to an external server.
+    pub(crate) fn client(now: Time, socket: Socket, services: Arc<Services>, tcp: TcpId) -> Self {
+        let server = socket.ends().1;
+        let host = if server.port() == 80 { server.ip().to_string() } else { server.to_string() };
+        let protocol = match services.get(tcp).speaks {
+            Protocol::Http { persistent } => AppProtocol::HttpClient(Box::new(Fetch::new(host, persistent))),
+            Protocol::Echo => AppProtocol::EchoClient(Box::default()),
+        };
+        Self::new(now, socket, CLIENT, services, tcp, protocol)
     }
 
-    /// Returns the record of the connection in its present state.
-    pub(super) fn record(&self) -> ConnectionRecord {
-        let ours = Some(&self.socket).filter(|_| self.side == SERVER);
-        let mut stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
-        if let AppProtocol::Fetch(fetch) = &self.protocol {
-            (stats.sent, stats.retransmitted) = (fetch.server.sent, fetch.server.retransmitted);
+    /// Creates the end of a simulated server that accepts a connection of an external client.
+    pub(super) fn server(now: Time, socket: Socket, services: Arc<Services>, tcp: TcpId) -> Self {
+        let protocol = match services.get(tcp).speaks {
+            Protocol::Http { .. } => AppProtocol::HttpServer(Box::default()),
+            Protocol::Echo => AppProtocol::EchoServer(Box::default()),
+        };
+        Self::new(now, socket, SERVER, services, tcp, protocol)
+    }
+
+    fn new(
+        opened: Time,
+        socket: Socket,
+        side: usize,
+        services: Arc<Services>,
+        tcp: TcpId,
+        protocol: AppProtocol,
+    ) -> Self {
+        Self {
+            socket,
+            side,
+            services,
+            tcp,
+            opened,
+            protocol,
+            has_reported_open: false,
+            has_reported_close: false,
+            is_given_up: false,
+            has_ended: false,
+            lingers_until: Time::ZERO,
         }
-        self.info.record(stats, self.socket.syn_timeouts())
     }
 
-    /// Returns the status of the responses that a simulated server has sent so far; `None` at a client.
-    pub(super) fn answered(&self) -> Option<u16> {
-        match &self.protocol {
-            AppProtocol::Serve(serving) => Some(serving.status),
-            AppProtocol::Repeat(_) => Some(200),
-            AppProtocol::Fetch(_) | AppProtocol::Echo(_) => None,
-        }
+    /// Returns the socket.
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
     }
 
-    /// Returns the number of bytes that have arrived at the client: of the next message, as far as this end can count them, and in total.
-    pub(super) fn arrived(&self) -> [u64; 2] {
-        match &self.protocol {
-            AppProtocol::Fetch(fetch) => fetch.arrived(),
-            AppProtocol::Echo(echo) => echo.arrived(),
-            AppProtocol::Serve(_) | AppProtocol::Repeat(_) => {
-                [0, self.socket.sender().map_or(0, Sender::snd_una).min(self.info.bytes)]
+    /// Processes a packet of the peer. Returns its segment, if the socket accepts the packet.
+    pub(crate) fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>) -> Option<Segment> {
+        let protocol = &mut self.protocol;
+        let received = self.socket.receive(now, ecn, tcp, |bytes| match protocol {
+            AppProtocol::HttpClient(fetch) => fetch.receive(bytes),
+            AppProtocol::HttpServer(serving) => serving.requests.receive(bytes),
+            AppProtocol::EchoClient(echo) => echo.receive(bytes),
+            AppProtocol::EchoServer(repeating) => {
+                let free_space = LONGEST_REPEATED - repeating.said.len().min(LONGEST_REPEATED);
+                repeating.said.extend(&bytes[..bytes.len().min(free_space)]);
             }
+        });
+        match received {
+            Received::Segment(segment) => Some(segment),
+            Received::Reset | Received::Impossible | Received::Nothing => None,
         }
     }
 
-    /// Sends a message of the program. Returns true if the message requests a response.
-    pub(super) fn send(&mut self, now: Time, message: Message, paths: &catnip_lab::Paths) -> bool {
+    /// Writes the next packet to send to the beginning of `buffer`. Returns the segment and the length of the packet.
+    pub(crate) fn transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<(Outgoing, usize)> {
+        if self.is_given_up { None } else { self.socket.transmit(now, buffer) }
+    }
+
+    /// Processes the timers due at `now`. Returns true if a retransmission timer expired.
+    pub(crate) fn on_time(&mut self, now: Time) -> bool {
+        self.is_given_up |= self.side == SERVER && !self.socket.is_open() && now >= self.opened + LINGER;
+        !self.is_given_up && self.socket.on_time(now)
+    }
+
+    /// Returns the time at which the session must run again if no packet arrives.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.socket.deadline().filter(|_| !self.has_ended && !self.is_given_up)
+    }
+
+    /// Ends the time for which the connection answers retransmissions.
+    pub(crate) fn forget(&mut self) {
+        self.lingers_until = Time::ZERO;
+    }
+
+    /// Adds the events of data that a client has received from an external server.
+    fn receive_responses(&mut self, info: &ConnectionInfo, events: &mut Vec<SessionEvent>) {
+        let is_over = self.socket.was_reset() || self.socket.peer_closed();
         match &mut self.protocol {
-            AppProtocol::Fetch(fetch) => {
+            AppProtocol::HttpClient(fetch) => {
+                let persists = !is_over || fetch.end();
+                let abandoned = if persists { 0 } else { fetch.give_up() };
+                let mut answers = Vec::new();
+                while let Some(answer) = fetch.answer() {
+                    answers.push(answer);
+                }
+                events.extend((abandoned > 0).then_some(SessionEvent::Abandoned(abandoned)));
+                events.extend(fetch.progress().map(SessionEvent::Progress));
+                events.extend(answers.into_iter().map(|answer| {
+                    let fetch::Answer { request, status, body_bytes, digest, whole } = answer;
+                    let reply = Some(reply(info, request.tag, status, body_bytes, digest, whole));
+                    let message = ReceivedMessage { bytes: body_bytes, tag: request.tag, asks: 0 };
+                    SessionEvent::Response { message, whole, reply }
+                }));
+            }
+            AppProtocol::EchoClient(echo) => {
+                while let Some((message, whole)) = echo.answer() {
+                    let message = ReceivedMessage { bytes: message.asks, tag: message.tag, asks: 0 };
+                    events.push(SessionEvent::Response { message, whole, reply: None });
+                }
+                let abandoned = if is_over { echo.give_up() } else { 0 };
+                events.extend((abandoned > 0).then_some(SessionEvent::Abandoned(abandoned)));
+            }
+            AppProtocol::HttpServer(_) | AppProtocol::EchoServer(_) => {}
+        }
+    }
+
+    /// Adds the events of data that a server has received from an external client.
+    fn receive_requests(&mut self, now: Time, events: &mut Vec<SessionEvent>) {
+        if self.socket.was_reset() {
+            return;
+        }
+        match &mut self.protocol {
+            AppProtocol::HttpServer(serving) => {
+                let at = self.socket.ends().0;
+                let persists = self.services.get(self.tcp).speaks == Protocol::Http { persistent: true };
+                let goes_on = |last: Option<&Awaited>| last.is_none_or(|last| last.persistent);
+                while !self.socket.is_closing()
+                    && goes_on(serving.awaited.back())
+                    && let Some(request) = serving.requests.read()
+                {
+                    let document = request.path.and_then(|path| self.services.document(at, &path));
+                    let persistent = persists && request.persistent;
+                    let answer = match &document {
+                        Some(document) if request.is_head => Answer::Header(document.clone()),
+                        Some(document) => Answer::Document(document.clone()),
+                        None => Answer::Missing,
+                    };
+                    serving.awaited.push_back(Awaited { answer, persistent });
+                    serving.status = if document.is_some() && serving.status <= 200 { 200 } else { 404 };
+                    if let Some(document) = document.filter(|_| !request.is_head) {
+                        let message = ReceivedMessage { bytes: request.bytes, tag: 0, asks: document.bytes };
+                        events.push(SessionEvent::Message { message, whole: true });
+                    }
+                }
+                answer_at_once(serving, &mut self.socket, now);
+            }
+            AppProtocol::EchoServer(repeating) => {
+                let bytes = (repeating.said.len() - repeating.announced) as u64;
+                repeating.announced = repeating.said.len();
+                if bytes > 0 {
+                    let message = ReceivedMessage { bytes, tag: 0, asks: bytes };
+                    events.push(SessionEvent::Message { message, whole: true });
+                }
+            }
+            AppProtocol::HttpClient(_) | AppProtocol::EchoClient(_) => {}
+        }
+    }
+}
+
+impl Session for SocketSession {
+    fn send(&mut self, now: Time, message: Message, info: &ConnectionInfo) -> Written {
+        match &mut self.protocol {
+            AppProtocol::HttpClient(fetch) => {
                 let (page, object) = object_of(message.tag);
-                let name = ObjectName { page, object, bytes: message.asks, user: self.info.app };
-                let request = fetch.ask(message, &paths.of(name));
-                self.info.bytes += message.asks;
+                let name = ObjectName { page, object, bytes: message.asks, user: info.app };
+                let request = fetch.ask(message, &self.services.get(self.tcp).paths.of(name));
                 self.socket.say(now, &request, 0, message.context);
-                true
+                Written { document_bytes: message.asks, awaits_response: true }
             }
-            AppProtocol::Echo(echo) => {
+            AppProtocol::EchoClient(echo) => {
                 echo.say(message);
-                self.info.bytes += message.asks;
                 self.socket.fill(now, message.bytes, message.context, false);
-                true
+                Written { document_bytes: message.asks, awaits_response: true }
             }
-            AppProtocol::Repeat(repeating) => {
+            AppProtocol::EchoServer(repeating) => {
                 let len = repeating.announced.min(message.bytes as usize);
                 let bytes: Vec<u8> = repeating.said.drain(..len).collect();
                 repeating.announced -= len;
-                self.info.bytes += bytes.len() as u64;
                 self.socket.say(now, &bytes, message.bytes - bytes.len() as u64, message.context);
-                false
+                Written { document_bytes: bytes.len() as u64, awaits_response: false }
             }
-            AppProtocol::Serve(serving) => {
+            AppProtocol::HttpServer(serving) => {
                 answer_at_once(serving, &mut self.socket, now);
                 let awaited = serving.awaited.pop_front();
                 let persistent = awaited.as_ref().is_some_and(|awaited| awaited.persistent);
@@ -159,67 +287,100 @@ impl Connection {
                 let head = http::response_head("200 OK", media_type, message.bytes, persistent);
                 let whole = head.len() as u64 + message.bytes;
                 let context = message.context.map(|_| FlowContext::document(whole));
-                self.info.bytes += message.bytes;
                 let filling = message.bytes - begins.len() as u64;
                 self.socket.say(now, &[&head, begins].concat(), filling, context);
                 if !persistent {
                     self.socket.close(now);
                 }
                 answer_at_once(serving, &mut self.socket, now);
-                false
+                Written { document_bytes: message.bytes, awaits_response: false }
             }
         }
     }
 
-    /// Passes a packet to the socket.
-    pub(super) fn receive<W: Watch>(
-        &mut self,
-        now: Time,
-        (packet, tcp): (&Packet, &Tcp<'_>),
-        watch: &mut W,
-    ) -> Received {
-        let protocol = &mut self.protocol;
-        let heard = self.socket.receive(now, packet.ecn, tcp, |bytes| match protocol {
-            AppProtocol::Fetch(fetch) => fetch.receive(bytes),
-            AppProtocol::Serve(serving) => serving.requests.receive(bytes),
-            AppProtocol::Echo(echo) => echo.receive(bytes),
-            AppProtocol::Repeat(repeating) => {
-                let room = LONGEST_REPEATED - repeating.said.len().min(LONGEST_REPEATED);
-                repeating.said.extend(&bytes[..bytes.len().min(room)]);
+    fn close(&mut self, now: Time) {
+        self.socket.close(now);
+    }
+
+    fn notify(&mut self, bytes: u64) {
+        if let AppProtocol::HttpClient(fetch) = &mut self.protocol {
+            fetch.notify(bytes);
+        }
+    }
+
+    fn events(&mut self, now: Time, info: &ConnectionInfo) -> Vec<SessionEvent> {
+        let mut events = Vec::new();
+        if self.socket.is_open() && !std::mem::replace(&mut self.has_reported_open, true) {
+            events.push(SessionEvent::Open);
+        }
+        match self.side {
+            CLIENT => self.receive_responses(info, &mut events),
+            _ => self.receive_requests(now, &mut events),
+        }
+        let is_over = self.socket.was_reset() || self.socket.peer_closed();
+        if is_over && !std::mem::replace(&mut self.has_reported_close, true) {
+            events.push(SessionEvent::PeerClosed);
+        }
+        events
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_given_up || self.socket.is_over()
+    }
+
+    fn was_reset(&self) -> bool {
+        self.socket.was_reset()
+    }
+
+    fn end(&mut self, now: Time) -> Option<Time> {
+        self.has_ended = true;
+        let lingers = !self.is_given_up && !self.socket.was_reset();
+        lingers.then(|| {
+            self.lingers_until = now + LINGER;
+            self.lingers_until
+        })
+    }
+
+    fn lingers(&self, now: Time) -> bool {
+        now < self.lingers_until
+    }
+
+    fn reply(&self, info: &ConnectionInfo) -> Option<Reply> {
+        let status = match &self.protocol {
+            AppProtocol::HttpServer(serving) => serving.status,
+            AppProtocol::EchoServer(_) => 200,
+            AppProtocol::HttpClient(_) | AppProtocol::EchoClient(_) => return None,
+        };
+        let whole = self.has_ended && !self.socket.was_reset();
+        let body_bytes = if whole { info.bytes } else { self.arrived(info)[1] };
+        (!self.is_given_up).then(|| reply(info, 0, status, body_bytes, 0, whole))
+    }
+
+    fn written(&self) -> u64 {
+        self.socket.written()
+    }
+
+    fn arrived(&self, info: &ConnectionInfo) -> [u64; 2] {
+        match &self.protocol {
+            AppProtocol::HttpClient(fetch) => fetch.arrived(),
+            AppProtocol::EchoClient(echo) => echo.arrived(),
+            AppProtocol::HttpServer(_) | AppProtocol::EchoServer(_) => {
+                [0, self.socket.sender().map_or(0, Sender::snd_una).min(info.bytes)]
             }
-        });
-        if W::PACKETS
-            && let Received::Segment(segment) = &heard
-            && let Some(event) = self.info.acked(self.side, self.socket.sender(), segment, packet.len)
-        {
-            watch.record(now, &event);
         }
-        if W::PACKETS
-            && let Received::Segment(segment) = &heard
-            && segment.flags.ack
-            && let Some(snd_una) = self.socket.sender().map(Sender::snd_una)
-        {
-            self.served(ServedStep::Acked { snd_una }).iter().for_each(|what| watch.served(now, what));
-        }
-        heard
     }
+}
 
-    /// Returns the record of a step in the transmission of data, if this end is the server's.
-    pub(super) fn served(&self, step: ServedStep) -> Option<Served> {
-        (self.side == SERVER).then(|| self.info.served(self.socket.written(), step))
-    }
-
-    pub(super) fn reply(&self, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {
-        let &ConnectionInfo { number: connection, app, ref spec, .. } = &self.info;
-        Reply { connection, app, tag, tcp: spec.tcp, status, body_bytes, digest, whole }
-    }
+fn reply(info: &ConnectionInfo, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {
+    let &ConnectionInfo { number: connection, app, ref spec, .. } = info;
+    Reply { connection, app, tag, tcp: spec.tcp, status, body_bytes, digest, whole }
 }
 
 /// Largest number of bytes that a server buffers for an echo.
 const LONGEST_REPEATED: usize = 1 << 20;
 
-/// Sends the responses that do not depend on the program, up to the next one that does.
-pub(super) fn answer_at_once(serving: &mut Serving, socket: &mut Socket, now: Time) {
+/// Sends the responses that do not depend on the application, up to the next one that does.
+fn answer_at_once(serving: &mut Serving, socket: &mut Socket, now: Time) {
     while let Some(Awaited { answer, persistent }) = serving.awaited.front() {
         let persistent = *persistent;
         let head = match answer {

@@ -66,16 +66,17 @@ impl Marker {
         self.writes
     }
 
-    /// Returns the priority of the next packet, which comes from this edge. Returns `None` if the marker does not apply: to other protocols
-    /// than TCP, to fragments and malformed packets, and to directions that are not marked.
-    pub fn mark(&mut self, from: usize, packet: &[u8]) -> Option<Colour> {
+    /// Returns the priority of the next packet, which comes from this edge; from no edge, the packet only advances the state of its
+    /// connection. Returns `None` if the marker does not apply: to other protocols than TCP, to fragments and malformed packets, and to
+    /// directions that are not marked.
+    pub fn mark(&mut self, from: Option<usize>, packet: &[u8]) -> Option<Colour> {
         let ip = Ip::parse(packet).ok().filter(|ip| ip.protocol() == ip::TCP && ip.fragment().is_none())?;
         let tcp = Tcp::parse(ip.payload()).ok()?;
         let flow = FlowKey::of_tcp(&ip, &tcp);
         let reversed = flow.reversed();
         let [first, second] = self.connections.get(flow.min(reversed));
         let (sender, receiver) = if flow < reversed { (first, second) } else { (second, first) };
-        let rules = self.edges.get(from).copied().flatten();
+        let rules = from.and_then(|from| self.edges.get(from).copied().flatten());
         // Unmarked directions are tracked as well.
         let priority = hear(sender, receiver, &tcp, rules.unwrap_or(SpmParameters::FULL));
         rules.map(|_| priority)

@@ -50,7 +50,7 @@ impl Scene {
         let packet = self.packet(from, header, payload);
         let more = payload.len() + usize::from(syn) + usize::from(flags.contains(TcpFlags::FIN));
         self.next[from] = self.next[from].wrapping_add(more as u32);
-        self.marker.mark(from, &packet)
+        self.marker.mark(Some(from), &packet)
     }
 
     fn open(&mut self) {
@@ -287,14 +287,14 @@ fn only_whole_tcp_packets_of_marked_directions_are_marked() {
     let mut scene = Scene::new(SPM);
     assert_eq!(scene.send(0, TcpFlags::SYN, b""), None);
     let good = scene.packet(1, TcpHeader { flags: TcpFlags::SYN, ..TcpHeader::default() }, b"");
-    assert_eq!(scene.marker.mark(1, &good), Some(Colour::Green));
-    assert_eq!(scene.marker.mark(7, &good), None, "no such edge");
+    assert_eq!(scene.marker.mark(Some(1), &good), Some(Colour::Green));
+    assert_eq!(scene.marker.mark(None, &good), None, "no edge");
     let mut fragment = good.clone();
     fragment[6] = 0x20;
     let mut udp = good.clone();
     udp[9] = ip::UDP;
     for other in [&fragment, &udp, &good[..30], &[][..]] {
-        assert_eq!(scene.marker.mark(1, other), None);
+        assert_eq!(scene.marker.mark(Some(1), other), None);
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Socket {
     local: SocketAddrV4,
     remote: SocketAddrV4,
     /// True if the peer is an external host. Otherwise the socket must behave exactly as the simulator's endpoint.
-    stranger: bool,
+    is_external: bool,
     isn: u32,
     remote_isn: Option<u32>,
     /// Last window and largest window that the peer has advertised, bytes.
@@ -78,7 +78,7 @@ pub struct Identity {
     /// Local initial sequence number.
     pub initial_sequence: u32,
     /// True if the peer is an external host.
-    pub stranger: bool,
+    pub is_external: bool,
 }
 
 /// Least time between two answers to unacceptable segments (RFC 5961, section 7).
@@ -97,7 +97,7 @@ const HOP_LIMIT: u8 = 64;
 impl Socket {
     /// Creates a socket that begins the handshake at `now`. A passive socket waits for the SYN.
     pub fn new(now: Time, role: Role, config: &Arc<TcpConfig>, phase: Span, identity: Identity) -> Self {
-        let Identity { local, remote, initial_sequence, stranger } = identity;
+        let Identity { local, remote, initial_sequence, is_external } = identity;
         let announcement = Announcement::of(config);
         let unit = 1u64 << announcement.window_scale.unwrap_or(0);
         let mut config = config.clone();
@@ -115,14 +115,14 @@ impl Socket {
             role,
             local,
             remote,
-            stranger,
+            is_external,
             isn: initial_sequence,
             remote_isn: None,
             peer_window: None,
             largest_window: 0,
             mss,
             reset: false,
-            inbox: stranger.then(Inbox::default),
+            inbox: is_external.then(Inbox::default),
             outbox: Outbox::default(),
             closing: false,
             fin_end: None,
@@ -178,7 +178,7 @@ impl Socket {
     /// end, although the peer may have advertised another window before the sender existed.
     fn tell_window(&mut self, now: Time) {
         let nothing_sent = self.endpoint.sender().is_some_and(|sender| sender.stats().sent == 0);
-        if let Some(window) = self.peer_window.filter(|_| self.stranger && self.open && nothing_sent) {
+        if let Some(window) = self.peer_window.filter(|_| self.is_external && self.open && nothing_sent) {
             let flags = Flags { ack: true, ..Flags::default() };
             self.endpoint.on_segment(now, &Segment { window, flags, ..Segment::default() }, &self.config);
         }
@@ -190,10 +190,10 @@ impl Socket {
         if self.reset || !self.may_be_meant(bits) {
             return Received::Nothing;
         }
-        if self.stranger && self.is_impossible(tcp) {
+        if self.refuses(tcp) {
             return Received::Impossible;
         }
-        if self.stranger && self.open && bits.contains(TcpFlags::SYN) && !bits.contains(TcpFlags::RST) {
+        if self.is_external && self.open && bits.contains(TcpFlags::SYN) && !bits.contains(TcpFlags::RST) {
             // RFC 5961, section 4.2: "If the SYN bit is set, irrespective of the sequence number, TCP MUST send an ACK (also
             // referred to as challenge ACK) to the remote peer".
             self.answer(now);
@@ -218,12 +218,17 @@ impl Socket {
     /// Returns true if a segment with the flags `bits` may belong to this connection: it must have ACK, RST or SYN. A SYN that crosses the
     /// own SYN is ignored, since simultaneous open is not supported.
     fn may_be_meant(&self, bits: TcpFlags) -> bool {
-        if !self.stranger {
+        if !self.is_external {
             return true;
         }
         let syn = bits.contains(TcpFlags::SYN);
         let crossing = syn && self.role == Role::Active && !self.open;
         bits.contains(TcpFlags::ACK) || bits.contains(TcpFlags::RST) || (syn && !crossing)
+    }
+
+    /// Returns true if the answer to a segment of an external peer is a reset.
+    pub(crate) fn refuses(&self, tcp: &Tcp<'_>) -> bool {
+        self.is_external && !self.reset && self.may_be_meant(tcp.flags()) && self.is_impossible(tcp)
     }
 
     /// Returns true if the connection is not open yet and a segment acknowledges anything other than the own SYN (RFC 9293, section
@@ -253,7 +258,7 @@ impl Socket {
     /// Returns the initial sequence number for a new incarnation of this connection. RFC 1122, section 4.2.2.13: a host may accept a new
     /// SYN if it "assigns its initial sequence number for the new connection to be larger than the largest sequence number it used on the
     /// previous connection incarnation".
-    pub fn numbers_behind(&self) -> u32 {
+    pub fn next_initial_sequence(&self) -> u32 {
         self.isn.wrapping_add(self.outbox.end() as u32).wrapping_add(BETWEEN_CONNECTIONS)
     }
 
@@ -269,7 +274,7 @@ impl Socket {
         }
         self.open |= segment.flags.ack && segment.flags.syn == (self.role == Role::Active);
         let next = self.endpoint.receiver.next();
-        if self.stranger && !segment.flags.syn {
+        if self.is_external && !segment.flags.syn {
             if segment.span() == 0 && segment.seq < next {
                 // Keep-alive, or an old segment that a later one has overtaken.
                 self.answer(now);
@@ -304,7 +309,7 @@ impl Socket {
     fn offers(&mut self, window: u32) {
         self.peer_window = Some(window);
         self.largest_window = self.largest_window.max(window);
-        if !self.stranger {
+        if !self.is_external {
             return;
         }
         let fits = if self.largest_window > DEFAULT_MSS.into() {
@@ -331,7 +336,7 @@ impl Socket {
 
     fn on_syn(&mut self, tcp: &Tcp<'_>) {
         self.remote_isn.get_or_insert(tcp.sequence());
-        if self.stranger {
+        if self.is_external {
             let most = self.translation.peer_mss().unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
             // RFC 6691: the maximum segment size does not include options.
             let times = if self.translation.uses_timestamps() { TIMESTAMPS_LEN } else { 0 };
@@ -382,7 +387,7 @@ impl Socket {
 
     /// Requests an ACK to an external peer, at most once per [`QUIET`].
     fn answer(&mut self, now: Time) {
-        if self.stranger && now >= self.quiet_until {
+        if self.is_external && now >= self.quiet_until {
             self.quiet_until = now + QUIET;
             self.endpoint.receiver.ask_for_ack();
         }
@@ -392,7 +397,7 @@ impl Socket {
     pub fn on_time(&mut self, now: Time) -> bool {
         let expired = !self.reset && self.endpoint.on_time(now, &self.config);
         if expired
-            && self.stranger
+            && self.is_external
             && self.peer_window.is_some_and(|window| window < self.config.segment_bytes)
         {
             // Data in flight may lie beyond a window that has shrunk, and then cannot be retransmitted.
@@ -438,7 +443,7 @@ impl Socket {
     /// Returns true if a window probe is due. Probes are sent if data waits and either no timer runs or the retransmission timer has
     /// expired with a window smaller than a segment: the peer's window is closed, or too small.
     fn asks_for_a_window(&mut self, now: Time) -> bool {
-        if !self.stranger
+        if !self.is_external
             || !self.open
             || self.endpoint.sender().is_none()
             || self.snd_una() >= self.outbox.end()

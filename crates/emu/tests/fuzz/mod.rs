@@ -143,7 +143,7 @@ impl Peer {
             local: SocketAddrV4::new([10, 0, 0, 1].into(), 40_000),
             remote: SocketAddrV4::new([10, 0, 0, 2].into(), 80),
             initial_sequence: OURS,
-            stranger: true,
+            is_external: true,
         };
         Self {
             socket: Socket::new(Time::ZERO, role, config, Span::ZERO, identity),
@@ -254,7 +254,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
             1 => {
                 let flags = TcpFlags(script.byte());
                 let (seq, ack, len) = (script.near(), script.near(), script.word() % 1400);
-                world.medium().outside.answer(flags, seq, ack, len).unwrap_or_default()
+                world.medium().egress.answer(flags, seq, ack, len).unwrap_or_default()
             }
             2 => {
                 now += Span::from_millis(50) * u64::from(script.byte());
@@ -270,7 +270,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
         };
         let at = now.max(world.advanced_to());
         let Some(body) = world.medium_mut().take() else { panic!("there is memory for so few packets") };
-        let room = &mut world.medium_mut().room(body)[..1501];
+        let room = &mut world.medium_mut().buffer_mut(body)[..1501];
         let len = packet.len().min(room.len());
         room[..len].copy_from_slice(&packet[..len]);
         world.advance(at);
@@ -280,7 +280,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
     world.advance(now + Span::from_secs(200));
     catnip_emu::emulate::finish(&mut world);
     assert_eq!(world.packets_out() as u64, world.fabric().packets_inside());
-    world.medium().outside.count
+    world.medium().egress.count
 }
 
 /// Output that keeps the last packet.

@@ -237,7 +237,7 @@ impl Net {
     }
 
     fn passes(&mut self, from: usize, now: Time, packet: &mut [u8]) {
-        let marked = self.marker.mark(from, packet);
+        let marked = self.marker.mark(Some(from), packet);
         assert_eq!(marked.is_some(), from == SERVER);
         if let Some(priority) = marked {
             self.scene.codec.write(packet, priority).unwrap();
@@ -456,7 +456,7 @@ proptest! {
     ) {
         let mut marker = Marker::new(vec![Some(SpmParameters::FULL); 2], true);
         for (from, packet) in packets {
-            marker.mark(from, &packet);
+            marker.mark(Some(from), &packet);
         }
     }
 
@@ -493,7 +493,7 @@ proptest! {
             };
             let mut packet = vec![0; 2000];
             let len = header.write(&addresses, payload.as_bytes(), &mut packet).unwrap();
-            prop_assert!(marker.mark(from, &packet[..len]).is_some());
+            prop_assert!(marker.mark(Some(from), &packet[..len]).is_some());
         }
     }
 }

@@ -168,7 +168,7 @@ impl Raw {
 
     fn sends(&mut self, packet: &[u8]) -> Vec<Received> {
         let body = self.world.medium_mut().take().unwrap();
-        self.world.medium_mut().room(body)[..packet.len()].copy_from_slice(packet);
+        self.world.medium_mut().buffer_mut(body)[..packet.len()].copy_from_slice(packet);
         let at = self.now.max(self.world.advanced_to());
         self.world.advance(at);
         let arrival = Arrival { body, header: 0, len: packet.len(), waited: Span::ZERO };
@@ -179,7 +179,7 @@ impl Raw {
     /// Returns the segments received from the peer since the last call.
     fn on_data_received(&mut self) -> Vec<Received> {
         let at_ms = self.now.as_nanos() / 1_000_000;
-        let all = std::mem::take(&mut self.world.medium_mut().outside.0);
+        let all = std::mem::take(&mut self.world.medium_mut().egress.0);
         let stream = &mut self.stream;
         let mut read = |packet: &Vec<u8>| {
             let ip = Ip::parse(packet).unwrap();
@@ -326,7 +326,7 @@ fn an_answer_to_a_syn_that_acknowledges_something_else_is_reset() {
     // RFC 9293, section 3.10.7.3, SYN-SENT: "If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset".
     let mut raw = Raw::towards("client", [80, 0]);
     raw.later(10);
-    let packet = raw.world.medium().outside.0.first().expect("the client knocks").clone();
+    let packet = raw.world.medium().egress.0.first().expect("the client knocks").clone();
     let tcp = Ip::parse(&packet).unwrap().transport(ip::TCP).and_then(Tcp::parse).unwrap();
     raw.ports[1] = tcp.source_port();
     let isn = tcp.sequence();

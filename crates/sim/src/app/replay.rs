@@ -201,7 +201,7 @@ impl Replay {
             let Some(adu) = part.next(&vector.adus, self.side) else {
                 // An external host does not send the FIN of the vector.
                 let nobody_has_a_fin =
-                    part.conn.as_external().is_some() || vector.adus.iter().all(|adu| adu.bytes > 0);
+                    host.has_external_peer(part.conn) || vector.adus.iter().all(|adu| adu.bytes > 0);
                 if part.peer_closed || (nobody_has_a_fin && part.heard >= part.before) {
                     part.close(host);
                 }

@@ -1,44 +1,74 @@
-//! Connections between two hosts of the engine, from opening to final record.
+//! Connections from opening to final record.
 
 use super::{Handler, Timer, World};
 use crate::app::AppEvent;
-use crate::connection::{Connection, ConnectionInfo};
+use crate::connection::Connection;
+use crate::connection_info::ConnectionInfo;
 use crate::connection_spec::{CLIENT, ConnectionSpec, SERVER, tick_phase};
 use crate::host::Conn;
 use crate::medium::{End, Owner};
 use crate::message_stream::{Stream, StreamEvent};
 use crate::record::{NO_APP, ServedStep};
 use crate::watch::{Made, Watch};
-use catnip_base::Time;
+use catnip_base::{self as base, Rng, Span, Time};
 use catnip_net::Packet;
 use catnip_net::mark::PacketMarker;
-use catnip_tcp::Sender;
+use catnip_tcp::{Sender, TcpConfig};
 
 impl<M: Handler, W: Watch> World<M, W> {
     pub(super) fn connect(&mut self, now: Time, program: u32, spec: ConnectionSpec) -> Conn {
         self.tally.open += 1;
-        let ConnectionSpec { client, server, opener, tcp } = spec;
-        let peer = 1 - opener;
-        if self.hosts.medium.is_external(spec.node(peer)) {
-            return M::open(self, now, program, spec);
+        let ConnectionSpec { opener, tcp, .. } = spec;
+        let node = spec.node(1 - opener);
+        let mut programs = [program; 2];
+        programs[1 - opener] =
+            if self.hosts.medium.is_external(node) { NO_APP } else { self.service(node, tcp) };
+        let make = |medium: &mut M, config: &TcpConfig, phases, rng: &mut Rng| {
+            medium.connect(now, &spec, config, phases, rng)
+        };
+        let id = self.add_connection(now, program, spec, programs, make);
+        self.mark_dirty(id, opener);
+        for end in [opener, 1 - opener] {
+            if self.hosts.connections[id].next_event_at[end] == 0 {
+                self.note_news(now, id, end);
+            }
         }
+        Conn { id, number: self.hosts.connections[id].info.number as u32 }
+    }
+
+    /// Adds a connection that the application `app`, or an external host, has opened, and returns its slot. `make` creates its ends from the
+    /// TCP parameters, the phases of both clocks and the random stream of the connection.
+    pub(super) fn add_connection(
+        &mut self,
+        now: Time,
+        app: u32,
+        spec: ConnectionSpec,
+        programs: [u32; 2],
+        make: impl FnOnce(&mut M, &TcpConfig, [Span; 2], &mut Rng) -> [M::End; 2],
+    ) -> u32 {
+        let ConnectionSpec { client, server, tcp, .. } = spec;
         let routes = [self.fabric.checked_route(client, server), self.fabric.checked_route(server, client)];
-        let (number, mut rng) = self.number();
+        let number = self.tally.opened;
+        self.tally.opened += 1;
+        let mut rng = Rng::new(self.seed, base::Stream::Connection(number as u32));
+        let is_external = [client, server].map(|node| self.hosts.medium.is_external(node));
         let (clock, fixed) = (self.tcp(tcp).config.slowest_clock(), self.tick_phase);
-        let mut phase = || {
+        let mut phase = |end: usize| {
+            if is_external[end] {
+                return Span::ZERO;
+            }
             let drawn = tick_phase(clock, rng.uniform());
             fixed.unwrap_or(drawn)
         };
-        let (server_phase, client_phase) = (phase(), phase());
-        let answers = self.service(spec.node(peer), tcp);
+        let (server_phase, client_phase) = (phase(SERVER), phase(CLIENT));
         let hosts = &mut self.hosts;
         let options = &hosts.tcp[tcp.0 as usize];
-        let ends = hosts.medium.connect(now, &spec, &options.config, [client_phase, server_phase], &mut rng);
-        let mut programs = [program; 2];
-        programs[peer] = answers;
-        // The client's stream is received by the server, and the reverse.
-        let streams = [SERVER, CLIENT].map(|end| Stream::new(self.programs.interest(programs[end]).opened));
-        let info = ConnectionInfo::new(number, program, spec, now, options, &rng);
+        let ends = make(&mut hosts.medium, &options.config, [client_phase, server_phase], &mut rng);
+        let has_session = is_external != [false; 2];
+        // The client's stream is received by the server, and the server's by the client. A session has no streams.
+        let streams = [SERVER, CLIENT]
+            .map(|end| Stream::new(!has_session && self.programs.interest(programs[end]).opened));
+        let info = ConnectionInfo::new(number, app, spec, now, options, &rng);
         let id = hosts.connections.insert(Connection {
             ends,
             routes,
@@ -48,22 +78,18 @@ impl<M: Handler, W: Watch> World<M, W> {
             programs,
             streams,
         });
-        if self.fabric.isolates_hosts() {
+        hosts.medium.opened(id, &hosts.connections[id].ends);
+        // The network identifies the packets of a session by addresses and ports.
+        if self.fabric.isolates_hosts() && !has_session {
             let spec = [client, server].map(|node| node.0);
             self.fabric.set_hosts(id as u16, routes[CLIENT], spec);
             self.fabric.set_hosts(id as u16, routes[SERVER], [spec[1], spec[0]]);
         }
         let weight = self.tcp(tcp).weight;
-        if weight != 1 {
+        if weight != 1 && !has_session {
             [CLIENT, SERVER].into_iter().for_each(|end| self.set_flow_weight(id, end, weight));
         }
-        self.mark_dirty(id, opener);
-        for end in [opener, peer] {
-            if self.hosts.connections[id].next_event_at[end] == 0 {
-                self.note_news(now, id, end);
-            }
-        }
-        Conn { id, number: number as u32 }
+        id
     }
 
     /// Sets the weight of a connection at the uplink of this end's host.
@@ -133,20 +159,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             connection.info.on_data_received(end, packet.dscp);
             has_event |= segment.flags.fin || connection.ends[end].received() >= next_event_at;
         }
-        let sender = connection.ends[end].sender();
-        if W::PACKETS
-            && let Some(event) = connection.info.acked(end, sender, &segment, packet.len)
-        {
-            hosts.watch.record(now, &event);
-        }
-        if W::PACKETS
-            && end == SERVER
-            && segment.flags.ack
-            && let Some(snd_una) = connection.ends[end].sender().map(Sender::snd_una)
-        {
-            let step = ServedStep::Acked { snd_una };
-            hosts.watch.served(now, &connection.info.served(connection.info.bytes, step));
-        }
+        hosts.record_segment(now, id, end, &segment, packet.len);
         if has_event {
             self.note_news(now, id, end);
             if !self.pending_events.is_empty() {
@@ -175,6 +188,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let connection = &mut self.hosts.connections[id];
         let &mut Connection { ref mut info, programs, .. } = connection;
         info.closed = Some(now);
+        let of_application = usize::from(info.app != NO_APP);
         let conn = Conn { id, number: info.number as u32 };
         if info.is_weighted {
             // Another connection will reuse the slot.
@@ -182,7 +196,10 @@ impl<M: Handler, W: Watch> World<M, W> {
                 self.fabric.set_weight(info.spec.node(end), id as u16, 1);
             }
         }
-        self.tally.open -= 1;
+        self.tally.open -= of_application;
+        if self.hosts.connections[id].session().is_some() {
+            self.end_session(now, id);
+        }
         self.hosts.retire_if_over(now, id);
         for program in programs {
             if self.programs.interest(program).closed {
@@ -204,13 +221,11 @@ impl<M: Handler, W: Watch> World<M, W> {
             let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
             let Some((out, body)) = packed else { break };
             let segment = &out.segment;
-            let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
-            let mut packet =
-                Packet { flow: id as u16, ecn: out.ecn, ..Packet::new(now, route, wire_bytes, body) };
+            let mut packet = hosts.medium.packet(now, id, route, &connection.ends[end], (&out, body), config);
             let marker = &connection.info.markers[end];
             if marker.is_none() {
-            } else if marker.depends_only_on_position() {
+            } else if marker.depends_only_on_position() && connection.session().is_none() {
                 let mark = if segment.span() > 0 {
                     marker.mark_of_data_at(&connection.ends[end].place(segment.seq), config.segment_bytes)
                 } else {
@@ -221,8 +236,8 @@ impl<M: Handler, W: Watch> World<M, W> {
                     connection.info.counts(end, packet.dscp);
                     hosts.medium.stamp(&packet);
                 }
-            } else {
-                packet.dscp = connection.mark(now, end, out, packet, config);
+            } else if let Some(mark) = connection.mark(now, end, out, packet, config) {
+                packet.dscp = mark;
                 hosts.medium.stamp(&packet);
             }
             connection.info.enters();
@@ -238,7 +253,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             if W::PACKETS && end == SERVER && segment.len > 0 {
                 let (seq, bytes, retransmission) = (segment.seq, segment.len, out.retransmission);
                 let step = ServedStep::Sent { seq, bytes, retransmission };
-                hosts.watch.served(now, &connection.info.served(connection.info.bytes, step));
+                hosts.watch.served(now, &connection.info.served(connection.written(), step));
             }
             let from = connection.info.spec.node(end);
             self.inject(now, from, packet);
@@ -269,11 +284,11 @@ impl<M: Handler, W: Watch> World<M, W> {
 
     /// Returns the number of bytes of the next message that have arrived at an application's end of a connection.
     pub(super) fn arrived(&self, conn: Conn, program: u32) -> u64 {
-        if conn.as_external().is_some() {
-            return self.hosts.medium.arrived(conn);
-        }
         let Some(end) = self.end_of(conn, program) else { return 0 };
         let connection = &self.hosts.connections[conn.id];
+        if let Some(session) = connection.session() {
+            return session.arrived(&connection.info)[0];
+        }
         connection.streams[1 - end].arrived(connection.ends[end].received())
     }
 }

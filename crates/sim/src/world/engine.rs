@@ -1,12 +1,13 @@
 //! Operations of applications on their connections, datagrams and timers.
 
-use super::{Act, Handler, Timer, World};
+use super::{Handler, Timer, World};
 use crate::connection_spec::{ConnectionSpec, SERVER};
 use crate::datagram::FlowId;
 use crate::host::{Conn, Engine, ServiceOptions};
 use crate::medium::End;
 use crate::message_stream::Message;
 use crate::record::{Activity, ConnectionStats};
+use crate::session::Written;
 use crate::watch::Watch;
 use catnip_base::{self as base, Rng, Time};
 
@@ -16,11 +17,14 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
     }
 
     fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message) {
-        if conn.as_external().is_some() {
-            return M::act(self, now, conn, Act::Send(message));
-        }
         let Some(end) = self.end_of(conn, program) else { return };
         let connection = &mut self.hosts.connections[conn.id];
+        if let Some(session) = connection.ends[end].session_mut() {
+            let Written { document_bytes, awaits_response } = session.send(now, message, &connection.info);
+            connection.info.bytes += document_bytes;
+            self.tally.waiting += usize::from(awaits_response);
+            return self.mark_dirty(conn.id, end);
+        }
         if connection.streams[end].closed {
             return;
         }
@@ -40,11 +44,12 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
     }
 
     fn close(&mut self, now: Time, conn: Conn, program: u32) {
-        if conn.as_external().is_some() {
-            return M::act(self, now, conn, Act::Close);
-        }
         let Some(end) = self.end_of(conn, program) else { return };
         let connection = &mut self.hosts.connections[conn.id];
+        if let Some(session) = connection.ends[end].session_mut() {
+            session.close(now);
+            return self.mark_dirty(conn.id, end);
+        }
         if std::mem::replace(&mut connection.streams[end].closed, true) {
             return;
         }
@@ -61,29 +66,27 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
     }
 
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64) {
-        if conn.as_external().is_some() {
-            return M::act(self, self.now, conn, Act::Notify(bytes));
-        }
         let Some(end) = self.end_of(conn, program) else { return };
         let connection = &mut self.hosts.connections[conn.id];
+        if let Some(session) = connection.ends[end].session_mut() {
+            return session.notify(bytes);
+        }
         connection.streams[1 - end].notify(bytes);
         connection.next_event_at[end] = connection.streams[1 - end].next_event_at();
     }
 
     fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64) {
-        if conn.as_external().is_some() {
+        let Some(end) = self.end_of(conn, program) else { return };
+        let connection = &mut self.hosts.connections[conn.id];
+        if connection.session().is_some() {
             return;
         }
-        let Some(end) = self.end_of(conn, program) else { return };
-        self.hosts.connections[conn.id].streams[end].notify_drained(bytes);
+        connection.streams[end].notify_drained(bytes);
         // The condition may be met as soon as the end has sent all data that it may send now.
         self.mark_dirty(conn.id, end);
     }
 
     fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions) {
-        if conn.as_external().is_some() {
-            return M::act(self, self.now, conn, Act::Serve(options));
-        }
         let Some(end) = self.end_of(conn, program) else { return };
         let info = &mut self.hosts.connections[conn.id].info;
         let service = self.hosts.tcp[info.spec.tcp.0 as usize].service;
@@ -92,14 +95,18 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
             let rng = || Rng::new(self.seed, stream).branch(2 + end as u32);
             info.set_marker(end, service, spec, &rng);
         }
-        if let Some(weight) = options.weight {
+        if let Some(weight) = options.weight.filter(|_| self.hosts.connections[conn.id].session().is_none()) {
             self.set_flow_weight(conn.id, end, weight);
         }
     }
 
+    fn has_external_peer(&self, conn: Conn, program: u32) -> bool {
+        let connection = &self.hosts.connections[conn.id];
+        self.end_of(conn, program).is_some_and(|end| connection.ends[1 - end].is_external())
+    }
+
     fn stats(&self, conn: Conn, program: u32) -> Option<ConnectionStats> {
-        let is_internal = conn.as_external().is_none();
-        is_internal.then(|| self.end_of(conn, program)).flatten()?;
+        self.end_of(conn, program)?;
         Some(self.hosts.connections[conn.id].stats())
     }
 

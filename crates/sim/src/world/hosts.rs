@@ -3,11 +3,12 @@
 use crate::connection::Connection;
 use crate::connection_spec::{SERVER, TcpOptions};
 use crate::datagram::{Datagrams, FlowId};
-use crate::medium::{Medium, Owner};
+use crate::medium::{End, Medium, Owner};
 use crate::record::{DatagramStep, Event, ServedStep};
 use crate::watch::{Step, Watch};
 use catnip_base::{Slab, Time};
 use catnip_net::{Calendar, DropReason, NetworkEvents, Packet, PortId};
+use catnip_tcp::{Segment, Sender};
 
 /// State at the edges of the network that drops, copies and corruption of packets in the network update.
 #[derive(Debug)]
@@ -35,9 +36,11 @@ impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
     fn copied(&mut self, now: Time, at: PortId, packet: &Packet) -> Option<u32> {
         let body = self.medium.copy(packet.body)?;
         match self.medium.owner(body) {
-            Owner::End { connection, .. } => self.connections[connection].info.enters(),
+            Owner::End { connection, .. } | Owner::External { connection, .. } => {
+                self.connections[connection].info.enters();
+            }
             Owner::Datagram(flow, _) => self.datagrams.copied(flow),
-            Owner::Other => self.medium.copied(body),
+            Owner::Other => {}
         }
         let copy = Packet { body, ..*packet };
         self.watch.packet(now, &copy, self.medium.origin(body), Step::Copied(at, packet.body));
@@ -46,28 +49,29 @@ impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
 
     /// Corrupts packets of external hosts only; simulated hosts would discard a corrupted packet.
     fn corrupted(&mut self, now: Time, at: PortId, packet: &Packet, bit: u32) -> bool {
-        let of_outside = self.medium.owner(packet.body) == Owner::Other;
-        if of_outside {
+        let crosses_border = match self.medium.owner(packet.body) {
+            Owner::End { connection, .. } => self.connections[connection].session().is_some(),
+            Owner::External { .. } | Owner::Other => true,
+            Owner::Datagram(..) => false,
+        };
+        if crosses_border {
             self.medium.corrupt(packet.body, bit);
             self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Corrupted(at));
         }
-        of_outside
+        crosses_border
     }
 
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
         self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, why));
-        let (id, end) = match self.medium.owner(packet.body) {
-            Owner::End { connection, end } => (connection, end),
+        let (id, end, is_external) = match self.medium.owner(packet.body) {
+            Owner::End { connection, end } => (connection, end, false),
+            Owner::External { connection, end } => (connection, end, true),
             Owner::Datagram(flow, _) => {
                 self.medium.release(packet.body);
                 self.datagrams.dropped(flow);
                 return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, why));
             }
-            Owner::Other => {
-                let data = self.medium.dropped(now, at, &packet, why, &mut self.watch);
-                self.data_dropped += u64::from(data);
-                return self.medium.release(packet.body);
-            }
+            Owner::Other => return self.medium.release(packet.body),
         };
         let (seq, len) = self.medium.data(packet.body);
         self.medium.release(packet.body);
@@ -77,9 +81,9 @@ impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
         self.data_dropped += u64::from(data_of_server);
         if W::PACKETS {
             self.watch.record(now, &connection.info.lost(seq, at, &packet, why));
-            if data_of_server {
+            if data_of_server && !is_external {
                 let step = ServedStep::Dropped { seq };
-                self.watch.served(now, &connection.info.served(connection.info.bytes, step));
+                self.watch.served(now, &connection.info.served(connection.written(), step));
             }
         }
         self.retire_if_over(now, id);
@@ -93,15 +97,58 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
         }
     }
 
-    /// Records a closed connection once its last packet has left the network, and frees its slot.
-    pub(super) fn retire_if_over(&mut self, now: Time, id: u32) {
+    /// Records the events of a segment that has arrived at this end: the ACK, and the progress of the server's data.
+    #[inline(always)]
+    pub(super) fn record_segment(
+        &mut self,
+        now: Time,
+        id: u32,
+        end: usize,
+        segment: &Segment,
+        wire_bytes: u32,
+    ) {
+        if !W::PACKETS {
+            return;
+        }
         let connection = &self.connections[id];
+        let sender = connection.ends[end].sender();
+        if let Some(event) = connection.info.acked(end, sender, segment, wire_bytes) {
+            self.watch.record(now, &event);
+        }
+        if end == SERVER
+            && segment.flags.ack
+            && let Some(snd_una) = sender.map(Sender::snd_una)
+        {
+            let step = ServedStep::Acked { snd_una };
+            self.watch.served(now, &connection.info.served(connection.written(), step));
+        }
+    }
+
+    /// Counts a packet of a connection that an external host has sent or received as gone from the network.
+    pub(super) fn leave_network(&mut self, now: Time, owner: Owner) {
+        if let Owner::End { connection, .. } | Owner::External { connection, .. } = owner {
+            self.connections[connection].info.in_network -= 1;
+            self.retire_if_over(now, connection);
+        }
+    }
+
+    /// Records a closed connection once its last packet has left the network, and frees its slot once the connection is no longer kept to
+    /// answer retransmissions.
+    pub(super) fn retire_if_over(&mut self, now: Time, id: u32) {
+        let connection = &mut self.connections[id];
         if !connection.info.is_over() {
             return;
         }
         // A connection over which the client has received no document is not recorded.
-        if connection.info.received.is_some() {
+        if connection.info.received.is_some() && !std::mem::replace(&mut connection.info.is_recorded, true) {
             self.watch.record(now, &Event::Connection(connection.record()));
+        }
+        if let Some(session) = connection.session() {
+            if session.lingers(now) {
+                return;
+            }
+            connection.planned = [Time::NEVER; 2];
+            self.medium.released(id, &mut connection.ends);
         }
         self.connections.release(id);
     }
