@@ -68,6 +68,75 @@ enum Verdict {
     Free,
 }
 
+/// Packet as far as its verdict depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    syn: bool,
+    fin: bool,
+    /// True if the rules apply to this side of the connection.
+    judged: bool,
+    /// True if the packet carries data whose place in the document is known.
+    has_place: bool,
+    /// True for a retransmission.
+    again: bool,
+    /// Number of new data packets of the document before this one.
+    index: u32,
+    /// Distance from the start of the document, full segments.
+    distance: u64,
+    /// Lower bound of cwnd, full segments.
+    window: u64,
+}
+
+impl Sent {
+    /// Returns the verdict of the first clause that applies.
+    fn verdict(&self, rules: &Rules) -> Verdict {
+        CLAUSES.iter().find_map(|clause| clause(self, rules)).unwrap_or(Verdict::Free)
+    }
+}
+
+/// Verdict on a packet; `None` if the clause does not apply to it.
+type Clause = fn(&Sent, &Rules) -> Option<Verdict>;
+
+/// Rules that a packet alone can break, in order of precedence. The trailing packets are known only when the document ends.
+const CLAUSES: [Clause; 6] = [handshake, fin, unplaced, retransmission, leading, middle];
+
+/// Verdict on a SYN: the priority of the rules, or HIGH as a control packet.
+fn handshake(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+    packet.syn.then_some(match rules.spm.handshake {
+        _ if !packet.judged => Verdict::Free,
+        Some(Colour::Red) => Verdict::Low,
+        None if !rules.control => Verdict::Free,
+        _ => Verdict::High(Reason::Syn),
+    })
+}
+
+/// Verdict on a FIN as a control packet.
+fn fin(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+    (packet.fin && packet.judged && rules.control).then_some(Verdict::High(Reason::Fin))
+}
+
+/// Verdict on packets without data, on probes, and after a gap in the capture.
+fn unplaced(packet: &Sent, _rules: &Rules) -> Option<Verdict> {
+    (!packet.has_place).then_some(Verdict::Free)
+}
+
+fn retransmission(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+    let verdict = if rules.retransmissions { Verdict::High(Reason::Retransmission) } else { Verdict::Free };
+    packet.again.then_some(verdict)
+}
+
+fn leading(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+    (packet.index < rules.spm.leading).then_some(Verdict::High(Reason::Leading))
+}
+
+/// Verdict on packets after the leading ones, while cwnd is not small. The window is one segment larger than the rule's, because a tail loss
+/// probe may exceed cwnd (RFC 8985, section 7.3).
+fn middle(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+    let is_leading = packet.distance < u64::from(rules.spm.leading);
+    let is_small = packet.window < u64::from(rules.spm.small_window.saturating_add(1));
+    (!is_leading && !is_small).then_some(Verdict::Low)
+}
+
 /// Idle time after which a sender may restart with a small window (RFC 5681, section 4.1): the smallest RTO of common implementations.
 const IDLE_NANOS: i64 = 200_000_000;
 
@@ -150,25 +219,15 @@ impl End {
         let &Seen { number, nanos, connection, server, priority, tcp } = seen;
         let flags = tcp.flags();
         let (syn, fin) = (flags.contains(TcpFlags::SYN), flags.contains(TcpFlags::FIN));
-        let len = if syn { 0 } else { tcp.payload().len() as u64 };
-        let control = |reason| if rules.control && judged { Verdict::High(reason) } else { Verdict::Free };
-        let now = |verdict, report: &mut Report| judge(number, connection, server, priority, verdict, report);
-        let place = self.initial.and_then(|initial| count(initial, tcp.sequence(), self.sent));
-        let Some(start) = place.filter(|_| !syn) else {
-            let verdict = match (syn, fin) {
-                (true, _) => match rules.spm.handshake.filter(|_| judged) {
-                    None => control(Reason::Syn),
-                    Some(Colour::Red) => Verdict::Low,
-                    Some(_) => Verdict::High(Reason::Syn),
-                },
-                (_, true) => control(Reason::Fin),
-                _ => Verdict::Free,
-            };
-            return now(verdict, report);
+        let packet = Sent { syn, fin, judged, ..Sent::default() };
+        let now = |packet: Sent, report: &mut Report| {
+            judge(number, connection, server, priority, packet.verdict(rules), report);
         };
+        let place = self.initial.and_then(|initial| count(initial, tcp.sequence(), self.sent));
+        let Some(start) = place.filter(|_| !syn) else { return now(packet, report) };
+        let len = tcp.payload().len() as u64;
         let end = start + len;
-        let size = self.segment_size(tcp, other_mss, len);
-        let far = |count: u32| u64::from(count) * size;
+        let segment_size = self.segment_size(tcp, other_mss, len);
         // A packet with only the last byte of the data, if all data is acknowledged, is a keep-alive probe.
         let probe = len == 1 && end == self.sent && self.acknowledged >= end && !fin;
         let again = len > 0 && start < self.sent && !probe;
@@ -189,34 +248,18 @@ impl End {
             (self.document, self.packets, self.window) = (start, 0, 0);
         }
         if len > 0 {
-            let idle = self.acknowledged >= self.sent && nanos.saturating_sub(self.last_data) >= IDLE_NANOS;
-            let kept = if idle { 0 } else { self.window };
-            let in_flight = end.saturating_sub(self.acknowledged);
-            self.window = if self.recover.is_some() { 0 } else { kept.max(in_flight) };
-            self.last_data = nanos;
+            self.update_window(nanos, end);
         }
-        let settled = start >= self.document + far(rules.spm.leading)
-            // One additional segment, because a tail loss probe may exceed the window (RFC 8985, section 7.3).
-            && self.window >= far(rules.spm.small_window.saturating_add(1));
-        let verdict = if fin && (rules.control || len == 0) {
-            control(Reason::Fin)
-        } else if len == 0 || probe || !sure {
-            Verdict::Free
-        } else if again {
-            if rules.retransmissions { Verdict::High(Reason::Retransmission) } else { Verdict::Free }
-        } else if self.packets < rules.spm.leading {
-            Verdict::High(Reason::Leading)
-        } else if settled {
-            Verdict::Low
-        } else {
-            Verdict::Free
-        };
+        let has_place = len > 0 && !probe && sure;
+        let distance = start.saturating_sub(self.document) / segment_size;
+        let window = self.window / segment_size;
+        let packet = Sent { has_place, again, index: self.packets, distance, window, ..packet };
         if new {
             self.sent = end;
             self.packets += 1;
-            self.undecided.push_back(Undecided { number, priority, end, verdict });
+            self.undecided.push_back(Undecided { number, priority, end, verdict: packet.verdict(rules) });
         } else {
-            now(verdict, report);
+            now(packet, report);
         }
         if fin {
             self.decide(connection, server, last, report);
@@ -224,12 +267,21 @@ impl End {
         }
         // A packet this far from the end of the data sent is not among the last packets, regardless of what follows.
         let trailing = rules.spm.trailing;
-        let tail = if trailing == 0 { 0 } else { far(trailing.saturating_add(1)) };
+        let tail = if trailing == 0 { 0 } else { u64::from(trailing.saturating_add(1)) * segment_size };
         while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.sent {
             let Undecided { number, priority, verdict, .. } = self.undecided[0];
             judge(number, connection, server, priority, verdict, report);
             self.undecided.pop_front();
         }
+    }
+
+    /// Updates the lower bound of cwnd when a data packet that ends at `end` is sent.
+    fn update_window(&mut self, nanos: i64, end: u64) {
+        let idle = self.acknowledged >= self.sent && nanos.saturating_sub(self.last_data) >= IDLE_NANOS;
+        let kept = if idle { 0 } else { self.window };
+        let in_flight = end.saturating_sub(self.acknowledged);
+        self.window = if self.recover.is_some() { 0 } else { kept.max(in_flight) };
+        self.last_data = nanos;
     }
 
     /// Handles the end of the document. The last `trailing` packets must be HIGH. Packets close to these packets may be HIGH, because a
