@@ -1,5 +1,8 @@
 //! Certificate of a link: its specification and its measured behaviour in each direction, with a verdict.
 
+mod clauses;
+
+use self::clauses::Evidence;
 use crate::link::{EDGES, LinkSpec, Outcome};
 use crate::observe::counts::Counts;
 use crate::observe::layout::{Line, table};
@@ -10,9 +13,6 @@ use catnip_base::notation::or_none;
 use catnip_cli::text::wrapped;
 use catnip_net::WireSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::QueueKind;
-use catnip_net::shape::RateSpec;
-use catnip_net::stage;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -213,9 +213,8 @@ impl Certificate {
             let asked = Asked::new(wire, marks[index]);
             let report = report(asked, wire, direction, gate, outcome, index);
             let judged = Judged::new(wire, outcome.changed.iter().map(|changed| &changed.wires[index]));
-            judge((wire, judged), direction, &report, tolerance, |what| {
-                failures.push(format!("{name}: {what}"))
-            });
+            let evidence = Evidence { wire, judged, direction, report: &report, tolerance };
+            failures.extend(evidence.deviations().map(|deviation| format!("{name}: {deviation}")));
             report
         });
         let (up, down) = match (reports.next(), reports.next()) {
@@ -315,95 +314,6 @@ impl Judged {
                 == (&wire.before, &wire.behind, &wire.conditioner);
         }
         judged
-    }
-}
-
-fn judge(
-    (wire, judged): (&WireSpec, Judged),
-    direction: &Direction,
-    report: &Report,
-    tolerance: Tolerance,
-    mut fail: impl FnMut(String),
-) {
-    let dropped: u64 = direction.dropped.iter().sum();
-    let accounted = report.counts.packets_out + report.counts.unwritable + dropped + report.counts.held;
-    let entered = report.packets_in + report.counts.duplicated;
-    if entered != accounted {
-        fail(format!("{entered} packets in, {accounted} accounted for"));
-    }
-    let [excess, waited, late] = [&report.excess_us, &report.waited_us, &report.lateness_us];
-    let most = [(excess.p99, waited.p99, late.p99, "p99", tolerance.lateness_p99_ms)]
-        .into_iter()
-        .chain([(excess.max, waited.max, late.max, "max", tolerance.stall_ms)])
-        .find(|(excess, .., most_ms)| excess / 1e3 > *most_ms);
-    if let Some((excess, waited, late, which, most_ms)) = most {
-        let [excess, waited, late] = [excess, waited, late].map(|us| us / 1e3);
-        fail(format!(
-            "excess delay of {excess:.2} ms ({which} > {most_ms} ms: {waited:.2} ms waiting, {late:.2} ms lateness)"
-        ));
-    }
-    if report.counts.unwritable > 0 {
-        fail(format!("the device at the other end did not accept {} packets", report.counts.unwritable));
-    }
-    // The measured rate is the rate of the wire only if packets wait for nothing but the transmission of earlier packets.
-    if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
-        && wire.queue.conserves_work()
-        && wire.is_steady()
-        && (judged.rate && judged.delay)
-        && report.busy_s >= tolerance.busy_s
-    {
-        let asked = rate.bits_per_second() as f64;
-        let error_s = (report.busy_s - busy * report.busy_s / asked).abs();
-        // A single late packet changes the busy time by at most its lateness, which is therefore not counted. Frequent lateness is judged
-        // above.
-        let once_s = report.lateness_us.max / 1e6;
-        if error_s - once_s > tolerance.rate * report.busy_s {
-            fail(format!("rate {} instead of {}", bits(busy), bits(asked)));
-        }
-    }
-    let is_still = wire.jitter.is_none() && judged.delay;
-    if is_still && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay {
-        fail(format!("delay {} ms is less than requested", report.ideal_delay_ms.min));
-    }
-    if let Some(limit) =
-        wire.queue.buffer_bounds().at_most.filter(|_| is_still && judged.rate && wire.is_steady())
-        && report.largest_queue > limit
-    {
-        fail(format!("{} packets in a queue of {limit}", report.largest_queue));
-    }
-    // If there are loss models both before and behind the wire, a loss cannot be attributed to one of them.
-    let trials = match (&wire.before[..], &wire.behind[..]) {
-        ([], []) => None,
-        _ if !judged.loss => None,
-        _ if wire.link_layer.is_some() => None,
-        (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
-        // Packets are counted here by their priority at the end of the wire, which a conditioner may change.
-        ([], stages) if wire.conditioner.is_empty() => stage::loss_of(stages).zip(Some(direction.crossed)),
-        _ => None,
-    };
-    if let Some((probabilities, n)) = trials {
-        let of_each = || probabilities.into_iter().zip(n.map(|n| n as f64));
-        let mean: f64 = of_each().map(|(p, n)| n * p).sum();
-        let deviation = of_each().map(|(p, n)| n * p * (1.0 - p)).sum::<f64>().sqrt();
-        let lost: u64 = direction.lost.iter().sum();
-        // Continuity correction of half a packet, which matters on links with very few expected losses.
-        if (lost as f64 - mean).abs() > tolerance.loss_sigmas * deviation + 0.5 {
-            fail(format!("{lost} of {} packets lost, {mean:.1} expected", report.packets_in));
-        }
-    }
-    if report.counts.missed > 0 {
-        fail(format!(
-            "the kernel dropped {} packets that the emulator was too slow to read",
-            report.counts.missed
-        ));
-    }
-    if let Some(count) = report.counts.refused.get("ecn_in_use") {
-        fail(format!(
-            "{count} packets use ECN, so their flag bit has no meaning; switch ECN off or use --codec dscp"
-        ));
-    }
-    if let Some(count) = report.counts.refused.get("no_buffer") {
-        fail(format!("no memory for {count} packets"));
     }
 }
 
