@@ -127,7 +127,7 @@ MISTAKES = [
         "node.client.count: invalid value: integer `-1`, expected a whole number from",
     ),
     ("[node]", "seeds = 0\n[node]", "seeds: 0: at least one run is needed"),
-    ('kind = "bulk"\n', "", "traffic.document.kind: missing: expected one of bulk, background, ftp, iperf, page,"),
+    ('kind = "bulk"\n', "", "traffic.document.kind: missing: expected one of bulk, background, ftp, iperf"),
     (
         '[link.access]\nfrom = "router"',
         '[link.access]\nfrom = "server"',
