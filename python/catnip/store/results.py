@@ -221,8 +221,7 @@ class Made:
     def _tables(self, name: str) -> Iterator[pa.Table]:
         """Yields the table `name` of each stored batch of runs, in order."""
         for part in self._folders():
-            with (part / f"{name}.arrow").open("rb") as file:
-                yield pa.ipc.open_file(file).read_all()
+            yield _read_arrow(part / f"{name}.arrow")
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
         """Returns columns of a table for one variant, for `runs.Keeper`."""
@@ -231,8 +230,7 @@ class Made:
         for part in self._folders():
             first, end = map(int, part.name.split("-"))
             if first < (variant + 1) * each and variant * each < end:
-                with (part / f"{table}.arrow").open("rb") as file:
-                    whole = pa.ipc.open_file(file).read_all().select(list(columns))
+                whole = _read_arrow(part / f"{table}.arrow").select(list(columns))
                 some.append(whole.filter(pc.equal(whole["variant"], self.manifest.variants[variant])))
         whole = pa.concat_tables(some).unify_dictionaries()
         return {key: _values(whole[key]) for key in columns if key != "variant"}
@@ -311,8 +309,21 @@ def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, d
 
 
 def _read_parquet(path: Path) -> pa.Table:
-    with path.open("rb") as file:
+    with _opened(path) as file:
         return pq.read_table(file)
+
+
+def _read_arrow(path: Path) -> pa.Table:
+    with _opened(path) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def _opened(path: Path) -> pa.OSFile:
+    """Opens a file of Arrow's own.
+
+    Arrow's threads keep a file of Python beyond the read, and abort the process if it exits at that moment.
+    """
+    return pa.OSFile(os.fsencode(path))
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
