@@ -28,7 +28,7 @@ http {{ access_log off; sendfile {sendfile}; tcp_nopush {nopush}; keepalive_requ
   uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
   server {{ listen {port} backlog=4096; listen [::]:{port}; root {folder}/www; }} }}
 """
-LEAST_AGREEMENT = 0.99
+MIN_AGREEMENT = 0.99
 
 
 class Host:
@@ -38,11 +38,11 @@ class Host:
         self.link, self.folder = link, folder
         self.device = device(link)
 
-    def agent(self, *words: object, code: int = 0) -> str:
+    def agent(self, *arguments: object, code: int = 0) -> str:
         """Runs a command of the agent and returns its output."""
-        command = [*AGENT, *(str(word) for word in words)]
+        command = [*AGENT, *(str(argument) for argument in arguments)]
         done = self.link.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == code, (words, done.stdout, done.stderr)
+        assert done.returncode == code, (arguments, done.stdout, done.stderr)
         return str(done.stdout if code == 0 else done.stderr)
 
     @contextmanager
@@ -112,12 +112,12 @@ def fetch_all(address: str, seed: int, rounds: int) -> int:
     def fetch(number: int) -> int:
         order = Random((seed << 8) + number)
         connection = http.client.HTTPConnection(address, PORT, timeout=60)
-        got = 0
+        received = 0
         for _ in range(rounds):
             connection.request("GET", f"/{order.choice(SIZES)}")
-            got += len(connection.getresponse().read())
+            received += len(connection.getresponse().read())
         connection.close()
-        return got
+        return received
 
     with ThreadPoolExecutor(4) as pool:
         return sum(pool.map(fetch, range(8)))

@@ -26,12 +26,14 @@ class Finished:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers `Kept`, only in the process that receives the reports of all workers."""
+    """Registers `ReportWriter`, only in the process that receives the reports of all workers."""
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Kept("python-alone" if config.option.markexpr == "alone" else "python"))
+        config.pluginmanager.register(
+            ReportWriter("python-alone" if config.option.markexpr == "alone" else "python")
+        )
 
 
-class Kept:
+class ReportWriter:
     """Writes reasons of skipped tests where `make test` counts them, and durations to build/durations/."""
 
     def __init__(self, kind: str) -> None:

@@ -17,7 +17,7 @@ PROGRAMS = {
     *("catnip-emu", "catnip-agent", "nginx", "chromium", "tcpdump", "tshark", "dumpcap", "dnsmasq"),
     *("slirp4netns", "pasta", "passt"),
 }
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """Waiting time for processes that are still ending."""
 
 
@@ -27,7 +27,7 @@ def main() -> int:
         print("\n".join(found()))
         return 0
     before = set(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines())
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while (left := [line for line in found() if line not in before]) and time.monotonic() < until:
         time.sleep(0.5)
     for line in left:

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 mod fuzz;
 
 static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
-    let text = include_str!("../../crates/emu/tests/fuzz/stranger.toml");
-    Scenario::parse(Path::new("stranger.toml"), text).expect("it is a scenario")
+    let text = include_str!("../../crates/emu/tests/fuzz/external_host.toml");
+    Scenario::parse(Path::new("external_host.toml"), text).expect("it is a scenario")
 });
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -59,15 +59,15 @@ def run(
     numbers = list(range(1, 1 + numbers)) if isinstance(numbers, int) else sorted(set(numbers))
     if not numbers or numbers[0] < 0:
         raise InputError(f"seeds: {seeds!r}: expected at least one, and none below 0")
-    wanted = {*tables, *summary.TABLES, *(SERIES if series else ())}
-    made = loaded.run(chosen, numbers, sorted(wanted), threads, None, series)
-    return Results(loaded.title, chosen, numbers, runs.axes_of(loaded, chosen), made, loaded)
+    requested = {*tables, *summary.TABLES, *(SERIES if series else ())}
+    filled = loaded.run(chosen, numbers, sorted(requested), threads, None, series)
+    return Results(loaded.title, chosen, numbers, runs.axes_of(loaded, chosen), filled, loaded)
 
 
 def read(folder: SomePath) -> "Results":
     """Reads results that `catnip run --out` or `Results.save` has written. Raises InputError."""
-    manifest, made = _results().read(Path(folder))
-    return Results(manifest.title, manifest.variants, manifest.seeds, manifest.axes, made)
+    manifest, tables = _results().read(Path(folder))
+    return Results(manifest.title, manifest.variants, manifest.seeds, manifest.axes, tables)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -105,9 +105,9 @@ class Results:
         """Returns a table as a data frame of polars."""
         import polars  # noqa: PLC0415 -- an optional library
 
-        made = polars.from_arrow(self.to_arrow(table))
-        assert isinstance(made, polars.DataFrame)
-        return made
+        frame = polars.from_arrow(self.to_arrow(table))
+        assert isinstance(frame, polars.DataFrame)
+        return frame
 
     def save(self, folder: SomePath) -> None:
         """Writes all tables as Parquet files, and a manifest, as `catnip run --out` does."""
@@ -129,8 +129,8 @@ class Results:
 
     def _repr_html_(self) -> str:
         """Returns the tables that `catnip run` prints, as HTML."""
-        told = summary_tables.tables(self.title, self.seeds, self.summary)
-        return "".join(map(_html, told))
+        shown = summary_tables.tables(self.title, self.seeds, self.summary)
+        return "".join(map(_html, shown))
 
 
 def _results() -> ModuleType:
@@ -149,18 +149,18 @@ def _html(table: model.Table) -> str:
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
-def _scenario(given: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
-    if isinstance(given, Scenario):
-        return given
-    if isinstance(given, Mapping):
+def _scenario(source: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
+    if isinstance(source, Scenario):
+        return source
+    if isinstance(source, Mapping):
         import tomli_w  # noqa: PLC0415 -- needed only for a dict
 
         try:
-            text = tomli_w.dumps(given)
+            text = tomli_w.dumps(source)
         except TypeError as error:
             raise InputError(f"scenario: {error}") from None
         return Scenario.parse("scenario", text)
-    return paths.scenario(os.fspath(given))
+    return paths.scenario(os.fspath(source))
 
 
 class Link:
@@ -215,7 +215,7 @@ def link(**options: str | int | bool) -> Iterator[Link]:
     >>> done.returncode
     0
     """
-    told = [
+    arguments = [
         f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
         for name, value in options.items()
     ]
@@ -223,26 +223,26 @@ def link(**options: str | int | bool) -> Iterator[Link]:
         certificate = Path(folder) / "certificate.json"
         # This shell keeps the link open: it prints the addresses and waits for the end of its input.
         waits = 'echo "$CATNIP_OUTSIDE $CATNIP_INSIDE"; exec cat'
-        command = [str(program()), "link", *told, "--quiet", f"--certificate={certificate}"]
+        command = [str(program()), "link", *arguments, "--quiet", f"--certificate={certificate}"]
         command += ["--", "sh", "-c", waits]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             assert process.stdout is not None
             assert process.stderr is not None
-            said = process.stdout.readline().split()
-            if len(said) != 2:
+            addresses = process.stdout.readline().split()
+            if len(addresses) != 2:
                 raise InputError(
                     process.stderr.read().strip().removeprefix("error: ")
                     or "link: it ended without a message"
                 )
             # Every child of the emulator runs behind the link.
-            behind = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1]
-            made = Link(int(behind), *said)
+            child = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1]
+            opened = Link(int(child), *addresses)
             try:
-                yield made
+                yield opened
             finally:
-                made.end()
+                opened.end()
                 with suppress(BrokenPipeError):
                     process.communicate()
                 if certificate.exists():
-                    made.certificate = json.loads(certificate.read_text())
+                    opened.certificate = json.loads(certificate.read_text())

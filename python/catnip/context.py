@@ -18,7 +18,7 @@ _ABSENT = {errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 
 def document(connection: socket.socket, size: int) -> bool:
     """Declares the next `size` bytes written as one document. Returns False without an agent."""
-    return _tell(connection, DOCUMENT, struct.pack("=Q", size))
+    return _set_option(connection, DOCUMENT, struct.pack("=Q", size))
 
 
 def service_class(connection: socket.socket, number: int) -> bool:
@@ -27,7 +27,7 @@ def service_class(connection: socket.socket, number: int) -> bool:
     A user waits for each packet in class 1, for each document in class 2, and for neither in class 3. Raises
     PermissionError if the policy does not allow the class. Returns False without an agent.
     """
-    return _tell(connection, CLASS, struct.pack("=I", number))
+    return _set_option(connection, CLASS, struct.pack("=I", number))
 
 
 def thresholds(connection: socket.socket, high: int, med: int) -> bool:
@@ -36,15 +36,15 @@ def thresholds(connection: socket.socket, high: int, med: int) -> bool:
     `high` is the largest window whose packets are HIGH, `med` the largest whose packets are at least MED.
     Raises PermissionError if the policy does not allow it. Returns False without an agent.
     """
-    return _tell(connection, THRESHOLDS, struct.pack("=II", high, med))
+    return _set_option(connection, THRESHOLDS, struct.pack("=II", high, med))
 
 
 def weight(connection: socket.socket, priority: int) -> bool:
     """Sets the priority passed to the queue discipline (SO_PRIORITY). Returns False without an agent."""
-    return _tell(connection, WEIGHT, struct.pack("=I", priority))
+    return _set_option(connection, WEIGHT, struct.pack("=I", priority))
 
 
-def _tell(connection: socket.socket, option: int, value: bytes) -> bool:
+def _set_option(connection: socket.socket, option: int, value: bytes) -> bool:
     try:
         connection.setsockopt(LEVEL, option, value)
     except OSError as error:

@@ -248,20 +248,20 @@ def evaluate(name: str, **parameters: ArrayLike) -> dict[str, Floats]:
     Flags are 0 or 1; `rate` is "receive", "send", "approx" or their codes 0, 1, 2.
     """
     model = _model(name)
-    return _evaluate(model, _given(model, parameters))
+    return _evaluate(model, _values_of(model, parameters))
 
 
 def at(name: str, **parameters: float | str) -> dict[str, float]:
     """Returns all quantities of a model for one number per parameter, without loading NumPy."""
-    return _core.evaluate_model_at(name, _given(_model(name), parameters))
+    return _core.evaluate_model_at(name, _values_of(_model(name), parameters))
 
 
-def _given(model: Model, parameters: Mapping[str, Any]) -> list[Any]:
+def _values_of(model: Model, parameters: Mapping[str, Any]) -> list[Any]:
     """Returns a value for each parameter of a model: the given one, or the default."""
     known = [parameter.name for parameter in model.parameters]
-    for given in parameters:
-        if given not in known:
-            raise InputError(f"{model.name}: {given}: expected one of {', '.join(known)}")
+    for name in parameters:
+        if name not in known:
+            raise InputError(f"{model.name}: {name}: expected one of {', '.join(known)}")
     values: list[Any] = []
     for parameter in model.parameters:
         value = parameters.get(parameter.name, parameter.default)
@@ -315,14 +315,14 @@ def _main(name: str, *values: Any) -> Values:
     return result if result.shape else float(result)
 
 
-def _whole(model: str, name: str, value: float, least: int, most: int = 10_000_000) -> int:
-    if not (least <= value <= most) or value != int(value):
-        raise InputError(f"{model}: {name} = {value}: expected a whole number from {least} to {most}")
+def _integer(model: str, name: str, value: float, low: int, high: int = 10_000_000) -> int:
+    if not (low <= value <= high) or value != int(value):
+        raise InputError(f"{model}: {name} = {value}: expected a whole number from {low} to {high}")
     return int(value)
 
 
 def _seed(model: str, seed: int) -> int:
-    return _whole(model, "seed", seed, 0, 2**64 - 1)
+    return _integer(model, "seed", seed, 0, 2**64 - 1)
 
 
 def _function(model: Model, about: str) -> Callable[..., Values]:
@@ -339,13 +339,13 @@ def _function(model: Model, about: str) -> Callable[..., Values]:
 
     def function(*arguments: Any, **named: Any) -> Values:
         try:
-            given = signature.bind(*arguments, **named)
+            bound = signature.bind(*arguments, **named)
         except TypeError as error:
             raise TypeError(f"{model.name}: {error}") from None
-        given.apply_defaults()
-        if "rate" in given.arguments and isinstance(given.arguments["rate"], str):
-            given.arguments["rate"] = _rate(given.arguments["rate"])
-        return _main(model.name, *given.arguments.values())
+        bound.apply_defaults()
+        if "rate" in bound.arguments and isinstance(bound.arguments["rate"], str):
+            bound.arguments["rate"] = _rate(bound.arguments["rate"])
+        return _main(model.name, *bound.arguments.values())
 
     function.__name__ = function.__qualname__ = model.name
     function.__doc__ = about
@@ -416,7 +416,7 @@ def hysteresis_sampled(
     the exact mean, faster.
     """
     name = "hysteresis" if p_high is None else "partial_catnip"
-    N, samples, seed = _whole(name, "N", N, 1), _whole(name, "samples", samples, 2), _seed(name, seed)
+    N, samples, seed = _integer(name, "N", N, 1), _integer(name, "samples", samples, 2), _seed(name, seed)
     draws = _core.hysteresis_samples(
         N, p, p_high, RTT_s, T0_s, Wmax, b, w1, delack_s, count=samples, seed=seed
     )
@@ -439,8 +439,8 @@ def wzk_chain_sampled(
     """
     name = "wzk_chain"
     data, samples, seed = (
-        _whole(name, "data", data, 1),
-        _whole(name, "samples", samples, 2),
+        _integer(name, "data", data, 1),
+        _integer(name, "samples", samples, 2),
         _seed(name, seed),
     )
     draws = _core.wzk_chain_samples(data, p, IT0_s, r0_s, clamp_s, count=samples, seed=seed)

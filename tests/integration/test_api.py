@@ -37,8 +37,8 @@ def test_the_examples_in_docstrings_answer_what_they_print(module: Any) -> None:
     shown = [test for test in tests if test.examples]
     assert shown
     for test in shown:
-        if "catnip.link(" in str(test.docstring) and (why := cannot_emulate()):
-            pytest.skip(why)
+        if "catnip.link(" in str(test.docstring) and (reason := cannot_emulate()):
+            pytest.skip(reason)
         report: list[str] = []
         doctest.DocTestRunner().run(test, out=report.append)
         assert not report, "".join(report)
@@ -53,8 +53,8 @@ def test_the_page_about_python_can_be_followed(tmp_path: Path, monkeypatch: pyte
 
 
 def test_real_programs_run_behind_a_link_while_it_is_open() -> None:
-    if why := cannot_emulate():
-        pytest.skip(why)
+    if reason := cannot_emulate():
+        pytest.skip(reason)
     [block] = blocks("python.md", "python emulator")
     names: dict[str, Any] = {"catnip": catnip}
     exec(compile(block, "python.md", "exec"), names)
@@ -65,37 +65,37 @@ def test_real_programs_run_behind_a_link_while_it_is_open() -> None:
 
 
 def test_a_link_that_cannot_be_says_why() -> None:
-    if why := cannot_emulate():
-        pytest.skip(why)
+    if reason := cannot_emulate():
+        pytest.skip(reason)
     with pytest.raises(InputError, match='--rate: "5": expected a rate'), catnip.link(rate=5):
         pass
 
 
 def test_a_run_in_python_is_that_of_the_command_line(tmp_path: Path, run_: Run) -> None:
-    made = catnip.run(PIPE, seeds=3)
+    results = catnip.run(PIPE, seeds=3)
     file = tmp_path / "pipe.toml"
     import tomli_w  # noqa: PLC0415
 
     file.write_text(tomli_w.dumps(PIPE))
-    told = json.loads(run_("run", file, "--seeds", 3, "--json").out)
-    assert made.axes == told["axes"]
-    assert catnip.run(file, seeds=[1, 2, 3]).to_pandas().equals(made.to_pandas())
-    for name, variant in told["variants"].items():
-        of = made.summary[name].groups["document"]
+    printed = json.loads(run_("run", file, "--seeds", 3, "--json").out)
+    assert results.axes == printed["axes"]
+    assert catnip.run(file, seeds=[1, 2, 3]).to_pandas().equals(results.to_pandas())
+    for name, variant in printed["variants"].items():
+        of = results.summary[name].groups["document"]
         for key, interval in variant["groups"]["document"]["means"].items():
             assert of.means[key].mean == approx(interval["mean"])
-    made.save(tmp_path / "saved")
-    again = catnip.read(tmp_path / "saved")
-    assert str(again.summary) == str(made.summary)
-    assert again.to_pandas("connections").equals(made.to_pandas("connections"))
+    results.save(tmp_path / "saved")
+    reread = catnip.read(tmp_path / "saved")
+    assert str(reread.summary) == str(results.summary)
+    assert reread.to_pandas("connections").equals(results.to_pandas("connections"))
 
 
 def test_frames_have_variants_by_name_and_axes_as_columns() -> None:
-    made = catnip.run(PIPE, seeds=2, series="100ms")
-    frame = made.to_pandas("connections")
+    results = catnip.run(PIPE, seeds=2, series="100ms")
+    frame = results.to_pandas("connections")
     assert frame.groupby("link.pipe.queue").size().to_dict() == {"drop-tail:20": 2, "drop-tail:5": 2}
-    polar = made.to_polars("connection_series")
-    assert set(polar["variant"].unique()) == set(made.variants)
+    polar = results.to_polars("connection_series")
+    assert set(polar["variant"].unique()) == set(results.variants)
     assert polar["time_s"].min() == approx(0.1)
 
 
@@ -133,8 +133,8 @@ def test_a_summary_needs_its_tables(tmp_path: Path) -> None:
     from catnip.store import results  # noqa: PLC0415
 
     scenario = paths.scenario("slow-start")
-    made = scenario.run(scenario.variants, [1], ["runs"])
-    results.write(tmp_path, results.Manifest.of(scenario, scenario.variants, [1]), made)
+    tables = scenario.run(scenario.variants, [1], ["runs"])
+    results.write(tmp_path, results.Manifest.of(scenario, scenario.variants, [1]), tables)
     with pytest.raises(InputError, match="a summary also needs groups, transfers, ports"):
         _ = catnip.read(tmp_path).summary
     with pytest.raises(InputError, match="'pages': no such table; there are runs"):
@@ -143,19 +143,19 @@ def test_a_summary_needs_its_tables(tmp_path: Path) -> None:
 
 def test_importing_loads_nothing_that_takes_time() -> None:
     slow = ("numpy", "scipy", "pyarrow", "matplotlib", "rich", "click", "catnip._core")
-    say = f"import catnip, sys; print([name for name in {slow} if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", say], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    script = f"import catnip, sys; print([name for name in {slow} if name in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
     assert set(catnip.__all__) == set(dir(catnip))
     with pytest.raises(AttributeError, match="nothere"):
         _ = catnip.nothere
 
 
 def test_tables_come_as_arrays_of_equal_length() -> None:
-    made = catnip.run(PIPE, seeds=[4, 2, 4])
-    assert made.seeds == [2, 4]
-    assert set(summary.TABLES) <= set(made.tables)
-    for name, table in made.tables.items():
+    results = catnip.run(PIPE, seeds=[4, 2, 4])
+    assert results.seeds == [2, 4]
+    assert set(summary.TABLES) <= set(results.tables)
+    for name, table in results.tables.items():
         lengths = {len(np.asarray(column)) for column in table.values()}
         assert len(lengths) == 1, name
 

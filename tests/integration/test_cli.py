@@ -156,12 +156,12 @@ def test_list_as_json(catnip: Run) -> None:
 
 
 def test_a_scenario_goes_by_path_name_and_id(catnip: Run) -> None:
-    made = [
+    outputs = [
         catnip("run", name, "--seeds", 1, "--json").out
         for name in (paths.scenario(SMALL).path, SMALL, "CAT-E2", "cat-e2")
     ]
-    assert made[0]
-    assert set(made) == {made[0]}
+    assert outputs[0]
+    assert set(outputs) == {outputs[0]}
 
 
 def test_run_writes_tables_that_can_be_read(catnip: Run, tmp_path: Path) -> None:
@@ -264,9 +264,9 @@ def test_help_says_of_each_command_what_its_own_help_says() -> None:
 
 def test_help_is_there_without_what_commands_need(catnip: Run) -> None:
     loads = "import sys; from catnip import cli; cli.main(['--help']); sys.exit('numpy' in sys.modules)"
-    made = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=False)
-    assert (made.returncode, made.stderr) == (0, "")
-    assert made.stdout == catnip("--help").out
+    ended = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == catnip("--help").out
 
 
 @pytest.mark.parametrize(
@@ -287,9 +287,9 @@ def test_help_is_there_without_what_commands_need(catnip: Run) -> None:
 def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str], most: int) -> None:
     """Counts modules, because their import takes most of the time of a short command."""
     count = "import sys; from catnip.__main__ import start; start(); print(*sys.modules, file=sys.stderr)"
-    words = [sys.executable, "-c", count, *command]
-    made = subprocess.run(words, capture_output=True, text=True, check=True)
-    loaded = made.stderr.split()
+    arguments = [sys.executable, "-c", count, *command]
+    ended = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    loaded = ended.stderr.split()
     assert not absent & set(loaded)
     assert len(loaded) <= most
 
@@ -305,26 +305,26 @@ def test_options_of_other_tools_are_refused_with_their_equivalent(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell: str) -> None:
-    made = completed(f"{shell}_source")
-    assert (made.returncode, made.stderr) == (0, "")
-    assert "_CATNIP_COMPLETE" in made.stdout
+    ended = completed(f"{shell}_source")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "_CATNIP_COMPLETE" in ended.stdout
 
 
 def test_commands_options_and_scenarios_are_completed() -> None:
-    for words, expected in (
+    for tokens, expected in (
         (["catnip", "re"], {"reproduce"}),
         (["catnip", "run", "--see"], {"--seeds", "--seed"}),
         (["catnip", "run", "catnip-e1"], {"catnip-e1", "catnip-e11", "catnip-e12"}),
     ):
-        said = completed("bash_complete", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1))
-        made = dict(line.split(",", 1)[::-1] for line in said.stdout.splitlines())
-        assert expected <= set(made), (words, said.stdout, said.stderr)
+        ended = completed("bash_complete", COMP_WORDS=" ".join(tokens), COMP_CWORD=str(len(tokens) - 1))
+        completions = dict(line.split(",", 1)[::-1] for line in ended.stdout.splitlines())
+        assert expected <= set(completions), (tokens, ended.stdout, ended.stderr)
 
 
-def completed(instruction: str, **words: str) -> "subprocess.CompletedProcess[str]":
+def completed(instruction: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "catnip"],
-        env={**os.environ, "_CATNIP_COMPLETE": instruction, **words},
+        env={**os.environ, "_CATNIP_COMPLETE": instruction, **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -337,8 +337,8 @@ def test_closed_standard_output_and_few_letters_are_no_reason_to_fail(command: s
     closed = subprocess.run(f"{program} >&-", shell=True, capture_output=True, text=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, "")
     few = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
-    told = subprocess.run(program, shell=True, env=few, capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stderr) == (0, "")
+    ended = subprocess.run(program, shell=True, env=few, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_names_of_files_need_not_be_text(catnip: Run, tmp_path: Path) -> None:
@@ -367,11 +367,11 @@ def test_a_file_with_any_name_is_a_scenario(
 
 
 def test_the_package_runs_as_a_program() -> None:
-    made = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-m", "catnip", "--version"], capture_output=True, text=True, check=False
     )
-    assert (made.returncode, made.stderr) == (0, "")
-    assert made.stdout.startswith("catnip, version ")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("catnip, version ")
 
 
 def test_run_prints_one_row_per_variant(catnip: Run) -> None:
@@ -426,10 +426,10 @@ def test_an_experiment_alone_is_merged_into_the_table_of_its_paper(catnip: Run, 
     published = (paths.checkout() or Path()) / "validation" / "catnip.md"
     text = published.read_text(encoding="utf-8")
     table = tmp_path / "catnip.md"
-    said = "| CAT-E11 | room for three of six: dropped, resent, timeouts | – | – | 3, 3, 1 |"
-    assert said in text
+    row = "| CAT-E11 | room for three of six: dropped, resent, timeouts | – | – | 3, 3, 1 |"
+    assert row in text
     table.write_text(
-        text.replace(said, said.replace("3, 3, 1", "4, 4, 4")).replace("| CAT-S9 |", "| CAT-S99 |")
+        text.replace(row, row.replace("3, 3, 1", "4, 4, 4")).replace("| CAT-S9 |", "| CAT-S99 |")
     )
     alone = ("reproduce", "catnip", "--experiment", "CAT-E11", "--table", table)
     assert catnip(*alone).code == 0

@@ -66,14 +66,16 @@ def tshark(capture: Path, *arguments: str) -> list[list[str]]:
     options = ["-n", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]
     command = ["tshark", "-r", str(capture), *options, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    told = [line for line in ended.stderr.splitlines() if not line.startswith("Running as user")]
-    assert told == []
+    messages = [line for line in ended.stderr.splitlines() if not line.startswith("Running as user")]
+    assert messages == []
     return [line.split("\t") for line in ended.stdout.splitlines()]
 
 
 def shown(capture: Path, which: str, *fields: str) -> list[list[str]]:
     """Returns fields of the packets that match a filter."""
-    return tshark(capture, "-Y", which, "-T", "fields", *(word for name in fields for word in ("-e", name)))
+    return tshark(
+        capture, "-Y", which, "-T", "fields", *(argument for name in fields for argument in ("-e", name))
+    )
 
 
 def retransmissions(out: Path) -> Iterator[tuple[int, int, int]]:
@@ -113,8 +115,8 @@ def test_tshark_finds_the_retransmissions_of_the_table_of_events(
 
 
 def nanoseconds(seconds: str) -> int:
-    whole, fraction = seconds.split(".")
-    return int(whole) * 10**9 + int(fraction.ljust(9, "0"))
+    integer, fraction = seconds.split(".")
+    return int(integer) * 10**9 + int(fraction.ljust(9, "0"))
 
 
 def test_a_fast_retransmission_is_one_to_tshark_too(catnip: Run, files: Path, tmp_path: Path) -> None:
@@ -139,8 +141,8 @@ def test_tshark_opens_captures_without_a_complaint(
     path = str(files) if scenario == "files" else scenario
     ended = catnip("run", path, "--variant", paths.scenario(path).variants[0], "--packets", capture)
     assert (ended.code, ended.err) == (0, "")
-    wrong = "_ws.malformed || _ws.short || tcp.checksum.status == 0 || ip.checksum.status == 0"
-    assert shown(capture, wrong, "frame.number", "_ws.expert.message") == []
+    malformed = "_ws.malformed || _ws.short || tcp.checksum.status == 0 || ip.checksum.status == 0"
+    assert shown(capture, malformed, "frame.number", "_ws.expert.message") == []
     assert shown(capture, "tcp.checksum.status == 1", "frame.number") != []
     # Filter for a missing segment, or an ACK of data that was not sent.
     unseen = "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment"

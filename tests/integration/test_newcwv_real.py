@@ -20,7 +20,7 @@ from catnip.papers.newcwv.real import (
     FREE,
     RENO,
     SHARED,
-    Real,
+    RealRuns,
     Run,
     Variant,
 )
@@ -47,12 +47,12 @@ t 1
 """
 
 
-def keeper(known: Real | None = None) -> Runs:
+def keeper(known: RealRuns | None = None) -> Runs:
     """Returns runs, with measurements if given."""
-    made = Runs(quick=True, seed_count=None, first_seed=1, progress=Progress(quiet=True))
+    runs = Runs(quick=True, seed_count=None, first_seed=1, progress=Progress(quiet=True))
     if known is not None:
-        made.kept("real", lambda: known)
-    return made
+        runs.cached("real", lambda: known)
+    return runs
 
 
 def test_a_client_is_silent_between_exchanges_and_not_within_them() -> None:
@@ -94,11 +94,11 @@ def test_client_and_server_exchange_what_the_trace_says(capsys: pytest.CaptureFi
         asyncio.run(replay.replay(("127.0.0.1", server.server_address[1]), trace, 20.0))
         server.shutdown()
     out, err = capsys.readouterr()
-    *said, last = [json.loads(line) for line in out.splitlines()]
-    by_place = {(one["connection"], one["first_byte"]): one for one in said}
-    assert {place: one["bytes"] for place, one in by_place.items()} == real.trace_bytes(TRACE)
-    assert by_place[0, 900]["idle_s"] >= 0.2
-    assert all(0 < one["first_s"] <= one["time_s"] for one in said)
+    *responses, last = [json.loads(line) for line in out.splitlines()]
+    by_position = {(one["connection"], one["first_byte"]): one for one in responses}
+    assert {position: one["bytes"] for position, one in by_position.items()} == real.trace_bytes(TRACE)
+    assert by_position[0, 900]["idle_s"] >= 0.2
+    assert all(0 < one["first_s"] <= one["time_s"] for one in responses)
     assert (last["errors"], len(last["late_s"])) == (0, 3)
     counts = [json.loads(line) for line in err.splitlines()]
     # A counter at a wrong offset would be a number of bytes, which is far larger. Segments on the loopback
@@ -146,8 +146,8 @@ def run(times_s: list[float], sizes: list[int], **changed: Any) -> Run:
         "port": np.array(["bottleneck", "bottleneck:back", "sink"]),
         "delivered_bytes": np.array([0, 0, 250_000]),
         **{
-            f"{what}_{priority}": np.array([number, 0, 0])
-            for what, number in (("arrived", 50), ("dropped", 1))
+            f"{counter}_{priority}": np.array([number, 0, 0])
+            for counter, number in (("arrived", 50), ("dropped", 1))
             for priority in ("high", "med", "low")
         },
     }
@@ -159,8 +159,8 @@ def run(times_s: list[float], sizes: list[int], **changed: Any) -> Run:
         "idle_s": np.full(count, 2.0),
         "time_s": np.array(times_s),
     }
-    made: dict[str, Any] = {"responses": responses, "ports": ports, "duration_s": 2.0}
-    return Run(**{**made, "sent": 100, "retransmitted": 3, **changed})
+    fields: dict[str, Any] = {"responses": responses, "ports": ports, "duration_s": 2.0}
+    return Run(**{**fields, "sent": 100, "retransmitted": 3, **changed})
 
 
 def certificate(verdict: str, lost: int = 0) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def certificate(verdict: str, lost: int = 0) -> dict[str, Any]:
 
 
 SIZES = [4_000, 6_000, 30_000, 100]
-KNOWN = Real(
+KNOWN = RealRuns(
     1,
     {(0, 0): 4_000, (1, 0): 6_000, (2, 0): 30_001, (3, 0): 90},
     {
@@ -218,24 +218,24 @@ def test_losses_and_rates_are_those_of_the_server_and_the_router() -> None:
         )
         for system, size in rates.items()
     }
-    runs = keeper(Real(1, {}, shared))
+    runs = keeper(RealRuns(1, {}, shared))
     assert real.file_kbps(runs, NEW_RENO) == approx(1000)
 
 
 def test_what_is_wrong_with_a_run_is_counted() -> None:
     runs = keeper(KNOWN)
     assert real.red_certificates(runs) == "1"
-    assert real.router_late_ms(runs) == approx(0.3)
+    assert real.router_lateness_ms(runs) == approx(0.3)
     # The run has one link with two directions, each with one unaccounted packet.
     assert real.unaccounted_packets(runs) == "2"
     assert real.responses_of_another_size(runs) == "0"
-    longer = Real(1, {**KNOWN.trace_bytes, (1, 0): 6_002}, KNOWN.runs)
+    longer = RealRuns(1, {**KNOWN.trace_bytes, (1, 0): 6_002}, KNOWN.runs)
     assert real.responses_of_another_size(keeper(longer)) == "2"
 
 
 def test_the_table_stands_measured_beside_simulated() -> None:
-    made = real.table(keeper(KNOWN))
-    assert [row[0] for row in made.rows] == [
+    table = real.table(keeper(KNOWN))
+    assert [row[0] for row in table.rows] == [
         "congested: NewReno, measured",
         "congested: NewReno, simulated",
         "congested: newCWV, measured",
@@ -254,7 +254,7 @@ def test_spread_is_that_of_responses_that_newcwv_sends_at_once() -> None:
         Variant(FREE, NEW_CWV): timed([0.2] * 4, [0.21, 0.22, 0.6, 0.2]),
         Variant(FREE, PACED): timed([0.2] * 4, [0.4, 0.3, 0.9, 0.2]),
     }
-    runs = keeper(Real(1, {}, known))
+    runs = keeper(RealRuns(1, {}, known))
     assert real.real_spread_ms(runs, PACED, 1.0) == approx(200)
     assert real.real_spread_ms(runs, PACED) == approx(150)
     assert real.real_spread_ms(runs, NEW_CWV) == approx(15)
@@ -285,9 +285,9 @@ def test_counts_of_a_kernel_come_from_its_server_and_those_of_a_simulated_one_fr
 
 
 def test_a_client_that_ends_early_is_an_error() -> None:
-    said = json.dumps({"connection": 0, "first_byte": 0, "bytes": 5, "idle_s": 0.0, "time_s": 0.1})
+    response = json.dumps({"connection": 0, "first_byte": 0, "bytes": 5, "idle_s": 0.0, "time_s": 0.1})
     with pytest.raises(InputError, match="free: newCWV: the client ended after 1 responses: no route"):
-        real.read_run(Variant(FREE, NEW_CWV), said, "no route", {}, {}, 1)
+        real.read_run(Variant(FREE, NEW_CWV), response, "no route", {}, {}, 1)
 
 
 def test_a_machine_that_cannot_emulate_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,10 +74,10 @@ def test_every_scenario_reads_and_has_its_own_id() -> None:
 
 def test_an_outline_says_what_the_whole_scenario_says() -> None:
     for one in paths.outlines():
-        whole = Scenario.load(one.path)
+        scenario = Scenario.load(one.path)
         assert (one.id, one.title, one.seeds, one.variants) == (
-            whole.id,
-            whole.title,
-            whole.seeds,
-            whole.variants,
+            scenario.id,
+            scenario.title,
+            scenario.seeds,
+            scenario.variants,
         )

@@ -10,7 +10,7 @@ import pytest
 from pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_LINES = 5
+MAX_LINES = 5
 """Number of lines that README.md may show of an output."""
 
 README = blocks("../README.md", "console")
@@ -32,4 +32,4 @@ def test_a_command_prints_what_the_page_shows(command: str, printed: str, tmp_pa
 
 
 def test_the_readme_shows_three_commands_with_few_lines_each() -> None:
-    assert [len(block.splitlines()) <= 1 + MOST_LINES for block in README] == [True] * 3
+    assert [len(block.splitlines()) <= 1 + MAX_LINES for block in README] == [True] * 3

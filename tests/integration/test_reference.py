@@ -49,14 +49,14 @@ def test_a_misspelled_key_is_refused_wherever_it_stands(validator: Draft7Validat
     tried = set[str]()
     for path in BUNDLED:
         document = tomllib.loads(path.read_text())
-        for place in _keys(document):
-            pattern = _pattern(document, place)
+        for path_of_key in _keys(document):
+            pattern = _pattern(document, path_of_key)
             if pattern not in tried:
                 tried.add(pattern)
                 broken = deepcopy(document)
-                table = _at(broken, place[:-1])
-                table[f"{place[-1]}x"] = table.pop(place[-1])
-                assert not validator.is_valid(broken), f"{path.name}: {place}"
+                table = _at(broken, path_of_key[:-1])
+                table[f"{path_of_key[-1]}x"] = table.pop(path_of_key[-1])
+                assert not validator.is_valid(broken), f"{path.name}: {path_of_key}"
                 with pytest.raises(_core.InputError):
                     _core.Scenario.parse(path, _toml(broken))
     assert len(tried) > 150
@@ -95,8 +95,8 @@ def test_a_new_scenario_is_valid_runs_and_is_not_overwritten(
     assert [error.message for error in validator.iter_errors(tomllib.loads(text))] == []
     ended = catnip("run", file, "--seeds", "1")
     assert (ended.code, ended.err) == (0, "")
-    again = catnip("new", file)
-    assert again.code == BAD_INPUT and f"{file} already exists" in again.err
+    repeated = catnip("new", file)
+    assert repeated.code == BAD_INPUT and f"{file} already exists" in repeated.err
     assert file.read_text() == text
 
 
@@ -110,12 +110,12 @@ def test_check_tells_what_is_in_each_file_and_what_is_wrong_in_others(catnip: Ru
     assert "21 hosts, 1 router" in ended.out
     assert "links: access (20), line" in ended.out
     assert "traffic: file (20 pairs of hosts)" in ended.out
-    wrong = ended.err.splitlines()
-    assert len(wrong) == 2
-    assert f"{bad}: link.access.queue: " in wrong[0] and "did you mean drop-tail?" in wrong[0]
-    assert "none.toml" in wrong[1]
-    told = json.loads(catnip("check", good, "--json").out)["scenarios"][str(good)]
-    assert (told["hosts"], told["routers"], told["links"]) == (21, 1, {"access": 20, "line": 1})
+    errors = ended.err.splitlines()
+    assert len(errors) == 2
+    assert f"{bad}: link.access.queue: " in errors[0] and "did you mean drop-tail?" in errors[0]
+    assert "none.toml" in errors[1]
+    contents = json.loads(catnip("check", good, "--json").out)["scenarios"][str(good)]
+    assert (contents["hosts"], contents["routers"], contents["links"]) == (21, 1, {"access": 20, "line": 1})
     assert catnip("check", good).code == 0
 
 
@@ -127,10 +127,14 @@ def test_a_dry_run_tells_what_would_be_run_and_runs_nothing(catnip: Run, tmp_pat
     file, out = tmp_path / "my.toml", tmp_path / "out"
     catnip("new", file)
     ended = catnip("run", file, "--dry-run", "--seeds", "3", "--out", out, "--json")
-    told = json.loads(ended.out)
+    planned = json.loads(ended.out)
     assert ended.code == 0 and not out.exists()
-    assert (told["variants"], told["seeds"], told["runs"]) == (["short queue", "long queue"], [1, 2, 3], 6)
-    assert "connections" in told["tables"] and "events" not in told["tables"]
+    assert (planned["variants"], planned["seeds"], planned["runs"]) == (
+        ["short queue", "long queue"],
+        [1, 2, 3],
+        6,
+    )
+    assert "connections" in planned["tables"] and "events" not in planned["tables"]
     assert "long queue" in catnip("run", file, "--dry-run").out
     assert catnip("run", file, "--dry-run", "--variant", "none").code == BAD_INPUT
 
@@ -144,9 +148,9 @@ def test_a_key_set_on_the_command_line_holds_and_the_manifest_does_the_same_run(
     assert catnip("run", file, *options, "--out", out).code == 0
     manifest, tables = results.read(out)
     assert len(tables["connections"]["seed"]) == 2 * 2 * 3
-    again = _core.Scenario.parse(file, manifest.text or "")
-    made = again.run(manifest.variants, manifest.seeds, ["connections"])["connections"]
-    assert list(made["acked_s"]) == list(tables["connections"]["acked_s"])
+    reread = _core.Scenario.parse(file, manifest.text or "")
+    connections = reread.run(manifest.variants, manifest.seeds, ["connections"])["connections"]
+    assert list(connections["acked_s"]) == list(tables["connections"]["acked_s"])
     for option, message in [
         ("link.lien.queue=red:10", f"{file}: link.lien.queue: link.lien is not defined; did you mean line?"),
         ("link.line.queue", "--set: link.line.queue: expected KEY=VALUE"),
@@ -178,43 +182,43 @@ def test_exit_codes_are_documented_once_and_told_by_each_help(catnip: Run) -> No
         assert rows[code].endswith(means)
         assert all(f"`{command}`" in rows[code] for command in commands)
     for command in set(cli.COMMANDS) - {"agent", "link", "router", "emulate"}:
-        told = " ".join(catnip(command, "--help").out.split())
+        help_text = " ".join(catnip(command, "--help").out.split())
         for code, means, commands in EXIT_CODES:
-            assert (f"{code} {means}" in told) == (not commands or command in commands), command
+            assert (f"{code} {means}" in help_text) == (not commands or command in commands), command
 
 
-def _keys(table: Mapping[str, Any], place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def _keys(table: Mapping[str, Any], key_path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yields the path of every key that is not a name."""
     for key, value in table.items():
-        is_name = len(place) > 0 and place[-1] in NAMED and _is_top(place[:-1])
+        is_name = len(key_path) > 0 and key_path[-1] in NAMED and _is_top(key_path[:-1])
         if not is_name:
-            yield (*place, key)
+            yield (*key_path, key)
         if isinstance(value, dict) and key != "with":
-            yield from _keys(value, (*place, key))
+            yield from _keys(value, (*key_path, key))
         if isinstance(value, list):
             for index, one in enumerate(value):
                 if isinstance(one, dict):
-                    yield from _keys(one, (*place, key, index))
+                    yield from _keys(one, (*key_path, key, index))
 
 
-def _is_top(place: tuple[Any, ...]) -> bool:
-    return place == () or (len(place) == 2 and place[0] == "variant")
+def _is_top(key_path: tuple[Any, ...]) -> bool:
+    return key_path == () or (len(key_path) == 2 and key_path[0] == "variant")
 
 
-def _pattern(document: Any, place: tuple[Any, ...]) -> str:
+def _pattern(document: Any, key_path: tuple[Any, ...]) -> str:
     """Returns an identifier that is the same for keys with the same schema."""
-    parts = list(place)
-    top = 2 if place[0] == "variant" and len(place) > 1 else 0
+    parts = list(key_path)
+    top = 2 if key_path[0] == "variant" and len(key_path) > 1 else 0
     kind = ""
     if len(parts) > top + 1 and parts[top] in NAMED:
         if parts[top] == "traffic":
-            kind = str(_at(document, place[: top + 2]).get("kind"))
+            kind = str(_at(document, key_path[: top + 2]).get("kind"))
         parts[top + 1] = "NAME"
     return ".".join("0" if isinstance(part, int) else part for part in parts) + kind + str("base" in document)
 
 
-def _at(document: Any, place: tuple[Any, ...]) -> Any:
-    for part in place:
+def _at(document: Any, key_path: tuple[Any, ...]) -> Any:
+    for part in key_path:
         document = document[part]
     return document
 

@@ -40,7 +40,7 @@ PAGES: Table = {
 
 COLUMNS = {name: [key for key, *_ in columns] for name, _, columns in _core.tables()}
 WRITTEN = [*USUAL, "bursts"]
-OF_REAL_TIME = ("duration_s", "cpu_s", "real_time")
+OF_EMULATOR = ("duration_s", "cpu_s", "real_time")
 TINY = """
 id = "X-2"
 title = "A page through a narrow link, and nothing in the background"
@@ -114,11 +114,13 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
     assert dataclasses.replace(did, **more) == ran
     assert did.created_by.startswith("catnip-emu ")
     for name in WRITTEN:
-        made, really = simulated_tables[name], emulated_tables[name]
-        assert list(made) == list(really) == COLUMNS[name]
-        for key in made:
-            if key not in OF_REAL_TIME:
-                np.testing.assert_array_equal(np.asarray(made[key]), np.asarray(really[key]), f"{name}.{key}")
+        expected, actual = simulated_tables[name], emulated_tables[name]
+        assert list(expected) == list(actual) == COLUMNS[name]
+        for key in expected:
+            if key not in OF_EMULATOR:
+                np.testing.assert_array_equal(
+                    np.asarray(expected[key]), np.asarray(actual[key]), f"{name}.{key}"
+                )
     rows = {name: len(emulated_tables[name]["seed"]) for name in WRITTEN}
     with_rows = {
         "runs": 1,
@@ -130,7 +132,7 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
         "ports": 2,
         "bursts": 2,
     }
-    assert rows == {**with_rows, "echoes": 0, "datagrams": 0}
+    assert rows == {**with_rows, "echoes": 0, "intervals": 0, "datagrams": 0}
     summarized = summary.of_tables(emulated_tables, did.variants, did.seeds)
     assert str(summarized) == str(summary.of_tables(simulated_tables, ran.variants, ran.seeds))
 
@@ -150,32 +152,32 @@ def test_a_folder_without_results_is_bad_input(tmp_path: Path, text: str | None)
         results.read(tmp_path)
 
 
-WANTED = {"connections": ["variant", "seed", "acked_s"], "ports": ["variant", "port", "loss"]}
+REQUESTED = {"connections": ["variant", "seed", "acked_s"], "ports": ["variant", "port", "loss"]}
 
 
-def stop_after(most: int) -> Callable[[int, int], None]:
+def stop_after(limit: int) -> Callable[[int, int], None]:
     def stop(done: int, _total: int) -> None:
-        if done >= most:
+        if done >= limit:
             raise KeyboardInterrupt
 
     return stop
 
 
-def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, list[runs.Rows]]:
+def run_to(folder: Path, seeds: list[int], report: Callable[[int, int], None]) -> dict[str, list[runs.Rows]]:
     """Runs into a folder and returns the rows of each variant, for the tables of WANTED."""
     scenario = paths.scenario("hysteresis-priority")
     manifest = results.Manifest.of(scenario, scenario.variants, seeds)
-    tables = {"connections", "runs", *WANTED}
-    with results.carried_out(folder, scenario, manifest, tables, threads=1, progress=told) as made:
-        made.write(folder, ["connections", "runs"])
-        return rows_of(made)
+    tables = {"connections", "runs", *REQUESTED}
+    with results.carried_out(folder, scenario, manifest, tables, threads=1, progress=report) as stored:
+        stored.write(folder, ["connections", "runs"])
+        return rows_of(stored)
 
 
-def rows_of(keeper: runs.Keeper) -> dict[str, list[runs.Rows]]:
+def rows_of(keeper: runs.RunStore) -> dict[str, list[runs.Rows]]:
     count = len(paths.scenario("hysteresis-priority").variants)
     return {
         name: [keeper.rows(name, columns, variant) for variant in range(count)]
-        for name, columns in WANTED.items()
+        for name, columns in REQUESTED.items()
     }
 
 
@@ -187,10 +189,10 @@ def tables_of(folder: Path) -> dict[str, bytes]:
 def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: list[int]
 ) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    complete, broken = tmp_path / "whole", tmp_path / "broken"
     monkeypatch.setattr(runs, "PART_S", 0.0)
     monkeypatch.setattr(results, "ROW_GROUP", 10)
-    made = run_to(whole, seeds, lambda *_: None)
+    uninterrupted = run_to(complete, seeds, lambda *_: None)
     begun: list[int] = []
     for done in (5, 9, 12):
         with pytest.raises(KeyboardInterrupt):
@@ -198,21 +200,21 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
         assert not (broken / "manifest.json").exists(), "what is not whole is no result"
     # The batches differ from those of the run that was not interrupted.
     monkeypatch.setattr(runs, "PART_S", 3.0)
-    again = run_to(broken, seeds, lambda done, _: begun.append(done))
+    resumed = run_to(broken, seeds, lambda done, _: begun.append(done))
     assert min(begun) >= 8, "what was done is not done again"
-    assert tables_of(broken) == tables_of(whole)
-    assert sorted(tables_of(whole)) == ["connections.parquet", "runs.parquet"]
+    assert tables_of(broken) == tables_of(complete)
+    assert sorted(tables_of(complete)) == ["connections.parquet", "runs.parquet"]
     assert not (broken / "parts").exists()
     scenario = paths.scenario("hysteresis-priority")
-    at_once = scenario.run(scenario.variants, seeds, list(WANTED))
-    for name, columns in WANTED.items():
-        whole_table = {key: np.asarray(values) for key, values in at_once[name].items()}
-        for told in (again, made):
-            for variant, rows in enumerate(told[name]):
-                here = whole_table["variant"] == variant
+    at_once = scenario.run(scenario.variants, seeds, list(REQUESTED))
+    for name, columns in REQUESTED.items():
+        full_table = {key: np.asarray(values) for key, values in at_once[name].items()}
+        for executed in (resumed, uninterrupted):
+            for variant, rows in enumerate(executed[name]):
+                here = full_table["variant"] == variant
                 assert list(rows) == [key for key in columns if key != "variant"]
                 for key, values in rows.items():
-                    np.testing.assert_array_equal(values, whole_table[key][here])
+                    np.testing.assert_array_equal(values, full_table[key][here])
 
 
 def test_what_was_done_for_other_seeds_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,13 +230,13 @@ def test_the_manifest_says_what_was_run_by_which_code_and_how(catnip: Run, tmp_p
     manifest, _ = results.read(tmp_path)
     scenario = paths.scenario("catnip-e2")
     assert manifest.text == scenario.text
-    again = Scenario.parse(scenario.path, manifest.text or "")
-    assert again.variants == manifest.variants
+    reread = Scenario.parse(scenario.path, manifest.text or "")
+    assert reread.variants == manifest.variants
     assert manifest.commit is None or re.fullmatch(r"[0-9a-f]{40}\+?", manifest.commit)
-    made = manifest.made or {}
-    assert made["duration_s"] > 0
-    assert set(made["libraries"]) == {"numpy", "pyarrow", "scipy"}
-    assert {"command", "host", "system", "cores", "python"} <= set(made)
+    provenance = manifest.made or {}
+    assert provenance["duration_s"] > 0
+    assert set(provenance["libraries"]) == {"numpy", "pyarrow", "scipy"}
+    assert {"command", "host", "system", "cores", "python"} <= set(provenance)
 
 
 def test_files_that_a_scenario_names_are_in_the_manifest(catnip: Run, tmp_path: Path) -> None:
@@ -254,9 +256,9 @@ def test_results_of_another_scenario_or_version_are_not_overwritten(catnip: Run,
     assert catnip("run", "catnip-e2", "--seeds", 1, "--out", out).code == 0
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     refused = catnip("run", "hysteresis-priority", "--seeds", 1, "--out", out)
-    told = f"{out} has results of scenario CAT-E2, not of HYS-E10"
+    message = f"{out} has results of scenario CAT-E2, not of HYS-E10"
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith(f"error: --out: {told}")
+    assert refused.err.startswith(f"error: --out: {message}")
     old = json.loads((out / "manifest.json").read_text()) | {"created_by": "catnip 0.0.1"}
     (out / "manifest.json").write_text(json.dumps(old))
     refused = catnip("run", "catnip-e2", "--seeds", 1, "--out", out)
@@ -303,6 +305,6 @@ def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(
     clean = provenance.commit()
     assert clean is not None
     assert not clean.endswith("+")
-    for file, told in zip(files, (clean, clean, f"{clean}+"), strict=True):
+    for file, expected in zip(files, (clean, clean, f"{clean}+"), strict=True):
         file.write_text("new")
-        assert provenance.commit() == told
+        assert provenance.commit() == expected

@@ -76,16 +76,16 @@ def test_what_lies_along_an_axis_of_numbers_is_drawn_in_their_order() -> None:
     scenario = Scenario.parse("pipe.toml", text)
     names = scenario.variants
     tables = scenario.run(names, [1, 2], list(summary.TABLES))
-    made = summary.of_tables(tables, names, [1, 2])
+    summaries = summary.of_tables(tables, names, [1, 2])
     axes = runs.axes_of(scenario, names)
-    [_, along] = run_page.figures(scenario, [1, 2], made, axes)
+    [_, along] = run_page.figures(scenario, [1, 2], summaries, axes)
     assert along.title == "Results by length"
-    panels = list(run_page._sweep(made, axes))
+    panels = list(run_page._sweep(summaries, axes))
     assert {line.label for line in panels[0].lines} == {"kind=drop-tail", "kind=catnip-good"}
     for panel in panels:
         for line in panel.lines:
             assert list(np.asarray(line.x)) == [5, 20, 40]
-            of = made[f"{line.label} / length=5"].groups["document"]
+            of = summaries[f"{line.label} / length=5"].groups["document"]
             assert any(np.isclose(line.y, of.means[key].mean)[0] for key in of.means if key in run_page.SWEPT)
 
 

@@ -103,10 +103,10 @@ def test_a_warm_up_leaves_out_what_begins_in_it(catnip: Run, pipe: Path, tmp_pat
     text = PIPE.replace('bytes = "64KB"', 'bytes = "64KB"\nstart_s = "uniform:minimum=0,maximum=4"')
     pipe.write_text(f'warm_up = "2s"\n{text}')
     out = tmp_path / "out"
-    told = json.loads(catnip("run", pipe, "--json", "--out", out).out)
+    printed = json.loads(catnip("run", pipe, "--json", "--out", out).out)
     _, tables = results.read(out)
     starts = np.asarray(tables["connections"]["start_s"])
-    started = sum(of["groups"]["document"]["started"] for of in told["variants"].values())
+    started = sum(of["groups"]["document"]["started"] for of in printed["variants"].values())
     assert started == (starts >= 2).sum() < len(starts)
     assert set(np.asarray(tables["runs"]["warm_up_s"])) == {2.0}
     ended = catnip("run", pipe, "--tables", "runs")

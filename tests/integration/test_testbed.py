@@ -42,10 +42,10 @@ def test_the_emulator_of_a_wheel_is_found_wherever_it_was_installed(
     program = tmp_path / "bin" / programs.PROGRAM
     program.parent.mkdir()
     program.touch(0o755)
-    told = tmp_path / "catnip_net-1.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Name: catnip-net\n")
-    (told / "RECORD").write_text(f"bin/{programs.PROGRAM},,\n")
+    metadata = tmp_path / "catnip_net-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: catnip-net\n")
+    (metadata / "RECORD").write_text(f"bin/{programs.PROGRAM},,\n")
     monkeypatch.delenv("CATNIP_EMU", raising=False)
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.syspath_prepend(tmp_path)
@@ -71,15 +71,15 @@ def test_commands_of_other_programs_hand_their_arguments_over(
 
 
 def test_a_simulated_server_stands_in_the_network_of_the_real_one() -> None:
-    real, simulated = (
+    external, simulated = (
         tomllib.loads(Path(paths.scenario(name).path).read_text())
         for name in ("testbed-web", "testbed-admission")
     )
     for part in ("link", "traffic"):
-        assert simulated[part] == real[part]
-    assert simulated["node"] == {**real["node"], "server": {"kind": "host"}}
+        assert simulated[part] == external[part]
+    assert simulated["node"] == {**external["node"], "server": {"kind": "host"}}
     queues = (
-        [(one["name"], one.get("link")) for one in scenario["variant"]] for scenario in (real, simulated)
+        [(one["name"], one.get("link")) for one in scenario["variant"]] for scenario in (external, simulated)
     )
     assert next(queues) == next(queues)
 
@@ -108,13 +108,13 @@ def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() ->
 
 def test_who_waits_for_measurements_hears_of_each_as_it_ends() -> None:
     needs_a_testbed()
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
-    class Told(Progress):
+    class Recorder(Progress):
         def task(self, label: str) -> Callable[[int, int], None]:
-            return lambda done, total: told.append((done, total))
+            return lambda done, total: reported.append((done, total))
 
     points = [Point(name, ["--tolerance", "60s"], "3", 2) for name in ("one", "two", "three")]
-    made = FetchRuns(False, None, 1, Told(quiet=True), servers=()).of("a test", points)
-    assert [one.errors for one in made.values()] == [0, 0, 0]
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]
+    results = FetchRuns(False, None, 1, Recorder(quiet=True), servers=()).of("a test", points)
+    assert [one.errors for one in results.values()] == [0, 0, 0]
+    assert reported == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]

@@ -40,23 +40,27 @@ def test_every_event_is_that_of_ns2(catnip: Run, recovery: str) -> None:
     assert (ended.code, ended.err) == (0, "")
     ours, theirs = rows(ended.out), ns2(f"ns235_{recovery}_d20_22_q10")
     assert [(row["event"], row["seq"]) for row in ours] == [(row["event"], row["seq"]) for row in theirs]
-    for mine, other in zip(ours, theirs, strict=True):
-        assert float(mine["time"]) == approx(float(other["time"]), abs=1.1e-5)
+    for our_row, their_row in zip(ours, theirs, strict=True):
+        assert float(our_row["time"]) == approx(float(their_row["time"]), abs=1.1e-5)
         for key in ("cwnd", "ssthresh", "dupacks", "size"):
-            assert bool(mine[key]) == bool(other[key]), (key, mine, other)
-            if other[key]:
-                assert float(mine[key]) == approx(float(other[key]), rel=1e-3), (key, mine, other)
+            assert bool(our_row[key]) == bool(their_row[key]), (key, our_row, their_row)
+            if their_row[key]:
+                assert float(our_row[key]) == approx(float(their_row[key]), rel=1e-3), (
+                    key,
+                    our_row,
+                    their_row,
+                )
 
 
 def test_files_json_and_plot(catnip: Run, tmp_path: Path) -> None:
     table, plot = tmp_path / "trace.csv", tmp_path / "trace.svg"
     ended = catnip("trace", "--packets", 14, "--csv", table, "--plot", plot, "--marker", "spm", "--json")
     assert (ended.code, ended.err) == (0, "")
-    made = json.loads(ended.out)
-    assert made["outline"]["sent"] == 14
-    assert made["events"][-1]["event"] == "done"
-    assert {event["high"] for event in made["events"] if event["event"] == "send"} == {True, False}
-    assert len(rows(table.read_text())) == len(made["events"])
+    printed = json.loads(ended.out)
+    assert printed["outline"]["sent"] == 14
+    assert printed["events"][-1]["event"] == "done"
+    assert {event["high"] for event in printed["events"] if event["event"] == "send"} == {True, False}
+    assert len(rows(table.read_text())) == len(printed["events"])
     assert plot.read_text().startswith("<svg")
 
 

@@ -11,8 +11,8 @@ from conftest import Run
 
 def test_stored_errors_are_those_of_the_models_against_the_stored_means() -> None:
     for one in accuracy.points():
-        again = Point.of(one.simulated, one.case, one.mean)
-        assert again.errors == approx(one.errors, abs=1e-4), one.case
+        computed = Point.of(one.simulated, one.case, one.mean)
+        assert computed.errors == approx(one.errors, abs=1e-4), one.case
 
 
 def test_a_sweep_marks_what_cannot_be_trusted(catnip: Run) -> None:

@@ -25,20 +25,20 @@ GOODPUT = 0.01
 """Largest relative difference of mean goodputs that counts as agreement. Goodputs hardly vary between
 seeds."""
 RECOVERIES = ("rack", "sack")
-GOT, WAITING, LOST, MARKED = COLUMNS
+GOODPUT_OF, WAITING, LOST, MARKED = COLUMNS
 ALIKE = {"rfc6675": "sack", "dctcp-once": "rack"}
 """Loss recovery of ours that behaves like a sender of ns-3, by the name of the sender."""
-OPEN_OF_ALIKE = {("fq-codel", "rfc6675", "sack"): {GOT, WAITING}}
+OPEN_OF_ALIKE = {("fq-codel", "rfc6675", "sack"): {GOODPUT_OF, WAITING}}
 OPEN_OF_OTHERS = {
     ("codel", "linux-reno", "rack"): {WAITING, LOST},
     ("codel", "linux-reno", "sack"): {WAITING, LOST},
     ("codel", "reno", "sack"): {LOST},
     ("codel", "rfc6675", "rack"): {LOST},
     ("fq-codel", "linux-reno", "rack"): {WAITING, LOST},
-    ("fq-codel", "linux-reno", "sack"): {GOT, WAITING, LOST},
-    ("fq-codel", "reno", "rack"): {GOT, WAITING, LOST},
-    ("fq-codel", "reno", "sack"): {GOT, WAITING, LOST},
-    ("fq-codel", "rfc6675", "rack"): {GOT, WAITING, LOST},
+    ("fq-codel", "linux-reno", "sack"): {GOODPUT_OF, WAITING, LOST},
+    ("fq-codel", "reno", "rack"): {GOODPUT_OF, WAITING, LOST},
+    ("fq-codel", "reno", "sack"): {GOODPUT_OF, WAITING, LOST},
+    ("fq-codel", "rfc6675", "rack"): {GOODPUT_OF, WAITING, LOST},
     ("pie", "linux-reno", "rack"): {LOST},
     ("pie", "linux-reno", "sack"): {LOST},
     ("pie", "reno", "sack"): {LOST},
@@ -54,7 +54,7 @@ OPEN_OF_OTHERS = {
 @cache
 def ours(queue: str, recovery: str) -> dict[str, np.ndarray]:
     """Simulates the network of validation/ns3/dumbbell.cc; returns the columns of its table by seed."""
-    near = {"rate": "1Gbit", "delay": "1ms", "queue": "drop-tail:10000"}
+    access = {"rate": "1Gbit", "delay": "1ms", "queue": "drop-tail:10000"}
     # ns-3's line sends 1502 bytes, two of them PPP's, in the time in which this line sends 1500.
     line = {
         "rate": "19973368bit",
@@ -72,9 +72,9 @@ def ours(queue: str, recovery: str) -> dict[str, np.ndarray]:
             **{name: {"kind": "router"} for name in ("r", "s")},
         },
         "link": {
-            "in": {"from": "a", "to": "r", **near},
+            "in": {"from": "a", "to": "r", **access},
             "line": {"from": "r", "to": "s", **line},
-            "out": {"from": "s", "to": "b", **near},
+            "out": {"from": "s", "to": "b", **access},
         },
         "tcp": {
             "profile": "rfc",
@@ -94,15 +94,15 @@ def ours(queue: str, recovery: str) -> dict[str, np.ndarray]:
             }
         },
     }
-    made = catnip.run(scenario, seeds=SEEDS, tables=["groups", "ports"])
-    ports = made.to_pandas("ports")
+    results = catnip.run(scenario, seeds=SEEDS, tables=["groups", "ports"])
+    ports = results.to_pandas("ports")
     port = ports[ports["port"] == "line"]
     arrived, dropped = (
-        sum(port[f"{what}_{priority}"] for priority in ("high", "med", "low"))
-        for what in ("arrived", "dropped")
+        sum(port[f"{counter}_{priority}"] for priority in ("high", "med", "low"))
+        for counter in ("arrived", "dropped")
     )
     return {
-        "goodput_mbps": made.to_pandas("groups")["goodput_mbps"].to_numpy(),
+        "goodput_mbps": results.to_pandas("groups")["goodput_mbps"].to_numpy(),
         "sojourn_ms": 1e3 * port["queue_delay_mean_s"].to_numpy(),
         "dropped_pct": (100 * dropped / arrived).to_numpy(),
         "marked_pct": (100 * port["marked"] / arrived).to_numpy(),

@@ -11,14 +11,17 @@ BULK = {"kind": "bulk", "bytes": "endless", "start": "uniform:minimum=0s,maximum
 
 def bottleneck(groups: dict[str, dict[str, Any]], line: dict[str, str], seconds: int) -> dict[str, Any]:
     """Returns a scenario of groups of senders, each with its own hosts, over one line."""
-    near = {"rate": "10Gbit", "delay": "1ms", "queue": "drop-tail:10000"}
+    access = {"rate": "10Gbit", "delay": "1ms", "queue": "drop-tail:10000"}
     nodes: dict[str, Any] = {"r": {"kind": "router"}, "s": {"kind": "router"}}
     links = {"line": {"from": "r", "to": "s", **line}}
     traffic = {}
     for name, group in groups.items():
         a, b, count = f"a_{name}", f"b_{name}", group.get("count", 1)
         nodes |= {a: {"kind": "host", "count": count}, b: {"kind": "host", "count": count}}
-        links |= {f"in_{name}": {"from": a, "to": "r", **near}, f"out_{name}": {"from": "s", "to": b, **near}}
+        links |= {
+            f"in_{name}": {"from": a, "to": "r", **access},
+            f"out_{name}": {"from": "s", "to": b, **access},
+        }
         kind = group.get("kind", BULK)
         ends = {"from": a, "to": b} if kind == BULK else {"clients": a, "servers": b}
         traffic[name] = {**ends, "tcp": group["tcp"], **kind}
@@ -40,8 +43,10 @@ def test_cubic_has_renos_share_where_it_is_friendly_and_that_of_its_response_fun
     # 1.054 (0.1 s)^0.75 / p^0.75 unless Reno's is larger.
     for loss, p in (("0.1%", 1e-3), ("0.01%", 1e-4)):
         line = {"rate": "10Gbit", "delay": "48ms", "queue": "drop-tail:100000", "loss": f"bernoulli:{loss}"}
-        made = catnip.run(bottleneck(groups, line, 1500), seeds=4).to_pandas("groups")
-        reno, cubic = (made[made["group"] == name]["goodput_mbps"].mean() for name in ("reno", "cubic"))
+        groups_table = catnip.run(bottleneck(groups, line, 1500), seeds=4).to_pandas("groups")
+        reno, cubic = (
+            groups_table[groups_table["group"] == name]["goodput_mbps"].mean() for name in ("reno", "cubic")
+        )
         predicted = max(1.2 / p**0.5, 1.054 * (0.1 / p) ** 0.75) / (1.2 / p**0.5)
         assert cubic / reno == pytest.approx(predicted, rel=0.2), loss
 
@@ -49,8 +54,8 @@ def test_cubic_has_renos_share_where_it_is_friendly_and_that_of_its_response_fun
 def test_codel_holds_the_standing_queue_near_its_target() -> None:
     groups = {"bulk": {"count": 4, "tcp": {"profile": "linux-6"}}}
     line = {"rate": "20Mbit", "delay": "23ms", "queue": "codel:1000"}
-    made = catnip.run(bottleneck(groups, line, 60), seeds=3, tables=["groups"])
-    queue_s = made.to_pandas("groups")["rtt_mean_s"].mean() - 0.050
+    results = catnip.run(bottleneck(groups, line, 60), seeds=3, tables=["groups"])
+    queue_s = results.to_pandas("groups")["rtt_mean_s"].mean() - 0.050
     assert 0.0025 < queue_s < 0.010
     line["queue"] = "drop-tail:1000"
     full = catnip.run(bottleneck(groups, line, 60), seeds=3).to_pandas("groups")
@@ -67,10 +72,10 @@ def test_a_sparse_flow_does_not_wait_behind_a_hundred_bulk_flows(queue: str) -> 
         },
     }
     line = {"rate": "20Mbit", "delay": "23ms", "queue": queue}
-    made = catnip.run(bottleneck(groups, line, 60), seeds=3).to_pandas("echoes")
+    echoes = catnip.run(bottleneck(groups, line, 60), seeds=3).to_pandas("echoes")
     # A packet waits at most for the packet in transmission, 0.6 ms, and for other new flows. The round trip
     # is 50 ms.
-    assert made["time_s"].median() - 0.050 < 0.002
+    assert echoes["time_s"].median() - 0.050 < 0.002
 
 
 def test_dual_pi2_keeps_l4s_data_below_a_millisecond_while_classic_flows_fill_the_link() -> None:
@@ -79,8 +84,8 @@ def test_dual_pi2_keeps_l4s_data_below_a_millisecond_while_classic_flows_fill_th
         "classic": {"tcp": {"profile": "linux-6"}},
     }
     line = {"rate": "100Mbit", "delay": "3ms", "queue": "dual-pi2:10000"}
-    made = catnip.run(bottleneck(groups, line, 60), seeds=3).to_pandas("groups")
-    of = {name: made[made["group"] == name] for name in groups}
+    results = catnip.run(bottleneck(groups, line, 60), seeds=3).to_pandas("groups")
+    of = {name: results[results["group"] == name] for name in groups}
     assert of["l4s"]["rtt_mean_s"].mean() - 0.010 < 0.001
     assert 0.005 < of["classic"]["rtt_mean_s"].mean() - 0.010 < 0.025
     assert sum(one["goodput_mbps"].mean() for one in of.values()) > 0.9 * 100 * 1448 / 1500
@@ -94,8 +99,8 @@ def test_cake_is_fair_between_hosts_where_fq_codel_is_fair_between_connections()
         # Three more connections belong to the same sender.
         for number in range(3):
             scenario["traffic"][f"more{number}"] = scenario["traffic"]["many"]
-        made = catnip.run(scenario, seeds=2).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
-        shares[queue.split(":")[0]] = made["one"] / made.sum()
+        goodputs = catnip.run(scenario, seeds=2).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
+        shares[queue.split(":")[0]] = goodputs["one"] / goodputs.sum()
     assert shares["fq-codel"] == pytest.approx(0.2, rel=0.1)
     assert shares["cake"] == pytest.approx(0.5, rel=0.1)
 
@@ -110,8 +115,8 @@ def test_prague_shares_a_line_whatever_its_round_trip_where_dctcp_takes_all_over
         # The round trips are 5 and 25 ms. By Prague's draft (section 2.4), both senders get equal rates. With
         # DCTCP, rates are at best inversely proportional to the round trip.
         scenario["link"]["in_long"] = {**scenario["link"]["in_long"], "delay": "11ms"}
-        made = catnip.run(scenario, seeds=3).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
-        shares[control] = made["long"] / made.sum()
-        assert made.sum() > 0.95 * 40 * 1448 / 1500
+        goodputs = catnip.run(scenario, seeds=3).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
+        shares[control] = goodputs["long"] / goodputs.sum()
+        assert goodputs.sum() > 0.95 * 40 * 1448 / 1500
     assert shares["prague"] == pytest.approx(0.5, rel=0.1)
     assert shares["dctcp"] < 1 / 6

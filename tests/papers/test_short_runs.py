@@ -30,9 +30,9 @@ def test_a_short_run_gives_the_values_of_the_published_table(
 ) -> None:
     values = {(id, says): value for id, says, value, *_ in published(name)}
     with Progress(quiet=True) as progress:
-        made = runner.reproduce(name, experiments, False, seeds, 1, progress).claims
-    assert len(made) > 10
-    for claim in made:
+        claims = runner.reproduce(name, experiments, False, seeds, 1, progress).claims
+    assert len(claims) > 10
+    for claim in claims:
         assert values[claim.id, claim.claim] == claim.ours_shown(), claim.claim
 
 

@@ -26,12 +26,12 @@ def files(page: str) -> list[str]:
     return [text for kind in ("toml", "python") for text in blocks(page, kind) if text.startswith("# ")]
 
 
-def words(text: str) -> list[list[str]]:
+def tokens(text: str) -> list[list[str]]:
     """Returns the words of each line, without spacing."""
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
-def answers_what_it_prints(page: str, folder: Path) -> None:
+def check_page(page: str, folder: Path) -> None:
     """Follows a page: writes its files and runs its commands."""
     for text in files(page):
         (folder / text.split()[1]).write_text(text, encoding="utf-8")
@@ -47,7 +47,7 @@ def answers_what_it_prints(page: str, folder: Path) -> None:
             text=True,
             check=True,
         )
-        assert words(answer.stdout) == words(printed)
+        assert tokens(answer.stdout) == tokens(printed)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_tutorial_answers_what_it_prints(page: str, count: int, commands: int,
     assert len(files(page)) == count
     assert len(blocks(page, "console")) == commands
     shutil.copy(paths.PACKAGE / "scenarios" / "pages" / "site.har", tmp_path)
-    answers_what_it_prints(page, tmp_path)
+    check_page(page, tmp_path)
     if page == "tutorial-har.md":
         drawn = (tmp_path / "page-times.svg").read_text(encoding="utf-8")
         assert "HTTP/1.1" in drawn and "like HTTP/2" in drawn
@@ -75,8 +75,8 @@ def test_the_packets_of_an_nginx_are_marked_as_the_tutorial_says(tmp_path: Path)
     options: dict[str, Any] = {"cwd": tmp_path, "env": environment, "timeout": 60}
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = {line[0]: line[1:3] for line in words(done.stdout) if line[0] in ("handshake", "end", "trailing")}
-    shown = {line[0]: line[1:3] for line in words(blocks("agent.md", "text")[0])}
+    rows = {line[0]: line[1:3] for line in tokens(done.stdout) if line[0] in ("handshake", "end", "trailing")}
+    shown = {line[0]: line[1:3] for line in tokens(blocks("agent.md", "text")[0])}
     assert rows == {name: shown[name] for name in rows}
     assert "1 connections" in done.stdout
 
@@ -84,17 +84,17 @@ def test_the_packets_of_an_nginx_are_marked_as_the_tutorial_says(tmp_path: Path)
 @pytest.mark.parametrize(("place", "name"), [(0, "two-flows"), (1, "web-queues"), (2, "lossy-radio")])
 def test_what_the_tutorial_shows_of_a_scenario_is_in_it(place: int, name: str) -> None:
     shown = blocks("tutorial-experiments.md", "toml")[place]
-    whole = paths.scenario(name).text
-    assert has(tomllib.loads(whole), tomllib.loads(shown))
+    complete = paths.scenario(name).text
+    assert has(tomllib.loads(complete), tomllib.loads(shown))
 
 
-def has(whole: Any, part: Any) -> bool:
+def has(complete: Any, part: Any) -> bool:
     """Returns true if the whole has every key of the part and, in each array, every table of the part."""
     if isinstance(part, dict):
-        return all(key in whole and has(whole[key], value) for key, value in part.items())
+        return all(key in complete and has(complete[key], value) for key, value in part.items())
     if isinstance(part, list):
-        return all(any(has(one, value) for one in whole) for value in part)
-    return bool(whole == part)
+        return all(any(has(one, value) for one in complete) for value in part)
+    return bool(complete == part)
 
 
 def test_the_numbers_that_the_tutorial_of_a_recorded_page_explains_are_those_of_its_run(
@@ -130,12 +130,12 @@ def test_the_page_about_results_tells_what_a_shorter_run_of_the_tutorial_does(
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     cells = (line.split("|") for line in page.splitlines() if line.startswith("| 10"))
     rows = {row[1].strip(): row[2:-1] for row in cells}
-    cut, whole = (tmp_path / name for name in ("cut.toml", "whole.toml"))
+    cut, complete = (tmp_path / name for name in ("cut.toml", "whole.toml"))
     cut.write_text('duration = "1.5s"\n' + text, encoding="utf-8")
-    whole.write_text(text, encoding="utf-8")
-    told = [json.loads(catnip("run", file, "--json").out)["variants"] for file in (cut, whole)]
+    complete.write_text(text, encoding="utf-8")
+    printed = [json.loads(catnip("run", file, "--json").out)["variants"] for file in (cut, complete)]
     for name in ("10 packets", "100 packets"):
-        early, full = (variants[name]["groups"]["document"] for variants in told)
+        early, full = (variants[name]["groups"]["document"] for variants in printed)
         expected = [
             f"{early['finished']} of {early['started']}",
             f"{early['means']['completed_s']['mean']:.3f} *",

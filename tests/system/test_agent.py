@@ -50,7 +50,7 @@ with socket.create_server(("", 8081)) as server:
 
 
 @contextmanager
-def telling(host: Host) -> Iterator["subprocess.Popen[str]"]:
+def serving_with_context(host: Host) -> Iterator["subprocess.Popen[str]"]:
     """Runs a server with a protocol of its own: it sends the requested documents without a header."""
     pipe = subprocess.PIPE
     source = str(Path(context.__file__).parents[1])
@@ -62,17 +62,17 @@ def telling(host: Host) -> Iterator["subprocess.Popen[str]"]:
     server.communicate(timeout=10)
 
 
-def ask(host: Host, server: "subprocess.Popen[str]", sizes: list[int], tells: bool) -> list[Any]:
+def fetch(host: Host, server: "subprocess.Popen[str]", sizes: list[int], sets_context: bool) -> list[Any]:
     """Fetches documents of these sizes, one after the other, over one connection."""
     assert server.stdin is not None
     assert server.stdout is not None
-    print(json.dumps([sizes, tells]), file=server.stdin, flush=True)
+    print(json.dumps([sizes, sets_context]), file=server.stdin, flush=True)
     with socket.create_connection((host.link.inside, 8081), timeout=30) as connection:
         for size in sizes:
             connection.sendall(b"x")
-            left = size
-            while left:
-                left -= len(connection.recv(min(left, 1 << 16)))
+            remaining = size
+            while remaining:
+                remaining -= len(connection.recv(min(remaining, 1 << 16)))
     answer: list[Any] = json.loads(server.stdout.readline())
     return answer
 
@@ -81,23 +81,23 @@ def test_an_application_that_tells_of_its_documents_has_their_ends_marked_and_on
     host: Host,
 ) -> None:
     sizes = [1, 1448, 30_000, 4_000, 200_000]
-    with telling(host) as server:
+    with serving_with_context(host) as server:
         with host.marking("--mark", "spm:leading=0,small_window=0"):
             with host.captured() as capture:
-                told, known = ask(host, server, sizes, tells=True)
+                accepted, known = fetch(host, server, sizes, sets_context=True)
             sums = verified(capture, "--mark", "spm:leading=0,small_window=0")
             counts = host.counts()
-        assert told == [True] * len(sizes)
+        assert accepted == [True] * len(sizes)
         assert struct.unpack("=Q", bytes(known)) == (sizes[-1],)
         assert sums["agreement"] == 1, sums["faults"]
         # Trailing packets of the documents: 1, 1, 3, 3 and 3; the last one may carry the FIN.
         assert counts[("trailing", "high")] in (10, 11)
         with host.marking("--mark", "spm:leading=0,small_window=0"):
-            told, _ = ask(host, server, sizes, tells=False)
+            accepted, _ = fetch(host, server, sizes, sets_context=False)
             assert ("trailing", "high") not in host.counts()
         # Without an agent, the socket option has no effect.
-        told, _ = ask(host, server, [10], tells=False)
-        assert told == []
+        accepted, _ = fetch(host, server, [10], sets_context=False)
+        assert accepted == []
 
 
 RAW = """
@@ -163,7 +163,7 @@ def test_a_header_is_understood_in_any_pieces_and_a_hostile_one_marks_nothing(
     assert sum(packets for (reason, level), packets in counts.items() if level == "high") <= 8
 
 
-TELLS = """
+CONTEXT_SCRIPT = """
 import json, os, socket, sys
 sys.path.insert(0, sys.argv[1])
 from catnip import context
@@ -183,21 +183,34 @@ print(json.dumps([
 """
 
 
-def told_by(host: Host, user: int) -> list[Any]:
-    command = [sys.executable, "-c", TELLS, str(Path(context.__file__).parents[1]), str(user)]
+def context_results(host: Host, user: int) -> list[Any]:
+    command = [sys.executable, "-c", CONTEXT_SCRIPT, str(Path(context.__file__).parents[1]), str(user)]
     done = host.link.run(command, capture_output=True, text=True, check=True)
-    told: list[Any] = json.loads(done.stdout)
-    return told
+    results: list[Any] = json.loads(done.stdout)
+    return results
 
 
 def test_a_process_without_privileges_may_ask_for_what_the_policy_allows_and_root_for_all(host: Host) -> None:
     eperm, einval = 1, 22
-    assert told_by(host, 65534) == [False] * 10, "without an agent nothing is done, and nothing is wrong"
+    assert context_results(host, 65534) == [False] * 10, (
+        "without an agent nothing is done, and nothing is wrong"
+    )
     with host.marking("--mark", "tcp-state"):
-        assert told_by(host, 65534) == [eperm, True, einval, True, eperm, einval, einval, True, True, eperm]
-        assert told_by(host, 0) == [True, True, einval, True, True, einval, einval, True, True, True]
+        assert context_results(host, 65534) == [
+            eperm,
+            True,
+            einval,
+            True,
+            eperm,
+            einval,
+            einval,
+            True,
+            True,
+            eperm,
+        ]
+        assert context_results(host, 0) == [True, True, einval, True, True, einval, einval, True, True, True]
     with host.marking("--allow-class", "highly-interactive", "--allow-thresholds", "9,9"):
-        assert told_by(host, 65534)[:5] == [True, True, einval, True, True]
+        assert context_results(host, 65534)[:5] == [True, True, einval, True, True]
 
 
 MARKS_ITSELF = """
@@ -244,11 +257,11 @@ def marks_of_100_kb(tmp_path: Path, mark: str) -> list[int]:
     with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000", initial_window=2) as link:
         host = Host(link, tmp_path)
         with (
-            telling(host) as server,
+            serving_with_context(host) as server,
             host.marking("--mark", mark, "--control", "reno"),
             host.captured() as capture,
         ):
-            ask(host, server, [100_000], tells=False)
+            fetch(host, server, [100_000], sets_context=False)
     command = ["tshark", "-n", "-r", str(capture), "-Y", "tcp.srcport == 8081 && tcp.len > 0"]
     fields = ["-T", "fields", "-e", "ip.dsfield.dscp"]
     shown = subprocess.run([*command, *fields], capture_output=True, text=True, check=True).stdout
@@ -362,7 +375,7 @@ def link_segments(host: Host) -> int:
 
 @pytest.mark.alone
 def test_what_is_wrong_is_said_in_one_line_and_nothing_is_attached(host: Host) -> None:
-    for words, named in {
+    for arguments, named in {
         ("--device", "nowhere"): "--device: nowhere",
         ("--mark", "last-only:leading=x"): "--mark",
         ("--mark", "spm:handshake=med"): "handshake=high or handshake=low",
@@ -376,10 +389,10 @@ def test_what_is_wrong_is_said_in_one_line_and_nothing_is_attached(host: Host) -
         ("--every", "0s"): "--every",
         ("--class", "best"): "--class",
     }.items():
-        said = host.agent("start", "--device", host.device, *words, code=2)
-        assert named in said, (words, said)
-        assert said.startswith("error: "), said
-        assert said.count("\n") == 1, said
+        message = host.agent("start", "--device", host.device, *arguments, code=2)
+        assert named in message, (arguments, message)
+        assert message.startswith("error: "), message
+        assert message.count("\n") == 1, message
         host.agent("status", code=1)
     with host.marking():
         assert "already" in host.agent("start", "--device", host.device, code=2)
@@ -422,12 +435,12 @@ def test_what_a_machine_lacks_is_told_in_one_line(host: Host, without: list[str]
 
 
 def test_an_agent_keeps_no_privilege_that_it_does_not_need(host: Host) -> None:
-    for options, kept in ([], 0), (["--segments", "single"], 1 << 12):
+    for options, capabilities in ([], 0), (["--segments", "single"], 1 << 12):
         about = json.loads(host.agent("start", "--device", host.device, *options, "--json"))
         status = dict(
             line.split(":\t", 1) for line in Path(f"/proc/{about['pid']}/status").read_text().splitlines()
         )
-        assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == kept
+        assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == capabilities
         assert status["NoNewPrivs"].strip() == "1"
         host.agent("stop")
 

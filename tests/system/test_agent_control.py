@@ -55,7 +55,7 @@ def departures(capture: Path) -> Any:
     fields = ["-T", "fields", "-e", "frame.time_relative"]
     command = ["tshark", "-n", "-r", str(capture), "-Y", f"tcp.srcport == {PORT} && tcp.len > 0", *fields]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return np.array([float(word) for word in shown.split()])
+    return np.array([float(field) for field in shown.split()])
 
 
 def flights(times: Any) -> list[int]:
@@ -81,7 +81,7 @@ def by_hand(segments: int, window: int, gentle: bool) -> list[int]:
 def test_early_congestion_avoidance_sends_the_flights_of_its_rule(tmp_path: Path, segments: int) -> None:
     size, capture = segments * SEGMENT, tmp_path / "sent.pcap"
     for control in ("reno", "catnip_eca"):
-        burst(control, [size], 0.0, tells=True, capture=capture, initial_window=2)
+        burst(control, [size], 0.0, sets_context=True, capture=capture, initial_window=2)
         expected = by_hand(segments, 2, gentle=control != "reno")
         assert flights(departures(capture)) == expected, control
     # The simulator's cwnd has fractions of segments and the kernel's does not, so flights differ by up to
@@ -97,9 +97,9 @@ def test_early_congestion_avoidance_sends_the_flights_of_its_rule(tmp_path: Path
 @pytest.mark.parametrize(("control", "unpaced"), [("catnip_rbplw", "reno"), ("catnip_eca_p", "catnip_eca")])
 def test_the_last_window_of_a_document_takes_a_round_trip(tmp_path: Path, control: str, unpaced: str) -> None:
     capture = tmp_path / "sent.pcap"
-    burst(control, [60 * SEGMENT], 0.0, tells=True, capture=capture)
+    burst(control, [60 * SEGMENT], 0.0, sets_context=True, capture=capture)
     paced = departures(capture)
-    burst(unpaced, [60 * SEGMENT], 0.0, tells=True, capture=capture)
+    burst(unpaced, [60 * SEGMENT], 0.0, sets_context=True, capture=capture)
     at_once = departures(capture)
     last = [np.median(np.diff(times[-9:])) for times in (paced, at_once)]
     # CAT-S3: equal gaps of SRTT over the remaining segments; 20 Mbit/s alone would give 0.6 ms.

@@ -85,12 +85,12 @@ def test_attached_and_detached_again_and_again_under_load_it_leaves_nothing(tmp_
 
         def load() -> int:
             connection = http.client.HTTPConnection(link.inside, PORT, timeout=60)
-            got = 0
+            received = 0
             while not ended.is_set():
                 connection.request("GET", "/50000")
-                got += len(connection.getresponse().read())
+                received += len(connection.getresponse().read())
             connection.close()
-            return got
+            return received
 
         with host.nginx(), ThreadPoolExecutor(4) as pool:
             loads = [pool.submit(load) for _ in range(4)]

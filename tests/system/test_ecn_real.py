@@ -66,26 +66,26 @@ def sent(tmp_path: Path, queue: str) -> Counter[str]:
         receiver.join(timeout=60)
     assert received == [BYTES]
     fields = ["tcp.flags.syn", "tcp.flags.ack", "tcp.flags.ece", "tcp.flags.cwr", "ip.dsfield.ecn", "tcp.len"]
-    options = [word for name in fields for word in ("-e", name)]
+    options = [field for name in fields for field in ("-e", name)]
     command = ["tshark", "-n", "-r", str(capture), "-T", "fields", *options]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for line in lines:
-        syn, ack, ece, cwr = (word in ("1", "True") for word in line.split("\t")[:4])
-        ecn, length = (int(word, 0) for word in line.split("\t")[4:])
+        syn, ack, ece, cwr = (field in ("1", "True") for field in line.split("\t")[:4])
+        ecn, length = (int(field, 0) for field in line.split("\t")[4:])
         kind = ("SYN-ACK" if ack else "SYN") if syn else "data" if length else "ACK"
-        seen[kind] += 1
-        seen[f"{kind} with ECE"] += ece
-        seen[f"{kind} with CWR"] += cwr
-        seen[f"{kind} ECT(0)"] += ecn == 2
+        counts[kind] += 1
+        counts[f"{kind} with ECE"] += ece
+        counts[f"{kind} with CWR"] += cwr
+        counts[f"{kind} ECT(0)"] += ecn == 2
     retransmitted = subprocess.run(
         ["tshark", "-n", "-r", str(capture), "-Y", "tcp.analysis.retransmission"],
         capture_output=True,
         text=True,
         check=True,
     )
-    seen["again"] = len(retransmitted.stdout.splitlines())
-    return seen
+    counts["again"] = len(retransmitted.stdout.splitlines())
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def sent(tmp_path: Path, queue: str) -> Counter[str]:
 def test_a_kernel_that_negotiates_ecn_is_marked_and_reduces_and_loses_nothing(
     tmp_path: Path, queue: str
 ) -> None:
-    seen = sent(tmp_path, queue)
+    counts = sent(tmp_path, queue)
     # RFC 3168, section 6.1.1.
-    assert (seen["SYN with ECE"], seen["SYN with CWR"]) == (1, 1), seen
-    assert (seen["SYN-ACK with ECE"], seen["SYN-ACK with CWR"]) == (1, 0), seen
+    assert (counts["SYN with ECE"], counts["SYN with CWR"]) == (1, 1), counts
+    assert (counts["SYN-ACK with ECE"], counts["SYN-ACK with CWR"]) == (1, 0), counts
     # The receiver echoes until the sender reports its reduction, which occurs once per window.
-    assert seen["data with CWR"] > 0, seen
-    assert seen["ACK with ECE"] >= seen["data with CWR"], seen
+    assert counts["data with CWR"] > 0, counts
+    assert counts["ACK with ECE"] >= counts["data with CWR"], counts
     # RFC 8033, section 5.1: PIE drops ECN packets above a drop probability of 10 %.
     if not queue.startswith("pie"):
-        assert (seen["again"], seen["data ECT(0)"]) == (0, seen["data"]), seen
+        assert (counts["again"], counts["data ECT(0)"]) == (0, counts["data"]), counts

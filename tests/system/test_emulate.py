@@ -72,7 +72,7 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def words(text: str) -> list[list[str]]:
+def tokens(text: str) -> list[list[str]]:
     """Returns the words of each line, without spacing."""
     return [line.split() for line in text.splitlines()]
 
@@ -85,16 +85,16 @@ def test_an_emulation_prints_and_leaves_what_a_run_does_and_certificates_after_i
     emulated = catnip("emulate", file, "--bursts", "--out", two, "--tolerance", "60s")
     assert (simulated.code, emulated.code) == (0, 0)
     # A simulation prints the models' values after the tables.
-    said = words(emulated.out)
-    assert said == words(simulated.out)[: len(said)]
+    printed = tokens(emulated.out)
+    assert printed == tokens(simulated.out)[: len(printed)]
     assert "default" in emulated.out
     assert "link certificate: green" in emulated.err
     names = {path.name for path in one.iterdir()}
     assert {path.name for path in two.iterdir()} == names | {results.CERTIFICATE}
     for name in names - {"manifest.json"}:
-        made, really = pq.ParquetFile(one / name), pq.ParquetFile(two / name)
-        assert made.schema_arrow.equals(really.schema_arrow, check_metadata=True), name
-        assert str(made.schema).split("\n", 1)[1] == str(really.schema).split("\n", 1)[1], name
+        expected, actual = pq.ParquetFile(one / name), pq.ParquetFile(two / name)
+        assert expected.schema_arrow.equals(actual.schema_arrow, check_metadata=True), name
+        assert str(expected.schema).split("\n", 1)[1] == str(actual.schema).split("\n", 1)[1], name
     (ran, _), (did, tables) = results.read(one), results.read(two)
     assert dataclasses.replace(did, made=ran.made) == ran
     assert did.made is not None
@@ -117,8 +117,8 @@ def test_a_folder_with_other_results_is_refused_and_left_as_it_is(
     assert refused.err.startswith(f"error: --out: {out} has results of scenario CAT-E2, not of X; ")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     for option in (["--variant", "x"], ["--out", "/dev/null"], ["--mtu", "1"], ["--bursts"]):
-        wrong = catnip("emulate", scenario(), *option)
-        assert (wrong.code, wrong.out, wrong.err.count("\n")) == (BAD_INPUT, "", 1)
+        refused = catnip("emulate", scenario(), *option)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (BAD_INPUT, "", 1)
 
 
 def test_json_is_the_result_of_a_run_with_a_certificate_and_nothing_else_is_printed(
@@ -138,13 +138,13 @@ def test_with_json_what_commands_print_goes_to_standard_error(scenario: Callable
     real = ", ends_run = true, command = ['sh', '-c', 'echo said; exit 7']"
     for option, out in (["--json"], None), ([], "said\n"):
         ended = started(scenario(real=real), "-q", "--tolerance", "60s", *option)
-        said, err = ended.communicate(timeout=60)
+        printed, err = ended.communicate(timeout=60)
         assert ended.returncode == 7, err
         if out is None:
-            assert json.loads(said)["scenario"] == "X"
+            assert json.loads(printed)["scenario"] == "X"
             assert err == "said\n"
         else:
-            assert said.startswith(out)
+            assert printed.startswith(out)
 
 
 def test_a_red_certificate_and_an_error_keep_their_exit_codes(
@@ -189,9 +189,9 @@ def test_a_run_that_a_signal_ends_leaves_what_there_is(
     running = started(scenario("60s", "10MB"), "--out", out, "--tolerance", "60s", start_new_session=True)
     begun(out)
     (os.killpg if to_all else os.kill)(running.pid, number)
-    said, err = running.communicate(timeout=60)
+    printed, err = running.communicate(timeout=60)
     assert running.returncode == 128 + number, err
-    assert "0 of 1" in said
+    assert "0 of 1" in printed
     assert "the run was cut short: a signal was received" in err
     manifest, tables = results.read(out)
     assert manifest.scenario == "X"
@@ -240,14 +240,14 @@ def test_who_waits_sees_how_far_it_is_in_a_terminal_that_is_as_it_was(
     environment = {**os.environ, "COLUMNS": "100", "TERM": "xterm"}
     running = started(scenario("1s", "10MB"), *command, stderr=theirs, env=environment)
     os.close(theirs)
-    told = b""
+    output = b""
     try:
         while part := os.read(ours, 1 << 16):
-            told += part
+            output += part
     except OSError:  # The terminal is closed.
         pass
     running.communicate(timeout=60)
-    shown = told.decode()
+    shown = output.decode()
     assert ("X in real time, s" in shown) == (not options), shown
     assert ("link certificate" in shown) == (not options)
     # The cursor is visible again.
@@ -258,11 +258,11 @@ def test_each_option_of_the_emulator_is_one_of_the_command(catnip: Run) -> None:
     def options(text: str) -> set[str]:
         return set(re.findall(r"^\s+(?:-\w, )?(--[\w-]+)", text, re.MULTILINE))
 
-    made = subprocess.run(
+    ended = subprocess.run(
         [programs.program(), "emulate", "--help"], capture_output=True, text=True, check=True
     )
-    assert options(made.stdout)
-    assert options(made.stdout) == options(catnip("emulate", "--help").out)
+    assert options(ended.stdout)
+    assert options(ended.stdout) == options(catnip("emulate", "--help").out)
 
 
 @pytest.mark.parametrize("name", ["link", "router", "emulate"])

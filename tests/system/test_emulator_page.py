@@ -38,28 +38,28 @@ def missing(command: str) -> str | None:
 
 def test_each_row_has_a_command_or_says_that_there_is_none() -> None:
     assert len(ROWS) > 30
-    for what, command, *others in ROWS:
-        assert re.fullmatch(r"`catnip .+`|–", command), what
-        assert len(others) == 3 and all(others), what
+    for feature, command, *others in ROWS:
+        assert re.fullmatch(r"`catnip .+`|–", command), feature
+        assert len(others) == 3 and all(others), feature
 
 
 @pytest.mark.parametrize(
     ("command"), [pytest.param(row[1].strip("`"), id=row[0]) for row in ROWS if row[1] != "–"]
 )
 def test_a_command_of_the_comparison_runs(command: str, tmp_path: Path) -> None:
-    if why := missing(command):
-        pytest.skip(why)
+    if reason := missing(command):
+        pytest.skip(reason)
     (tmp_path / "12mbit.trace").write_text("1\n2\n3\n")
     (tmp_path / "delays.txt").write_text("0.5\n1.5ms\n")
     (tmp_path / "catnip").write_text(f'#!/bin/sh\nexec {sys.executable} -m catnip "$@"\n')
     (tmp_path / "catnip").chmod(0o755)
-    place = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}:/usr/sbin:/sbin"}
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}:/usr/sbin:/sbin"}
     # --nat changes a separate network namespace instead of the machine.
     alone = ["unshare", "--net"] if os.geteuid() == 0 else []
     done = subprocess.run(
         [*alone, "sh", "-c", command],
         cwd=tmp_path,
-        env=place,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=60,

@@ -163,11 +163,11 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
     page = recording.with_name("site.page.json")
     done = catnip("har", recording, "--out", page, "--json")
     assert (done.code, done.err) == (0, "")
-    [told] = json.loads(done.out)["pages"]
-    assert told["origins"] == 2
-    assert told["objects"] == len(fetched)
-    assert told["bytes"] == sum(entry["response"]["_transferSize"] for entry in fetched)
-    assert told["connections"] == len({entry["_connectionId"] for entry in fetched})
+    [summary] = json.loads(done.out)["pages"]
+    assert summary["origins"] == 2
+    assert summary["objects"] == len(fetched)
+    assert summary["bytes"] == sum(entry["response"]["_transferSize"] for entry in fetched)
+    assert summary["connections"] == len({entry["_connectionId"] for entry in fetched})
     for private in ("version=7", "user=4711", "4711-abc"):
         assert private in recording.read_text()
         assert private not in page.read_text(), "queries and cookies stay private"
@@ -195,7 +195,8 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
         rows = {key: values[table["variant"] == variant] for key, values in table.items()}
         start = dict(zip(rows["object"], rows["start_s"], strict=True))
         end = {
-            number: start[number] + took for number, took in zip(rows["object"], rows["time_s"], strict=True)
+            number: start[number] + duration_s
+            for number, duration_s in zip(rows["object"], rows["time_s"], strict=True)
         }
         assert dict(zip(rows["object"], rows["bytes"], strict=True)) == dict(enumerate(sizes)), name
         begun = sorted(range(len(sizes)), key=lambda number: (start[number], number))
@@ -203,8 +204,8 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
             number for number in range(len(sizes)) if by_path["/items.json"] != objects[number]
         ], name
         for number, item in enumerate(objects):
-            asked = 0 if item["after"] is None else end[item["after"]] + item["delay_ms"] / 1000
-            assert start[number] > asked - 1e-8, (name, item)
+            requested_s = 0 if item["after"] is None else end[item["after"]] + item["delay_ms"] / 1000
+            assert start[number] > requested_s - 1e-8, (name, item)
         times = np.asarray(tables["pages"]["time_s"])
         assert max(end.values()) == pytest.approx(times[variant]), name
 
@@ -212,9 +213,9 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
 def test_a_recording_is_told_as_a_table(recording: Path, catnip: Run) -> None:
     done = catnip("har", recording)
     assert done.code == 0
-    words = done.out.split()
-    assert words[0] == str(recording)
-    assert f"{4 + len(IMAGES)}" in words
+    cells = done.out.split()
+    assert cells[0] == str(recording)
+    assert f"{4 + len(IMAGES)}" in cells
     # One image is part of the page as a data URL.
     assert done.out.rstrip().endswith("1 data"), done.out
 

@@ -129,9 +129,9 @@ def test_the_kernel_takes_every_byte_of_every_simulated_sender(tmp_path: Path) -
         text=True,
         check=False,
     )
-    told = [line for line in ended.stderr.splitlines() if line.startswith('{"')]
-    assert told, ended.stderr[-2000:]
-    got = json.loads(told[-1])
-    print(f"\n{SOAK_S:g} s:", {name: (one["answers"], one["bytes"]) for name, one in got.items()})
-    assert {name: one["wrong"] for name, one in got.items()} == {name: [] for name in SENDERS}
-    assert all(one["answers"] >= 10 for one in got.values()), got
+    reports = [line for line in ended.stderr.splitlines() if line.startswith('{"')]
+    assert reports, ended.stderr[-2000:]
+    results = json.loads(reports[-1])
+    print(f"\n{SOAK_S:g} s:", {name: (one["answers"], one["bytes"]) for name, one in results.items()})
+    assert {name: one["wrong"] for name, one in results.items()} == {name: [] for name in SENDERS}
+    assert all(one["answers"] >= 10 for one in results.values()), results

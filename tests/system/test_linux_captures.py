@@ -18,7 +18,7 @@ from catnip._core import InputError
 from catnip.base.progress import Progress, side_by_side
 from catnip.papers.linux import captures, stack
 from catnip.papers.linux.captures import FULL, STATE
-from catnip.papers.linux.runs import KernelRuns, capturing, catch_up, why_not
+from catnip.papers.linux.runs import KernelRuns, capturing, catch_up, missing_requirement
 from catnip.papers.linux.stack import BASE, LAST
 
 FOR_S = 10.0
@@ -30,7 +30,7 @@ def runs(quick: bool = True) -> KernelRuns:
 
 
 def test_a_capture_has_what_tcpdump_had_no_time_for(tmp_path: Path) -> None:
-    if missing := why_not():
+    if missing := missing_requirement():
         pytest.skip(missing)
     knock = "[socket.socket().connect_ex((os.environ['CATNIP_OUTSIDE'], 9)) for _ in range(50)]"
     with api.link() as link, capturing(link, tmp_path / "sent.pcap") as capture:
@@ -50,9 +50,9 @@ def test_a_capture_ends_though_packets_came_before_its_filter_and_fails_where_so
         catch_up(cast("Popen[str]", SimpleNamespace(stderr=lines, send_signal=lambda _: None)))
         return len(lines.read().splitlines())
 
-    late = "{} packets captured, 9 packets received by filter, 0 packets dropped"
-    assert ends(*[late.format(7)] * 50) > 0, "some lines stay unread"
-    reads = [late.format(at) for at in (1, 1, 1, 7, 9)]
+    counters = "{} packets captured, 9 packets received by filter, 0 packets dropped"
+    assert ends(*[counters.format(7)] * 50) > 0, "some lines stay unread"
+    reads = [counters.format(at) for at in (1, 1, 1, 7, 9)]
     assert ends(*reads) == 0, "all that is read is waited for"
     with pytest.raises(InputError, match="too slow for 1 of 9"):
         ends("8 packets captured, 9 packets received by filter, 1 packet dropped")
@@ -62,20 +62,20 @@ def test_a_capture_ends_though_packets_came_before_its_filter_and_fails_where_so
 
 @pytest.mark.parametrize("mark", [FULL, STATE])
 def test_what_leaves_a_real_server_is_marked_as_its_capture_demands(mark: str) -> None:
-    if missing := why_not("nginx"):
+    if missing := missing_requirement("nginx"):
         pytest.skip(missing)
-    made = captures.captured(mark, "nginx", False)
-    assert made.judged > 1000
-    assert made.right >= 0.99 * made.judged, made.faults
-    assert made.bad_checksums == made.gaps == 0
+    verdict = captures.captured(mark, "nginx", False)
+    assert verdict.checked > 1000
+    assert verdict.matching >= 0.99 * verdict.checked, verdict.faults
+    assert verdict.bad_checksums == verdict.gaps == 0
 
 
 def test_a_slow_line_loses_fewer_marked_packets_than_others() -> None:
-    if missing := why_not("nginx"):
+    if missing := missing_requirement("nginx"):
         pytest.skip(missing)
-    told = runs().progress.task("a short run")
+    report = runs().progress.task("a short run")
     jobs = [partial(stack.emulated, "cubic", BASE, 1, system, FOR_S) for system in (stack.DROP_TAIL, LAST)]
-    blind, marked = side_by_side(jobs, 2, told)
+    blind, marked = side_by_side(jobs, 2, report)
     assert blind.loss.high_share[0] == 0, "who is told to mark nothing marks nothing"
     assert 0.1 < marked.loss.high_share[0] < 0.6
     assert marked.loss.high_loss[0] < marked.loss.low_loss[0]

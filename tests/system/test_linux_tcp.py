@@ -25,8 +25,8 @@ def test_there_are_hundreds_of_cases_of_all_kinds_on_all_paths() -> None:
 
 
 def test_a_case_names_packets_by_what_passes_before_them() -> None:
-    case = Case("late", 10, "reno", lost=[1, 4], acks=[2], late={5: [7, 8]}, marked=[3])
-    assert case.ways(before_data=2, before_acks=1) == {
+    case = Case("late", 10, "reno", lost=[1, 4], acks=[2], delayed={5: [7, 8]}, marked=[3])
+    assert case.directions(before_data=2, before_acks=1) == {
         "data": {"loss": "packets:3,6 | marks:5", "wire_loss": "late:9,10,by=5ms"},
         "acks": {"loss": "packets:3"},
     }
@@ -35,7 +35,7 @@ def test_a_case_names_packets_by_what_passes_before_them() -> None:
 
 def of(segments: list[int], timeouts: int = 0, probes: int = 0, done_s: float = 1.0) -> Transfer:
     """Returns a transfer whose segments leave a millisecond apart."""
-    return Transfer([place / 1e3 for place in range(len(segments))], segments, timeouts, probes, done_s)
+    return Transfer([index / 1e3 for index in range(len(segments))], segments, timeouts, probes, done_s)
 
 
 def test_each_likeness_sees_its_difference_and_no_other() -> None:
@@ -56,9 +56,9 @@ def test_each_likeness_sees_its_difference_and_no_other() -> None:
 
 
 def test_a_simulated_case_retransmits_what_it_loses() -> None:
-    made = runs.simulated(Case("random", 50, "cubic", lost=[20, 22]))
-    assert made.retransmitted == [20, 22]
-    assert (made.timeouts, made.probes) == (0, 0)
+    transfer = runs.simulated(Case("random", 50, "cubic", lost=[20, 22]))
+    assert transfer.retransmitted == [20, 22]
+    assert (transfer.timeouts, transfer.probes) == (0, 0)
     tail = runs.simulated(Case("tail", 50, "cubic", lost=[99, 100]))
     assert (tail.retransmitted, tail.timeouts, tail.probes) == ([100, 99], 0, 1)
 
@@ -68,9 +68,9 @@ def test_the_kernel_and_the_simulator_retransmit_the_same_in_a_case_of_each_kind
         pytest.skip(missing)
     by_kind = {case.kind: case for case in scripted(quick=True)}
     with Progress(quiet=True) as progress:
-        made = TransferRuns(True, None, 1, progress)
-        made.cases = list(by_kind.values())
-        pairs = made.pairs
+        transfer_runs = TransferRuns(True, None, 1, progress)
+        transfer_runs.cases = list(by_kind.values())
+        pairs = transfer_runs.pairs
     alike = [agreement.same_set(pair) and agreement.same_timeouts(pair) for pair in pairs]
     # One case may differ because of a delayed ACK.
     assert sum(alike) >= len(pairs) - 1, [pair for pair, same in zip(pairs, alike, strict=True) if not same]

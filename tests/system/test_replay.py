@@ -44,8 +44,8 @@ curl -sS https://{API}:8443/nothing
 
 def missing(*names: str) -> str | None:
     """Returns the reason why sites cannot be recorded and replayed here; None if they can."""
-    if why := programs.cannot_emulate():
-        return why
+    if reason := programs.cannot_emulate():
+        return reason
     for name in ("curl", "openssl", "ip", "unshare", "mount", *names):
         if not shutil.which(name):
             return f"{name} is not installed"
@@ -71,8 +71,8 @@ class Recording:
 
 def at_origins(folder: Path, *command: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs a command in the namespace of the origins; certificates are in the folder."""
-    words = [*AT_ORIGINS, str(folder), *map(str, command)]
-    return run(words, cwd=folder, **options)
+    arguments = [*AT_ORIGINS, str(folder), *map(str, command)]
+    return run(arguments, cwd=folder, **options)
 
 
 def replay(
@@ -82,55 +82,60 @@ def replay(
     return run([*CATNIP, "replay", str(folder), *LINK, *options, "--", "sh", "-c", script], cwd=cwd)
 
 
-def run(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    how = {"capture_output": True, "text": True, "timeout": 100, **options}
-    return subprocess.run(words, check=False, **how)
+def run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    defaults = {"capture_output": True, "text": True, "timeout": 100, **options}
+    return subprocess.run(arguments, check=False, **defaults)
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Records the fetches of curl."""
     folder = tmp_path_factory.mktemp("curl")
-    made = at_origins(folder, *CATNIP, "record", "site", "--json", "--", "sh", "-ec", FETCHES)
-    assert made.returncode == 0, made.stderr
-    return Recording(folder / "site", made.stdout, made.stderr)
+    ended = at_origins(folder, *CATNIP, "record", "site", "--json", "--", "sh", "-ec", FETCHES)
+    assert ended.returncode == 0, ended.stderr
+    return Recording(folder / "site", ended.stdout, ended.stderr)
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Records the fetches of Chromium for the page."""
     folder = tmp_path_factory.mktemp("chromium")
-    made = at_origins(folder, *CATNIP, "record", "site", "--url", f"https://{WWW}/")
-    assert made.returncode == 0, made.stderr
-    return Recording(folder / "site", made.stdout, made.stderr)
+    ended = at_origins(folder, *CATNIP, "record", "site", "--url", f"https://{WWW}/")
+    assert ended.returncode == 0, ended.stderr
+    return Recording(folder / "site", ended.stdout, ended.stderr)
 
 
 def test_what_came_is_what_is_kept_and_told(recording: Recording) -> None:
-    told = json.loads(recording.out)
+    printed = json.loads(recording.out)
     recorded = site.read(recording.folder)
-    assert told["origins"] == [f"https://{WWW}", f"http://{WWW}", f"https://{STATIC}", f"https://{API}:8443"]
-    assert told["exchanges"] == len(recorded.exchanges) == 10
-    assert told["bytes"] == sum(len(one.response.body) for one in recorded.exchanges)
-    assert (told["not_recorded"], recording.err) == ([], "")
-    by_place = {(one.request.method, one.request.url): one for one in recorded.exchanges}
-    zipped = by_place["GET", f"https://{WWW}/"]
+    assert printed["origins"] == [
+        f"https://{WWW}",
+        f"http://{WWW}",
+        f"https://{STATIC}",
+        f"https://{API}:8443",
+    ]
+    assert printed["exchanges"] == len(recorded.exchanges) == 10
+    assert printed["bytes"] == sum(len(one.response.body) for one in recorded.exchanges)
+    assert (printed["not_recorded"], recording.err) == ([], "")
+    by_request = {(one.request.method, one.request.url): one for one in recorded.exchanges}
+    zipped = by_request["GET", f"https://{WWW}/"]
     assert zipped.response.body == (recording.folder.parent / "page.gz").read_bytes()
     assert ("Content-Encoding", "gzip") in zipped.response.headers
-    assert by_place["GET", f"https://{STATIC}/style.css"].response.body == CSS.encode()
-    assert by_place["POST", f"https://{API}:8443/form"].request.body == b"x=1"
-    assert by_place["HEAD", f"https://{STATIC}/style.css"].response.body == b""
-    assert by_place["GET", f"https://{API}:8443/nothing"].response.status == 204
-    assert by_place["GET", f"http://{WWW}/"].response.status == 301
+    assert by_request["GET", f"https://{STATIC}/style.css"].response.body == CSS.encode()
+    assert by_request["POST", f"https://{API}:8443/form"].request.body == b"x=1"
+    assert by_request["HEAD", f"https://{STATIC}/style.css"].response.body == b""
+    assert by_request["GET", f"https://{API}:8443/nothing"].response.status == 204
+    assert by_request["GET", f"http://{WWW}/"].response.status == 301
     assert {one.origin.host: one.address for one in recorded.exchanges} == origins.ADDRESSES
 
 
 def test_two_recordings_of_one_site_differ_in_dates_alone(recording: Recording, tmp_path: Path) -> None:
     assert at_origins(tmp_path, *CATNIP, "record", "site", "--", "sh", "-ec", FETCHES).returncode == 0
-    bodies, again = (
+    bodies, repeated = (
         sorted(path.name for path in (one / "bodies").iterdir())
         for one in (recording.folder, tmp_path / "site")
     )
-    assert bodies == again
+    assert bodies == repeated
     lines = (
         [re.sub(r'\["Date", "[^"]*"\]', "", line) for line in (one / site.INDEX).read_text().splitlines()]
         for one in (recording.folder, tmp_path / "site")
@@ -146,8 +151,8 @@ def test_what_is_not_whole_is_not_kept_and_told(tmp_path: Path) -> None:
     )
     ended = at_origins(tmp_path, *CATNIP, "record", "site", "--", "sh", "-c", script)
     assert ended.returncode == 9
-    kept = site.read(tmp_path / "site")
-    assert [one.request.url for one in kept.exchanges] == [f"https://{WWW}/"]
+    recorded = site.read(tmp_path / "site")
+    assert [one.request.url for one in recorded.exchanges] == [f"https://{WWW}/"]
     assert "secret" not in (tmp_path / "site" / site.INDEX).read_text()
     lines = [line for line in ended.stderr.splitlines() if line.startswith("not recorded: ")]
     assert len(lines) == 4
@@ -234,12 +239,12 @@ def test_headers_are_the_recorded_ones_but_for_those_about_the_connection(
     script = f"curl -sS -i https://{WWW}/ -o page; curl -sS -i https://{API}:8443/nothing -o nothing"
     assert replay(recording.folder, script, cwd=tmp_path).returncode == 0
     head = (tmp_path / "page").read_bytes().partition(b"\r\n\r\n")[0].decode().splitlines()
-    kept = site.read(recording.folder).exchanges[0].response
+    recorded = site.read(recording.folder).exchanges[0].response
     names = [line.partition(":")[0] for line in head[1:]]
     assert head[0] == "HTTP/1.1 200 OK"
     assert names == ["Server", "Date", "Content-Type", "Content-Encoding", "Set-Cookie", "Content-Length"]
-    assert {"Transfer-Encoding", "Alt-Svc"} < {name for name, _ in kept.headers}
-    assert f"Content-Length: {len(kept.body)}" in head
+    assert {"Transfer-Encoding", "Alt-Svc"} < {name for name, _ in recorded.headers}
+    assert f"Content-Length: {len(recorded.body)}" in head
     assert (tmp_path / "nothing").read_text().startswith("HTTP/1.1 204 No Content\n")
 
 
@@ -252,7 +257,7 @@ def test_connections_stay_open_and_each_request_crosses_the_link(recording: Reco
         "--delay",
         "50ms",
     )
-    first, second = ([float(word) for word in line.split()] for line in ended.stdout.splitlines())
+    first, second = ([float(field) for field in line.split()] for line in ended.stdout.splitlines())
     assert (first[0], second[0]) == (1, 0)
     # The name, the handshakes of TCP and TLS, and the request take a round trip of 100 ms each.
     for before, after in pairwise([0, *first[1:]]):
@@ -264,18 +269,28 @@ def test_connections_stay_open_and_each_request_crosses_the_link(recording: Reco
 def test_names_and_bytes_cross_the_link(recording: Recording, tmp_path: Path) -> None:
     capture = tmp_path / "link.pcapng"
     fetch = ["curl", "-sS", f"https://{STATIC}/style.css", "-o", "/dev/null"]
-    words = [*CATNIP, "replay", str(recording.folder), "--json", *LINK, "--pcap", str(capture), "--", *fetch]
-    ended = run(words)
-    told = json.loads(ended.stdout)
-    down = told["certificate"]["down"]
-    assert told["certificate"]["verdict"] in {"green", "grey"}
+    command = [
+        *CATNIP,
+        "replay",
+        str(recording.folder),
+        "--json",
+        *LINK,
+        "--pcap",
+        str(capture),
+        "--",
+        *fetch,
+    ]
+    ended = run(command)
+    printed = json.loads(ended.stdout)
+    down = printed["certificate"]["down"]
+    assert printed["certificate"]["verdict"] in {"green", "grey"}
     assert down["packets_in"] > len(CSS) / 1500
-    assert told["replay"]["addresses"] == {WWW: "198.18.0.2", STATIC: "198.18.0.3", API: "198.18.0.4"}
-    assert (told["replay"]["answered"], told["replay"]["unmatched"]) == (1, {})
-    seen = run(["tcpdump", "-n", "-r", str(capture)]).stdout
-    assert re.search(rf"> 198\.18\.0\.1\.53: .*A\? {re.escape(STATIC)}", seen)
-    assert re.search(r"198\.18\.0\.1\.53 > .* A 198\.18\.0\.3", seen)
-    sent = re.findall(r"198\.18\.0\.3\.443 > .* length (\d+)", seen)
+    assert printed["replay"]["addresses"] == {WWW: "198.18.0.2", STATIC: "198.18.0.3", API: "198.18.0.4"}
+    assert (printed["replay"]["answered"], printed["replay"]["unmatched"]) == (1, {})
+    captured = run(["tcpdump", "-n", "-r", str(capture)]).stdout
+    assert re.search(rf"> 198\.18\.0\.1\.53: .*A\? {re.escape(STATIC)}", captured)
+    assert re.search(r"198\.18\.0\.1\.53 > .* A 198\.18\.0\.3", captured)
+    sent = re.findall(r"198\.18\.0\.3\.443 > .* length (\d+)", captured)
     assert sum(map(int, sent)) > len(CSS)
 
 
@@ -292,12 +307,12 @@ def test_what_was_not_recorded_is_not_there_and_told(recording: Recording) -> No
     assert f"404, not recorded: GET https://{STATIC}/none (2 times)\n" in ended.stderr
     assert re.search(r"no such name, not recorded: other\.example\.org( \(\d times\))?\n", ended.stderr)
     assert ended.stderr.count("curl: (") == 3
-    told = json.loads(
+    printed = json.loads(
         run(
             [*CATNIP, "replay", str(recording.folder), "--json", "--", "curl", f"https://{STATIC}/none"]
         ).stdout
     )
-    assert told["replay"]["unmatched"] == {f"GET https://{STATIC}/none": 1}
+    assert printed["replay"]["unmatched"] == {f"GET https://{STATIC}/none": 1}
 
 
 def test_hosts_without_a_name_have_the_address_that_they_are(tmp_path: Path) -> None:
@@ -308,15 +323,15 @@ def test_hosts_without_a_name_have_the_address_that_they_are(tmp_path: Path) -> 
         "https://198.18.0.2/c",
         "https://a_b.example.org/d",
     ]
-    kept = [Exchange(Request("GET", url), Response(200, "OK", (), url.encode())) for url in urls]
-    site.write(tmp_path / "site", kept)
+    exchanges = [Exchange(Request("GET", url), Response(200, "OK", (), url.encode())) for url in urls]
+    site.write(tmp_path / "site", exchanges)
     ended = replay(tmp_path / "site", f"curl -sS -m 20 {' '.join(urls)}; getent hosts a_b.example.org")
     assert ended.stdout.split() == ["".join(urls) + "198.18.0.3", "a_b.example.org"], ended.stderr
 
 
 def test_the_machines_own_list_of_names_is_hidden(recording: Recording, tmp_path: Path) -> None:
     # The machine's list has the addresses of the origins.
-    words = [
+    command = [
         *CATNIP,
         "replay",
         recording.folder,
@@ -328,7 +343,7 @@ def test_the_machines_own_list_of_names_is_hidden(recording: Recording, tmp_path
         "20",
         f"https://{STATIC}/style.css",
     ]
-    ended = at_origins(tmp_path, *words)
+    ended = at_origins(tmp_path, *command)
     assert (ended.returncode, ended.stdout) == (0, CSS), ended.stderr
 
 
@@ -371,8 +386,8 @@ def test_an_ordinary_user_can_replay(recording: Recording) -> None:
 
 
 def test_a_signal_ends_a_replay_and_nothing_stays(recording: Recording, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    words = [
+    pid_file = tmp_path / "there"
+    command = [
         *CATNIP,
         "replay",
         str(recording.folder),
@@ -380,20 +395,20 @@ def test_a_signal_ends_a_replay_and_nothing_stays(recording: Recording, tmp_path
         "--",
         "sh",
         "-c",
-        f"echo $$ >{there}; exec sleep 4711",
+        f"echo $$ >{pid_file}; exec sleep 4711",
     ]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         for _ in range(600):
-            if there.exists() and there.read_text():
+            if pid_file.exists() and pid_file.read_text():
                 break
             time.sleep(0.05)
         running.send_signal(signal.SIGTERM)
         _, err = running.communicate(timeout=60)
     assert running.returncode == 128 + signal.SIGTERM, err
-    left = [
+    remaining = [
         link for link in Path("/proc").glob("[0-9]*/cmdline") if read_if_there(link) == b"sleep\x004711\x00"
     ]
-    assert left == []
+    assert remaining == []
 
 
 def read_if_there(file: Path) -> bytes:
@@ -415,8 +430,8 @@ def test_a_browser_records_a_page_of_three_hosts(page: Recording) -> None:
 
 @with_browser
 def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
-    ways = [f"near: --delay 10ms {' '.join(LINK)}", f"far: --delay 60ms {' '.join(LINK)}"]
-    words = [
+    named_links = [f"near: --delay 10ms {' '.join(LINK)}", f"far: --delay 60ms {' '.join(LINK)}"]
+    command = [
         *CATNIP,
         "pages",
         str(page.folder),
@@ -424,18 +439,18 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
         "2",
         "--seed",
         "7",
-        *(f"--link={way}" for way in ways),
+        *(f"--link={link}" for link in named_links),
     ]
-    ended = run([*words, "--json"])
+    ended = run([*command, "--json"])
     assert (ended.returncode, ended.stderr) == (0, "")
-    told = json.loads(ended.stdout)
-    assert told["seeds"] == [7, 8]
-    assert told["links"]["near"] == f"--delay 10ms {' '.join(LINK)}"
+    printed = json.loads(ended.stdout)
+    assert printed["seeds"] == [7, 8]
+    assert printed["links"]["near"] == f"--delay 10ms {' '.join(LINK)}"
     # Loads alternate, with equal seeds in each pair.
-    order = [(visit["link"], visit["seed"]) for visit in told["visits"]]
+    order = [(visit["link"], visit["seed"]) for visit in printed["visits"]]
     assert order == [("near", 7), ("far", 7), ("far", 8), ("near", 8)]
-    assert all(visit["certificate"]["seed"] == visit["seed"] for visit in told["visits"])
-    [(url, links)] = told["pages"].items()
+    assert all(visit["certificate"]["seed"] == visit["seed"] for visit in printed["visits"])
+    [(url, links)] = printed["pages"].items()
     assert url == f"https://{WWW}/"
     for name, rtt_s in (("near", 0.02), ("far", 0.12)):
         of = links[name]
@@ -443,7 +458,7 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
         # The name, two handshakes and the page take a round trip each, as do those of the next host.
         assert of["html_s"]["mean"] > 4 * rtt_s
         assert of["load_s"]["mean"] > 8 * rtt_s
-        loads_s = [visit["load"]["seconds"] for visit in told["visits"] if visit["link"] == name]
+        loads_s = [visit["load"]["seconds"] for visit in printed["visits"] if visit["link"] == name]
         assert of["load_s"]["mean"] == pytest.approx(sum(loads_s) / 2)
         assert of["load_s"]["low"] < of["load_s"]["mean"] < of["load_s"]["high"]
     assert links["near"]["less_s"] is None
@@ -451,13 +466,13 @@ def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
         links["far"]["load_s"]["mean"] - links["near"]["load_s"]["mean"]
     )
     # One load precedes the counted loads. The fetch of a script may end after the load event.
-    assert 5 * (2 + IMAGES) <= told["replay"]["answered"] <= 5 * (3 + IMAGES)
-    assert (told["replay"]["unmatched"], told["replay"]["unknown_names"]) == ({}, {})
+    assert 5 * (2 + IMAGES) <= printed["replay"]["answered"] <= 5 * (3 + IMAGES)
+    assert (printed["replay"]["unmatched"], printed["replay"]["unknown_names"]) == ({}, {})
 
 
 @with_browser
 def test_a_page_that_has_not_loaded_is_no_time(page: Recording) -> None:
-    words = [
+    command = [
         *CATNIP,
         "pages",
         str(page.folder),
@@ -466,7 +481,7 @@ def test_a_page_that_has_not_loaded_is_no_time(page: Recording) -> None:
         "--link",
         f"gone: --delay 1s {' '.join(LINK)}",
     ]
-    ended = run([*words, "--longest", "1.5"])
+    ended = run([*command, "--longest", "1.5"])
     assert ended.returncode == NOT_LOADED
     assert "0 of 1" in ended.stdout
     assert "gone, seed 1: not loaded: " in ended.stderr
@@ -474,15 +489,15 @@ def test_a_page_that_has_not_loaded_is_no_time(page: Recording) -> None:
 
 @with_browser
 def test_a_red_certificate_and_a_wrong_link_are_told(page: Recording) -> None:
-    words = [*CATNIP, "pages", str(page.folder), "--runs", "1", "--link"]
-    red = run([*words, "hasty: --tolerance 0ms"])
+    command = [*CATNIP, "pages", str(page.folder), "--runs", "1", "--link"]
+    red = run([*command, "hasty: --tolerance 0ms"])
     assert red.returncode == RED
     assert "1 of 1" in red.stdout
     assert "hasty, seed 1: the certificate is red: " in red.stderr
-    wrong = run([*words, "odd: --rate much"])
-    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (BAD_INPUT, "", 1)
-    assert wrong.stderr.startswith('error: --link: odd: --rate: "much": expected')
-    other = run([*words, "a:", "--url", f"https://{WWW}/other"])
+    invalid = run([*command, "odd: --rate much"])
+    assert (invalid.returncode, invalid.stdout, invalid.stderr.count("\n")) == (BAD_INPUT, "", 1)
+    assert invalid.stderr.startswith('error: --link: odd: --rate: "much": expected')
+    other = run([*command, "a:", "--url", f"https://{WWW}/other"])
     assert (other.returncode, other.stderr.count("\n")) == (BAD_INPUT, 1)
     assert f"https://{WWW}/other: not recorded in {page.folder}, which has https://{WWW}/" in other.stderr
 
@@ -499,8 +514,8 @@ def test_the_page_about_it_can_be_followed(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert len(site.read(tmp_path / "build" / "site").exchanges) == 3 + IMAGES
     assert "load event less dsl, s" in ended.stdout
-    told = json.loads((tmp_path / "build" / "replay.json").read_text())
-    assert set(told) == {"version", "site", "certificate", "replay"}
+    printed = json.loads((tmp_path / "build" / "replay.json").read_text())
+    assert set(printed) == {"version", "site", "certificate", "replay"}
     # The columns are those of the page.
     [shown] = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert shown.splitlines()[2].split() in [line.split() for line in ended.stdout.splitlines()]

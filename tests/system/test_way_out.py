@@ -83,26 +83,26 @@ Machine = Callable[..., subprocess.CompletedProcess[str]]
 def machine() -> Iterator[Machine]:
     """Runs a shell script on the machine, with the commands `fetch` and `link`, also for ordinary users."""
     with tempfile.TemporaryDirectory(prefix="catnip-way-out-") as folder:
-        place = Path(folder)
-        place.chmod(0o755)
-        shutil.copy(programs.program(), place / "catnip-emu")
-        (place / "server.py").write_text(SERVER)
-        (place / "fetch.py").write_text(FETCH)
+        root = Path(folder)
+        root.chmod(0o755)
+        shutil.copy(programs.program(), root / "catnip-emu")
+        (root / "server.py").write_text(SERVER)
+        (root / "fetch.py").write_text(FETCH)
         commands = {
-            "link": f'{place}/catnip-emu link --tolerance 60s -q "$@"',
-            "fetch": f"python3 {place}/fetch.py",
+            "link": f'{root}/catnip-emu link --tolerance 60s -q "$@"',
+            "fetch": f"python3 {root}/fetch.py",
         }
         for name, command in commands.items():
-            (place / name).write_text(f"#!/bin/sh\nexec {command}\n")
-            (place / name).chmod(0o755)
+            (root / name).write_text(f"#!/bin/sh\nexec {command}\n")
+            (root / name).chmod(0o755)
 
         def run(script: str, resolver: str = KNOWN) -> subprocess.CompletedProcess[str]:
             spaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
-            path = f"{place}:{os.environ['PATH']}:/usr/sbin:/sbin"
+            path = f"{root}:{os.environ['PATH']}:/usr/sbin:/sbin"
             return subprocess.run(
                 [*spaces, "sh", "-c", MACHINE, "machine", resolver, "sh", "-c", script],
                 check=False,
-                cwd=place,
+                cwd=root,
                 env={**os.environ, "PATH": path},
                 capture_output=True,
                 text=True,

@@ -23,9 +23,9 @@ REFERENCE, OTHER = 0, 1
 
 def table(*rows: tuple[float | str, ...]) -> Table:
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-    made: dict[str, Column] = {key: np.array(columns[key], dtype=np.uint64) for key in (*COUNTS, *PACKETS)}
-    made |= {key: np.array(columns[key], dtype=np.float64) for key in ("idle_s", "time_s")}
-    return {**made, "group": [str(group) for group in columns["group"]]}
+    filled: dict[str, Column] = {key: np.array(columns[key], dtype=np.uint64) for key in (*COUNTS, *PACKETS)}
+    filled |= {key: np.array(columns[key], dtype=np.float64) for key in ("idle_s", "time_s")}
+    return {**filled, "group": [str(group) for group in columns["group"]]}
 
 
 BURSTS = table(
@@ -60,39 +60,39 @@ def test_the_same_burst_is_paired_wherever_it_stands() -> None:
 
 def test_classes_are_lower_bounds_and_nest() -> None:
     pairs = bursts.pair(BURSTS, REFERENCE, OTHER, "web")
-    made = {(it.size_bytes, it.idle_s): it for it in bursts.classes(pairs, [1, 2])}
-    counts = {key: it.bursts for key, it in made.items()}
+    classes = {(it.size_bytes, it.idle_s): it for it in bursts.classes(pairs, [1, 2])}
+    counts = {key: it.bursts for key, it in classes.items()}
     # After more than 1 s: 50 KB after 4 s, 12 KB after 20 s, 90 KB after 2 s.
     assert [counts[size, 1] for size in bursts.SIZES_BYTES] == [3, 3, 2, 2, 1]
     assert [counts.get((10_000, idle)) for idle in bursts.IDLE_S] == [3, 2, 1, 1, 1, 1]
-    assert (80_000, 3) not in made
-    assert made[40_000, 1].gain_pct.mean == approx((25 - 25) / 2)
-    assert made[5_000, 1].gain_pct.mean == approx((25 + 75 - 25) / 3)
+    assert (80_000, 3) not in classes
+    assert classes[40_000, 1].gain_pct.mean == approx((25 - 25) / 2)
+    assert classes[5_000, 1].gain_pct.mean == approx((25 + 75 - 25) / 3)
 
 
 def test_the_interval_of_a_gain_is_that_of_a_ratio_over_seeds() -> None:
     pairs = bursts.pair(BURSTS, REFERENCE, OTHER, "web").within(5_000, 1)
-    made = bursts.gain(pairs, [1, 2])
+    gain = bursts.gain(pairs, [1, 2])
     # Sums of 100 and -25 over 2 and 1 bursts deviate by (100 - 25 * 2) / 1.5 in both directions; Student's t
     # has one degree of freedom.
     deviation = 50 / 1.5 * math.sqrt(2)
     half = 12.706 * deviation / math.sqrt(2)
-    assert made.n == 2
-    assert [made.mean, made.low, made.high] == approx([25, 25 - half, 25 + half], rel=1e-3)
+    assert gain.n == 2
+    assert [gain.mean, gain.low, gain.high] == approx([25, 25 - half, 25 + half], rel=1e-3)
 
 
 def test_traces_that_were_paired_by_themselves_have_the_gain_of_all_their_bursts() -> None:
-    whole = bursts.pair(BURSTS, REFERENCE, OTHER, "web")
+    pairs = bursts.pair(BURSTS, REFERENCE, OTHER, "web")
     alone = []
     for seed in (1, 2):
-        chosen = whole.reference["seed"] == seed
+        chosen = pairs.reference["seed"] == seed
         reference, other = (
-            {key: rows[key][chosen] for key in rows} for rows in (whole.reference, whole.other)
+            {key: rows[key][chosen] for key in rows} for rows in (pairs.reference, pairs.other)
         )
         alone.append(bursts.Pairs(reference, other, unpaired=1))
-    made = bursts.joined(alone)
-    assert bursts.gain(made, [1, 2]) == bursts.gain(whole, [1, 2])
-    assert made.unpaired == 2
+    joined = bursts.joined(alone)
+    assert bursts.gain(joined, [1, 2]) == bursts.gain(pairs, [1, 2])
+    assert joined.unpaired == 2
 
 
 def test_one_seed_has_the_interval_of_resampled_bursts() -> None:
@@ -137,13 +137,13 @@ def test_bursts_have_to_be_asked_for(catnip: Run, tmp_path: Path) -> None:
 
 
 def test_vectors_are_written_and_replayed(catnip: Run, tmp_path: Path) -> None:
-    kept = tmp_path / "kept.cvec"
-    ended = catnip("tmix", "bursts", "--seed", 3, "--out", kept, "--json")
+    trace = tmp_path / "kept.cvec"
+    ended = catnip("tmix", "bursts", "--seed", 3, "--out", trace, "--json")
     assert (ended.code, ended.err) == (0, "")
     outline = json.loads(ended.out)["outline"]
-    assert outline["connections"] == kept.read_text().count("SEQ ") == 210
+    assert outline["connections"] == trace.read_text().count("SEQ ") == 210
     assert 300_000 < outline["response_bit_per_s"] < 1_500_000
-    assert catnip("tmix", "bursts", "--seed", 3, "--out", "-").out == kept.read_text()
+    assert catnip("tmix", "bursts", "--seed", 3, "--out", "-").out == trace.read_text()
     other = catnip("tmix", "bursts", "--seed", 3, "--form", "alternate", "--out", "-").out
     assert other.startswith("S ") and other.count("\nS ") == 209
 
@@ -154,7 +154,7 @@ def test_vectors_are_written_and_replayed(catnip: Run, tmp_path: Path) -> None:
     runs = [catnip("run", name, "--seeds", 1, "--seed", 3, "--json") for name in ("bursts", file)]
     assert [run.code for run in runs] == [0, 0]
     assert runs[0].out == runs[1].out
-    assert catnip("tmix", file, "--out", "-").out == kept.read_text()
+    assert catnip("tmix", file, "--out", "-").out == trace.read_text()
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,14 @@ def test_json_never_holds_nan() -> None:
 
 
 def test_only_undocumented_misses_fail() -> None:
-    made = [at_most("A", "", 2, 1), at_most("B", "", 2, 1, note="why"), at_most("C", "", 0, 1)]
-    assert [claim.id for claim in claims.failed(made)] == ["A"]
-    assert claims.tally(made) == {"pass": 1, "deviation": 1, "fail": 1}
+    evaluated = [at_most("A", "", 2, 1), at_most("B", "", 2, 1, note="why"), at_most("C", "", 0, 1)]
+    assert [claim.id for claim in claims.failed(evaluated)] == ["A"]
+    assert claims.tally(evaluated) == {"pass": 1, "deviation": 1, "fail": 1}
 
 
 def test_markdown_links_a_deviation_to_its_reason() -> None:
-    made = [at_most("CAT-E6", "a|b", OURS, 1, paper="3.8–4.1", note="red-loses-less")]
-    *_, row = claims.markdown(made, "../docs/deviations.md").splitlines()
+    evaluated = [at_most("CAT-E6", "a|b", OURS, 1, paper="3.8–4.1", note="red-loses-less")]
+    *_, row = claims.markdown(evaluated, "../docs/deviations.md").splitlines()
     assert row.startswith("| CAT-E6 | a\\|b | 3.8–4.1 | – | 2 [1, 3] | 30 | ≤ 1 | ")
     assert row.endswith(" | [deviation](../docs/deviations.md#red-loses-less) |")
 

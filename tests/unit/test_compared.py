@@ -121,22 +121,22 @@ def test_a_path_that_differs_by_less_than_the_factor_is_the_same_path() -> None:
 
 
 def test_loss_of_high_packets_was_compared_with_no_model_that_knows_it() -> None:
-    asked = Case(23, 0.05, p_high=0.01)
-    assert accuracy.nearby(PARTIAL, asked).outside == "1 % loss of HIGH packets (none)"
-    assert not accuracy.nearby(HYSTERESIS, asked).outside
+    query = Case(23, 0.05, p_high=0.01)
+    assert accuracy.nearby(PARTIAL, query).outside == "1 % loss of HIGH packets (none)"
+    assert not accuracy.nearby(HYSTERESIS, query).outside
 
 
 def test_between_compared_points_all_around_count() -> None:
     by_point = errors(HYSTERESIS, Case(1, 0.0))
-    for asked, around in (
+    for query, around in (
         (Case(23, 0.05), [(23, 0.05)]),
         (Case(30, 0.05), [(23, 0.05), (36, 0.05)]),
         (Case(1000, 0.02), [(500, 0.01), (500, 0.03), (2000, 0.01), (2000, 0.03)]),
         (Case(20_000, 0.2), [(20_000, 0.2)]),
     ):
-        near = accuracy.nearby(HYSTERESIS, asked)
+        nearby = accuracy.nearby(HYSTERESIS, query)
         values = [by_point[at] for at in around]
-        assert (near.low, near.high) == (min(values), max(values))
+        assert (nearby.low, nearby.high) == (min(values), max(values))
 
 
 @pytest.mark.parametrize(
@@ -155,27 +155,27 @@ def test_how_far_a_model_is_reads_as_low_and_high(near: Nearby, words: str, mark
 
 
 def test_hysteresis_is_low_for_twenty_thousand_packets_at_one_percent(catnip: Run) -> None:
-    near = accuracy.nearby(HYSTERESIS, Case(20_000, 0.01))
-    assert near.high < -0.4
-    assert not near.is_trusted
+    nearby = accuracy.nearby(HYSTERESIS, Case(20_000, 0.01))
+    assert nearby.high < -0.4
+    assert not nearby.is_trusted
     assert accuracy.nearby(CARDWELL, Case(20_000, 0.01)).is_trusted
     ended = catnip("model", "--packets", 20_000, "--loss", "1%", "--trials", 0)
     row = next(line for line in ended.out.splitlines() if line.strip().startswith("hysteresis"))
-    assert f"{-100 * near.low:.0f} % low" in row
+    assert f"{-100 * nearby.low:.0f} % low" in row
     assert accuracy.trusted_for(HYSTERESIS) in row
 
 
 def test_json_says_what_the_table_says(catnip: Run) -> None:
     arguments = ("model", "--packets", 20_000, "--loss", "1%", "--trials", 0, "--json")
-    said = json.loads(catnip(*arguments).out)
-    hysteresis = said["latency_trust"]["hysteresis"]
+    printed = json.loads(catnip(*arguments).out)
+    hysteresis = printed["latency_trust"]["hysteresis"]
     assert (hysteresis["trusted"], hysteresis["within"], hysteresis["not_compared"]) == (False, LIMIT, None)
     assert hysteresis["near"]["high"] < -0.4
     assert hysteresis["regions"][0]["packets"] == [*(accuracy.trust(HYSTERESIS)[0].packets or ())]
-    assert said["rate_trust"]["pftk_throughput"]["trusted"]
-    far = json.loads(catnip(*arguments, "--rtt", "2s").out)["latency_trust"]["hysteresis"]
-    assert (far["trusted"], far["near"]) == (False, None)
-    assert far["not_compared"] == "round trip 2000 ms (50 ms or 200 ms)"
+    assert printed["rate_trust"]["pftk_throughput"]["trusted"]
+    outside = json.loads(catnip(*arguments, "--rtt", "2s").out)["latency_trust"]["hysteresis"]
+    assert (outside["trusted"], outside["near"]) == (False, None)
+    assert outside["not_compared"] == "round trip 2000 ms (50 ms or 200 ms)"
 
 
 def test_models_outside_of_what_was_compared_are_said_to_be_so_once(catnip: Run) -> None:
@@ -193,8 +193,8 @@ def test_a_run_of_long_transfers_has_their_rate_beside_and_marks_what_is_far_off
     assert row.count("!") == 1
     assert "! not reliable: error of " in table
     document = json.loads(catnip("run", "steady-state", "--seeds", 2, "--json").out)
-    said, trust = (document[key]["loss=bernoulli:0.01"] for key in ("models_s", "models_trust"))
-    assert said["PFTK, receive rate"] == approx(
+    times, trust = (document[key]["loss=bernoulli:0.01"] for key in ("models_s", "models_trust"))
+    assert times["PFTK, receive rate"] == approx(
         20_000 / case.rate("pftk_throughput", Case(20_000, 0.01)), rel=0.01
     )
     assert (trust["hysteresis"]["trusted"], trust["PFTK, receive rate"]["trusted"]) == (False, True)

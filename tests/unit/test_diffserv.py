@@ -22,8 +22,8 @@ def table(**columns: Sequence[Any]) -> Table:
 def tables() -> Mapping[str, Table]:
     """Returns two runs: pages and echoes before and after the warm-up, files, and a bottleneck."""
     ports = {
-        f"{what}_{priority}": [value, 2 * value]
-        for what, values in {"arrived": (100, 50, 50), "dropped": (0, 5, 15)}.items()
+        f"{counter}_{priority}": [value, 2 * value]
+        for counter, values in {"arrived": (100, 50, 50), "dropped": (0, 5, 15)}.items()
         for priority, value in zip(("high", "med", "low"), values, strict=True)
     }
     return {
@@ -87,7 +87,7 @@ def result(**groups: Times) -> Result:
     )
 
 
-class Made:
+class FixedRuns:
     """Stand-in for `TreeRuns` with given results."""
 
     def __init__(self, results: Mapping[str, Result]) -> None:
@@ -104,30 +104,30 @@ class Made:
 
 def runs_of(**results: Result) -> TreeRuns:
     """Returns a stand-in with these results by scheme or variant; an underscore in a name means a blank."""
-    return cast(TreeRuns, Made({name.replace("_", " "): one for name, one in results.items()}))
+    return cast(TreeRuns, FixedRuns({name.replace("_", " "): one for name, one in results.items()}))
 
 
 def test_what_ended_before_the_warm_up_does_not_count() -> None:
-    made = reduced(tables(), 0, SEEDS)
-    pages = made.pages["web-10-probe"]
+    result = reduced(tables(), 0, SEEDS)
+    pages = result.pages["web-10-probe"]
     assert list(pages.seconds) == [4.0, 12.0, 2.0]
     assert list(pages.counts()) == [2, 1]
     assert list(pages.above(3)) == [1, 0]
     assert list(pages.of([1]).seconds) == [12.0, 2.0], "users are numbered within their group"
-    assert list(made.files_per_s("ftp", "ftp-probe")) == approx([1 / 300, 2 / 300])
-    assert list(made.forward.loss()) == approx([0.1, 0.1])
-    assert list(made.forward.bps) == approx([8000, 16000])
+    assert list(result.files_per_s("ftp", "ftp-probe")) == approx([1 / 300, 2 / 300])
+    assert list(result.forward.loss()) == approx([0.1, 0.1])
+    assert list(result.forward.bps) == approx([8000, 16000])
 
 
 def test_a_group_of_which_nobody_finished_has_no_times_and_is_no_error() -> None:
-    made = reduced(tables(), 0, SEEDS)
-    assert list(made.pages["web-11-probe"].counts()) == [0, 0]
-    assert np.isnan(made.pages["web-11-probe"].above(5)).all()
+    result = reduced(tables(), 0, SEEDS)
+    assert list(result.pages["web-11-probe"].counts()) == [0, 0]
+    assert np.isnan(result.pages["web-11-probe"].above(5)).all()
 
 
 def test_a_keystroke_before_the_echo_of_the_last_one_is_noticed() -> None:
-    made = reduced(tables(), 0, SEEDS)
-    assert traffic.keystrokes_before_the_echo(runs_of(drop_tail=made)) == "0"
+    result = reduced(tables(), 0, SEEDS)
+    assert traffic.keystrokes_before_the_echo(runs_of(drop_tail=result)) == "0"
     hasty = {**tables()["echoes"], "start_s": np.array([60.0, 60.19, 61.0])}
     early = reduced({**tables(), "echoes": hasty}, 0, SEEDS)
     assert traffic.keystrokes_before_the_echo(runs_of(drop_tail=early)) == "1"
@@ -146,7 +146,7 @@ def test_schemes_are_told_apart_if_their_difference_leaves_out_0(
     one: Sequence[Sequence[float]], other: Sequence[Sequence[float]], apart: str
 ) -> None:
     runs = runs_of(RED=result(pages=times(*one)), drop_tail=result(pages=times(*other)))
-    assert schemes.told_apart(runs, "RED", "drop tail", 5) == apart
+    assert schemes.are_distinguishable(runs, "RED", "drop tail", 5) == apart
 
 
 def test_shares_and_ratios_are_taken_seed_by_seed() -> None:
@@ -154,9 +154,9 @@ def test_shares_and_ratios_are_taken_seed_by_seed() -> None:
         drop_tail=result(pages=times([1, 6, 6, 6], [6, 6, 6, 6]), files=times([1, 1], [1, 1])),
         RED=result(pages=times([1, 1, 6, 6], [1, 6, 6, 6]), files=times([1], [1])),
     )
-    late = schemes.pages_above_pct(runs, "RED", 100, 5)
-    assert late.mean == approx(62.5)
-    assert schemes.late_ratio(runs, "RED", "drop tail", 5).mean == approx(0.625 / 0.875)
+    slow = schemes.pages_above_pct(runs, "RED", 100, 5)
+    assert slow.mean == approx(62.5)
+    assert schemes.slow_ratio(runs, "RED", "drop tail", 5).mean == approx(0.625 / 0.875)
     assert schemes.files_ratio(runs, "RED", 60, "drop tail").mean == approx(0.5)
     assert schemes.loss_pct(runs, "RED", 60).mean == approx(10)
 
@@ -165,11 +165,11 @@ def test_shares_and_ratios_are_taken_seed_by_seed() -> None:
     ("means", "falls"), [((9, 5, 4, 3, 2), "yes"), ((9, 5, 6, 3, 2), "no"), ((9, 5, 4, 3, 3), "no")]
 )
 def test_times_that_fall_as_thresholds_rise(means: Sequence[float], falls: str) -> None:
-    made = {
+    results = {
         f"pages_{pair}": result(pages=times([mean], [mean]))
         for pair, mean in zip(beyond.THRESHOLDS, means, strict=True)
     }
-    assert beyond.time_falls_with_thresholds(runs_of(**made), "pages") == falls
+    assert beyond.time_falls_with_thresholds(runs_of(**results), "pages") == falls
 
 
 def test_what_a_user_gets_is_whole_pages_and_files_per_second() -> None:

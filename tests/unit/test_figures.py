@@ -123,8 +123,8 @@ def test_two_figures_share_no_id() -> None:
 
 def test_the_title_names_the_packets_that_time_out() -> None:
     lost = range(1, 29)
-    late = [k <= 3 or k >= 26 for k in lost]
-    svg = single_loss_profile(lost, [2.0] * 28, [2.0] * 28, 1.0, late)
+    timed_out = [k <= 3 or k >= 26 for k in lost]
+    svg = single_loss_profile(lost, [2.0] * 28, [2.0] * 28, 1.0, timed_out)
     assert "<title>Losing packet 1–3 or 26–28 costs a timeout</title>" in svg
 
 

@@ -30,7 +30,7 @@ def runs(quick: bool = True) -> KernelRuns:
 def test_every_cell_has_its_queues_in_the_emulated_line_and_is_another_simulated_scenario() -> None:
     variants = paths.scenario(stack.MODEL).variants
     assert variants == ["default"]
-    file = paths.scenario_file(stack.REAL)
+    file = paths.scenario_file(stack.EMULATED)
     assert file is not None
     emulated = file.read_text(encoding="utf-8")
     changes = set()
@@ -57,12 +57,12 @@ def test_a_server_is_told_what_its_cell_says() -> None:
 
 def lines(*fetches: tuple[int, float, float | None, int]) -> str:
     """Returns the output of readers: server, start, latency (None: not ended), received bytes."""
-    said = []
-    for server, start_s, latency_s, came in fetches:
+    printed = []
+    for server, start_s, latency_s, received in fetches:
         one: dict[str, float] = {"server": server, "size": 8000, "start_s": start_s}
-        one |= {"after_s": 3.0} if latency_s is None else {"latency_s": latency_s, "bytes": came}
-        said.append(json.dumps(one))
-    return "\n".join(said)
+        one |= {"after_s": 3.0} if latency_s is None else {"latency_s": latency_s, "bytes": received}
+        printed.append(json.dumps(one))
+    return "\n".join(printed)
 
 
 def nothing_lost() -> PortLoss:
@@ -70,7 +70,7 @@ def nothing_lost() -> PortLoss:
 
 
 def test_fetches_count_by_their_start_and_by_how_long_they_lasted_if_they_did_not_end() -> None:
-    said = lines(
+    printed = lines(
         (0, 1.0, 9.0, 8000),
         (0, 5.0, 0.1, 8000),
         (1, 6.0, 0.2, 8000),
@@ -78,32 +78,32 @@ def test_fetches_count_by_their_start_and_by_how_long_they_lasted_if_they_did_no
         (0, 36.0, 0.3, 8000),
         (0, 7.0, 0.4, 7999),
     )
-    made = stack.read_run(said, nothing_lost(), 40.0)
-    assert list(made.of(MARKED)) == [0.1, 0.4]
-    assert list(made.of(OTHERS)) == [0.2, 3.0]
-    assert list(made.of(stack.ALL)) == [0.1, 0.4, 0.2, 3.0]
-    assert made.errors == 1
+    run = stack.read_run(printed, nothing_lost(), 40.0)
+    assert list(run.of(MARKED)) == [0.1, 0.4]
+    assert list(run.of(OTHERS)) == [0.2, 3.0]
+    assert list(run.of(stack.ALL)) == [0.1, 0.4, 0.2, 3.0]
+    assert run.errors == 1
 
 
 def known(times: dict[str, list[list[float]]]) -> KernelRuns:
-    made = runs()
+    kernel_runs = runs()
     fetched = {
         ("cubic", BASE, system): [
             Run({MARKED: np.array(one), OTHERS: np.array([])}, nothing_lost()) for one in of
         ]
         for system, of in times.items()
     }
-    made.kept("stack", lambda: fetched)
-    return made
+    kernel_runs.cached("stack", lambda: fetched)
+    return kernel_runs
 
 
 def test_changes_are_those_of_pairs_of_runs() -> None:
-    made = known({stack.DROP_TAIL: [[1.0, 3.0], [2.0, 2.0]], LAST: [[1.0, 2.0], [1.5, 1.5]]})
-    change = stack.change_pct(made, "cubic", BASE, LAST)
+    kernel_runs = known({stack.DROP_TAIL: [[1.0, 3.0], [2.0, 2.0]], LAST: [[1.0, 2.0], [1.5, 1.5]]})
+    change = stack.change_pct(kernel_runs, "cubic", BASE, LAST)
     assert (change.mean, change.low, change.high) == pytest.approx((-25, -25, -25))
-    tail = stack.change_pct(made, "cubic", BASE, LAST, "95th percentile")
+    tail = stack.change_pct(kernel_runs, "cubic", BASE, LAST, "95th percentile")
     assert tail.mean == pytest.approx(100 * (np.quantile([1, 2, 1.5, 1.5], 0.95) / 2.85 - 1))
-    assert stack.change_pct(made, "bbr", BASE, LAST).n == 0, "what was not measured has no value"
+    assert stack.change_pct(kernel_runs, "bbr", BASE, LAST).n == 0, "what was not measured has no value"
 
 
 SERVER, CLIENT = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
@@ -135,31 +135,31 @@ def slow_start(marks: list[int]) -> list[bytes]:
 
 
 def test_the_window_of_algorithm_1_follows_from_acks_and_a_planted_mark_is_found() -> None:
-    right = [HIGH] * 6 + [MED] * 8
-    made = follow(capture(slow_start(right)))
-    assert (made.judged, made.right, made.connections) == (15, 15, 1)
-    made = follow(capture(slow_start([*right[:9], HIGH, *right[10:]])))
-    assert (made.judged, made.right) == (15, 14)
-    assert made.faults == ["window 8: high, not med"]
+    expected = [HIGH] * 6 + [MED] * 8
+    verdict = follow(capture(slow_start(expected)))
+    assert (verdict.checked, verdict.matching, verdict.connections) == (15, 15, 1)
+    verdict = follow(capture(slow_start([*expected[:9], HIGH, *expected[10:]])))
+    assert (verdict.checked, verdict.matching) == (15, 14)
+    assert verdict.faults == ["window 8: high, not med"]
 
 
 def test_what_is_sent_again_must_be_high_and_ends_what_can_be_judged() -> None:
     sent = slow_start([HIGH] * 6 + [MED] * 4)
-    again = [packet(True, 1 + 1000 * 6, 0, 16, 1000, mark) for mark in (HIGH, LOW)]
-    made = follow(capture([*sent, *again, packet(True, 1 + 1000 * 10, 0, 16, 1000, LOW)]))
-    assert (made.judged, made.right, made.retransmissions) == (11 + 2, 11 + 1, 2)
+    retransmitted = [packet(True, 1 + 1000 * 6, 0, 16, 1000, mark) for mark in (HIGH, LOW)]
+    verdict = follow(capture([*sent, *retransmitted, packet(True, 1 + 1000 * 10, 0, 16, 1000, LOW)]))
+    assert (verdict.checked, verdict.matching, verdict.retransmissions) == (11 + 2, 11 + 1, 2)
     probe = packet(True, 1 + 1000 * 9, 0, 16, 1000, LOW)
-    assert follow(capture([*sent, probe])).judged == 11, "a probe may be either"
+    assert follow(capture([*sent, probe])).checked == 11, "a probe may be either"
 
 
 def test_each_cell_each_buffer_and_each_kind_of_mark_is_claimed() -> None:
     stated = [one.ours for one in runner.data("linux").statements]
-    told = {(one.arguments.get("control"), one.arguments.get("cell")) for one in stated} - {(None, None)}
-    assert told == set(stack.cells())
+    claimed = {(one.arguments.get("control"), one.arguments.get("cell")) for one in stated} - {(None, None)}
+    assert claimed == set(stack.cells())
     buffers = {one.arguments["buffer_kb"] for one in stated if one.quantity == "wan_time_ratio"}
     assert buffers == set(BUFFERS_KB)
-    judged = {one.arguments["mark"] for one in stated if one.quantity == "agreement_pct"}
-    assert judged == set(captures.MARKS)
+    checked = {one.arguments["mark"] for one in stated if one.quantity == "agreement_pct"}
+    assert checked == set(captures.MARKS)
 
 
 def test_who_may_not_run_an_agent_is_told_so_before_the_first_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,5 +77,5 @@ def test_seeds_with_as_many_rows_each_are_summed_as_others_are() -> None:
     for seeds in (np.repeat([3, 4], 30), np.repeat([3, 4], [29, 31])):
         for statistic in (np.sum, np.mean):
             each = [statistic(values[seeds == seed]) for seed in (3, 4)]
-            made = measures.per_seed({"seed": seeds, "time_s": values}, "time_s", SEEDS, statistic)
-            np.testing.assert_array_equal(made, each)
+            sums = measures.per_seed({"seed": seeds, "time_s": values}, "time_s", SEEDS, statistic)
+            np.testing.assert_array_equal(sums, each)

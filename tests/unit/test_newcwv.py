@@ -14,12 +14,12 @@ from catnip.papers.newcwv.printed import printed, table_gains
 from catnip.papers.newcwv.runs import NEW_CWV, SEGMENT, SHARED, BurstRuns
 
 
-def made(values: Mapping[Any, Any]) -> BurstRuns:
+def runs_with(values: Mapping[Any, Any]) -> BurstRuns:
     """Returns runs that already hold the given values."""
     with Progress(quiet=True) as progress:
         runs = BurstRuns(False, 2, 1, progress)
     for key, value in values.items():
-        runs.kept(key, partial(lambda known: known, value))
+        runs.cached(key, partial(lambda known: known, value))
     return runs
 
 
@@ -52,7 +52,7 @@ def of_silence(rule: str, idle_s: float, after: float, gap_s: float = 6.0) -> Bu
         (1.1 + gap_s, "server", "send", 3, after, "non-validated"),
         (1.2 + gap_s, "server", "ack", 4, after, "validated"),
     ]
-    return made(
+    return runs_with(
         {("events", "newcwv-silence", f"{rule} / idle_s=constant:value={idle_s:g}", None): events(rows)}
     )
 
@@ -75,9 +75,9 @@ def test_a_silence_is_where_the_server_sends_nothing_for_longest() -> None:
         ("linux_off_segments", "linux", 0.02, 40, 0.4, 0),
         # RFC 2861 halves at 0.4, 0.8 and 1.2 s, and sets ssthresh to three quarters of 40 segments.
         ("cwv_off_bytes", "cwv", 1, 5, 1.2001, 10 * SEGMENT),
-        ("kept_by_newcwv_off_bytes", "newcwv", 5, 40, 6.0, 0),
-        ("kept_by_newcwv_off_bytes", "newcwv", 5, 39, 6.0, SEGMENT),
-        ("kept_by_newcwv_off_bytes", "newcwv", 301, 20, 302.0, 10 * SEGMENT),
+        ("newcwv_after_idle_off_bytes", "newcwv", 5, 40, 6.0, 0),
+        ("newcwv_after_idle_off_bytes", "newcwv", 5, 39, 6.0, SEGMENT),
+        ("newcwv_after_idle_off_bytes", "newcwv", 301, 20, 302.0, 10 * SEGMENT),
     ],
 )
 def test_windows_after_a_silence_are_held_against_the_rules(
@@ -89,7 +89,7 @@ def test_windows_after_a_silence_are_held_against_the_rules(
 
 def test_the_rules_before_the_threshold_is_remembered_are_those_of_the_window() -> None:
     assert single.cwnd_after_silence(of_silence("restart", 5, 3), "restart", 5) == 3
-    assert single.cwnd_kept(of_silence("restart", 5, 10), "restart", 5) == 0.25
+    assert single.cwnd_after_idle_ratio(of_silence("restart", 5, 10), "restart", 5) == 0.25
 
 
 def test_what_is_in_flight_is_what_was_sent_and_not_acknowledged() -> None:
@@ -134,7 +134,7 @@ def test_the_window_after_a_loss_is_held_against_what_was_in_use_less_what_was_s
     rows += [(1.2, "server", "ack", 0, 40, "non-validated")]
     # pipeACK is 8 segments, 10 are in flight, one is retransmitted: (10 - 1) / 2.
     rows += [(1.2, "server", "send", 0, 5, "non-validated"), (1.4, "server", "ack", 10, 4.5, "validated")]
-    runs = made({("events", "newcwv-loss", "one packet", None): events(rows)})
+    runs = runs_with({("events", "newcwv-loss", "one packet", None): events(rows)})
     assert single.cwnd_after_loss_off_segments(runs, "one packet") == 0
 
 
@@ -157,7 +157,7 @@ BURSTS = pairs(
 
 
 def test_gains_are_means_over_the_bursts_of_a_class() -> None:
-    runs = made({("pairs", SHARED, NEW_CWV, "NewReno"): BURSTS})
+    runs = runs_with({("pairs", SHARED, NEW_CWV, "NewReno"): BURSTS})
     # Gains of 50, -25, 30 and -15 %; the second and the fourth burst are above 80 KB.
     assert gains.gain_pct(runs, SHARED, 5, 1).mean == pytest.approx(10)
     assert gains.gain_pct(runs, SHARED, 80, 15).mean == pytest.approx(-20)
@@ -176,7 +176,7 @@ def test_both_is_compared_with_the_sum_of_either() -> None:
         ("pairs", "newcwv-beyond", beyond.variant(name, "CATNIP-Good"), reference): of(gain)
         for name, gain in names.items()
     }
-    runs = made(keys)
+    runs = runs_with(keys)
     assert beyond.marks_and_memory_points(runs, 5).mean == pytest.approx(30 - 8 - 15)
     assert beyond.marks_over_memory_points(runs, 5, "newCWV").mean == pytest.approx(15)
 

@@ -9,7 +9,7 @@ import pytest
 from catnip._core import InputError
 from catnip.analysis.interval import Interval
 from catnip.papers import reference, runner, statement
-from catnip.papers.runner import PAPERS, judge
+from catnip.papers.runner import PAPERS, evaluate
 from catnip.papers.statement import Computed, Row, Statement
 from published import published
 
@@ -60,9 +60,9 @@ def test_every_row_of_the_reference_tables_is_claimed_or_excused(name: str, pref
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_reason_is_documented(name: str) -> None:
-    given = {one.deviation for one in runner.data(name).statements} - {""}
-    assert given or name in {"linux-tcp", "today"}, "nothing of it deviates"
-    assert given <= anchors()
+    reasons = {one.deviation for one in runner.data(name).statements} - {""}
+    assert reasons or name in {"linux-tcp", "today"}, "nothing of it deviates"
+    assert reasons <= anchors()
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -80,8 +80,8 @@ def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> 
     bands = {(id, says): band for id, says, _, band, _ in published(name)}
     paper = runner.load(name)
     for one in runner.data(name).statements:
-        made = runner.judge(one, 0.0, runner.printed(paper, one.paper), runner.printed(paper, one.oracle))
-        assert bands[one.id, one.says] == made.band, one.says
+        claim = runner.evaluate(one, 0.0, runner.printed(paper, one.paper), runner.printed(paper, one.oracle))
+        assert bands[one.id, one.says] == claim.band, one.says
 
 
 def test_every_link_of_the_published_tables_leads_somewhere() -> None:
@@ -116,14 +116,21 @@ def stated(band: str, bound: object = None, **more: object) -> Statement:
 def test_a_verdict_follows_from_value_band_and_how_far_a_reason_goes(
     claim: Statement, ours: object, paper: object, oracle: object, verdict: str, band: str
 ) -> None:
-    made = judge(claim, ours, paper, oracle)
-    assert (made.verdict, made.band) == (verdict, band)
-    assert made.note == ("why" if verdict == "deviation" else "")
+    evaluated = evaluate(claim, ours, paper, oracle)
+    assert (evaluated.verdict, evaluated.band) == (verdict, band)
+    assert evaluated.note == ("why" if verdict == "deviation" else "")
 
 
 def test_what_others_have_stands_beside_ours() -> None:
-    made = judge(stated("oracle_range", True), Interval(2, 1, 3, 30), 2.5, [1.0, 4.0])
-    assert (made.paper, made.oracle, made.ours, made.low, made.high, made.seeds) == (2.5, 2.5, 2, 1, 3, 30)
+    evaluated = evaluate(stated("oracle_range", True), Interval(2, 1, 3, 30), 2.5, [1.0, 4.0])
+    assert (
+        evaluated.paper,
+        evaluated.oracle,
+        evaluated.ours,
+        evaluated.low,
+        evaluated.high,
+        evaluated.seeds,
+    ) == (2.5, 2.5, 2, 1, 3, 30)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +159,8 @@ def test_a_claim_for_each_combination(tmp_path: Path) -> None:
         'title = "T"\n[experiments]\nA = "a"\n[figures]\n[[claim]]\nid = "A"\nsays = "{k} of {name}"\n'
         'quantity = "q"\nwith = { k = "{k}" }\nat_most = "{k}"\neach = { name = ["x", "y"], k = [1, 2] }\n'
     )
-    made = statement.read(file).statements
-    assert [one.says for one in made] == ["1 of x", "2 of x", "1 of y", "2 of y"]
-    assert [one.bound for one in made] == [one.ours.arguments["k"] for one in made] == [1, 2, 1, 2]
+    statements = statement.read(file).statements
+    assert [one.says for one in statements] == ["1 of x", "2 of x", "1 of y", "2 of y"]
+    assert (
+        [one.bound for one in statements] == [one.ours.arguments["k"] for one in statements] == [1, 2, 1, 2]
+    )

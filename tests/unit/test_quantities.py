@@ -28,13 +28,13 @@ from catnip.papers.testbed.runs import FetchRuns, Measured, Point
 Columns = Mapping[str, Sequence[Any]]
 
 
-class Made(VariantRuns):
+class FixedRuns(VariantRuns):
     """Runs with given results by scenario."""
 
     def __init__(self, **scenarios: Mapping[str, Result]) -> None:
         super().__init__(False, None, 1, Progress(quiet=True))
         for name, results in scenarios.items():
-            self.kept(name.replace("_", "-"), partial(dict, results))
+            self.cached(name.replace("_", "-"), partial(dict, results))
 
 
 def result(seeds: Sequence[int] = (1,), **tables: Columns) -> Result:
@@ -61,7 +61,7 @@ def page_times(*per_seed: Sequence[Sequence[float]]) -> Result:
 
 def port(*per_seed: tuple[int, int, int, int]) -> Result:
     """Returns a port with HIGH and LOW packets that arrived and that were dropped, per seed."""
-    high, low, high_gone, low_gone = zip(*per_seed, strict=True)
+    high, low, high_dropped, low_dropped = zip(*per_seed, strict=True)
     seeds = range(1, len(per_seed) + 1)
     columns: Columns = {
         "seed": list(seeds),
@@ -70,13 +70,13 @@ def port(*per_seed: tuple[int, int, int, int]) -> Result:
         "dropped_med": [0] * len(high),
         "arrived_high": high,
         "arrived_low": low,
-        "dropped_high": high_gone,
-        "dropped_low": low_gone,
+        "dropped_high": high_dropped,
+        "dropped_low": low_dropped,
     }
     return result(seeds, ports=columns)
 
 
-def catnip(name: str, runs: Made, **arguments: Any) -> Any:
+def catnip(name: str, runs: FixedRuns, **arguments: Any) -> Any:
     return runner.load("catnip").measured[name](runs, **arguments)
 
 
@@ -90,7 +90,7 @@ OURS = page_times([[1, 1], [3, 3], [2, 2]], [[1, 1], [3, 3], [2, 2]])
     [("max", 50), ("0", -100), ("1", 25), ("2", 50), ("pages", 2), ("mean", -25 / 3)],
 )
 def test_gains_have_a_sign_and_are_those_of_each_page(statistic: str, expected: float) -> None:
-    runs = Made(e=dict(base=BASE, ours=OURS))
+    runs = FixedRuns(e=dict(base=BASE, ours=OURS))
     gained = catnip(
         "gain_pct", runs, scenario="e", variant="ours", base="base", column="mean", statistic=statistic
     )
@@ -100,14 +100,14 @@ def test_gains_have_a_sign_and_are_those_of_each_page(statistic: str, expected: 
 def test_the_average_gain_has_the_interval_of_leaving_out_one_run_at_a_time() -> None:
     # All runs together, `ours` takes 6 of 12 s. Without one of the runs, it takes 5/8, 4/8 or 3/8.
     base, ours = (np.array([[4.0]] * 3), np.array([[1.0], [2.0], [3.0]]))
-    made = pages.average_gain(ours, base)
+    gain = pages.average_gain(ours, base)
     # Pseudo-values 3 * 50 - 2 * (37.5, 50, 62.5) are 75, 50, 25, of deviation 25; t of two degrees is 4.3027.
     half = 4.302652729 * 25 / math.sqrt(3)
-    assert (made.mean, made.low, made.high) == pytest.approx((50, 50 - half, 50 + half))
+    assert (gain.mean, gain.low, gain.high) == pytest.approx((50, 50 - half, 50 + half))
 
 
 def test_deviations_are_those_of_a_sample() -> None:
-    runs = Made(e=dict(base=page_times([[0, 4]]), ours=page_times([[1, 3]])))
+    runs = FixedRuns(e=dict(base=page_times([[0, 4]]), ours=page_times([[1, 3]])))
     gained = catnip("gain_pct", runs, scenario="e", variant="ours", base="base", column="sdev", statistic="0")
     assert gained == pytest.approx(50)
     assert page_times([[1, 3]]).page_deviations[0, 0] == pytest.approx(math.sqrt(2))
@@ -116,15 +116,18 @@ def test_deviations_are_those_of_a_sample() -> None:
 def test_pages_count_as_inside_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = {"run_mean_lo": [1.5, 3.0, 2.5], "run_mean_hi": [2.5, 3.5, 2.6], "run_median_lo": [0.9, 3.1, 2.1]}
     monkeypatch.setattr(printed, "ns2_pages", lambda queue, column, tcp="": ends.get(column, [1.1, 3.2, 2.2]))
-    asked = dict(scenario="e", variant="ours", queue="DropTail")
-    assert catnip("pages_in_ns2_range", Made(e=dict(ours=OURS)), column="mean", **asked) == 1
-    assert catnip("pages_in_ns2_range", Made(e=dict(ours=OURS)), column="median", **asked) == 1
-    assert catnip("pages_in_ns2_range", Made(e=dict(ours=OURS)), column="median", slack_s=0.2, **asked) == 3
+    arguments = dict(scenario="e", variant="ours", queue="DropTail")
+    assert catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="mean", **arguments) == 1
+    assert catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="median", **arguments) == 1
+    assert (
+        catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="median", slack_s=0.2, **arguments)
+        == 3
+    )
 
 
 def test_losses_are_by_priority_and_relative_to_what_arrived() -> None:
     # Variant a drops 10 of 100 HIGH and 60 of 300 LOW packets, variant b 40 of 400 packets.
-    runs = Made(
+    runs = FixedRuns(
         e=dict(a=port((100, 300, 10, 60), (100, 300, 10, 60)), b=port((0, 400, 0, 40), (0, 400, 0, 40)))
     )
 
@@ -142,7 +145,7 @@ def test_losses_are_by_priority_and_relative_to_what_arrived() -> None:
 
 
 def test_times_of_variants_are_compared_over_all_pages() -> None:
-    runs = Made(e={"base": BASE, "ours": OURS, "Reno/X": BASE, "ECA/X": OURS, "RBPLW/X": BASE})
+    runs = FixedRuns(e={"base": BASE, "ours": OURS, "Reno/X": BASE, "ECA/X": OURS, "RBPLW/X": BASE})
     assert catnip("page_time_s", runs, scenario="e", variant="ours").mean == 2
     assert catnip("times_ratio", runs, scenario="e", variant="ours", base="base").mean == pytest.approx(6 / 7)
     sources = ["Reno", "ECA", "RBPLW"]
@@ -150,13 +153,13 @@ def test_times_of_variants_are_compared_over_all_pages() -> None:
     assert differ == pytest.approx(100 / 7)
     # The source changes the mean from 7/3 to 2, the router from 7/3 to 7/6: by 1/7 and by 1/2.
     halved = page_times([[1], [2], [0.5]])
-    runs = Made(e={"base": BASE, "source": OURS, "router": halved})
+    runs = FixedRuns(e={"base": BASE, "source": OURS, "router": halved})
     shares = catnip("source_over_router", runs, scenario="e", base="base", source="source", router="router")
     assert shares == pytest.approx((1 / 7) / (1 / 2))
 
 
 def test_the_longest_page_is_that_of_each_run() -> None:
-    runs = Made(e=dict(x=page_times([[1, 9]], [[3, 5]])))
+    runs = FixedRuns(e=dict(x=page_times([[1, 9]], [[3, 5]])))
     assert catnip("longest_page_s", runs, scenario="e", variant="x").mean == 7
 
 
@@ -164,23 +167,23 @@ def test_packets_that_nobody_heard_of_are_counted_over_all_variants() -> None:
     def open_(*counts: int) -> Result:
         return result(runs={"seed": [1] * len(counts), "packets_open": counts})
 
-    assert catnip("packets_unheard_of", Made(e=dict(a=open_(0, 2), b=open_(3))), scenario="e") == "5"
+    assert catnip("packets_unheard_of", FixedRuns(e=dict(a=open_(0, 2), b=open_(3))), scenario="e") == "5"
 
 
 def test_idle_pages_are_compared_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(printed, "paper_pages", lambda tcp, router, column: [0.1] * 10)
     times = [[0.1], [0.1], [0.104], [0.1], [0.9], [0.1], [0.1], [0.1], [0.093], [0.1]]
-    runs = Made(catnip_idle={"ECA": page_times(times), "Reno": page_times([[0.1]] * 10)})
+    runs = FixedRuns(catnip_idle={"ECA": page_times(times), "Reno": page_times([[0.1]] * 10)})
     assert catnip("idle_pages_off_ms", runs, source="ECA", but=[5]) == pytest.approx(7)
     assert catnip("idle_pages_off_ms", runs, source="ECA", but=[5, 9]) == pytest.approx(4)
     assert catnip("idle_page_ratio", runs, page=9, source="ECA") == pytest.approx(0.93)
 
 
 def test_records_are_held_against_counters() -> None:
-    made = port((5, 10, 1, 2))
+    ports = port((5, 10, 1, 2))
     connections = {"seed": [1, 1], "sent": [8, 8], "sent_high": [2, 3], "dropped": [1, 3]}
-    both = Result({**made.tables, **result(connections=connections).tables}, 0, [1])
-    assert catnip("records_less_counters", Made(catnip_e4={"Reno/CATNIP-Good": both})) == "1, 0, 1"
+    both = Result({**ports.tables, **result(connections=connections).tables}, 0, [1])
+    assert catnip("records_less_counters", FixedRuns(catnip_e4={"Reno/CATNIP-Good": both})) == "1, 0, 1"
 
 
 def test_connections_of_a_client_overlap_or_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,10 +194,10 @@ def test_connections_of_a_client_overlap_or_follow_each_other(monkeypatch: pytes
         "start_s": [0.0, 1.0, 1.5, 9.0, 1.0, 2.0],
         "time_s": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
     }
-    runs = Made()
-    runs.kept("objects", lambda: {key: np.array(values) for key, values in columns.items()})
+    runs = FixedRuns()
+    runs.cached("objects", lambda: {key: np.array(values) for key, values in columns.items()})
     # Objects 1 and 2 of page 1 overlap; only page 2 of client 0 begins with an image.
-    assert catnip("most_open_connections", runs) == "2"
+    assert catnip("max_open_connections", runs) == "2"
     assert catnip("pages_that_begin_with_an_image", runs) == "1"
 
 
@@ -210,7 +213,7 @@ def test_sessions_are_per_user(monkeypatch: pytest.MonkeyPatch) -> None:
         },
         "runs": {"seed": [1], "packets_sent": [14]},
     }
-    runs = Made(catnip_e12={"x": result([1], **tables)})
+    runs = FixedRuns(catnip_e12={"x": result([1], **tables)})
     assert catnip("connections_per_user", runs, variant="x") == "2"
     assert catnip("bytes_per_user", runs, variant="x") == "500"
     assert catnip("packets_per_user", runs, variant="x") == "6"
@@ -236,7 +239,7 @@ def test_bursts_end_where_half_a_round_trip_passes() -> None:
     assert components.high_packets(None, 8, "spm") == "1, 2, 3, 6, 7, 8"  # type: ignore[arg-type]
 
 
-class Given:
+class FixedTrials:
     """Stand-in for `Trials` with given times per packet, by sender."""
 
     sample, first_seed, count = 1, 1, 4
@@ -259,13 +262,13 @@ LEVELS = ("0", "0.025", "0.05", "0.1")
 
 
 def test_v_is_the_mean_of_squared_differences() -> None:
-    made = accuracy.errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
-    assert (made.v.mean, made.v.n) == (2.5, 2)
-    assert (made.squared_relative, made.absolute_relative, made.bias) == (0.625, 0.75, 0.25)
+    errors = accuracy.errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
+    assert (errors.v.mean, errors.v.n) == (2.5, 2)
+    assert (errors.squared_relative, errors.absolute_relative, errors.bias) == (0.625, 0.75, 0.25)
 
 
 def test_gains_are_those_of_partial_catnip_over_reno() -> None:
-    trials: Any = Given({RENO: [4, 4], PARTIAL: [3, 3], FULL: [1, 1]})
+    trials: Any = FixedTrials({RENO: [4, 4], PARTIAL: [3, 3], FULL: [1, 1]})
     assert marking.gain_pct(trials, 6, 0.1).mean == pytest.approx(25)
     assert marking.greatest_gain_pct(trials, 0.01) == pytest.approx(25)
     assert marking.full_apart_from_partial_pct(trials, 6, 0.1) == pytest.approx(100 * (1 - 1 / 3))
@@ -277,14 +280,14 @@ def test_gains_are_those_of_partial_catnip_over_reno() -> None:
 
 
 def test_the_smallest_gain_is_the_lower_end_of_its_interval() -> None:
-    trials: Any = Given({RENO: [4, 4, 4, 4], PARTIAL: [2, 4, 2, 4]})
+    trials: Any = FixedTrials({RENO: [4, 4, 4, 4], PARTIAL: [2, 4, 2, 4]})
     gain = marking.gain_pct(trials, 6, 0.1)
     assert gain.low < gain.mean == pytest.approx(25)
     assert marking.smallest_gain_pct(trials) == pytest.approx(gain.low)
 
 
 def test_shapes_are_told_apart() -> None:
-    class Linear(Given):
+    class Linear(FixedTrials):
         def transfer(self, sender: str, packets: int, loss: float) -> np.ndarray:
             return np.array([packets + (packets % 2) / 10, packets])
 
@@ -303,7 +306,7 @@ def test_a_rate_is_held_against_its_standard_deviation(monkeypatch: pytest.Monke
 
 
 def test_models_are_held_against_the_simulation_of_the_same_points() -> None:
-    class Modelled(Given):
+    class Modelled(FixedTrials):
         def transfer(self, sender: str, packets: int, loss: float) -> np.ndarray:
             return np.full(2, float(models.partial_catnip(packets, loss, 0.0)) * (2 if packets == 12 else 1))
 
@@ -328,8 +331,8 @@ def fetched(*latencies_s: float, link: Mapping[str, Any] | None = None, **more: 
     )
 
 
-def side(asked: str = "none", delay: str = "20ms", **more: Any) -> dict[str, Any]:
-    made = {
+def side(requested_loss: str = "none", delay: str = "20ms", **more: Any) -> dict[str, Any]:
+    counters = {
         "packets_in": 10,
         "packets_out": 10,
         "dropped": {},
@@ -337,7 +340,7 @@ def side(asked: str = "none", delay: str = "20ms", **more: Any) -> dict[str, Any
         "loss": 0.0,
         "delay_ms": {"mean": 20.0},
     }
-    return {"asked": {"loss": asked, "delay": delay}, **made, **more}
+    return {"asked": {"loss": requested_loss, "delay": delay}, **counters, **more}
 
 
 class Lab(FetchRuns):
@@ -352,9 +355,9 @@ class Lab(FetchRuns):
         super().__init__(False, None, 1, Progress(quiet=True))
         self.made = made
         for name, times in (simulated or {}).items():
-            self.kept(("simulated", name), partial(dict, times))
+            self.cached(("simulated", name), partial(dict, times))
         if emulated:
-            self.kept(wan.EMULATED, partial(dict, emulated))
+            self.cached(wan.EMULATED, partial(dict, emulated))
 
     def of(self, name: str, *_points: Any, **_more: Any) -> dict[str, Measured]:
         known = name.replace(" ", "_").replace("-", "_").replace("%", "pct").replace("'", "")
@@ -429,22 +432,22 @@ def test_a_straight_line_is_straight_and_a_step_is_not() -> None:
 def test_parts_of_a_load_are_held_against_the_whole_load_by_load() -> None:
     # Delay alone gives 1 s and loss alone 2 s. The whole load gives 3 s, but 6 s at 90 %; at 10 % loss
     # nothing is compared.
-    whole = over_load(lambda x: 6.0 if x == 0.9 else 99.0 if x == 1 else 3.0)
+    combined = over_load(lambda x: 6.0 if x == 0.9 else 99.0 if x == 1 else 3.0)
     parts = {
         f"{size}-{100 * x:g}-{part}": fetched(seconds)
         for size in (3, 10, 30)
         for x in latency.LOADS
         for part, seconds in (("delay", 1.0), ("loss", 2.0))
     }
-    lab = Lab(latency_over_load=whole, parts_of_a_load=parts)
+    lab = Lab(latency_over_load=combined, parts_of_a_load=parts)
     assert in_lab("parts_off_pct", lab, size=3, statistic="largest") == pytest.approx(50)
     assert in_lab("parts_off_pct", lab, size=3, statistic="mean") == pytest.approx(50 / 9)
     assert in_lab("parts_off_pct", lab, size=3, statistic="in total") == pytest.approx(100 * (1 - 27 / 30))
 
 
 def test_the_widest_interval_is_half_of_it_over_its_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [Interval(1, 1, 1, 9), *[Interval(2, 1, 3, 9)] * 6, Interval(4, 3.5, 4.1, 9)]
-    monkeypatch.setattr(latency, "latencies", lambda *_: made)
+    intervals = [Interval(1, 1, 1, 9), *[Interval(2, 1, 3, 9)] * 6, Interval(4, 3.5, 4.1, 9)]
+    monkeypatch.setattr(latency, "latencies", lambda *_: intervals)
     assert in_lab("widest_interval_pct", Lab(), over="loss", statistic="largest") == pytest.approx(50)
     assert in_lab("widest_interval_pct", Lab(), over="loss", statistic="median") == pytest.approx(50)
 
@@ -452,12 +455,12 @@ def test_the_widest_interval_is_half_of_it_over_its_mean(monkeypatch: pytest.Mon
 @pytest.fixture
 def models_of_one_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces the models: new 1 s, Model C low 0.5 s and high 2 s, tenfold with the paper's timers."""
-    says = {NEW: 1.0, LOW: 0.5, HIGH: 2.0}
+    values_s = {NEW: 1.0, LOW: 0.5, HIGH: 2.0}
 
     def model(value: float) -> Callable[..., float]:
         return lambda _packets, _loss, _delay_s, timers: value * (1 if timers.times_handshake else 10)
 
-    monkeypatch.setattr(latency, "ESTIMATORS", {name: model(value) for name, value in says.items()})
+    monkeypatch.setattr(latency, "ESTIMATORS", {name: model(value) for name, value in values_s.items()})
 
 
 @pytest.mark.usefixtures("loads", "models_of_one_and_more")
@@ -478,25 +481,25 @@ def test_errors_of_models_are_relative_to_what_was_measured() -> None:
     low = (4 * 75 + 87.5 + 95 + 4 * 50) / 10
     assert of("error_less_pct", than=LOW) == pytest.approx((4 * 50 + 75 + 90) / 10 - low)
     # Model C high predicts 2 s, so it is exact up to 40 % load, and closer than the new model at 50 and 60 %.
-    assert of("places_of_another") == "10, 20, 30, 40, 50, 60"
+    assert of("positions_of_another") == "10, 20, 30, 40, 50, 60"
 
 
 @pytest.mark.usefixtures("loads", "models_of_one_and_more")
 def test_model_c_is_judged_from_60_pct_load_on() -> None:
     lab = Lab(latency_over_load=over_load(lambda x: 100.0 if x < 0.6 else 1 + x))
-    least = in_lab("measured_over", lab, model=LOW, size=3, server="kernel", statistic="least")
-    most = in_lab("measured_over", lab, model=HIGH, size=3, server="kernel", statistic="most")
-    assert (least, most) == (pytest.approx(1.6 / 0.5), pytest.approx(2 / 2))
+    smallest = in_lab("measured_over", lab, model=LOW, size=3, server="kernel", statistic="least")
+    largest = in_lab("measured_over", lab, model=HIGH, size=3, server="kernel", statistic="most")
+    assert (smallest, largest) == (pytest.approx(1.6 / 0.5), pytest.approx(2 / 2))
 
 
 @pytest.mark.usefixtures("models_of_one_and_more")
 def test_a_simulated_kernel_is_held_against_models_with_its_timers() -> None:
-    made = {
+    by_variant = {
         f"{stack} / wire_loss=bernoulli:{loss:g}": {size: np.full(4, 5.0 * scale) for size in (3, 10, 30)}
         for stack, scale in (("linux-2.0", 1), ("today", 99))
         for loss in latency.LOSSES
     }
-    lab = Lab({"testbed-loss": made}, latency_over_loss=over_loss(lambda x: 1 + 10 * x))
+    lab = Lab({"testbed-loss": by_variant}, latency_over_loss=over_loss(lambda x: 1 + 10 * x))
     assert in_lab("heavy_loss_ratio", lab, size=3, server="linux-2.0") == pytest.approx(2)
     # The measured latencies are 2.5 and 3 s at 15 and 20 % loss.
     assert in_lab("heavy_loss_ratio", lab, size=3, server="kernel") == pytest.approx((1 / 2.5 + 1 / 3) / 2)
@@ -559,7 +562,7 @@ def test_packets_beside_a_link_are_those_that_only_the_kernel_knows() -> None:
     forced = Measured(Point("forced", []), 0, snmp, link, None, at_server)
     lab = Lab(forced_routing={"forced": forced})
     assert [in_lab("packets_beside_the_link", lab, side=side) for side in ("up", "down")] == ["1", "0"]
-    assert [in_lab("wrong_checksums", lab, end=end) for end in ("client", "server")] == ["3", "4"]
+    assert [in_lab("bad_checksums", lab, end=end) for end in ("client", "server")] == ["3", "4"]
     assert in_lab("packets_that_crossed", lab, side="down") == 17
 
 
@@ -605,7 +608,7 @@ def test_models_are_given_the_one_way_delay_and_the_timers_of_the_kernel() -> No
     # Without loss: 1.5 round trips, and a packet in a window of two, log 1.5 of 1 + 2/(2*2) round trips.
     assert ESTIMATORS[NEW](1, 0.0, 0.1, TODAY) == pytest.approx(0.3 + 0.2)
     assert ESTIMATORS[LOW](1, 0.0, 0.1, TODAY) == pytest.approx(0.3 + 0.2 * math.log(2) / math.log(1.5))
-    assert (TODAY.first_s, TODAY.least_s, PAPER.first_s, PAPER.least_s) == (1.0, 0.2, 3.0, 0.2)
+    assert (TODAY.first_s, TODAY.min_s, PAPER.first_s, PAPER.min_s) == (1.0, 0.2, 3.0, 0.2)
     # The paper's kernel starts data with a timeout of 3 s; with an RTT sample of the handshake it would not.
     assert ESTIMATORS[NEW](1, 0.1, 0.1, PAPER) == pytest.approx(float(models.wzk_new(1, 0.1, 0.1, Ts_s=3)))
     assert (
@@ -629,14 +632,14 @@ def emulated(*times: float, **tables: Columns) -> wan.Emulated:
         "lateness_us": [1, 700, 9],
         "verdict": "red",
     }
-    given = [
+    rows = [
         {key: np.array(values) for key, values in tables.get(name, {}).items()} for name in wan.TABLES[1:]
     ]
-    return wan.Emulated(certificate, columns, *given)
+    return wan.Emulated(certificate, columns, *rows)
 
 
-def wide_area(**made: list[wan.Emulated]) -> Lab:
-    return Lab(emulated={name.strip("_").replace("_", " "): of for name, of in made.items()})
+def wide_area(**runs: list[wan.Emulated]) -> Lab:
+    return Lab(emulated={name.strip("_").replace("_", " "): of for name, of in runs.items()})
 
 
 def bottleneck(high: int, low: int, high_dropped: int, low_dropped: int) -> Columns:
@@ -668,12 +671,12 @@ def test_table_xi_is_catnip_over_fifo() -> None:
 def test_short_pages_may_gain_what_large_ones_lose() -> None:
     of_fifo = [1.0] * 10
     high, low = ([1.0, large, *[1.0] * 7, short] for large, short in ((1.5, 0.5), (1.1, 0.9)))
-    made = {"FIFO": of_fifo, "CATNIP": high, "CATNIP with SYN-ACKs LOW": low}
+    times = {"FIFO": of_fifo, "CATNIP": high, "CATNIP with SYN-ACKs LOW": low}
     nothing = bottleneck(0, 1, 0, 0)
     lab = Lab(
         emulated={
             f"64 KB {name}": [emulated(*of, ports=nothing, connections=HANDSHAKES)]
-            for name, of in made.items()
+            for name, of in times.items()
         }
     )
     ratio = partial(in_lab, "page_time_ratio", lab, buffer_kb=64)
@@ -689,24 +692,24 @@ def test_what_short_pages_gain_is_told_with_what_routers_lose() -> None:
         wan.HIGH: bottleneck(60, 40, 3, 20),
         wan.LOW: bottleneck(1, 1, 0, 0),
     }
-    made = {
+    by_variant = {
         f"{kb} KB {name}": [emulated(*[1.0] * 10, ports=ports[name], connections=HANDSHAKES)]
         for kb in wan.BUFFERS_KB
         for name in ports
     }
-    rows = wan.trade(Lab(emulated=made), "nginx").rows
+    rows = wan.trade(Lab(emulated=by_variant), "nginx").rows
     assert len(rows) == len(wan.BUFFERS_KB) * len(wan.ROUTERS)
     assert rows[0] == ["64 KB, FIFO", "1", "1", "1", "1", "25.000", "–", "–", "0.000", "25.000"]
     assert rows[1] == ["64 KB, CATNIP", *["1.000"] * 4, "23.000", "5.000", "50.000", "60.000", "25.000"]
 
 
 def test_a_damaged_object_is_of_another_length_or_content() -> None:
-    right = "e71fa2190541574b"  # FNV-1a of "abc"
+    expected = "e71fa2190541574b"  # FNV-1a of "abc"
     objects: dict[str, list[Any]] = {
         "bytes": [3, 3, 3, 3],
         "body_bytes": [3, 3, 2, 3],
         "whole": [1, 1, 1, 0],
-        "body_fnv1a": [right, "0" * 16, right, right],
+        "body_fnv1a": [expected, "0" * 16, expected, expected],
     }
     run = emulated(*[1.0] * 10, objects=objects)
     assert in_lab("damaged_objects", wide_area(_64_KB_FIFO=[run])) == "3"
@@ -725,8 +728,8 @@ def test_marks_of_a_real_server_are_counted_where_nothing_was_sent_twice() -> No
     def wrong(of_high: list[int], of_low: list[int]) -> str:
         marked = {wan.FIFO: [0] * 5, wan.HIGH: of_high, wan.LOW: of_low}
         runs = {name: {**connections, "sent_high": of} for name, of in marked.items()}
-        made = {f"64 KB {name}": [emulated(*[1.0] * 10, connections=of)] for name, of in runs.items()}
-        return str(in_lab("wrongly_marked", Lab(emulated=made)))
+        by_variant = {f"64 KB {name}": [emulated(*[1.0] * 10, connections=of)] for name, of in runs.items()}
+        return str(in_lab("wrongly_marked", Lab(emulated=by_variant)))
 
     assert wrong(high, low) == "4"
     assert wrong(low, low) == "5", "SYN-ACKs that are missing"
@@ -734,7 +737,7 @@ def test_marks_of_a_real_server_are_counted_where_nothing_was_sent_twice() -> No
 
 def test_the_mean_of_a_heavy_tail_has_an_interval_that_reaches_further_up() -> None:
     sample = [0.1] * 95 + [10.0] * 5
-    made = resampling.mean(sample)
-    assert made.mean == pytest.approx(np.mean(sample))
-    assert made.high - made.mean > made.mean - made.low > 0
+    interval = resampling.mean(sample)
+    assert interval.mean == pytest.approx(np.mean(sample))
+    assert interval.high - interval.mean > interval.mean - interval.low > 0
     assert resampling.mean([2.0, 2.0]) == stats.mean([2.0, 2.0])

@@ -52,17 +52,17 @@ def section(name: str, heading: str) -> str:
     return page(name).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
-def claims(paper: str, id: str, *words: str) -> list[list[str]]:
+def claims(paper: str, id: str, *parts: str) -> list[list[str]]:
     """Returns the rows of a paper's committed table with experiment `id` and these words in the claim."""
     rows = [line.split(" | ") for line in page(f"validation/{paper}.md").splitlines()]
-    found = [row for row in rows if row[0] == f"| {id}" and all(word in row[1] for word in words)]
-    assert found, (paper, id, words)
+    found = [row for row in rows if row[0] == f"| {id}" and all(part in row[1] for part in parts)]
+    assert found, (paper, id, parts)
     return found
 
 
-def claim(paper: str, id: str, *words: str, column: int = OURS) -> str:
+def claim(paper: str, id: str, *parts: str, column: int = OURS) -> str:
     """Returns a cell of the only row with experiment `id` and these words in the claim."""
-    [row] = claims(paper, id, *words)
+    [row] = claims(paper, id, *parts)
     return row[column]
 
 
@@ -97,8 +97,8 @@ def of_readme() -> list[str]:
     """Returns the phrases with numbers in README.md."""
     [build] = (line for line in page("benches/README.md").splitlines() if line.startswith("| `make demo` |"))
     gain, steadier = (
-        [number(claim("catnip", "CAT-E4", words, column=column)) for column in (OURS, PAPER_COLUMN)]
-        for words in ("average gain over the pages", "average reduction of the standard deviation")
+        [number(claim("catnip", "CAT-E4", part, column=column)) for column in (OURS, PAPER_COLUMN)]
+        for part in ("average gain over the pages", "average reduction of the standard deviation")
     )
     printed = [one for one in PAPERS if (ROOT / f"python/catnip/papers/{one}/printed.py").exists()]
     command = re.search(r"catnip trace --packets (\d+) --drop (\d+)", page("README.md"))
@@ -141,10 +141,10 @@ def of_trust() -> list[str]:
     lossy = claims("linux", "CAT-E9", "2 % of packets lost")
     single = {number(row[OURS]) for row in lossy if "one by one" in row[1]}
     assert single == {100}
-    late = claims("testbed", "CAT-S25", "lateness")[0]
-    for words in ("lost", "certificate is red"):
-        assert claim("testbed", "CAT-S25", words) == "0"
-    gain, steadier = (claims("catnip", "CAT-E4", words)[0] for words in ("average gain", "average reduction"))
+    lateness = claims("testbed", "CAT-S25", "lateness")[0]
+    for part in ("lost", "certificate is red"):
+        assert claim("testbed", "CAT-S25", part) == "0"
+    gain, steadier = (claims("catnip", "CAT-E4", part)[0] for part in ("average gain", "average reduction"))
     seeds = re.search(r"with seeds 1 to (\d+)\.", page("validation/catnip.md"))
     assert seeds
     return [
@@ -164,8 +164,8 @@ def of_trust() -> list[str]:
         f"at least {min(clean)} % of the packets are marked",
         f"at least {min(number(row[OURS]) for row in lossy)} % while 2 % of the packets are lost",
         "and 100 % of them if segments leave one by one",
-        f"in {late[RUNS]} runs of 100 simulated clients",
-        f"the 99th percentile of lateness is at most [{late[OURS]} ms",
+        f"in {lateness[RUNS]} runs of 100 simulated clients",
+        f"the 99th percentile of lateness is at most [{lateness[OURS]} ms",
         f"over {seeds[1]} seeds",
         f"{interval(gain[OURS]).replace(' [', ' % [')} faster on average than DropTail",
         f"of their times by {interval(steadier[OURS]).replace(' [', ' % [')}",
@@ -187,17 +187,17 @@ def of_scale() -> list[str]:
         for count in (10, 100, 1000, 10_000)
     )
     costs = r"^\| {} \| (\d+) \| (\d+) \| \d+ \| ([\d.]+) \|$"
-    whole, fifth = (
+    full, fifth = (
         re.search(costs.format(name), page("validation/diffserv.md"), re.MULTILINE)
         for name in ("diffserv", "diffserv-small")
     )
-    assert whole and fifth
+    assert full and fifth
     return [
         f"own two access links takes {each_kb:.1f} KB",
         f"At {each_kb:.1f} KB and over 300 ns",
         f"two cores do {SWEEP['ensemble']['speed_up']:.2f} times the work of one",
-        f"takes {int(whole[2]) / int(whole[1]):.0f} million packet-hops on average",
-        f"process {whole[3]} million packet-hops per second",
+        f"takes {int(full[2]) / int(full[1]):.0f} million packet-hops on average",
+        f"process {full[3]} million packet-hops per second",
         f"traffic for each user, {fifth[3]} million",
     ]
 

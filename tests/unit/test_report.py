@@ -139,14 +139,14 @@ def test_a_deviation_leads_to_its_reason_which_is_in_the_page(page: str) -> None
 
 @pytest.mark.parametrize("name", runner.PAPERS)
 def test_a_page_finds_every_reason(name: str) -> None:
-    made = [
+    claims = [
         at_most(one.id, one.says, 2, 1, note=one.deviation)
         for one in runner.data(name).statements
         if one.deviation
     ]
-    outcome = Reproduction("T", "H", made, seeds=[1], experiments=runner.experiments(name))
+    outcome = Reproduction("T", "H", claims, seeds=[1], experiments=runner.experiments(name))
     page = html.render(outcome, COMMAND, COMMIT)
-    assert {f"why-{one.note}" for one in made} <= set(Elements(page).all("id"))
+    assert {f"why-{one.note}" for one in claims} <= set(Elements(page).all("id"))
 
 
 def test_without_the_document_a_reason_is_named_only(
@@ -160,8 +160,8 @@ def test_without_the_document_a_reason_is_named_only(
 
 @pytest.mark.parametrize("name", runner.PAPERS)
 def test_each_claim_of_a_paper_has_an_anchor_of_its_own(name: str) -> None:
-    made = [reported(one.id, one.says, 1.0) for one in runner.data(name).statements]
-    assert len({claim.anchor for claim in made}) == len(made)
+    claims = [reported(one.id, one.says, 1.0) for one in runner.data(name).statements]
+    assert len({claim.anchor for claim in claims}) == len(claims)
 
 
 def test_an_anchor_stays_whatever_comes_out_and_whatever_else_is_claimed() -> None:
@@ -169,8 +169,10 @@ def test_an_anchor_stays_whatever_comes_out_and_whatever_else_is_claimed() -> No
 
 
 def test_claims_stand_by_experiment_in_the_order_of_the_paper(page: str) -> None:
-    places = [page.index(f'id="{id}"') for id in ("CAT-E1", OUTCOME.claims[1].anchor, "CAT-E6", LOSS.anchor)]
-    assert places == sorted(places)
+    positions = [
+        page.index(f'id="{id}"') for id in ("CAT-E1", OUTCOME.claims[1].anchor, "CAT-E6", LOSS.anchor)
+    ]
+    assert positions == sorted(positions)
 
 
 def test_a_verdict_can_be_chosen_without_a_script(page: str) -> None:

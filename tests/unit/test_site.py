@@ -42,9 +42,9 @@ def test_a_site_is_read_as_it_was_written(folder: Path) -> None:
         "http://img.example.org:8080",
     ]
     assert read.documents == ["https://www.example.org/"]
-    again = folder.parent / "again"
-    site.write(again, read.exchanges)
-    assert contents(again) == contents(folder)
+    rewritten = folder.parent / "again"
+    site.write(rewritten, read.exchanges)
+    assert contents(rewritten) == contents(folder)
 
 
 def test_what_replaces_a_site_leaves_no_bodies_behind_and_touches_nothing_else(folder: Path) -> None:

@@ -71,13 +71,15 @@ def test_what_cannot_be_paired_is_refused(left: list[int], right: list[int]) -> 
 
 def test_the_jackknife_of_a_mean_is_the_mean_with_its_t_interval() -> None:
     values = np.array([1.0, 2.0, 4.0, 9.0])
-    made, plain = stats.jackknife(lambda runs: float(values[runs].mean()), 4), stats.mean(values)
-    assert (made.mean, made.low, made.high, made.n) == approx((plain.mean, plain.low, plain.high, 4))
+    jackknife, plain = stats.jackknife(lambda runs: float(values[runs].mean()), 4), stats.mean(values)
+    assert (jackknife.mean, jackknife.low, jackknife.high, jackknife.n) == approx(
+        (plain.mean, plain.low, plain.high, 4)
+    )
     assert math.isnan(stats.jackknife(lambda runs: float(values[runs].mean()), 1).low)
 
 
 def test_pseudo_values_take_the_first_order_from_a_bias() -> None:
     # The variance with denominator n is too small by a factor of (n - 1) / n.
     values = np.array([1.0, 2.0, 4.0, 9.0])
-    made = stats.pseudo_values(lambda runs: float(values[runs].var()), 4)
-    assert made.mean() == approx(values.var(ddof=1))
+    values_of_runs = stats.pseudo_values(lambda runs: float(values[runs].var()), 4)
+    assert values_of_runs.mean() == approx(values.var(ddof=1))

@@ -44,7 +44,7 @@ DEFINITION = re.compile(r"\b(?:struct|enum|union|trait|type|fn|const|static|macr
 IMPLEMENTATION = re.compile(r"[^{]*\b(?:impl(?:<.*?>(?=\s))?|for)\s+&?(?:\w+::)*(\w+)[^{]*", re.DOTALL)
 NO_UNSAFE_CODE = re.compile(r"^#!\[(forbid|deny)\(unsafe_code\)\]", re.MULTILINE)
 
-Words: TypeAlias = tuple[str, ...]
+PathParts: TypeAlias = tuple[str, ...]
 Graph: TypeAlias = defaultdict[str, defaultdict[str, set[str]]]
 
 
@@ -118,11 +118,11 @@ def rust(first: Path) -> Graph:
     ties = {module: module.ties(module.code, module.imports) for module in family}
     for module in family:
         below = {*module.family()} - {module}
-        wanted = {name for child in below for there, name in ties[child] if there is module}
+        needed = {name for child in below for there, name in ties[child] if there is module}
         parts = {module.name: ties[module]}
-        if wanted:
-            parts[f"{module.name} (contract)"] = module.ties(module.contract(wanted), set())
-            graph[module.name][f"{module.name} (contract)"] |= wanted
+        if needed:
+            parts[f"{module.name} (contract)"] = module.ties(module.contract(needed), set())
+            graph[module.name][f"{module.name} (contract)"] |= needed
         for part, tied in parts.items():
             for there, name in tied:
                 graph[part][f"{there.name} (contract)" if module in there.family() else there.name].add(name)
@@ -164,14 +164,14 @@ class Module:
         self.folder: Path = parent.folder if parent else path.parent
         self.name = str(path.relative_to(self.folder))
         self.children = {name: Module(next(filter(Path.exists, at)), self) for name, at in files.items()}
-        self.uses: dict[str, Words] = {}
-        self.imports: set[Words] = set()
+        self.uses: dict[str, PathParts] = {}
+        self.imports: set[PathParts] = set()
         for public, tree in USE.findall(code):
             for leaf in leaves(tree):
                 path_there, _, alias = leaf.strip().partition(" as ")
-                words = tuple(path_there.removesuffix("::self").split("::"))
-                self.uses[alias or words[-1]] = words
-                self.imports |= set() if public else {words}
+                parts = tuple(path_there.removesuffix("::self").split("::"))
+                self.uses[alias or parts[-1]] = parts
+                self.imports |= set() if public else {parts}
         self.code = MODULE.sub("", USE.sub("", code))
         self.defines = set(DEFINITION.findall(self.code))
 
@@ -180,30 +180,30 @@ class Module:
         for child in self.children.values():
             yield from child.family()
 
-    def find(self, path: Words) -> tuple["Module", str] | None:
+    def find(self, path: PathParts) -> tuple["Module", str] | None:
         """Returns the file that defines a path, and the name in that file; empty for the file itself."""
         first, rest = path[0], path[1:]
-        near = {"crate": self.root, "self": self, "super": self.parent, **self.children}.get(first)
-        if near and rest:
-            return near.find(rest) or (near, rest[0])
+        module_there = {"crate": self.root, "self": self, "super": self.parent, **self.children}.get(first)
+        if module_there and rest:
+            return module_there.find(rest) or (module_there, rest[0])
         if first in self.defines:
             return self, first
-        if first in self.uses and (self.uses[first][0] != first or near):
+        if first in self.uses and (self.uses[first][0] != first or module_there):
             return self.find(self.uses[first] + rest)
-        return (near, "") if near else None
+        return (module_there, "") if module_there else None
 
-    def ties(self, code: str, imports: set[Words]) -> set[tuple["Module", str]]:
+    def ties(self, code: str, imports: set[PathParts]) -> set[tuple["Module", str]]:
         """Returns the names that `code` uses from other files of its crate, each with the file."""
         paths = imports | {tuple(re.split(r"\s*::\s*", path)) for path in PATH.findall(code)}
         return {there for path in paths if (there := self.find(path)) and there[1] and there[0] is not self}
 
-    def contract(self, wanted: set[str]) -> str:
+    def contract(self, needed: set[str]) -> str:
         """Returns the code that defines these names, and the names that the definitions mention."""
         text, rest = "", list(items(self.code))
-        while chosen := [item for item in rest if defined(item) & wanted]:
+        while chosen := [item for item in rest if defined(item) & needed]:
             rest = [item for item in rest if item not in chosen]
             text += "".join(chosen)
-            wanted = set(re.findall(r"\w+", text))
+            needed = set(re.findall(r"\w+", text))
         return text
 
 
@@ -250,7 +250,7 @@ QUEUES = {
     "queue/red.rs": RED,
 }
 UNSEEN = f'{RED} /* crate::Any */ const A: &str = "crate::Any"; #[cfg(test)] mod tests {{ use crate::Any; }}'
-SPOKEN_OF = {"queue/mod.rs": "mod red; pub use red::Red; trait Queue { fn of(red: &Red); }"}
+MENTIONED = {"queue/mod.rs": "mod red; pub use red::Red; trait Queue { fn of(red: &Red); }"}
 LOSS = {
     "lib.rs": "mod loss; mod queue; pub use loss::{Lossy, Lossy as Other};",
     "loss.rs": "use crate::queue::{self, Any}; struct Lossy(Any); fn f<Q: queue::Queue>() {}",
@@ -264,7 +264,7 @@ LOSS = {
         ({}, []),
         ({"queue/red.rs": UNSEEN}, []),
         (
-            SPOKEN_OF,
+            MENTIONED,
             [
                 "queue/mod.rs (contract) uses Red of queue/red.rs",
                 "queue/red.rs uses Queue of queue/mod.rs (contract)",

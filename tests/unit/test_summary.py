@@ -144,13 +144,13 @@ def both(one: dict[str, Table], two: dict[str, Table]) -> dict[str, Table]:
 
     def joined(name: str) -> Table:
         here, there = one[name], two[name]
-        made: dict[str, Column] = {}
+        columns: dict[str, Column] = {}
         for key, values in here.items():
             if isinstance(values, list):
-                made[key] = [*values, *there[key]]
+                columns[key] = [*values, *there[key]]
             else:
-                made[key] = np.concatenate([values, np.asarray(there[key])])
-        return made
+                columns[key] = np.concatenate([values, np.asarray(there[key])])
+        return columns
 
     return {name: joined(name) for name in one}
 
@@ -171,8 +171,8 @@ def test_differences_are_paired_by_seed() -> None:
         "groups": GROUPS,
         "transfers": {**TRANSFERS, "time_s": floats(2, 4, 4), "waited_s": floats(2, 4, 4)},
     }
-    made = summarized(**both({"groups": GROUPS, "transfers": TRANSFERS}, as_second(slow)))
-    one, two = (made[name].groups["files"] for name in ("one", "two"))
+    summaries = summarized(**both({"groups": GROUPS, "transfers": TRANSFERS}, as_second(slow)))
+    one, two = (summaries[name].groups["files"] for name in ("one", "two"))
     less = two.less(one)
     # Seeds differ by a second, variants by half a second with the same seed.
     assert (less["completed_s"].low, less["completed_s"].high) == approx((0.5, 0.5))
@@ -210,8 +210,8 @@ def test_what_a_run_cuts_short_turns_no_conclusion_round() -> None:
     # transfers of the second.
     fast = cut_short([3, 3, 4, 4], [2, 3, 2.5, 3.5], [True] * 4)
     slow = cut_short([3, 3, 4, 4], [1, 5, 1.5, 5], [True, False, True, False])
-    made = summarized(**both(fast, as_second(slow)))
-    one, two = (made[name].groups["files"] for name in ("one", "two"))
+    summaries = summarized(**both(fast, as_second(slow)))
+    one, two = (summaries[name].groups["files"] for name in ("one", "two"))
     assert two.means["completed_s"].mean < one.means["completed_s"].mean, "a mean of what has finished errs"
     assert (two.finished, two.started, two.is_cut_short) == (2, 4, True)
     assert one.restricted_s is not None

@@ -30,9 +30,9 @@ def test_the_curve_is_that_of_scipy(rows: tuple[Any, Any, Any]) -> None:
     of = Times(*rows, RUNS)
     for share in (0.1, 0.5, 0.95):
         reached = curve.quantiles[curve.probabilities <= 1 - share + 1e-12]
-        told = of.quantile(share)
-        assert (told is None) == (len(reached) == 0)
-        assert told is None or told[0][0] == reached[0]
+        estimate = of.quantile(share)
+        assert (estimate is None) == (len(reached) == 0)
+        assert estimate is None or estimate[0][0] == reached[0]
     horizon_s = 10.0
     steps = np.diff(np.concatenate([[0.0], curve.quantiles, [horizon_s]]))
     area = (steps * np.concatenate([[1.0], curve.probabilities])).sum()
@@ -55,12 +55,12 @@ def test_nineteen_of_twenty_intervals_of_a_quantile_hold_it() -> None:
     def drawn(count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return np.asarray(rng.exponential(size=count * each) * np.repeat(rng.uniform(0.7, 1.3, count), each))
 
-    truth = {share: np.quantile(drawn(100_000), share) for share in (0.5, 0.9)}
-    held = dict.fromkeys(truth, 0)
-    apart = dict.fromkeys(truth, 0)
+    reference = {share: np.quantile(drawn(100_000), share) for share in (0.5, 0.9)}
+    held = dict.fromkeys(reference, 0)
+    apart = dict.fromkeys(reference, 0)
     for _ in range(tries):
         here, there = (Times(drawn(runs).tolist(), [True] * (runs * each), run, runs) for _ in range(2))
-        for share, value in truth.items():
+        for share, value in reference.items():
             one, two = here.quantile(share), there.quantile(share)
             assert one is not None
             assert two is not None
@@ -68,7 +68,7 @@ def test_nineteen_of_twenty_intervals_of_a_quantile_hold_it() -> None:
             held[share] += int(low <= value <= high)
             less = np.subtract(values, two[1])
             apart[share] += int(abs(less.mean()) <= 2.201 * less.std(ddof=1) / math.sqrt(runs))
-    for share in truth:
+    for share in reference:
         assert 0.91 <= held[share] / tries <= 0.99, (share, held)
         assert 0.91 <= apart[share] / tries <= 0.99, (share, apart)
 

@@ -16,7 +16,7 @@ from catnip.base import paths
 from catnip.base.progress import Progress
 from catnip.papers import reference, runner
 from catnip.papers.today import quantities
-from catnip.papers.today.cells import BASE, PLACES, QUEUES, STEPS, step
+from catnip.papers.today.cells import BASE, PAGE_SETS, QUEUES, STEPS, step
 from catnip.papers.today.runs import OLD, OLD_QUEUES, OLD_VARIANT, CellRuns, Pages, Result, reduced
 
 TABLE = Path(reference.__file__).parent / "today" / "reference" / "today_pages.csv"
@@ -24,7 +24,7 @@ SPREAD = 2.3
 
 
 def test_the_pages_of_today_are_what_the_almanac_and_the_recipe_beside_them_say() -> None:
-    made = []
+    expected = []
     for page, percentile in enumerate(quantities.WEIGHED, 1):
         almanac = partial(quantities.almanac, percentile=percentile)
         html = round(1024 * almanac("HTML of a page"))
@@ -32,18 +32,18 @@ def test_the_pages_of_today_are_what_the_almanac_and_the_recipe_beside_them_say(
         parts = [math.exp(SPREAD * NormalDist().inv_cdf((n + 0.5) / others)) for n in range(others)]
         stride = next(n for n in range(round(0.618 * others), others) if math.gcd(n, others) == 1)
         mixed = [parts[(n * stride + stride // 2) % others] for n in range(others)]
-        left = round(1024 * almanac("page weight")) - html
-        ends = [round(left * sum(mixed[:n]) / sum(mixed)) for n in range(others + 1)]
+        remaining = round(1024 * almanac("page weight")) - html
+        ends = [round(remaining * sum(mixed[:n]) / sum(mixed)) for n in range(others + 1)]
         sizes = [html, *(end - start for start, end in itertools.pairwise(ends))]
-        made += [[str(page), str(n), str(size)] for n, size in enumerate(sizes)]
+        expected += [[str(page), str(n), str(size)] for n, size in enumerate(sizes)]
     with TABLE.open(encoding="utf-8", newline="") as opened:
         rows = [[row["page"], row["object_index"], row["bytes"]] for row in csv.DictReader(opened)]
-    assert rows == made
+    assert rows == expected
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PAGE_SETS)
 def test_every_cell_is_a_scenario_with_all_queues_and_differs_from_the_first_one(place: str) -> None:
-    where = PLACES[place]
+    where = PAGE_SETS[place]
     texts = set()
     for changes in where.cells().values():
         scenario = paths.scenario(where.scenario, changes)
@@ -54,26 +54,26 @@ def test_every_cell_is_a_scenario_with_all_queues_and_differs_from_the_first_one
 
 def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finish_that_is_said() -> None:
     stated = runner.data("today").statements
-    for name, place in PLACES.items():
+    for name, page_set in PAGE_SETS.items():
         claimed = {
-            one.ours.arguments.get("cell") for one in stated if one.ours.arguments.get("place") == name
+            one.ours.arguments.get("cell") for one in stated if one.ours.arguments.get("page_set") == name
         }
-        assert claimed - {None} == set(place.cells())
+        assert claimed - {None} == set(page_set.cells())
         (tail,) = (
             one
             for one in stated
-            if one.ours.quantity == "longest_tail_s" and one.ours.arguments["place"] == name
+            if one.ours.quantity == "longest_tail_s" and one.ours.arguments["page_set"] == name
         )
-        text = Path(paths.scenario(place.scenario).path).read_text(encoding="utf-8")
-        assert f'duration = "{place.counted_s[1] + tail.bound}s"' in text
+        text = Path(paths.scenario(page_set.scenario).path).read_text(encoding="utf-8")
+        assert f'duration = "{page_set.counted_s[1] + tail.bound}s"' in text
 
 
 def test_the_places_have_the_buffers_of_which_their_cells_speak() -> None:
     # Bandwidth-delay products in packets of 1500 bytes: 10 Mbit/s and 60 ms, 40 Mbit/s and 30 ms.
-    assert [place.product for place in PLACES.values()] == [50, 100]
-    for place in PLACES.values():
-        text = Path(paths.scenario(place.scenario).path).read_text(encoding="utf-8")
-        assert f'buffer = "{place.product}"' in text
+    assert [page_set.product for page_set in PAGE_SETS.values()] == [50, 100]
+    for page_set in PAGE_SETS.values():
+        text = Path(paths.scenario(page_set.scenario).path).read_text(encoding="utf-8")
+        assert f'buffer = "{page_set.product}"' in text
 
 
 def test_steps_add_up_until_the_hosts_are_those_of_the_line_of_today() -> None:
@@ -113,12 +113,12 @@ def test_pages_count_by_when_they_begin_and_those_without_an_end_by_how_long_the
             **{f"dropped_{name}": [1, 0, 9] for name in ("high", "med", "low")},
         ),
     }
-    made = reduced(tables, [3, 4], (10, 90))
-    web = made.pages["web"]
+    result = reduced(tables, [3, 4], (10, 90))
+    web = result.pages["web"]
     assert (list(web.waited_s), list(web.run)) == ([2.0, 70.0], [0, 1])
-    assert list(made.pages["other"].waited_s) == [5.0]
-    assert (list(made.file_mbps), list(made.queue_s), made.runs) == ([1.0, 2.0], [0.01, 0.02], 2)
-    assert made.loss["high"][0] == 0.1 and math.isnan(made.loss["high"][1])
+    assert list(result.pages["other"].waited_s) == [5.0]
+    assert (list(result.file_mbps), list(result.queue_s), result.runs) == ([1.0, 2.0], [0.01, 0.02], 2)
+    assert result.loss["high"][0] == 0.1 and math.isnan(result.loss["high"][1])
 
 
 def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result:
@@ -135,7 +135,7 @@ def known(cells: Mapping[str, Mapping[str, Result]]) -> CellRuns:
     with Progress(quiet=True) as progress:
         runs = CellRuns(False, 2, 1, progress)
     for name, queues in cells.items():
-        runs.kept(("ten", name), partial(dict, queues))
+        runs.cached(("ten", name), partial(dict, queues))
     return runs
 
 

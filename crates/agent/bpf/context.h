@@ -7,17 +7,17 @@ static inline struct tcp_sock *tcp_of(struct bpf_sock *sk)
 {
 	if (!sk || sk->protocol != IPPROTO_TCP)
 		return 0;
-	return whole_of(sk);
+	return tcp_sock_of(sk);
 }
 
-static inline int refuse(int error)
+static inline int reject_option(int error)
 {
 	bpf_set_retval(-error);
 	return 0;
 }
 
 /* Accepts an option. The kernel does not process the option further. */
-static inline int take(struct bpf_sockopt *option)
+static inline int accept_option(struct bpf_sockopt *option)
 {
 	option->optlen = -1;
 	return 1;
@@ -39,7 +39,7 @@ static inline bool announce(const struct tcp_sock *tp, struct flow *flow, u64 by
 	/* The array is full: the new document replaces the last one, whose end is then not marked. */
 	if (flow->last - flow->first >= ANNOUNCED)
 		flow->last = flow->first + ANNOUNCED - 1;
-	u64 begin = PLACE_OF(tp, tp->write_seq);
+	u64 begin = STREAM_OFFSET(tp, tp->write_seq);
 	if (begin + bytes < begin)
 		return false;
 	struct document *next = &flow->announced[flow->last % ANNOUNCED];
@@ -51,7 +51,7 @@ static inline bool announce(const struct tcp_sock *tp, struct flow *flow, u64 by
 }
 
 SEC("cgroup/setsockopt")
-int catnip_tell(struct bpf_sockopt *option)
+int catnip_setopt(struct bpf_sockopt *option)
 {
 	if (!is_for_us(option))
 		return 1;
@@ -59,46 +59,46 @@ int catnip_tell(struct bpf_sockopt *option)
 	struct tcp_sock *tp = tcp_of(option->sk);
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, option->sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	if (!flow || value + 4 > end)
-		return refuse(EINVAL);
+		return reject_option(EINVAL);
 	u32 first = *(u32 *)value;
 	switch (option->optname) {
 	case CATNIP_DOCUMENT: {
 		u64 bytes = value + 8 <= end && option->optlen >= 8 ? *(u64 *)value : first;
-		return bytes > 0 && announce(tp, flow, bytes) ? take(option) : refuse(EINVAL);
+		return bytes > 0 && announce(tp, flow, bytes) ? accept_option(option) : reject_option(EINVAL);
 	}
 	case CATNIP_CLASS:
 		if (first > CLASSES)
-			return refuse(EINVAL);
+			return reject_option(EINVAL);
 		if (first != 0 && first < config.best_class && !is_root())
-			return refuse(EPERM);
+			return reject_option(EPERM);
 		flow->klass = first;
-		return take(option);
+		return accept_option(option);
 	case CATNIP_THRESHOLDS: {
 		if (value + sizeof(struct catnip_thresholds) > end)
-			return refuse(EINVAL);
+			return reject_option(EINVAL);
 		struct catnip_thresholds *thresholds = value;
 		if (thresholds->high > thresholds->med)
-			return refuse(EINVAL);
-		if ((thresholds->high > config.most.high || thresholds->med > config.most.med) && !is_root())
-			return refuse(EPERM);
+			return reject_option(EINVAL);
+		if ((thresholds->high > config.max_thresholds.high || thresholds->med > config.max_thresholds.med) && !is_root())
+			return reject_option(EPERM);
 		flow->thresholds.high = thresholds->high;
 		flow->thresholds.med = thresholds->med;
 		flow->has_thresholds = 1;
-		return take(option);
+		return accept_option(option);
 	}
 	case CATNIP_WEIGHT:
 		/* Same limit as for SO_PRIORITY. */
 		if (first > 6 && !is_root())
-			return refuse(EPERM);
+			return reject_option(EPERM);
 		flow->weight = first;
-		return take(option);
+		return accept_option(option);
 	default:
-		return refuse(EINVAL);
+		return reject_option(EINVAL);
 	}
 }
 
 SEC("cgroup/getsockopt")
-int catnip_ask(struct bpf_sockopt *option)
+int catnip_getopt(struct bpf_sockopt *option)
 {
 	if (!is_for_us(option))
 		return 1;
@@ -106,7 +106,7 @@ int catnip_ask(struct bpf_sockopt *option)
 	struct tcp_sock *tp = tcp_of(option->sk);
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, option->sk, 0, 0) : 0;
 	if (!tp || value + 4 > end)
-		return refuse(EINVAL);
+		return reject_option(EINVAL);
 	switch (option->optname) {
 	case CATNIP_DOCUMENT: {
 		/* Length of the last announced document, or of the current one. */
@@ -127,12 +127,12 @@ int catnip_ask(struct bpf_sockopt *option)
 		break;
 	}
 	case CATNIP_CLASS:
-		*(u32 *)value = flow && flow->klass ? flow->klass : config.usual_class;
+		*(u32 *)value = flow && flow->klass ? flow->klass : config.default_class;
 		option->optlen = 4;
 		break;
 	case CATNIP_THRESHOLDS: {
 		if (value + sizeof(struct catnip_thresholds) > end)
-			return refuse(EINVAL);
+			return reject_option(EINVAL);
 		struct catnip_thresholds *thresholds = value;
 		bool is_set = flow && flow->has_thresholds;
 		thresholds->high = is_set ? flow->thresholds.high : config.thresholds.high;
@@ -145,7 +145,7 @@ int catnip_ask(struct bpf_sockopt *option)
 		option->optlen = 4;
 		break;
 	default:
-		return refuse(EINVAL);
+		return reject_option(EINVAL);
 	}
 	option->retval = 0;
 	return 1;

@@ -76,7 +76,7 @@ static inline u32 segments_of(u64 bytes, u64 mss)
 	return segments < 1 ? 1 : segments >= TCP_INFINITE_SSTHRESH ? TCP_INFINITE_SSTHRESH : segments;
 }
 
-static inline void adopt(struct tcp_sock *tp, const struct windows *before, const struct windows *after)
+static inline void apply_windows(struct tcp_sock *tp, const struct windows *before, const struct windows *after)
 {
 	if (after->cwnd != before->cwnd)
 		tp->snd_cwnd = segments_of(after->cwnd, mss_of(tp));
@@ -110,7 +110,7 @@ static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, st
 	*at = flow;
 	if (!flow)
 		return U64_MAX;
-	u64 next = PLACE_OF(tp, tp->snd_nxt);
+	u64 next = STREAM_OFFSET(tp, tp->snd_nxt);
 	/* If no device has the marker, no other program starts announced documents. */
 	if (flow->announces)
 		begin_announced(flow, next, tp->rcv_nxt);
@@ -145,13 +145,13 @@ static inline void begin_round(struct sock *sk, const struct tcp_sock *tp, struc
 }
 
 /* Reduces an unused window once for each period of five minutes, and for at most 16 periods per call. */
-static inline void look(struct tcp_sock *tp, struct control *control, u64 now)
+static inline void reduce_unused_window(struct tcp_sock *tp, struct control *control, u64 now)
 {
 	for (int i = 0; i < 16; i++) {
 		struct windows before = windows_of(tp), after = before;
-		if (!newcwv_look(&control->newcwv, now, &after))
+		if (!newcwv_check_nvp(&control->newcwv, now, &after))
 			break;
-		adopt(tp, &before, &after);
+		apply_windows(tp, &before, &after);
 	}
 	/* The kernel would reduce a window that has not been used since this time (tcp_cwnd_application_limited). */
 	tp->snd_cwnd_stamp = (u32)bpf_jiffies64();
@@ -225,9 +225,9 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct control *control = bpf_sk_storage_get(&controls, sk, 0, 0);
 	bool is_limited = is_window_limited(tp), is_linear = false;
 	if (control && control->features & NEWCWV) {
-		u64 now = bpf_ktime_get_ns(), next = PLACE_OF(tp, tp->snd_nxt);
+		u64 now = bpf_ktime_get_ns(), next = STREAM_OFFSET(tp, tp->snd_nxt);
 		pipe_ack_on_ack(&control->newcwv.pipe_ack, now, tp->bytes_acked, acked * mss_of(tp), next, srtt_ns(tp));
-		look(tp, control, now);
+		reduce_unused_window(tp, control, now);
 		if (newcwv_grows(&control->newcwv, tp->snd_cwnd * mss_of(tp), is_limited))
 			grow(tp, acked, false);
 		if (control->features & PACED)
@@ -295,14 +295,14 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 			tp->snd_ssthresh = control->saved_ssthresh;
 		}
 		control->saved_cwnd = 0;
-		look(tp, control, now);
+		reduce_unused_window(tp, control, now);
 		if (control->features & PACED)
 			pace_window(sk, tp, control);
 		break;
 	}
 	case CA_EVENT_LOSS:
 		/* The retransmission timer has expired. ssthresh() does not receive this information. */
-		newcwv_start_over(&control->newcwv, now);
+		newcwv_reset(&control->newcwv, now);
 		tp->snd_ssthresh = half_of_flight(tp);
 		break;
 	case CA_EVENT_COMPLETE_CWR: {

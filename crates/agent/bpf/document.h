@@ -5,13 +5,13 @@
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
 
 /* Read-only view of the kernel's own structure of a TCP socket. The type of the socket is not checked. */
-static __always_inline struct tcp_sock *whole_of(const void *sk)
+static __always_inline struct tcp_sock *tcp_sock_of(const void *sk)
 {
 	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 }
 
 /* Stream offset of a sequence number, for both views of a socket. bytes_acked has 64 bits, and `seq` is less than 2 GiB from snd_una. */
-#define PLACE_OF(tp, seq) ((tp)->bytes_acked + (s64)(s32)((seq) - (tp)->snd_una))
+#define STREAM_OFFSET(tp, seq) ((tp)->bytes_acked + (s64)(s32)((seq) - (tp)->snd_una))
 
 static inline void begin_document(struct flow *flow, u64 at, u64 end, u32 rcv_nxt)
 {
@@ -109,11 +109,11 @@ static long read_response(u32 index, struct reading *reading)
 
 static inline bool begins_response(struct __sk_buff *skb, u32 offset)
 {
-	char begin[HTTP_BEGIN_LEN];
+	char begin[HTTP_PREFIX_LEN];
 	if (bpf_skb_load_bytes(skb, offset, begin, sizeof(begin)) < 0)
 		return false;
-	for (int i = 0; i < HTTP_BEGIN_LEN; i++)
-		if (begin[i] != HTTP_BEGIN[i])
+	for (int i = 0; i < HTTP_PREFIX_LEN; i++)
+		if (begin[i] != HTTP_PREFIX[i])
 			return false;
 	return true;
 }
@@ -125,14 +125,14 @@ struct data {
 	u32 offset; /* bytes of the packet before the data */
 };
 
-/* Slow path of pass_new, for packets in which a document may begin or end. */
-static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const struct data *data)
+/* Slow path of track_new_data, for packets in which a document may begin or end. */
+static __noinline bool track_boundary(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
 	u64 from = data->from, until = data->until;
 	u32 rcv_nxt = data->rcv_nxt;
-	bool asked = !flow->is_known || rcv_nxt != flow->rcv_nxt;
-	bool was_seen = !flow->is_known || from == flow->sent;
-	flow->is_known = 1;
+	bool is_after_request = !flow->has_sent || rcv_nxt != flow->rcv_nxt;
+	bool is_in_order = !flow->has_sent || from == flow->sent;
+	flow->has_sent = 1;
 	flow->sent = until;
 	if (flow->announces) {
 		bool ended = from < flow->end && flow->end < until;
@@ -142,12 +142,12 @@ static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const
 		return ended;
 	}
 	bool is_between = flow->head.is_over || flow->head.len == 0;
-	bool is_over = flow->end != SPM_UNKNOWN ? from >= flow->end : asked && is_between;
-	if (!is_over && asked && config.http)
+	bool is_over = flow->end != SPM_UNKNOWN ? from >= flow->end : is_after_request && is_between;
+	if (!is_over && is_after_request && config.http)
 		is_over = begins_response(skb, data->offset);
 	if (is_over)
 		begin_document(flow, from, SPM_UNKNOWN, rcv_nxt);
-	else if (!was_seen)
+	else if (!is_in_order)
 		http_lose(&flow->head);
 	if (!config.http || (flow->head.is_over && flow->end >= until))
 		return false;
@@ -165,12 +165,12 @@ static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const
 
 /* Handles newly sent data. True if a document ends before the last byte of the data, so that the packet is certain to contain the end of a
  * document. */
-static __always_inline bool pass_new(struct __sk_buff *skb, struct flow *flow, const struct data *data)
+static __always_inline bool track_new_data(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
-	bool follows = flow->is_known && data->from == flow->sent && data->rcv_nxt == flow->rcv_nxt;
+	bool follows = flow->has_sent && data->from == flow->sent && data->rcv_nxt == flow->rcv_nxt;
 	bool is_inside = follows && !flow->announces && data->until <= flow->end && (flow->head.is_over || !config.http);
 	if (!is_inside)
-		return pass_edge(skb, flow, data);
+		return track_boundary(skb, flow, data);
 	flow->sent = data->until;
 	return false;
 }

@@ -6,7 +6,7 @@
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 
 /* Parsed headers of a packet. */
-struct seen {
+struct headers {
 	u32 l2;     /* bytes before the IP header */
 	u32 offset; /* bytes before the payload */
 	u32 payload;
@@ -29,22 +29,22 @@ struct verdict {
 		bounded;                                                                                                           \
 	})
 
-static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
+static __always_inline bool parse_headers(struct __sk_buff *skb, struct headers *headers)
 {
-	struct sk_buff *whole = bpf_cast_to_kern_ctx(skb);
+	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
 	void *end = (void *)(long)skb->data_end;
 	u32 protocol, l3;
 
-	seen->l2 = BOUNDED(whole->network_header - ((u64)whole->data - (u64)whole->head), 63);
-	seen->is_tcp = false;
+	headers->l2 = BOUNDED(kern_skb->network_header - ((u64)kern_skb->data - (u64)kern_skb->head), 63);
+	headers->is_tcp = false;
 	/* Headers created by TCP are contiguous. */
-	void *begin = (void *)(long)skb->data + seen->l2;
+	void *begin = (void *)(long)skb->data + headers->l2;
 	struct iphdr *ip = begin;
 	if ((void *)(ip + 1) > end)
 		return false;
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
 		l3 = BOUNDED((ip->version_ihl & 15) * 4, 60);
-		seen->dscp = ip->tos >> 2;
+		headers->dscp = ip->tos >> 2;
 		/* Fragments after the first one have no TCP header. */
 		protocol = ip->frag_off & bpf_htons(0x1fff) ? 0 : ip->protocol;
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
@@ -52,7 +52,7 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 		if ((void *)(ip6 + 1) > end)
 			return false;
 		l3 = sizeof(*ip6);
-		seen->dscp = bpf_ntohs(ip6->version_class) >> 6 & 63;
+		headers->dscp = bpf_ntohs(ip6->version_class) >> 6 & 63;
 		protocol = ip6->nexthdr;
 	} else {
 		return false;
@@ -60,11 +60,11 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 	struct tcphdr *tcp = begin + l3;
 	if (protocol != IPPROTO_TCP || (void *)(tcp + 1) > end)
 		return true;
-	seen->is_tcp = true;
-	seen->seq = bpf_ntohl(tcp->seq);
-	seen->flags = tcp->flags;
-	seen->offset = seen->l2 + l3 + (tcp->offset >> 4) * 4;
-	seen->payload = less_u64(skb->len, seen->offset);
+	headers->is_tcp = true;
+	headers->seq = bpf_ntohl(tcp->seq);
+	headers->flags = tcp->flags;
+	headers->offset = headers->l2 + l3 + (tcp->offset >> 4) * 4;
+	headers->payload = less_u64(skb->len, headers->offset);
 	return true;
 }
 
@@ -139,7 +139,7 @@ static inline void count(const struct __sk_buff *skb, u32 reason, u32 level, u32
 
 static inline u32 class_of(const struct flow *flow)
 {
-	return flow->klass ? flow->klass : config.usual_class;
+	return flow->klass ? flow->klass : config.default_class;
 }
 
 static __always_inline struct thresholds thresholds_of(const struct flow *flow, u32 klass)
@@ -158,55 +158,55 @@ static inline u32 level_of_class(u32 klass)
 }
 
 /* Level of a packet with data or a FIN, and its reason. */
-static __always_inline struct verdict judge(struct __sk_buff *skb, const struct bpf_tcp_sock *tp, struct flow *flow, u32 klass,
-					    const struct seen *seen)
+static __always_inline struct verdict decide(struct __sk_buff *skb, const struct bpf_tcp_sock *tp, struct flow *flow, u32 klass,
+					    const struct headers *headers)
 {
 	u32 mss = tp->mss_cache ? tp->mss_cache : 1;
-	u64 from = PLACE_OF(tp, seen->seq);
-	bool is_again = seen->payload > 0 && (s32)(seen->seq - tp->snd_nxt) < 0;
+	u64 from = STREAM_OFFSET(tp, headers->seq);
+	bool is_retransmission = headers->payload > 0 && (s32)(headers->seq - tp->snd_nxt) < 0;
 	/* Used only for fields that bpf_tcp_sock lacks, because reads of bpf_tcp_sock cost less. */
-	const struct tcp_sock *whole = whole_of(tp);
-	u8 state = BPF_CORE_READ_BITFIELD(&whole->inet_conn, icsk_ca_state);
-	struct data data = { .from = from, .until = from + seen->payload, .rcv_nxt = tp->rcv_nxt, .offset = seen->offset };
-	bool has_ended = seen->payload > 0 && !is_again && pass_new(skb, flow, &data);
+	const struct tcp_sock *sock = tcp_sock_of(tp);
+	u8 state = BPF_CORE_READ_BITFIELD(&sock->inet_conn, icsk_ca_state);
+	struct data data = { .from = from, .until = from + headers->payload, .rcv_nxt = tp->rcv_nxt, .offset = headers->offset };
+	bool has_ended = headers->payload > 0 && !is_retransmission && track_new_data(skb, flow, &data);
 
 	if (config.policy == POLICY_APPLICATION)
 		return (struct verdict){ level_of_class(klass), REASON_CLASS, klass };
 	if (config.policy == POLICY_TCP_STATE) {
 		struct thresholds thresholds = thresholds_of(flow, klass);
-		u32 receive_window = whole->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
+		u32 receive_window = sock->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
 		u32 first = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 second = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 level = tcp_state_level(&thresholds, window, state == TCP_CA_Recovery, first, second);
 		return (struct verdict){ level, REASON_WINDOW, klass };
 	}
-	if (seen->flags & (TCP_FIN | TCP_RST))
+	if (headers->flags & (TCP_FIN | TCP_RST))
 		return (struct verdict){ HIGH, REASON_END, klass };
-	if (config.repairs && is_again)
+	if (config.repairs && is_retransmission)
 		return (struct verdict){ HIGH, REASON_RETRANSMISSION, klass };
 	if (config.repairs && state >= TCP_CA_Recovery)
 		return (struct verdict){ HIGH, REASON_RECOVERY, klass };
 
 	struct spm_rules rules = { config.spm.leading, config.spm.trailing, config.spm.small_window };
 	bool is_inside = from >= flow->begin;
-	struct spm_place place = {
+	struct spm_position position = {
 		.offset = is_inside ? from - flow->begin : U64_MAX / 2,
 		.bytes = is_inside && flow->end != SPM_UNKNOWN ? flow->end - flow->begin : SPM_UNKNOWN,
 		.window = (u64)tp->snd_cwnd * mss,
 	};
-	enum spm_reason why = spm_reason(&rules, &place, mss);
-	if (why == SPM_NONE && seen->payload > mss && place.bytes != SPM_UNKNOWN) {
+	enum spm_reason rule = spm_reason(&rules, &position, mss);
+	if (rule == SPM_NONE && headers->payload > mss && position.bytes != SPM_UNKNOWN) {
 		/* Several segments leave under one mark, so the rules apply to the last segment, too. */
-		place.offset += (seen->payload - 1) / mss * mss;
-		why = spm_reason(&rules, &place, mss);
+		position.offset += (headers->payload - 1) / mss * mss;
+		rule = spm_reason(&rules, &position, mss);
 	}
-	if (why == SPM_NONE && has_ended && rules.trailing > 0)
-		why = SPM_TRAILING;
-	u32 reason = why == SPM_LEADING      ? REASON_LEADING
-		     : why == SPM_TRAILING     ? REASON_TRAILING
-		     : why == SPM_SMALL_WINDOW ? REASON_SMALL_WINDOW
+	if (rule == SPM_NONE && has_ended && rules.trailing > 0)
+		rule = SPM_TRAILING;
+	u32 reason = rule == SPM_LEADING      ? REASON_LEADING
+		     : rule == SPM_TRAILING     ? REASON_TRAILING
+		     : rule == SPM_SMALL_WINDOW ? REASON_SMALL_WINDOW
 					       : REASON_NONE;
-	return (struct verdict){ why == SPM_NONE ? LOW : HIGH, reason, klass };
+	return (struct verdict){ rule == SPM_NONE ? LOW : HIGH, reason, klass };
 }
 
 /* Level of a codepoint. */
@@ -225,50 +225,50 @@ static inline bool is_ours(u32 codepoint)
 }
 
 /* Leaves a packet unmarked. Removes a mark that a local process has set if the configuration requires this. */
-static __noinline int leave_alone(struct __sk_buff *skb, u32 l2, u8 dscp, bool is_local)
+static __noinline int pass_unmarked(struct __sk_buff *skb, u32 l2, u8 dscp, bool is_local)
 {
-	bool is_washed = is_local && config.washes && is_ours(dscp);
-	if (is_washed)
+	bool is_removed = is_local && config.removes_app_marks && is_ours(dscp);
+	if (is_removed)
 		write_codepoint(skb, l2, 0);
-	count(skb, is_washed ? REASON_WASHED : REASON_UNMARKED, LOW, skb->len - l2, false);
+	count(skb, is_removed ? REASON_WASHED : REASON_UNMARKED, LOW, skb->len - l2, false);
 	return TCX_NEXT;
 }
 
 SEC("tcx/egress")
 int catnip_mark(struct __sk_buff *skb)
 {
-	struct seen seen = {};
-	if (!see(skb, &seen))
+	struct headers headers = {};
+	if (!parse_headers(skb, &headers))
 		return TCX_NEXT;
 	struct bpf_sock *sk = skb->sk;
-	if (!sk || !seen.is_tcp)
-		return leave_alone(skb, seen.l2, seen.dscp, sk != 0);
+	if (!sk || !headers.is_tcp)
+		return pass_unmarked(skb, headers.l2, headers.dscp, sk != 0);
 	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
-	struct verdict verdict = { .klass = flow ? class_of(flow) : config.usual_class };
-	bool is_alike = config.policy == POLICY_APPLICATION;
-	if (seen.flags & TCP_SYN) {
-		verdict.level = is_alike ? level_of_class(verdict.klass) : config.handshake;
-		verdict.reason = is_alike ? REASON_CLASS : REASON_HANDSHAKE;
-	} else if (seen.flags & TCP_RST) {
-		verdict.level = is_alike ? level_of_class(verdict.klass) : HIGH;
-		verdict.reason = is_alike ? REASON_CLASS : REASON_END;
-	} else if (flow && (seen.payload > 0 || seen.flags & TCP_FIN)) {
-		verdict = judge(skb, tp, flow, verdict.klass, &seen);
-	} else if (flow && config.acks && seen.payload == 0) {
+	struct verdict verdict = { .klass = flow ? class_of(flow) : config.default_class };
+	bool by_application = config.policy == POLICY_APPLICATION;
+	if (headers.flags & TCP_SYN) {
+		verdict.level = by_application ? level_of_class(verdict.klass) : config.handshake;
+		verdict.reason = by_application ? REASON_CLASS : REASON_HANDSHAKE;
+	} else if (headers.flags & TCP_RST) {
+		verdict.level = by_application ? level_of_class(verdict.klass) : HIGH;
+		verdict.reason = by_application ? REASON_CLASS : REASON_END;
+	} else if (flow && (headers.payload > 0 || headers.flags & TCP_FIN)) {
+		verdict = decide(skb, tp, flow, verdict.klass, &headers);
+	} else if (flow && config.acks && headers.payload == 0) {
 		/* Before the first received data, ACKs are LOW, or have the level of their class if packets are marked by application. */
-		u32 own = is_alike ? level_of_class(verdict.klass) : LOW;
-		verdict.level = flow->has_heard ? flow->heard : own;
+		u32 default_level = by_application ? level_of_class(verdict.klass) : LOW;
+		verdict.level = flow->has_received ? flow->received_level : default_level;
 		verdict.reason = REASON_ACK;
 	} else {
-		return leave_alone(skb, seen.l2, seen.dscp, true);
+		return pass_unmarked(skb, headers.l2, headers.dscp, true);
 	}
-	u32 len = skb->len - seen.l2;
+	u32 len = skb->len - headers.l2;
 	bool demoted = demote(skb, len, &verdict.level);
 	u64 at = CODEPOINT(verdict.klass, verdict.level);
 	asm volatile("%0 &= 15" : "+r"(at));
-	if (seen.dscp != config.codepoints[at])
-		write_codepoint(skb, seen.l2, config.codepoints[at]);
+	if (headers.dscp != config.codepoints[at])
+		write_codepoint(skb, headers.l2, config.codepoints[at]);
 	count(skb, verdict.reason, verdict.level, len, demoted);
 	if (flow && flow->weight)
 		skb->priority = flow->weight;
@@ -277,15 +277,15 @@ int catnip_mark(struct __sk_buff *skb)
 
 /* Records the level of received data for the ACKs of the connection. */
 SEC("cgroup_skb/ingress")
-int catnip_hear(struct __sk_buff *skb)
+int catnip_ingress(struct __sk_buff *skb)
 {
 	struct bpf_sock *full = skb->sk ? bpf_sk_fullsock(skb->sk) : 0;
 	if (!config.acks || !full || full->protocol != IPPROTO_TCP)
 		return 1;
-	struct seen seen = {};
+	struct headers headers = {};
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(full);
 	/* Packets without data do not change the level. */
-	if (!tp || !see(skb, &seen) || !seen.is_tcp || seen.payload == 0)
+	if (!tp || !parse_headers(skb, &headers) || !headers.is_tcp || headers.payload == 0)
 		return 1;
 	/* The control group may have sockets in other network namespaces. */
 	if (tp->inet_conn.icsk_inet.sk.__sk_common.skc_net.net->net_cookie != config.network)
@@ -293,7 +293,7 @@ int catnip_hear(struct __sk_buff *skb)
 	struct flow *flow = bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
 		return 1;
-	flow->heard = level_of(seen.dscp);
-	flow->has_heard = 1;
+	flow->received_level = level_of(headers.dscp);
+	flow->has_received = 1;
 	return 1;
 }

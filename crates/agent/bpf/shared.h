@@ -32,11 +32,11 @@ struct config {
 	u32 repairs;                  /* 1: retransmissions and packets sent during a recovery are HIGH */
 	u32 acks;                     /* 1: ACKs have the level of the data that they acknowledge */
 	u32 http;                     /* 1: documents that are not announced end where HTTP/1 headers specify */
-	u32 washes;                   /* 1: marks set by local processes are removed */
+	u32 removes_app_marks;        /* 1: marks set by local processes are removed */
 	u32 fixed_level;              /* level of all packets for POLICY_APPLICATION; LEVELS: level by class */
-	u32 usual_class;              /* class of connections that request none */
+	u32 default_class;            /* class of connections that request none */
 	u32 best_class;               /* best class that processes without privileges may request */
-	struct thresholds most;       /* largest thresholds that processes without privileges may request */
+	struct thresholds max_thresholds; /* largest thresholds that processes without privileges may request */
 	u8 codepoints[16];            /* by CODEPOINT */
 };
 
@@ -82,14 +82,14 @@ struct flow {
 	struct http_head head;
 	u32 first, last; /* range of announced documents that have not begun, indexed modulo ANNOUNCED */
 	u32 rcv_nxt;     /* RCV.NXT when the document began */
-	u32 is_known;    /* 1: data has been sent */
+	u32 has_sent;    /* 1: data has been sent */
 	u32 announces;   /* 1: the application announces documents, and headers are not read */
 	u32 klass;       /* 0: default of the policy */
 	u32 has_thresholds;
 	struct thresholds thresholds;
 	u32 weight;
-	u32 has_heard; /* 1: data has been received */
-	u32 heard;     /* level of the last received data */
+	u32 has_received; /* 1: data has been received */
+	u32 received_level; /* level of the last received data */
 };
 
 /* Token buckets of a user. */

@@ -18,7 +18,7 @@ pub struct Finding {
 }
 
 /// Oldest supported kernel, the first one in which programs can be attached to devices by links (TCX).
-const OLDEST: (u32, u32) = (6, 6);
+const MIN_KERNEL: (u32, u32) = (6, 6);
 
 /// Checks all requirements.
 pub fn findings() -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub fn findings() -> Vec<Finding> {
 }
 
 /// Returns the first unmet requirement that prevents the start of an agent; `None` if an agent can start.
-pub fn obstacle() -> Option<Finding> {
+pub fn unmet_requirement() -> Option<Finding> {
     [kernel(), types(), root()].into_iter().find(|finding| !finding.ok)
 }
 
@@ -34,8 +34,8 @@ pub fn obstacle() -> Option<Finding> {
 pub fn cgroup2() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {
-        let mut words = line.split(' ');
-        let (_, folder, kind) = (words.next()?, words.next()?, words.next()?);
+        let mut fields = line.split(' ');
+        let (_, folder, kind) = (fields.next()?, fields.next()?, fields.next()?);
         (kind == "cgroup2").then(|| folder.into())
     })
 }
@@ -45,8 +45,8 @@ fn kernel() -> Finding {
     let release = system.release().to_string_lossy().into_owned();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let ok = version >= OLDEST;
-    let (major, minor) = OLDEST;
+    let ok = version >= MIN_KERNEL;
+    let (major, minor) = MIN_KERNEL;
     let found = if ok { release } else { format!("{release} is older than {major}.{minor}") };
     Finding { what: "kernel", ok, found, needed_for: "everything" }
 }

@@ -58,25 +58,25 @@ pub struct Attached<'a> {
 }
 
 /// Memory of the kernel programs. It must exist as long as the programs are attached.
-pub type Room = MaybeUninit<OpenObject>;
+pub type ObjectMemory = MaybeUninit<OpenObject>;
 
 impl<'a> Attached<'a> {
     /// Loads and attaches the programs. If one of them fails, no program stays attached.
-    pub fn new(setup: &Setup, room: &'a mut Room) -> Result<Self, Failure> {
+    pub fn new(setup: &Setup, memory: &'a mut ObjectMemory) -> Result<Self, Failure> {
         // Messages of libbpf are printed on request only.
         let verbose = std::env::var_os("CATNIP_BPF_LOG").is_some();
         libbpf_rs::set_print(verbose.then_some((libbpf_rs::PrintLevel::Debug, |_, text| eprint!("{text}"))));
-        let load = |what: &'static str| {
+        let load = |action: &'static str| {
             move |error: libbpf_rs::Error| {
-                let see = "`catnip agent check` lists missing features, CATNIP_BPF_LOG=1 prints messages";
-                Failure::new("bpf", format!("cannot {what}: {error}; {see}"))
+                let hint = "`catnip agent check` lists missing features, CATNIP_BPF_LOG=1 prints messages";
+                Failure::new("bpf", format!("cannot {action}: {error}; {hint}"))
             }
         };
-        let mut open = AgentSkelBuilder::default().open(room).map_err(load("read the programs"))?;
+        let mut open = AgentSkelBuilder::default().open(memory).map_err(load("read the programs"))?;
         let rodata = open.maps.rodata_data.as_deref_mut();
         let rodata =
             rodata.ok_or_else(|| Failure::new("bpf", "the programs have no configuration section"))?;
-        let network = sys::network_cookie();
+        let network = sys::netns_cookie();
         let network = network
             .map_err(|error| Failure::new("network", format!("cannot determine the namespace: {error}")))?;
         rodata.config = setup.policy.config(network);
@@ -102,19 +102,21 @@ impl<'a> Attached<'a> {
         let cgroup =
             cgroup.map_err(|error| Failure::new("--cgroup", format!("{name}: cannot open it: {error}")))?;
         // The program is attached only if it is needed, because it costs a call for each packet.
-        let hear = setup.policy.marks_acks.then_some(&mut programs.catnip_hear);
-        for program in [&mut programs.catnip_tell, &mut programs.catnip_ask].into_iter().chain(hear) {
+        let ack_program = setup.policy.marks_acks.then_some(&mut programs.catnip_ingress);
+        for program in
+            [&mut programs.catnip_setopt, &mut programs.catnip_getopt].into_iter().chain(ack_program)
+        {
             let link = program.attach_cgroup(cgroup.as_raw_fd());
-            let what = "cannot attach to it; expected a folder of cgroup2:";
-            links.push(link.map_err(|error| Failure::new("--cgroup", format!("{name}: {what} {error}")))?);
+            let problem = "cannot attach to it; expected a folder of cgroup2:";
+            links.push(link.map_err(|error| Failure::new("--cgroup", format!("{name}: {problem} {error}")))?);
         }
         let mut netlink = Netlink::open().map_err(|error| Failure::new("--device", error))?;
         for device in &setup.devices {
-            let wrong = |what: String| Failure::new("--device", format!("{device}: {what}"));
-            let index = netlink.index_of(device).map_err(|error| wrong(error.to_string()))?;
+            let failure = |problem: String| Failure::new("--device", format!("{device}: {problem}"));
+            let index = netlink.index_of(device).map_err(|error| failure(error.to_string()))?;
             if setup.policy.mark.is_some() {
                 let link = sys::attach_tcx_egress(programs.catnip_mark.as_fd(), index);
-                tcx.push(link.map_err(|error| wrong(format!("cannot attach to its egress: {error}")))?);
+                tcx.push(link.map_err(|error| failure(format!("cannot attach to its egress: {error}")))?);
             }
         }
         if setup.controllers != Controllers::None {
@@ -131,13 +133,13 @@ impl<'a> Attached<'a> {
                         if error.kind() == ErrorKind::AlreadyExists
                             && setup.controllers == Controllers::Auto => {}
                     Err(error) => {
-                        let why = match error.kind() {
+                        let problem = match error.kind() {
                             ErrorKind::AlreadyExists => {
                                 "another agent on this machine has registered it".into()
                             }
                             _ => format!("cannot register it: {error}"),
                         };
-                        return Err(Failure::new("--controllers", format!("{name}: {why}")));
+                        return Err(Failure::new("--controllers", format!("{name}: {problem}")));
                     }
                 }
             }
@@ -158,7 +160,7 @@ impl<'a> Attached<'a> {
 }
 
 /// Returns the devices whose packets are marked by default: all devices that are up, except the loopback.
-pub fn usual_devices() -> Result<Vec<String>, Failure> {
+pub fn default_devices() -> Result<Vec<String>, Failure> {
     let devices = Netlink::open().and_then(|mut netlink| netlink.devices());
     let devices =
         devices.map_err(|error| Failure::new("--device", format!("cannot list devices: {error}")))?;
@@ -174,7 +176,7 @@ pub fn usual_devices() -> Result<Vec<String>, Failure> {
 }
 
 /// Returns the root control group, which contains all processes.
-pub fn usual_cgroup() -> Result<PathBuf, Failure> {
+pub fn default_cgroup() -> Result<PathBuf, Failure> {
     check::cgroup2().ok_or_else(|| {
         Failure::new(
             "--cgroup",

@@ -5,13 +5,13 @@
 mod start;
 mod verify_command;
 
-use catnip_agent::serve::{About, Status, ask};
-use catnip_agent::state::Place;
+use catnip_agent::serve::{AgentInfo, Status, request};
+use catnip_agent::state::StateDir;
 use catnip_agent::statistics::{Count, REASONS};
 use catnip_agent::{check, statistics};
 use catnip_cli::failure::Failure;
 use catnip_cli::help::Program;
-use catnip_cli::out::{print_json, say, tell};
+use catnip_cli::out::{print_json, print_stderr, print_stdout};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use start::Start;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ use verify_command::Verify;
 #[command(name = "catnip-agent", version, arg_required_else_help = true, propagate_version = true, after_help = AFTER)]
 struct Cli {
     #[command(subcommand)]
-    command: What,
+    command: Commands,
 }
 
 const AFTER: &str = "Exit codes:
@@ -36,9 +36,9 @@ const AFTER: &str = "Exit codes:
   2  invalid input, or a machine without a required feature";
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Commands {
     Start(Box<Start>),
-    Status(Ask),
+    Status(StatusOptions),
     Stop(Stop),
     Check(Check),
     Verify(Verify),
@@ -46,7 +46,7 @@ enum What {
 
 /// Shows the state and the counters of the agent of this network namespace.
 #[derive(Args, Debug)]
-struct Ask {
+struct StatusOptions {
     /// Print JSON on standard output
     #[arg(long)]
     json: bool,
@@ -71,77 +71,77 @@ struct Check {
     json: bool,
 }
 
-const PROGRAM: Program = Program { alone: "catnip-agent", whole: "catnip agent" };
+const PROGRAM: Program = Program { standalone_name: "catnip-agent", subcommand_name: "catnip agent" };
 
 fn main() -> ExitCode {
     let mut command = PROGRAM.styled(Cli::command());
-    let asked = command.try_get_matches_from_mut(std::env::args_os());
-    let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return PROGRAM.answer(&error, &command),
+        Err(error) => return PROGRAM.print_help_or_error(&error, &command),
     };
     let result = match &cli.command {
-        What::Start(options) => start::run(options),
-        What::Status(options) => status(options),
-        What::Stop(options) => stop(options),
-        What::Check(options) => check(options),
-        What::Verify(options) => verify_command::run(options),
+        Commands::Start(options) => start::run(options),
+        Commands::Status(options) => status(options),
+        Commands::Stop(options) => stop(options),
+        Commands::Check(options) => check(options),
+        Commands::Verify(options) => verify_command::run(options),
     };
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            tell(format_args!("error: {failure}\n"));
+            print_stderr(format_args!("error: {failure}\n"));
             ExitCode::from(failure.code)
         }
     }
 }
 
-fn status(options: &Ask) -> Result<u8, Failure> {
-    let Some(status) = ask(&Place::here()?, "status")? else {
+fn status(options: &StatusOptions) -> Result<u8, Failure> {
+    let Some(status) = request(&StateDir::current()?, "status")? else {
         if options.json {
             print_json(&())?;
         } else {
-            tell("no agent runs in this network namespace\n");
+            print_stderr("no agent runs in this network namespace\n");
         }
         return Ok(1);
     };
     if options.json {
         print_json(&status)?;
     } else if options.prometheus {
-        say(statistics::prometheus(&status.statistics));
+        print_stdout(statistics::prometheus(&status.statistics));
     } else {
-        say(described(&status));
+        print_stdout(describe(&status));
     }
     Ok(0)
 }
 
 /// Time limit for an agent to end after `stop`.
-const PATIENCE: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn stop(options: &Stop) -> Result<u8, Failure> {
-    let place = Place::here()?;
-    let last = ask(&place, "stop")?;
+    let state_dir = StateDir::current()?;
+    let last = request(&state_dir, "stop")?;
     let mut waited = Duration::ZERO;
     let lock = loop {
-        if let Some(lock) = place.try_lock()? {
+        if let Some(lock) = state_dir.try_lock()? {
             break lock;
         }
-        if waited >= PATIENCE {
+        if waited >= STOP_TIMEOUT {
             return Err(Failure::new(
                 "stop",
-                format!("the agent did not exit within {} s", PATIENCE.as_secs()),
+                format!("the agent did not exit within {} s", STOP_TIMEOUT.as_secs()),
             ));
         }
-        sleep(LOOK);
-        waited += LOOK;
+        sleep(POLL_INTERVAL);
+        waited += POLL_INTERVAL;
     };
-    place.clean(&lock)?;
-    place.leave(lock);
+    state_dir.restore(&lock)?;
+    state_dir.remove(lock);
     if options.json {
         print_json(&last)?;
     } else if last.is_none() {
-        tell("no agent was running in this network namespace\n");
+        print_stderr("no agent was running in this network namespace\n");
     }
     Ok(0)
 }
@@ -160,13 +160,13 @@ fn check(options: &Check) -> Result<u8, Failure> {
             // Writing into a string cannot fail.
             let _ = writeln!(text, "{verdict}  {:<30}  {}{needed}", finding.what, finding.found);
         }
-        say(text);
+        print_stdout(text);
     }
     Ok(u8::from(!ok))
 }
 
-fn described(status: &Status) -> String {
-    let About { pid, mark, devices, cgroup, controllers, changes } = &status.about;
+fn describe(status: &Status) -> String {
+    let AgentInfo { pid, mark, devices, cgroup, controllers, changes } = &status.info;
     let lines = [
         ("process", pid.to_string()),
         ("marker", mark.clone()),

@@ -2,7 +2,7 @@
 
 use crate::skeleton::types;
 use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec, Threshold};
-use catnip_net::{Colour, Dscp, Sla};
+use catnip_net::{Dscp, Priority, Sla};
 use serde::Serialize;
 
 /// Marking policy.
@@ -17,15 +17,15 @@ pub struct Policy {
     /// Limits of each user's HIGH and MED packets, above which packets are demoted.
     pub user: Option<Sla>,
     /// Class of connections that have not requested a class.
-    pub usual: Service,
+    pub default_class: Service,
     /// Best class that an application without privileges may request.
-    pub best: Service,
+    pub best_class: Service,
     /// Largest thresholds that an application without privileges may request, segments.
-    pub most: [u32; 2],
+    pub max_thresholds: [u32; 2],
     /// True if documents end where HTTP/1 headers specify.
     pub reads_http: bool,
     /// True if marks set by applications themselves are removed.
-    pub washes: bool,
+    pub removes_app_marks: bool,
 }
 
 /// DiffServ codepoints of the levels.
@@ -40,7 +40,7 @@ pub struct Codepoints {
 }
 
 /// Levels, indexed by their numbers in the kernel programs.
-pub(crate) const LEVELS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
+pub(crate) const LEVELS: [Priority; 3] = [Priority::High, Priority::Medium, Priority::Low];
 const CLASSES: [u8; 3] = [1, 2, 3];
 
 impl Codepoints {
@@ -51,9 +51,9 @@ impl Codepoints {
             let expected =
                 || format!("{part:?}: expected high=, med= or low= and a codepoint such as AF11 or 10");
             let (level, value) = part.trim().split_once('=').ok_or_else(expected)?;
-            let colour = Colour::by_name(level.trim()).ok_or_else(expected)?;
-            let at = LEVELS.iter().position(|&other| other == colour).ok_or_else(expected)?;
-            found[at] = Some(codepoint(value.trim()).ok_or_else(expected)?);
+            let priority = Priority::by_name(level.trim()).ok_or_else(expected)?;
+            let level_index = LEVELS.iter().position(|&other| other == priority).ok_or_else(expected)?;
+            found[level_index] = Some(codepoint(value.trim()).ok_or_else(expected)?);
         }
         let [Some(high), Some(low)] = [found[0], found[2]] else {
             return Err(format!("{text:?}: expected high=…,low=…, and optionally med=…"));
@@ -93,12 +93,12 @@ impl Policy {
             handshake: 0,
             acks: self.marks_acks.into(),
             http: self.reads_http.into(),
-            washes: self.washes.into(),
+            removes_app_marks: self.removes_app_marks.into(),
             fixed_level: LEVELS.len() as u32,
-            usual_class: self.usual.class().into(),
-            best_class: self.best.class().into(),
+            default_class: self.default_class.class().into(),
+            best_class: self.best_class.class().into(),
             thresholds: thresholds([4, 8]),
-            most: thresholds(self.most),
+            max_thresholds: thresholds(self.max_thresholds),
             ..types::config::default()
         };
         let mut class = None;
@@ -108,7 +108,7 @@ impl Policy {
                 let SpmParameters { leading, trailing, small_window, handshake, repairs } = *spm;
                 config.policy = types::policy::POLICY_SPM;
                 config.spm = types::spm_rules { leading, trailing, small_window };
-                config.handshake = number(handshake.unwrap_or(Colour::Green));
+                config.handshake = number(handshake.unwrap_or(Priority::High));
                 config.repairs = repairs.into();
                 class = Some(1);
             }
@@ -117,15 +117,15 @@ impl Policy {
                 config.policy = types::policy::POLICY_TCP_STATE;
                 config.random = random.into();
                 config.sets_thresholds = (high.is_some() || med.is_some()).into();
-                let usual = TcpStateSpec::USUAL;
-                let high = high.unwrap_or(usual[0]);
-                let Threshold(med) = med.unwrap_or(usual[1]).max(high);
+                let defaults = TcpStateSpec::DEFAULT;
+                let high = high.unwrap_or(defaults[0]);
+                let Threshold(med) = med.unwrap_or(defaults[1]).max(high);
                 config.thresholds = thresholds([high.0, med]);
                 class = spec.class;
             }
             Some(MarkerSpec::Application(spec)) => {
                 config.policy = types::policy::POLICY_APPLICATION;
-                config.fixed_level = spec.colour.map_or(config.fixed_level, number);
+                config.fixed_level = spec.priority.map_or(config.fixed_level, number);
                 class = spec.class;
             }
             Some(other) => unreachable!("{other}: not a policy of the kernel's programs"),
@@ -137,10 +137,10 @@ impl Policy {
             }
         }
         for of in CLASSES {
-            for (level, &colour) in LEVELS.iter().enumerate() {
-                let usual = Dscp::assured(class.unwrap_or(of), colour).codepoint();
-                let said = self.codepoints.map(|Codepoints { high, med, low }| [high, med, low][level]);
-                config.codepoints[usize::from(of) * 4 + level] = said.unwrap_or(usual);
+            for (level, &priority) in LEVELS.iter().enumerate() {
+                let assured = Dscp::assured(class.unwrap_or(of), priority).codepoint();
+                let specified = self.codepoints.map(|Codepoints { high, med, low }| [high, med, low][level]);
+                config.codepoints[usize::from(of) * 4 + level] = specified.unwrap_or(assured);
             }
         }
         config
@@ -151,8 +151,8 @@ fn thresholds([high, med]: [u32; 2]) -> types::thresholds {
     types::thresholds { high, med }
 }
 
-fn number(colour: Colour) -> u32 {
-    LEVELS.iter().position(|&level| level == colour).unwrap_or(2) as u32
+fn number(priority: Priority) -> u32 {
+    LEVELS.iter().position(|&level| level == priority).unwrap_or(2) as u32
 }
 
 #[cfg(test)]

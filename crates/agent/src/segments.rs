@@ -22,14 +22,14 @@ pub enum Segments {
 }
 
 /// Kernel setting of the minimum number of segments that leave TCP at once, if enough segments are ready.
-const LEAST: &str = "/proc/sys/net/ipv4/tcp_min_tso_segs";
+const MIN_TSO_SEGS: &str = "/proc/sys/net/ipv4/tcp_min_tso_segs";
 
 impl Segments {
     /// Returns the settings to change for these devices, with their present values.
     pub fn changes(self, devices: &[String]) -> Result<Changes, Failure> {
         let mut changes = Changes::default();
         if self != Self::Kernel {
-            changes.settings.push((LEAST.into(), setting(LEAST)?));
+            changes.settings.push((MIN_TSO_SEGS.into(), setting(MIN_TSO_SEGS)?));
         }
         if self == Self::Single {
             let mut netlink = Netlink::open().map_err(failed("--segments", "list devices"))?;
@@ -37,7 +37,7 @@ impl Segments {
                 let device = netlink
                     .device(name)
                     .map_err(|error| Failure::new("--device", format!("{name}: {error}")))?;
-                changes.devices.extend(device.segments.map(|segments| (name.clone(), segments)));
+                changes.devices.extend(device.gso_max_segs.map(|segments| (name.clone(), segments)));
             }
         }
         Ok(changes)
@@ -46,7 +46,7 @@ impl Segments {
     /// Applies the changes.
     pub fn apply(self, changes: &Changes) -> Result<(), Failure> {
         if self != Self::Kernel {
-            fs::write(LEAST, "1").map_err(failed("--segments", "change net.ipv4.tcp_min_tso_segs"))?;
+            fs::write(MIN_TSO_SEGS, "1").map_err(failed("--segments", "change net.ipv4.tcp_min_tso_segs"))?;
         }
         changes.devices.iter().try_for_each(|(device, _)| limit_segments(device, 1))
     }

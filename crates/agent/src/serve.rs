@@ -1,7 +1,7 @@
 //! Main loop of an agent: it answers `status` and `stop`, and writes statistics.
 
 use crate::kernel::Attached;
-use crate::state::Place;
+use crate::state::StateDir;
 use crate::statistics::{self, Count};
 use catnip_cli::failure::{Failure, failed};
 use catnip_linux::clock::since_1970;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Description of an agent, for `status`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct About {
+pub struct AgentInfo {
     /// Process number.
     pub pid: u32,
     /// Marker.
@@ -38,7 +38,7 @@ pub struct About {
 pub struct Status {
     /// Description of the agent.
     #[serde(flatten)]
-    pub about: About,
+    pub info: AgentInfo,
     /// Counters of the marker.
     pub statistics: Vec<Count>,
 }
@@ -55,8 +55,8 @@ pub struct Outputs {
 }
 
 /// Longest request, bytes.
-const LONGEST: u64 = 64;
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_REQUEST: u64 = 64;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Signals that end an agent.
 #[derive(Debug)]
@@ -74,9 +74,9 @@ impl Signals {
     }
 }
 
-/// Listens at the socket of a place, to which only root has access.
-pub fn listen(place: &Place) -> Result<UnixListener, Failure> {
-    let path = place.socket();
+/// Listens at the socket of an agent, to which only root has access.
+pub fn listen(state_dir: &StateDir) -> Result<UnixListener, Failure> {
+    let path = state_dir.socket();
     let bound = UnixListener::bind(&path).and_then(|listener| {
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
         Ok(listener)
@@ -86,27 +86,27 @@ pub fn listen(place: &Place) -> Result<UnixListener, Failure> {
 
 /// Answers requests until a request or a signal ends the agent.
 pub fn serve(
-    about: &About,
+    info: &AgentInfo,
     attached: &Attached<'_>,
     listener: &UnixListener,
     signals: &Signals,
     mut outputs: Outputs,
 ) -> Result<(), Failure> {
-    let wakes = outputs.lines.is_some() || outputs.textfile.is_some();
+    let has_statistics = outputs.lines.is_some() || outputs.textfile.is_some();
     let every =
         Timespec { tv_sec: outputs.every.as_secs() as i64, tv_nsec: i64::from(outputs.every.subsec_nanos()) };
     loop {
-        let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
-        let ready = match poll(&mut waits, wakes.then_some(&every)) {
+        let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
+        let ready = match poll(&mut fds, has_statistics.then_some(&every)) {
             Err(rustix::io::Errno::INTR) => continue,
             ready => ready.map_err(|error| Failure::new("agent", format!("cannot poll: {error}")))?,
         };
         if ready == 0 {
             outputs.write(&attached.counts()?)?;
-        } else if waits[1].revents().contains(PollFlags::IN) {
+        } else if fds[1].revents().contains(PollFlags::IN) {
             break;
         } else if let Ok((stream, _)) = listener.accept()
-            && answer(stream, about, attached)?
+            && respond(stream, info, attached)?
         {
             break;
         }
@@ -115,15 +115,15 @@ pub fn serve(
 }
 
 /// Answers a request. Returns true if the request ends the agent.
-fn answer(mut stream: UnixStream, about: &About, attached: &Attached<'_>) -> Result<bool, Failure> {
-    let mut question = String::new();
+fn respond(mut stream: UnixStream, info: &AgentInfo, attached: &Attached<'_>) -> Result<bool, Failure> {
+    let mut command = String::new();
     // A slow or disconnected client cannot block the agent.
-    let asked = stream
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
-        .and_then(|()| BufReader::new((&stream).take(LONGEST)).read_line(&mut question));
-    let ends = asked.is_ok() && question == "stop\n";
-    let status = Status { about: about.clone(), statistics: attached.counts()? };
+    let received = stream
+        .set_read_timeout(Some(REQUEST_TIMEOUT))
+        .and_then(|()| stream.set_write_timeout(Some(REQUEST_TIMEOUT)))
+        .and_then(|()| BufReader::new((&stream).take(MAX_REQUEST)).read_line(&mut command));
+    let ends = received.is_ok() && command == "stop\n";
+    let status = Status { info: info.clone(), statistics: attached.counts()? };
     if let Ok(text) = serde_json::to_vec(&status) {
         let _ = stream.write_all(&text);
     }
@@ -140,27 +140,27 @@ impl Outputs {
             }
             let line = Line { time_s: since_1970().as_secs(), statistics: counts };
             let text = serde_json::to_string(&line).unwrap_or_default() + "\n";
-            file.write_all(text.as_bytes()).map_err(|error| unwritable(path, &error))?;
+            file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))?;
         }
         if let Some(path) = &self.textfile {
             // The file is replaced atomically, so that readers always find a complete file.
             let new = path.with_extension("new");
             let written =
                 fs::write(&new, statistics::prometheus(counts)).and_then(|()| fs::rename(&new, path));
-            written.map_err(|error| unwritable(path, &error))?;
+            written.map_err(|error| write_failure(path, &error))?;
         }
         Ok(())
     }
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
+fn write_failure(path: &Path, error: &io::Error) -> Failure {
     Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }
 
-/// Sends the request `question` to the agent of a place. Returns `None` if no agent runs there.
-pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
+/// Sends the request `command` to the agent of a folder. Returns `None` if no agent runs there.
+pub fn request(state_dir: &StateDir, command: &str) -> Result<Option<Status>, Failure> {
     let cannot = failed("agent", "send it a request");
-    let mut stream = match UnixStream::connect(place.socket()) {
+    let mut stream = match UnixStream::connect(state_dir.socket()) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             return Ok(None);
         }
@@ -170,15 +170,15 @@ pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
         stream => stream.map_err(&cannot)?,
     };
     let mut text = String::new();
-    let told =
-        stream.write_all(format!("{question}\n").as_bytes()).and_then(|()| stream.read_to_string(&mut text));
-    match told {
+    let response =
+        stream.write_all(format!("{command}\n").as_bytes()).and_then(|()| stream.read_to_string(&mut text));
+    match response {
         // The agent is ending.
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
             return Ok(None);
         }
         Ok(0) => return Ok(None),
-        told => told.map_err(&cannot)?,
+        response => response.map_err(&cannot)?,
     };
     serde_json::from_str(&text)
         .map(Some)

@@ -9,7 +9,7 @@ use std::path::Path;
 pub fn limit_segments(device: &str, segments: u32) -> Result<(), Failure> {
     let limited = Netlink::open().and_then(|mut netlink| {
         let index = netlink.index_of(device)?;
-        netlink.limit_segments(index, segments)
+        netlink.set_gso_max_segs(index, segments)
     });
     limited.map_err(|error| {
         Failure::new(device, format!("cannot limit segments sent at once to {segments}: {error}"))

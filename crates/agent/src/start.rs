@@ -1,15 +1,17 @@
 //! Command `catnip agent start`.
 
 use catnip_agent::check;
-use catnip_agent::kernel::{Attached, CONTROLLERS, Controllers, Room, Setup, usual_cgroup, usual_devices};
+use catnip_agent::kernel::{
+    Attached, CONTROLLERS, Controllers, ObjectMemory, Setup, default_cgroup, default_devices,
+};
 use catnip_agent::policy::{Codepoints, Policy};
 use catnip_agent::segments::Segments;
-use catnip_agent::serve::{About, Outputs, Signals, listen, serve};
+use catnip_agent::serve::{AgentInfo, Outputs, Signals, listen, serve};
 use catnip_agent::settings::setting;
-use catnip_agent::state::{Changes, Place};
+use catnip_agent::state::{Changes, StateDir};
 use catnip_base::{Span, notation};
 use catnip_cli::failure::{Failure, failed};
-use catnip_cli::out::{cannot, print_json, tell};
+use catnip_cli::out::{print_json, print_stderr, write_failure};
 use catnip_net::Sla;
 use catnip_net::mark::{MarkerSpec, Service};
 use clap::Args;
@@ -89,8 +91,8 @@ pub(crate) struct Start {
     #[arg(long)]
     json: bool,
     /// Report on standard output that the agent runs, and detach from the terminal
-    #[arg(long, hide = true)]
-    tell_ready: bool,
+    #[arg(long = "tell-ready", hide = true)]
+    report_ready: bool,
 }
 
 const AFTER: &str = "Examples:
@@ -108,7 +110,7 @@ const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
     let policy = options.policy()?;
-    if let Some(missing) = check::obstacle() {
+    if let Some(missing) = check::unmet_requirement() {
         return Err(Failure::new(missing.what, missing.found));
     }
     if !options.foreground {
@@ -116,71 +118,74 @@ pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
     }
     let outputs = options.outputs()?;
     let setup = options.setup(policy)?;
-    let place = Place::here()?;
-    let lock = place.lock()?;
-    let ended = options.attach(&setup, outputs, &place);
-    let cleaned = place.clean(&lock);
-    place.leave(lock);
+    let state_dir = StateDir::current()?;
+    let lock = state_dir.lock()?;
+    let ended = options.attach(&setup, outputs, &state_dir);
+    let cleaned = state_dir.restore(&lock);
+    state_dir.remove(lock);
     ended.and(cleaned).map(|()| 0)
 }
 
 /// Starts an agent in a process without a terminal, and waits until the agent runs or has reported an error.
 fn in_background(json: bool) -> Result<u8, Failure> {
     let cannot = |error| Failure::new("start", format!("cannot start in the background: {error}"));
-    let mut words = std::env::args_os().skip(1);
-    let start = words.next().unwrap_or_else(|| OsString::from("start"));
+    let mut args = std::env::args_os().skip(1);
+    let start = args.next().unwrap_or_else(|| OsString::from("start"));
     let program = std::env::current_exe().map_err(cannot)?;
     let mut command = Command::new(program);
-    command.arg(start).args(words).args(["--foreground", "--tell-ready"]);
+    command.arg(start).args(args).args(["--foreground", "--tell-ready"]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
         BufReader::new(out).read_line(&mut line).map_err(cannot)?;
     }
-    let Ok(about) = serde_json::from_str::<Value>(&line) else {
+    let Ok(info) = serde_json::from_str::<Value>(&line) else {
         let status = child.wait().map_err(cannot)?;
         return Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2));
     };
     if json {
-        print_json(&about)?;
+        print_json(&info)?;
     } else {
-        tell(format_args!("agent runs as process {}; stop it with `catnip agent stop`\n", about["pid"]));
+        print_stderr(format_args!(
+            "agent runs as process {}; stop it with `catnip agent stop`\n",
+            info["pid"]
+        ));
     }
     Ok(0)
 }
 
 impl Start {
-    /// Attaches the programs, and serves requests until a request or a signal ends the agent. Changed settings are recorded at `place`. The
-    /// caller must restore them.
-    fn attach(&self, setup: &Setup, outputs: Outputs, place: &Place) -> Result<(), Failure> {
+    /// Attaches the programs, and serves requests until a request or a signal ends the agent. Changed settings are recorded in
+    /// `state_dir`. The caller must restore them.
+    fn attach(&self, setup: &Setup, outputs: Outputs, state_dir: &StateDir) -> Result<(), Failure> {
         let signals = Signals::catch()?;
-        let mut room = Room::uninit();
-        let attached = Attached::new(setup, &mut room)?;
+        let mut memory = ObjectMemory::uninit();
+        let attached = Attached::new(setup, &mut memory)?;
         if setup.controllers == Controllers::Auto && attached.controllers().len() < CONTROLLERS.len() {
-            let theirs =
+            let warning =
                 "another agent on this machine has registered them; they ignore documents announced here";
-            tell(format_args!("warning: --controllers: {theirs}\n"));
+            print_stderr(format_args!("warning: --controllers: {warning}\n"));
         }
         let mut changes = self.segments.changes(&setup.devices)?;
         if self.control.is_some() {
             changes.settings.push((CONTROL.into(), setting(CONTROL)?));
         }
-        let listener = listen(place)?;
-        place.note(&changes)?;
+        let listener = listen(state_dir)?;
+        state_dir.save(&changes)?;
         self.change(&changes)?;
         drop_privileges(&changes)?;
-        let about = self.about(setup, &attached, &changes);
-        self.tell_ready(&about)?;
-        serve(&about, &attached, &listener, &signals, outputs)
+        let info = self.info(setup, &attached, &changes);
+        self.report_ready(&info)?;
+        serve(&info, &attached, &listener, &signals, outputs)
     }
 
     fn policy(&self) -> Result<Policy, Failure> {
         let mark: Option<MarkerSpec> =
             notation::optional(&self.mark).map_err(|error| Failure::new("--mark", error))?;
         if let Some(other) = mark.as_ref().filter(|mark| !Policy::supports(mark)) {
-            let what =
+            let problem =
                 format!("{other}: expected spm, spm-partial, last-only, app, tcp-state or tcp-state-random");
-            return Err(Failure::new("--mark", what));
+            return Err(Failure::new("--mark", problem));
         }
         let service =
             |key: &str, text: &str| text.parse::<Service>().map_err(|error| Failure::new(key, error));
@@ -193,18 +198,18 @@ impl Start {
         let codepoints = self.codepoints.as_deref().map(Codepoints::read).transpose();
         Ok(Policy {
             mark,
-            codepoints: codepoints.map_err(|what| Failure::new("--codepoints", what))?,
+            codepoints: codepoints.map_err(|problem| Failure::new("--codepoints", problem))?,
             marks_acks: self.mark_acks,
             user,
-            usual: service("--class", &self.class)?,
-            best: service("--allow-class", &self.allow_class)?,
-            most: self.most()?,
+            default_class: service("--class", &self.class)?,
+            best_class: service("--allow-class", &self.allow_class)?,
+            max_thresholds: self.max_thresholds()?,
             reads_http: !self.no_http,
-            washes: !self.trust_applications,
+            removes_app_marks: !self.trust_applications,
         })
     }
 
-    fn most(&self) -> Result<[u32; 2], Failure> {
+    fn max_thresholds(&self) -> Result<[u32; 2], Failure> {
         let text = &self.allow_thresholds;
         let parts = text
             .split_once(',')
@@ -226,15 +231,18 @@ impl Start {
             let known = CONTROLLERS.map(|(name, _)| name).join(", ");
             return Err(Failure::new("--control", format!("{name:?}: expected one of {known}")));
         }
-        let devices = if self.device.is_empty() { usual_devices()? } else { self.device.clone() };
-        let cgroup = self.cgroup.clone().map_or_else(usual_cgroup, Ok)?;
+        let devices = if self.device.is_empty() { default_devices()? } else { self.device.clone() };
+        let cgroup = self.cgroup.clone().map_or_else(default_cgroup, Ok)?;
         Ok(Setup { policy, devices, cgroup, controllers: self.controllers })
     }
 
     fn outputs(&self) -> Result<Outputs, Failure> {
         let open = |path: &PathBuf| {
-            let file =
-                File::options().append(true).create(true).open(path).map_err(|error| cannot(path, error))?;
+            let file = File::options()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(|error| write_failure(path, error))?;
             Ok((path.clone(), file))
         };
         let every: Span = self.every.parse().map_err(|error| Failure::new("--every", error))?;
@@ -258,14 +266,14 @@ impl Start {
         set(name).map_err(|error| Failure::new("--control", format!("{name}: {error}")))
     }
 
-    fn about(&self, setup: &Setup, attached: &Attached<'_>, changes: &Changes) -> About {
+    fn info(&self, setup: &Setup, attached: &Attached<'_>, changes: &Changes) -> AgentInfo {
         let settings = changes.settings.iter().map(|(path, before)| {
             let name = path.strip_prefix("/proc/sys").unwrap_or(path).display().to_string();
             format!("{} = {before}", name.replace('/', "."))
         });
         let devices =
             changes.devices.iter().map(|(device, segments)| format!("{device} gso_max_segs = {segments}"));
-        About {
+        AgentInfo {
             pid: std::process::id(),
             mark: self.mark.clone(),
             devices: setup.devices.clone(),
@@ -276,30 +284,31 @@ impl Start {
     }
 
     /// Reports that the agent runs. In the background, the report goes to the starting process, and the agent detaches from the terminal.
-    fn tell_ready(&self, about: &About) -> Result<(), Failure> {
-        if !self.tell_ready {
-            return if self.json { print_json(about) } else { Ok(()) };
+    fn report_ready(&self, info: &AgentInfo) -> Result<(), Failure> {
+        if !self.report_ready {
+            return if self.json { print_json(info) } else { Ok(()) };
         }
-        let text = serde_json::to_string(about).map_err(|error| Failure::new("start", error))?;
+        let text = serde_json::to_string(info).map_err(|error| Failure::new("start", error))?;
         println!("{text}");
-        let nowhere = File::options()
+        let null = File::options()
             .read(true)
             .write(true)
             .open("/dev/null")
             .map_err(failed("/dev/null", "open it"))?;
-        let let_go = rustix::process::setsid()
-            .and_then(|_| rustix::stdio::dup2_stdout(&nowhere))
-            .and_then(|()| rustix::stdio::dup2_stderr(&nowhere));
-        let_go.map_err(|error| Failure::new("start", format!("cannot detach from the terminal: {error}")))
+        let detached = rustix::process::setsid()
+            .and_then(|_| rustix::stdio::dup2_stdout(&null))
+            .and_then(|()| rustix::stdio::dup2_stderr(&null));
+        detached.map_err(|error| Failure::new("start", format!("cannot detach from the terminal: {error}")))
     }
 }
 
 /// Drops all privileges except those needed to restore settings.
 fn drop_privileges(changes: &Changes) -> Result<(), Failure> {
-    let kept = if changes.devices.is_empty() { CapabilitySet::empty() } else { CapabilitySet::NET_ADMIN };
+    let capabilities =
+        if changes.devices.is_empty() { CapabilitySet::empty() } else { CapabilitySet::NET_ADMIN };
     let sets = rustix::thread::CapabilitySets {
-        effective: kept,
-        permitted: kept,
+        effective: capabilities,
+        permitted: capabilities,
         inheritable: CapabilitySet::empty(),
     };
     let dropped = set_no_new_privs(true).and_then(|()| set_capabilities(None, sets));

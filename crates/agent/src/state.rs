@@ -3,7 +3,7 @@
 
 use crate::settings::limit_segments;
 use catnip_cli::failure::{Failure, failed};
-use catnip_linux::sys::network_cookie;
+use catnip_linux::sys::netns_cookie;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "/run/catnip-agent";
 
 /// Largest number of attempts to create a folder that an ending agent may remove at the same time.
-const TRIES: u32 = 1000;
+const MAX_TRIES: u32 = 1000;
 
 /// Folder of the agent of this network namespace.
 #[derive(Clone, Debug)]
-pub struct Place(PathBuf);
+pub struct StateDir(PathBuf);
 
 /// Changed settings and their previous values.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -30,17 +30,17 @@ pub struct Changes {
     pub devices: Vec<(String, u32)>,
 }
 
-/// Lock of a place. While the lock exists, no other process can be the agent of the place.
+/// Lock of a state folder. While the lock exists, no other process can be the agent of its namespace.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-impl Place {
-    /// Returns the place of the network namespace of this process.
-    pub fn here() -> Result<Self, Failure> {
+impl StateDir {
+    /// Returns the folder of the network namespace of this process.
+    pub fn current() -> Result<Self, Failure> {
         // The cookie of a network namespace is never reused, so no agent restores the settings of another namespace.
-        let cookie = network_cookie().map_err(failed("network", "determine the namespace"))?;
+        let cookie = netns_cookie().map_err(failed("network", "determine the namespace"))?;
         Ok(Self(Path::new(FOLDER).join(cookie.to_string())))
     }
 
@@ -49,11 +49,11 @@ impl Place {
         self.0.join("socket")
     }
 
-    fn notes(&self) -> PathBuf {
+    fn changes_file(&self) -> PathBuf {
         self.0.join("changes.json")
     }
 
-    /// Locks this place for a new agent, and restores settings that a killed agent has changed. Fails if another agent runs.
+    /// Locks this folder for a new agent, and restores settings that a killed agent has changed. Fails if another agent runs.
     pub fn lock(&self) -> Result<Lock, Failure> {
         let lock = self.try_lock()?.ok_or_else(|| {
             Failure::new(
@@ -61,11 +61,11 @@ impl Place {
                 "an agent already runs in this network namespace; see `catnip agent status`",
             )
         })?;
-        self.clean(&lock)?;
+        self.restore(&lock)?;
         Ok(lock)
     }
 
-    /// Locks this place. Returns `None` if another process holds the lock.
+    /// Locks this folder. Returns `None` if another process holds the lock.
     pub fn try_lock(&self) -> Result<Option<Lock>, Failure> {
         let (path, flags) = (self.0.join("lock"), OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC);
         let opened = || -> std::io::Result<File> {
@@ -77,7 +77,7 @@ impl Place {
             match opened() {
                 // An ending agent may remove the folder at the same time.
                 Err(error)
-                    if tries < TRIES
+                    if tries < MAX_TRIES
                         && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) =>
                 {
                     tries += 1;
@@ -86,32 +86,32 @@ impl Place {
             }
         };
         // An agent that has ended in the meantime has removed the lock file.
-        let is_there = || Some(fs::metadata(&path).ok()?.ino() == file.metadata().ok()?.ino());
-        let is_ours =
-            flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_there() == Some(true);
-        Ok(is_ours.then_some(Lock { _file: file }))
+        let is_linked = || Some(fs::metadata(&path).ok()?.ino() == file.metadata().ok()?.ino());
+        let is_acquired =
+            flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_linked() == Some(true);
+        Ok(is_acquired.then_some(Lock { _file: file }))
     }
 
     /// Records changes of settings. Must be called before the settings are changed.
-    pub fn note(&self, changes: &Changes) -> Result<(), Failure> {
+    pub fn save(&self, changes: &Changes) -> Result<(), Failure> {
         let text = serde_json::to_vec(changes).map_err(|error| Failure::new(FOLDER, error))?;
         // The file is written completely or not at all.
-        let (notes, new) = (self.notes(), self.0.join("changes.new"));
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &notes));
+        let (changes_file, new) = (self.changes_file(), self.0.join("changes.new"));
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &changes_file));
         written.map_err(failed(FOLDER, "write a file there"))
     }
 
     /// Restores the settings in the notes, and removes all files except the lock.
-    pub fn clean(&self, _: &Lock) -> Result<(), Failure> {
+    pub fn restore(&self, _: &Lock) -> Result<(), Failure> {
         let _ = fs::remove_file(self.socket());
-        let Ok(text) = fs::read(self.notes()) else { return Ok(()) };
+        let Ok(text) = fs::read(self.changes_file()) else { return Ok(()) };
         let changes: Changes = serde_json::from_slice(&text).unwrap_or_default();
-        changes.put_back()?;
-        fs::remove_file(self.notes()).map_err(failed(FOLDER, "remove a file there"))
+        changes.restore()?;
+        fs::remove_file(self.changes_file()).map_err(failed(FOLDER, "remove a file there"))
     }
 
-    /// Removes this place and releases the lock.
-    pub fn leave(&self, lock: Lock) {
+    /// Removes this folder and releases the lock.
+    pub fn remove(&self, lock: Lock) {
         // The file is removed while it is locked, so that no process locks a removed file.
         let _ = fs::remove_file(self.0.join("lock"));
         drop(lock);
@@ -123,7 +123,7 @@ impl Place {
 
 impl Changes {
     /// Restores the previous values. If a value cannot be restored, the other values are still restored.
-    pub fn put_back(&self) -> Result<(), Failure> {
+    pub fn restore(&self) -> Result<(), Failure> {
         let mut result = Ok(());
         for (path, before) in &self.settings {
             if let Err(error) = fs::write(path, before) {
@@ -147,24 +147,24 @@ impl Changes {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::StateDir;
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::{env, process, thread};
 
     #[test]
     fn agents_that_come_while_others_leave_are_one_at_a_time_and_none_fails() {
         let folder = env::temp_dir().join(format!("catnip-agent-places-{}", process::id()));
-        let place = Place(folder.join("1"));
+        let state_dir = StateDir(folder.join("1"));
         let (inside, entered) = (AtomicU32::new(0), AtomicU32::new(0));
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..5000 {
-                        if let Some(lock) = place.try_lock().expect("no failure") {
+                        if let Some(lock) = state_dir.try_lock().expect("no failure") {
                             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                             entered.fetch_add(1, Ordering::SeqCst);
                             inside.fetch_sub(1, Ordering::SeqCst);
-                            place.leave(lock);
+                            state_dir.remove(lock);
                         }
                     }
                 });

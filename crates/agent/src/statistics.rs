@@ -44,13 +44,12 @@ pub struct Count {
 pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
     let mut counts = Vec::new();
     for (at, (reason, _)) in REASONS.into_iter().enumerate() {
-        for (level, colour) in LEVELS.into_iter().enumerate() {
+        for (level, priority) in LEVELS.into_iter().enumerate() {
             let key = (at * LEVELS.len() + level) as u32;
-            let of_processors =
-                counters.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
-            let [packets, bytes, together, demoted] = sums(&of_processors);
+            let per_cpu = counters.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            let [packets, bytes, together, demoted] = sums(&per_cpu);
             if packets > 0 {
-                let (reason, level) = (reason.into(), colour.name().into());
+                let (reason, level) = (reason.into(), priority.name().into());
                 counts.push(Count { reason, level, packets, bytes, together, demoted });
             }
         }
@@ -59,9 +58,9 @@ pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
 }
 
 /// Returns the sum of each field of a counter over all processors.
-fn sums(of_processors: &[Vec<u8>]) -> [u64; 4] {
+fn sums(per_cpu: &[Vec<u8>]) -> [u64; 4] {
     let mut sums = [0; 4];
-    for value in of_processors {
+    for value in per_cpu {
         for (sum, field) in sums.iter_mut().zip(value.chunks_exact(8)) {
             *sum += field.try_into().map_or(0, u64::from_ne_bytes);
         }

@@ -2,7 +2,7 @@
 
 use catnip_base::notation;
 use catnip_cli::failure::Failure;
-use catnip_cli::out::{print_json, say};
+use catnip_cli::out::{print_json, print_stdout};
 use catnip_net::mark::MarkerSpec;
 use catnip_wire::PriorityCodec;
 use catnip_wire::verify::{Documents, Markers, Report, Rules, Side, verify};
@@ -31,7 +31,7 @@ pub(crate) struct Verify {
     document: Document,
     /// Sides whose packets are marked
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
-    by: By,
+    by: MarkedBy,
     /// Print JSON on standard output
     #[arg(long)]
     json: bool,
@@ -47,7 +47,7 @@ enum Document {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum By {
+enum MarkedBy {
     /// Side that accepts the connection
     #[default]
     Servers,
@@ -96,9 +96,9 @@ pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
             Document::Connection => Documents::PerConnection,
         },
         markers: match by {
-            By::Servers => Markers::Servers,
-            By::Clients => Markers::Clients,
-            By::Both => Markers::Both,
+            MarkedBy::Servers => Markers::Servers,
+            MarkedBy::Clients => Markers::Clients,
+            MarkedBy::Both => Markers::Both,
         },
         codec,
     };
@@ -109,9 +109,9 @@ pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
     if *json {
         print_json(&sums(&report, rules.markers))?;
     } else {
-        say(&report);
+        print_stdout(&report);
     }
-    Ok(u8::from(!report.marks_are_right()))
+    Ok(u8::from(!report.marks_are_correct()))
 }
 
 fn sums(report: &Report, markers: Markers) -> Sums {

@@ -1,9 +1,6 @@
-/// expression)`, which evaluates the expression for every variant of an enum: `inner` is bound to the content of the value's variant. The
-/// first argument must be a literal `$`, which the definition of the new macro contains. => Defines a macro `$each!(value, inner =>
-/// expression)` for an enum. The new macro evaluates the expression with `inner` bound to the content of the value's variant, whichever
-/// variant that is. The first argument must be a literal `$`, which the definition of the new macro requires. => expression)`, which
-/// evaluates the expression for every variant of an enum: `inner` is bound to the content of the value's variant. The first argument must
-/// be a literal `$`, which the definition of the new macro contains.
+/// Defines a macro `$each!(value, inner => expression)` for an enum, which evaluates the expression with `inner` bound to the content of
+/// the value's variant, whichever variant that is. The first argument must be a literal `$`, which the definition of the new macro
+/// requires.
 #[macro_export]
 macro_rules! variants {
     ($d:tt $each:ident: $Enum:ident { $($Variant:ident),+ $(,)? }) => {

@@ -153,15 +153,16 @@ impl Distribution {
     }
 
     fn read_as(text: &mut Notation<'_>, values: Measure) -> Result<Self, ParseError> {
-        let written = |text: &mut Notation<'_>, key: &str| {
-            let said = text.take(key);
-            let read = |said: &str| values.read(said).ok_or_else(|| text.not_a_value(key, said));
-            said.map(read).transpose()
+        let optional_value = |text: &mut Notation<'_>, key: &str| {
+            let value = text.take(key);
+            let read = |value: &str| values.read(value).ok_or_else(|| text.invalid_value(key, value));
+            value.map(read).transpose()
         };
         let value = |text: &mut Notation<'_>, key: &str| {
-            written(text, key)?.ok_or_else(|| text.error(format!("{key}=")))
+            optional_value(text, key)?.ok_or_else(|| text.error(format!("{key}=")))
         };
-        let up_to = |text: &mut Notation<'_>| Ok(written(text, "maximum")?.unwrap_or(f64::INFINITY));
+        let maximum_value =
+            |text: &mut Notation<'_>| Ok(optional_value(text, "maximum")?.unwrap_or(f64::INFINITY));
         let read = match text.name() {
             "constant" => Self::Constant(value(text, "value")?),
             "uniform" => Self::Uniform { minimum: value(text, "minimum")?, maximum: value(text, "maximum")? },
@@ -169,11 +170,13 @@ impl Distribution {
             "pareto" => Self::Pareto {
                 shape: text.key("shape")?,
                 minimum: value(text, "minimum")?,
-                maximum: up_to(text)?,
+                maximum: maximum_value(text)?,
             },
-            "lognormal" => {
-                Self::Lognormal { mu: text.key("mu")?, sigma: text.key("sigma")?, maximum: up_to(text)? }
-            }
+            "lognormal" => Self::Lognormal {
+                mu: text.key("mu")?,
+                sigma: text.key("sigma")?,
+                maximum: maximum_value(text)?,
+            },
             _ => {
                 let points: String = text.key("points")?;
                 let point = |point: &str| {
@@ -190,29 +193,29 @@ impl Distribution {
     }
 
     fn checked(self) -> Result<Self, &'static str> {
-        match self.mistake() {
+        match self.violated_constraint() {
             None => Ok(self),
             Some(expected) => Err(expected),
         }
     }
 
     /// Returns the constraint that the parameters violate, or `None` if they are valid.
-    fn mistake(&self) -> Option<&'static str> {
+    fn violated_constraint(&self) -> Option<&'static str> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
-        let (holds, expected) = match self {
+        let (is_valid, expected) = match self {
             Self::Constant(value) => (*value >= 0.0 && value.is_finite(), "a non-negative value"),
             Self::Uniform { minimum, maximum } => {
-                let holds = 0.0 <= *minimum && minimum <= maximum && maximum.is_finite();
-                (holds, "0 <= minimum <= maximum")
+                let is_valid = 0.0 <= *minimum && minimum <= maximum && maximum.is_finite();
+                (is_valid, "0 <= minimum <= maximum")
             }
             Self::Exponential { mean } => (positive(*mean), "a positive mean"),
             Self::Pareto { shape, minimum, maximum } => {
-                let holds = positive(*shape) && positive(*minimum) && *maximum > 0.0;
-                (holds, "positive shape, minimum and maximum")
+                let is_valid = positive(*shape) && positive(*minimum) && *maximum > 0.0;
+                (is_valid, "positive shape, minimum and maximum")
             }
             Self::Lognormal { mu, sigma, maximum } => {
-                let holds = mu.is_finite() && positive(*sigma) && *maximum > 0.0;
-                (holds, "a positive sigma and maximum")
+                let is_valid = mu.is_finite() && positive(*sigma) && *maximum > 0.0;
+                (is_valid, "a positive sigma and maximum")
             }
             Self::Empirical { points } => {
                 let ascending = points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1);
@@ -224,7 +227,7 @@ impl Distribution {
                 )
             }
         };
-        (!holds).then_some(expected)
+        (!is_valid).then_some(expected)
     }
 
     /// Draws a value.

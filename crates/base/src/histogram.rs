@@ -62,7 +62,7 @@ impl Histogram {
         for (bucket, &count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= rank {
-                return Span::from_nanos(last_of(bucket).min(self.largest));
+                return Span::from_nanos(bucket_max(bucket).min(self.largest));
             }
         }
         Span::ZERO
@@ -79,7 +79,7 @@ fn bucket(nanos: u64) -> usize {
 }
 
 /// Returns the largest value in a bucket.
-fn last_of(bucket: usize) -> u64 {
+fn bucket_max(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let steps = u64::from(STEPS);
     if bucket < 2 * steps {
@@ -111,7 +111,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_value_is_in_the_bucket_that_ends_at_or_after_it(nanos: u64) {
-            let last = last_of(bucket(nanos));
+            let last = bucket_max(bucket(nanos));
             prop_assert!(last >= nanos && last - nanos <= nanos / 64);
             prop_assert!(bucket(nanos) < BUCKETS);
         }

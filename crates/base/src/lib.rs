@@ -7,9 +7,9 @@
 mod context;
 mod dispatch;
 mod distribution;
+mod equivalents;
 mod histogram;
 pub mod notation;
-mod peers;
 mod rng;
 mod slab;
 mod time;

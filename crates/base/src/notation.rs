@@ -1,8 +1,8 @@
 //! Text notation of queues, loss models, congestion controls and other configurable components in scenario files, on the command line and
-//! in results: a name followed by parameters, as in
+//! in results: a name followed by parameters, as in `red:40,minimum=8`.
 
 use crate::ParseError;
-use crate::peers::equivalent;
+use crate::equivalents::equivalent;
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
@@ -148,7 +148,7 @@ macro_rules! kinds {
 
 /// Defines a family of kinds without parameters.
 #[macro_export]
-macro_rules! words {
+macro_rules! keywords {
     ($(#[$about:meta])* $visible:vis enum $Family:ident { $($(#[$doc:meta])* $Kind:ident = $usage:expr),+ $(,)? }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,17 +190,19 @@ macro_rules! words {
     };
 }
 
-/// Returns the known word that is most similar to `word`; `None` if no known word is similar enough.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let alike = |known: &'a str| (strsim::normalized_damerau_levenshtein(word, known), known);
-    let all = known.into_iter().map(alike).filter(|(alike, _)| (0.6..1.0).contains(alike));
-    all.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+/// Returns the known word that is most similar to `token`; `None` if no known word is similar enough.
+pub fn nearest<'a>(token: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let with_similarity =
+        |candidate: &'a str| (strsim::normalized_damerau_levenshtein(token, candidate), candidate);
+    let similar =
+        candidates.into_iter().map(with_similarity).filter(|(similarity, _)| (0.6..1.0).contains(similarity));
+    similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
 }
 
-/// Returns the end of an error message that suggests the known word most similar to `word`; an empty text if no known word is similar
+/// Returns the end of an error message that suggests the known word most similar to `token`; an empty text if no known word is similar
 /// enough.
-pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(word, known).map_or_else(String::new, |known| format!("; did you mean {known}?"))
+pub fn did_you_mean<'a>(token: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(token, candidates).map_or_else(String::new, |candidate| format!("; did you mean {candidate}?"))
 }
 
 /// Returns the name with which a notation begins.
@@ -258,13 +260,14 @@ impl<'a> Notation<'a> {
 
     /// Returns the error for a name that is not among the names of `usages`.
     fn unknown(&self, usages: Vec<Usage>) -> ParseError {
-        if let Some(here) = equivalent(self.name) {
-            return self.refusal(format!("{} is a name of tc, ns-2 or ns-3; here: {here}", self.name));
+        if let Some(notation) = equivalent(self.name) {
+            return self
+                .error_because(format!("{} is a name of tc, ns-2 or ns-3; here: {notation}", self.name));
         }
         let mut names: Vec<&str> = usages.into_iter().map(name).collect();
         names.dedup();
-        let near = did_you_mean(self.name, names.iter().copied());
-        self.error(format!("one of {}{near}", names.join(", ")))
+        let suggestion = did_you_mean(self.name, names.iter().copied());
+        self.error(format!("one of {}{suggestion}", names.join(", ")))
     }
 
     /// Parses a notation without a name: `value,…,key=value,…`.
@@ -301,14 +304,14 @@ impl<'a> Notation<'a> {
     }
 
     /// Returns an error with the whole text of the notation and the reason.
-    fn refusal(&self, reason: String) -> ParseError {
+    fn error_because(&self, reason: String) -> ParseError {
         ParseError::because(self.text.as_str(), reason)
     }
 
     /// Returns the error for an invalid part of the text. The error states that a number is too large, if `part` does, or else the expected
     /// form.
     pub fn error_of(&self, part: ParseError, expected: impl Into<String>) -> ParseError {
-        if part.is_too_large() { part.about(self.text.as_str()) } else { self.error(expected) }
+        if part.is_too_large() { part.with_value(self.text.as_str()) } else { self.error(expected) }
     }
 
     /// Parses the next value that has no key.
@@ -326,25 +329,25 @@ impl<'a> Notation<'a> {
     /// Parses the value of a required key.
     pub fn key<T: FromStr>(&mut self, key: &str) -> Result<T, ParseError> {
         let value = self.take(key).ok_or_else(|| self.error(format!("{key}=")))?;
-        value.parse().map_err(|_| self.not_a_value(key, value))
+        value.parse().map_err(|_| self.invalid_value(key, value))
     }
 
     /// Parses the value of a key, or returns the default if the key is absent.
     pub fn option<T: FromStr>(&mut self, key: &str, default: T) -> Result<T, ParseError> {
         match self.take(key) {
             None => Ok(default),
-            Some(value) => value.parse().map_err(|_| self.not_a_value(key, value)),
+            Some(value) => value.parse().map_err(|_| self.invalid_value(key, value)),
         }
     }
 
     /// Parses the value of a key, or returns `None` if the key is absent.
     pub fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, ParseError> {
-        let said = self.take(key);
-        said.map(|value| value.parse().map_err(|_| self.not_a_value(key, value))).transpose()
+        let value = self.take(key);
+        value.map(|value| value.parse().map_err(|_| self.invalid_value(key, value))).transpose()
     }
 
     /// Returns the error for a key with an invalid value.
-    pub(crate) fn not_a_value(&self, key: &str, value: &str) -> ParseError {
+    pub(crate) fn invalid_value(&self, key: &str, value: &str) -> ParseError {
         self.error(format!("a value for {key}, not {value:?}"))
     }
 
@@ -363,10 +366,12 @@ impl<'a> Notation<'a> {
         let keys = keys.filter_map(|part| part.split_once('=')).map(|(key, _)| key);
         match self.values.next().or(self.options.first().map(|(key, _)| *key)) {
             None => Ok(()),
-            Some(extra) if self.name.is_empty() => Err(self.refusal(format!("unknown parameter {extra:?}"))),
+            Some(extra) if self.name.is_empty() => {
+                Err(self.error_because(format!("unknown parameter {extra:?}")))
+            }
             Some(extra) => {
-                let near = did_you_mean(extra, keys);
-                Err(self.refusal(format!("unknown parameter {extra:?} of {}{near}", self.name)))
+                let suggestion = did_you_mean(extra, keys);
+                Err(self.error_because(format!("unknown parameter {extra:?} of {}{suggestion}", self.name)))
             }
         }
     }
@@ -490,8 +495,8 @@ impl<B: ?Sized + 'static> Registry<B> {
         match self.0.iter().find(|(usage, _)| notation.is_one_of(usage)) {
             Some((_, read)) if !built_in => read(text).map(wrap),
             None if !built_in => {
-                let outside = self.0.iter().flat_map(|(usages, _)| usages.iter().copied());
-                Err(notation.unknown(F::usages().into_iter().chain(outside).collect()))
+                let registered = self.0.iter().flat_map(|(usages, _)| usages.iter().copied());
+                Err(notation.unknown(F::usages().into_iter().chain(registered).collect()))
             }
             _ => F::read_any(text),
         }
@@ -524,7 +529,7 @@ mod tests {
         enum Tool { Comb(Comb), Custom(Custom<dyn fmt::Debug>) }
     }
 
-    words! {
+    keywords! {
         /// An answer.
         enum Answer {
             /// Agreement.

@@ -31,7 +31,7 @@ pub enum Stream {
     /// Propagation delays of port `n`.
     Jitter(u32),
     /// Stage behind the wire of a port: index of the port, index of the stage.
-    Behind(u32, u32),
+    After(u32, u32),
     /// Response times of server `n`.
     Server(u32),
     /// Conditioner behind the wire of a port: index of the port, index of the conditioner.
@@ -43,7 +43,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    fn words(self) -> [u32; 2] {
+    fn counter_words(self) -> [u32; 2] {
         match self {
             Self::Queue(n) => [1, n],
             Self::PartOfQueue(n, part) => [14 | part << 8, n],
@@ -55,7 +55,7 @@ impl Stream {
             Self::Victim(n) => [8, n],
             Self::PartOfVictim(n, part) => [13 | part << 8, n],
             Self::Jitter(n) => [9, n],
-            Self::Behind(n, stage) => [10 | stage << 8, n],
+            Self::After(n, stage) => [10 | stage << 8, n],
             Self::Server(n) => [12, n],
             Self::Conditioner(n, stage) => [11 | stage << 8, n],
             Self::Outage(n) => [15, n],
@@ -78,7 +78,7 @@ impl Rng {
     /// Creates the stream of a component in the run with seed `seed`.
     pub fn new(seed: u64, stream: Stream) -> Self {
         let key = [seed as u32, (seed >> 32) as u32];
-        Self { key, stream: stream.words(), block: 0, buffer: [0; 4], used: 4 }
+        Self { key, stream: stream.counter_words(), block: 0, buffer: [0; 4], used: 4 }
     }
 
     /// Returns stream `n` of the same component, from the beginning of the stream. `n` is encoded like the index of a stage.
@@ -203,10 +203,14 @@ mod tests {
         use Stream::*;
         let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server, Outage, Arq]
             .map(|of| vec![of(3)]);
-        let of_several = [PartOfQueue, PartOfVictim, Before, Behind, Conditioner];
+        let of_several = [PartOfQueue, PartOfVictim, Before, After, Conditioner];
         let of_several = of_several.map(|of| (0..5).map(|part| of(3, part)).collect::<Vec<_>>());
-        let mut words: Vec<_> =
-            of_one.into_iter().chain(of_several).flatten().map(|stream| (stream.words(), stream)).collect();
+        let mut words: Vec<_> = of_one
+            .into_iter()
+            .chain(of_several)
+            .flatten()
+            .map(|stream| (stream.counter_words(), stream))
+            .collect();
         words.sort_by_key(|(words, _)| *words);
         for pair in words.windows(2) {
             assert_ne!(pair[0].0, pair[1].0, "{:?} and {:?}", pair[0].1, pair[1].1);

@@ -177,14 +177,14 @@ pub struct WireTime {
     carry: u64,
     last_end: Time,
     cached_len: u32,
-    whole: u64,
+    whole_ns: u64,
     fraction: u64,
 }
 
 impl WireTime {
     /// Creates an idle link of the given rate.
     pub fn new(rate: Rate) -> Self {
-        Self { rate: rate.0, carry: 0, last_end: Time::ZERO, cached_len: 0, whole: 0, fraction: 0 }
+        Self { rate: rate.0, carry: 0, last_end: Time::ZERO, cached_len: 0, whole_ns: 0, fraction: 0 }
     }
 
     /// Returns the rate.
@@ -197,12 +197,12 @@ impl WireTime {
     pub fn finish(&mut self, start: Time, len: u32) -> Time {
         if len != self.cached_len {
             let scaled = u64::from(len) * 8 * NANOS_PER_SECOND;
-            (self.cached_len, self.whole, self.fraction) = (len, scaled / self.rate, scaled % self.rate);
+            (self.cached_len, self.whole_ns, self.fraction) = (len, scaled / self.rate, scaled % self.rate);
         }
         if start != self.last_end {
             self.carry = 0;
         }
-        let mut nanos = self.whole;
+        let mut nanos = self.whole_ns;
         self.carry += self.fraction;
         if self.carry >= self.rate {
             self.carry -= self.rate;

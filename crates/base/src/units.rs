@@ -23,13 +23,13 @@ impl ParseError {
         Self { value: value.into(), reason, is_too_large: false }
     }
 
-    /// Creates the error for a `value` above `most`, the largest value that a number can hold.
-    pub fn too_large(value: impl Into<String>, most: impl fmt::Display) -> Self {
-        Self { is_too_large: true, ..Self::new(value, format!("at most {most}")) }
+    /// Creates the error for a `value` above `max`, the largest value that a number can hold.
+    pub fn too_large(value: impl Into<String>, max: impl fmt::Display) -> Self {
+        Self { is_too_large: true, ..Self::new(value, format!("at most {max}")) }
     }
 
     /// Replaces the value in the error by `text`, which contains the value.
-    pub fn about(self, text: impl Into<String>) -> Self {
+    pub fn with_value(self, text: impl Into<String>) -> Self {
         Self { value: text.into(), ..self }
     }
 
@@ -88,10 +88,10 @@ struct Decimal<'a>(&'a str, &'a str);
 
 impl<'a> Decimal<'a> {
     fn of(number: &'a str) -> Option<Self> {
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        (digits(whole) && digits(fraction) && whole.len() + fraction.len() > 0)
-            .then_some(Self(whole, fraction))
+        (digits(integer) && digits(fraction) && integer.len() + fraction.len() > 0)
+            .then_some(Self(integer, fraction))
     }
 
     /// Multiplies the number by `size` and rounds it; `None` on overflow.
@@ -261,14 +261,14 @@ mod tests {
 
     #[test]
     fn what_is_more_than_a_number_can_hold_is_said_to_be() {
-        for (text, most) in [
+        for (text, max) in [
             ("18446744074s", "18446744073s"),
             ("99999999999999999999999999ms", "18446744073709ms"),
             ("307445735min", "307445734min"),
         ] {
             let error = text.parse::<Span>().unwrap_err();
             assert!(error.is_too_large());
-            assert_eq!(error.to_string(), format!("{text:?}: expected at most {most}"));
+            assert_eq!(error.to_string(), format!("{text:?}: expected at most {max}"));
         }
         assert!("18446744073s".parse::<Span>().is_ok());
         assert!("1e400Mbit".parse::<Rate>().is_err_and(|error| !error.is_too_large()));

@@ -14,8 +14,8 @@ pub struct Failure {
 
 impl Failure {
     /// Creates a failure with exit code 2, for invalid input or a machine without a required feature.
-    pub fn new(key: &str, what: impl fmt::Display) -> Self {
-        Self { message: format!("{key}: {what}"), code: 2 }
+    pub fn new(key: &str, problem: impl fmt::Display) -> Self {
+        Self { message: format!("{key}: {problem}"), code: 2 }
     }
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Returns a function that converts an I/O error to the failure "`key`: cannot `doing`: error".
-pub fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::new(key, format!("cannot {doing}: {error}"))
+/// Returns a function that converts an I/O error to the failure "`key`: cannot `action`: error".
+pub fn failed(key: &'static str, action: &'static str) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::new(key, format!("cannot {action}: {error}"))
 }

@@ -1,6 +1,6 @@
 //! Help, errors and version of a program, in the style of `catnip`, which usually starts the program as a subcommand.
 
-use crate::out::{say, tell};
+use crate::out::{print_stderr, print_stdout};
 use crate::text::{terminal_columns, wrapped};
 use clap::builder::StyledStr;
 use clap::error::ErrorKind;
@@ -12,20 +12,20 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// Name of the program when it runs on its own.
-    pub alone: &'static str,
+    pub standalone_name: &'static str,
     /// Name of the program when `catnip` starts it as a subcommand.
-    pub whole: &'static str,
+    pub subcommand_name: &'static str,
 }
 
 /// Largest number of characters in a line.
-const WIDEST: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 impl Program {
     /// Returns the name under which the program was started.
     pub fn name(&self) -> &'static str {
         let started = std::env::args_os().next().unwrap_or_default();
-        let is_part = Path::new(&started).file_name().is_some_and(|name| name == self.whole);
-        if is_part { self.whole } else { self.alone }
+        let is_subcommand = Path::new(&started).file_name().is_some_and(|name| name == self.subcommand_name);
+        if is_subcommand { self.subcommand_name } else { self.standalone_name }
     }
 
     /// Applies the help style of `catnip` to all commands. In help texts, the `display_name` of a command replaces its name.
@@ -35,43 +35,43 @@ impl Program {
         let cli = names.into_iter().fold(cli, |cli, name| {
             cli.mut_subcommand(&name, |command| {
                 let path = command.get_display_name().unwrap_or(&name).to_string();
-                self.like_catnip(command, &format!("{program} {path}"), width)
+                self.with_help(command, &format!("{program} {path}"), width)
             })
         });
-        self.like_catnip(cli.bin_name(program).disable_help_subcommand(true), program, width)
+        self.with_help(cli.bin_name(program).disable_help_subcommand(true), program, width)
     }
 
     /// Prints the requested help or version, or the error in a command line.
-    pub fn answer(&self, error: &clap::Error, cli: &Command) -> ExitCode {
+    pub fn print_help_or_error(&self, error: &clap::Error, cli: &Command) -> ExitCode {
         match error.kind() {
             ErrorKind::DisplayVersion => {
-                say(format_args!("{}, version {}\n", self.name(), env!("CARGO_PKG_VERSION")))
+                print_stdout(format_args!("{}, version {}\n", self.name(), env!("CARGO_PKG_VERSION")))
             }
             ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 let lines = error.to_string().lines().map(without_brackets).collect::<Vec<_>>();
-                say(format_args!("{}\n", lines.join("\n")))
+                print_stdout(format_args!("{}\n", lines.join("\n")))
             }
             _ => {
                 let text = error.to_string();
-                let what: Vec<&str> =
+                let message: Vec<&str> =
                     text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-                let asked = std::env::args().nth(1);
-                let command = asked.filter(|asked| cli.find_subcommand(asked).is_some());
+                let subcommand = std::env::args().nth(1);
+                let command = subcommand.filter(|subcommand| cli.find_subcommand(subcommand).is_some());
                 let path = [Some(self.name().into()), command].into_iter().flatten().collect::<Vec<String>>();
-                tell(format_args!("{}, see {} --help\n", what.join(" "), path.join(" ")));
+                print_stderr(format_args!("{}, see {} --help\n", message.join(" "), path.join(" ")));
                 ExitCode::from(2)
             }
         }
     }
 
     /// Sets the help of a command. It has two columns, with usage, description, options, examples and exit codes in this order.
-    fn like_catnip(&self, command: Command, path: &str, width: usize) -> Command {
+    fn with_help(&self, command: Command, path: &str, width: usize) -> Command {
         let usage = [path, "[OPTIONS]"].into_iter().map(String::from);
-        let what = match command.has_subcommands() {
+        let arguments = match command.has_subcommands() {
             true => Some("COMMAND [ARGS]...".into()),
             false => command.get_positionals().next().map(operand),
         };
-        let usage = usage.chain(what).collect::<Vec<_>>().join(" ");
+        let usage = usage.chain(arguments).collect::<Vec<_>>().join(" ");
         let about =
             command.get_long_about().or(command.get_about()).map(StyledStr::to_string).unwrap_or_default();
         let paragraphs = about.split("\n\n").map(|text| {
@@ -80,7 +80,7 @@ impl Program {
         });
         let about = paragraphs.collect::<Vec<_>>().join("\n\n");
         let after = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
-        let after = after.replace(&format!("{} ", self.alone), &format!("{} ", self.name()));
+        let after = after.replace(&format!("{} ", self.standalone_name), &format!("{} ", self.name()));
         let list = if command.has_subcommands() { "\n\nCommands:\n{subcommands}" } else { "" };
         // clap does not wrap the template itself.
         let template = format!("Usage: {usage}\n\n{about}{list}\n\nOptions:\n{{options}}\n\n{after}")
@@ -93,7 +93,7 @@ impl Program {
             .term_width(width)
             .disable_help_flag(true)
             .disable_version_flag(true)
-            .mut_args(sentence)
+            .mut_args(with_sentence)
             .arg(flag("version", ArgAction::Version).help("Show the version and exit."))
             .arg(flag("help", ArgAction::HelpShort).short('h').help("Show this message and exit."))
     }
@@ -106,7 +106,7 @@ fn operand(arg: &Arg) -> String {
 }
 
 /// Completes the help of an argument to a full sentence.
-fn sentence(arg: Arg) -> Arg {
+fn with_sentence(arg: Arg) -> Arg {
     let help = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
     if help.is_empty() || help.ends_with(['.', ']']) { arg } else { arg.help(format!("{help}.")) }
 }
@@ -114,7 +114,7 @@ fn sentence(arg: Arg) -> Arg {
 /// Returns the width of a line: the width of the terminal, or the default width of `catnip` without a terminal.
 fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    columns.or_else(terminal_columns).unwrap_or(80).clamp(40, WIDEST) - 2
+    columns.or_else(terminal_columns).unwrap_or(80).clamp(40, MAX_WIDTH) - 2
 }
 
 /// Removes the angle brackets around the value of an option, as in `catnip`, and keeps the columns aligned.

@@ -8,17 +8,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints to standard error. Failures are ignored, for example if standard error is closed.
-pub fn tell(text: impl Display) {
+pub fn print_stderr(text: impl Display) {
     let _ = write!(io::stderr(), "{text}");
 }
 
 /// Prints to standard output and returns the exit code.
-pub fn say(text: impl Display) -> ExitCode {
+pub fn print_stdout(text: impl Display) -> ExitCode {
     let mut out = io::stdout().lock();
-    match printed(write!(out, "{text}").and_then(|()| out.flush())) {
+    match ignore_closed_pipe(write!(out, "{text}").and_then(|()| out.flush())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(format_args!("error: {failure}\n"));
+            print_stderr(format_args!("error: {failure}\n"));
             ExitCode::from(failure.code)
         }
     }
@@ -26,15 +26,15 @@ pub fn say(text: impl Display) -> ExitCode {
 
 /// Prints one JSON document to standard output.
 pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    printed(write_json(&mut io::stdout().lock(), value))
+    ignore_closed_pipe(write_json(&mut io::stdout().lock(), value))
 }
 
 /// Converts the result of printing to standard output. A closed pipe is no failure.
-pub fn printed(written: io::Result<()>) -> Result<(), Failure> {
+pub fn ignore_closed_pipe(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         // The reader of a closed pipe needs no more output.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| cannot(Path::new("standard output"), error)),
+        written => written.map_err(|error| write_failure(Path::new("standard output"), error)),
     }
 }
 
@@ -46,6 +46,6 @@ pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()
 }
 
 /// Returns the failure for a file that cannot be written.
-pub fn cannot(path: &Path, error: io::Error) -> Failure {
+pub fn write_failure(path: &Path, error: io::Error) -> Failure {
     Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }

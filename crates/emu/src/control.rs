@@ -22,26 +22,26 @@ use std::thread;
 use std::time::Duration;
 
 /// Prefix of the socket name of a link in the caller's network namespace. The process number follows.
-const NAME: &str = "catnip-emu link ";
+const SOCKET_NAME: &str = "catnip-emu link ";
 const DONE: &str = "done";
 /// Time limit for receiving a request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest request, bytes.
-const LONGEST: usize = 1 << 16;
+const MAX_REQUEST: usize = 1 << 16;
 
 /// Link specification to which changes are applied as text.
 pub trait Adjust: Debug {
-    /// Applies the change `said` and returns the new wires, up and down. Returns an error if the change is not possible.
-    fn adjust(&mut self, said: &str) -> Result<[WireSpec; 2], Failure>;
+    /// Applies a change and returns the new wires, up and down. Returns an error if the change is not possible.
+    fn adjust(&mut self, change: &str) -> Result<[WireSpec; 2], Failure>;
 }
 
 /// Completed change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Changed {
+pub struct AppliedChange {
     /// Time of the change on the clock of the run.
     pub at: Time,
     /// Text of the change.
-    pub said: String,
+    pub text: String,
     /// Wires after the change, up and down.
     pub wires: [WireSpec; 2],
 }
@@ -56,8 +56,8 @@ pub struct Control {
     schedule: VecDeque<(Time, String)>,
     listener: Option<UnixListener>,
     /// Socket on which the listening thread sends requests and receives the results.
-    asks: Option<UnixStream>,
-    changed: Vec<Changed>,
+    requests: Option<UnixStream>,
+    changes: Vec<AppliedChange>,
 }
 
 impl Control {
@@ -69,13 +69,13 @@ impl Control {
         mut schedule: Vec<(Span, String)>,
     ) -> Self {
         schedule.sort_by_key(|(at, _)| *at);
-        let schedule = schedule.into_iter().map(|(at, said)| (Time::ZERO + at, said)).collect();
-        Self { adjust, seed, wires, schedule, listener: None, asks: None, changed: Vec::new() }
+        let schedule = schedule.into_iter().map(|(at, change)| (Time::ZERO + at, change)).collect();
+        Self { adjust, seed, wires, schedule, listener: None, requests: None, changes: Vec::new() }
     }
 
     /// Binds the socket for requests in the network namespace of this thread.
     pub(crate) fn bind(&mut self) {
-        let name = format!("{NAME}{}", std::process::id());
+        let name = format!("{SOCKET_NAME}{}", std::process::id());
         let address = SocketAddr::from_abstract_name(name);
         // Errors are ignored, because a link that accepts no requests is still usable.
         self.listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
@@ -85,17 +85,21 @@ impl Control {
     pub(crate) fn listen(&mut self) -> Result<(), Failure> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         let cannot = failed("link set", "listen for requests");
-        let (near, far) = UnixStream::pair().map_err(&cannot)?;
-        let serve =
-            move || listener.incoming().map_while(Result::ok).try_for_each(|asker| pass_on(&asker, &far));
+        let (emulator_end, thread_end) = UnixStream::pair().map_err(&cannot)?;
+        let serve = move || {
+            listener
+                .incoming()
+                .map_while(Result::ok)
+                .try_for_each(|client| forward_request(&client, &thread_end))
+        };
         thread::Builder::new().name("control".into()).spawn(serve).map_err(cannot)?;
-        self.asks = Some(near);
+        self.requests = Some(emulator_end);
         Ok(())
     }
 
     /// Returns the descriptor that is readable when a request is pending.
     pub(crate) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.asks.as_ref().map(AsFd::as_fd)
+        self.requests.as_ref().map(AsFd::as_fd)
     }
 
     /// Returns the time of the next scheduled change.
@@ -104,83 +108,87 @@ impl Control {
     }
 
     /// Makes the scheduled changes that are due.
-    pub(crate) fn change_due<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
+    pub(crate) fn apply_due<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
         emulator: &mut Emulator<C, I, F, W>,
     ) {
         let now = emulator.clock().now();
         while self.next_at() <= now {
-            let Some((at, said)) = self.schedule.pop_front() else { return };
+            let Some((at, change)) = self.schedule.pop_front() else { return };
             // The scheduled change fails if it is no longer possible after a requested change.
-            let _ = self.change(at, &said, ports, emulator);
+            let _ = self.apply(at, &change, ports, emulator);
         }
     }
 
     /// Makes a requested change and returns the result to the listening thread.
-    pub(crate) fn change_asked<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
+    pub(crate) fn apply_request<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
         emulator: &mut Emulator<C, I, F, W>,
     ) {
-        let Some(asks) = self.asks.as_ref().and_then(|asks| asks.try_clone().ok()) else { return };
-        let mut said = String::new();
+        let Some(requests) = self.requests.as_ref().and_then(|requests| requests.try_clone().ok()) else {
+            return;
+        };
+        let mut change = String::new();
         // The listening thread writes whole lines.
-        if BufReader::new(&asks).read_line(&mut said).is_err() {
+        if BufReader::new(&requests).read_line(&mut change).is_err() {
             return;
         }
-        let answer = match self.change(emulator.clock().now(), said.trim(), ports, emulator) {
+        let response = match self.apply(emulator.clock().now(), change.trim(), ports, emulator) {
             Ok(()) => DONE.into(),
-            Err(why) => why.to_string(),
+            Err(failure) => failure.to_string(),
         };
-        let _ = writeln!(&asks, "{answer}");
+        let _ = writeln!(&requests, "{response}");
     }
 
     /// Returns the completed changes.
-    pub(crate) fn changed(&self) -> Vec<Changed> {
-        self.changed.clone()
+    pub(crate) fn changes(&self) -> Vec<AppliedChange> {
+        self.changes.clone()
     }
 
-    fn change<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
+    fn apply<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         at: Time,
-        said: &str,
+        change: &str,
         ports: [PortId; 2],
         emulator: &mut Emulator<C, I, F, W>,
     ) -> Result<(), Failure> {
-        let wires = self.adjust.adjust(said)?;
+        let wires = self.adjust.adjust(change)?;
         // A new seed keeps restarted random streams from repeating earlier values.
-        let seed = self.seed.wrapping_add(1 + self.changed.len() as u64);
+        let seed = self.seed.wrapping_add(1 + self.changes.len() as u64);
         for ((port, from), to) in ports.into_iter().zip(&self.wires).zip(&wires) {
             emulator.world.change(at, port, from, to, seed);
         }
         self.wires = wires.clone();
-        self.changed.push(Changed { at, said: said.into(), wires });
+        self.changes.push(AppliedChange { at, text: change.into(), wires });
         Ok(())
     }
 }
 
-/// Requests the change `said` of the link that `process` emulates. `None` means the only link in this network namespace.
-pub fn ask(process: Option<u32>, said: &str) -> Result<(), Failure> {
-    let process = process.map_or_else(only_one, Ok)?;
-    let gone = |error: io::Error| {
+/// Requests a change of the link that `process` emulates. `None` means the only link in this network namespace.
+pub fn request_change(process: Option<u32>, change: &str) -> Result<(), Failure> {
+    let process = process.map_or_else(only_link, Ok)?;
+    let no_link = |error: io::Error| {
         Failure::new("--link", format!("no link of process {process} in this network namespace ({error})"))
     };
-    let address = SocketAddr::from_abstract_name(format!("{NAME}{process}")).map_err(gone)?;
-    let link = UnixStream::connect_addr(&address).map_err(gone)?;
-    let mut answer = String::new();
-    writeln!(&link, "{said}").and_then(|()| BufReader::new(&link).read_line(&mut answer)).map_err(gone)?;
-    match answer.trim() {
+    let address = SocketAddr::from_abstract_name(format!("{SOCKET_NAME}{process}")).map_err(no_link)?;
+    let link = UnixStream::connect_addr(&address).map_err(no_link)?;
+    let mut response = String::new();
+    writeln!(&link, "{change}")
+        .and_then(|()| BufReader::new(&link).read_line(&mut response))
+        .map_err(no_link)?;
+    match response.trim() {
         DONE => Ok(()),
         "" => Err(Failure::new("--link", format!("process {process} belongs to another user, or has ended"))),
-        why => Err(Failure { message: why.into(), code: 2 }),
+        message => Err(Failure { message: message.into(), code: 2 }),
     }
 }
 
 /// Returns the process of the only link in this network namespace.
-fn only_one() -> Result<u32, Failure> {
+fn only_link() -> Result<u32, Failure> {
     let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let name = |line: &str| line.split_once(&format!("@{NAME}"))?.1.trim().parse().ok();
+    let name = |line: &str| line.split_once(&format!("@{SOCKET_NAME}"))?.1.trim().parse().ok();
     let mut found: Vec<u32> = sockets.lines().filter_map(name).collect();
     found.sort_unstable();
     found.dedup();
@@ -196,22 +204,22 @@ fn only_one() -> Result<u32, Failure> {
 
 /// Passes one request to the emulator, if the client is permitted, and returns the result to the client. An error means that the emulator
 /// has ended.
-fn pass_on(asker: &UnixStream, emulator: &UnixStream) -> io::Result<()> {
-    let Some(said) = request(asker) else { return Ok(()) };
-    let mut answer = String::new();
-    (&*emulator).write_all(format!("{said}\n").as_bytes())?;
-    BufReader::new(emulator).read_line(&mut answer)?;
-    let _ = write!(&*asker, "{answer}");
+fn forward_request(client: &UnixStream, emulator: &UnixStream) -> io::Result<()> {
+    let Some(change) = request(client) else { return Ok(()) };
+    let mut response = String::new();
+    (&*emulator).write_all(format!("{change}\n").as_bytes())?;
+    BufReader::new(emulator).read_line(&mut response)?;
+    let _ = write!(&*client, "{response}");
     Ok(())
 }
 
 /// Reads the request of a client that belongs to the user of the link or to root. Returns `None` for other clients and if no request
 /// arrives.
-fn request(asker: &UnixStream) -> Option<String> {
-    let user = socket_peercred(asker).ok()?.uid;
-    asker.set_read_timeout(Some(PATIENCE)).ok()?;
-    let mut said = String::new();
-    let len = BufReader::new(io::Read::take(asker, LONGEST as u64)).read_line(&mut said).ok()?;
-    let may = user == geteuid() || user.is_root();
-    (may && len > 0).then(|| said.trim().replace(['\n', '\r'], " "))
+fn request(client: &UnixStream) -> Option<String> {
+    let user = socket_peercred(client).ok()?.uid;
+    client.set_read_timeout(Some(REQUEST_TIMEOUT)).ok()?;
+    let mut change = String::new();
+    let len = BufReader::new(io::Read::take(client, MAX_REQUEST as u64)).read_line(&mut change).ok()?;
+    let is_permitted = user == geteuid() || user.is_root();
+    (is_permitted && len > 0).then(|| change.trim().replace(['\n', '\r'], " "))
 }

@@ -1,7 +1,7 @@
 //! Emulated link between the caller's network namespace and a new one in which a command runs.
 
-use crate::codec::{switch_ecn_off_for, without_ecn};
-use crate::control::{Changed, Control};
+use crate::codec::{check_no_ecn, disable_ecn_for};
+use crate::control::{AppliedChange, Control};
 use crate::datapath::frames::{Frames, Routing};
 use crate::datapath::gateways::{Emulator, Gateway, Gateways};
 use crate::mark::Marking;
@@ -13,10 +13,10 @@ use catnip_cli::failure::{Failure, failed};
 use catnip_linux::address::Block;
 use catnip_linux::clock::{Clock, Stopwatch, WallClock};
 use catnip_linux::dns::Resolver;
-use catnip_linux::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
+use catnip_linux::namespace::{bring_up_loopback, enter_netns_as_user, set_sysctl, tun_failure};
 use catnip_linux::nat::{Nat, UserspaceNat};
 use catnip_linux::netlink::{Drops, Netlink};
-use catnip_linux::processes::Processes;
+use catnip_linux::pid_namespace::PidNamespace;
 use catnip_linux::sys::{self, Signals};
 use catnip_linux::tun::{PacketIo, Tun};
 use catnip_linux::user::User;
@@ -31,19 +31,19 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 
 /// Length of the largest super-packet with its header, bytes.
-const LARGEST_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
+const MAX_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
 /// Name of the device in the command's namespace.
 const INSIDE_DEVICE: &str = "catnip0";
 /// Queue length of the devices, packets. Packets beyond it are dropped before the link receives them, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
 /// Environment variable with the address of the outside end of the outermost link.
-const BASE: &str = "CATNIP_BASE";
+const BASE_VARIABLE: &str = "CATNIP_BASE";
 /// Time limit for a command to end after SIGTERM, and for packets in transit after the end of the command.
 const GRACE: Span = Span::from_secs(5);
 /// Index of the descriptor for change requests, after the descriptors for signals and both devices.
-pub(crate) const CONTROL: usize = 3;
+pub(crate) const CONTROL_FD: usize = 3;
 /// Upper bound on the time in which a kernel answers a packet.
-const AT_ONCE: Span = Span::from_millis(10);
+const RESPONSE_TIME: Span = Span::from_millis(10);
 
 /// Names of the directions in captures and certificates, by the edge of entry: inside, outside.
 pub const EDGES: [&str; 2] = ["up", "down"];
@@ -79,20 +79,20 @@ impl LinkTopology {
         Monitor::new(watched)
     }
 
-    /// Creates the emulator of the link between these devices, for packets of up to `longest` bytes.
+    /// Creates the emulator of the link between these devices, for packets of up to `max_packet` bytes.
     pub(crate) fn emulator<I: PacketIo, W: Watch>(
         &self,
         spec: &LinkSpec,
         gateways: Gateways<WallClock, I>,
         routing: Routing,
-        longest: usize,
+        max_packet: usize,
         watch: W,
     ) -> Emulator<WallClock, I, (), W> {
-        let frames = Frames::new(gateways, [self.inside, self.outside], routing, longest, 0)
+        let frames = Frames::new(gateways, [self.inside, self.outside], routing, max_packet, 0)
             .with_codec(spec.codec)
             .with_marker(spec.marking.marker());
         let mut world = World::over(&self.topology, spec.seed, frames, watch);
-        world.let_change(&self.topology, self.ports);
+        world.allow_changes(&self.topology, self.ports);
         Emulator::new(world)
     }
 
@@ -100,22 +100,22 @@ impl LinkTopology {
     pub(crate) fn outcome<I: PacketIo, W: Watch>(
         &self,
         emulator: &Emulator<WallClock, I, (), W>,
-        manner: TimingMode,
+        timing_mode: TimingMode,
     ) -> Outcome {
         let world = &emulator.world;
         Outcome {
             code: 0,
             duration: emulator.clock().now().since(Time::ZERO),
             cpu: emulator.clock().cpu(),
-            woken_late: emulator.clock().woken_late(),
-            manner,
+            wakeup_latency: emulator.clock().wakeup_latency(),
+            timing_mode,
             missed: [0; 2],
             broken: [0; 2],
             held: self.ports.map(|port| u64::from(world.fabric().port(port).backlog().packets)),
             buffers_in_use: world.packets_out() as u64,
-            ended: world.advanced_to(),
-            cut: None,
-            changed: Vec::new(),
+            ended_at: world.advanced_to(),
+            early_end: None,
+            changes: Vec::new(),
         }
     }
 }
@@ -152,7 +152,7 @@ pub struct Setup {
     /// Name of the device in the caller's namespace; `%d` becomes a free number.
     pub device: String,
     /// True if the output of the command goes to standard error.
-    pub keeps_stdout: bool,
+    pub reserves_stdout: bool,
     /// True if the command reaches all networks of the caller, DNS included (NAT).
     pub nat: bool,
     /// DNS server for the command; the caller's by default.
@@ -171,9 +171,9 @@ pub struct Outcome {
     /// CPU time of the emulator.
     pub cpu: Span,
     /// Timing precision that was permitted.
-    pub manner: TimingMode,
+    pub timing_mode: TimingMode,
     /// Wake-up latency of the emulator.
-    pub woken_late: Histogram,
+    pub wakeup_latency: Histogram,
     /// Packets that the kernel dropped before the emulator could read them: inside, outside.
     pub missed: [u64; 2],
     /// Malformed frames that no wire could have carried: inside, outside.
@@ -183,21 +183,21 @@ pub struct Outcome {
     /// Packets inside the network at the end, counted by their buffers.
     pub buffers_in_use: u64,
     /// Time of the end on the clock of the run.
-    pub ended: Time,
+    pub ended_at: Time,
     /// Reason for an early end, if any.
-    pub cut: Option<Failure>,
+    pub early_end: Option<Failure>,
     /// Changes during the run.
-    pub changed: Vec<Changed>,
+    pub changes: Vec<AppliedChange>,
 }
 
 /// Two namespaces with a device each, not yet connected.
 #[derive(Debug)]
-struct Ends {
+struct LinkEnds {
     inside: Tun,
     outside: Tun,
     missed: [Drops; 2],
     block: Block,
-    with_v6: bool,
+    has_v6: bool,
     nat: Option<Nat>,
     _claim: catnip_linux::address::Claim,
 }
@@ -217,11 +217,11 @@ pub fn run<W: Watch>(
     let signals = Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat())
         .map_err(failed("signals", "open a signalfd"))?;
     let stopwatch = Stopwatch::start();
-    let base = std::env::var_os(BASE);
+    let base = std::env::var_os(BASE_VARIABLE);
     control.bind();
     let (outside, nat) = open_outside(setup)?;
-    without_ecn(setup.link.codec)?;
-    let home = sys::current_network().map_err(failed("network namespace", "open the caller's"))?;
+    check_no_ecn(setup.link.codec)?;
+    let caller_netns = sys::current_netns().map_err(failed("network namespace", "open the caller's"))?;
     let ends = connect(setup, outside, nat, stopwatch)?;
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
@@ -233,31 +233,31 @@ pub fn run<W: Watch>(
     let [outside, inside] = [ends.block.outside(), ends.block.inside()];
     command.env("CATNIP_OUTSIDE", outside[0].addr().to_string());
     command.env("CATNIP_INSIDE", inside[0].addr().to_string());
-    if ends.with_v6 {
+    if ends.has_v6 {
         command.env("CATNIP_OUTSIDE6", outside[1].addr().to_string());
         command.env("CATNIP_INSIDE6", inside[1].addr().to_string());
     }
     // The outside end of the outermost link is reachable through all links inside it.
     let base = base.filter(|_| ends.block.is_nested());
-    command.env(BASE, base.unwrap_or_else(|| outside[0].addr().to_string().into()));
-    if setup.keeps_stdout {
+    command.env(BASE_VARIABLE, base.unwrap_or_else(|| outside[0].addr().to_string().into()));
+    if setup.reserves_stdout {
         command.stdout(sys::standard_error());
     }
-    let server = setup.resolver.or(ends.nat.as_ref().map(|way| way.resolver));
+    let server = setup.resolver.or(ends.nat.as_ref().map(|nat| nat.resolver));
     let resolver = server.map(Resolver::new).transpose()?;
-    let mut processes = Processes::begin();
+    let mut pid_namespace = PidNamespace::enter();
     let files = resolver.as_ref().map(Resolver::files).unwrap_or_default();
-    sys::with_own_mounts(&mut command, processes.are_begun(), &files)
+    sys::with_own_mounts(&mut command, pid_namespace.is_entered(), &files)
         .map_err(failed("DNS", "mount the resolver configuration"))?;
     if let Some(user) = &setup.user {
-        user.takes(&mut command);
+        user.apply_to(&mut command);
     }
     // This setting is last, because any change of privileges clears it.
     sys::tie_to_parent(&mut command);
     let child = command.spawn();
     // The command has mounted the resolver's files by now. Removing them here leaves no file behind if this process is killed.
     drop(resolver);
-    processes.leave();
+    pid_namespace.exit();
     let mut child = child.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure {
             message: format!("{program}: command not found; check its name or specify its path"),
@@ -265,7 +265,7 @@ pub fn run<W: Watch>(
         },
         _ => Failure { message: format!("{program}: cannot be executed: {error}"), code: 126 },
     })?;
-    sys::enter_network(home.as_fd())
+    sys::enter_netns(caller_netns.as_fd())
         .map_err(failed("network namespace", "return to the caller's"))
         .inspect_err(|_| {
             // The PID namespace exists until the child has been waited for.
@@ -274,7 +274,7 @@ pub fn run<W: Watch>(
 
     let devices = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
     let watched = devices.into_iter().chain(control.as_fd());
-    let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);
+    let Timing { clock, timing_mode } = Timing::new(stopwatch, setup.link.timing, watched);
     // The address of the outside end also lies in the block, so it gets a host route, which is more specific than the route of the block.
     let [v4, v6] = outside.map(|network| network.addr());
     let mut everything = vec![IpNet::from(v4), IpNet::from(v6)];
@@ -290,14 +290,14 @@ pub fn run<W: Watch>(
             Gateway { io: ends.outside.clone(), node: link.outside },
         ],
     );
-    let longest = if setup.offload { LARGEST_SUPER_PACKET } else { setup.mtu as usize };
-    let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
+    let max_packet = if setup.offload { MAX_SUPER_PACKET } else { setup.mtu as usize };
+    let mut emulator = link.emulator(&setup.link, gateways, routing, max_packet, watch);
     let code = emulate_until_exit(&mut emulator, &signals, &mut child, (control, link.ports));
     if code.is_err() {
         let _ = child.kill().and_then(|()| child.wait());
     }
     // Ends the processes that the command has left behind, so that their peers receive the end of the connections.
-    processes.end();
+    pid_namespace.kill_all();
     let ended = code.and_then(|code| {
         drain(&mut emulator, &signals, round_trip(&setup.link.wires))?;
         emulator.finish().map_err(failed("link", "read its devices"))?;
@@ -305,9 +305,9 @@ pub fn run<W: Watch>(
     });
     let missed = ends.missed.map(|mut drops| drops.count());
     // After a failure, the measurements up to the failure are still reported.
-    let (code, cut) = ended.map_or_else(|why| (why.code, Some(why)), |code| (code, None));
-    let changed = control.changed();
-    let outcome = Outcome { code, missed, cut, changed, ..link.outcome(&emulator, manner) };
+    let (code, early_end) = ended.map_or_else(|failure| (failure.code, Some(failure)), |code| (code, None));
+    let changes = control.changes();
+    let outcome = Outcome { code, missed, early_end, changes, ..link.outcome(&emulator, timing_mode) };
     Ok((outcome, emulator))
 }
 
@@ -320,11 +320,11 @@ fn emulate_until_exit<W: Watch>(
 ) -> Result<u8, Failure> {
     let mut kill_at = Time::NEVER;
     loop {
-        control.change_due(ports, emulator);
-        let next = emulator.turn().map_err(failed("link", "read a device (was it taken down?)"))?;
+        control.apply_due(ports, emulator);
+        let next = emulator.poll().map_err(failed("link", "read a device (was it taken down?)"))?;
         emulator.sleep_until(next.min(kill_at).min(control.next_at()));
-        if control.as_fd().is_some() && emulator.clock().is_ready(CONTROL) {
-            control.change_asked(ports, emulator);
+        if control.as_fd().is_some() && emulator.clock().is_ready(CONTROL_FD) {
+            control.apply_request(ports, emulator);
         }
         if emulator.clock().now() >= kill_at {
             // The command may have ended by itself in the meantime.
@@ -355,19 +355,23 @@ fn emulate_until_exit<W: Watch>(
     }
 }
 
-/// Continues until the link is empty and no packet has entered for `quiet`, at most for `GRACE`, or until a signal.
-fn drain<W: Watch>(emulator: &mut RunningLink<W>, signals: &Signals, quiet: Span) -> Result<(), Failure> {
+/// Continues until the link is empty and no packet has entered for `quiet_time`, at most for `GRACE`, or until a signal.
+fn drain<W: Watch>(
+    emulator: &mut RunningLink<W>,
+    signals: &Signals,
+    quiet_time: Span,
+) -> Result<(), Failure> {
     let began = emulator.clock().now();
     let (mut entered, mut since) = (0, began);
     loop {
-        let next = emulator.turn().map_err(failed("link", "read a device (was it taken down?)"))?;
+        let next = emulator.poll().map_err(failed("link", "read a device (was it taken down?)"))?;
         let now = emulator.clock().now();
         let world = &emulator.world;
         if (world.packets_out() > 0) | (std::mem::replace(&mut entered, world.medium().entered()) != entered)
         {
             since = now;
         }
-        let ends = (since + quiet).min(began + GRACE);
+        let ends = (since + quiet_time).min(began + GRACE);
         if now >= ends {
             return Ok(());
         }
@@ -385,36 +389,35 @@ fn drain<W: Watch>(emulator: &mut RunningLink<W>, signals: &Signals, quiet: Span
 /// Returns an upper bound on the time between the departure of a packet from the link and the arrival of its answer, if the receiver
 /// answers at once.
 fn round_trip(wires: &[WireSpec; 2]) -> Span {
-    wires.iter().map(|wire| wire.delay).fold(AT_ONCE, |sum, delay| sum + delay)
+    wires.iter().map(|wire| wire.delay).fold(RESPONSE_TIME, |sum, delay| sum + delay)
 }
 
 /// Opens the device of the outside end in the caller's namespace. If a device is not permitted there, or NAT is requested and not available
 /// there, opens the device in a new namespace. Also returns the NAT of the new namespace, if NAT is requested.
 fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<Nat>), Failure> {
     let name = setup.device.as_str();
-    // A carrier is a NAT in user space. It connects the command with the namespaces in which it starts, so it starts before this thread
-    // leaves them.
-    let mut carrier = None;
+    // A NAT in user space connects the command with the namespaces in which the NAT starts, so it starts before this thread leaves them.
+    let mut userspace_nat = None;
     if !setup.nat || Nat::can_masquerade() {
         match sys::open_tun(name, setup.offload) {
             Ok(tun) => return Ok((tun, None)),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
-            Err(error) => return Err(no_tun(name, &error)),
+            Err(error) => return Err(tun_failure(name, &error)),
         }
     }
     if setup.nat {
-        carrier = Some(UserspaceNat::find()?);
+        userspace_nat = Some(UserspaceNat::launch()?);
     }
-    // Without a carrier, this process was not permitted to create a device and needs a user namespace. With a carrier, this process may be
+    // Without a user-space NAT, this process was not permitted to create a device and needs a user namespace. With one, this process may be
     // permitted to create a network namespace without a user namespace.
-    if carrier.is_none() || sys::enter_new_network().is_err() {
-        enter_network_as_user("network devices")?;
+    if userspace_nat.is_none() || sys::enter_new_netns().is_err() {
+        enter_netns_as_user("network devices")?;
     }
     let mut netlink = Netlink::open().map_err(failed("network", "open a netlink socket"))?;
     bring_up_loopback(&mut netlink)?;
-    switch_ecn_off_for(setup.link.codec)?;
-    let tun = sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))?;
-    Ok((tun, carrier.map(UserspaceNat::carry).transpose()?))
+    disable_ecn_for(setup.link.codec)?;
+    let tun = sys::open_tun(name, setup.offload).map_err(|error| tun_failure(name, &error))?;
+    Ok((tun, userspace_nat.map(UserspaceNat::attach).transpose()?))
 }
 
 /// Gives the outside end its addresses, then moves to a new namespace and sets up the inside end there.
@@ -423,58 +426,64 @@ fn connect(
     (outside, outside_name): (OwnedFd, String),
     nat: Option<Nat>,
     stopwatch: Stopwatch,
-) -> Result<Ends, Failure> {
+) -> Result<LinkEnds, Failure> {
     let cannot = failed("network", "configure the outside end of the link");
     let mut netlink = Netlink::open().map_err(&cannot)?;
     let addresses = netlink.addresses().map_err(&cannot)?;
     let routes = netlink.routes().map_err(&cannot)?;
-    let (block, claim) = Block::claim(&addresses, &routes).map_err(|what| Failure::new("addresses", what))?;
+    let (block, claim) =
+        Block::claim(&addresses, &routes).map_err(|problem| Failure::new("addresses", problem))?;
     let (outside_index, v6_outside) =
-        set_up(&mut netlink, &outside_name, setup, block.outside()).map_err(cannot)?;
+        configure_device(&mut netlink, &outside_name, setup, block.outside()).map_err(cannot)?;
     let nat = match nat {
         None if setup.nat => Some(Nat::masquerade(&outside_name, block.outside()[0])?),
         nat => nat,
     };
 
     let cannot = failed("network namespace", "create one");
-    sys::enter_new_network().map_err(cannot)?;
+    sys::enter_new_netns().map_err(cannot)?;
     let cannot = failed("network", "configure the inside end of the link");
     let (inside, inside_name) =
-        sys::open_tun(INSIDE_DEVICE, setup.offload).map_err(|error| no_tun(INSIDE_DEVICE, &error))?;
-    let mut inner = Netlink::open().map_err(&cannot)?;
-    bring_up_loopback(&mut inner)?;
+        sys::open_tun(INSIDE_DEVICE, setup.offload).map_err(|error| tun_failure(INSIDE_DEVICE, &error))?;
+    let mut inside_netlink = Netlink::open().map_err(&cannot)?;
+    bring_up_loopback(&mut inside_netlink)?;
     let (inside_index, v6_inside) =
-        set_up(&mut inner, &inside_name, setup, block.inside()).map_err(&cannot)?;
+        configure_device(&mut inside_netlink, &inside_name, setup, block.inside()).map_err(&cannot)?;
     let window = setup.initial_window;
-    inner.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;
+    inside_netlink.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;
     // NAT supports only IPv4. Without an IPv6 route, programs fail at once instead of waiting for a timeout.
-    let with_v6 = v6_outside
+    let has_v6 = v6_outside
         && v6_inside
-        && (setup.nat || inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok());
-    switch_ecn_off_for(setup.link.codec)?;
+        && (setup.nat || inside_netlink.add_route(inside_index, Ipv6Net::default().into(), window).is_ok());
+    disable_ecn_for(setup.link.codec)?;
     // Forwarding lets links inside this one reach networks outside of it. Without forwarding, they reach only this namespace.
-    let _ = set("net/ipv4/ip_forward", "1");
-    let _ = set("net/ipv6/conf/all/forwarding", "1");
+    let _ = set_sysctl("net/ipv4/ip_forward", "1");
+    let _ = set_sysctl("net/ipv6/conf/all/forwarding", "1");
     let tun = |device| {
         let tun = Tun::new(device, stopwatch);
         if setup.offload { tun.with_virtual_header() } else { tun }
     };
-    Ok(Ends {
+    Ok(LinkEnds {
         inside: tun(inside),
         outside: tun(outside),
-        missed: [inner.drops_from_now(inside_index), netlink.drops_from_now(outside_index)],
+        missed: [inside_netlink.drops_from_now(inside_index), netlink.drops_from_now(outside_index)],
         block,
-        with_v6,
+        has_v6,
         nat,
         _claim: claim,
     })
 }
 
 /// Brings a device up with its addresses. Returns the index of the device, and true if the device has an IPv6 address.
-fn set_up(netlink: &mut Netlink, name: &str, setup: &Setup, [v4, v6]: [IpNet; 2]) -> io::Result<(u32, bool)> {
+fn configure_device(
+    netlink: &mut Netlink,
+    name: &str,
+    setup: &Setup,
+    [v4, v6]: [IpNet; 2],
+) -> io::Result<(u32, bool)> {
     let index = netlink.index_of(name)?;
     // A link-local address would send router solicitations through the link.
-    let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
+    let _ = set_sysctl(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
     netlink.bring_up(index, Some(setup.mtu), Some(DEVICE_QUEUE))?;
     // The route that the kernel adds for an address has no initial window, so the route is added separately.
     let window = setup.initial_window;
@@ -482,10 +491,10 @@ fn set_up(netlink: &mut Netlink, name: &str, setup: &Setup, [v4, v6]: [IpNet; 2]
         if window.is_none() {
             return netlink.add_address(index, network);
         }
-        netlink.add_lone_address(index, network)?;
+        netlink.add_address_without_route(index, network)?;
         netlink.add_route(index, network, window)
     };
     add(v4)?;
-    let with_v6 = setup.mtu >= 1280 && add(v6).is_ok();
-    Ok((index, with_v6))
+    let has_v6 = setup.mtu >= 1280 && add(v6).is_ok();
+    Ok((index, has_v6))
 }

@@ -5,7 +5,7 @@
 mod commands;
 
 use catnip_cli::help::Program;
-use catnip_cli::out::tell;
+use catnip_cli::out::print_stderr;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::emulate::Emulate;
 use commands::link::Link;
@@ -18,11 +18,11 @@ use std::process::ExitCode;
 #[command(name = "catnip-emu", version, arg_required_else_help = true, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
-    command: What,
+    command: Commands,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Commands {
     Link(Link),
     Emulate(Emulate),
     Router(Router),
@@ -31,30 +31,30 @@ enum What {
 }
 
 const SET: &str = "set";
-const PROGRAM: Program = Program { alone: "catnip-emu", whole: "catnip" };
+const PROGRAM: Program = Program { standalone_name: "catnip-emu", subcommand_name: "catnip" };
 
 fn main() -> ExitCode {
     let mut command = PROGRAM.styled(Cli::command());
-    let mut words: Vec<_> = std::env::args_os().collect();
+    let mut args: Vec<_> = std::env::args_os().collect();
     // `link set` is the separate command `set`. Otherwise `set` would be the program to run behind the link, but no such program exists.
-    if words.get(1).is_some_and(|word| word == "link") && words.get(2).is_some_and(|word| word == SET) {
-        words.remove(1);
+    if args.get(1).is_some_and(|arg| arg == "link") && args.get(2).is_some_and(|arg| arg == SET) {
+        args.remove(1);
     }
-    let asked = command.try_get_matches_from_mut(words);
-    let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let matches = command.try_get_matches_from_mut(args);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return PROGRAM.answer(&error, &command),
+        Err(error) => return PROGRAM.print_help_or_error(&error, &command),
     };
     let result = match &cli.command {
-        What::Link(options) => commands::link::run(options),
-        What::Emulate(options) => commands::emulate::run(options),
-        What::Router(options) => commands::router::run(options),
-        What::Set(options) => commands::set::run(options),
+        Commands::Link(options) => commands::link::run(options),
+        Commands::Emulate(options) => commands::emulate::run(options),
+        Commands::Router(options) => commands::router::run(options),
+        Commands::Set(options) => commands::set::run(options),
     };
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            tell(format_args!("error: {failure}\n"));
+            print_stderr(format_args!("error: {failure}\n"));
             ExitCode::from(failure.code)
         }
     }

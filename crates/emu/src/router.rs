@@ -1,11 +1,11 @@
 //! Emulated link between two existing Ethernet interfaces. It runs until a signal arrives.
 
-use crate::codec::without_ecn;
+use crate::codec::check_no_ecn;
 use crate::control::Control;
-use crate::datapath::ethernet::{Ethernet, LONGEST_HEADER};
+use crate::datapath::ethernet::{Ethernet, MAX_HEADER};
 use crate::datapath::frames::Routing;
 use crate::datapath::gateways::{Emulator, Gateway, Gateways};
-use crate::link::{CONTROL, LinkSpec, LinkTopology, Outcome};
+use crate::link::{CONTROL_FD, LinkSpec, LinkTopology, Outcome};
 use crate::timing::Timing;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
@@ -33,7 +33,7 @@ pub struct Setup {
 pub type RunningRouter<W> = Emulator<WallClock, Ethernet, (), W>;
 
 /// Interval of checks that the interfaces still exist.
-const CHECK: Span = Span::from_secs(1);
+const CHECK_INTERVAL: Span = Span::from_secs(1);
 
 /// Emulates the link until SIGINT, SIGTERM or SIGHUP. `watch` creates the watch that receives every packet; it is called when these signals
 /// are blocked, so it may start threads. `report` receives the outcome so far at the configured interval and must not take long.
@@ -43,7 +43,7 @@ pub fn run<W: Watch>(
     watch: impl FnOnce(&LinkTopology, Stopwatch) -> Result<W, Failure>,
     mut report: impl FnMut(&RunningRouter<W>, &Outcome),
 ) -> Result<(Outcome, RunningRouter<W>), Failure> {
-    without_ecn(setup.link.codec)?;
+    check_no_ecn(setup.link.codec)?;
     let mut netlink = Netlink::open().map_err(failed("network", "open a netlink socket"))?;
     if setup.inside == setup.outside {
         return Err(Failure::new("--outside", "the same interface as --inside; expected another one"));
@@ -68,51 +68,53 @@ pub fn run<W: Watch>(
     let (inside_io, outside_io) = (inside_io?, outside_io?);
     control.bind();
     control.listen()?;
-    let interfaces = [signals.as_fd(), inside_io.as_fd(), outside_io.as_fd()];
-    let watched = interfaces.into_iter().chain(control.as_fd());
-    let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);
+    let descriptors = [signals.as_fd(), inside_io.as_fd(), outside_io.as_fd()];
+    let watched = descriptors.into_iter().chain(control.as_fd());
+    let Timing { clock, timing_mode } = Timing::new(stopwatch, setup.link.timing, watched);
     let gateways = Gateways::new(
         clock,
         vec![Gateway { io: inside_io, node: link.inside }, Gateway { io: outside_io, node: link.outside }],
     );
     let routing = Routing { bridge: Some([link.inside, link.outside]), ..Routing::default() };
-    let longest = inside.mtu.max(outside.mtu) as usize + LONGEST_HEADER;
-    let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
+    let max_frame = inside.mtu.max(outside.mtu) as usize + MAX_HEADER;
+    let mut emulator = link.emulator(&setup.link, gateways, routing, max_frame, watch);
 
     let outcome = |emulator: &mut RunningRouter<W>| {
         let (mut missed, mut broken) = ([0; 2], [0; 2]);
         for (index, gateway) in emulator.gateways_mut().iter_mut().enumerate() {
             (missed[index], broken[index]) = (gateway.io.missed(), gateway.io.broken());
         }
-        Outcome { missed, broken, ..link.outcome(emulator, manner) }
+        Outcome { missed, broken, ..link.outcome(emulator, timing_mode) }
     };
-    let (mut check_at, mut report_at) = (Time::ZERO + CHECK, Time::NEVER);
-    if let Some(every) = setup.report {
-        report_at = Time::ZERO + every;
+    let (mut check_at, mut report_at) = (Time::ZERO + CHECK_INTERVAL, Time::NEVER);
+    if let Some(interval) = setup.report {
+        report_at = Time::ZERO + interval;
     }
-    let cut = loop {
-        control.change_due(link.ports, &mut emulator);
-        let next = match emulator.turn().map_err(failed("router", "read an interface")) {
+    let early_end = loop {
+        control.apply_due(link.ports, &mut emulator);
+        let next = match emulator.poll().map_err(failed("router", "read an interface")) {
             Ok(next) => next,
-            Err(why) => break Some(why),
+            Err(failure) => break Some(failure),
         };
         emulator.sleep_until(next.min(check_at).min(report_at).min(control.next_at()));
-        if control.as_fd().is_some() && emulator.clock().is_ready(CONTROL) {
-            control.change_asked(link.ports, &mut emulator);
+        if control.as_fd().is_some() && emulator.clock().is_ready(CONTROL_FD) {
+            control.apply_request(link.ports, &mut emulator);
         }
         let now = emulator.clock().now();
         if now >= report_at {
             // Reports whose time has passed are skipped.
             while report_at <= now {
-                report_at += setup.report.unwrap_or(CHECK);
+                report_at += setup.report.unwrap_or(CHECK_INTERVAL);
             }
             let so_far = outcome(&mut emulator);
             report(&emulator, &so_far);
         }
         if now >= check_at {
-            check_at = now + CHECK;
-            let mut both = [(&setup.inside, inside.index), (&setup.outside, outside.index)].into_iter();
-            if let Some((name, _)) = both.find(|(name, index)| netlink.index_of(name).ok() != Some(*index)) {
+            check_at = now + CHECK_INTERVAL;
+            let mut interfaces = [(&setup.inside, inside.index), (&setup.outside, outside.index)].into_iter();
+            if let Some((name, _)) =
+                interfaces.find(|(name, index)| netlink.index_of(name).ok() != Some(*index))
+            {
                 break Some(Failure::new(name, "the interface no longer exists"));
             }
         }
@@ -120,19 +122,19 @@ pub fn run<W: Watch>(
             break emulator.finish().map_err(failed("router", "read an interface")).err();
         }
     };
-    let outcome = Outcome { cut, changed: control.changed(), ..outcome(&mut emulator) };
+    let outcome = Outcome { early_end, changes: control.changes(), ..outcome(&mut emulator) };
     Ok((outcome, emulator))
 }
 
 fn interface(netlink: &mut Netlink, key: &str, name: &str) -> Result<Device, Failure> {
-    let wrong = |what: &str| Err(Failure::new(key, format!("{name}: {what}")));
+    let failure = |problem: &str| Err(Failure::new(key, format!("{name}: {problem}")));
     match netlink.device(name) {
-        Err(_) => wrong("there is no such interface"),
-        Ok(device) if !device.ethernet => wrong("not an Ethernet interface"),
-        Ok(device) if device.part_of_another => {
-            wrong("part of a bridge or a similar device; remove it from there (ip link set NAME nomaster)")
+        Err(_) => failure("there is no such interface"),
+        Ok(device) if !device.ethernet => failure("not an Ethernet interface"),
+        Ok(device) if device.has_controller => {
+            failure("part of a bridge or a similar device; remove it from there (ip link set NAME nomaster)")
         }
-        Ok(device) if !device.up => wrong("the interface is down; bring it up (ip link set NAME up)"),
+        Ok(device) if !device.up => failure("the interface is down; bring it up (ip link set NAME up)"),
         Ok(device) => Ok(device),
     }
 }

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 /// margin would not make links with few packets more exact (benches/emulator.md).
 const DEFAULT_SPIN: Span = Span::from_micros(60);
 /// Longest time for which a real-time thread may run without sleeping. A longer run indicates a bug, and the kernel ends the process.
-const LONGEST_RUN: Span = Span::from_secs(2);
+const MAX_RUN: Span = Span::from_secs(2);
 
 /// Requested timing precision.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct TimingSpec {
     /// for at most 1 % of the time.
     pub spin: Option<Span>,
     /// Requested upper bound on the error of arrival times.
-    pub exactness: Span,
+    pub max_arrival_error: Span,
 }
 
 /// Timing precision that was permitted.
@@ -40,7 +40,7 @@ pub struct Timing {
     /// Clock of the run.
     pub clock: WallClock,
     /// Timing precision that was permitted.
-    pub manner: TimingMode,
+    pub timing_mode: TimingMode,
 }
 
 impl Timing {
@@ -48,21 +48,21 @@ impl Timing {
     /// `watched`, which must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
-        TimingSpec { real_time, spin, exactness }: TimingSpec,
+        TimingSpec { real_time, spin, max_arrival_error }: TimingSpec,
         watched: impl IntoIterator<Item = BorrowedFd<'a>>,
     ) -> Self {
-        let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
+        let real_time = real_time && sys::run_in_real_time(MAX_RUN).is_ok();
         let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
         // With the default slack, timers fire up to 50 us late. A failure costs only precision.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut clock = WallClock::new(stopwatch, margin, watched);
-        clock.know_arrivals_to(exactness);
+        clock.set_max_arrival_error(max_arrival_error);
         if real_time {
-            clock.give_way();
+            clock.pause_regularly();
         }
         if spin.is_none() {
-            clock.save_cpu();
+            clock.limit_spinning();
         }
-        Self { clock, manner: TimingMode { real_time, spin: margin } }
+        Self { clock, timing_mode: TimingMode { real_time, spin: margin } }
     }
 }

@@ -3,7 +3,7 @@
 mod skip;
 
 use catnip_base::Span;
-use catnip_linux::sys::{cpu_time, run_as_others, run_in_real_time};
+use catnip_linux::sys::{cpu_time, run_as_sched_other, run_in_real_time};
 
 #[test]
 fn who_has_left_real_time_may_compute_for_longer_than_its_limit() {
@@ -11,7 +11,7 @@ fn who_has_left_real_time_may_compute_for_longer_than_its_limit() {
     if let Err(error) = run_in_real_time(limit) {
         return skip::skipped(&format!("SCHED_FIFO: {error}"));
     }
-    run_as_others().unwrap();
+    run_as_sched_other().unwrap();
     let began = cpu_time();
     while cpu_time() < began + limit + limit + limit {}
 }

@@ -34,7 +34,7 @@ fn an_emulator_does_not_allocate_per_packet() {
             queue: queue.parse().unwrap(),
             jitter: None,
             before: vec!["bernoulli:0.01".parse().unwrap()],
-            behind: vec![],
+            after: vec![],
             conditioner: vec![],
             outage: None,
             link_layer: None,
@@ -55,13 +55,13 @@ fn an_emulator_does_not_allocate_per_packet() {
         let (inside, outside) = (incoming(2), incoming(1));
         let alarms = inside.iter().map(|(at, _)| *at).collect();
         let clock = LateClock::new(alarms, vec![Span::from_micros(300), Span::from_millis(4)]);
-        let devices = [inside, outside].map(|packets| Script::new(&clock, packets).with_room(20_000));
+        let devices = [inside, outside].map(|packets| Script::new(&clock, packets).with_capacity_for(20_000));
         let marker = Marker::new(vec![Some(SpmParameters::FULL); 2], true);
         let marked = |frames: Frames<_>| frames.with_marker(Some(marker));
         let mut emulator = emulator(&link, 1, &clock, devices, marked, link.monitor());
         let turns = |emulator: &mut Emulator<_, Script, (), _>, until: usize| {
-            while emulator.gateways()[0].io.left() > until {
-                let next = emulator.turn().unwrap();
+            while emulator.gateways()[0].io.remaining() > until {
+                let next = emulator.poll().unwrap();
                 emulator.sleep_until(next);
             }
         };

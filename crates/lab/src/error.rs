@@ -6,10 +6,10 @@ use std::fmt;
 pub struct InputError(String);
 
 impl InputError {
-    /// Creates the error `FILE: KEY: WHAT`, in which `what` gives the wrong value and the reason. Empty parts are left out.
-    pub fn new(file: &str, key: &str, what: impl fmt::Display) -> Self {
-        let what = what.to_string().replace('\n', " ");
-        let parts = [file, key, &what];
+    /// Creates the error `FILE: KEY: MESSAGE`, in which `message` gives the wrong value and the reason. Empty parts are left out.
+    pub fn new(file: &str, key: &str, message: impl fmt::Display) -> Self {
+        let message = message.to_string().replace('\n', " ");
+        let parts = [file, key, &message];
         Self(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": "))
     }
 }
@@ -26,7 +26,7 @@ impl std::error::Error for InputError {}
 pub(crate) type KeyError = (String, String);
 
 /// Rewrites an error message of serde in the terms of TOML instead of Rust types, with a suggestion for a misspelled name.
-pub(crate) fn in_plain_words(message: &str) -> String {
+pub(crate) fn in_toml_terms(message: &str) -> String {
     let first = message.lines().next().unwrap_or(message);
     let Some((before, expected)) = first.split_once(", expected ") else { return first.into() };
     let expected = match expected {
@@ -39,7 +39,7 @@ pub(crate) fn in_plain_words(message: &str) -> String {
         "a boolean" => "true or false".into(),
         "any valid TOML value" | "path string" => "a text".into(),
         other if other.starts_with("struct ") || other.contains("enum ") => "a table".into(),
-        other => format!("{other}{}", guess(before, other)),
+        other => format!("{other}{}", suggestion(before, other)),
     };
     let before = before
         .replace("invalid type: map", "invalid type: table")
@@ -49,12 +49,12 @@ pub(crate) fn in_plain_words(message: &str) -> String {
 
 /// Returns the end of an error message that suggests the right spelling of a name, or an empty text. `before` contains the misspelled name
 /// in backticks, `expected` the known names.
-fn guess(before: &str, expected: &str) -> String {
+fn suggestion(before: &str, expected: &str) -> String {
     let in_backticks =
         |text: &'_ str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(String::from).collect() };
     let known = in_backticks(expected);
     match &in_backticks(before)[..] {
-        [said] => did_you_mean(said, known.iter().map(String::as_str)),
+        [unknown] => did_you_mean(unknown, known.iter().map(String::as_str)),
         _ => String::new(),
     }
 }

@@ -26,10 +26,12 @@ pub use results::{rows, summary};
 pub use run::memory;
 pub use run::trace::{TraceRequest, TraceRow, trace};
 pub use run::{Progress, RunRequest, run_all};
+pub use scenario::external::{ExternalNode, ObjectName, Paths, Protocol, Service};
 pub use scenario::kinds::{Kinds, built_in};
 pub use scenario::network::NamedPorts;
 pub use scenario::plan::{Group, Plan};
-pub use scenario::real::{ObjectName, Paths, Protocol, RealNode, Service};
-pub use scenario::schema::{NOTATION, Notation, OLDER_NAME, OTHERWISE, notations, schema, schema_text};
+pub use scenario::schema::{
+    DEFAULT_DESCRIPTION, NOTATION, Notation, OLDER_NAME, notations, schema, schema_text,
+};
 pub use scenario::single_flow::{Marking, SingleFlow};
 pub use scenario::{Outline, Scenario};

@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 thread_local! {
     /// Bytes in use by this thread only, since the test harness may allocate memory at any time in other threads.
     static IN_USE: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 struct Measuring;
@@ -18,7 +18,7 @@ struct Measuring;
 unsafe impl GlobalAlloc for Measuring {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.set(IN_USE.get() + layout.size() as isize);
-        MOST.set(MOST.get().max(IN_USE.get()));
+        PEAK.set(PEAK.get().max(IN_USE.get()));
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is also the contract of `System`.
         unsafe { System.alloc(layout) }
     }
@@ -69,11 +69,11 @@ fn a_har_of_fifty_megabytes_with_bodies_takes_less_than_one_megabyte() {
     let size = std::fs::metadata(&path).unwrap().len() as usize;
     assert!(size > 50 * MEGABYTE, "{size} bytes");
     let before = IN_USE.get();
-    MOST.set(before);
+    PEAK.set(before);
     let (site, told) = read_har(&path).unwrap();
-    let most = (MOST.get() - before) as usize;
+    let peak = (PEAK.get() - before) as usize;
     assert_eq!((told[0].objects, told[0].bytes), (OBJECTS, OBJECTS as u64 * 100_300));
     assert_eq!(site.pages[0].objects.len(), OBJECTS);
-    assert!(most < MEGABYTE, "{most} bytes at a time");
-    println!("{size} bytes read with {most} bytes in use at most");
+    assert!(peak < MEGABYTE, "{peak} bytes at a time");
+    println!("{size} bytes read with {peak} bytes in use at most");
 }

@@ -5,7 +5,7 @@
 /// Tokens per byte.
 const BYTE: u64 = 8 * 1_000_000_000;
 /// Maximum depth of a bucket, bytes.
-pub const DEEPEST: u64 = u64::MAX / BYTE;
+pub const MAX_DEPTH: u64 = u64::MAX / BYTE;
 /// Value for a time that is never reached.
 pub const NEVER: u64 = u64::MAX;
 
@@ -21,9 +21,9 @@ pub struct Bucket {
 
 impl Bucket {
     /// Creates a bucket that is full at time zero. `rate` is in bits per second and must be above zero. `depth` is in bytes and is limited
-    /// to [`DEEPEST`].
+    /// to [`MAX_DEPTH`].
     pub fn new(rate: u64, depth: u64) -> Self {
-        let depth = depth.min(DEEPEST) * BYTE;
+        let depth = depth.min(MAX_DEPTH) * BYTE;
         Self { rate, depth, tokens: depth, since: 0 }
     }
 

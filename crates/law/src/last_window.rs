@@ -5,6 +5,6 @@
 /// the whole congestion window, because a single ACK permits only one or two packets.
 #[inline]
 pub fn gap_ns(unsent_segments: u64, next_window_segments: u64, srtt_ns: u64) -> u64 {
-    let last = 1 < unsent_segments && unsent_segments <= next_window_segments;
-    if last { srtt_ns / unsent_segments } else { 0 }
+    let is_last = 1 < unsent_segments && unsent_segments <= next_window_segments;
+    if is_last { srtt_ns / unsent_segments } else { 0 }
 }

@@ -5,7 +5,7 @@
 /// equal-length measurement periods".
 pub const PERIODS: usize = 5;
 /// Minimum sampling period, nanoseconds: "This specification defines the pipeACK Sampling Period as Max(3*RTT, 1 second)."
-pub const LEAST_PERIOD: u64 = 1_000_000_000;
+pub const MIN_PERIOD: u64 = 1_000_000_000;
 /// Non-validated period, nanoseconds. Section 4.4: "The NVP SHOULD NOT exceed five minutes."
 pub const NON_VALIDATED_PERIOD: u64 = 300_000_000_000;
 /// Undefined value: the 'undefined' pipeACK of section 4.2, the absence of a loss recovery, or an infinite ssthresh.
@@ -18,9 +18,9 @@ pub struct PipeAck {
     /// Sampling period, nanoseconds.
     period: u64,
     /// Times of the largest samples of the measurement periods, oldest first.
-    taken: [u64; PERIODS],
+    sampled_at: [u64; PERIODS],
     /// Largest samples of the measurement periods, bytes; [`UNDEFINED`] for a period without a sample.
-    best: [u64; PERIODS],
+    max_sample: [u64; PERIODS],
     /// Start of the newest measurement period.
     newest_began: u64,
     /// First byte of the measured round trip. No round trip is being measured unless this is below `round_until`.
@@ -40,9 +40,9 @@ impl PipeAck {
     /// 0 if that sample is older than the sampling period.
     pub const fn new(last_only: bool) -> Self {
         Self {
-            period: LEAST_PERIOD,
-            taken: [0; PERIODS],
-            best: [UNDEFINED; PERIODS],
+            period: MIN_PERIOD,
+            sampled_at: [0; PERIODS],
+            max_sample: [UNDEFINED; PERIODS],
             newest_began: 0,
             round_from: 0,
             round_until: 0,
@@ -63,24 +63,24 @@ impl PipeAck {
     }
 
     /// Handles an ACK of all data before `snd_una` outside of loss recovery. The ACK newly acknowledges `acked` bytes, and all data before
-    /// `next` is sent. `srtt` is 0 before the first RTT sample.
-    pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64) {
+    /// `snd_max` is sent. `srtt` is 0 before the first RTT sample.
+    pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, snd_max: u64, srtt: u64) {
         if srtt > 0 {
-            self.period = (srtt * 3).max(LEAST_PERIOD);
+            self.period = (srtt * 3).max(MIN_PERIOD);
         }
         // "caching the value of HighACK and, after one RTT, measuring the difference between the cached HighACK value and the current
         // HighACK value": a round trip is over when the data in flight at its start is acknowledged. The first round trip, and the first
         // after an idle period, begin with the first ACK of the data in flight.
         // With RACK `acked` includes data reported by SACK, and a short segment counts as a full one. The last `snd_una` is therefore the
         // better bound.
-        let before = self.snd_una.max(snd_una.saturating_sub(acked));
+        let prior_snd_una = self.snd_una.max(snd_una.saturating_sub(acked));
         self.snd_una = snd_una;
         if self.round_from >= self.round_until {
-            (self.round_from, self.round_until) = (before, next);
+            (self.round_from, self.round_until) = (prior_snd_una, snd_max);
         }
         if snd_una >= self.round_until {
             self.add(now, snd_una.saturating_sub(self.round_from));
-            (self.round_from, self.round_until) = (snd_una, next);
+            (self.round_from, self.round_until) = (snd_una, snd_max);
         }
     }
 
@@ -89,33 +89,33 @@ impl PipeAck {
         if self.is_defined == 0 {
             return UNDEFINED;
         }
-        let mut most = 0;
+        let mut max = 0;
         for i in 0..PERIODS {
             // "During this period, the pipeACK samples may be regarded as zero and hence do not contribute".
-            let is_young = now.saturating_sub(self.taken[i]) <= self.period;
-            if self.best[i] != UNDEFINED && is_young && self.best[i] > most {
-                most = self.best[i];
+            let is_young = now.saturating_sub(self.sampled_at[i]) <= self.period;
+            if self.max_sample[i] != UNDEFINED && is_young && self.max_sample[i] > max {
+                max = self.max_sample[i];
             }
         }
-        most
+        max
     }
 
     fn add(&mut self, now: u64, bytes: u64) {
         self.is_defined = 1;
         if self.last_only != 0 {
-            self.best = [UNDEFINED; PERIODS];
+            self.max_sample = [UNDEFINED; PERIODS];
         } else if now.saturating_sub(self.newest_began) >= self.period / PERIODS as u64 {
             for i in 1..PERIODS {
-                self.taken[i - 1] = self.taken[i];
-                self.best[i - 1] = self.best[i];
+                self.sampled_at[i - 1] = self.sampled_at[i];
+                self.max_sample[i - 1] = self.max_sample[i];
             }
-            self.best[PERIODS - 1] = UNDEFINED;
+            self.max_sample[PERIODS - 1] = UNDEFINED;
             self.newest_began = now;
         }
         // "the highest measured pipeACK sample"
-        if self.best[PERIODS - 1] == UNDEFINED || self.best[PERIODS - 1] <= bytes {
-            self.taken[PERIODS - 1] = now;
-            self.best[PERIODS - 1] = bytes;
+        if self.max_sample[PERIODS - 1] == UNDEFINED || self.max_sample[PERIODS - 1] <= bytes {
+            self.sampled_at[PERIODS - 1] = now;
+            self.max_sample[PERIODS - 1] = bytes;
         }
     }
 }
@@ -175,9 +175,9 @@ impl NewCwv {
         self.pipe_ack.on_ack_while_reduced(snd_una);
     }
 
-    /// Handles an ACK outside of loss recovery, see [`PipeAck::on_ack`]. The caller must call [`look`](Self::look) afterwards.
-    pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64) {
-        self.pipe_ack.on_ack(now, snd_una, acked, next, srtt);
+    /// Handles an ACK outside of loss recovery, see [`PipeAck::on_ack`]. The caller must call [`check_nvp`](Self::check_nvp) afterwards.
+    pub fn on_ack(&mut self, now: u64, snd_una: u64, acked: u64, snd_max: u64, srtt: u64) {
+        self.pipe_ack.on_ack(now, snd_una, acked, snd_max, srtt);
     }
 
     /// Returns true if an ACK may increase cwnd. Section 4.3: while validated "the standard methods are used to increase cwnd". Section
@@ -202,7 +202,7 @@ impl NewCwv {
     /// Handles a timeout. Section 4.4: "If the Retransmission Timeout (RTO) expires while in the non-validated phase, the sender MUST exit
     /// the non-validated phase. It then resumes using the standard TCP RTO mechanism".
     pub fn on_timeout(&mut self, now: u64) {
-        self.start_over(now);
+        self.reset(now);
     }
 
     /// Handles the end of a recovery in which `retransmitted` bytes were retransmitted. Returns the new value of both cwnd and ssthresh, or
@@ -214,14 +214,14 @@ impl NewCwv {
             UNDEFINED => UNDEFINED,
             used => (used.saturating_sub(retransmitted) / 2).max(self.segment),
         };
-        self.start_over(now);
+        self.reset(now);
         window
     }
 
     /// Updates pipeACK, and reduces cwnd if it was not validated for longer than the non-validated period (NVP). Returns true after a
     /// reduction; the caller must then call the function again. Section 4.5.2: "Each time a sender transmits a new segment, this timestamp
     /// can be used to determine if the NVP has expired."
-    pub fn look(&mut self, now: u64, windows: &mut Windows) -> bool {
+    pub fn check_nvp(&mut self, now: u64, windows: &mut Windows) -> bool {
         self.measured = self.pipe_ack.at(now);
         if self.is_validated(windows.cwnd) {
             self.valid_at = now;
@@ -240,7 +240,7 @@ impl NewCwv {
 
     /// Resets the state. Section 4.4.1: "After completing the loss recovery phase, the sender MUST re-initialise the pipeACK variable to
     /// the 'undefined' value."
-    fn start_over(&mut self, now: u64) {
+    fn reset(&mut self, now: u64) {
         self.pipe_ack.reset();
         self.measured = UNDEFINED;
         self.lost_unvalidated = UNDEFINED;

@@ -15,7 +15,7 @@ pub struct Rules {
 /// Position of a packet in its document, and congestion window of its sender.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// Offset of the packet's data in its document, bytes.
     pub offset: u64,
     /// Length of the document, bytes, or [`UNKNOWN`].
@@ -43,14 +43,14 @@ pub enum Reason {
 
 /// Returns the first of the rules for which a packet is crucial, in the order of [`Reason`]. A full segment has `segment` bytes.
 #[inline]
-pub fn reason(rules: &Rules, place: &Place, segment: u32) -> Reason {
+pub fn reason(rules: &Rules, position: &Position, segment: u32) -> Reason {
     let segments = |count: u32| count as u64 * segment as u64;
-    if place.offset < segments(rules.leading) {
+    if position.offset < segments(rules.leading) {
         return Reason::Leading;
     }
-    let left = place.bytes.saturating_sub(place.offset);
-    if rules.trailing > 0 && place.bytes != UNKNOWN && left <= segments(rules.trailing) {
+    let remaining = position.bytes.saturating_sub(position.offset);
+    if rules.trailing > 0 && position.bytes != UNKNOWN && remaining <= segments(rules.trailing) {
         return Reason::Trailing;
     }
-    if place.window < segments(rules.small_window) { Reason::SmallWindow } else { Reason::None }
+    if position.window < segments(rules.small_window) { Reason::SmallWindow } else { Reason::None }
 }

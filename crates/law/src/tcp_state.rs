@@ -18,7 +18,7 @@ pub enum Level {
     /// Packet that is dropped last.
     High = 0,
     /// Packet that is dropped before HIGH ones.
-    Med = 1,
+    Medium = 1,
     /// Packet that is dropped first.
     Low = 2,
 }
@@ -39,16 +39,16 @@ pub fn level(
     is_protected: bool,
     mut draw: impl FnMut() -> u32,
 ) -> Level {
-    if window <= thresholds.high || is_protected || keeps(thresholds.high, window, draw()) {
+    if window <= thresholds.high || is_protected || protects(thresholds.high, window, draw()) {
         Level::High
-    } else if window <= thresholds.med || keeps(thresholds.med, window, draw()) {
-        Level::Med
+    } else if window <= thresholds.med || protects(thresholds.med, window, draw()) {
+        Level::Medium
     } else {
         Level::Low
     }
 }
 
 /// Returns true with a probability of `threshold` / `window`.
-fn keeps(threshold: u32, window: u32, draw: u32) -> bool {
+fn protects(threshold: u32, window: u32, draw: u32) -> bool {
     (draw as u64) * (window as u64) < (threshold as u64) << 32
 }

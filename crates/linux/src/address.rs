@@ -61,8 +61,8 @@ impl Block {
         let IpNet::V4(network) = network else { return None };
         let (address, base, prefix) = (network.addr(), network.network().to_bits(), network.prefix_len());
         let inside = Ipv4Net::new_assert(SPACE, SPACE_PREFIX).contains(&address);
-        let ours = inside && PREFIXES.contains(&prefix) && address.to_bits() - base == INSIDE;
-        ours.then_some(Self { base, prefix })
+        let is_inside_end = inside && PREFIXES.contains(&prefix) && address.to_bits() - base == INSIDE;
+        is_inside_end.then_some(Self { base, prefix })
     }
 
     /// Returns the block of the enclosing link, or `None` without an enclosing link, and the blocks that a link in a namespace with these
@@ -82,8 +82,8 @@ impl Block {
     /// Claims the first block that overlaps neither an address nor a route of this namespace and that no other link has claimed.
     pub fn claim(addresses: &[IpNet], routes: &[IpNet]) -> Result<(Self, Claim), &'static str> {
         let (enclosing, blocks) = Self::candidates(addresses).ok_or("links can be nested at most 5 deep")?;
-        let around = |network: &IpNet| enclosing.is_some_and(|block| network.prefix_len() <= block.prefix);
-        let used: Vec<&IpNet> = addresses.iter().chain(routes).filter(|network| !around(network)).collect();
+        let encloses = |network: &IpNet| enclosing.is_some_and(|block| network.prefix_len() <= block.prefix);
+        let used: Vec<&IpNet> = addresses.iter().chain(routes).filter(|network| !encloses(network)).collect();
         let overlap = |a: &IpNet, b: &IpNet| a.contains(b) || b.contains(a);
         let is_free = |block: &Self| !used.iter().any(|used| overlap(used, &block.network().into()));
         let free = blocks.into_iter().filter(is_free);

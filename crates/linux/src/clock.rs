@@ -17,7 +17,7 @@ pub trait Clock: Debug {
     fn sleep_until(&self, deadline: Time);
     /// Returns true if the device of this edge was readable when the last wait ended. This method avoids a system call per device and
     /// wake-up.
-    fn has_come(&self, _edge: usize) -> bool {
+    fn has_input(&self, _edge: usize) -> bool {
         true
     }
     /// Returns the latest time at which a wait found the device of this edge empty. The next packet read from the device has arrived after
@@ -27,7 +27,7 @@ pub trait Clock: Debug {
     }
     /// Returns the arrival time of the input that ended the last wait, or a slightly earlier time; zero if the arrival time is unknown. The
     /// result does not apply to a device that still had unread packets before the wait.
-    fn ended_by_arrival_at(&self) -> Time {
+    fn wakeup_arrival_at(&self) -> Time {
         Time::ZERO
     }
 }
@@ -78,78 +78,78 @@ pub fn since_1970() -> Span {
 /// A sleeping thread is woken 40 to 100 us late, so the clock can spin during the last `margin` before a deadline instead. Spinning helps
 /// only a thread that is not preempted: with other work on the same CPU, a spinning thread is late by whole time slices. Spinning threads
 /// also preempt each other and cost CPU time, so a budget can be set. A clock that has used up its budget sleeps until the deadline instead
-/// of spinning, and for at least `REST`.
+/// of spinning, and for at least `MIN_WAKEUP_INTERVAL`.
 #[derive(Debug)]
 pub struct WallClock {
     stopwatch: Stopwatch,
     margin: Span,
-    waiting: RefCell<Waiting>,
+    state: RefCell<WaitState>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitState {
     fds: Vec<Readable>,
     /// Time at which each descriptor was last found empty.
     empty: Vec<Time>,
     /// Longest sleep.
-    beat: Span,
+    sleep_limit: Span,
     /// Counter of the time that this thread has waited for a CPU; `None` if the kernel has no such counter.
-    delays: Option<RunDelays>,
-    /// Last value of `delays`.
-    delayed: Span,
+    run_delay_counter: Option<RunDelayCounter>,
+    /// Last value of `run_delay_counter`.
+    last_run_delay: Span,
     /// Recent maximum of the time that waking this thread takes if a CPU is available.
-    to_wake: Span,
-    /// Result of [`Clock::ended_by_arrival_at`].
-    ended_at: Time,
+    wakeup_cost: Span,
+    /// Result of [`Clock::wakeup_arrival_at`].
+    wakeup_arrival_at: Time,
     /// Wake-up latency of this thread.
-    woken_late: Histogram,
-    longest_run: Option<Span>,
+    wakeup_latency: Histogram,
+    max_run: Option<Span>,
     slept_at: Time,
     budget: Option<Budget>,
 }
 
-impl Waiting {
+impl WaitState {
     /// Waits from `now` for `sleep` or until a descriptor is readable. Returns true if a descriptor is readable.
     fn wait(&mut self, now: Time, sleep: Span) -> bool {
-        let Ok(came) = sys::wait_readable(&mut self.fds, Some(sleep)) else { return false };
+        let Ok(is_readable) = sys::wait_readable(&mut self.fds, Some(sleep)) else { return false };
         // The kernel polls all descriptors before it sleeps, and again at the timeout if none became readable.
-        let looked = if came { now } else { now + sleep };
+        let polled_at = if is_readable { now } else { now + sleep };
         for (fd, empty) in self.fds.iter().zip(&mut self.empty) {
             if !fd.is_ready() {
-                *empty = looked;
+                *empty = polled_at;
             }
         }
-        came
+        is_readable
     }
 
-    /// Records a sleep that ended late by `late`.
-    fn on_beat(&mut self, late: Span) {
-        self.woken_late.record(late);
-        let to_wake = late.saturating_sub(self.delay().unwrap_or(Span::ZERO));
-        self.to_wake = to_wake.max(self.to_wake.saturating_sub(self.to_wake / 8));
+    /// Records a sleep that ended late by `latency`.
+    fn on_timer_wakeup(&mut self, latency: Span) {
+        self.wakeup_latency.record(latency);
+        let wakeup_cost = latency.saturating_sub(self.take_run_delay().unwrap_or(Span::ZERO));
+        self.wakeup_cost = wakeup_cost.max(self.wakeup_cost.saturating_sub(self.wakeup_cost / 8));
     }
 
     /// Returns the time that this thread has waited for a CPU since the last call.
-    fn delay(&mut self) -> Option<Span> {
-        let delayed = self.delays.as_ref().and_then(RunDelays::total)?;
-        Some(delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)))
+    fn take_run_delay(&mut self) -> Option<Span> {
+        let total = self.run_delay_counter.as_ref().and_then(RunDelayCounter::total)?;
+        Some(total.saturating_sub(std::mem::replace(&mut self.last_run_delay, total)))
     }
 
-    /// Estimates the arrival time of the input that ended a sleep at `woken`: the time at which the thread began to wake up and to wait for
-    /// a CPU. After a signal, the arrival time is unknown, because the signal may have continued a stopped process.
+    /// Estimates the arrival time of the input that ended a sleep at `woken_at`: the time at which the thread began to wake up and to wait
+    /// for a CPU. After a signal, the arrival time is unknown, because the signal may have continued a stopped process.
     ///
     /// The kernel has polled all other descriptors again before it returned, so the descriptors without input were empty at the estimated
     /// time.
-    fn on_woken(&mut self, woken: Time) {
-        self.ended_at = Time::ZERO;
-        let Some(delay) = self.delay().map(|delay| delay + self.to_wake) else { return };
+    fn on_input_wakeup(&mut self, woken_at: Time) {
+        self.wakeup_arrival_at = Time::ZERO;
+        let Some(delay) = self.take_run_delay().map(|delay| delay + self.wakeup_cost) else { return };
         if self.fds[SIGNALS].is_ready() {
             return;
         }
-        self.ended_at = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
+        self.wakeup_arrival_at = Time::from_nanos(woken_at.as_nanos().saturating_sub(delay.as_nanos()));
         for (fd, empty) in self.fds.iter().zip(&mut self.empty) {
             if !fd.is_ready() {
-                *empty = self.ended_at.max(*empty);
+                *empty = self.wakeup_arrival_at.max(*empty);
             }
         }
     }
@@ -157,13 +157,13 @@ impl Waiting {
 
 /// Counter of the time that a runnable thread has waited for a CPU.
 #[derive(Debug)]
-struct RunDelays(File);
+struct RunDelayCounter(File);
 
-impl RunDelays {
+impl RunDelayCounter {
     /// Opens the counter of this thread. Returns `None` if the kernel does not have one.
     fn of_this_thread() -> Option<Self> {
-        let delays = Self(File::open("/proc/thread-self/schedstat").ok()?);
-        delays.total().map(|_| delays)
+        let counter = Self(File::open("/proc/thread-self/schedstat").ok()?);
+        counter.total().map(|_| counter)
     }
 
     /// Returns the value of the counter. Documentation/scheduler/sched-stats.rst of the kernel, /proc/PID/schedstat, 2: "time spent waiting
@@ -179,40 +179,40 @@ impl RunDelays {
 /// Budget of time for spinning.
 #[derive(Debug)]
 struct Budget {
-    left: Span,
-    counted: Time,
+    remaining: Span,
+    updated_at: Time,
 }
 
 impl Budget {
     /// Divisor of the elapsed time that accrues to the budget.
-    const SHARE: u64 = 100;
+    const SHARE_DIVISOR: u64 = 100;
     /// Upper limit of the budget.
-    const SAVED: Span = Span::from_millis(5);
+    const MAX: Span = Span::from_millis(5);
 
     fn allows(&mut self, now: Time, margin: Span) -> bool {
-        let more = now.since(self.counted) / Self::SHARE;
-        self.counted = now;
-        self.left = (self.left + more).min(Self::SAVED);
-        self.left >= margin
+        let more = now.since(self.updated_at) / Self::SHARE_DIVISOR;
+        self.updated_at = now;
+        self.remaining = (self.remaining + more).min(Self::MAX);
+        self.remaining >= margin
     }
 }
 
 /// Longest sleep. A longer time without reading the clock shows that the thread was prevented from running.
-const BEAT: Span = Span::from_millis(20);
+const SLEEP_LIMIT: Span = Span::from_millis(20);
 /// Longest sleep if the kernel does not count the wait for a CPU. In this case, a packet may have arrived at any time during the sleep that
 /// it ended.
-const BLIND_BEAT: Span = Span::from_millis(1);
-const SHORTEST_BEAT: Span = Span::from_micros(100);
+const UNCOUNTED_SLEEP_LIMIT: Span = Span::from_millis(1);
+const MIN_SLEEP_LIMIT: Span = Span::from_micros(100);
 /// Initial estimate of the time that waking a thread takes.
-const TO_WAKE: Span = Span::from_micros(100);
+const INITIAL_WAKEUP_COST: Span = Span::from_micros(100);
 /// Shortest time between wake-ups of a thread that has used up its budget, regardless of arrivals and deadlines. All packets that are due
 /// in this time are moved together. Setting a timer and waking up for each packet would cost more CPU time than moving the packet, and
 /// would hardly be more exact. Network cards delay their interrupts for similar times.
-const REST: Span = Span::from_micros(50);
+const MIN_WAKEUP_INTERVAL: Span = Span::from_micros(50);
 /// Index of the descriptor for signals. The descriptors of the edges follow.
 const SIGNALS: usize = 0;
 /// Run time without a sleep after which a real-time thread lets other threads run for [`PAUSE`].
-const LONGEST_RUN: Span = Span::from_millis(50);
+const MAX_RUN: Span = Span::from_millis(50);
 const PAUSE: Span = Span::from_micros(500);
 
 impl WallClock {
@@ -225,39 +225,40 @@ impl WallClock {
     ) -> Self {
         let fds: Vec<Readable> = watched.into_iter().map(Readable::new).collect();
         let now = stopwatch.now();
-        let delays = RunDelays::of_this_thread();
-        let waiting = Waiting {
+        let run_delay_counter = RunDelayCounter::of_this_thread();
+        let state = WaitState {
             empty: vec![now; fds.len()],
             fds,
-            beat: if delays.is_some() { BEAT } else { BLIND_BEAT },
-            delayed: delays.as_ref().and_then(RunDelays::total).unwrap_or(Span::ZERO),
-            delays,
-            to_wake: TO_WAKE,
-            ended_at: Time::ZERO,
-            woken_late: Histogram::default(),
-            longest_run: None,
+            sleep_limit: if run_delay_counter.is_some() { SLEEP_LIMIT } else { UNCOUNTED_SLEEP_LIMIT },
+            last_run_delay: run_delay_counter.as_ref().and_then(RunDelayCounter::total).unwrap_or(Span::ZERO),
+            run_delay_counter,
+            wakeup_cost: INITIAL_WAKEUP_COST,
+            wakeup_arrival_at: Time::ZERO,
+            wakeup_latency: Histogram::default(),
+            max_run: None,
             slept_at: now,
             budget: None,
         };
-        Self { stopwatch, margin, waiting: RefCell::new(waiting) }
+        Self { stopwatch, margin, state: RefCell::new(state) }
     }
 
     /// Makes the clock pause regularly even under constant load, as is necessary for a thread of real-time priority.
-    pub fn give_way(&mut self) {
-        self.waiting.get_mut().longest_run = Some(LONGEST_RUN);
+    pub fn pause_regularly(&mut self) {
+        self.state.get_mut().max_run = Some(MAX_RUN);
     }
 
-    /// Limits spinning to 1 % of all time. A clock that has used up this budget rests for `REST` between wake-ups.
-    pub fn save_cpu(&mut self) {
-        self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
+    /// Limits spinning to 1 % of all time. A clock that has used up this budget rests for `MIN_WAKEUP_INTERVAL` between wake-ups.
+    pub fn limit_spinning(&mut self) {
+        self.state.get_mut().budget =
+            Some(Budget { remaining: Budget::MAX, updated_at: self.stopwatch.now() });
     }
 
     /// Sets the requested upper bound on the error of arrival times. The bound limits the length of a sleep if the kernel does not count
     /// the wait for a CPU.
-    pub fn know_arrivals_to(&mut self, exactness: Span) {
-        let waiting = self.waiting.get_mut();
-        if waiting.delays.is_none() {
-            waiting.beat = exactness.clamp(SHORTEST_BEAT, BLIND_BEAT);
+    pub fn set_max_arrival_error(&mut self, max_error: Span) {
+        let state = self.state.get_mut();
+        if state.run_delay_counter.is_none() {
+            state.sleep_limit = max_error.clamp(MIN_SLEEP_LIMIT, UNCOUNTED_SLEEP_LIMIT);
         }
     }
 
@@ -267,13 +268,13 @@ impl WallClock {
     }
 
     /// Returns the wake-up latency of this thread at the ends of its sleeps.
-    pub fn woken_late(&self) -> Histogram {
-        self.waiting.borrow().woken_late.clone()
+    pub fn wakeup_latency(&self) -> Histogram {
+        self.state.borrow().wakeup_latency.clone()
     }
 
     /// Returns true if the descriptor with this index was readable when the last sleep ended.
     pub fn is_ready(&self, index: usize) -> bool {
-        self.waiting.borrow().fds[index].is_ready()
+        self.state.borrow().fds[index].is_ready()
     }
 }
 
@@ -284,70 +285,70 @@ impl Clock for WallClock {
     }
 
     #[inline]
-    fn has_come(&self, edge: usize) -> bool {
+    fn has_input(&self, edge: usize) -> bool {
         self.is_ready(SIGNALS + 1 + edge)
     }
 
     #[inline]
     fn empty_at(&self, edge: usize) -> Time {
-        self.waiting.borrow().empty[SIGNALS + 1 + edge]
+        self.state.borrow().empty[SIGNALS + 1 + edge]
     }
 
     #[inline]
-    fn ended_by_arrival_at(&self) -> Time {
-        self.waiting.borrow().ended_at
+    fn wakeup_arrival_at(&self) -> Time {
+        self.state.borrow().wakeup_arrival_at
     }
 
     fn sleep_until(&self, deadline: Time) {
-        let waiting = &mut *self.waiting.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         let mut now = self.now();
-        if waiting.longest_run.is_some_and(|longest| now.since(waiting.slept_at) > longest) {
+        if state.max_run.is_some_and(|limit| now.since(state.slept_at) > limit) {
             let _ = sys::wait_readable(&mut [], Some(PAUSE));
             now = self.now();
-            waiting.slept_at = now;
+            state.slept_at = now;
         }
-        let spin = waiting.budget.as_mut().is_none_or(|budget| budget.allows(now, self.margin));
+        let spin = state.budget.as_mut().is_none_or(|budget| budget.allows(now, self.margin));
         let margin = if spin { self.margin } else { Span::ZERO };
-        let rested = waiting.slept_at + REST;
-        if margin == Span::ZERO && waiting.budget.is_some() && now < deadline && deadline < rested {
-            let _ = sys::wait_readable(&mut [], Some(rested.since(now)));
+        let next_wakeup = state.slept_at + MIN_WAKEUP_INTERVAL;
+        if margin == Span::ZERO && state.budget.is_some() && now < deadline && deadline < next_wakeup {
+            let _ = sys::wait_readable(&mut [], Some(next_wakeup.since(now)));
             now = self.now();
-            waiting.slept_at = now;
-            waiting.on_beat(now.since(rested));
+            state.slept_at = now;
+            state.on_timer_wakeup(now.since(next_wakeup));
         }
         loop {
-            let sleep = deadline.since(now).saturating_sub(margin).min(waiting.beat);
-            let came = waiting.wait(now, sleep);
-            let woken = self.now();
-            if came {
+            let sleep = deadline.since(now).saturating_sub(margin).min(state.sleep_limit);
+            let is_readable = state.wait(now, sleep);
+            let woken_at = self.now();
+            if is_readable {
                 if sleep > Span::ZERO {
-                    waiting.on_woken(woken);
+                    state.on_input_wakeup(woken_at);
                 } else {
-                    waiting.ended_at = Time::ZERO;
+                    state.wakeup_arrival_at = Time::ZERO;
                 }
                 // The call may not have slept. The next pause is then slightly early or late.
-                if woken.since(now) > Span::from_micros(100) {
-                    waiting.slept_at = woken;
+                if woken_at.since(now) > Span::from_micros(100) {
+                    state.slept_at = woken_at;
                 }
                 return;
             }
             if sleep > Span::ZERO {
-                waiting.slept_at = woken;
-                waiting.on_beat(woken.since(now + sleep));
+                state.slept_at = woken_at;
+                state.on_timer_wakeup(woken_at.since(now + sleep));
             }
-            waiting.ended_at = Time::ZERO;
-            now = woken;
+            state.wakeup_arrival_at = Time::ZERO;
+            now = woken_at;
             if now + margin >= deadline {
                 break;
             }
         }
         let started = now;
-        while now < deadline && !waiting.wait(now, Span::ZERO) {
+        while now < deadline && !state.wait(now, Span::ZERO) {
             std::hint::spin_loop();
             now = self.now();
         }
-        if let Some(budget) = &mut waiting.budget {
-            budget.left = budget.left.saturating_sub(now.since(started));
+        if let Some(budget) = &mut state.budget {
+            budget.remaining = budget.remaining.saturating_sub(now.since(started));
         }
     }
 }
@@ -362,65 +363,69 @@ mod tests {
     /// Creates a clock that watches one end of each of two socket pairs. The first pair stands for signals, the second for an edge.
     fn clock(stopwatch: Stopwatch) -> (WallClock, [[UnixStream; 2]; 2]) {
         let pairs = [(); 2].map(|()| UnixStream::pair().map(<[_; 2]>::from).unwrap());
-        let clock = WallClock::new(stopwatch, Span::ZERO, pairs.iter().map(|[_, near]| near.as_fd()));
+        let clock = WallClock::new(stopwatch, Span::ZERO, pairs.iter().map(|[_, edge_end]| edge_end.as_fd()));
         (clock, pairs)
     }
 
     #[test]
     fn a_descriptor_is_called_empty_at_no_time_at_which_there_was_something_to_read() {
         let stopwatch = Stopwatch::start();
-        let (mut clock, [_signals, [mut far, mut near]]) = clock(stopwatch);
+        let (mut clock, [_signals, [mut peer, mut edge_end]]) = clock(stopwatch);
         // With the counted wait for a CPU, `empty_at` would be slightly later but less certain.
-        clock.waiting.get_mut().delays = None;
-        clock.know_arrivals_to(Span::ZERO);
-        let (tell, told) = std::sync::mpsc::channel();
+        clock.state.get_mut().run_delay_counter = None;
+        clock.set_max_arrival_error(Span::ZERO);
+        let (sender, receiver) = std::sync::mpsc::channel();
         let writer = std::thread::spawn(move || {
             for number in 0..200_u64 {
                 std::thread::sleep(std::time::Duration::from_micros(number * 7919 % 3000));
-                far.write_all(&[0]).unwrap();
-                tell.send(stopwatch.now()).unwrap();
+                peer.write_all(&[0]).unwrap();
+                sender.send(stopwatch.now()).unwrap();
             }
         });
         let mut last = Time::ZERO;
         for _ in 0..200 {
-            while !clock.has_come(0) {
+            while !clock.has_input(0) {
                 clock.sleep_until(Time::NEVER);
             }
             let empty_at = clock.empty_at(0);
-            near.read_exact(&mut [0]).unwrap();
-            let written = told.recv().unwrap();
+            edge_end.read_exact(&mut [0]).unwrap();
+            let written = receiver.recv().unwrap();
             assert!(empty_at <= written, "called empty at {empty_at:?}, written before {written:?}");
             last = last.max(empty_at);
             clock.sleep_until(Time::ZERO);
         }
         writer.join().unwrap();
-        assert!(last > Time::ZERO && clock.woken_late().count() > 0);
+        assert!(last > Time::ZERO && clock.wakeup_latency().count() > 0);
     }
 
     #[test]
     fn what_ends_a_sleep_has_come_just_before_unless_a_signal_says_that_the_thread_was_stopped() {
         for stopped in [false, true] {
-            let (mut clock, [[mut signal, _own], [mut far, _near]]) = clock(Stopwatch::start());
+            let (mut clock, [[mut signal, _own], [mut peer, _edge_end]]) = clock(Stopwatch::start());
             clock.sleep_until(Time::ZERO);
-            far.write_all(&[0]).unwrap();
+            peer.write_all(&[0]).unwrap();
             if stopped {
                 signal.write_all(&[0]).unwrap();
             }
             let began = clock.now();
-            let waiting = clock.waiting.get_mut();
-            assert!(waiting.wait(began, Span::from_secs(1)));
-            let Some(delays) = &waiting.delays else { return };
-            waiting.delayed = delays.total().unwrap();
-            let woken = began + Span::from_secs(1);
-            waiting.on_woken(woken);
-            let shown = clock.ended_by_arrival_at();
+            let state = clock.state.get_mut();
+            assert!(state.wait(began, Span::from_secs(1)));
+            let Some(run_delay_counter) = &state.run_delay_counter else { return };
+            state.last_run_delay = run_delay_counter.total().unwrap();
+            let woken_at = began + Span::from_secs(1);
+            state.on_input_wakeup(woken_at);
+            let arrived_at = clock.wakeup_arrival_at();
             if stopped {
-                assert_eq!(shown, Time::ZERO);
+                assert_eq!(arrived_at, Time::ZERO);
             } else {
                 // The thread slept for a second, and waking it took some time.
-                assert!(began + Span::from_millis(500) < shown && shown + TO_WAKE <= woken, "{shown:?}");
+                assert!(
+                    began + Span::from_millis(500) < arrived_at
+                        && arrived_at + INITIAL_WAKEUP_COST <= woken_at,
+                    "{arrived_at:?}"
+                );
                 // The other descriptor was empty until the estimated arrival time.
-                assert_eq!(clock.waiting.get_mut().empty[SIGNALS], shown);
+                assert_eq!(clock.state.get_mut().empty[SIGNALS], arrived_at);
             }
         }
     }

@@ -15,14 +15,14 @@ use tempfile::NamedTempFile;
 /// Configuration file of the resolver, see resolver(5).
 const CONFIGURATION: &str = "/etc/resolv.conf";
 /// Sockets of local services that would answer queries instead of the DNS server.
-const OTHERS: [&str; 2] = ["/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"];
+const LOCAL_RESOLVERS: [&str; 2] = ["/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"];
 const PORT: u16 = 53;
 /// Timeout of a query. Clients repeat a query earlier.
-const PATIENCE: Duration = Duration::from_secs(10);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest number of concurrent queries. Further queries are dropped.
-const AT_ONCE: u32 = 256;
+const MAX_QUERIES: u32 = 256;
 /// Longest datagram, bytes.
-const LONGEST: usize = 1 << 16;
+const MAX_DATAGRAM: usize = 1 << 16;
 
 /// Returns the caller's DNS server. If only the caller's namespace reaches that server, starts a relay at `own`, an address of that
 /// namespace, and returns `own`.
@@ -48,8 +48,8 @@ impl Resolver {
     /// Creates a configuration with `server`.
     pub fn new(server: IpAddr) -> Result<Self, Failure> {
         if !Path::new(CONFIGURATION).exists() {
-            let what = format!("there is no {CONFIGURATION} to replace for the command; create one");
-            return Err(Failure::new("DNS", what));
+            let problem = format!("there is no {CONFIGURATION} to replace for the command; create one");
+            return Err(Failure::new("DNS", problem));
         }
         let file = NamedTempFile::new().and_then(|mut file| {
             writeln!(file, "nameserver {server}")?;
@@ -61,9 +61,9 @@ impl Resolver {
 
     /// Returns pairs of paths. The first file of each pair replaces the second file for commands.
     pub fn files(&self) -> Vec<(&Path, &Path)> {
-        let others = OTHERS.iter().map(Path::new).filter(|other| other.exists());
-        let nothing = others.map(|other| (Path::new("/dev/null"), other));
-        nothing.chain([(self.0.path(), Path::new(CONFIGURATION))]).collect()
+        let resolvers = LOCAL_RESOLVERS.iter().map(Path::new).filter(|resolver| resolver.exists());
+        let hidden = resolvers.map(|resolver| (Path::new("/dev/null"), resolver));
+        hidden.chain([(self.0.path(), Path::new(CONFIGURATION))]).collect()
     }
 }
 
@@ -80,63 +80,65 @@ fn relay(at: IpAddr, to: IpAddr) -> io::Result<()> {
         (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::AddrInUse => return Ok(()),
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
-    let under_way = Arc::new(AtomicU32::new(0));
-    let both = under_way.clone();
+    let in_progress = Arc::new(AtomicU32::new(0));
+    let shared = in_progress.clone();
     thread::Builder::new().name("names".into()).spawn(move || {
-        let mut buffer = vec![0; LONGEST];
+        let mut buffer = vec![0; MAX_DATAGRAM];
         while let Ok((len, from)) = datagrams.recv_from(&mut buffer) {
-            let (question, back) = (buffer[..len].to_vec(), datagrams.clone());
-            at_once(&under_way, move || {
-                let answer = ask_once(to, &question)?;
-                back.send_to(&answer, from)
+            let (request, socket) = (buffer[..len].to_vec(), datagrams.clone());
+            spawn_limited(&in_progress, move || {
+                let response = query(to, &request)?;
+                socket.send_to(&response, from)
             });
         }
     })?;
     thread::Builder::new().name("names".into()).spawn(move || {
         for stream in streams.incoming().map_while(Result::ok) {
-            at_once(&both, move || join(stream, TcpStream::connect_timeout(&to, PATIENCE)?));
+            spawn_limited(&shared, move || {
+                relay_stream(stream, TcpStream::connect_timeout(&to, QUERY_TIMEOUT)?)
+            });
         }
     })?;
     Ok(())
 }
 
 /// Runs `work` in a new thread. Does nothing if too many threads are running.
-fn at_once<T>(under_way: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> + Send + 'static) {
-    if under_way.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
-        under_way.fetch_sub(1, Ordering::Relaxed);
+fn spawn_limited<T>(in_progress: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> + Send + 'static) {
+    if in_progress.fetch_add(1, Ordering::Relaxed) >= MAX_QUERIES {
+        in_progress.fetch_sub(1, Ordering::Relaxed);
         return;
     }
-    let done = under_way.clone();
+    let count = in_progress.clone();
     let started = thread::Builder::new().name("names".into()).spawn(move || {
         // A client that receives no answer repeats its query.
         let _ = work();
-        done.fetch_sub(1, Ordering::Relaxed);
+        count.fetch_sub(1, Ordering::Relaxed);
     });
     if started.is_err() {
-        under_way.fetch_sub(1, Ordering::Relaxed);
+        in_progress.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn ask_once(to: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
+fn query(to: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
     let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(to)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.send(question)?;
-    let mut answer = vec![0; LONGEST];
-    let len = socket.recv(&mut answer)?;
-    answer.truncate(len);
-    Ok(answer)
+    socket.set_read_timeout(Some(QUERY_TIMEOUT))?;
+    socket.send(request)?;
+    let mut response = vec![0; MAX_DATAGRAM];
+    let len = socket.recv(&mut response)?;
+    response.truncate(len);
+    Ok(response)
 }
 
-fn join(near: TcpStream, far: TcpStream) -> io::Result<()> {
-    for stream in [&near, &far] {
-        stream.set_read_timeout(Some(PATIENCE))?;
+fn relay_stream(client: TcpStream, server: TcpStream) -> io::Result<()> {
+    for stream in [&client, &server] {
+        stream.set_read_timeout(Some(QUERY_TIMEOUT))?;
     }
-    let (mut from, mut to) = (near.try_clone()?, far.try_clone()?);
+    let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
     thread::scope(|scope| {
         scope.spawn(move || io::copy(&mut from, &mut to).and_then(|_| to.shutdown(Shutdown::Write)));
-        io::copy(&mut &far, &mut &near).and_then(|_| near.shutdown(Shutdown::Write))
+        io::copy(&mut &server, &mut &client).and_then(|_| client.shutdown(Shutdown::Write))
     })
 }
 

@@ -14,7 +14,7 @@ pub mod nat;
 #[cfg(feature = "host")]
 pub mod netlink;
 #[cfg(feature = "host")]
-pub mod processes;
+pub mod pid_namespace;
 pub mod socket_option;
 #[cfg(feature = "host")]
 pub mod sys;

@@ -7,14 +7,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Moves this process to a new network namespace, in which it has all privileges without being root. `for_what` names the purpose in
+/// Moves this process to a new network namespace, in which it has all privileges without being root. `purpose` is part of
 /// errors.
-pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
-    sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
+pub fn enter_netns_as_user(purpose: &str) -> Result<(), Failure> {
+    sys::enter_new_user_namespace().and_then(|()| sys::enter_new_netns()).map_err(|error| {
         Failure::new(
             "permission",
             format!(
-                "cannot create {for_what}, and no user namespace is available ({error}); run as root, or permit \
+                "cannot create {purpose}, and no user namespace is available ({error}); run as root, or permit \
                  user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
                  kernel.apparmor_restrict_unprivileged_userns)"
             ),
@@ -23,7 +23,7 @@ pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
 }
 
 /// Returns the error, with a remedy, for a TUN device of this name that could not be opened.
-pub fn no_tun(name: &str, error: &io::Error) -> Failure {
+pub fn tun_failure(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
             "/dev/net/tun",
@@ -55,6 +55,6 @@ pub fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
 }
 
 /// Sets a sysctl of this namespace.
-pub fn set(key: &str, value: &str) -> io::Result<()> {
+pub fn set_sysctl(key: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys").join(key), value)
 }

@@ -1,11 +1,11 @@
 //! NAT and DNS at the outside end of a link, for access to all networks that the caller can reach (`--nat`).
 //!
 //! For root, the kernel translates addresses, which does not change TCP. Ordinary users are not permitted to use address translation. For
-//! them, a program (the carrier) forwards connections out of their namespace over its own sockets. TCP over the link is then between the
-//! command and the carrier.
+//! them, a program forwards connections out of their namespace over its own sockets (NAT in user space). TCP over the link is then between
+//! the command and this program.
 
 use crate::dns;
-use crate::namespace::set;
+use crate::namespace::set_sysctl;
 use crate::netlink::Netlink;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
@@ -18,23 +18,23 @@ use std::time::Duration;
 
 /// Script that translates addresses until its input ends. It therefore also cleans up after a killed emulator.
 const MASQUERADE: &str = include_str!("masquerade.sh");
-/// Script that reads the id of the process whose network namespace it serves from its input, and then executes the carrier.
-const CARRY: &str = "read -r process && case $0 in
+/// Script that reads the id of the process whose network namespace it serves from its input, and then executes the user-space NAT.
+const USERSPACE_NAT_SCRIPT: &str = "read -r process && case $0 in
   slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback \"$process\" tap0 ;;
   *) exec pasta --quiet --foreground --config-net --ns-ifname tap0 --no-map-gw --address 10.0.2.100 --netmask 24 \
     --gateway 10.0.2.2 --dns-forward 10.0.2.3 -t none -u none -T none -U none \"$process\" ;;
 esac";
-/// Programs that carry connections, in order of preference.
-const CARRIERS: [&str; 2] = ["slirp4netns", "pasta"];
-/// Device of a carrier in the namespace.
-const CARRIER: &str = "tap0";
-/// Address of the carrier's device.
-const CARRIER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 100);
-/// Address at which the carrier provides the caller's DNS server.
-const CARRIER_RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
-/// Time limit for the start of a carrier.
-const PATIENCE: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(5);
+/// Programs for NAT in user space, in order of preference.
+const USERSPACE_NATS: [&str; 2] = ["slirp4netns", "pasta"];
+/// Device of a user-space NAT in the namespace.
+const TAP_DEVICE: &str = "tap0";
+/// Address of this device.
+const TAP_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 100);
+/// Address at which the user-space NAT provides the caller's DNS server.
+const TAP_RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
+/// Time limit for the start of a user-space NAT.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// NAT of a namespace. The NAT ends and reverts its changes when dropped or when this process is killed.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Nat {
     pub resolver: IpAddr,
 }
 
-/// Program that will carry connections out of a namespace. It is started before the namespace exists.
+/// Program that will forward connections out of a namespace. It is started before the namespace exists.
 #[derive(Debug)]
 pub struct UserspaceNat {
     name: &'static str,
@@ -71,55 +71,59 @@ impl Nat {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let cannot = failed("--nat", "start a shell");
         let mut child = command.process_group(0).spawn().map_err(&cannot)?;
-        let said = child.stdout.take().map(BufReader::new);
+        let stdout = child.stdout.take().map(BufReader::new);
         let helper = Helper { child, cleans_up: true };
         let mut line = String::new();
-        said.map_or(Ok(0), |mut said| said.read_line(&mut line)).map_err(&cannot)?;
+        stdout.map_or(Ok(0), |mut stdout| stdout.read_line(&mut line)).map_err(&cannot)?;
         match line.trim() {
             "ready" => Ok(Self { _helper: helper, resolver: dns::server(end.addr())? }),
-            what => Err(Failure::new("--nat", format!("cannot set up address translation: {what}"))),
+            problem => Err(Failure::new("--nat", format!("cannot set up address translation: {problem}"))),
         }
     }
 }
 
 impl UserspaceNat {
-    /// Finds an installed carrier, and starts its script in the current namespaces of this process.
-    pub fn find() -> Result<Self, Failure> {
-        let name = CARRIERS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
-            let what = "requires nft (nftables) for root, slirp4netns or pasta (passt) for ordinary users; install one";
-            Failure::new("--nat", what)
+    /// Finds an installed program, and starts its script in the current namespaces of this process.
+    pub fn launch() -> Result<Self, Failure> {
+        let name = USERSPACE_NATS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
+            let problem = "requires nft (nftables) for root, slirp4netns or pasta (passt) for ordinary users; install one";
+            Failure::new("--nat", problem)
         })?;
         let mut command = Command::new("sh");
-        command.args(["-c", CARRY, name]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Terminal signals for the command must not reach the carrier.
+        command
+            .args(["-c", USERSPACE_NAT_SCRIPT, name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // Terminal signals for the command must not reach the program.
         command.process_group(0);
         sys::tie_to_parent(&mut command);
         let child = command.spawn().map_err(failed("--nat", "start a shell"))?;
         Ok(Self { name, helper: Helper { child, cleans_up: false } })
     }
 
-    /// Starts to carry connections out of the network namespace of this thread.
-    pub fn carry(mut self) -> Result<Nat, Failure> {
+    /// Starts to forward connections out of the network namespace of this thread.
+    pub fn attach(mut self) -> Result<Nat, Failure> {
         let cannot = failed("--nat", "start the program that forwards connections");
-        if let Some(mut to) = self.helper.child.stdin.take() {
-            writeln!(to, "{}", std::process::id()).map_err(&cannot)?;
+        if let Some(mut stdin) = self.helper.child.stdin.take() {
+            writeln!(stdin, "{}", std::process::id()).map_err(&cannot)?;
         }
         let mut netlink = Netlink::open().map_err(&cannot)?;
         let mut waited = Duration::ZERO;
-        while !netlink.addresses().map_err(&cannot)?.iter().any(|network| network.addr() == CARRIER_ADDRESS) {
-            if waited > PATIENCE || self.helper.child.try_wait().map_err(&cannot)?.is_some() {
-                let what =
+        while !netlink.addresses().map_err(&cannot)?.iter().any(|network| network.addr() == TAP_ADDRESS) {
+            if waited > START_TIMEOUT || self.helper.child.try_wait().map_err(&cannot)?.is_some() {
+                let problem =
                     format!("{} cannot connect a namespace to the outside here; try it by hand", self.name);
-                return Err(Failure::new("--nat", what));
+                return Err(Failure::new("--nat", problem));
             }
-            std::thread::sleep(POLL);
-            waited += POLL;
+            std::thread::sleep(POLL_INTERVAL);
+            waited += POLL_INTERVAL;
         }
-        // The carrier resolves the addresses behind the link as if they were on its own network.
-        let answers = set(&format!("net/ipv4/conf/{CARRIER}/proxy_arp"), "1");
-        let forwards = set("net/ipv4/ip_forward", "1");
-        answers.and(forwards).map_err(failed("--nat", "enable forwarding in the namespace"))?;
-        Ok(Nat { _helper: self.helper, resolver: CARRIER_RESOLVER.into() })
+        // The user-space NAT resolves the addresses behind the link as if they were on its own network.
+        let proxy_arp = set_sysctl(&format!("net/ipv4/conf/{TAP_DEVICE}/proxy_arp"), "1");
+        let forwarding = set_sysctl("net/ipv4/ip_forward", "1");
+        proxy_arp.and(forwarding).map_err(failed("--nat", "enable forwarding in the namespace"))?;
+        Ok(Nat { _helper: self.helper, resolver: TAP_RESOLVER.into() })
     }
 }
 

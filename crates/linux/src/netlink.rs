@@ -31,11 +31,11 @@ pub struct Device {
     /// True if the device is up.
     pub up: bool,
     /// True if the device belongs to a bridge or a similar device.
-    pub part_of_another: bool,
+    pub has_controller: bool,
     /// True for a loopback device.
     pub loopback: bool,
     /// Largest number of segments per super-packet from TCP (`gso_max_segs`); `None` if the kernel does not report it.
-    pub segments: Option<u32>,
+    pub gso_max_segs: Option<u32>,
 }
 
 /// Connection to the kernel's network configuration, bound to the namespace in which it was opened.
@@ -65,7 +65,7 @@ impl Netlink {
     pub fn device(&mut self, name: &str) -> io::Result<Device> {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(name.into()));
-        Ok(described(&self.link(link)?))
+        Ok(device_of(&self.link(link)?))
     }
 
     /// Returns all devices with their names.
@@ -77,16 +77,16 @@ impl Netlink {
                 LinkAttribute::IfName(name) => Some(name.clone()),
                 _ => None,
             });
-            Some((name?, described(&link)))
+            Some((name?, device_of(&link)))
         };
         Ok(found.into_iter().filter_map(named).collect())
     }
 
     /// Limits the number of segments per super-packet from TCP through a device.
-    pub fn limit_segments(&mut self, index: u32, segments: u32) -> io::Result<()> {
+    pub fn set_gso_max_segs(&mut self, index: u32, gso_max_segs: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
-        link.attributes.push(LinkAttribute::GsoMaxSegs(segments));
+        link.attributes.push(LinkAttribute::GsoMaxSegs(gso_max_segs));
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
@@ -103,15 +103,20 @@ impl Netlink {
 
     /// Adds an address to a device, and a route to its network. The address is usable immediately, without duplicate address detection.
     pub fn add_address(&mut self, index: u32, network: IpNet) -> io::Result<()> {
-        self.add_any_address(index, network, AddressFlags::empty())
+        self.add_address_with_flags(index, network, AddressFlags::empty())
     }
 
     /// Adds an address to a device without a route to its network.
-    pub fn add_lone_address(&mut self, index: u32, network: IpNet) -> io::Result<()> {
-        self.add_any_address(index, network, AddressFlags::Noprefixroute)
+    pub fn add_address_without_route(&mut self, index: u32, network: IpNet) -> io::Result<()> {
+        self.add_address_with_flags(index, network, AddressFlags::Noprefixroute)
     }
 
-    fn add_any_address(&mut self, index: u32, network: IpNet, mut flags: AddressFlags) -> io::Result<()> {
+    fn add_address_with_flags(
+        &mut self,
+        index: u32,
+        network: IpNet,
+        mut flags: AddressFlags,
+    ) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.index = index;
         message.header.family = family(network.addr());
@@ -160,15 +165,15 @@ impl Netlink {
         let network = |message| {
             let RouteNetlinkMessage::NewAddress(message) = message else { return None };
             // On a point-to-point device, `Address` is the address of the other end.
-            let own = message.attributes.iter().find_map(|attribute| match attribute {
+            let local = message.attributes.iter().find_map(|attribute| match attribute {
                 AddressAttribute::Local(address) => Some(*address),
                 _ => None,
             });
-            let any = message.attributes.iter().find_map(|attribute| match attribute {
+            let address = message.attributes.iter().find_map(|attribute| match attribute {
                 AddressAttribute::Address(address) => Some(*address),
                 _ => None,
             });
-            IpNet::new(own.or(any)?, message.header.prefix_len).ok()
+            IpNet::new(local.or(address)?, message.header.prefix_len).ok()
         };
         Ok(found.into_iter().filter_map(network).collect())
     }
@@ -199,12 +204,12 @@ impl Netlink {
     /// Returns a counter of the packets that the kernel drops at this device from now on. Earlier drops do not count: they are packets that
     /// the kernel itself has sent during the setup of the device, before they could be read.
     pub fn drops_from_now(mut self, index: u32) -> Drops {
-        let before = self.dropped_on_send(index).unwrap_or(0);
+        let before = self.tx_dropped(index).unwrap_or(0);
         Drops { netlink: self, index, before }
     }
 
     /// Returns the total number of packets that the kernel has dropped before it could pass them to the owner of the device.
-    fn dropped_on_send(&mut self, index: u32) -> io::Result<u64> {
+    fn tx_dropped(&mut self, index: u32) -> io::Result<u64> {
         let mut link = LinkMessage::default();
         link.header.index = index;
         let link = self.link(link)?;
@@ -215,9 +220,9 @@ impl Netlink {
         Ok(dropped.unwrap_or(0))
     }
 
-    fn link(&mut self, question: LinkMessage) -> io::Result<LinkMessage> {
-        let answers = self.request(RouteNetlinkMessage::GetLink(question), NLM_F_ACK)?;
-        let link = answers.into_iter().find_map(|message| match message {
+    fn link(&mut self, request: LinkMessage) -> io::Result<LinkMessage> {
+        let responses = self.request(RouteNetlinkMessage::GetLink(request), NLM_F_ACK)?;
+        let link = responses.into_iter().find_map(|message| match message {
             RouteNetlinkMessage::NewLink(link) => Some(link),
             _ => None,
         });
@@ -239,24 +244,24 @@ impl Netlink {
         let mut bytes = vec![0; request.buffer_len()];
         request.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         loop {
             let (datagram, _) = self.socket.recv_from_full()?;
             let mut rest = &datagram[..];
             while !rest.is_empty() {
-                let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
+                let response = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
                     .map_err(|error| Error::new(ErrorKind::InvalidData, error.to_string()))?;
-                let padded = (answer.header.length as usize).next_multiple_of(4);
+                let padded = (response.header.length as usize).next_multiple_of(4);
                 rest = rest.get(padded..).unwrap_or(&[]);
-                if answer.header.sequence_number != self.sequence {
+                if response.header.sequence_number != self.sequence {
                     continue;
                 }
-                match answer.payload {
-                    NetlinkPayload::Done(_) => return Ok(answers),
+                match response.payload {
+                    NetlinkPayload::Done(_) => return Ok(responses),
                     NetlinkPayload::Error(error) => {
-                        return if error.code.is_none() { Ok(answers) } else { Err(error.to_io()) };
+                        return if error.code.is_none() { Ok(responses) } else { Err(error.to_io()) };
                     }
-                    NetlinkPayload::InnerMessage(inner) => answers.push(inner),
+                    NetlinkPayload::InnerMessage(inner) => responses.push(inner),
                     _ => {}
                 }
             }
@@ -275,25 +280,25 @@ pub struct Drops {
 impl Drops {
     /// Returns the number of drops; 0 if the device no longer exists.
     pub fn count(&mut self) -> u64 {
-        self.netlink.dropped_on_send(self.index).map_or(0, |dropped| dropped - self.before)
+        self.netlink.tx_dropped(self.index).map_or(0, |dropped| dropped - self.before)
     }
 }
 
-fn described(link: &LinkMessage) -> Device {
+fn device_of(link: &LinkMessage) -> Device {
     let mut device = Device {
         index: link.header.index,
         mtu: 0,
         ethernet: link.header.link_layer_type == LinkLayerType::Ether,
         up: link.header.flags.contains(LinkFlags::Up),
-        part_of_another: false,
+        has_controller: false,
         loopback: link.header.flags.contains(LinkFlags::Loopback),
-        segments: None,
+        gso_max_segs: None,
     };
     for attribute in &link.attributes {
         match *attribute {
             LinkAttribute::Mtu(mtu) => device.mtu = mtu,
-            LinkAttribute::Controller(_) => device.part_of_another = true,
-            LinkAttribute::GsoMaxSegs(segments) => device.segments = Some(segments),
+            LinkAttribute::Controller(_) => device.has_controller = true,
+            LinkAttribute::GsoMaxSegs(gso_max_segs) => device.gso_max_segs = Some(gso_max_segs),
             _ => {}
         }
     }
@@ -317,6 +322,6 @@ mod tests {
         netlink.addresses().unwrap();
         let devices = netlink.devices().unwrap();
         let (_, lo) = devices.iter().find(|(name, _)| name == "lo").unwrap();
-        assert!(lo.loopback && lo.segments.is_some_and(|segments| segments > 1));
+        assert!(lo.loopback && lo.gso_max_segs.is_some_and(|gso_max_segs| gso_max_segs > 1));
     }
 }

@@ -151,8 +151,8 @@ pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
         }
         if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
             // SAFETY: such a message holds one `timespec`, of numbers only, maybe unaligned.
-            let came = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
-            frame.age = Some(since(came));
+            let arrived_at = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+            frame.age = Some(age_of(arrived_at));
         }
         // SAFETY: `header` belongs to `message`.
         header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
@@ -160,11 +160,11 @@ pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
     Ok(frame)
 }
 
-/// Returns the duration from the time `came` of the real-time clock to the present; zero if `came` is in the future.
-fn since(came: libc::timespec) -> Span {
+/// Returns the duration from the time `arrived_at` of the real-time clock to the present; zero if `arrived_at` is in the future.
+fn age_of(arrived_at: libc::timespec) -> Span {
     let nanos = |seconds: i64, nanos: i64| seconds as u64 * 1_000_000_000 + nanos as u64;
     let now = rustix::time::clock_gettime(ClockId::Realtime);
-    let age = nanos(now.tv_sec, now.tv_nsec).saturating_sub(nanos(came.tv_sec, came.tv_nsec));
+    let age = nanos(now.tv_sec, now.tv_nsec).saturating_sub(nanos(arrived_at.tv_sec, arrived_at.tv_nsec));
     Span::from_nanos(age)
 }
 
@@ -226,7 +226,7 @@ pub fn run_in_real_time(longest_run: Span) -> io::Result<()> {
 }
 
 /// Reverts [`run_in_real_time`]: this thread has ordinary priority again and may run for any time.
-pub fn run_as_others() -> io::Result<()> {
+pub fn run_as_sched_other() -> io::Result<()> {
     let param = libc::sched_param { sched_priority: 0 };
     // SCHED_RESET_ON_FORK cannot be cleared without privileges.
     let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
@@ -328,40 +328,40 @@ pub fn kill(process: u32, signal: i32) -> io::Result<()> {
 }
 
 /// Returns the network namespace of this thread. The namespace exists at least as long as the descriptor.
-pub fn current_network() -> io::Result<OwnedFd> {
+pub fn current_netns() -> io::Result<OwnedFd> {
     fs::File::open("/proc/thread-self/ns/net").map(OwnedFd::from)
 }
 
 /// Moves this thread to a new, empty network namespace.
-pub fn enter_new_network() -> io::Result<()> {
+pub fn enter_new_netns() -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)
 }
 
 /// Moves this thread to a network namespace.
-pub fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
+pub fn enter_netns(netns: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(netns, Some(LinkNameSpaceType::Network))?)
 }
 
-fn unshare(what: UnshareFlags) -> io::Result<()> {
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: threads still share their descriptors.
-    Ok(unsafe { unshare_unsafe(what) }?)
+    Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
 /// Returns the PID namespace in which children of this thread start.
-pub fn children_processes() -> io::Result<OwnedFd> {
+pub fn pid_namespace_for_children() -> io::Result<OwnedFd> {
     fs::File::open("/proc/thread-self/ns/pid_for_children").map(OwnedFd::from)
 }
 
 /// Makes children of this thread start in a new PID namespace. When the first child ends, the namespace and all remaining processes in it
 /// end, too. Until then, this process cannot start threads.
-pub fn enter_new_processes() -> io::Result<()> {
+pub fn enter_new_pid_namespace() -> io::Result<()> {
     unshare(UnshareFlags::NEWPID)
 }
 
-/// Gives the command its own mount namespace. The first file of each pair in `files` replaces the second file. If `is_new`, /proc is that
-/// of the command's PID namespace. If a mount namespace is not permitted, a command without `files` starts with the /proc of the machine,
+/// Gives the command its own mount namespace. The first file of each pair in `files` replaces the second file. If `mounts_proc`, /proc is
+/// that of the command's PID namespace. If a mount namespace is not permitted, a command without `files` starts with the /proc of the machine,
 /// and a command with `files` does not start.
-pub fn with_own_mounts(command: &mut Command, is_new: bool, files: &[(&Path, &Path)]) -> io::Result<()> {
+pub fn with_own_mounts(command: &mut Command, mounts_proc: bool, files: &[(&Path, &Path)]) -> io::Result<()> {
     let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(Error::from);
     let files: io::Result<Vec<_>> = files.iter().map(|(new, old)| Ok((name(new)?, name(old)?))).collect();
     let files = files?;
@@ -371,13 +371,13 @@ pub fn with_own_mounts(command: &mut Command, is_new: bool, files: &[(&Path, &Pa
         let (nothing, proc) = (std::ptr::null(), c"proc".as_ptr());
         // SAFETY: system calls with strings that outlive them.
         unsafe {
-            let own = check(libc::unshare(libc::CLONE_NEWNS))
+            let entered = check(libc::unshare(libc::CLONE_NEWNS))
                 .and_then(|_| check(libc::mount(nothing, c"/".as_ptr(), nothing, private, nothing.cast())));
-            if files.is_empty() && own.is_err() {
+            if files.is_empty() && entered.is_err() {
                 return Ok(());
             }
-            own?;
-            if is_new {
+            entered?;
+            if mounts_proc {
                 libc::mount(proc, c"/proc".as_ptr(), proc, flags, nothing.cast());
             }
             for (new, old) in &files {
@@ -414,8 +414,8 @@ pub fn is_installed(program: &str) -> bool {
 }
 
 /// Makes children of this thread start in this PID namespace.
-pub fn enter_processes(processes: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(move_into_link_name_space(processes, Some(LinkNameSpaceType::ProcessID))?)
+pub fn enter_pid_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(namespace, Some(LinkNameSpaceType::ProcessID))?)
 }
 
 /// Moves this process to a new user namespace, in which the process and its children keep their user and group but may configure networks.
@@ -454,8 +454,8 @@ pub fn tie_to_parent(command: &mut Command) {
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
             set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
             // The parent may have ended before the previous call. For a child in another PID namespace, the id of the parent is 0.
-            let gone = ![0, parent].contains(&libc::getppid());
-            if gone { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+            let has_ended = ![0, parent].contains(&libc::getppid());
+            if has_ended { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
         }
     };
     // SAFETY: the closure makes async-signal-safe calls and allocates nothing.
@@ -463,7 +463,7 @@ pub fn tie_to_parent(command: &mut Command) {
 }
 
 /// Returns the cookie by which kernel programs identify the network namespace of this thread (SO_NETNS_COOKIE).
-pub fn network_cookie() -> io::Result<u64> {
+pub fn netns_cookie() -> io::Result<u64> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     Ok(u64::from_ne_bytes(crate::socket_option::get(
         socket.as_fd(),

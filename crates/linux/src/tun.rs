@@ -14,7 +14,7 @@ pub struct Read {
     /// Time of the read, at which the packet enters the network.
     pub at: Time,
     /// Time of arrival at the device; `None` if the kernel does not report it.
-    pub came: Option<Time>,
+    pub arrived_at: Option<Time>,
     /// Length in the buffer, bytes.
     pub len: usize,
 }
@@ -65,7 +65,7 @@ impl PacketIo for Tun {
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         loop {
             match rustix::io::read(&*self.fd, &mut *buffer) {
-                Ok(len) => return Ok(Some(Read { at: self.stopwatch.now(), came: None, len })),
+                Ok(len) => return Ok(Some(Read { at: self.stopwatch.now(), arrived_at: None, len })),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
                     io::ErrorKind::Interrupted => {}

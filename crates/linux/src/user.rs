@@ -29,7 +29,7 @@ impl User {
     }
 
     /// Makes the command run as this user, with the user's home directory. Must be called after all settings that need more privileges.
-    pub fn takes(&self, command: &mut Command) {
+    pub fn apply_to(&self, command: &mut Command) {
         let Account { name, dir, shell, uid, gid, .. } = &self.account;
         command.env("USER", name).env("LOGNAME", name).env("HOME", dir).env("SHELL", shell);
         let run_time = format!("/run/user/{uid}");

@@ -3,12 +3,12 @@
 use crate::ModelError;
 
 pub(crate) fn ensure(
-    good: bool,
+    is_valid: bool,
     parameter: &'static str,
     value: f64,
     expected: &'static str,
 ) -> Result<(), ModelError> {
-    if good { Ok(()) } else { Err(ModelError::new(parameter, value, expected)) }
+    if is_valid { Ok(()) } else { Err(ModelError::new(parameter, value, expected)) }
 }
 
 pub(crate) fn probability(parameter: &'static str, p: f64) -> Result<(), ModelError> {
@@ -21,7 +21,7 @@ pub(crate) fn probability(parameter: &'static str, p: f64) -> Result<(), ModelEr
 }
 
 /// Checks the loss probability for a formula whose rate is infinite without loss.
-pub(crate) fn some_loss(p: f64) -> Result<(), ModelError> {
+pub(crate) fn positive_probability(p: f64) -> Result<(), ModelError> {
     probability("p", p)?;
     ensure(
         p > 0.0,
@@ -40,7 +40,7 @@ pub(crate) fn time(parameter: &'static str, seconds: f64) -> Result<(), ModelErr
     ensure(seconds > 0.0 && seconds.is_finite(), parameter, seconds, "a positive, finite time in seconds")
 }
 
-pub(crate) fn wait(parameter: &'static str, seconds: f64) -> Result<(), ModelError> {
+pub(crate) fn nonnegative_time(parameter: &'static str, seconds: f64) -> Result<(), ModelError> {
     ensure(seconds >= 0.0 && seconds.is_finite(), parameter, seconds, "a finite time in seconds, at least 0")
 }
 
@@ -53,21 +53,21 @@ pub(crate) fn packets(parameter: &'static str, n: u32) -> Result<(), ModelError>
 }
 
 /// Checks the number of packets for a model whose computation time grows with this number.
-pub(crate) fn packets_up_to(parameter: &'static str, n: u32, most: u32) -> Result<(), ModelError> {
+pub(crate) fn packets_up_to(parameter: &'static str, n: u32, max: u32) -> Result<(), ModelError> {
     packets(parameter, n)?;
-    if n <= most {
+    if n <= max {
         return Ok(());
     }
     Err(ModelError::new(
         parameter,
         f64::from(n),
-        format!("at most {most} packets in this model of short flows"),
+        format!("at most {max} packets in this model of short flows"),
     ))
 }
 
-pub(crate) fn whole(parameter: &'static str, value: f64) -> Result<u32, ModelError> {
-    let good = value >= 1.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0;
-    ensure(good, parameter, value, "a whole number from 1 to 4294967295").map(|()| value as u32)
+pub(crate) fn positive_integer(parameter: &'static str, value: f64) -> Result<u32, ModelError> {
+    let is_valid = value >= 1.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0;
+    ensure(is_valid, parameter, value, "a whole number from 1 to 4294967295").map(|()| value as u32)
 }
 
 pub(crate) fn flag(parameter: &'static str, value: f64) -> Result<bool, ModelError> {

@@ -6,7 +6,7 @@ use crate::{ModelError, Path, check};
 use catnip_base::Rng;
 
 /// Largest transfer in packets: a transfer has about N p cycles, each of which is computed.
-pub(crate) const MOST_PACKETS: u32 = 10_000_000;
+pub(crate) const MAX_PACKETS: u32 = 10_000_000;
 
 /// Options for details that the available text of the hysteresis paper does not specify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,134 +80,134 @@ pub struct Hysteresis {
 impl Hysteresis {
     /// Creates the model of a transfer of `n` packets, each lost with probability `p`.
     pub fn new(n: u32, p: f64, path: &Path, options: Options) -> Result<Self, ModelError> {
-        check::packets_up_to("N", n, MOST_PACKETS)?;
+        check::packets_up_to("N", n, MAX_PACKETS)?;
         check::probability("p", p)?;
         let path = path.check()?;
         let cycles = f64::from(n) * p / (1.0 - p);
         let expected = "a smaller loss probability: without plus_one a cycle sends only (1-p)/p packets, and the number of cycles is too \
                         large";
-        check::ensure(options.plus_one || cycles <= f64::from(MOST_PACKETS), "p", p, expected)?;
+        check::ensure(options.plus_one || cycles <= f64::from(MAX_PACKETS), "p", p, expected)?;
         Ok(Self { path, stage: Stage::new(f64::from(n), 0.0, p, &path, options) })
     }
 
     /// Returns the number of cycles, which does not depend on the random choice between timeouts and fast retransmits.
     pub fn cycles(&self) -> usize {
-        self.stage.parts.count()
+        self.stage.cycles.count()
     }
 
     /// Computes the exact mean and standard deviation of the latency by propagating windows with their probabilities from cycle to cycle.
     /// After a timeout the window is 1, so there are few different windows.
     pub fn exact(&self) -> Moments {
-        moments(&self.stage.push(&self.path, &[Branch::certain(self.path.w1)]))
+        moments(&self.stage.propagate(&self.path, &[Branch::certain(self.path.w1)]))
     }
 
     /// Draws a random latency in seconds. Each loss ends at random in a timeout or a fast retransmit, as in the paper.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
-        self.stage.walk(&self.path, self.path.w1, |q| rng.uniform() <= q, |_| ()).0
+        self.stage.run(&self.path, self.path.w1, |q| rng.uniform() <= q, |_| ()).0
     }
 
     /// Computes the latency in seconds if `rule` decides between timeout and fast retransmit.
     pub fn by_rule(&self, rule: Rule) -> f64 {
-        self.stage.walk(&self.path, self.path.w1, rule.decides(), |_| ()).0
+        self.stage.run(&self.path, self.path.w1, rule.timeout_decision(), |_| ()).0
     }
 
     /// Returns the cycles of a transfer if `rule` decides between timeout and fast retransmit.
     pub fn trace(&self, rule: Rule) -> Vec<Cycle> {
         let mut cycles = Vec::new();
-        self.stage.walk(&self.path, self.path.w1, rule.decides(), |cycle| cycles.push(cycle));
+        self.stage.run(&self.path, self.path.w1, rule.timeout_decision(), |cycle| cycles.push(cycle));
         cycles
     }
 }
 
 impl Rule {
-    fn decides(self) -> impl FnMut(f64) -> bool {
+    fn timeout_decision(self) -> impl FnMut(f64) -> bool {
         move |q| self == Self::AllTimeouts || q >= 1.0
     }
 }
 
 /// Data of a cycle that does not depend on the window.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct CyclePlan {
     d: f64,
     e: f64,
     p_ss: f64,
-    last: bool,
+    is_last: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Parts {
+struct CycleIter {
     d: f64,
     /// Packets of `d` that a later stage sends.
-    kept: f64,
+    deferred: f64,
     p: f64,
     plus_one: bool,
-    done: bool,
+    is_done: bool,
 }
 
-impl Iterator for Parts {
-    type Item = Part;
+impl Iterator for CycleIter {
+    type Item = CyclePlan;
 
-    fn next(&mut self) -> Option<Part> {
-        if self.done {
+    fn next(&mut self) -> Option<CyclePlan> {
+        if self.is_done {
             return None;
         }
-        let (d, own) = (self.d, self.d - self.kept);
-        let e = slow_start_packets(d, self.p, self.plus_one).min(own);
-        self.done = if self.plus_one { e >= own } else { own - e < 1.0 };
+        let (d, own_packets) = (self.d, self.d - self.deferred);
+        let e = slow_start_packets(d, self.p, self.plus_one).min(own_packets);
+        self.is_done = if self.plus_one { e >= own_packets } else { own_packets - e < 1.0 };
         self.d -= e;
-        Some(Part { d, e, p_ss: any_loss(self.p, own), last: self.done })
+        Some(CyclePlan { d, e, p_ss: any_loss(self.p, own_packets), is_last: self.is_done })
     }
 }
 
 /// Sequence of cycles with the same loss probability.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
-    parts: Parts,
+    cycles: CycleIter,
     timeout_s: f64,
     last_cycle_loss: bool,
 }
 
 impl Stage {
-    /// Creates a stage of `d` packets, the last `kept` of which a later stage sends. In this stage, these packets only lengthen the slow
-    /// starts.
-    pub(crate) fn new(d: f64, kept: f64, p: f64, path: &Path, options: Options) -> Self {
-        let parts = Parts { d, kept, p, plus_one: options.plus_one, done: false };
-        Self { parts, timeout_s: timeout_run(p, path.t0_s), last_cycle_loss: options.last_cycle_loss }
+    /// Creates a stage of `d` packets, the last `deferred` of which a later stage sends. In this stage, these packets only lengthen the
+    /// slow starts.
+    pub(crate) fn new(d: f64, deferred: f64, p: f64, path: &Path, options: Options) -> Self {
+        let cycles = CycleIter { d, deferred, p, plus_one: options.plus_one, is_done: false };
+        Self { cycles, timeout_s: timeout_run(p, path.t0_s), last_cycle_loss: options.last_cycle_loss }
     }
 
     /// Returns the duration in seconds, the final window and the timeout probability of a cycle that starts with window `w1`.
-    fn slow_start(&self, path: &Path, part: &Part, w1: f64) -> (f64, f64, f64) {
-        let w = slow_start_window(part.e, w1, path.b).min(path.w_max);
+    fn slow_start(&self, path: &Path, plan: &CyclePlan, w1: f64) -> (f64, f64, f64) {
+        let w = slow_start_window(plan.e, w1, path.b).min(path.w_max);
         let delack = if w1 <= 1.0 { path.delack_s } else { 0.0 };
-        let time = slow_start_time(part.e, w1, path.w_max, path.b, path.rtt_s) + delack;
-        (time, w, q_hat(self.parts.p, w))
+        let time = slow_start_time(plan.e, w1, path.w_max, path.b, path.rtt_s) + delack;
+        (time, w, q_hat(self.cycles.p, w))
     }
 
     /// Returns the costs of a timeout and of a fast retransmit in seconds, both multiplied by the probability of a loss.
-    fn costs(&self, path: &Path, part: &Part) -> (f64, f64) {
-        if part.last && !self.last_cycle_loss {
+    fn costs(&self, path: &Path, plan: &CyclePlan) -> (f64, f64) {
+        if plan.is_last && !self.last_cycle_loss {
             return (0.0, 0.0);
         }
-        (part.p_ss * self.timeout_s, part.p_ss * path.rtt_s)
+        (plan.p_ss * self.timeout_s, plan.p_ss * path.rtt_s)
     }
 
     /// Computes the cycles from the initial window `w1`. `is_timeout` decides between timeout and fast retransmit, given the probability of
     /// a timeout. Returns the latency in seconds and the last window.
-    pub(crate) fn walk(
+    pub(crate) fn run(
         &self,
         path: &Path,
         mut w1: f64,
         mut is_timeout: impl FnMut(f64) -> bool,
-        mut each: impl FnMut(Cycle),
+        mut on_cycle: impl FnMut(Cycle),
     ) -> (f64, f64) {
         let (mut total, mut w) = (0.0, w1);
-        for part in self.parts {
-            let (t_ss_s, w_end, q) = self.slow_start(path, &part, w1);
-            let (timeout_cost, fast_cost) = self.costs(path, &part);
+        for plan in self.cycles {
+            let (t_ss_s, w_end, q) = self.slow_start(path, &plan, w1);
+            let (timeout_cost, fast_cost) = self.costs(path, &plan);
             let timeout = is_timeout(q);
             let t_loss_s = if timeout { timeout_cost } else { fast_cost };
-            let Part { d, e, p_ss, .. } = part;
-            each(Cycle { d, w1, e, w: w_end, t_ss_s, p_ss, q, timeout, t_loss_s });
+            let CyclePlan { d, e, p_ss, .. } = plan;
+            on_cycle(Cycle { d, w1, e, w: w_end, t_ss_s, p_ss, q, timeout, t_loss_s });
             total += t_ss_s + t_loss_s;
             w = w_end;
             w1 = if timeout { 1.0 } else { w / 2.0 };
@@ -217,28 +217,28 @@ impl Stage {
 
     /// Computes all sequences of timeouts and fast retransmits at once. `start` has the possible windows at the start and the moments of
     /// the latency until then. Returns the possible windows at the end of the last cycle, with the moments of the latency until then.
-    pub(crate) fn push(&self, path: &Path, start: &[Branch]) -> Vec<Branch> {
+    pub(crate) fn propagate(&self, path: &Path, start: &[Branch]) -> Vec<Branch> {
         let mut branches = start.to_vec();
         let mut next = Vec::new();
-        for part in self.parts {
-            let (timeout_cost, fast_cost) = self.costs(path, &part);
-            let mut restarted = Branch { w: 1.0, probability: 0.0, mean: 0.0, spread: 0.0 };
+        for plan in self.cycles {
+            let (timeout_cost, fast_cost) = self.costs(path, &plan);
+            let mut after_timeout = Branch { w: 1.0, probability: 0.0, mean: 0.0, weighted_variance: 0.0 };
             next.clear();
             // Repeated fast retransmits move all windows towards a common value, so neighbouring branches merge.
             for branch in &branches {
-                let (time, w, q) = self.slow_start(path, &part, branch.w);
-                let timeout = branch.taken(q, time + timeout_cost, 1.0);
-                let fast = branch.taken(1.0 - q, time + fast_cost, w / 2.0);
-                if part.last {
+                let (time, w, q) = self.slow_start(path, &plan, branch.w);
+                let timeout = branch.after(q, time + timeout_cost, 1.0);
+                let fast = branch.after(1.0 - q, time + fast_cost, w / 2.0);
+                if plan.is_last {
                     join(&mut next, timeout.with_window(w));
                     join(&mut next, fast.with_window(w));
                 } else {
-                    restarted.merge(&timeout);
+                    after_timeout.merge(&timeout);
                     join(&mut next, fast);
                 }
             }
-            if !part.last {
-                join(&mut next, restarted);
+            if !plan.is_last {
+                join(&mut next, after_timeout);
             }
             std::mem::swap(&mut branches, &mut next);
         }
@@ -254,20 +254,25 @@ pub(crate) struct Branch {
     /// Mean of the latency so far, in seconds.
     mean: f64,
     /// Probability times variance of the latency so far.
-    spread: f64,
+    weighted_variance: f64,
 }
 
 impl Branch {
     pub(crate) fn certain(w: f64) -> Self {
-        Self { w, probability: 1.0, mean: 0.0, spread: 0.0 }
+        Self { w, probability: 1.0, mean: 0.0, weighted_variance: 0.0 }
     }
 
     pub(crate) fn with_window(self, w: f64) -> Self {
         Self { w, ..self }
     }
 
-    fn taken(&self, share: f64, time: f64, w: f64) -> Self {
-        Self { w, probability: self.probability * share, mean: self.mean + time, spread: self.spread * share }
+    fn after(&self, share: f64, time: f64, w: f64) -> Self {
+        Self {
+            w,
+            probability: self.probability * share,
+            mean: self.mean + time,
+            weighted_variance: self.weighted_variance * share,
+        }
     }
 
     fn merge(&mut self, other: &Self) {
@@ -276,7 +281,8 @@ impl Branch {
         }
         let probability = self.probability + other.probability;
         let (difference, share) = (other.mean - self.mean, other.probability / probability);
-        self.spread += other.spread + difference * difference * self.probability * share;
+        self.weighted_variance +=
+            other.weighted_variance + difference * difference * self.probability * share;
         self.mean += difference * share;
         self.probability = probability;
     }
@@ -294,7 +300,7 @@ pub(crate) fn join(branches: &mut Vec<Branch>, branch: Branch) {
 }
 
 pub(crate) fn moments(branches: &[Branch]) -> Moments {
-    let mut all = Branch { w: 0.0, probability: 0.0, mean: 0.0, spread: 0.0 };
+    let mut all = Branch { w: 0.0, probability: 0.0, mean: 0.0, weighted_variance: 0.0 };
     branches.iter().for_each(|branch| all.merge(branch));
-    Moments { mean_s: all.mean, sd_s: (all.spread / all.probability).sqrt() }
+    Moments { mean_s: all.mean, sd_s: (all.weighted_variance / all.probability).sqrt() }
 }

@@ -50,11 +50,11 @@ pub use padhye::padhye_latency;
 pub use partial_catnip::PartialCatnip;
 pub use path::Path;
 pub use recursive::recursive_short_flow;
-pub use registry::{Gives, MODELS, Model, Parameter, Quantity, by_name};
+pub use registry::{MODELS, Model, Parameter, Quantity, ResultKind, by_name};
 pub use sikdar::{
     SikdarThreeCase, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds, sikdar_threecase,
 };
 pub use throughput::{
     Cubic, Rate, cubic, mathis, pftk_approx, pftk_full, pftk_td_only, pftk_throughput, tfrc_rfc5348,
 };
-pub use wzk::{Chain, WzkNew, both_ways, wzk_new};
+pub use wzk::{Chain, WzkNew, round_trip_loss, wzk_new};

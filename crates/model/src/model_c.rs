@@ -16,7 +16,7 @@ pub struct ModelC {
 }
 
 /// Computes Model C of WZK section C.1. `loss` converts the loss probability `pl` of one direction into the loss probability of the
-/// slow-start phases. `pl` itself is too low for these phases; [`both_ways`](crate::both_ways) is too high.
+/// slow-start phases. `pl` itself is too low for these phases; [`round_trip_loss`](crate::round_trip_loss) is too high.
 ///
 /// Model C is the model of Cardwell-98 with a connection set-up; WZK cite Cardwell-00 but describe Cardwell-98. `delay_s` is the one-way
 /// delay, `t0_s` the mean duration of the first timeout of a run, and `ts_s` the first timeout of the set-up. The formula of the set-up is

@@ -1,4 +1,4 @@
-use crate::hysteresis::{Branch, MOST_PACKETS, Stage, join, moments};
+use crate::hysteresis::{Branch, MAX_PACKETS, Stage, join, moments};
 use crate::{ModelError, Moments, Options, Path, check};
 use catnip_base::Rng;
 
@@ -22,13 +22,13 @@ pub struct PartialCatnip {
 impl PartialCatnip {
     /// Creates the model of a transfer of `n` packets. `p_high` must be at most `p`.
     pub fn new(n: u32, p: f64, p_high: f64, path: &Path) -> Result<Self, ModelError> {
-        check::packets_up_to("N", n, MOST_PACKETS)?;
+        check::packets_up_to("N", n, MAX_PACKETS)?;
         check::probability("p", p)?;
         check::probability("p_high", p_high)?;
         check::ensure(p_high <= p, "p_high", p_high, "at most p: high priority does not lose more")?;
         let path = path.check()?;
-        let stage = |packets: u32, kept: u32, p| {
-            Stage::new(f64::from(packets), f64::from(kept), p, &path, Options::default())
+        let stage = |packets: u32, deferred: u32, p| {
+            Stage::new(f64::from(packets), f64::from(deferred), p, &path, Options::default())
         };
         let stages = if n <= 2 * HIGH {
             vec![stage(n, 0, p_high)]
@@ -45,11 +45,11 @@ impl PartialCatnip {
         let mut branches = vec![Branch::certain(self.path.w1)];
         for (i, stage) in self.stages.iter().enumerate() {
             if i > 0 {
-                let mut carried = Vec::with_capacity(branches.len());
-                branches.iter().for_each(|b| join(&mut carried, b.with_window(self.carried(b.w))));
-                branches = carried;
+                let mut starts = Vec::with_capacity(branches.len());
+                branches.iter().for_each(|b| join(&mut starts, b.with_window(self.initial_window(b.w))));
+                branches = starts;
             }
-            branches = stage.push(&self.path, &branches);
+            branches = stage.propagate(&self.path, &branches);
         }
         moments(&branches)
     }
@@ -59,16 +59,16 @@ impl PartialCatnip {
         let (mut total, mut w) = (0.0, self.path.w1);
         for (i, stage) in self.stages.iter().enumerate() {
             if i > 0 {
-                w = self.carried(w);
+                w = self.initial_window(w);
             }
-            let (time, last) = stage.walk(&self.path, w, |q| rng.uniform() <= q, |_| ());
+            let (time, final_window) = stage.run(&self.path, w, |q| rng.uniform() <= q, |_| ());
             total += time;
-            w = last;
+            w = final_window;
         }
         total
     }
 
-    fn carried(&self, w: f64) -> f64 {
+    fn initial_window(&self, w: f64) -> f64 {
         (w * (1.0 + 1.0 / self.path.b)).max(2.0).min(self.path.w_max)
     }
 }

@@ -33,14 +33,14 @@ impl Path {
         check::at_least_one("Wmax", self.w_max)?;
         check::at_least_one("b", self.b)?;
         check::ensure(self.w1.is_finite(), "w1", self.w1, "a finite number of packets")?;
-        check::wait("delack_s", self.delack_s)?;
+        check::nonnegative_time("delack_s", self.delack_s)?;
         Ok(Self { w1: self.w1.clamp(1.0, self.w_max), ..self })
     }
 
     /// Returns the largest window and `b` as whole numbers, for models that count packets one by one.
-    pub(crate) fn counted(&self) -> Result<(u32, u32), ModelError> {
+    pub(crate) fn integer_limits(&self) -> Result<(u32, u32), ModelError> {
         let expected = "at most 1000000 packets in a model that counts them";
         check::ensure(self.w_max <= 1e6, "Wmax", self.w_max, expected)?;
-        Ok((self.w_max as u32, check::whole("b", self.b)?))
+        Ok((self.w_max as u32, check::positive_integer("b", self.b)?))
     }
 }

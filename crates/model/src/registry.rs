@@ -2,15 +2,15 @@
 //! numbers.
 
 use crate::{
-    Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, both_ways, cardwell00,
-    cardwell98, check, cubic, mathis, padhye_latency, pftk_approx, pftk_full, pftk_td_only, pftk_throughput,
-    recursive_short_flow, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds, sikdar_threecase,
-    terms, tfrc_rfc5348, wzk_new,
+    Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, cardwell00, cardwell98, check,
+    cubic, mathis, padhye_latency, pftk_approx, pftk_full, pftk_td_only, pftk_throughput,
+    recursive_short_flow, round_trip_loss, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds,
+    sikdar_threecase, terms, tfrc_rfc5348, wzk_new,
 };
 
 /// Type of the quantity that is the main result of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gives {
+pub enum ResultKind {
     /// Factor without unit.
     Factor,
     /// Probability.
@@ -25,7 +25,7 @@ pub enum Gives {
     TimeS,
 }
 
-impl Gives {
+impl ResultKind {
     /// Returns the type of the quantity in words.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ pub struct Model {
     /// Source of the model.
     pub reference: &'static str,
     /// Type of the main result.
-    pub gives: Gives,
+    pub kind: ResultKind,
     /// Inputs in the order of the formula.
     pub parameters: &'static [Parameter],
     /// Results in the order of the formula. The first result is the main one.
@@ -86,13 +86,13 @@ pub struct Model {
 /// the formula that computes the quantities from the parameters.
 macro_rules! models {
     ($($name:literal: $title:literal, $reference:literal;
-        $parameters:expr => $gives:ident $quantities:expr; |$values:ident| $formula:expr;)*) => {
+        $parameters:expr => $kind:ident $quantities:expr; |$values:ident| $formula:expr;)*) => {
         /// All models: shared terms, steady-state rates, latencies.
         pub const MODELS: &[Model] = &[$(Model {
             name: $name,
             title: $title,
             reference: $reference,
-            gives: Gives::$gives,
+            kind: ResultKind::$kind,
             parameters: &$parameters,
             quantities: &$quantities,
             evaluate: |$values, quantities| {
@@ -108,11 +108,11 @@ pub fn by_name(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|model| model.name == name)
 }
 
-const fn given(name: &'static str, unit: &'static str, meaning: &'static str) -> Parameter {
+const fn required(name: &'static str, unit: &'static str, meaning: &'static str) -> Parameter {
     Parameter { name, unit, default: None, meaning }
 }
 
-const fn or(name: &'static str, unit: &'static str, default: f64, meaning: &'static str) -> Parameter {
+const fn optional(name: &'static str, unit: &'static str, default: f64, meaning: &'static str) -> Parameter {
     Parameter { name, unit, default: Some(default), meaning }
 }
 
@@ -120,26 +120,27 @@ const fn quantity(name: &'static str, unit: &'static str, meaning: &'static str)
     Quantity { name, unit, meaning }
 }
 
-const N: Parameter = given("N", "packets", "size of the transfer, a whole number");
-const DATA: Parameter = given("data", "packets", "size of the download, a whole number");
-const P: Parameter = given("p", "", "loss probability of each packet");
-const P_HIGH: Parameter = or("p_high", "", 0.0, "loss probability of high-priority packets, at most p");
-const PL: Parameter = given("pl", "", "loss probability of each direction");
-const RTT: Parameter = or("RTT_s", "s", 0.2, "round trip time without the wait of a delayed ACK");
-const DELAY: Parameter = given("delay_s", "s", "one-way delay");
-const T0: Parameter = or("T0_s", "s", 1.0, "mean first timeout of a run");
-const W_MAX: Parameter = or("Wmax", "packets", 24.0, "largest window");
-const W_LIMIT: Parameter = or("Wmax", "packets", f64::INFINITY, "largest window; inf for none");
-const B: Parameter = or("b", "packets/ACK", 2.0, "packets that one ACK acknowledges");
-const W1: Parameter = or("w1", "packets", 1.0, "initial window, limited to [1, Wmax]");
-const W1_FREE: Parameter = or("w1", "packets", 1.0, "initial window, at least 1");
-const DELACK: Parameter = or("delack_s", "s", 0.1, "expected wait of a delayed ACK for a lone packet");
-const TS: Parameter = or("Ts_s", "s", 3.0, "first timeout of the set-up");
-const CLAMP: Parameter = or("clamp_s", "s", 120.0, "largest timeout");
-const PLUS_ONE: Parameter = or("plus_one", "", 1.0, "1: the lost packet counts as sent; 0: it does not");
+const N: Parameter = required("N", "packets", "size of the transfer, a whole number");
+const DATA: Parameter = required("data", "packets", "size of the download, a whole number");
+const P: Parameter = required("p", "", "loss probability of each packet");
+const P_HIGH: Parameter = optional("p_high", "", 0.0, "loss probability of high-priority packets, at most p");
+const PL: Parameter = required("pl", "", "loss probability of each direction");
+const RTT: Parameter = optional("RTT_s", "s", 0.2, "round trip time without the wait of a delayed ACK");
+const DELAY: Parameter = required("delay_s", "s", "one-way delay");
+const T0: Parameter = optional("T0_s", "s", 1.0, "mean first timeout of a run");
+const W_MAX: Parameter = optional("Wmax", "packets", 24.0, "largest window");
+const W_LIMIT: Parameter = optional("Wmax", "packets", f64::INFINITY, "largest window; inf for none");
+const B: Parameter = optional("b", "packets/ACK", 2.0, "packets that one ACK acknowledges");
+const W1: Parameter = optional("w1", "packets", 1.0, "initial window, limited to [1, Wmax]");
+const W1_UNLIMITED: Parameter = optional("w1", "packets", 1.0, "initial window, at least 1");
+const DELACK: Parameter = optional("delack_s", "s", 0.1, "expected wait of a delayed ACK for a lone packet");
+const TS: Parameter = optional("Ts_s", "s", 3.0, "first timeout of the set-up");
+const CLAMP: Parameter = optional("clamp_s", "s", 120.0, "largest timeout");
+const PLUS_ONE: Parameter =
+    optional("plus_one", "", 1.0, "1: the lost packet counts as sent; 0: it does not");
 const LAST_LOSS: Parameter =
-    or("last_cycle_loss", "", 1.0, "1: the last cycle has a loss phase, weighted; 0: it has none");
-const SLOW_START: Parameter = given("slow_start", "", "1: after a timeout; 0: after a fast retransmit");
+    optional("last_cycle_loss", "", 1.0, "1: the last cycle has a loss phase, weighted; 0: it has none");
+const SLOW_START: Parameter = required("slow_start", "", "1: after a timeout; 0: after a fast retransmit");
 
 const T: Quantity = quantity("T_s", "s", "latency");
 const RATE: Quantity = quantity("rate_pps", "packets/s", "rate");
@@ -163,7 +164,7 @@ fn rate(code: f64) -> Result<Rate, ModelError> {
     }
 }
 
-fn real_packets(name: &'static str, d: f64) -> Result<(), ModelError> {
+fn positive_packets(name: &'static str, d: f64) -> Result<(), ModelError> {
     check::ensure(d > 0.0 && d.is_finite(), name, d, "a positive, finite number of packets")
 }
 
@@ -172,11 +173,11 @@ fn hysteresis(v: &[f64]) -> Result<Hysteresis, ModelError> {
         plus_one: check::flag("plus_one", v[8])?,
         last_cycle_loss: check::flag("last_cycle_loss", v[9])?,
     };
-    Hysteresis::new(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), options)
+    Hysteresis::new(check::positive_integer("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), options)
 }
 
 fn model_c(loss: fn(f64) -> f64, v: &[f64]) -> Result<[f64; 10], ModelError> {
-    let r = crate::model_c(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5], v[6], loss)?;
+    let r = crate::model_c(check::positive_integer("data", v[0])?, v[1], v[2], v[3], v[4], v[5], v[6], loss)?;
     let f = r.phases;
     Ok([r.latency_s, r.p, f.l, f.n, f.u, f.v, f.e, f.t_xfer_s, f.t_rto_s, r.t_handshk_s])
 }
@@ -219,10 +220,10 @@ models! {
         };
     "Q_hat": "probability that a loss ends in a timeout",
         "PFTK 1998; Cardwell-00 Eq. 17; hysteresis paper Eq. 8";
-        [P, given("w", "packets", "window, a real number")] => Probability [TIMEOUT_Q];
+        [P, required("w", "packets", "window, a real number")] => Probability [TIMEOUT_Q];
         |v| {
             check::probability("p", v[0])?;
-            real_packets("w", v[1])?;
+            positive_packets("w", v[1])?;
             [terms::q_hat(v[0], v[1])]
         };
     "Q_approx": "probability that a loss ends in a timeout, short form", "PFTK 1998";
@@ -241,34 +242,34 @@ models! {
         };
     "E_dss": "packets sent in slow start before a loss",
         "Cardwell-00 Eq. 5; hysteresis paper Eq. 3; the cap at d is defined here";
-        [given("d", "packets", "packets to send, a real number"), P, PLUS_ONE]
+        [required("d", "packets", "packets to send, a real number"), P, PLUS_ONE]
         => Packets [quantity("E_dss", "packets", "expected packets")];
         |v| {
-            real_packets("d", v[0])?;
+            positive_packets("d", v[0])?;
             check::probability("p", v[1])?;
             [terms::slow_start_packets(v[0], v[1], check::flag("plus_one", v[2])?)]
         };
     "E_Wss": "window at the end of slow start, without a largest window",
         "Cardwell-00 Eq. 11; hysteresis paper Eq. 5";
-        [given("E", "packets", "packets sent, a real number"), W1_FREE, B]
+        [required("E", "packets", "packets sent, a real number"), W1_UNLIMITED, B]
         => Packets [quantity("E_Wss", "packets", "window")];
         |v| {
-            real_packets("E", v[0])?;
-            real_packets("w1", v[1])?;
+            positive_packets("E", v[0])?;
+            positive_packets("w1", v[1])?;
             check::at_least_one("b", v[2])?;
             [terms::slow_start_window(v[0], v[1].max(1.0), v[2])]
         };
     "E_Tss": "time in slow start", "Cardwell-00 Eq. 15; hysteresis paper Eq. 6";
-        [given("E", "packets", "packets sent, a real number"), RTT, W_MAX, B, W1]
+        [required("E", "packets", "packets sent, a real number"), RTT, W_MAX, B, W1]
         => TimeS [quantity("E_Tss_s", "s", "time")];
         |v| {
-            real_packets("E", v[0])?;
+            positive_packets("E", v[0])?;
             let path = Path { rtt_s: v[1], w_max: v[2], b: v[3], w1: v[4], ..Path::default() }.check()?;
             [terms::slow_start_time(v[0], path.w1, path.w_max, path.b, path.rtt_s)]
         };
     "handshake": "expected time of the connection set-up", "Cardwell-00 Eq. 4";
-        [or("pf", "", 0.0, "loss probability towards the server, below 0.5"),
-            or("pr", "", 0.0, "loss probability from the server, below 0.5"), RTT, TS]
+        [optional("pf", "", 0.0, "loss probability towards the server, below 0.5"),
+            optional("pr", "", 0.0, "loss probability from the server, below 0.5"), RTT, TS]
         => TimeS [quantity("E_Lh_s", "s", "time")];
         |v| {
             check::setup_loss("pf", v[0])?;
@@ -279,7 +280,7 @@ models! {
         };
     "mathis": "steady rate without timeouts, inverse square root of p", "Mathis et al. 1997";
         [P, RTT,
-            or("C", "", 1.224744871391589, "sqrt(3/2) with an ACK per packet, sqrt(3/4) with delayed ACKs"),
+            optional("C", "", 1.224744871391589, "sqrt(3/2) with an ACK per packet, sqrt(3/4) with delayed ACKs"),
             W_LIMIT]
         => RatePps [RATE];
         |v| [mathis(v[0], v[1], v[2], limit(v[3]))?];
@@ -297,11 +298,11 @@ models! {
         [P, RTT, T0, W_MAX, B] => RatePps [RATE];
         |v| [pftk_approx(v[0], &path(&v[1..], 1.0, 0.0))?];
     "tfrc_rfc5348": "rate of TFRC", "RFC 5348 section 3.1";
-        [P, RTT, or("t_RTO_s", "s", 1.0, "retransmission timeout"), B] => RatePps [RATE];
+        [P, RTT, optional("t_RTO_s", "s", 1.0, "retransmission timeout"), B] => RatePps [RATE];
         |v| [tfrc_rfc5348(v[0], v[1], v[2], v[3])?];
     "cubic": "average rate of CUBIC without timeouts", "RFC 9438 section 5";
-        [P, RTT, or("C", "", 0.4, "aggressiveness of the window growth"),
-            or("beta", "", 0.7, "factor of the decrease"), W_LIMIT]
+        [P, RTT, optional("C", "", 0.4, "aggressiveness of the window growth"),
+            optional("beta", "", 0.7, "factor of the decrease"), W_LIMIT]
         => RatePps [RATE, quantity("W_cubic", "packets", "average window of CUBIC"),
             quantity("W_reno_friendly", "packets", "average window of the Reno-friendly region")];
         |v| {
@@ -310,25 +311,25 @@ models! {
         };
     "padhye_latency": "latency at the steady rate", "PFTK 1998, as compared in the hysteresis paper";
         [N, P, RTT, T0, W_MAX, B, DELACK,
-            or("rate", "", 1.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
+            optional("rate", "", 1.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
         => TimeS [T];
         |v| {
             let rate = rate(v[7])?;
-            [padhye_latency(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]), rate)?]
+            [padhye_latency(check::positive_integer("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]), rate)?]
         };
     "cardwell98": "slow start alternating with runs of timeouts", "Cardwell-98; WZK section C.1";
-        [N, P, RTT, T0, B, W1_FREE, DELACK,
-            or("use_Q", "", 1.0, "1: a loss is a timeout with probability Q_approx; 0: a loss is always a timeout")]
+        [N, P, RTT, T0, B, W1_UNLIMITED, DELACK,
+            optional("use_Q", "", 1.0, "1: a loss is a timeout with probability Q_approx; 0: a loss is always a timeout")]
         => TimeS [T, LOSSES, TIMEOUT_Q, TIMEOUTS, RUNS, PHASES, PHASE_PACKETS, T_XFER, T_RTO];
         |v| {
             let use_q = check::flag("use_Q", v[7])?;
             let path = Path { rtt_s: v[2], t0_s: v[3], w_max: f64::MAX, b: v[4], w1: v[5], delack_s: v[6] };
-            let r = cardwell98(check::whole("N", v[0])?, v[1], &path, use_q)?;
+            let r = cardwell98(check::positive_integer("N", v[0])?, v[1], &path, use_q)?;
             [r.latency_s, r.l, r.q, r.n, r.u, r.v, r.e, r.t_xfer_s, r.t_rto_s]
         };
     "cardwell00": "one slow start, one loss, the rest at the steady rate", "Cardwell-00 Eq. 5-22";
         [N, P, RTT, T0, W_MAX, B, W1, DELACK,
-            or("rate", "", 0.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
+            optional("rate", "", 0.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
         => TimeS [T, quantity("E_dss", "packets", "packets sent in the first slow start"),
             quantity("E_Wss", "packets", "window at the end of the first slow start, without a largest window"),
             quantity("T_ss_s", "s", "duration of the first slow start"),
@@ -338,33 +339,33 @@ models! {
             quantity("T_ca_s", "s", "time in congestion avoidance")];
         |v| {
             let rate = rate(v[8])?;
-            let r = cardwell00(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), rate)?;
+            let r = cardwell00(check::positive_integer("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), rate)?;
             [r.latency_s, r.e_dss, r.e_wss, r.t_ss_s, r.l_ss, r.q, r.t_loss_s, r.e_dca, r.t_ca_s]
         };
     "sikdar_packets": "packets of a round of slow start with delayed ACKs",
         "Sikdar et al. 2001; hysteresis paper Eq. 1";
-        [given("n", "rounds", "number of the round, from 1"), W_MAX]
+        [required("n", "rounds", "number of the round, from 1"), W_MAX]
         => Packets [quantity("packets", "packets", "packets")];
         |v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
-            [sikdar_packets(check::whole("n", v[0])?, path.counted()?.0).into()]
+            [sikdar_packets(check::positive_integer("n", v[0])?, path.integer_limits()?.0).into()]
         };
     "sikdar_rounds": "rounds of slow start with delayed ACKs of a transfer",
         "Sikdar et al. 2001; hysteresis paper Eq. 1";
         [N, W_MAX] => Rounds [quantity("rounds", "rounds", "rounds")];
         |v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
-            [sikdar_rounds(check::whole("N", v[0])?, path.counted()?.0).into()]
+            [sikdar_rounds(check::positive_integer("N", v[0])?, path.integer_limits()?.0).into()]
         };
     "sikdar_grow": "rounds of the packets after a loss", "a reconstruction after Sikdar et al. 2001";
-        [given("m", "packets", "packets, a whole number"),
-            given("h", "packets", "window at which growth becomes linear, a whole number"), SLOW_START, B,
+        [required("m", "packets", "packets, a whole number"),
+            required("h", "packets", "window at which growth becomes linear, a whole number"), SLOW_START, B,
             W_MAX]
         => Rounds [quantity("rounds", "rounds", "rounds")];
         |v| {
-            let (m, h) = (check::whole("m", v[0])?, check::whole("h", v[1])?);
+            let (m, h) = (check::positive_integer("m", v[0])?, check::positive_integer("h", v[1])?);
             let slow_start = check::flag("slow_start", v[2])?;
-            let (w_max, b) = Path { b: v[3], w_max: v[4], ..Path::default() }.check()?.counted()?;
+            let (w_max, b) = Path { b: v[3], w_max: v[4], ..Path::default() }.check()?.integer_limits()?;
             [sikdar_grow(m.into(), h, slow_start, b, w_max).into()]
         };
     "sikdar_threecase": "no loss, one loss, several losses (a reconstruction)",
@@ -376,13 +377,13 @@ models! {
             quantity("P0", "", "probability of no loss"), quantity("P1", "", "probability of one loss"),
             quantity("P2", "", "probability of several losses")];
         |v| {
-            let r = sikdar_threecase(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]))?;
+            let r = sikdar_threecase(check::positive_integer("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]))?;
             [r.latency_s, r.t_nl_s, r.t_sl_s, r.t_ml_s, r.p0, r.p1, r.p2]
         };
     "sikdar_empirical": "fitted closed form (a reconstruction)",
         "a reconstruction after Sikdar et al. 2003, as quoted in later literature";
         [N, P, RTT, W_MAX] => TimeS [T];
-        |v| [sikdar_empirical(check::whole("N", v[0])?, v[1], v[2], v[3])?];
+        |v| [sikdar_empirical(check::positive_integer("N", v[0])?, v[1], v[2], v[3])?];
     "hysteresis": "chain of slow starts, each starting from the window of the previous one, exact mean",
         "hysteresis paper Eq. 3-12";
         [N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS]
@@ -401,8 +402,8 @@ models! {
     "hysteresis_trace": "one cycle of the hysteresis model, with a rule instead of random draws",
         "hysteresis paper Eq. 3-12";
         [N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS,
-            or("rule", "", 1.0, "0: every loss is a timeout; 1: a loss is a timeout only for Q = 1"),
-            or("cycle", "", 1.0, "number of the cycle, from 1")]
+            optional("rule", "", 1.0, "0: every loss is a timeout; 1: a loss is a timeout only for Q = 1"),
+            optional("cycle", "", 1.0, "number of the cycle, from 1")]
         => Packets [quantity("d", "packets", "packets left at the start of the cycle"),
             quantity("w1", "packets", "initial window of the cycle"),
             quantity("E", "packets", "packets sent in the cycle"),
@@ -416,7 +417,7 @@ models! {
                 false => Rule::AllTimeouts,
             };
             let cycles = hysteresis(v)?.trace(rule);
-            let n = check::whole("cycle", v[11])?;
+            let n = check::positive_integer("cycle", v[11])?;
             let c = cycles.get(n as usize - 1).ok_or_else(|| {
                 ModelError::new("cycle", v[11], format!("at most {}, the number of cycles", cycles.len()))
             })?;
@@ -430,16 +431,16 @@ models! {
             quantity("exact_sd_s", "s", "standard deviation of the latency")];
         |v| {
             let path = path(&v[3..], v[7], v[8]);
-            let r = PartialCatnip::new(check::whole("N", v[0])?, v[1], v[2], &path)?.exact();
+            let r = PartialCatnip::new(check::positive_integer("N", v[0])?, v[1], v[2], &path)?.exact();
             [r.mean_s, r.sd_s]
         };
     "wzk_chain": "expected time in timeouts of a chain of packets, exact",
         "WZK Fig. 5; the recursion is defined here";
-        [DATA, P, or("IT0_s", "s", 0.2, "timeout from the round trip time"),
-            or("r0_s", "s", 3.0, "first timeout"), CLAMP]
+        [DATA, P, optional("IT0_s", "s", 0.2, "timeout from the round trip time"),
+            optional("r0_s", "s", 3.0, "first timeout"), CLAMP]
         => TimeS [quantity("t_RTO_s", "s", "expected time in timeouts")];
         |v| {
-            let packets = check::whole("data", v[0])?;
+            let packets = check::positive_integer("data", v[0])?;
             [Chain { packets, p: v[1], it0_s: v[2], r0_s: v[3], clamp_s: v[4] }.exact()?]
         };
     "wzk_new": "set-up, slow-start phases and a chain of timeouts", "WZK, the new model; Fig. 5";
@@ -450,21 +451,21 @@ models! {
             quantity("ths_RTO1_s", "s", "expected timeouts of the SYN"),
             quantity("ths_RTO2_s", "s", "expected timeouts of the request"), T_HANDSHK];
         |v| {
-            let r = wzk_new(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5])?;
+            let r = wzk_new(check::positive_integer("data", v[0])?, v[1], v[2], v[3], v[4], v[5])?;
             let f = r.phases;
             [r.latency_s, r.p, f.l, f.n, f.u, f.v, f.e, r.w, r.it0_s, f.t_xfer_s, r.t_rto_s, r.ths_rto1_s,
              r.ths_rto2_s, r.t_handshk_s]
         };
     "model_c_low": "Model C with the loss probability of one direction",
         "WZK section C.1; the form of the set-up is a reconstruction";
-        [DATA, PL, DELAY, T0, B, W1_FREE, TS] => TimeS MODEL_C;
+        [DATA, PL, DELAY, T0, B, W1_UNLIMITED, TS] => TimeS MODEL_C;
         |v| model_c(|pl| pl, v)?;
     "model_c_high": "Model C with the probability that a packet or its ACK is lost",
         "WZK section C.1; the form of the set-up is a reconstruction";
-        [DATA, PL, DELAY, T0, B, W1_FREE, TS] => TimeS MODEL_C;
-        |v| model_c(both_ways, v)?;
+        [DATA, PL, DELAY, T0, B, W1_UNLIMITED, TS] => TimeS MODEL_C;
+        |v| model_c(round_trip_loss, v)?;
     "recursive_short_flow": "recursion over the remaining packets, round by round",
         "defined here, following the approach of Mellia, Stoica, Zhang 2002; not their published model";
         [N, P, RTT, T0, W_MAX, B, W1, DELACK] => TimeS [T];
-        |v| [recursive_short_flow(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))?];
+        |v| [recursive_short_flow(check::positive_integer("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))?];
 }

@@ -7,7 +7,7 @@ use crate::{ModelError, Path, check};
 
 /// Maximum size of a transfer in the three-case model, packets. The limit bounds the computation time, because the model computes one
 /// latency per packet that can be lost.
-const MOST_PACKETS: u32 = 100_000;
+const MAX_PACKETS: u32 = 100_000;
 
 /// Returns the number of packets in round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most `w_max`
 /// (hysteresis paper, Eq. 1).
@@ -35,24 +35,24 @@ pub fn sikdar_rounds(m: u32, w_max: u32) -> u32 {
 /// rounds. With `slow_start`, slow start precedes the linear growth until the window reaches `h`, and the last round of slow start counts
 /// as one of the `b` rounds with window `h`.
 pub fn sikdar_grow(m: i64, h: u32, slow_start: bool, b: u32, w_max: u32) -> u32 {
-    let (mut left, mut rounds, mut at_window) = (m, 0, 0);
+    let (mut remaining, mut rounds, mut at_window) = (m, 0, 0);
     let mut w = h.min(w_max);
     if slow_start {
-        while left > 0 && at_window == 0 {
+        while remaining > 0 && at_window == 0 {
             rounds += 1;
             let packets = sikdar_packets(rounds, w_max);
             at_window = u32::from(packets >= w);
-            left -= i64::from(packets.min(w));
+            remaining -= i64::from(packets.min(w));
         }
     }
-    while left > 0 && w < w_max {
+    while remaining > 0 && w < w_max {
         if at_window == b {
             (w, at_window) = (w + 1, 0);
         } else {
-            (rounds, at_window, left) = (rounds + 1, at_window + 1, left - i64::from(w));
+            (rounds, at_window, remaining) = (rounds + 1, at_window + 1, remaining - i64::from(w));
         }
     }
-    rounds + left.max(0).unsigned_abs().div_ceil(u64::from(w_max)) as u32
+    rounds + remaining.max(0).unsigned_abs().div_ceil(u64::from(w_max)) as u32
 }
 
 /// Latency of the three-case model (no loss, one loss, several losses) with its intermediate quantities.
@@ -79,10 +79,10 @@ pub struct SikdarThreeCase {
 /// cases. The model is a reconstruction; see the module. The growth law assumes delayed ACKs (b = 2) and an initial window of 1. `w1` is
 /// therefore not used, and `b`, a whole number, slows only the linear growth.
 pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, ModelError> {
-    check::packets_up_to("N", n, MOST_PACKETS)?;
+    check::packets_up_to("N", n, MAX_PACKETS)?;
     check::probability("p", p)?;
     let path = path.check()?;
-    let (w_max, b) = path.counted()?;
+    let (w_max, b) = path.integer_limits()?;
     let Path { rtt_s, t0_s, delack_s, .. } = path;
     let grow = |m: i64, h, slow_start| rtt_s * f64::from(sikdar_grow(m, h, slow_start, b, w_max));
 
@@ -92,8 +92,9 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
         let w = sikdar_packets(r, w_max);
         let h = (w / 2).max(2);
         let k = (n - i).min(w - 1);
-        let left = i64::from(n - i - k);
-        let cost = if k >= 3 { rtt_s + grow(left, h, false) } else { t0_s + grow(left + 1, h, true) };
+        let remaining = i64::from(n - i - k);
+        let cost =
+            if k >= 3 { rtt_s + grow(remaining, h, false) } else { t0_s + grow(remaining + 1, h, true) };
         rtt_s * f64::from(r) + delack_s + cost
     };
     let t_sl_s = (1..=n).map(one_loss).sum::<f64>() / f64::from(n);
@@ -101,7 +102,7 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
     let packets = f64::from(n);
     let p0 = 1.0 - any_loss(p, packets);
     let p1 = packets * p * (1.0 - any_loss(p, packets - 1.0));
-    let p2 = several(n, p, p0, p1);
+    let p2 = several_losses(n, p, p0, p1);
     let t_ml_s = if n == 1 {
         t_sl_s
     } else {
@@ -123,7 +124,7 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
 }
 
 /// Returns the probability of two or more losses among `n` packets. Uses a series if 1 - P0 - P1 would suffer from cancellation.
-fn several(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
+fn several_losses(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
     if f64::from(n) * p > 0.1 {
         return (1.0 - p0 - p1).max(0.0);
     }

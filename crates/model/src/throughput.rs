@@ -29,13 +29,13 @@ impl Rate {
 pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
-    limit(p, w_max)?;
+    check_limit(p, w_max)?;
     Ok((c / p.sqrt()).min(w_max.unwrap_or(f64::INFINITY)) / rtt_s)
 }
 
 /// Computes the PFTK send rate without timeouts and without a largest window. Requires p > 0.
 pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
-    check::some_loss(p)?;
+    check::positive_probability(p)?;
     check::time("RTT_s", rtt_s)?;
     check::at_least_one("b", b)?;
     // Numerator and denominator are multiplied by p, so that a small p causes no overflow.
@@ -66,7 +66,7 @@ pub fn pftk_approx(p: f64, path: &Path) -> Result<f64, ModelError> {
 /// Computes the rate of the TFRC equation (RFC 5348 section 3.1), which is [`pftk_approx`] without the limit of the window and without the
 /// limit of 1 on the probability of a timeout. Requires p > 0.
 pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, ModelError> {
-    check::some_loss(p)?;
+    check::positive_probability(p)?;
     check::time("RTT_s", rtt_s)?;
     check::time("t_RTO_s", t_rto_s)?;
     check::at_least_one("b", b)?;
@@ -79,17 +79,17 @@ fn short_form_time(p: f64, rtt_s: f64, t0_s: f64, b: f64, q: f64) -> f64 {
 }
 
 fn approximate_rate(p: f64, path: &Path) -> f64 {
-    let free = 1.0 / short_form_time(p, path.rtt_s, path.t0_s, path.b, q_approx(p, path.b));
-    free.min(path.w_max / path.rtt_s)
+    let unlimited = 1.0 / short_form_time(p, path.rtt_s, path.t0_s, path.b, q_approx(p, path.b));
+    unlimited.min(path.w_max / path.rtt_s)
 }
 
 /// Returns p times the time between two loss indications, the window, and the probability of a timeout. The window and this probability
 /// determine the time, which is multiplied by p because the product is finite for p = 0.
 fn period(p: f64, path: &Path) -> (f64, f64, f64) {
-    let free = window(p, path.b);
-    let w = free.min(path.w_max);
+    let unlimited = window(p, path.b);
+    let w = unlimited.min(path.w_max);
     let q = q_hat(p, w);
-    let rounds = if free < path.w_max {
+    let rounds = if unlimited < path.w_max {
         p * (path.b * w / 2.0 + 1.0)
     } else {
         p * (path.b * w / 8.0 + 2.0) + (1.0 - p) / w
@@ -124,7 +124,7 @@ pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Resul
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
     check::ensure(beta > 0.0 && beta < 1.0, "beta", beta, "a factor between 0 and 1")?;
-    limit(p, w_max)?;
+    check_limit(p, w_max)?;
     let w_cubic = (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt_s / p).powf(0.75);
     let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
     let w_reno_friendly = (alpha * (1.0 + beta) / (2.0 * (1.0 - beta) * p)).sqrt();
@@ -132,9 +132,9 @@ pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Resul
     Ok(Cubic { rate_pps: w / rtt_s, w_cubic, w_reno_friendly })
 }
 
-fn limit(p: f64, w_max: Option<f64>) -> Result<(), ModelError> {
+fn check_limit(p: f64, w_max: Option<f64>) -> Result<(), ModelError> {
     match w_max {
         Some(w_max) => check::probability("p", p).and_then(|()| check::at_least_one("Wmax", w_max)),
-        None => check::some_loss(p),
+        None => check::positive_probability(p),
     }
 }

@@ -1,5 +1,5 @@
 use crate::cardwell98::{Cardwell98, phases};
-use crate::hysteresis::MOST_PACKETS;
+use crate::hysteresis::MAX_PACKETS;
 use crate::{ModelError, Path, check};
 use catnip_base::Rng;
 
@@ -25,7 +25,7 @@ pub struct Chain {
 impl Chain {
     /// Returns the chain, or an error for the first parameter that is out of range.
     pub fn check(self) -> Result<Self, ModelError> {
-        check::packets_up_to("data", self.packets, MOST_PACKETS)?;
+        check::packets_up_to("data", self.packets, MAX_PACKETS)?;
         check::probability("p", self.p)?;
         check::time("IT0_s", self.it0_s)?;
         check::time("r0_s", self.r0_s)?;
@@ -33,7 +33,7 @@ impl Chain {
         Ok(self)
     }
 
-    fn ladder(&self, first: f64) -> Vec<f64> {
+    fn timeouts(&self, first: f64) -> Vec<f64> {
         let mut steps = vec![first];
         while steps[steps.len() - 1] != self.clamp_s {
             steps.push((2.0 * steps[steps.len() - 1]).min(self.clamp_s));
@@ -46,13 +46,13 @@ impl Chain {
         let Self { packets, p, it0_s, r0_s, clamp_s } = self.check()?;
         // Each ladder has, for each of its timeouts, the expected time of the packets so far if the first packet starts with that timeout.
         // The ladder that begins with the RTT-based timeout comes first, because the other ladder depends on it.
-        let mut ladders = [self.ladder(it0_s), self.ladder(r0_s)].map(|steps| {
+        let mut chains = [self.timeouts(it0_s), self.timeouts(r0_s)].map(|steps| {
             let time = vec![0.0; steps.len()];
             (steps, time)
         });
         for _ in 0..packets {
-            let learned = ladders[0].1[0];
-            for (steps, time) in &mut ladders {
+            let after_sample = chains[0].1[0];
+            for (steps, time) in &mut chains {
                 let top = steps.len() - 1;
                 // Expected time after a retransmission with the largest timeout.
                 let mut resent = clamp_s * p / (1.0 - p) + time[top];
@@ -60,11 +60,11 @@ impl Chain {
                     let after = p * (steps[i] + resent);
                     resent = after + (1.0 - p) * time[i];
                     // `resent` of the next larger timeout is the expected time after a loss with this timeout.
-                    time[i] = after + (1.0 - p) * learned;
+                    time[i] = after + (1.0 - p) * after_sample;
                 }
             }
         }
-        Ok(ladders[1].1[0])
+        Ok(chains[1].1[0])
     }
 
     /// Draws at random the time that one transfer spends in timeouts, in seconds.
@@ -124,14 +124,14 @@ pub fn wzk_new(
     ts_s: f64,
     clamp_s: f64,
 ) -> Result<WzkNew, ModelError> {
-    check::packets_up_to("data", data, MOST_PACKETS)?;
+    check::packets_up_to("data", data, MAX_PACKETS)?;
     check::probability("pl", pl)?;
     check::time("delay_s", delay_s)?;
     check::at_least_one("b", b)?;
     check::time("Ts_s", ts_s)?;
     check::time("clamp_s", clamp_s)?;
     let path = Path { rtt_s: 2.0 * delay_s, b, ..Path::default() };
-    let p = both_ways(pl);
+    let p = round_trip_loss(pl);
     let it0_s = (6.0 * delay_s).max(0.2);
     let no_loss = (1.0 - p) * (1.0 - p);
     let w = 1.0 + no_loss;
@@ -144,6 +144,6 @@ pub fn wzk_new(
 }
 
 /// Returns the probability that a packet or its ACK is lost if each is lost with probability `pl`.
-pub fn both_ways(pl: f64) -> f64 {
+pub fn round_trip_loss(pl: f64) -> f64 {
     pl + pl * (1.0 - pl)
 }

@@ -18,7 +18,7 @@ pub struct ArqSpec {
     pub in_order: bool,
 }
 
-const USUAL_TRIES: NonZeroU32 = NonZeroU32::new(7).expect("7 is not 0");
+const DEFAULT_TRIES: NonZeroU32 = NonZeroU32::new(7).expect("7 is not 0");
 
 impl Kind for ArqSpec {
     const USAGE: &'static [Usage] = &[(
@@ -34,7 +34,7 @@ impl Kind for ArqSpec {
         Ok(Self {
             loss: probability(text, loss)?,
             retry: text.key("retry")?,
-            tries: text.option("tries", USUAL_TRIES)?,
+            tries: text.option("tries", DEFAULT_TRIES)?,
             in_order: text.option("in_order", false)?,
         })
     }
@@ -43,7 +43,7 @@ impl Kind for ArqSpec {
         to.name("arq")
             .key("loss", self.loss)
             .key("retry", self.retry)
-            .option("tries", self.tries, USUAL_TRIES)
+            .option("tries", self.tries, DEFAULT_TRIES)
             .option("in_order", self.in_order, false);
     }
 }
@@ -63,10 +63,10 @@ impl ArqSpec {
             rng,
             lost: VecDeque::new(),
             given_up: VecDeque::new(),
-            crossing: 0,
-            crossed: 0,
-            arriving: VecDeque::new(),
-            handed_over: 0,
+            sent: 0,
+            arrived: 0,
+            reordering: VecDeque::new(),
+            delivered: 0,
             last: Time::ZERO,
         }
     }
@@ -83,14 +83,14 @@ pub struct Arq {
     /// are put on the wire.
     given_up: VecDeque<u64>,
     /// Number of packets put on the wire.
-    crossing: u64,
+    sent: u64,
     /// Number of packets that have reached the end of the wire.
-    crossed: u64,
+    arrived: u64,
     /// Packets that are still attempted or wait for earlier packets, in order of first attempts; used for in-order delivery. `None` stands
     /// for a packet that is still attempted. The flag is true for a packet that was given up.
-    arriving: VecDeque<Option<(Packet, bool)>>,
-    /// Number of packets removed from the front of `arriving`, for in-order delivery.
-    handed_over: u64,
+    reordering: VecDeque<Option<(Packet, bool)>>,
+    /// Number of packets removed from the front of `reordering`, for in-order delivery.
+    delivered: u64,
     /// Latest arrival time of the packets put on the wire, for in-order delivery.
     last: Time,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// Returns the single attempt of a packet on a link without retransmission.
-    pub(crate) fn only(packet: Packet) -> Self {
+    pub(crate) fn single(packet: Packet) -> Self {
         Self { packet, number: 0, lost: 0 }
     }
 }
@@ -120,23 +120,23 @@ impl Arq {
     }
 
     /// Removes and returns the first retransmission that is due by `now`.
-    pub(crate) fn again(&mut self, now: Time) -> Option<Attempt> {
+    pub(crate) fn next_retransmission(&mut self, now: Time) -> Option<Attempt> {
         self.wake_at().filter(|&at| at <= now)?;
         self.lost.pop_front().map(|(_, attempt)| attempt)
     }
 
     /// Returns the first attempt of a packet.
     pub(crate) fn first(&mut self, packet: Packet) -> Attempt {
-        let number = self.handed_over + self.arriving.len() as u64;
+        let number = self.delivered + self.reordering.len() as u64;
         if self.spec.in_order {
-            self.arriving.push_back(None);
+            self.reordering.push_back(None);
         }
-        Attempt { number, ..Attempt::only(packet) }
+        Attempt { number, ..Attempt::single(packet) }
     }
 
     /// Makes an attempt that begins at `start`. If it succeeds, the packet arrives at the time in its `arrived` field, which must not
     /// decrease between calls. Passes each packet whose arrival time is now final to `onto_wire`, including packets that were given up,
-    /// which [`Arq::arrives`] later rejects.
+    /// which [`Arq::on_arrival`] later rejects.
     pub(crate) fn attempt(&mut self, start: Time, attempt: Attempt, mut onto_wire: impl FnMut(Packet)) {
         let Attempt { packet, number, lost } = attempt;
         let is_lost = self.rng.chance(self.spec.loss);
@@ -145,23 +145,23 @@ impl Arq {
             return;
         }
         if !self.spec.in_order {
-            self.note(is_lost);
+            self.put_on_wire(is_lost);
             return onto_wire(packet);
         }
-        self.arriving[(number - self.handed_over) as usize] = Some((packet, is_lost));
-        while let Some(&Some((packet, is_lost))) = self.arriving.front() {
-            self.arriving.pop_front();
-            self.handed_over += 1;
-            self.note(is_lost);
+        self.reordering[(number - self.delivered) as usize] = Some((packet, is_lost));
+        while let Some(&Some((packet, is_lost))) = self.reordering.front() {
+            self.reordering.pop_front();
+            self.delivered += 1;
+            self.put_on_wire(is_lost);
             self.last = self.last.max(packet.arrived);
             onto_wire(Packet { arrived: self.last, ..packet });
         }
     }
 
     /// Handles the next packet that has reached the end of the wire. Returns false if the packet was given up.
-    pub(crate) fn arrives(&mut self) -> bool {
-        let is_given_up = self.given_up.front() == Some(&self.crossed);
-        self.crossed += 1;
+    pub(crate) fn on_arrival(&mut self) -> bool {
+        let is_given_up = self.given_up.front() == Some(&self.arrived);
+        self.arrived += 1;
         if is_given_up {
             self.given_up.pop_front();
         }
@@ -172,14 +172,14 @@ impl Arq {
     pub(crate) fn backlog(&self) -> Backlog {
         let mut backlog = Backlog::default();
         self.lost.iter().for_each(|(_, attempt)| backlog.add(&attempt.packet));
-        self.arriving.iter().flatten().for_each(|(packet, _)| backlog.add(packet));
+        self.reordering.iter().flatten().for_each(|(packet, _)| backlog.add(packet));
         backlog
     }
 
-    fn note(&mut self, is_lost: bool) {
+    fn put_on_wire(&mut self, is_lost: bool) {
         if is_lost {
-            self.given_up.push_back(self.crossing);
+            self.given_up.push_back(self.sent);
         }
-        self.crossing += 1;
+        self.sent += 1;
     }
 }

@@ -1,4 +1,4 @@
-use crate::Colour;
+use crate::Priority;
 use catnip_base::notation::{Notation, Written};
 use catnip_base::{Bytes, ParseError, Rate, Time};
 use catnip_law::bucket as law;
@@ -27,7 +27,7 @@ impl FromStr for Profile {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let parts = text.split_once('/').and_then(|(rate, depth)| {
             let Bytes(depth) = depth.parse().ok()?;
-            let depth = NonZeroU64::new(depth).filter(|depth| depth.get() <= law::DEEPEST)?;
+            let depth = NonZeroU64::new(depth).filter(|depth| depth.get() <= law::MAX_DEPTH)?;
             Some(Self { rate: rate.parse().ok()?, depth })
         });
         let expected = "RATE/DEPTH such as 250kbit/6000B (both above zero, DEPTH at most 2GB)";
@@ -94,23 +94,23 @@ impl Sla {
         self.med.iter().fold(to, |to, med| to.key("med", med))
     }
 
-    /// Returns the profile that limits packets of priority `colour`: `None` if they are not limited, `Some(None)` if none of them conforms.
-    fn limit(&self, colour: Colour) -> Option<Option<Profile>> {
-        match colour {
-            Colour::Green => Some(Some(self.high)),
-            Colour::Yellow => Some(self.med),
-            Colour::Red => None,
+    /// Returns the profile that limits packets of this priority: `None` if they are not limited, `Some(None)` if none of them conforms.
+    fn limit(&self, priority: Priority) -> Option<Option<Profile>> {
+        match priority {
+            Priority::High => Some(Some(self.high)),
+            Priority::Medium => Some(self.med),
+            Priority::Low => None,
         }
     }
 
     /// Returns true if a packet of this priority and size can ever conform.
-    pub fn fits(&self, colour: Colour, len: u32) -> bool {
-        self.limit(colour).is_none_or(|profile| profile.is_some_and(|profile| profile.fits(len)))
+    pub fn fits(&self, priority: Priority, len: u32) -> bool {
+        self.limit(priority).is_none_or(|profile| profile.is_some_and(|profile| profile.fits(len)))
     }
 
     /// Returns the smallest depth of the token buckets, bytes, which is the size of the largest packet that conforms to every profile. The
     /// largest packets of a path should not exceed this size.
-    pub fn least_depth(&self) -> u64 {
+    pub fn min_depth(&self) -> u64 {
         self.med.map_or(self.high.depth, |med| med.depth.min(self.high.depth)).get()
     }
 }
@@ -156,31 +156,31 @@ impl Meter {
     }
 
     /// Returns true if a packet of this priority and size conforms.
-    pub fn conforms(&self, now: Time, colour: Colour, len: u32) -> bool {
-        match colour {
-            Colour::Green => self.high.conforms(now, len),
-            Colour::Yellow => self.med.as_ref().is_some_and(|med| med.conforms(now, len)),
-            Colour::Red => true,
+    pub fn conforms(&self, now: Time, priority: Priority, len: u32) -> bool {
+        match priority {
+            Priority::High => self.high.conforms(now, len),
+            Priority::Medium => self.med.as_ref().is_some_and(|med| med.conforms(now, len)),
+            Priority::Low => true,
         }
     }
 
     /// Returns true if a packet of this priority and size conforms. If it conforms, takes its tokens.
-    pub fn admits(&mut self, now: Time, colour: Colour, len: u32) -> bool {
-        let conforms = self.conforms(now, colour, len);
-        match colour {
-            Colour::Green if conforms => self.high.take(now, len),
-            Colour::Yellow if conforms => self.med.iter_mut().for_each(|med| med.take(now, len)),
+    pub fn admits(&mut self, now: Time, priority: Priority, len: u32) -> bool {
+        let conforms = self.conforms(now, priority, len);
+        match priority {
+            Priority::High if conforms => self.high.take(now, len),
+            Priority::Medium if conforms => self.med.iter_mut().for_each(|med| med.take(now, len)),
             _ => {}
         }
         conforms
     }
 
     /// Returns the earliest time at which a packet of this priority and size conforms; [`Time::NEVER`] if such a packet never conforms.
-    pub fn ready_at(&self, colour: Colour, len: u32) -> Time {
-        match colour {
-            Colour::Green => self.high.ready_at(len),
-            Colour::Yellow => self.med.as_ref().map_or(Time::NEVER, |med| med.ready_at(len)),
-            Colour::Red => Time::ZERO,
+    pub fn ready_at(&self, priority: Priority, len: u32) -> Time {
+        match priority {
+            Priority::High => self.high.ready_at(len),
+            Priority::Medium => self.med.as_ref().map_or(Time::NEVER, |med| med.ready_at(len)),
+            Priority::Low => Time::ZERO,
         }
     }
 }
@@ -240,8 +240,8 @@ mod tests {
                 let mut bytes = 0;
                 for &(at, len) in &sent[first..] {
                     bytes += u128::from(len);
-                    let came = u128::from(bits) * u128::from(at - sent[first].0);
-                    prop_assert!(bytes * BYTE <= came + u128::from(depth) * BYTE);
+                    let earned = u128::from(bits) * u128::from(at - sent[first].0);
+                    prop_assert!(bytes * BYTE <= earned + u128::from(depth) * BYTE);
                 }
             }
         }
@@ -306,24 +306,30 @@ mod tests {
 
     #[test]
     fn a_contract_is_written_as_it_is_read_and_has_an_answer_for_each_priority() {
-        use Colour::{Green, Red, Yellow};
+        use Priority::{High, Low, Medium};
         let [one, two] = ["high=250kbit/6000B", "high=250kbit/6000B,med=500kbit/3KB"].map(|text| {
             let sla: Sla = text.parse().unwrap();
             assert_eq!(sla.to_string(), text);
             sla
         });
-        assert_eq!([one.least_depth(), two.least_depth()], [6000, 3072]);
-        assert_eq!([Green, Yellow, Red].map(|colour| one.fits(colour, 6000)), [true, false, true]);
-        assert_eq!([Green, Yellow, Red].map(|colour| two.fits(colour, 3073)), [true, false, true]);
+        assert_eq!([one.min_depth(), two.min_depth()], [6000, 3072]);
+        assert_eq!([High, Medium, Low].map(|priority| one.fits(priority, 6000)), [true, false, true]);
+        assert_eq!([High, Medium, Low].map(|priority| two.fits(priority, 3073)), [true, false, true]);
         let mut meter = Meter::new(&two);
-        assert!(meter.admits(ms(0), Green, 6000) && meter.admits(ms(0), Yellow, 3072));
-        assert_eq!([Green, Yellow, Red].map(|colour| meter.admits(ms(1), colour, 63)), [false, false, true]);
-        assert_eq!([Green, Yellow, Red].map(|colour| meter.admits(ms(1), colour, 62)), [false, true, true]);
+        assert!(meter.admits(ms(0), High, 6000) && meter.admits(ms(0), Medium, 3072));
         assert_eq!(
-            [Green, Yellow, Red].map(|colour| meter.ready_at(colour, 62)),
+            [High, Medium, Low].map(|priority| meter.admits(ms(1), priority, 63)),
+            [false, false, true]
+        );
+        assert_eq!(
+            [High, Medium, Low].map(|priority| meter.admits(ms(1), priority, 62)),
+            [false, true, true]
+        );
+        assert_eq!(
+            [High, Medium, Low].map(|priority| meter.ready_at(priority, 62)),
             [1_984_000, 1_984_000, 0].map(Time::from_nanos)
         );
         let none = Meter::new(&one);
-        assert_eq!((none.conforms(ms(0), Yellow, 0), none.ready_at(Yellow, 0)), (false, Time::NEVER));
+        assert_eq!((none.conforms(ms(0), Medium, 0), none.ready_at(Medium, 0)), (false, Time::NEVER));
     }
 }

@@ -91,7 +91,7 @@ impl Calendar {
         let mut parent = 0;
         loop {
             let first = parent * ARITY + 1;
-            let least = match heap.get(first..).and_then(|rest| rest.first_chunk::<ARITY>()) {
+            let min_child = match heap.get(first..).and_then(|rest| rest.first_chunk::<ARITY>()) {
                 // Usual case, without a branch that the processor would have to predict.
                 Some(c) => {
                     let (left, right) = (usize::from(c[1] < c[0]), 2 + usize::from(c[3] < c[2]));
@@ -102,11 +102,11 @@ impl Calendar {
                     None => break,
                 },
             };
-            if entry <= heap[least] {
+            if entry <= heap[min_child] {
                 break;
             }
-            heap[parent] = heap[least];
-            parent = least;
+            heap[parent] = heap[min_child];
+            parent = min_child;
         }
         heap[parent] = entry;
     }
@@ -142,10 +142,10 @@ mod tests {
             for (id, &(at, pop)) in plan.iter().enumerate() {
                 let id = id as u32;
                 if pop && !model.is_empty() {
-                    let least = *model.iter().min().unwrap();
-                    model.retain(|e| *e != least);
+                    let min_child = *model.iter().min().unwrap();
+                    model.retain(|e| *e != min_child);
                     model.push((at + 20, id));
-                    prop_assert_eq!(calendar.peek(), Some((Time::from_nanos(least.0), least.1)));
+                    prop_assert_eq!(calendar.peek(), Some((Time::from_nanos(min_child.0), min_child.1)));
                     calendar.replace_first(Time::from_nanos(at + 20), id);
                 } else {
                     model.push((at, id));

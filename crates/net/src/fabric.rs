@@ -4,7 +4,7 @@ use crate::shape::AnyShaper;
 use crate::stage::{AnyStage, StageKind, StageSpec};
 use crate::topology::Routes;
 use crate::{
-    Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, Route, Topology, WireSpec,
+    Calendar, DropReason, NodeId, Packet, PacketEvents, Port, PortCounters, PortId, Route, Topology, WireSpec,
 };
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
@@ -21,15 +21,15 @@ pub struct Fabric {
     next: Vec<Vec<PortId>>,
     calendar: Calendar,
     /// Packets that reached an edge during [`Fabric::arrive`], for delivery by the next calls of [`Fabric::poll`].
-    early: VecDeque<(Time, NodeId, Packet)>,
+    early_deliveries: VecDeque<(Time, NodeId, Packet)>,
     /// Ports whose queues depend on the source and destination hosts of packets.
-    isolating: Vec<u32>,
+    host_isolating: Vec<u32>,
 }
 
 #[derive(Debug)]
 #[repr(C)] // The first fields of the port share cache lines with its calendar time.
 struct PortSlot {
-    to: End,
+    to: NextHop,
     /// Time of the only valid calendar entry of this port. Entries with other times are obsolete.
     planned: Time,
     port: Port<AnyQueue, AnyShaper>,
@@ -40,12 +40,12 @@ const _: () = assert!(size_of::<PortSlot>() <= 312);
 
 /// Destination of the packets that leave a port.
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum NextHop {
     Host(NodeId),
     /// Router, as its index in [`Fabric::next`].
     Router(u32),
     /// Node at the other end of a port with stages behind its wire, which packets pass first.
-    Behind(NodeId),
+    After(NodeId),
 }
 
 const UNKNOWN: PortId = PortId(u32::MAX);
@@ -61,17 +61,17 @@ pub enum Out {
     Idle,
 }
 
-/// Variant of [`Fate`] for a network, whose methods also receive the port.
+/// Variant of [`PacketEvents`] for a network, whose methods also receive the port.
 pub trait NetworkEvents {
     /// Handles the drop of `packet`.
-    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason);
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, reason: DropReason);
     /// Handles the setting of the CE codepoint in `packet`.
     fn marked(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
-    /// Returns the body for a copy of `packet` that leaves this port; see [`Fate::copied`].
+    /// Returns the body for a copy of `packet` that leaves this port; see [`PacketEvents::copied`].
     fn copied(&mut self, _now: Time, _at: PortId, _packet: &Packet) -> Option<u32> {
         None
     }
-    /// Handles the corruption of a bit of `packet`, which leaves this port; see [`Fate::corrupted`].
+    /// Handles the corruption of a bit of `packet`, which leaves this port; see [`PacketEvents::corrupted`].
     fn corrupted(&mut self, _now: Time, _at: PortId, _packet: &Packet, _bit: u32) -> bool {
         false
     }
@@ -85,21 +85,21 @@ pub trait NetworkEvents {
 
 struct AtPort<'a, F> {
     port: PortId,
-    fate: &'a mut F,
+    events: &'a mut F,
 }
 
-impl<F: NetworkEvents> Fate for AtPort<'_, F> {
-    fn dropped(&mut self, now: Time, packet: Packet, why: DropReason) {
-        self.fate.dropped(now, self.port, packet, why);
+impl<F: NetworkEvents> PacketEvents for AtPort<'_, F> {
+    fn dropped(&mut self, now: Time, packet: Packet, reason: DropReason) {
+        self.events.dropped(now, self.port, packet, reason);
     }
     fn marked(&mut self, now: Time, packet: &Packet) {
-        self.fate.marked(now, self.port, packet);
+        self.events.marked(now, self.port, packet);
     }
     fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
-        self.fate.copied(now, self.port, packet)
+        self.events.copied(now, self.port, packet)
     }
     fn corrupted(&mut self, now: Time, packet: &Packet, bit: u32) -> bool {
-        self.fate.corrupted(now, self.port, packet, bit)
+        self.events.corrupted(now, self.port, packet, bit)
     }
 }
 
@@ -109,7 +109,11 @@ impl Fabric {
         let routes = Routes::new(topology);
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
             let port = build_port(&spec.wire, seed, id as u32);
-            let to = if port.has_stages_behind() { End::Behind(spec.to) } else { end_of(&routes, spec.to) };
+            let to = if port.has_stages_after_wire() {
+                NextHop::After(spec.to)
+            } else {
+                next_hop(&routes, spec.to)
+            };
             PortSlot { to, planned: Time::NEVER, port }
         });
         Self {
@@ -117,8 +121,8 @@ impl Fabric {
             next: vec![Vec::new(); routes.routers().len()],
             routes,
             calendar: Calendar::default(),
-            early: VecDeque::new(),
-            isolating: (0..)
+            early_deliveries: VecDeque::new(),
+            host_isolating: (0..)
                 .zip(topology.ports())
                 .filter(|(_, spec)| spec.wire.queue.isolates_hosts())
                 .map(|(id, _)| id)
@@ -127,18 +131,18 @@ impl Fabric {
     }
 
     /// Allows later changes of the wire of a port. Must be called before any packet is sent.
-    pub fn let_change(&mut self, topology: &Topology, port: PortId) {
-        let station = &mut self.ports[port.0 as usize];
-        station.port.let_change();
-        station.to = End::Behind(topology.ports()[port.0 as usize].to);
+    pub fn allow_changes(&mut self, topology: &Topology, port: PortId) {
+        let slot = &mut self.ports[port.0 as usize];
+        slot.port.allow_changes();
+        slot.to = NextHop::After(topology.ports()[port.0 as usize].to);
     }
 
-    /// Changes the wire of a port for which [`Fabric::let_change`] was called. [`WireSpec::may_become`] must allow the change, and
+    /// Changes the wire of a port for which [`Fabric::allow_changes`] was called. [`WireSpec::check_change_to`] must allow the change, and
     /// [`Fabric::catch_up`] must have been called. `seed` is the seed of the random streams of all parts that are replaced.
     pub fn change(&mut self, port: PortId, from: &WireSpec, to: &WireSpec, seed: u64) {
         let id = port.0;
         let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
-        let behind = (&from.behind, &from.conditioner) != (&to.behind, &to.conditioner);
+        let after = (&from.after, &from.conditioner) != (&to.after, &to.conditioner);
         let change = Change {
             shaper: (from.rate != to.rate)
                 .then(|| PortContext::new(&to.rate, seed, id).with_outages(to.outage).wire()),
@@ -146,10 +150,10 @@ impl Fabric {
             before: (from.before != to.before).then(|| stages(&to.before, Stream::Before)),
             jitter: (from.jitter != to.jitter)
                 .then(|| to.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))))),
-            behind: behind.then(|| {
-                let mut behind = stages(&to.behind, Stream::Behind);
-                behind.extend(stages(&to.conditioner, Stream::Conditioner));
-                behind
+            after: after.then(|| {
+                let mut after = stages(&to.after, Stream::After);
+                after.extend(stages(&to.conditioner, Stream::Conditioner));
+                after
             }),
         };
         self.ports[id as usize].port.change(change);
@@ -163,10 +167,10 @@ impl Fabric {
         for _ in 0..=self.routes.routers().len() {
             let port = self.routes.next(at, to)?;
             match self.ports[port.0 as usize].to {
-                End::Router(router) => at = self.routes.routers()[router as usize],
-                End::Host(node) | End::Behind(node) if node == to => return Some(Route(to.0)),
-                End::Behind(node) if self.routes.router_index(node).is_some() => at = node,
-                End::Host(_) | End::Behind(_) => return None,
+                NextHop::Router(router) => at = self.routes.routers()[router as usize],
+                NextHop::Host(node) | NextHop::After(node) if node == to => return Some(Route(to.0)),
+                NextHop::After(node) if self.routes.router_index(node).is_some() => at = node,
+                NextHop::Host(_) | NextHop::After(_) => return None,
             }
         }
         None
@@ -181,21 +185,21 @@ impl Fabric {
 
     /// Handles a packet that host `from` sends at time `at`, after all events that are due by `at`.
     #[inline(always)]
-    pub fn arrive<F: NetworkEvents>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
+    pub fn arrive<F: NetworkEvents>(&mut self, at: Time, from: NodeId, packet: Packet, events: &mut F) {
         while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
-            if let Some(delivery) = self.step(fate) {
-                self.early.push_back(delivery);
+            if let Some(delivery) = self.step(events) {
+                self.early_deliveries.push_back(delivery);
             }
         }
         let id = self.routes.uplink(from).expect("a host with a route has an uplink");
-        self.enter(at, id, packet, fate);
+        self.enter(at, id, packet, events);
     }
 
     /// Delivers the packets that reach an edge by `now`, one per call, in order of time and then serial number. Without such a packet,
     /// returns the time of the next poll.
     #[inline]
-    pub fn poll<F: NetworkEvents>(&mut self, now: Time, fate: &mut F) -> Out {
-        if let Some((at, node, packet)) = self.early.pop_front() {
+    pub fn poll<F: NetworkEvents>(&mut self, now: Time, events: &mut F) -> Out {
+        if let Some((at, node, packet)) = self.early_deliveries.pop_front() {
             return Out::Deliver(at, node, packet);
         }
         loop {
@@ -203,7 +207,7 @@ impl Fabric {
                 None => return Out::Idle,
                 Some((at, _)) if at > now => return Out::Wait(at),
                 Some(_) => {
-                    if let Some((at, node, packet)) = self.step(fate) {
+                    if let Some((at, node, packet)) = self.step(events) {
                         return Out::Deliver(at, node, packet);
                     }
                 }
@@ -213,11 +217,11 @@ impl Fabric {
 
     /// Serves every port up to `now`. All packets that arrive by `now` must have been taken with [`Fabric::poll`]. A caller that inspects a
     /// port must call this method first, because a port is otherwise served only when a packet arrives or leaves.
-    pub fn catch_up<F: NetworkEvents>(&mut self, now: Time, fate: &mut F) {
-        for (station, id) in self.ports.iter_mut().zip(0..) {
-            station.port.advance(now, &mut AtPort { port: PortId(id), fate });
-            if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
-                station.planned = next;
+    pub fn catch_up<F: NetworkEvents>(&mut self, now: Time, events: &mut F) {
+        for (slot, id) in self.ports.iter_mut().zip(0..) {
+            slot.port.advance(now, &mut AtPort { port: PortId(id), events });
+            if let Some(next) = slot.port.next_at().filter(|&next| next < slot.planned) {
+                slot.planned = next;
                 self.calendar.push(next, id);
             }
         }
@@ -234,13 +238,13 @@ impl Fabric {
     /// Returns true if a queue of the network depends on the source and destination hosts of packets.
     #[inline]
     pub fn isolates_hosts(&self) -> bool {
-        !self.isolating.is_empty()
+        !self.host_isolating.is_empty()
     }
 
     /// Sets the ids of the source and destination hosts of a connection's packets on a route, for queues that isolate hosts.
     #[inline(never)]
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
-        for &port in &self.isolating {
+        for &port in &self.host_isolating {
             self.ports[port as usize].port.set_hosts(flow, route, hosts);
         }
     }
@@ -262,76 +266,76 @@ impl Fabric {
 
     /// Returns the number of packets inside the network: waiting, on a wire, or not yet delivered to a host.
     pub fn packets_inside(&self) -> u64 {
-        let in_port = |station: &PortSlot| u64::from(station.port.backlog().packets);
-        self.ports.iter().map(in_port).sum::<u64>() + self.early.len() as u64
+        let in_port = |slot: &PortSlot| u64::from(slot.port.backlog().packets);
+        self.ports.iter().map(in_port).sum::<u64>() + self.early_deliveries.len() as u64
     }
 
     /// Handles the earliest event: a packet reaches the other end of its link, or a held-back packet is transmitted. Returns the packet if
     /// it has reached a host.
     #[inline]
-    fn step<F: NetworkEvents>(&mut self, fate: &mut F) -> Option<(Time, NodeId, Packet)> {
+    fn step<F: NetworkEvents>(&mut self, events: &mut F) -> Option<(Time, NodeId, Packet)> {
         let (at, id) = self.calendar.peek().expect("the caller saw an event");
-        let station = &mut self.ports[id as usize];
-        if station.planned != at {
+        let slot = &mut self.ports[id as usize];
+        if slot.planned != at {
             self.calendar.pop();
             return None;
         }
-        let mut local = AtPort { port: PortId(id), fate };
-        let packet = station.port.take(at, &mut local);
-        match station.port.next_at() {
+        let mut local = AtPort { port: PortId(id), events };
+        let packet = slot.port.take(at, &mut local);
+        match slot.port.next_at() {
             Some(next) => {
-                station.planned = next;
+                slot.planned = next;
                 self.calendar.replace_first(next, id);
             }
             None => {
-                station.planned = Time::NEVER;
+                slot.planned = Time::NEVER;
                 self.calendar.pop();
             }
         }
         let packet = packet?;
-        match station.to {
-            End::Behind(node) => self.step_behind(at, id, node, packet, fate),
-            to => self.hand_on(at, id, to, packet, fate),
+        match slot.to {
+            NextHop::After(node) => self.pass_stages(at, id, node, packet, events),
+            to => self.forward(at, id, to, packet, events),
         }
     }
 
     /// Passes a packet that has reached the other end of its wire through the stages behind the wire.
     #[inline(never)]
-    fn step_behind<F: NetworkEvents>(
+    fn pass_stages<F: NetworkEvents>(
         &mut self,
         at: Time,
         id: u32,
         node: NodeId,
         packet: Packet,
-        fate: &mut F,
+        events: &mut F,
     ) -> Option<(Time, NodeId, Packet)> {
-        let station = &mut self.ports[id as usize];
-        let packet = station.port.passes(packet, &mut AtPort { port: PortId(id), fate });
+        let slot = &mut self.ports[id as usize];
+        let packet = slot.port.pass_remaining(packet, &mut AtPort { port: PortId(id), events });
         // A stage may have held the packet back or copied it.
-        Self::plan(station, &mut self.calendar, id);
-        self.hand_on(at, id, end_of(&self.routes, node), packet?, fate)
+        Self::plan(slot, &mut self.calendar, id);
+        self.forward(at, id, next_hop(&self.routes, node), packet?, events)
     }
 
     /// Passes a packet that leaves port `id` to the next port, or returns the packet if it has reached its host.
     #[inline(always)]
-    fn hand_on<F: NetworkEvents>(
+    fn forward<F: NetworkEvents>(
         &mut self,
         at: Time,
         id: u32,
-        to: End,
+        to: NextHop,
         packet: Packet,
-        fate: &mut F,
+        events: &mut F,
     ) -> Option<(Time, NodeId, Packet)> {
-        fate.passed(at, PortId(id), &packet);
+        events.passed(at, PortId(id), &packet);
         match to {
-            End::Behind(_) => unreachable!("no node is an end"),
-            End::Host(node) => {
+            NextHop::After(_) => unreachable!("no node is an end"),
+            NextHop::Host(node) => {
                 debug_assert_eq!(packet.route.0, node.0, "hosts forward nothing");
                 Some((at, node, packet))
             }
-            End::Router(router) => {
+            NextHop::Router(router) => {
                 let id = self.next_port(router, packet.route);
-                self.enter(at, id, packet, fate);
+                self.enter(at, id, packet, events);
                 None
             }
         }
@@ -342,12 +346,12 @@ impl Fabric {
     fn next_port(&mut self, router: u32, route: Route) -> PortId {
         match self.next[router as usize].get(route.0 as usize) {
             Some(&port) if port != UNKNOWN => port,
-            _ => self.look_up(router, route),
+            _ => self.look_up_port(router, route),
         }
     }
 
     #[cold]
-    fn look_up(&mut self, router: u32, route: Route) -> PortId {
+    fn look_up_port(&mut self, router: u32, route: Route) -> PortId {
         let at = self.routes.routers()[router as usize];
         let port = self.routes.next(at, NodeId(route.0)).expect("the route was given out by this fabric");
         let ports = &mut self.next[router as usize];
@@ -359,42 +363,42 @@ impl Fabric {
     }
 
     #[inline]
-    fn enter<F: NetworkEvents>(&mut self, at: Time, id: PortId, packet: Packet, fate: &mut F) {
-        let station = &mut self.ports[id.0 as usize];
-        fate.entered(at, id, &packet);
-        station.port.arrive(at, packet, &mut AtPort { port: id, fate });
-        Self::plan(station, &mut self.calendar, id.0);
+    fn enter<F: NetworkEvents>(&mut self, at: Time, id: PortId, packet: Packet, events: &mut F) {
+        let slot = &mut self.ports[id.0 as usize];
+        events.entered(at, id, &packet);
+        slot.port.arrive(at, packet, &mut AtPort { port: id, events });
+        Self::plan(slot, &mut self.calendar, id.0);
     }
 
     /// Enters the next event of a port into the calendar if the event is earlier than the port's planned event.
     #[inline(always)]
-    fn plan(station: &mut PortSlot, calendar: &mut Calendar, id: u32) {
-        if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
-            station.planned = next;
+    fn plan(slot: &mut PortSlot, calendar: &mut Calendar, id: u32) {
+        if let Some(next) = slot.port.next_at().filter(|&next| next < slot.planned) {
+            slot.planned = next;
             calendar.push(next, id);
         }
     }
 }
 
-fn end_of(routes: &Routes, node: NodeId) -> End {
-    routes.router_index(node).map_or(End::Host(node), End::Router)
+fn next_hop(routes: &Routes, node: NodeId) -> NextHop {
+    routes.router_index(node).map_or(NextHop::Host(node), NextHop::Router)
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let site = PortContext::new(&spec.rate, seed, id).with_outages(spec.outage);
-    let queue = spec.queue.build(&site);
+    let context = PortContext::new(&spec.rate, seed, id).with_outages(spec.outage);
+    let queue = spec.queue.build(&context);
     let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
-    let mut behind = stages(&spec.behind, Stream::Behind);
+    let mut after = stages(&spec.after, Stream::After);
     if !spec.conditioner.is_empty() {
-        behind.extend(stages(&spec.conditioner, Stream::Conditioner));
+        after.extend(stages(&spec.conditioner, Stream::Conditioner));
     }
-    let extras = PortExtensions {
+    let extensions = PortExtensions {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
         arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
-        behind,
+        after,
     };
-    Port::new(queue, site.wire(), spec.delay).with(extras)
+    Port::new(queue, context.wire(), spec.delay).with(extensions)
 }
 
 fn build_stages(stages: &[StageSpec], seed: u64, id: u32, stream: fn(u32, u32) -> Stream) -> Vec<AnyStage> {

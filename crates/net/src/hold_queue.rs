@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 
 /// Packets that have crossed the wire but are held back by a stage behind it, and copies that directly follow their originals.
 #[derive(Debug, Default)]
-pub(crate) struct Late {
+pub(crate) struct HoldQueue {
     /// Held packets in order of release, then of insertion. Most packets are held for the same duration, so most insertions are at the end.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Held>,
     /// Number of held packets that are released early once enough packets have overtaken them.
     counting: u32,
     /// Index of the next stage of the packet that was removed last; 0 for packets from the wire.
@@ -17,7 +17,7 @@ pub(crate) struct Late {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct Held {
     at: Time,
     /// Index of the next stage to pass.
     stage: u32,
@@ -26,7 +26,7 @@ struct Waiting {
     packet: Packet,
 }
 
-impl Late {
+impl HoldQueue {
     /// Returns the release time of the first held packet.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
@@ -36,20 +36,20 @@ impl Late {
     /// Holds a packet before `stage` until `at`, or until `overtakers` other packets have overtaken it, if that is sooner.
     pub(crate) fn hold(&mut self, at: Time, stage: u32, overtakers: Option<NonZeroU32>, packet: Packet) {
         self.counting += u32::from(overtakers.is_some());
-        self.insert(Waiting { at, stage, overtakers, packet });
+        self.insert(Held { at, stage, overtakers, packet });
     }
 
     /// Inserts a copy of a packet that passes a stage at `now`. The copy continues at `stage`, directly behind the original.
     pub(crate) fn copy(&mut self, now: Time, stage: u32, copy: Packet) {
         self.copies += 1;
         self.copied_bytes += u64::from(copy.len);
-        self.insert(Waiting { at: now, stage, overtakers: None, packet: copy });
+        self.insert(Held { at: now, stage, overtakers: None, packet: copy });
     }
 
     /// Removes and returns the first held packet if its release is due by `now`.
-    pub(crate) fn take(&mut self, now: Time) -> Option<Packet> {
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Packet> {
         self.next_at().filter(|&at| at <= now)?;
-        let Waiting { at, stage, overtakers, packet } = self.waiting.pop_front()?;
+        let Held { at, stage, overtakers, packet } = self.waiting.pop_front()?;
         self.counting -= u32::from(overtakers.is_some());
         self.resume = stage;
         Some(Packet { arrived: at, ..packet })
@@ -72,15 +72,15 @@ impl Late {
     fn count(&mut self, now: Time, stage: u32) {
         for index in 0..self.waiting.len() {
             let waiting = &mut self.waiting[index];
-            let Some(left) = waiting.overtakers.filter(|_| waiting.stage == stage) else { continue };
-            waiting.overtakers = NonZeroU32::new(left.get() - 1);
+            let Some(remaining) = waiting.overtakers.filter(|_| waiting.stage == stage) else { continue };
+            waiting.overtakers = NonZeroU32::new(remaining.get() - 1);
             if waiting.overtakers.is_none()
-                && let Some(free) = self.waiting.remove(index)
+                && let Some(released) = self.waiting.remove(index)
             {
                 // The packet moves to an earlier index, among the packets that are already due, so the index of the next element does not
                 // change.
                 self.counting -= 1;
-                self.insert(Waiting { at: now, ..free });
+                self.insert(Held { at: now, ..released });
             }
         }
     }
@@ -91,9 +91,9 @@ impl Late {
         backlog
     }
 
-    fn insert(&mut self, waiting: Waiting) {
-        let place = self.waiting.partition_point(|other| other.at <= waiting.at);
-        self.waiting.insert(place, waiting);
+    fn insert(&mut self, waiting: Held) {
+        let index = self.waiting.partition_point(|other| other.at <= waiting.at);
+        self.waiting.insert(index, waiting);
     }
 }
 

@@ -25,7 +25,7 @@ pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkEvents, Out};
 pub use hold_queue::Forwarding;
 pub use outage::{OutageSpec, Outages};
-pub use packet::{Backlog, Colour, DropReason, Dscp, Ecn, Fate, Packet, Route};
+pub use packet::{Backlog, DropReason, Dscp, Ecn, Packet, PacketEvents, Priority, Route};
 pub use port::{Next, Port, PortCounters, PortExtensions};
 pub use topology::{LinkId, NodeId, PortId, PortSpec, Topology, TopologyError};
 pub use wire::{Key, References, WireSpec};

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 /// Configuration of the outages of a link: `every=30s,for=2s,first=10s` or `mean_up=30s,mean_down=2s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutageSpec(When);
+pub struct OutageSpec(Schedule);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum When {
+enum Schedule {
     /// Periodic outages; `length` is below `every`.
     Periodic { every: Span, length: Span, first: Span },
     /// Exponentially distributed durations of uptime and downtime.
@@ -16,7 +16,7 @@ enum When {
 }
 
 /// Shortest periodic outage, and shortest mean of random uptimes and downtimes. Shorter outages would dominate the cost of a run.
-const SHORTEST: Span = Span::from_micros(1);
+const MIN_DURATION: Span = Span::from_micros(1);
 
 const EXPECTED: &str = "every=30s,for=2s[,first=10s] (for less than every) or mean_up=30s,mean_down=2s, with times of at least 1us";
 
@@ -38,38 +38,38 @@ impl OutageSpec {
         let [every, length, first, mean_up, mean_down] =
             ["every", "for", "first", "mean_up", "mean_down"].map(|key| text.take(key));
         let span = |value: &str| value.parse().map_err(|_| text.error(EXPECTED));
-        let when = match (every, length, first, mean_up, mean_down) {
+        let schedule = match (every, length, first, mean_up, mean_down) {
             (Some(every), Some(length), first, None, None) => {
                 let (every, length) = (span(every)?, span(length)?);
-                When::Periodic { every, length, first: first.map_or(Ok(every), span)? }
+                Schedule::Periodic { every, length, first: first.map_or(Ok(every), span)? }
             }
             (None, None, None, Some(mean_up), Some(mean_down)) => {
-                When::Random { mean_up: span(mean_up)?, mean_down: span(mean_down)? }
+                Schedule::Random { mean_up: span(mean_up)?, mean_down: span(mean_down)? }
             }
             _ => return Err(text.error(EXPECTED)),
         };
-        let possible = match when {
-            When::Periodic { every, length, .. } => length >= SHORTEST && length < every,
-            When::Random { mean_up, mean_down } => mean_up.min(mean_down) >= SHORTEST,
+        let is_valid = match schedule {
+            Schedule::Periodic { every, length, .. } => length >= MIN_DURATION && length < every,
+            Schedule::Random { mean_up, mean_down } => mean_up.min(mean_down) >= MIN_DURATION,
         };
-        if possible { Ok(Self(when)) } else { Err(text.error(EXPECTED)) }
+        if is_valid { Ok(Self(schedule)) } else { Err(text.error(EXPECTED)) }
     }
 
     /// Writes the keys from which [`OutageSpec::read`] reads the same outages.
     pub fn write(&self, to: &mut Written) {
         match self.0 {
-            When::Periodic { every, length, first } => {
+            Schedule::Periodic { every, length, first } => {
                 to.key("every", every).key("for", length).option("first", first, every)
             }
-            When::Random { mean_up, mean_down } => to.key("mean_up", mean_up).key("mean_down", mean_down),
+            Schedule::Random { mean_up, mean_down } => to.key("mean_up", mean_up).key("mean_down", mean_down),
         };
     }
 
     /// Returns the long-run fraction of time in which the link is down.
-    pub fn share(&self) -> f64 {
+    pub fn down_fraction(&self) -> f64 {
         match self.0 {
-            When::Periodic { every, length, .. } => length.as_secs() / every.as_secs(),
-            When::Random { mean_up, mean_down } => mean_down.as_secs() / (mean_up + mean_down).as_secs(),
+            Schedule::Periodic { every, length, .. } => length.as_secs() / every.as_secs(),
+            Schedule::Random { mean_up, mean_down } => mean_down.as_secs() / (mean_up + mean_down).as_secs(),
         }
     }
 }
@@ -106,11 +106,11 @@ impl Outages {
     pub fn new(spec: OutageSpec, rng: Rng) -> Self {
         let mut outages = Self { spec, rng, from: Time::ZERO, until: Time::ZERO };
         match spec.0 {
-            When::Periodic { length, first, .. } => {
+            Schedule::Periodic { length, first, .. } => {
                 outages.from = Time::ZERO + first;
                 outages.until = outages.from + length;
             }
-            When::Random { .. } => outages.go_on(),
+            Schedule::Random { .. } => outages.advance(),
         }
         outages
     }
@@ -121,13 +121,13 @@ impl Outages {
     }
 
     /// Advances to the next outage.
-    pub fn go_on(&mut self) {
+    pub fn advance(&mut self) {
         match self.spec.0 {
-            When::Periodic { every, length, .. } => {
+            Schedule::Periodic { every, length, .. } => {
                 self.from += every;
                 self.until = self.from + length;
             }
-            When::Random { mean_up, mean_down } => {
+            Schedule::Random { mean_up, mean_down } => {
                 let mut draw = |mean: Span| Span::from_secs_f64(self.rng.exponential(mean.as_secs()));
                 self.from = self.until + draw(mean_up);
                 self.until = self.from + draw(mean_down);
@@ -138,7 +138,7 @@ impl Outages {
     /// Returns true if the link is down at `now`. Times must not decrease between calls.
     pub fn is_down(&mut self, now: Time) -> bool {
         while self.until <= now && self.until < Time::NEVER {
-            self.go_on();
+            self.advance();
         }
         self.from <= now
     }
@@ -183,15 +183,15 @@ mod tests {
             up += (from - before).as_secs();
             down += (until - from).as_secs();
             before = until;
-            outages.go_on();
+            outages.advance();
         }
         // Means of exponential distributions: the standard error is mean / sqrt(n).
         let near = |sum: f64, mean: f64| (sum / f64::from(n) / mean - 1.0).abs() < 4.0 / f64::from(n).sqrt();
         assert!(near(up, 0.300) && near(down, 0.020), "{up} {down}");
-        let share = "mean_up=300ms,mean_down=20ms".parse::<OutageSpec>().unwrap().share();
-        assert!((share - 0.0625).abs() < 1e-12, "{share}");
+        let down_fraction = "mean_up=300ms,mean_down=20ms".parse::<OutageSpec>().unwrap().down_fraction();
+        assert!((down_fraction - 0.0625).abs() < 1e-12, "{down_fraction}");
         // The relative error of down / (down + up) is sqrt(2 / n) times the share of uptime.
-        assert!((down / (down + up) / share - 1.0).abs() < 4.0 * (2.0 / f64::from(n)).sqrt());
+        assert!((down / (down + up) / down_fraction - 1.0).abs() < 4.0 * (2.0 / f64::from(n)).sqrt());
     }
 
     #[test]

@@ -47,21 +47,21 @@ impl Dscp {
     /// Creates a DSCP from the low six bits of `codepoint`.
     pub const fn new(codepoint: u8) -> Self {
         // RFC 2597, section 6: AFxy is xxxyy0 with class x from 1 to 4 and drop precedence y from 1 to 3.
-        let colour = match (codepoint >> 3 & 7, codepoint & 7) {
-            (1..=4, 0b010) => Colour::Green,
-            (1..=4, 0b100) => Colour::Yellow,
-            _ => Colour::Red,
+        let priority = match (codepoint >> 3 & 7, codepoint & 7) {
+            (1..=4, 0b010) => Priority::High,
+            (1..=4, 0b100) => Priority::Medium,
+            _ => Priority::Low,
         };
-        Self(codepoint << 2 | colour as u8)
+        Self(codepoint << 2 | priority as u8)
     }
 
     /// Returns the DSCP of a drop precedence in an assured forwarding class, 1 to 4 (RFC 2597).
-    pub const fn assured(class: u8, colour: Colour) -> Self {
+    pub const fn assured(class: u8, priority: Priority) -> Self {
         assert!(class >= 1 && class <= 4, "there are four classes");
-        let precedence = match colour {
-            Colour::Green => 1,
-            Colour::Yellow => 2,
-            Colour::Red => 3,
+        let precedence = match priority {
+            Priority::High => 1,
+            Priority::Medium => 2,
+            Priority::Low => 3,
         };
         Self::new(class << 3 | precedence << 1)
     }
@@ -82,26 +82,26 @@ impl Dscp {
     }
 
     /// Returns the DSCP of the given drop precedence in the same class, or in class 1 if the codepoint has no class.
-    pub const fn with_colour(self, colour: Colour) -> Self {
+    pub const fn with_priority(self, priority: Priority) -> Self {
         match self.class() {
-            Some(class) => Self::assured(class, colour),
-            None => Self::assured(1, colour),
+            Some(class) => Self::assured(class, priority),
+            None => Self::assured(1, priority),
         }
     }
 
     /// Returns the drop precedence as an index below 4.
     #[inline]
-    pub(crate) const fn colour_number(self) -> usize {
+    pub(crate) const fn priority_index(self) -> usize {
         (self.0 & 3) as usize
     }
 
     /// Returns the drop precedence.
     #[inline]
-    pub const fn colour(self) -> Colour {
+    pub const fn priority(self) -> Priority {
         match self.0 & 3 {
-            0 => Colour::Green,
-            1 => Colour::Red,
-            _ => Colour::Yellow,
+            0 => Priority::High,
+            1 => Priority::Low,
+            _ => Priority::Medium,
         }
     }
 }
@@ -113,9 +113,9 @@ impl Default for Dscp {
 }
 
 /// Conversion to the DSCP in class 1, the class in which CATNIP marks.
-impl From<Colour> for Dscp {
-    fn from(colour: Colour) -> Self {
-        Self::assured(1, colour)
+impl From<Priority> for Dscp {
+    fn from(priority: Priority) -> Self {
+        Self::assured(1, priority)
     }
 }
 
@@ -123,33 +123,33 @@ impl From<Colour> for Dscp {
 /// transmission (CATNIP paper, section III-B). The discriminants are the indices of counters in results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Colour {
+pub enum Priority {
     /// HIGH, AFx1: dropped last. Crucial packets, whose loss would cost a timeout.
-    Green = 0,
+    High = 0,
     /// MED, AFx2: dropped after LOW and before HIGH.
-    Yellow = 2,
+    Medium = 2,
     /// LOW, AFx3: dropped first. All other packets, including unmarked ones.
     #[default]
-    Red = 1,
+    Low = 1,
 }
 
-impl Colour {
+impl Priority {
     /// Number of drop precedences.
     pub const COUNT: usize = 3;
     /// Names in results: HIGH and LOW as in the paper, and MED between them.
     pub const NAMES: [(Self, &'static str); Self::COUNT] =
-        [(Self::Green, "high"), (Self::Yellow, "med"), (Self::Red, "low")];
+        [(Self::High, "high"), (Self::Medium, "med"), (Self::Low, "low")];
     /// All drop precedences in drop order, LOW first.
-    pub const DROPPED_FIRST: [Self; Self::COUNT] = [Self::Red, Self::Yellow, Self::Green];
+    pub const DROPPED_FIRST: [Self; Self::COUNT] = [Self::Low, Self::Medium, Self::High];
 
     /// Returns the drop precedence with the given name.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(colour, _)| *colour)
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(priority, _)| *priority)
     }
 
     /// Returns the name in results.
     pub fn name(self) -> &'static str {
-        let named = Self::NAMES.iter().find(|(colour, _)| *colour == self);
+        let named = Self::NAMES.iter().find(|(priority, _)| *priority == self);
         named.map_or("", |(_, name)| name)
     }
 }
@@ -222,9 +222,9 @@ impl DropReason {
 
 /// Receiver of packet events: drops, marks, copies and corruption. Every drop is reported, because the host then frees the body of the
 /// packet.
-pub trait Fate {
+pub trait PacketEvents {
     /// Handles the drop of `packet`.
-    fn dropped(&mut self, now: Time, packet: Packet, why: DropReason);
+    fn dropped(&mut self, now: Time, packet: Packet, reason: DropReason);
     /// Handles the setting of the CE codepoint in `packet`.
     fn marked(&mut self, _now: Time, _packet: &Packet) {}
     /// Returns the body for a copy of `packet`. The copy has the other fields of `packet`, and its later events are reported separately.

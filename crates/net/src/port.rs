@@ -1,10 +1,10 @@
 use crate::arq::{Arq, Attempt};
-use crate::hold_queue::{Forwarding, Late};
+use crate::hold_queue::{Forwarding, HoldQueue};
 use crate::jitter::Jitter;
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
-use crate::{Backlog, Colour, DropReason, Fate, Packet, Route};
+use crate::{Backlog, DropReason, Packet, PacketEvents, Priority, Route};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 /// in the order of their arrivals at the other end. A port therefore needs a single calendar entry, for the first of these packets,
 /// regardless of its queue discipline.
 ///
-/// If the queue is a plain FIFO ([`QueueDiscipline::room`]), the departure time of a packet is known at its arrival. The packet is then put
-/// on the wire immediately, with its arrival time at the other end, and the queue reduces to a count of the packets whose transmission has
-/// not started.
+/// If the queue is a plain FIFO ([`QueueDiscipline::fifo_limit`]), the departure time of a packet is known at its arrival. The packet is
+/// then put on the wire immediately, with its arrival time at the other end, and the queue reduces to a count of the packets whose
+/// transmission has not started.
 #[derive(Debug)]
 #[repr(C)] // Fields that every packet accesses come first.
 pub struct Port<Q, S> {
@@ -28,7 +28,7 @@ pub struct Port<Q, S> {
     /// Total queueing delay of all packets whose transmission has started, ns.
     waited_ns: u64,
     /// Maximum number of waiting packets if departures are known at arrival; `None` otherwise.
-    room: Option<u32>,
+    fifo_limit: Option<u32>,
     /// True if the wire was free and the queue had no packet to send.
     idle: bool,
     shaper: S,
@@ -38,18 +38,18 @@ pub struct Port<Q, S> {
     arrived_bytes: u64,
     queue: Q,
     /// Counters of drops and marks. Most ports never drop a packet.
-    drops: Option<Box<Drops>>,
+    drops: Option<Box<DropCounters>>,
     /// Extensions with their state; `None` if departures are known at arrival.
-    aside: Option<Box<Aside>>,
+    extended: Option<Box<Extended>>,
     /// Stages before the queue; `None` if departures are known at arrival.
     before: Option<Box<[AnyStage]>>,
 }
 
 /// Extensions of a port, which few ports have, and the state of packets affected by them.
 #[derive(Debug, Default)]
-struct Aside {
-    extras: PortExtensions,
-    late: Late,
+struct Extended {
+    extensions: PortExtensions,
+    hold_queue: HoldQueue,
     /// Arrival time of the last packet on the wire. Later packets do not arrive before this time, even if the delay becomes shorter.
     last: Time,
 }
@@ -64,12 +64,12 @@ pub struct PortExtensions {
     /// Variation of the propagation delay. Packets do not overtake each other on the wire.
     pub jitter: Option<Jitter>,
     /// Stages that packets pass after the wire. A packet dropped by such a stage has already occupied the wire.
-    pub behind: Vec<AnyStage>,
+    pub after: Vec<AnyStage>,
 }
 
 impl PortExtensions {
     fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.arq.is_none() && self.jitter.is_none() && self.behind.is_empty()
+        self.before.is_empty() && self.arq.is_none() && self.jitter.is_none() && self.after.is_empty()
     }
 }
 
@@ -80,13 +80,13 @@ pub(crate) struct Change<S> {
     pub(crate) delay: Span,
     pub(crate) before: Option<Vec<AnyStage>>,
     pub(crate) jitter: Option<Option<Jitter>>,
-    pub(crate) behind: Option<Vec<AnyStage>>,
+    pub(crate) after: Option<Vec<AnyStage>>,
 }
 
 /// Counters of drops and marks.
 #[derive(Debug, Default)]
-struct Drops {
-    packets: [[u64; DropReason::COUNT]; Colour::COUNT],
+struct DropCounters {
+    packets: [[u64; DropReason::COUNT]; Priority::COUNT],
     bytes: u64,
     /// Packets that were marked instead of dropped.
     marked: u64,
@@ -107,7 +107,7 @@ pub enum Next {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Arrivals by priority.
-    pub arrived: [u64; Colour::COUNT],
+    pub arrived: [u64; Priority::COUNT],
     /// Packets that have reached the other end.
     pub delivered: u64,
     /// Bytes of the delivered packets.
@@ -121,27 +121,28 @@ pub struct PortCounters {
     /// Total queueing delay of the started packets.
     pub waited: Span,
     /// Drops by priority and reason.
-    pub dropped: [[u64; DropReason::COUNT]; Colour::COUNT],
+    pub dropped: [[u64; DropReason::COUNT]; Priority::COUNT],
 }
 
 impl PortCounters {
-    /// Returns the increases of the counters since the earlier counters `then`.
-    pub fn since(&self, then: &Self) -> Self {
-        let dropped = |of: usize| std::array::from_fn(|why| self.dropped[of][why] - then.dropped[of][why]);
+    /// Returns the increases of the counters since the earlier counters `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let dropped =
+            |of: usize| std::array::from_fn(|reason| self.dropped[of][reason] - earlier.dropped[of][reason]);
         Self {
-            arrived: std::array::from_fn(|of| self.arrived[of] - then.arrived[of]),
-            delivered: self.delivered - then.delivered,
-            delivered_bytes: self.delivered_bytes - then.delivered_bytes,
-            duplicated: self.duplicated - then.duplicated,
-            marked: self.marked - then.marked,
-            started: self.started - then.started,
-            waited: self.waited.saturating_sub(then.waited),
+            arrived: std::array::from_fn(|of| self.arrived[of] - earlier.arrived[of]),
+            delivered: self.delivered - earlier.delivered,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            duplicated: self.duplicated - earlier.duplicated,
+            marked: self.marked - earlier.marked,
+            started: self.started - earlier.started,
+            waited: self.waited.saturating_sub(earlier.waited),
             dropped: std::array::from_fn(dropped),
         }
     }
 
     /// Returns the number of drops of one priority for any reason.
-    pub fn dropped_of(&self, priority: Colour) -> u64 {
+    pub fn dropped_of(&self, priority: Priority) -> u64 {
         self.dropped[priority as usize].iter().sum()
     }
 }
@@ -168,28 +169,28 @@ impl std::iter::Sum for PortCounters {
     }
 }
 
-/// Wrapper of a [`Fate`] that counts drops and marks.
-struct Counting<'a> {
-    drops: &'a mut Option<Box<Drops>>,
-    fate: &'a mut dyn Fate,
+/// Wrapper of a [`PacketEvents`] that counts drops and marks.
+struct CountingEvents<'a> {
+    drops: &'a mut Option<Box<DropCounters>>,
+    events: &'a mut dyn PacketEvents,
 }
 
-impl Fate for Counting<'_> {
-    fn dropped(&mut self, now: Time, packet: Packet, why: DropReason) {
+impl PacketEvents for CountingEvents<'_> {
+    fn dropped(&mut self, now: Time, packet: Packet, reason: DropReason) {
         let drops = self.drops.get_or_insert_default();
-        drops.packets[packet.dscp.colour() as usize][why as usize] += 1;
+        drops.packets[packet.dscp.priority() as usize][reason as usize] += 1;
         drops.bytes += u64::from(packet.len);
-        self.fate.dropped(now, packet, why);
+        self.events.dropped(now, packet, reason);
     }
     fn marked(&mut self, now: Time, packet: &Packet) {
         self.drops.get_or_insert_default().marked += 1;
-        self.fate.marked(now, packet);
+        self.events.marked(now, packet);
     }
     fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
-        self.fate.copied(now, packet)
+        self.events.copied(now, packet)
     }
     fn corrupted(&mut self, now: Time, packet: &Packet, bit: u32) -> bool {
-        self.fate.corrupted(now, packet, bit)
+        self.events.corrupted(now, packet, bit)
     }
 }
 
@@ -201,37 +202,38 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             free_at: Time::ZERO,
             delay,
             waited_ns: 0,
-            room: queue.room(),
+            fifo_limit: queue.fifo_limit(),
             idle: true,
             shaper,
             arrived: [0; 4],
             arrived_bytes: 0,
             queue,
             drops: None,
-            aside: None,
+            extended: None,
             before: None,
         }
     }
 
     /// Adds the given extensions to the port.
-    pub fn with(self, mut extras: PortExtensions) -> Self {
-        let before = std::mem::take(&mut extras.before);
+    pub fn with(self, mut extensions: PortExtensions) -> Self {
+        let before = std::mem::take(&mut extensions.before);
         let before = (!before.is_empty()).then(|| before.into_boxed_slice());
-        let aside = (!extras.is_empty()).then(|| Box::new(Aside { extras, ..Aside::default() }));
-        let room = self.room.filter(|_| before.is_none() && aside.is_none());
-        Self { room, aside, before, ..self }
+        let extended =
+            (!extensions.is_empty()).then(|| Box::new(Extended { extensions, ..Extended::default() }));
+        let fifo_limit = self.fifo_limit.filter(|_| before.is_none() && extended.is_none());
+        Self { fifo_limit, extended, before, ..self }
     }
 
     /// Allows later changes of the port. Departures are then not known at arrival.
-    pub(crate) fn let_change(&mut self) {
-        self.room = None;
-        self.aside.get_or_insert_default();
+    pub(crate) fn allow_changes(&mut self) {
+        self.fifo_limit = None;
+        self.extended.get_or_insert_default();
     }
 
     /// Applies a change. All earlier events must have been handled. The change does not affect a transmission in progress, or the arrival
     /// times of packets on the wire.
     pub(crate) fn change(&mut self, to: Change<S>) {
-        let Change { shaper, delay, before, jitter, behind } = to;
+        let Change { shaper, delay, before, jitter, after } = to;
         if let Some(shaper) = shaper {
             self.shaper = shaper;
         }
@@ -239,78 +241,78 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if let Some(before) = before {
             self.before = (!before.is_empty()).then(|| before.into_boxed_slice());
         }
-        let aside = self.aside.get_or_insert_default();
+        let extended = self.extended.get_or_insert_default();
         if let Some(jitter) = jitter {
-            aside.extras.jitter = jitter;
+            extended.extensions.jitter = jitter;
         }
-        if let Some(behind) = behind {
-            aside.extras.behind = behind;
+        if let Some(after) = after {
+            extended.extensions.after = after;
         }
     }
 
     /// Handles the arrival of a packet at time `at`, after all departures that are due by `at`. Arrival times must not decrease.
     #[inline]
-    pub fn arrive(&mut self, at: Time, mut packet: Packet, fate: &mut dyn Fate) {
+    pub fn arrive(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         packet.arrived = at;
-        self.arrived[packet.dscp.colour_number()] += 1;
+        self.arrived[packet.dscp.priority_index()] += 1;
         self.arrived_bytes += u64::from(packet.len);
-        if let Some(room) = self.room {
-            if self.wire.waiting(at, self.delay) >= room {
-                let (mut counting, _) = self.counting(fate);
+        if let Some(fifo_limit) = self.fifo_limit {
+            if self.wire.waiting(at, self.delay) >= fifo_limit {
+                let (mut counting, _) = self.counting(events);
                 return counting.dropped(at, packet, DropReason::Overflow);
             }
             let start = at.max(self.free_at);
             self.waited_ns += start.as_nanos() - at.as_nanos();
             return self.start(start, packet);
         }
-        self.advance(at, fate);
+        self.advance(at, events);
         if let Some(before) = &mut self.before
-            && let Err(why) = pass(before, at, &mut packet)
+            && let Err(reason) = pass(before, at, &mut packet)
         {
-            let (mut counting, _) = self.counting(fate);
-            return counting.dropped(at, packet, why);
+            let (mut counting, _) = self.counting(events);
+            return counting.dropped(at, packet, reason);
         }
-        let (mut counting, queue) = self.counting(&mut *fate);
+        let (mut counting, queue) = self.counting(&mut *events);
         queue.enqueue(at, packet, &mut counting);
         if self.idle {
-            self.serve(at, fate);
+            self.serve(at, events);
         }
     }
 
     /// Starts the transmission of all packets that are due by `now`, each at its own time.
     #[inline]
-    pub fn advance(&mut self, now: Time, fate: &mut dyn Fate) {
+    pub fn advance(&mut self, now: Time, events: &mut dyn PacketEvents) {
         while !self.idle && self.free_at <= now {
-            self.serve(self.free_at, fate);
+            self.serve(self.free_at, events);
         }
         while self.idle
             && let Some(at) = self.wake_at().filter(|&at| at <= now)
         {
-            self.wake(at, now, fate);
+            self.wake(at, now, events);
         }
     }
 
     /// Starts the transmission of a packet that was held back until `at`, and of further packets that are due by `now`.
     #[inline(never)]
-    fn wake(&mut self, at: Time, now: Time, fate: &mut dyn Fate) {
-        self.serve(at.max(self.free_at), fate);
+    fn wake(&mut self, at: Time, now: Time, events: &mut dyn PacketEvents) {
+        self.serve(at.max(self.free_at), events);
         while !self.idle && self.free_at <= now {
-            self.serve(self.free_at, fate);
+            self.serve(self.free_at, events);
         }
     }
 
     /// Delivers the packets that have arrived at the other end by `now`, one per call. Without such a packet, returns the time of the next
     /// poll.
-    pub fn poll(&mut self, now: Time, fate: &mut dyn Fate) -> Next {
+    pub fn poll(&mut self, now: Time, events: &mut dyn PacketEvents) -> Next {
         loop {
-            self.advance(now, fate);
+            self.advance(now, events);
             match self.next_at() {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
                     // After `advance`, an event that is due is the arrival of a packet at the other end.
-                    let packet = self.take(at, fate);
-                    if let Some(packet) = packet.and_then(|packet| self.passes(packet, fate)) {
+                    let packet = self.take(at, events);
+                    if let Some(packet) = packet.and_then(|packet| self.pass_remaining(packet, events)) {
                         return Next::Deliver(at, packet);
                     }
                 }
@@ -323,70 +325,72 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn next_at(&self) -> Option<Time> {
         // Almost all ports have no extensions, and have a packet on the wire whenever they have an event.
         match self.wire.first() {
-            Some(packet) if self.aside.is_none() => Some(packet.arrived),
-            None if self.room.is_some() => None,
-            _ => self.next_at_aside(),
+            Some(packet) if self.extended.is_none() => Some(packet.arrived),
+            None if self.fifo_limit.is_some() => None,
+            _ => self.next_at_extended(),
         }
     }
 
     #[inline(never)]
-    fn next_at_aside(&self) -> Option<Time> {
+    fn next_at_extended(&self) -> Option<Time> {
         let crossing = match self.wire.first() {
             Some(packet) => Some(packet.arrived),
             // An attempt that will be lost is not put on the wire. The next event is then the end of the transmission of this attempt.
             None if !self.idle => Some(self.free_at),
             None => self.wake_at(),
         };
-        match &self.aside {
+        match &self.extended {
             None => crossing,
-            Some(aside) => earlier(crossing, aside.late.next_at()),
+            Some(extended) => earlier(crossing, extended.hold_queue.next_at()),
         }
     }
 
     /// Returns the time at which the next held-back packet can be transmitted; `None` if no packet is held back.
     #[inline]
     fn wake_at(&self) -> Option<Time> {
-        match &self.aside {
+        match &self.extended {
             None => self.queue.wake_at(),
-            Some(aside) => earlier(self.queue.wake_at(), aside.extras.arq.as_ref().and_then(Arq::wake_at)),
+            Some(extended) => {
+                earlier(self.queue.wake_at(), extended.extensions.arq.as_ref().and_then(Arq::wake_at))
+            }
         }
     }
 
     /// Removes and returns the first packet on the wire if it arrives at the other end by `now`. Serves the queue up to `now`.
     #[inline]
-    pub(crate) fn take(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        if self.room.is_some() {
+    pub(crate) fn take(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
+        if self.fifo_limit.is_some() {
             return self.wire.pop();
         }
-        if self.aside.is_some() {
-            return self.take_aside(now, fate);
+        if self.extended.is_some() {
+            return self.take_extended(now, events);
         }
         // If no packet has arrived, the event is the transmission of a held-back packet.
         let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
-        self.advance(now, fate);
+        self.advance(now, events);
         packet
     }
 
     /// Variant of [`Port::take`] for ports with extensions: packets may be held back, or given up by the link layer.
     #[inline(never)]
-    fn take_aside(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        if let Some(aside) = &mut self.aside
-            && let Some(packet) = aside.late.take(now)
+    fn take_extended(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
+        if let Some(extended) = &mut self.extended
+            && let Some(packet) = extended.hold_queue.pop_due(now)
         {
-            self.advance(now, fate);
+            self.advance(now, events);
             return Some(packet);
         }
         let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
-        self.advance(now, fate);
-        self.arrives(packet?, fate)
+        self.advance(now, events);
+        self.leave_wire(packet?, events)
     }
 
     /// Returns a packet that has reached the end of the wire. If the link layer has given the packet up, drops it and returns `None`.
-    fn arrives(&mut self, packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
-        if self.arq().is_some_and(|arq| !arq.arrives()) {
-            let (mut counting, _) = self.counting(fate);
+    fn leave_wire(&mut self, packet: Packet, events: &mut dyn PacketEvents) -> Option<Packet> {
+        if self.arq().is_some_and(|arq| !arq.on_arrival()) {
+            let (mut counting, _) = self.counting(events);
             counting.dropped(packet.arrived, packet, DropReason::Loss);
             return None;
         }
@@ -394,43 +398,47 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     }
 
     /// Returns true if the port has stages behind the wire.
-    pub(crate) fn has_stages_behind(&self) -> bool {
-        self.aside.as_ref().is_some_and(|aside| !aside.extras.behind.is_empty())
+    pub(crate) fn has_stages_after_wire(&self) -> bool {
+        self.extended.as_ref().is_some_and(|extended| !extended.extensions.after.is_empty())
     }
 
     /// Passes a packet that was just taken with [`Port::take`] through the remaining stages behind the wire. Returns the packet if no stage
     /// drops it or holds it back. The time of the next event may change.
-    pub(crate) fn passes(&mut self, mut packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
-        let Some(aside) = &mut self.aside else { return Some(packet) };
-        let Aside { extras, late, .. } = &mut **aside;
+    pub(crate) fn pass_remaining(
+        &mut self,
+        mut packet: Packet,
+        events: &mut dyn PacketEvents,
+    ) -> Option<Packet> {
+        let Some(extended) = &mut self.extended else { return Some(packet) };
+        let Extended { extensions, hold_queue, .. } = &mut **extended;
         let now = packet.arrived;
-        let first = late.resume();
-        for (stage, next) in extras.behind.iter_mut().zip(1..).skip(first as usize) {
-            if let Err(why) = stage.pass(now, &mut packet) {
-                let (mut counting, _) = self.counting(fate);
-                counting.dropped(now, packet, why);
+        let first = hold_queue.resume();
+        for (stage, next) in extensions.after.iter_mut().zip(1..).skip(first as usize) {
+            if let Err(reason) = stage.pass(now, &mut packet) {
+                let (mut counting, _) = self.counting(events);
+                counting.dropped(now, packet, reason);
                 return None;
             }
-            match stage.onward(&packet) {
+            match stage.forwarding(&packet) {
                 Forwarding::Immediate => {}
                 Forwarding::Duplicated => {
-                    if let Some(body) = fate.copied(now, &packet) {
-                        late.copy(now, next, Packet { body, ..packet });
+                    if let Some(body) = events.copied(now, &packet) {
+                        hold_queue.copy(now, next, Packet { body, ..packet });
                     }
                 }
                 Forwarding::Corrupted { bit } => {
-                    if !fate.corrupted(now, &packet, bit) {
-                        let (mut counting, _) = self.counting(fate);
+                    if !events.corrupted(now, &packet, bit) {
+                        let (mut counting, _) = self.counting(events);
                         counting.dropped(now, packet, DropReason::Loss);
                         return None;
                     }
                 }
                 Forwarding::Delayed { by, overtakers } => {
-                    late.hold(now + by, next, overtakers, packet);
+                    hold_queue.hold(now + by, next, overtakers, packet);
                     return None;
                 }
             }
-            late.overtake(now, next);
+            hold_queue.overtake(now, next);
         }
         Some(packet)
     }
@@ -439,18 +447,20 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn counters(&self) -> PortCounters {
         let (dropped, dropped_bytes, marked) =
             self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes, d.marked));
-        let gone: u64 = dropped.iter().flatten().sum();
+        let dropped_total: u64 = dropped.iter().flatten().sum();
         let inside = self.backlog();
-        let begun = u64::from(inside.packets - self.queue.backlog().packets);
-        let (copies, copied_bytes) =
-            self.aside.as_ref().map_or((0, 0), |aside| (aside.late.copies, aside.late.copied_bytes));
-        let delivered = self.arrived.iter().sum::<u64>() + copies - gone - u64::from(inside.packets);
+        let started = u64::from(inside.packets - self.queue.backlog().packets);
+        let (copies, copied_bytes) = self
+            .extended
+            .as_ref()
+            .map_or((0, 0), |extended| (extended.hold_queue.copies, extended.hold_queue.copied_bytes));
+        let delivered = self.arrived.iter().sum::<u64>() + copies - dropped_total - u64::from(inside.packets);
         PortCounters {
             arrived: [self.arrived[0], self.arrived[1], self.arrived[2]],
             delivered,
             duplicated: copies,
             marked,
-            started: (delivered + begun).saturating_sub(copies),
+            started: (delivered + started).saturating_sub(copies),
             waited: Span::from_nanos(self.waited_ns),
             delivered_bytes: self.arrived_bytes + copied_bytes - dropped_bytes - inside.bytes,
             dropped,
@@ -461,9 +471,9 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn backlog(&self) -> Backlog {
         let mut inside = self.queue.backlog();
         self.wire.packets().for_each(|packet| inside.add(packet));
-        if let Some(Aside { extras, late, .. }) = self.aside.as_deref() {
-            let of_arq = extras.arq.as_ref().map_or_else(Backlog::default, Arq::backlog);
-            for part in [late.backlog(), of_arq] {
+        if let Some(Extended { extensions, hold_queue, .. }) = self.extended.as_deref() {
+            let arq_backlog = extensions.arq.as_ref().map_or_else(Backlog::default, Arq::backlog);
+            for part in [hold_queue.backlog(), arq_backlog] {
                 inside.packets += part.packets;
                 inside.bytes += part.bytes;
             }
@@ -473,12 +483,13 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Returns the packets and bytes that wait for the wire at `now`. All events up to `now` must have been handled.
     pub fn waiting(&self, now: Time) -> Backlog {
-        if self.room.is_none() {
+        if self.fifo_limit.is_none() {
             return self.queue.backlog();
         }
         // The wire also stores the waiting packets. The transmission of each starts when the previous packet has left.
-        let behind = self.wire.packets().skip(1);
-        let waits = self.wire.packets().zip(behind).filter(|(before, _)| before.arrived > now + self.delay);
+        let following = self.wire.packets().skip(1);
+        let waits =
+            self.wire.packets().zip(following).filter(|(before, _)| before.arrived > now + self.delay);
         waits.fold(Backlog::default(), |sum, (_, packet)| Backlog {
             packets: sum.packets + 1,
             bytes: sum.bytes + u64::from(packet.len),
@@ -497,11 +508,11 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Starts the transmission of the next packet at `start`, or makes the port idle.
     #[inline]
-    fn serve(&mut self, start: Time, fate: &mut dyn Fate) {
-        if self.aside.is_some() {
-            return self.serve_aside(start, fate);
+    fn serve(&mut self, start: Time, events: &mut dyn PacketEvents) {
+        if self.extended.is_some() {
+            return self.serve_extended(start, events);
         }
-        let (mut counting, queue) = self.counting(fate);
+        let (mut counting, queue) = self.counting(events);
         let next = queue.dequeue(start, &mut counting);
         self.idle = next.is_none();
         if let Some(packet) = next {
@@ -513,28 +524,28 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Variant of [`Port::serve`] for ports with extensions: propagation may vary, and the link layer retransmits lost packets before it
     /// sends new ones.
     #[inline(never)]
-    fn serve_aside(&mut self, start: Time, fate: &mut dyn Fate) {
-        let again = self.arq().and_then(|arq| arq.again(start));
-        if again.is_some() {
+    fn serve_extended(&mut self, start: Time, events: &mut dyn PacketEvents) {
+        let retransmission = self.arq().and_then(|arq| arq.next_retransmission(start));
+        if retransmission.is_some() {
             self.queue.released();
         }
-        let attempt = again.or_else(|| self.first_attempt(start, fate));
+        let attempt = retransmission.or_else(|| self.first_attempt(start, events));
         self.idle = attempt.is_none();
         let Some(mut attempt) = attempt else { return };
         self.free_at = self.shaper.finish(start, attempt.packet.len);
         attempt.packet.arrived = self.arrival();
-        let Self { aside, wire, .. } = self;
-        match aside.as_mut().and_then(|aside| aside.extras.arq.as_mut()) {
+        let Self { extended, wire, .. } = self;
+        match extended.as_mut().and_then(|extended| extended.extensions.arq.as_mut()) {
             Some(arq) => arq.attempt(start, attempt, |packet| wire.push(packet)),
             None => wire.push(attempt.packet),
         }
     }
 
-    fn first_attempt(&mut self, start: Time, fate: &mut dyn Fate) -> Option<Attempt> {
-        let (mut counting, queue) = self.counting(fate);
+    fn first_attempt(&mut self, start: Time, events: &mut dyn PacketEvents) -> Option<Attempt> {
+        let (mut counting, queue) = self.counting(events);
         let packet = queue.dequeue(start, &mut counting)?;
         self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
-        Some(self.arq().map_or_else(|| Attempt::only(packet), |arq| arq.first(packet)))
+        Some(self.arq().map_or_else(|| Attempt::single(packet), |arq| arq.first(packet)))
     }
 
     #[inline]
@@ -547,20 +558,20 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Returns the arrival time at the other end for a packet that leaves at `free_at`.
     fn arrival(&mut self) -> Time {
         let (departure, delay) = (self.free_at, self.delay);
-        let Some(aside) = &mut self.aside else { return departure + delay };
-        let jitter = aside.extras.jitter.as_mut();
+        let Some(extended) = &mut self.extended else { return departure + delay };
+        let jitter = extended.extensions.jitter.as_mut();
         let own = jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay));
-        aside.last = aside.last.max(own);
-        aside.last
+        extended.last = extended.last.max(own);
+        extended.last
     }
 
     fn arq(&mut self) -> Option<&mut Arq> {
-        self.aside.as_mut().and_then(|aside| aside.extras.arq.as_mut())
+        self.extended.as_mut().and_then(|extended| extended.extensions.arq.as_mut())
     }
 
     #[inline]
-    fn counting<'a>(&'a mut self, fate: &'a mut dyn Fate) -> (Counting<'a>, &'a mut Q) {
-        (Counting { drops: &mut self.drops, fate }, &mut self.queue)
+    fn counting<'a>(&'a mut self, events: &'a mut dyn PacketEvents) -> (CountingEvents<'a>, &'a mut Q) {
+        (CountingEvents { drops: &mut self.drops, events }, &mut self.queue)
     }
 }
 

@@ -83,22 +83,22 @@ impl Topology {
         self.node(name.into(), Kind::Router)
     }
 
-    /// Adds a link between two nodes: the wire `there` from the first to the second, and the wire `back` in the other direction.
-    pub fn link(&mut self, from: NodeId, to: NodeId, there: WireSpec, back: WireSpec) -> LinkId {
-        self.links([(from, to)], there, back)[0]
+    /// Adds a link between two nodes: the wire `forward` from the first to the second, and the wire `back` in the other direction.
+    pub fn link(&mut self, from: NodeId, to: NodeId, forward: WireSpec, back: WireSpec) -> LinkId {
+        self.links([(from, to)], forward, back)[0]
     }
 
     /// Adds a link for each pair of nodes. All links share the same configuration in memory, which matters in large networks.
     pub fn links(
         &mut self,
         ends: impl IntoIterator<Item = (NodeId, NodeId)>,
-        there: WireSpec,
+        forward: WireSpec,
         back: WireSpec,
     ) -> Vec<LinkId> {
-        let (there, back) = (Arc::new(there), Arc::new(back));
+        let (forward, back) = (Arc::new(forward), Arc::new(back));
         let add = |(from, to)| {
             let id = LinkId(self.ports.len() as u32 / 2);
-            self.ports.push(PortSpec { from, to, wire: there.clone() });
+            self.ports.push(PortSpec { from, to, wire: forward.clone() });
             self.ports.push(PortSpec { from: to, to: from, wire: back.clone() });
             id
         };
@@ -145,9 +145,9 @@ impl Topology {
     fn path_by(&self, routes: &Routes, from: NodeId, to: NodeId) -> Result<Vec<PortId>, TopologyError> {
         let arrives_at = |port: PortId| self.ports[port.0 as usize].to;
         let path = std::iter::successors(routes.next(from, to), |&port| {
-            let here = arrives_at(port);
+            let node = arrives_at(port);
             // Hosts do not forward packets.
-            routes.router_index(here).filter(|_| here != to).and_then(|_| routes.next(here, to))
+            routes.router_index(node).filter(|_| node != to).and_then(|_| routes.next(node, to))
         });
         let path: Vec<PortId> = path.take(self.ports.len() + 1).collect();
         if path.last().map(|&port| arrives_at(port)) == Some(to) {
@@ -212,13 +212,13 @@ impl Routes {
     /// Returns the port on which a packet at `at` leaves towards `destination`.
     #[inline]
     pub(crate) fn next(&self, at: NodeId, destination: NodeId) -> Option<PortId> {
-        let Some(here) = self.router_index(at) else { return self.uplink(at) };
+        let Some(at_index) = self.router_index(at) else { return self.uplink(at) };
         let (anchor, last_port) = self.anchor[destination.0 as usize]?;
         if anchor == at {
             return Some(last_port);
         }
-        let there = self.router_index(anchor)?;
-        self.towards[here as usize * self.routers.len() + there as usize]
+        let anchor_index = self.router_index(anchor)?;
+        self.towards[at_index as usize * self.routers.len() + anchor_index as usize]
     }
 
     /// Returns the routers by index.

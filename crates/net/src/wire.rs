@@ -14,7 +14,7 @@ pub struct Key {
     /// Meaning of the key.
     pub about: &'static str,
     /// Default value; `None` if the key is required.
-    pub usual: Option<&'static str>,
+    pub default: Option<&'static str>,
     /// Example of a value.
     pub example: &'static str,
     /// Notations of a value.
@@ -33,7 +33,7 @@ pub struct References<'a> {
 }
 
 macro_rules! wire {
-    ($($field:ident: $Type:ty = $name:literal, $usual:expr, $example:literal, $about:literal, $values:expr, $read:expr, $write:expr;)+) => {
+    ($($field:ident: $Type:ty = $name:literal, $default:expr, $example:literal, $about:literal, $values:expr, $read:expr, $write:expr;)+) => {
         /// Configuration of one direction of a link between two nodes. Each field has a key in [`WireSpec::KEYS`].
         #[derive(Clone, Debug, PartialEq)]
         pub struct WireSpec {
@@ -43,17 +43,17 @@ macro_rules! wire {
         impl WireSpec {
             /// Configuration keys of a wire.
             pub const KEYS: &'static [Key] =
-                &[$(Key { name: $name, about: $about, usual: $usual, example: $example, values: $values }),+];
+                &[$(Key { name: $name, about: $about, default: $default, example: $example, values: $values }),+];
 
-            /// Reads a wire. `said` returns the text of each key, or `None` if the key is not given. An error gives the wrong key and the
-            /// reason.
+            /// Reads a wire. `value_of` returns the text of each key, or `None` if the key is not given. An error gives the wrong key and
+            /// the reason.
             pub fn read<'t>(
-                said: impl Fn(&'static str) -> Option<&'t str>,
+                value_of: impl Fn(&'static str) -> Option<&'t str>,
                 with: &References<'_>,
             ) -> Result<Self, (&'static str, String)> {
                 let wire = Self {
                     $($field: {
-                        let text = said($name).or($usual).ok_or(($name, "required, for the link or for each direction".to_string()))?;
+                        let text = value_of($name).or($default).ok_or(($name, "required, for the link or for each direction".to_string()))?;
                         let read: fn(&str, &References<'_>) -> Result<$Type, ParseError> = $read;
                         read(text, with).map_err(|error| ($name, error.to_string()))?
                     }),+
@@ -80,7 +80,7 @@ wire! {
         |text, with| with.queues.read(text, QueueSpec::Custom), |queue| queue.to_string();
     before: Vec<StageSpec> = "loss", Some("none"), "bernoulli:1%", "Losses before the queue", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
-    behind: Vec<StageSpec> = "wire_loss", Some("none"), "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
+    after: Vec<StageSpec> = "wire_loss", Some("none"), "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
         "Losses after the queue, of packets that have been transmitted", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
     conditioner: Vec<StageSpec> = "conditioner", Some("none"), "policer:high=250kbit/6000B",
@@ -104,7 +104,7 @@ impl WireSpec {
             jitter: None,
             queue,
             before: none(),
-            behind: none(),
+            after: none(),
             conditioner: none(),
             outage: None,
             link_layer: None,
@@ -114,7 +114,7 @@ impl WireSpec {
     /// Checks whether the wire may change to `to` while packets cross it. The queue and the link layer cannot change, because they keep
     /// packets. The outages cannot change either, nor can the rate if the queue has a limit in time. An error gives the key that cannot
     /// change and the reason.
-    pub fn may_become(&self, to: &Self) -> Result<(), (&'static str, String)> {
+    pub fn check_change_to(&self, to: &Self) -> Result<(), (&'static str, String)> {
         let fixed = [
             ("queue", self.queue != to.queue),
             ("outage", self.outage != to.outage),
@@ -123,17 +123,17 @@ impl WireSpec {
         if let Some((key, _)) = fixed.into_iter().find(|(_, changes)| *changes) {
             return Err((key, "cannot change while packets cross the link".into()));
         }
-        if self.rate != to.rate && self.queue.counts_time() {
-            let what = "cannot change while the queue has a limit in time; use a limit in packets or bytes";
-            return Err(("rate", what.into()));
+        if self.rate != to.rate && self.queue.has_time_limit() {
+            let problem =
+                "cannot change while the queue has a limit in time; use a limit in packets or bytes";
+            return Err(("rate", problem.into()));
         }
         Ok(())
     }
 
     /// Returns the contracts that apply to packets on the wire, each with the key and the value that specify it.
     pub fn contracts(&self) -> Vec<(&'static str, String, Sla)> {
-        let stages =
-            [("loss", &self.before), ("wire_loss", &self.behind), ("conditioner", &self.conditioner)];
+        let stages = [("loss", &self.before), ("wire_loss", &self.after), ("conditioner", &self.conditioner)];
         let of_stages = stages.into_iter().flat_map(|(key, stages)| {
             stages.iter().filter_map(move |stage| Some((key, stage.to_string(), stage.sla()?)))
         });
@@ -144,27 +144,27 @@ impl WireSpec {
     /// Returns true if the wire always transmits at its rate and delivers each packet that crosses it once and in order: no outages, no
     /// link-layer retransmission, and no stage that holds back, copies or corrupts packets.
     pub fn is_steady(&self) -> bool {
-        let behind = self.behind.iter().chain(&self.conditioner);
-        self.outage.is_none() && self.link_layer.is_none() && !behind.into_iter().any(StageKind::needs_wire)
+        let after = self.after.iter().chain(&self.conditioner);
+        self.outage.is_none() && self.link_layer.is_none() && !after.into_iter().any(StageKind::needs_wire)
     }
 
     /// Checks the constraints between values that are individually valid.
     fn checked(self) -> Result<Self, (&'static str, String)> {
-        let least = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::least_delay);
-        if self.delay < least {
+        let min_delay = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::min_delay);
+        if self.delay < min_delay {
             let delay = self.delay;
-            let what = format!("needs a delay of at least {least}, not {delay}");
-            return Err(("jitter", what));
+            let problem = format!("needs a delay of at least {min_delay}, not {delay}");
+            return Err(("jitter", problem));
         }
         if let Some(stage) = self.before.iter().find(|stage| stage.needs_wire()) {
             return Err(("loss", format!("{:?}: expected in wire_loss or conditioner", stage.to_string())));
         }
-        if self.link_layer.is_some() && self.queue.counts_time() {
+        if self.link_layer.is_some() && self.queue.has_time_limit() {
             let queue = self.queue.to_string();
-            let what = format!(
+            let problem = format!(
                 "{queue:?}: expected a limit in packets or bytes: link-layer retransmissions make waiting times unpredictable"
             );
-            return Err(("queue", what));
+            return Err(("queue", problem));
         }
         Ok(self)
     }

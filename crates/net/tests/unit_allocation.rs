@@ -7,12 +7,14 @@ use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::queue::{PortContext, QueueKind, QueueSpec};
 use catnip_net::shape::{AnyShaper, Constant, RateSpec};
 use catnip_net::stage::{StageKind, StageSpec};
-use catnip_net::{ArqSpec, Colour, DropReason, Fate, Next, OutageSpec, Packet, Port, PortExtensions, Route};
+use catnip_net::{
+    ArqSpec, DropReason, Next, OutageSpec, Packet, PacketEvents, Port, PortExtensions, Priority, Route,
+};
 
 struct Ignore;
 
-impl Fate for Ignore {
-    fn dropped(&mut self, _now: Time, _packet: Packet, _why: DropReason) {}
+impl PacketEvents for Ignore {
+    fn dropped(&mut self, _now: Time, _packet: Packet, _reason: DropReason) {}
     fn copied(&mut self, _now: Time, packet: &Packet) -> Option<u32> {
         Some(packet.body)
     }
@@ -27,13 +29,13 @@ fn neither_do_links_that_hold_packets_back_copy_them_stand_still_or_send_them_ag
         let stages =
             ["reorder:0.1,by=20ms", "duplicate:0.1", "reorder:0.1,by=3", "outage:every=1s,for=100ms"];
         let stages = stages.map(|text| text.parse::<StageSpec>().unwrap());
-        let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(1, Stream::Behind(0, number)));
-        let behind = (0..).zip(&stages).map(build).collect();
+        let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(1, Stream::After(0, number)));
+        let after = (0..).zip(&stages).map(build).collect();
         let arq = Some(arq.build(Rng::new(1, Stream::Arq(0))));
-        let site = PortContext::new(&rate, 1, 0).with_outages(Some(outage));
-        let queue = "drop-tail:10".parse::<QueueSpec>().unwrap().build(&site);
-        let extras = PortExtensions { arq, behind, ..PortExtensions::default() };
-        let mut port = Port::new(queue, site.wire(), Span::from_millis(5)).with(extras);
+        let context = PortContext::new(&rate, 1, 0).with_outages(Some(outage));
+        let queue = "drop-tail:10".parse::<QueueSpec>().unwrap().build(&context);
+        let extras = PortExtensions { arq, after, ..PortExtensions::default() };
+        let mut port = Port::new(queue, context.wire(), Span::from_millis(5)).with(extras);
         let (mut at, mut delivered) = (Time::ZERO, 0);
         let mut feed = |packets: u32| {
             for body in 0..packets {
@@ -66,7 +68,7 @@ fn no_queue_discipline_allocates_per_packet() {
             for body in 0..packets {
                 // The first half of every 100 arrivals is faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
-                let priority = if body % 3 == 0 { Colour::Green } else { Colour::Red };
+                let priority = if body % 3 == 0 { Priority::High } else { Priority::Low };
                 let flow = (body % 7) as u16;
                 let packet =
                     Packet { dscp: priority.into(), flow, ..Packet::new(at, Route::default(), 512, body) };

@@ -8,7 +8,7 @@ mod summary;
 use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::tmix::{self, ConnectionVector, Side};
 use catnip_lab::{
-    Column, InputError as BadInput, LogRequest, Marking, Outline, PacketLog, RunRequest, Scenario, Table,
+    Column, InputError as LabError, LogRequest, Marking, Outline, PacketLog, RunRequest, Scenario, Table,
     TableName, TraceRequest, TraceRow,
 };
 use catnip_net::NodeId;
@@ -45,7 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tables, module)?)
 }
 
-fn bad_input(error: BadInput) -> PyErr {
+fn input_error(error: LabError) -> PyErr {
     InputError::new_err(error.to_string())
 }
 
@@ -60,14 +60,14 @@ impl PyScenario {
     #[pyo3(signature = (path, set = vec![]))]
     fn load(path: PathBuf, set: Vec<(String, String)>) -> PyResult<Self> {
         let read = if set.is_empty() { Scenario::load(&path) } else { Scenario::load_set(&path, &set) };
-        read.map(Self).map_err(bad_input)
+        read.map(Self).map_err(input_error)
     }
 
     /// Parses a scenario from text. `path` is its name in errors; `set` is as in `load`. Raises InputError.
     #[staticmethod]
     #[pyo3(signature = (path, text, set = vec![]))]
     fn parse(path: PathBuf, text: &str, set: Vec<(String, String)>) -> PyResult<Self> {
-        Scenario::parse_set(&path, text, &set).map(Self).map_err(bad_input)
+        Scenario::parse_set(&path, text, &set).map(Self).map_err(input_error)
     }
 
     /// Identifier of the experiment that the scenario reproduces.
@@ -117,7 +117,7 @@ impl PyScenario {
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for (key, values) in &self.0.axes {
-            let values = values.iter().map(|value| level(py, value)).collect::<PyResult<Vec<_>>>()?;
+            let values = values.iter().map(|value| axis_value(py, value)).collect::<PyResult<Vec<_>>>()?;
             out.set_item(key, PyList::new(py, values)?)?;
         }
         Ok(out)
@@ -125,13 +125,13 @@ impl PyScenario {
 
     /// Returns the parts of a variant: hosts, routers, links by name, and the pairs of hosts of each traffic group.
     fn overview<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Bound<'py, PyDict>> {
-        let plan = self.0.emulation(variant).map_err(bad_input)?;
+        let plan = self.0.emulation(variant).map_err(input_error)?;
         let topology = plan.topology();
         let nodes = topology.node_count() as u32;
         let routers = (0..nodes).filter(|&node| topology.is_router(NodeId(node))).count();
         let out = PyDict::new(py);
         out.set_item("hosts", nodes as usize - routers)?;
-        out.set_item("real", plan.real_nodes().len())?;
+        out.set_item("real", plan.external_nodes().len())?;
         out.set_item("routers", routers)?;
         out.set_item("memory_bytes", plan.memory_bytes())?;
         out.set_item("links", plan.links().collect::<Vec<_>>())?;
@@ -142,7 +142,7 @@ impl PyScenario {
 
     /// Returns the parameters of a variant for the analytical models; None if the models do not apply to the variant.
     fn single_flow<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let plan = self.0.plan(variant).map_err(bad_input)?;
+        let plan = self.0.plan(variant).map_err(input_error)?;
         let Some(flow) = plan.single_flow() else { return Ok(None) };
         let out = PyDict::new(py);
         out.set_item("packets", flow.packets)?;
@@ -177,12 +177,15 @@ impl PyScenario {
         form: &str,
         seed: u64,
     ) -> PyResult<(String, Bound<'py, PyDict>)> {
-        has_arrays(py)?;
-        let plan = self.0.plan(variant).map_err(bad_input)?;
-        let wrong = |key: &str, what: String| bad_input(BadInput::new(&self.shown(), key, what));
-        let form = form.parse().map_err(|error: ParseError| wrong("form", error.to_string()))?;
-        let vectors = py.detach(|| plan.vectors(group, seed)).map_err(|what| wrong("traffic", what))?;
-        let text = py.detach(|| tmix::write(&vectors, form)).map_err(|what| wrong("traffic", what))?;
+        import_numpy(py)?;
+        let plan = self.0.plan(variant).map_err(input_error)?;
+        let error_at =
+            |key: &str, message: String| input_error(LabError::new(&self.display_path(), key, message));
+        let form = form.parse().map_err(|error: ParseError| error_at("form", error.to_string()))?;
+        let vectors =
+            py.detach(|| plan.vectors(group, seed)).map_err(|message| error_at("traffic", message))?;
+        let text =
+            py.detach(|| tmix::write(&vectors, form)).map_err(|message| error_at("traffic", message))?;
         let column = |of: &dyn Fn(&ConnectionVector) -> u64| {
             vectors.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
         };
@@ -208,13 +211,13 @@ impl PyScenario {
         progress: Option<Py<PyAny>>,
         every: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        has_arrays(py)?;
+        import_numpy(py)?;
         let every = every.map(interval).transpose()?;
         let names = tables
             .iter()
             .map(|name| name.parse())
             .collect::<Result<Vec<TableName>, _>>()
-            .map_err(|error: ParseError| bad_input(BadInput::new("", "tables", error.to_string())))?;
+            .map_err(|error: ParseError| input_error(LabError::new("", "tables", error.to_string())))?;
         let out = PyDict::new(py);
         for (name, table) in self.tables(py, &variants, seeds, names, threads, progress, every)? {
             out.set_item(name.name(), to_dict(py, table)?)?;
@@ -236,27 +239,27 @@ impl PyScenario {
         let packets = packets.as_deref().map(|path| PacketLog { path, at: &packets_at });
         let request = LogRequest { variant, seed, packets, qlog: qlog.as_deref() };
         let mut failure = None;
-        let mut go_on = || {
+        let mut should_continue = || {
             failure = Python::attach(|py| py.check_signals()).err();
             failure.is_none()
         };
-        let result = py.detach(|| catnip_lab::write_logs(&self.0, &request, &mut go_on));
+        let result = py.detach(|| catnip_lab::write_logs(&self.0, &request, &mut should_continue));
         failure.map_or(Ok(()), Err)?;
-        result.map_err(bad_input).map(|_| ())
+        result.map_err(input_error).map(|_| ())
     }
 }
 
 /// Loads NumPy in advance, so that an interrupt during its import raises an ordinary error here instead of a worse error later.
-fn has_arrays(py: Python<'_>) -> PyResult<()> {
+fn import_numpy(py: Python<'_>) -> PyResult<()> {
     py.import("numpy").map(|_| ())
 }
 
 /// Converts the value of an axis to a number, a truth value or, for all other types, a text.
-fn level<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny>> {
+fn axis_value<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         toml::Value::Integer(number) => number.into_bound_py_any(py),
         toml::Value::Float(number) => number.into_bound_py_any(py),
-        toml::Value::Boolean(truth) => truth.into_bound_py_any(py),
+        toml::Value::Boolean(flag) => flag.into_bound_py_any(py),
         toml::Value::String(text) => text.into_bound_py_any(py),
         other => other.to_string().into_bound_py_any(py),
     }
@@ -266,9 +269,9 @@ fn level<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny
 fn interval(text: &str) -> PyResult<Span> {
     match text.parse() {
         Ok(Span::ZERO) => {
-            Err(bad_input(BadInput::new("", "series", format!("{text:?}: expected a time above zero"))))
+            Err(input_error(LabError::new("", "series", format!("{text:?}: expected a time above zero"))))
         }
-        read => read.map_err(|error: ParseError| bad_input(BadInput::new("", "series", error.to_string()))),
+        read => read.map_err(|error: ParseError| input_error(LabError::new("", "series", error.to_string()))),
     }
 }
 
@@ -287,27 +290,27 @@ impl PyScenario {
     ) -> PyResult<BTreeMap<TableName, Table>> {
         if variants.is_empty() || seeds.is_empty() {
             let key = if seeds.is_empty() { "seeds" } else { "variants" };
-            return Err(bad_input(BadInput::new(&self.shown(), key, "0: at least one is needed")));
+            return Err(input_error(LabError::new(&self.display_path(), key, "0: at least one is needed")));
         }
         let total = variants.len() * seeds.len();
         let variants = variants.iter().map(String::as_str).collect();
         let request = RunRequest { variants, seeds, tables, threads, every };
         let mut failure = None;
-        let mut report = |done: usize| {
-            let told = Python::attach(|py| {
+        let mut report_progress = |done: usize| {
+            let result = Python::attach(|py| {
                 py.check_signals()?;
                 progress.as_ref().map(|call| call.call1(py, (done, total))).transpose()
             });
-            failure = told.err();
+            failure = result.err();
             failure.is_none()
         };
-        let result = py.detach(|| catnip_lab::run_all(&self.0, &request, &mut report));
+        let result = py.detach(|| catnip_lab::run_all(&self.0, &request, &mut report_progress));
         failure.map_or(Ok(()), Err)?;
-        Ok(result.map_err(bad_input)?.expect("it stops only after a failure"))
+        Ok(result.map_err(input_error)?.expect("it stops only after a failure"))
     }
 
     /// Returns the path of the scenario for messages.
-    fn shown(&self) -> String {
+    fn display_path(&self) -> String {
         self.0.path.display().to_string()
     }
 }
@@ -318,7 +321,7 @@ fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec
     let of = |name: &str| {
         scenario.0.plan(name).map(|plan| (name.to_string(), catnip_lab::fingerprint(plan, seed)))
     };
-    py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(bad_input)
+    py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(input_error)
 }
 
 /// Traces one transfer over one link, event by event.
@@ -343,22 +346,22 @@ fn trace<'py>(
     tick_phase: Option<&str>,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    has_arrays(py)?;
-    let named = |key: &'static str| move |error: ParseError| bad_input(BadInput::new("", key, error));
+    import_numpy(py)?;
+    let parse_error = |key: &'static str| move |error: ParseError| input_error(LabError::new("", key, error));
     let positive = |key: &'static str, value: u64| {
         if value > 0 {
             Ok(value)
         } else {
-            Err(bad_input(BadInput::new("", key, "0: expected a positive number")))
+            Err(input_error(LabError::new("", key, "0: expected a positive number")))
         }
     };
-    let base = profile::by_name(profile).map_err(named("profile"))?;
+    let base = profile::by_name(profile).map_err(parse_error("profile"))?;
     let segment_bytes = match size {
         None => base.segment_bytes,
-        Some(size) => match size.parse::<Bytes>().map_err(named("size"))?.0 {
+        Some(size) => match size.parse::<Bytes>().map_err(parse_error("size"))?.0 {
             bytes @ 1..=65_495 => bytes as u32,
             bytes => {
-                return Err(bad_input(BadInput::new(
+                return Err(input_error(LabError::new(
                     "",
                     "size",
                     format!("{bytes}: expected 1 to 65495 bytes"),
@@ -370,9 +373,9 @@ fn trace<'py>(
     let tcp = TcpConfig {
         segment_bytes,
         receive_window: window * u64::from(segment_bytes),
-        recovery: recovery.map_or(Ok(base.recovery), str::parse).map_err(named("recovery"))?,
-        control: control.map_or(Ok(base.control.clone()), str::parse).map_err(named("control"))?,
-        pacing: pacing.map_or(Ok(base.pacing), str::parse).map_err(named("pacing"))?,
+        recovery: recovery.map_or(Ok(base.recovery), str::parse).map_err(parse_error("recovery"))?,
+        control: control.map_or(Ok(base.control.clone()), str::parse).map_err(parse_error("control"))?,
+        pacing: pacing.map_or(Ok(base.pacing), str::parse).map_err(parse_error("pacing"))?,
         delayed_ack: if delayed_ack {
             base.delayed_ack.or(Some(profile::delayed_ack(&base)))
         } else {
@@ -384,17 +387,17 @@ fn trace<'py>(
     drop.sort_unstable();
     drop.dedup();
     if drop.first() == Some(&0) {
-        return Err(bad_input(BadInput::new("", "drop", "0: packets are numbered from 1")));
+        return Err(input_error(LabError::new("", "drop", "0: packets are numbered from 1")));
     }
     let request = TraceRequest {
         tcp,
-        marker: marker.map_or(Ok(None), notation::optional).map_err(named("marker"))?,
+        marker: marker.map_or(Ok(None), notation::optional).map_err(parse_error("marker"))?,
         packets: positive("packets", packets)?,
-        rate: rate.parse().map_err(named("rate"))?,
-        delay: delay.parse().map_err(named("delay"))?,
-        queue: queue.parse().map_err(named("queue"))?,
+        rate: rate.parse().map_err(parse_error("rate"))?,
+        delay: delay.parse().map_err(parse_error("delay"))?,
+        queue: queue.parse().map_err(parse_error("queue"))?,
         drop,
-        tick_phase: tick_phase.map(str::parse::<Span>).transpose().map_err(named("tick_phase"))?,
+        tick_phase: tick_phase.map(str::parse::<Span>).transpose().map_err(parse_error("tick_phase"))?,
         seed,
     };
     let rows = py.detach(|| catnip_lab::trace(&request));
@@ -415,8 +418,8 @@ fn trace<'py>(
 /// Converts a HAR file: returns the text of a page file, and a summary of each page. Raises InputError.
 #[pyfunction]
 fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py, PyList>)> {
-    let (site, pages) = py.detach(|| catnip_lab::read_har(&path)).map_err(bad_input)?;
-    let told = pages.into_iter().map(|page| {
+    let (site, pages) = py.detach(|| catnip_lab::read_har(&path)).map_err(input_error)?;
+    let summaries = pages.into_iter().map(|page| {
         let out = PyDict::new(py);
         out.set_item("url", page.url)?;
         out.set_item("origins", page.origins)?;
@@ -424,13 +427,13 @@ fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py,
         out.set_item("bytes", page.bytes)?;
         out.set_item("connections", page.connections)?;
         let dropped = PyDict::new(py);
-        for (why, count) in page.dropped {
-            dropped.set_item(why.name(), count)?;
+        for (reason, count) in page.dropped {
+            dropped.set_item(reason.name(), count)?;
         }
         out.set_item("dropped", dropped)?;
         Ok(out)
     });
-    Ok((site.to_text(), PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)?))
+    Ok((site.to_text(), PyList::new(py, summaries.collect::<PyResult<Vec<_>>>()?)?))
 }
 
 /// Converts a time with a unit, such as 200ms, to seconds. Raises InputError.
@@ -464,7 +467,7 @@ fn kinds() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
 /// InputError.
 #[pyfunction]
 fn outline(path: PathBuf) -> PyResult<(String, String, u32, Vec<String>)> {
-    let Outline { id, title, seeds, variants } = Outline::load(&path).map_err(bad_input)?;
+    let Outline { id, title, seeds, variants } = Outline::load(&path).map_err(input_error)?;
     Ok((id, title, seeds, variants))
 }
 

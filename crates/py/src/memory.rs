@@ -3,24 +3,24 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// System allocator that ends the program when an allocation fails.
-struct OrEnd;
+struct AbortOnFailure;
 
 #[global_allocator]
-static MEMORY: OrEnd = OrEnd;
+static MEMORY: AbortOnFailure = AbortOnFailure;
 
 // SAFETY: all calls are passed on to the system allocator unchanged.
-unsafe impl GlobalAlloc for OrEnd {
+unsafe impl GlobalAlloc for AbortOnFailure {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        or_end(unsafe { System.alloc(layout) }, layout.size())
+        or_abort(unsafe { System.alloc(layout) }, layout.size())
     }
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        or_end(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        or_abort(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        or_end(unsafe { System.realloc(memory, layout, bytes) }, bytes)
+        or_abort(unsafe { System.realloc(memory, layout, bytes) }, bytes)
     }
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -29,16 +29,16 @@ unsafe impl GlobalAlloc for OrEnd {
 }
 
 #[inline]
-fn or_end(memory: *mut u8, bytes: usize) -> *mut u8 {
+fn or_abort(memory: *mut u8, bytes: usize) -> *mut u8 {
     if memory.is_null() {
-        end(bytes);
+        abort(bytes);
     }
     memory
 }
 
 /// Ends the program with exit code 2, as for invalid input. Must not allocate memory.
 #[cold]
-fn end(bytes: usize) -> ! {
+fn abort(bytes: usize) -> ! {
     // A progress bar hides the cursor.
     let show_cursor: &[u8] = if unsafe { libc::isatty(2) } == 1 { b"\r\x1b[K\x1b[?25h" } else { b"" };
     let mut digits = [0u8; 20];

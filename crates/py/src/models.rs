@@ -19,7 +19,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(wzk_chain_samples, module)?)
 }
 
-type Described = (
+type ModelTuple = (
     &'static str,
     &'static str,
     &'static str,
@@ -31,11 +31,11 @@ type Described = (
 /// Returns the models. Each model has a name, a title, a reference and a kind of result, a list of parameters with unit, default and
 /// meaning, and a list of quantities with unit and meaning.
 #[pyfunction]
-fn models() -> Vec<Described> {
+fn models() -> Vec<ModelTuple> {
     let describe = |model: &Model| {
         let parameters = model.parameters.iter().map(|p| (p.name, p.unit, p.default, p.meaning)).collect();
         let quantities = model.quantities.iter().map(|q| (q.name, q.unit, q.meaning)).collect();
-        (model.name, model.title, model.reference, model.gives.name(), parameters, quantities)
+        (model.name, model.title, model.reference, model.kind.name(), parameters, quantities)
     };
     MODELS.iter().map(describe).collect()
 }
@@ -156,7 +156,7 @@ fn draw(count: u32, seed: u64, one: impl Fn(&mut Rng) -> f64 + Sync) -> Vec<f64>
     draws
 }
 
-fn refused(name: &str, error: ModelError) -> PyErr {
+fn model_error(name: &str, error: ModelError) -> PyErr {
     InputError::new_err(format!("{name}: {error}"))
 }
 
@@ -182,12 +182,12 @@ fn hysteresis_samples<'py>(
     let draws = match p_high {
         None => {
             let model = Hysteresis::new(packets, p, &path, Options::default());
-            let model = model.map_err(|error| refused("hysteresis", error))?;
+            let model = model.map_err(|error| model_error("hysteresis", error))?;
             py.detach(|| draw(count, seed, |rng| model.sample(rng)))
         }
         Some(p_high) => {
             let model = PartialCatnip::new(packets, p, p_high, &path);
-            let model = model.map_err(|error| refused("partial_catnip", error))?;
+            let model = model.map_err(|error| model_error("partial_catnip", error))?;
             py.detach(|| draw(count, seed, |rng| model.sample(rng)))
         }
     };
@@ -209,6 +209,6 @@ fn wzk_chain_samples<'py>(
     seed: u64,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let chain = Chain { packets, p, it0_s, r0_s, clamp_s };
-    let chain = chain.check().map_err(|error| refused("wzk_chain", error))?;
+    let chain = chain.check().map_err(|error| model_error("wzk_chain", error))?;
     Ok(py.detach(|| draw(count, seed, |rng| chain.sample(rng))).into_pyarray(py))
 }

@@ -1,9 +1,9 @@
 //! Summaries of runs and of tables.
 
-use crate::{PyScenario, bad_input};
+use crate::{PyScenario, input_error};
 use catnip_lab::rows::Unit;
 use catnip_lab::summary::{self, Estimate, GroupSummary, Interval, Rows, Summary};
-use catnip_lab::{Column, InputError as BadInput, Table, TableName, Texts};
+use catnip_lab::{Column, InputError as LabError, Table, TableName, Texts};
 use numpy::{Element, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -45,8 +45,8 @@ fn summarize_runs<'py>(
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let names = summary::TABLES.map(|(name, _)| name).to_vec();
     let tables = scenario.tables(py, &variants, seeds.clone(), names, threads, progress, None)?;
-    let made = py.detach(|| summary::of_tables(&tables, variants.len(), &seeds));
-    made.iter().map(|summary| told(py, summary)).collect()
+    let summaries = py.detach(|| summary::summarize_tables(&tables, variants.len(), &seeds));
+    summaries.iter().map(|summary| summary_dict(py, summary)).collect()
 }
 
 /// Summarizes `variants` variants from whole tables, whose rows are in the order of the variants.
@@ -58,15 +58,15 @@ fn summarize_tables<'py>(
     seeds: Vec<u64>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let read = |(name, _): (TableName, _)| {
-        let given = tables
+        let columns = tables
             .get(name.name())
-            .ok_or_else(|| wrong("tables", &format!("there is no {}", name.name())))?;
-        Ok((name, table(name, given, true)?))
+            .ok_or_else(|| invalid("tables", &format!("there is no {}", name.name())))?;
+        Ok((name, table(name, columns, true)?))
     };
     let tables: BTreeMap<TableName, Table> =
         summary::TABLES.into_iter().map(read).collect::<PyResult<_>>()?;
-    let made = py.detach(|| summary::of_tables(&tables, variants, &seeds));
-    made.iter().map(|summary| told(py, summary)).collect()
+    let summaries = py.detach(|| summary::summarize_tables(&tables, variants, &seeds));
+    summaries.iter().map(|summary| summary_dict(py, summary)).collect()
 }
 
 /// Summarizes `variants` variants. `read(table, number)` returns the columns of variant `number` in a table and is called for each variant
@@ -79,10 +79,10 @@ fn summarize<'py>(
     seeds: Vec<u64>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let read = |name: TableName, variant: usize| {
-        let given = read.call1((name.name(), variant))?.cast_into::<PyDict>()?;
-        Ok::<_, PyErr>(Rows::all(table(name, &given, false)?))
+        let columns = read.call1((name.name(), variant))?.cast_into::<PyDict>()?;
+        Ok::<_, PyErr>(Rows::all(table(name, &columns, false)?))
     };
-    summary::summarize(read, variants, &seeds)?.iter().map(|summary| told(py, summary)).collect()
+    summary::summarize(read, variants, &seeds)?.iter().map(|summary| summary_dict(py, summary)).collect()
 }
 
 /// Returns the mean of the paired differences `ours` - `theirs` with its confidence interval. Pairs with NaN are omitted. Returns None if
@@ -109,10 +109,10 @@ impl Times {
     #[new]
     fn new(waited_s: Vec<f64>, is_over: Vec<bool>, run: Vec<usize>, runs: usize) -> PyResult<Self> {
         if waited_s.len() != is_over.len() || waited_s.len() != run.len() {
-            return Err(wrong("is_over, run", "expected as many as waited_s"));
+            return Err(invalid("is_over, run", "expected as many as waited_s"));
         }
         if run.iter().any(|&run| run >= runs) {
-            return Err(wrong("run", &format!("expected numbers below {runs}")));
+            return Err(invalid("run", &format!("expected numbers below {runs}")));
         }
         let waits = waited_s
             .into_iter()
@@ -141,18 +141,18 @@ impl Times {
     }
 }
 
-fn wrong(key: &str, what: &str) -> PyErr {
-    bad_input(BadInput::new("", key, what))
+fn invalid(key: &str, message: &str) -> PyErr {
+    input_error(LabError::new("", key, message))
 }
 
 fn tuple(of: Interval) -> IntervalTuple {
     (of.mean, of.low, of.high, of.n)
 }
 
-fn told<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
+fn summary_dict<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
     let (groups, links) = (PyDict::new(py), PyDict::new(py));
     for (name, of) in &summary.groups {
-        groups.set_item(&**name, told_group(py, of)?)?;
+        groups.set_item(&**name, group_dict(py, of)?)?;
     }
     for (name, measured) in &summary.links {
         links.set_item(&**name, intervals(py, measured)?)?;
@@ -164,7 +164,7 @@ fn told<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>>
     Ok(out)
 }
 
-fn told_group<'py>(py: Python<'py>, of: &GroupSummary) -> PyResult<Bound<'py, PyDict>> {
+fn group_dict<'py>(py: Python<'py>, of: &GroupSummary) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
     for (measure, of) in &of.values {
         values.set_item(measure, of)?;
@@ -190,17 +190,18 @@ fn intervals<'py>(py: Python<'py>, measured: &[(&'static str, Interval)]) -> PyR
 }
 
 /// Reads the columns of a table that a summary needs. `variants` is true if the variant column is one of them.
-fn table(name: TableName, given: &Bound<'_, PyDict>, variants: bool) -> PyResult<Table> {
-    let [(_, wanted)] = summary::TABLES.iter().filter(|(one, _)| *one == name).collect::<Vec<_>>()[..] else {
+fn table(name: TableName, dict: &Bound<'_, PyDict>, variants: bool) -> PyResult<Table> {
+    let [(_, required)] = summary::TABLES.iter().filter(|(one, _)| *one == name).collect::<Vec<_>>()[..]
+    else {
         unreachable!("a summary reads no other table than its own")
     };
     let columns = name
         .headings()
         .into_iter()
-        .filter(|heading| wanted.contains(&heading.name) && (variants || heading.name != "variant"));
+        .filter(|heading| required.contains(&heading.name) && (variants || heading.name != "variant"));
     let read = |heading: catnip_lab::Heading| {
         let key = format!("{}.{}", name.name(), heading.name);
-        let values = given.get_item(heading.name)?.ok_or_else(|| wrong(&key, "there is no such column"))?;
+        let values = dict.get_item(heading.name)?.ok_or_else(|| invalid(&key, "there is no such column"))?;
         let column = match heading.empty {
             Column::Float(_) => Column::Float(numbers(&key, &values)?),
             Column::Integer(_) => Column::Integer(numbers(&key, &values)?),
@@ -219,7 +220,7 @@ fn numbers<'py, T: Element + Clone + for<'a> FromPyObject<'a, 'py, Error = PyErr
 ) -> PyResult<Vec<T>> {
     match values.extract::<PyReadonlyArray1<'py, T>>() {
         Ok(array) => Ok(array.as_array().iter().cloned().collect()),
-        Err(_) => values.extract().map_err(|error: PyErr| wrong(key, &error.to_string())),
+        Err(_) => values.extract().map_err(|error: PyErr| invalid(key, &error.to_string())),
     }
 }
 

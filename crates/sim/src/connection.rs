@@ -31,16 +31,16 @@ const _: () = assert!(size_of::<Connection<catnip_tcp::Endpoint>>() <= 984);
 impl<E: End> Connection<E> {
     /// Returns the next event for the application at this end.
     pub(crate) fn next_event(&mut self, end: usize, config: &TcpConfig) -> Option<StreamEvent> {
-        let (here, peer) = (&self.ends[end], &mut self.streams[1 - end]);
+        let (local, peer) = (&self.ends[end], &mut self.streams[1 - end]);
         // If the configuration has no FINs, the close of the peer is reported without a FIN.
-        let ended = peer.closed && (here.peer_closed() || !config.fin);
-        let event = peer.next_event(here.received(), here.is_open(), ended);
+        let peer_ended = peer.closed && (local.peer_closed() || !config.fin);
+        let event = peer.next_event(local.received(), local.is_open(), peer_ended);
         self.next_event_at[end] = peer.next_event_at();
         event
     }
 
-    /// Returns the mark of the packet that carries a segment of this end, if the marker covers such segments. Takes segment and packet by value and is not inlined, so that
-    /// unmarked packets stay in registers on their own path.
+    /// Returns the mark of the packet that carries a segment of this end, if the marker covers such segments. Takes segment and packet by
+    /// value and is not inlined, so that unmarked packets stay in registers on their own path.
     #[inline(never)]
     pub(crate) fn mark(
         &mut self,
@@ -50,9 +50,9 @@ impl<E: End> Connection<E> {
         mut packet: Packet,
         config: &TcpConfig,
     ) -> Option<Dscp> {
-        let sending = self.ends[end].sending(&out, config);
+        let sending = self.ends[end].sender_state(&out, config);
         self.info.mark(now, end, sending, &mut packet).then(|| {
-            self.info.counts(end, packet.dscp);
+            self.info.count_mark(end, packet.dscp);
             packet.dscp
         })
     }

@@ -4,7 +4,7 @@ use crate::connection_spec::{ConnectionSpec, SERVER, TcpOptions};
 use crate::record::{ConnectionRecord, Event, SenderView, Served, ServedStep};
 use catnip_base::{Rng, Time};
 use catnip_net::mark::{AnyMarker, MarkerKind, MarkerSpec, PacketKind, PacketMarker, SenderState, Service};
-use catnip_net::{Colour, DropReason, Dscp, Packet, PortId};
+use catnip_net::{DropReason, Dscp, Packet, PortId, Priority};
 use catnip_tcp::{Outgoing, Segment, Sender, SenderStats};
 
 /// State of a connection apart from its ends.
@@ -23,7 +23,7 @@ pub struct ConnectionInfo {
     /// Marker of the packets of each end.
     pub markers: [AnyMarker; 2],
     /// Mark of the last data received by each end.
-    heard: [Option<Dscp>; 2],
+    received_marks: [Option<Dscp>; 2],
     /// Time at which the client had completely received the last document; `None` if no document has arrived.
     pub received: Option<Time>,
     /// Time at which both ends had closed and everything was acknowledged; `None` if this has not happened.
@@ -62,7 +62,7 @@ impl ConnectionInfo {
             bytes: 0,
             opened,
             markers: [marker(0), marker(1)],
-            heard: [None; 2],
+            received_marks: [None; 2],
             received: None,
             closed: None,
             is_recorded: false,
@@ -87,32 +87,32 @@ impl ConnectionInfo {
     /// Marks the packet that carries a segment of this end, if the marker covers such segments. Returns true if the packet was marked.
     #[inline]
     pub fn mark(&mut self, now: Time, end: usize, mut sending: SenderState, packet: &mut Packet) -> bool {
-        if let PacketKind::Ack(colour) = &mut sending.carries {
-            *colour = self.heard[end].map(Dscp::colour);
+        if let PacketKind::Ack(priority) = &mut sending.kind {
+            *priority = self.received_marks[end].map(Dscp::priority);
         }
         self.markers[end].mark(now, Some(&sending), packet)
     }
 
     /// Counts a packet that enters the network.
     #[inline]
-    pub fn enters(&mut self) {
+    pub fn on_sent_packet(&mut self) {
         self.in_network += 1;
     }
 
     /// Counts a packet of this end with this mark.
     #[inline]
-    pub fn counts(&mut self, end: usize, mark: Dscp) {
-        self.sent_high += u32::from(mark.colour() == Colour::Green && end == SERVER);
+    pub fn count_mark(&mut self, end: usize, mark: Dscp) {
+        self.sent_high += u32::from(mark.priority() == Priority::High && end == SERVER);
     }
 
     /// Records the mark of data that an end has received.
     #[inline]
     pub fn on_data_received(&mut self, end: usize, mark: Dscp) {
-        self.heard[end] = Some(mark);
+        self.received_marks[end] = Some(mark);
     }
 
     /// Counts a dropped packet. `data_of_server` is true if the packet carried data of the server.
-    pub fn loses(&mut self, data_of_server: bool) {
+    pub fn on_dropped_packet(&mut self, data_of_server: bool) {
         self.in_network -= 1;
         self.dropped += u32::from(data_of_server);
     }
@@ -125,13 +125,13 @@ impl ConnectionInfo {
         out: &Outgoing,
         packet: &Packet,
     ) -> Option<Event> {
-        let sender = sender.filter(|_| out.segment.span() > 0)?;
+        let sender = sender.filter(|_| out.segment.seq_len() > 0)?;
         Some(Event::Sent(SenderView {
             seq: out.segment.seq,
             wire_bytes: packet.len,
             data_bytes: out.segment.len,
             fin: out.segment.flags.fin,
-            colour: packet.dscp.colour(),
+            priority: packet.dscp.priority(),
             retransmission: out.retransmission,
             ..SenderView::new(self.number, end, sender)
         }))
@@ -145,7 +145,7 @@ impl ConnectionInfo {
         segment: &Segment,
         wire_bytes: u32,
     ) -> Option<Event> {
-        let is_ack = segment.flags.ack && !segment.flags.syn && segment.span() == 0;
+        let is_ack = segment.flags.ack && !segment.flags.syn && segment.seq_len() == 0;
         let sender = sender.filter(|_| is_ack)?;
         let view = SenderView::new(self.number, end, sender);
         Some(Event::Acked(SenderView { seq: segment.ack, wire_bytes, ..view }))
@@ -158,9 +158,9 @@ impl ConnectionInfo {
     }
 
     /// Returns the event of a dropped packet with data from `seq` on.
-    pub fn lost(&self, seq: u64, port: PortId, packet: &Packet, why: DropReason) -> Event {
-        let (connection, wire_bytes, colour) = (self.number, packet.len, packet.dscp.colour());
-        Event::Dropped { connection, seq, wire_bytes, port, colour, why }
+    pub fn lost(&self, seq: u64, port: PortId, packet: &Packet, reason: DropReason) -> Event {
+        let (connection, wire_bytes, priority) = (self.number, packet.len, packet.dscp.priority());
+        Event::Dropped { connection, seq, wire_bytes, port, priority, reason }
     }
 
     /// Returns the record of a step in the transmission of the server's data, after the server's application has written `written` bytes.

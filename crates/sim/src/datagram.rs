@@ -42,9 +42,9 @@ pub struct Moments {
 impl Moments {
     fn add(&mut self, value: f64) {
         self.count += 1;
-        let off = value - self.mean;
-        self.mean += off / self.count as f64;
-        self.squares += off * (value - self.mean);
+        let delta = value - self.mean;
+        self.mean += delta / self.count as f64;
+        self.squares += delta * (value - self.mean);
     }
 
     /// Returns the mean; NaN if the sample is empty.

@@ -23,7 +23,7 @@ pub use connection_info::ConnectionInfo;
 pub use connection_spec::{CLIENT, ConnectionSpec, SERVER, TcpId, TcpOptions, tick_phase};
 pub use datagram::{DatagramCounters, FlowId, Moments};
 pub use host::{Conn, Host, ServiceOptions};
-pub use medium::{Medium, Numbers};
+pub use medium::{Medium, SegmentMedium};
 pub use message_stream::{Message, ReceivedMessage};
 pub use record::Event;
 pub use watch::Watch;

@@ -1,14 +1,14 @@
 //! Media that carry segments from host to host: values in memory in the simulator, IP packets in the emulator.
 
-mod numbers;
+mod segments;
 
-pub use numbers::Numbers;
+pub use segments::SegmentMedium;
 
 use crate::session::Session;
 use crate::watch::Origin;
 use crate::{ConnectionSpec, FlowId};
 use catnip_base::{FlowContext, Rng, Span, Time};
-use catnip_net::mark::{Place, SenderState};
+use catnip_net::mark::{Position, SenderState};
 use catnip_net::{NodeId, Packet, Route};
 use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
 use std::fmt::Debug;
@@ -60,7 +60,7 @@ pub trait End: Debug {
     /// Accepts data of the application: see [`catnip_tcp::Sender::write`].
     fn write(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool, config: &TcpConfig);
     /// Processes the timers due at `now`. Returns true if a retransmission timer expired.
-    fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool;
+    fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool;
     /// Returns the time at which the end must be called if no segment arrives before, or `None` if it need not be called.
     fn deadline(&self) -> Option<Time>;
     /// Returns the number of data bytes received in order.
@@ -68,9 +68,9 @@ pub trait End: Debug {
     /// Returns the sending half, or `None` if no data was written yet.
     fn sender(&self) -> Option<&Sender>;
     /// Returns the state of the sender, on which the mark of a segment to send depends.
-    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState;
+    fn sender_state(&self, out: &Outgoing, config: &TcpConfig) -> SenderState;
     /// Returns the position and the window of data to send, on which selective packet marking depends.
-    fn place(&self, seq: u64) -> Place;
+    fn position(&self, seq: u64) -> Position;
     /// Returns true if the handshake is complete.
     fn is_open(&self) -> bool;
     /// Returns true if the peer's FIN and all data before it have arrived.
@@ -159,7 +159,7 @@ pub trait Medium: Debug + Sized {
         Origin::default()
     }
 
-    /// Returns the bytes of a body; empty in [`Numbers`].
+    /// Returns the bytes of a body; empty in [`SegmentMedium`].
     #[inline(always)]
     fn bytes(&self, _body: u32) -> &[u8] {
         &[]

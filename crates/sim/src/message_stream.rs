@@ -13,7 +13,7 @@ pub struct Message {
     /// Tag chosen by the sender; a response has the tag of its request.
     pub tag: u64,
     /// Length of the requested response, bytes.
-    pub asks: u64,
+    pub response_bytes: u64,
     /// Information on the message for the sender's TCP.
     pub context: Option<FlowContext>,
 }
@@ -26,7 +26,7 @@ pub struct ReceivedMessage {
     /// Tag chosen by the sender.
     pub tag: u64,
     /// Length of the requested response, bytes.
-    pub asks: u64,
+    pub response_bytes: u64,
 }
 
 /// Stream of messages from one end of a connection to the other.
@@ -35,27 +35,27 @@ pub(crate) struct Stream {
     /// Bytes written so far.
     written: u64,
     /// End of the messages that have arrived completely.
-    heard: u64,
+    delivered: u64,
     /// First message that has not arrived completely. Stored outside the list, since most connections carry a single message and need no
     /// list.
-    first: Option<Underway>,
+    first: Option<PendingMessage>,
     /// Messages after the first.
-    later: VecDeque<Underway>,
+    rest: VecDeque<PendingMessage>,
     /// Stream offset at which the receiver has requested a progress event.
     notify_at: Option<u64>,
     /// True once the sender has closed the stream; the receiver may not have been notified yet.
     pub(crate) closed: bool,
     /// True once the receiver was notified of the close, after all data.
-    told_closed: bool,
+    close_reported: bool,
     /// True once the receiver was notified that the connection is open, or if the receiver has not requested this event.
-    told_open: bool,
+    open_reported: bool,
     /// Number of unsent bytes below which the sender has requested a notification.
     low_water: Option<u64>,
 }
 
 /// Message that has not arrived completely.
 #[derive(Clone, Copy, Debug)]
-struct Underway {
+struct PendingMessage {
     end: u64,
     message: ReceivedMessage,
 }
@@ -74,26 +74,27 @@ pub(crate) enum StreamEvent {
 }
 
 impl Stream {
-    /// Returns an empty stream; `tells_open` is true if the receiver requests the event of the open connection.
-    pub(crate) fn new(tells_open: bool) -> Self {
-        Self { told_open: !tells_open, ..Self::default() }
+    /// Returns an empty stream; `reports_open` is true if the receiver requests the event of the open connection.
+    pub(crate) fn new(reports_open: bool) -> Self {
+        Self { open_reported: !reports_open, ..Self::default() }
     }
 
     /// Appends a message.
     pub(crate) fn push(&mut self, message: &Message) {
-        let &Message { bytes, tag, asks, .. } = message;
+        let &Message { bytes, tag, response_bytes, .. } = message;
         self.written += bytes;
-        let underway = Underway { end: self.written, message: ReceivedMessage { bytes, tag, asks } };
+        let pending =
+            PendingMessage { end: self.written, message: ReceivedMessage { bytes, tag, response_bytes } };
         if self.first.is_none() {
-            self.first = Some(underway);
+            self.first = Some(pending);
         } else {
-            self.later.push_back(underway);
+            self.rest.push_back(pending);
         }
     }
 
     /// Requests a progress event for the receiver once `bytes` of the next message have arrived.
     pub(crate) fn notify(&mut self, bytes: u64) {
-        self.notify_at = Some(self.heard.saturating_add(bytes));
+        self.notify_at = Some(self.delivered.saturating_add(bytes));
     }
 
     /// Requests a notification of the sender once fewer than `bytes` bytes are still unsent, not counting retransmissions.
@@ -116,29 +117,29 @@ impl Stream {
 
     /// Returns the number of received bytes at which the next event is due.
     pub(crate) fn next_event_at(&self) -> u64 {
-        if !self.told_open {
+        if !self.open_reported {
             return 0;
         }
-        let whole = self.first.map_or(u64::MAX, |first| first.end);
-        self.notify_at.map_or(whole, |at| at.min(whole))
+        let message_end = self.first.map_or(u64::MAX, |first| first.end);
+        self.notify_at.map_or(message_end, |at| at.min(message_end))
     }
 
     /// Returns the number of bytes of the next message that have arrived, given the bytes `received` in total.
     pub(crate) fn arrived(&self, received: u64) -> u64 {
-        received - self.heard
+        received - self.delivered
     }
 
     /// Returns the next event due, given the bytes `received` in total. `open` is true if the connection is open for the receiver. `ended`
     /// is true if the close of the stream may be reported after the last byte of the stream.
     pub(crate) fn next_event(&mut self, received: u64, open: bool, ended: bool) -> Option<StreamEvent> {
         let due = self.first.filter(|first| first.end <= received);
-        if !self.told_open && (open || due.is_some()) {
-            self.told_open = true;
+        if !self.open_reported && (open || due.is_some()) {
+            self.open_reported = true;
             return Some(StreamEvent::Open);
         }
-        if let Some(Underway { end, message }) = due {
-            self.first = self.later.pop_front();
-            self.heard = end;
+        if let Some(PendingMessage { end, message }) = due {
+            self.first = self.rest.pop_front();
+            self.delivered = end;
             self.notify_at = None;
             return Some(StreamEvent::Message(message));
         }
@@ -147,8 +148,8 @@ impl Stream {
         {
             return Some(StreamEvent::Progress(first.message.tag));
         }
-        if ended && received >= self.written && !self.told_closed {
-            self.told_closed = true;
+        if ended && received >= self.written && !self.close_reported {
+            self.close_reported = true;
             return Some(StreamEvent::PeerClosed);
         }
         None
@@ -160,17 +161,17 @@ mod tests {
     use super::*;
 
     fn message(bytes: u64, tag: u64) -> ReceivedMessage {
-        ReceivedMessage { bytes, tag, asks: 0 }
+        ReceivedMessage { bytes, tag, response_bytes: 0 }
     }
 
     impl Stream {
-        fn says(&mut self, ReceivedMessage { bytes, tag, asks }: ReceivedMessage) {
-            self.push(&Message { bytes, tag, asks, context: None });
+        fn push_message(&mut self, ReceivedMessage { bytes, tag, response_bytes }: ReceivedMessage) {
+            self.push(&Message { bytes, tag, response_bytes, context: None });
         }
     }
 
     /// Returns all events due once `received` bytes have arrived.
-    fn said(stream: &mut Stream, received: u64) -> Vec<StreamEvent> {
+    fn due_events(stream: &mut Stream, received: u64) -> Vec<StreamEvent> {
         std::iter::from_fn(|| stream.next_event(received, true, stream.closed)).collect()
     }
 
@@ -178,40 +179,43 @@ mod tests {
     fn messages_are_heard_in_order_as_their_last_bytes_arrive() {
         let mut stream = Stream::default();
         let (a, b, c) = (message(100, 1), message(0, 2), message(50, 3));
-        [a, b, c].into_iter().for_each(|it| stream.says(it));
-        assert_eq!((said(&mut stream, 99), stream.next_event_at()), (vec![StreamEvent::Open], 100));
+        [a, b, c].into_iter().for_each(|it| stream.push_message(it));
+        assert_eq!((due_events(&mut stream, 99), stream.next_event_at()), (vec![StreamEvent::Open], 100));
         // An empty message is delivered with the message before it.
-        assert_eq!(said(&mut stream, 120), [StreamEvent::Message(a), StreamEvent::Message(b)]);
+        assert_eq!(due_events(&mut stream, 120), [StreamEvent::Message(a), StreamEvent::Message(b)]);
         assert_eq!(stream.next_event_at(), 150);
-        assert_eq!(said(&mut stream, 150), [StreamEvent::Message(c)]);
+        assert_eq!(due_events(&mut stream, 150), [StreamEvent::Message(c)]);
         assert_eq!(stream.next_event_at(), u64::MAX);
     }
 
     #[test]
     fn progress_is_told_once_and_never_of_what_has_arrived_whole() {
         let mut stream = Stream::default();
-        stream.says(message(1000, 7));
+        stream.push_message(message(1000, 7));
         stream.notify(300);
-        assert_eq!(said(&mut stream, 299), [StreamEvent::Open]);
-        assert_eq!((stream.next_event_at(), said(&mut stream, 300)), (300, vec![StreamEvent::Progress(7)]));
-        assert_eq!(said(&mut stream, 999), []);
-        stream.says(message(1000, 8));
+        assert_eq!(due_events(&mut stream, 299), [StreamEvent::Open]);
+        assert_eq!(
+            (stream.next_event_at(), due_events(&mut stream, 300)),
+            (300, vec![StreamEvent::Progress(7)])
+        );
+        assert_eq!(due_events(&mut stream, 999), []);
+        stream.push_message(message(1000, 8));
         stream.notify(1500);
         let first = StreamEvent::Message(message(1000, 7));
-        assert_eq!(said(&mut stream, 1000), [first], "it was of this message that more was asked");
+        assert_eq!(due_events(&mut stream, 1000), [first], "it was of this message that more was asked");
         stream.notify(100);
-        assert_eq!(said(&mut stream, 1100), [StreamEvent::Progress(8)]);
+        assert_eq!(due_events(&mut stream, 1100), [StreamEvent::Progress(8)]);
         stream.notify(100);
-        assert_eq!(said(&mut stream, 2000), [StreamEvent::Message(message(1000, 8))]);
-        assert_eq!(said(&mut stream, 3000), [], "nothing is left of it");
+        assert_eq!(due_events(&mut stream, 2000), [StreamEvent::Message(message(1000, 8))]);
+        assert_eq!(due_events(&mut stream, 3000), [], "nothing is left of it");
     }
 
     #[test]
     fn a_stream_is_drained_once_when_fewer_bytes_than_asked_are_unsent() {
         let mut stream = Stream::default();
-        stream.says(message(1000, 7));
+        stream.push_message(message(1000, 7));
         assert!(!stream.awaits_drain() && !stream.is_drained(950), "no notification is requested");
-        stream.says(message(1000, 8));
+        stream.push_message(message(1000, 8));
         stream.notify_drained(300);
         assert!(stream.awaits_drain() && !stream.is_drained(1700), "300 are left");
         assert!(stream.is_drained(1701));
@@ -223,10 +227,13 @@ mod tests {
     #[test]
     fn an_end_is_heard_behind_all_that_was_written() {
         let mut stream = Stream::default();
-        stream.says(message(10, 1));
+        stream.push_message(message(10, 1));
         stream.closed = true;
-        assert_eq!(said(&mut stream, 9), [StreamEvent::Open]);
-        assert_eq!(said(&mut stream, 10), [StreamEvent::Message(message(10, 1)), StreamEvent::PeerClosed]);
-        assert_eq!(said(&mut stream, 10), []);
+        assert_eq!(due_events(&mut stream, 9), [StreamEvent::Open]);
+        assert_eq!(
+            due_events(&mut stream, 10),
+            [StreamEvent::Message(message(10, 1)), StreamEvent::PeerClosed]
+        );
+        assert_eq!(due_events(&mut stream, 10), []);
     }
 }

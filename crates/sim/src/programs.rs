@@ -84,22 +84,22 @@ pub(crate) struct Timers {
 impl Timers {
     /// Sets the expiry time of the timer `key`. Returns true if this replaces an earlier expiry time.
     pub(crate) fn plan(&mut self, key: u64, at: Time) -> bool {
-        let had_one = self.take(|(other, _)| *other == key).is_some();
+        let was_set = self.take(|(other, _)| *other == key).is_some();
         // Timers that were set earlier come first.
         if self.first.is_none() && self.others.is_empty() {
             self.first = Some((key, at));
         } else {
             self.others.push((key, at));
         }
-        had_one
+        was_set
     }
 
-    /// Removes the first timer for which `is_it` returns true, and returns its key.
-    pub(crate) fn take(&mut self, mut is_it: impl FnMut(&(u64, Time)) -> bool) -> Option<u64> {
-        if let Some((key, _)) = self.first.take_if(|first| is_it(first)) {
+    /// Removes the first timer for which `matches` returns true, and returns its key.
+    pub(crate) fn take(&mut self, mut matches: impl FnMut(&(u64, Time)) -> bool) -> Option<u64> {
+        if let Some((key, _)) = self.first.take_if(|first| matches(first)) {
             return Some(key);
         }
-        let at = self.others.iter().position(is_it)?;
+        let at = self.others.iter().position(matches)?;
         Some(self.others.remove(at).0)
     }
 }

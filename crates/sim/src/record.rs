@@ -2,7 +2,7 @@
 
 use crate::{FlowId, TcpId};
 use catnip_base::{Span, Time};
-use catnip_net::{Colour, DropReason, PortId};
+use catnip_net::{DropReason, PortId, Priority};
 use catnip_tcp::Sender;
 use catnip_tcp::control::Phase;
 use catnip_tcp::control::validated::Validity;
@@ -31,9 +31,9 @@ pub enum Event {
         /// Port that dropped the packet.
         port: PortId,
         /// Priority of the packet.
-        colour: Colour,
+        priority: Priority,
         /// Reason of the drop.
-        why: DropReason,
+        reason: DropReason,
     },
     /// End of a connection: everything is acknowledged, and the last packet has left the network.
     Connection(ConnectionRecord),
@@ -44,7 +44,7 @@ pub enum Event {
         /// Size on the wire, bytes.
         wire_bytes: u32,
         /// Step of the datagram.
-        what: DatagramStep,
+        step: DatagramStep,
     } = 7,
     /// Response over a connection with an external host; the record of the object or the connection follows.
     Reply(Reply) = 8,
@@ -77,7 +77,7 @@ pub struct SenderView {
     /// True if the segment sent carries a FIN.
     pub fin: bool,
     /// Priority of the segment sent.
-    pub colour: Colour,
+    pub priority: Priority,
     /// True if the data was sent before; always true at a timeout.
     pub retransmission: bool,
     /// Congestion window, bytes.
@@ -105,7 +105,7 @@ impl SenderView {
             wire_bytes: 0,
             data_bytes: 0,
             fin: false,
-            colour: Colour::Red,
+            priority: Priority::Low,
             retransmission: false,
             cwnd: control.cwnd,
             ssthresh: control.ssthresh,
@@ -120,7 +120,7 @@ impl SenderView {
 /// Hashes only the fields that do not follow from earlier events, since a fingerprint covers all events.
 impl Hash for SenderView {
     fn hash<H: Hasher>(&self, to: &mut H) {
-        (self.connection, self.seq, self.wire_bytes, self.colour, self.retransmission).hash(to);
+        (self.connection, self.seq, self.wire_bytes, self.priority, self.retransmission).hash(to);
         (self.cwnd, self.ssthresh, self.dupacks).hash(to);
     }
 }
@@ -305,7 +305,7 @@ pub struct Reply {
     /// FNV-1a hash of the response body, or of the last body if there are several.
     pub digest: u64,
     /// True if the response is complete.
-    pub whole: bool,
+    pub complete: bool,
 }
 
 /// Number that means no application, for external clients and for ends without a listener.

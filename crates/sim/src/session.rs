@@ -5,8 +5,8 @@ use crate::message_stream::{Message, ReceivedMessage};
 use crate::record::Reply;
 use catnip_base::Time;
 
-/// Application protocol of the simulated end of a connection with an external peer. It turns messages of the application into bytes, and the
-/// bytes of the peer into events, where two simulated ends exchange the boundaries of messages through the engine.
+/// Application protocol of the simulated end of a connection with an external peer. It turns messages of the application into bytes, and
+/// the bytes of the peer into events, where two simulated ends exchange the boundaries of messages through the engine.
 pub trait Session {
     /// Writes a message of the application.
     fn send(&mut self, now: Time, message: Message, info: &ConnectionInfo) -> Written;
@@ -28,7 +28,8 @@ pub trait Session {
     fn reply(&self, info: &ConnectionInfo) -> Option<Reply>;
     /// Returns the number of bytes that the application has written, headers of the protocol included.
     fn written(&self) -> u64;
-    /// Returns the number of bytes that have arrived at the client: of the next message, as far as the session can count them, and in total.
+    /// Returns the number of bytes that have arrived at the client: of the next message, as far as the session can count them, and in
+    /// total.
     fn arrived(&self, info: &ConnectionInfo) -> [u64; 2];
 }
 
@@ -51,14 +52,14 @@ pub enum SessionEvent {
         /// Message received.
         message: ReceivedMessage,
         /// True if the message is complete.
-        whole: bool,
+        complete: bool,
     },
     /// Response of the peer.
     Response {
         /// Message received.
         message: ReceivedMessage,
         /// True if the response is complete and successful.
-        whole: bool,
+        complete: bool,
         /// Response to record before the application handles it, if the protocol has a status.
         reply: Option<Reply>,
     },

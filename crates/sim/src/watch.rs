@@ -16,21 +16,21 @@ pub trait Watch {
     fn activity(&mut self, _now: Time, _activity: &dyn Activity) {}
     /// Records a step in the transmission of a server's data, if [`Watch::PACKETS`] is true.
     #[inline(always)]
-    fn served(&mut self, _now: Time, _what: &Served) {}
+    fn served(&mut self, _now: Time, _step: &Served) {}
     /// Records a packet that a host of the engine has created, before it is recorded as sent and enters the network. No other packet has
     /// the same body until this packet is delivered or dropped.
     #[inline(always)]
-    fn made(&mut self, _now: Time, _packet: &Packet, _what: Made<'_>) {}
+    fn created(&mut self, _now: Time, _packet: &Packet, _contents: Created<'_>) {}
     /// Records a step of a packet through the network.
     #[inline(always)]
     fn packet(&mut self, _now: Time, _packet: &Packet, _origin: Origin, _step: Step<'_>) {}
     /// Records data that reached a gateway, but did not become a packet of the network.
-    fn gate(&mut self, _now: Time, _at: NodeId, _what: Gate<'_>) {}
+    fn gateway(&mut self, _now: Time, _at: NodeId, _event: GatewayEvent<'_>) {}
 }
 
 /// Contents of a packet that a host of the engine has created.
 #[derive(Clone, Copy, Debug)]
-pub enum Made<'a> {
+pub enum Created<'a> {
     /// Segment of a connection between two hosts of the engine.
     Segment {
         /// Number of the connection, in order of opening.
@@ -69,7 +69,7 @@ pub enum Step<'a> {
     /// Delivery to this host.
     Delivered(NodeId),
     /// Write by a gateway to its device.
-    Left {
+    Egress {
         /// Node of the gateway.
         at: NodeId,
         /// Actual time of the write; the time of the event is the scheduled time.
@@ -94,7 +94,7 @@ pub struct Origin {
 
 /// Data that reached a gateway, but did not become a packet of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate<'a> {
+pub enum GatewayEvent<'a> {
     /// Refused packet: length in bytes, and reason.
     Refused(u32, Refusal),
     /// Data that a bridge forwarded at once.
@@ -162,23 +162,23 @@ impl<A: Watch, B: Watch> Watch for (A, B) {
         self.1.activity(now, activity);
     }
     #[inline]
-    fn served(&mut self, now: Time, what: &Served) {
-        self.0.served(now, what);
-        self.1.served(now, what);
+    fn served(&mut self, now: Time, step: &Served) {
+        self.0.served(now, step);
+        self.1.served(now, step);
     }
     #[inline]
-    fn made(&mut self, now: Time, packet: &Packet, what: Made<'_>) {
-        self.0.made(now, packet, what);
-        self.1.made(now, packet, what);
+    fn created(&mut self, now: Time, packet: &Packet, contents: Created<'_>) {
+        self.0.created(now, packet, contents);
+        self.1.created(now, packet, contents);
     }
     #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
         self.0.packet(now, packet, origin, step);
         self.1.packet(now, packet, origin, step);
     }
-    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
-        self.0.gate(now, at, what);
-        self.1.gate(now, at, what);
+    fn gateway(&mut self, now: Time, at: NodeId, event: GatewayEvent<'_>) {
+        self.0.gateway(now, at, event);
+        self.1.gateway(now, at, event);
     }
 }
 
@@ -192,18 +192,18 @@ impl<W: Watch> Watch for Option<W> {
         self.iter_mut().for_each(|watch| watch.activity(now, activity));
     }
     #[inline]
-    fn served(&mut self, now: Time, what: &Served) {
-        self.iter_mut().for_each(|watch| watch.served(now, what));
+    fn served(&mut self, now: Time, step: &Served) {
+        self.iter_mut().for_each(|watch| watch.served(now, step));
     }
     #[inline]
-    fn made(&mut self, now: Time, packet: &Packet, what: Made<'_>) {
-        self.iter_mut().for_each(|watch| watch.made(now, packet, what));
+    fn created(&mut self, now: Time, packet: &Packet, contents: Created<'_>) {
+        self.iter_mut().for_each(|watch| watch.created(now, packet, contents));
     }
     #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
         self.iter_mut().for_each(|watch| watch.packet(now, packet, origin, step));
     }
-    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
-        self.iter_mut().for_each(|watch| watch.gate(now, at, what));
+    fn gateway(&mut self, now: Time, at: NodeId, event: GatewayEvent<'_>) {
+        self.iter_mut().for_each(|watch| watch.gateway(now, at, event));
     }
 }

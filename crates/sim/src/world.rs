@@ -9,10 +9,10 @@ use crate::connection::Connection;
 use crate::connection_spec::{SERVER, TcpId, TcpOptions};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::host::Host;
-use crate::medium::{End, Medium, Numbers, Owner};
+use crate::medium::{End, Medium, Owner, SegmentMedium};
 use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{Activity, ConnectionStats, DatagramStep, Event, NO_APP, ServedStep};
-use crate::watch::{Made, Step, Watch};
+use crate::watch::{Created, Step, Watch};
 use catnip_base::{Slab, Span, Time};
 use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Route, Topology, WireSpec};
 use catnip_tcp::Endpoint;
@@ -50,13 +50,13 @@ pub trait Handler: Medium {
     }
 }
 
-impl Handler for Numbers {}
+impl Handler for SegmentMedium {}
 
 /// Number of deliveries and timers between two calls of the callback of [`World::run_while`]: some milliseconds of computing time.
-const STEPS_BETWEEN_QUESTIONS: u32 = 1 << 14;
+const STEPS_PER_CALLBACK: u32 = 1 << 14;
 
 /// World of the simulator, with segments as values in memory.
-pub type Sim<W> = World<Numbers, W>;
+pub type Sim<W> = World<SegmentMedium, W>;
 
 /// Totals of the transfers of all hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub struct Tally {
 pub struct Memory {
     programs: Programs,
     connections: Slab<Connection<Endpoint>>,
-    numbers: Numbers,
+    segments: SegmentMedium,
     datagrams: Datagrams,
     timers: Calendar,
 }
@@ -113,7 +113,7 @@ impl Timer {
     }
 }
 
-impl<W: Watch> World<Numbers, W> {
+impl<W: Watch> World<SegmentMedium, W> {
     /// Creates a world at time zero without applications.
     pub fn new(topology: &Topology, seed: u64, watch: W) -> Self {
         Self::with_memory(topology, seed, watch, Memory::default())
@@ -121,13 +121,13 @@ impl<W: Watch> World<Numbers, W> {
 
     /// Creates a world at time zero, reusing the memory of an earlier run. No state of that run is left.
     pub fn with_memory(topology: &Topology, seed: u64, watch: W, memory: Memory) -> Self {
-        let Memory { mut programs, mut connections, mut numbers, mut datagrams, mut timers } = memory;
+        let Memory { mut programs, mut connections, mut segments, mut datagrams, mut timers } = memory;
         programs.clear();
         connections.clear();
-        numbers.clear();
+        segments.clear();
         datagrams.clear();
         timers.clear();
-        let world = World::over(topology, seed, numbers, watch);
+        let world = World::over(topology, seed, segments, watch);
         let hosts = Hosts { connections, datagrams, timers, ..world.hosts };
         Self { hosts, programs, ..world }
     }
@@ -135,8 +135,8 @@ impl<W: Watch> World<Numbers, W> {
     /// Consumes the world and returns its memory for another run.
     pub fn into_memory(self) -> Memory {
         let Self { programs, hosts, .. } = self;
-        let Hosts { connections, medium: numbers, datagrams, timers, .. } = hosts;
-        Memory { programs, connections, numbers, datagrams, timers }
+        let Hosts { connections, medium: segments, datagrams, timers, .. } = hosts;
+        Memory { programs, connections, segments, datagrams, timers }
     }
 
     /// Runs until no event is left or the next event is later than `end`. Sources of background traffic stop when all other applications
@@ -145,12 +145,12 @@ impl<W: Watch> World<Numbers, W> {
         self.advance(end);
     }
 
-    /// Runs as [`World::run`] does, but calls `goes_on` every few milliseconds and stops if `goes_on` returns false. Returns the time of
-    /// the next event, or `None` if `goes_on` has returned false.
-    pub fn run_while(&mut self, end: Time, goes_on: &mut dyn FnMut() -> bool) -> Option<Time> {
+    /// Runs as [`World::run`] does, but calls `keep_running` every few milliseconds and stops if `keep_running` returns false. Returns the
+    /// time of the next event, or `None` if `keep_running` has returned false.
+    pub fn run_while(&mut self, end: Time, keep_running: &mut dyn FnMut() -> bool) -> Option<Time> {
         self.advanced_to = self.advanced_to.max(end);
-        while goes_on() {
-            for _ in 0..STEPS_BETWEEN_QUESTIONS {
+        while keep_running() {
+            for _ in 0..STEPS_PER_CALLBACK {
                 if let Some(next) = self.step(end) {
                     return Some(next);
                 }
@@ -341,7 +341,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Reports the statistics of the connections that are not over, in order of opening.
-    pub fn each_open(&self, visit: &mut dyn FnMut(ConnectionStats)) {
+    pub fn for_each_open(&self, visit: &mut dyn FnMut(ConnectionStats)) {
         self.open_connections().into_iter().for_each(|connection| visit(connection.stats()));
     }
 
@@ -358,8 +358,8 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Permits changes of the wires of these ports. Must be called before any packet is sent.
-    pub fn let_change(&mut self, topology: &Topology, ports: impl IntoIterator<Item = PortId>) {
-        ports.into_iter().for_each(|port| self.fabric.let_change(topology, port));
+    pub fn allow_changes(&mut self, topology: &Topology, ports: impl IntoIterator<Item = PortId>) {
+        ports.into_iter().for_each(|port| self.fabric.allow_changes(topology, port));
     }
 
     /// Changes the wire of a port at `now`: see [`Fabric::change`].
@@ -446,7 +446,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Returns true if only background traffic is left in a world that has other applications.
-    fn only_sources_are_left(&self) -> bool {
+    fn only_sources_remain(&self) -> bool {
         self.programs.sources < self.programs.users.len()
             && self.hosts.connections.in_use() == 0
             && self.hosts.timers.len() == self.programs.source_timers
@@ -459,7 +459,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let Some(body) = hosts.medium.fill(now, from, to, Owner::Datagram(flow, now), bytes) else { return };
         hosts.datagrams.sent(flow, bytes);
         let packet = Packet { flow: flow.hash(), ..Packet::new(now, route, bytes, body) };
-        hosts.watch.made(now, &packet, Made::Datagram { from, to });
+        hosts.watch.created(now, &packet, Created::Datagram { from, to });
         hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
         self.inject(now, from, packet);
     }
@@ -470,7 +470,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let owner = hosts.medium.owner(packet.body);
         if hosts.medium.is_external(node) {
             M::delivered(self, now, node, packet);
-            return self.hosts.leave_network(now, owner);
+            return self.hosts.on_left_network(now, owner);
         }
         hosts.watch.packet(now, &packet, hosts.medium.origin(packet.body), Step::Delivered(node));
         match owner {
@@ -482,7 +482,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             }
             Owner::External { .. } | Owner::Other => {
                 M::delivered(self, now, node, packet);
-                self.hosts.leave_network(now, owner);
+                self.hosts.on_left_network(now, owner);
             }
         }
     }
@@ -503,7 +503,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                 self.now = now;
                 connection.planned[end] = Time::NEVER;
                 let config = &hosts.tcp[connection.info.spec.tcp.0 as usize].config;
-                let expired = connection.ends[end].on_time(now, config);
+                let expired = connection.ends[end].on_timer(now, config);
                 let sender = connection.ends[end].sender().filter(|_| W::PACKETS && expired);
                 if let Some(event) = connection.info.timed_out(end, sender) {
                     hosts.watch.record(now, &event);
@@ -527,7 +527,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let Some(key) = program.timers.take(|(_, at)| *at == now) else { return };
         self.now = now;
         *self.programs.running(is_source) -= 1;
-        if !(is_source && self.only_sources_are_left()) {
+        if !(is_source && self.only_sources_remain()) {
             self.deliver(now, number, AppEvent::Timer(key));
         }
     }

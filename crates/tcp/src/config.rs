@@ -63,7 +63,7 @@ pub struct TcpConfig {
     pub inflate_without_retransmit: bool,
     /// True if Tahoe keeps its count of duplicate ACKs after a timeout, so that a later duplicate ACK may be the third one (ns-2's base
     /// class). BSD and the other agents of ns-2 reset the count.
-    pub tahoe_counts_on: bool,
+    pub tahoe_keeps_dupacks: bool,
     /// Maximum number of data segments that one ACK may release while NewReno receives duplicate ACKs.
     pub recovery_burst: u32,
     /// Retransmission timer.
@@ -113,7 +113,7 @@ pub struct DelayedAck {
     pub first_at_once: bool,
     /// True if the ACK of a repetition of the newest segment may be delayed when no data is missing (ns-2). RFC 5681, section 4.2, requires
     /// an immediate ACK for out-of-order segments.
-    pub repeats_wait: bool,
+    pub delays_duplicates: bool,
     /// True if one timer per host fires every `max_delay` and sends the pending ACKs (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
     /// section 25.4). A single segment then waits for half of `max_delay` on average. If false, each segment has its own timer.
     pub heartbeat: bool,

@@ -1,7 +1,7 @@
-use catnip_base::words;
+use catnip_base::keywords;
 use catnip_net::Ecn;
 
-words! {
+keywords! {
     /// Use of ECN by a connection.
     #[derive(Default)]
     pub enum EcnKind {
@@ -19,7 +19,7 @@ words! {
 
 impl EcnKind {
     /// Returns true if the connection requests ECN.
-    pub fn is_wanted(self) -> bool {
+    pub fn is_enabled(self) -> bool {
         self != Self::None
     }
 

@@ -1,13 +1,13 @@
-use crate::echo::Echo;
+use crate::ecn_state::EcnState;
 use crate::receive_window::TunedWindow;
 use crate::recovery::RecoveryKind;
 use crate::segment::earlier;
-use crate::timestamps::Stamping;
+use crate::timestamps::TimestampState;
 use crate::transmission::Transmission;
-use crate::{EcnBits, Flags, Receiver, Segment, Sender, Stamps, TcpConfig};
+use crate::{EcnBits, Flags, Receiver, Segment, Sender, TcpConfig, Timestamps};
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::Ecn;
-use catnip_net::mark::{PacketKind, Place, SenderState};
+use catnip_net::mark::{PacketKind, Position, SenderState};
 
 /// One end of a connection: a sender, a receiver and the handshake.
 ///
@@ -29,9 +29,9 @@ pub struct Endpoint {
     /// Number of timeouts of the handshake.
     syn_timeouts: u32,
     /// True if the connection is open and its segments carry neither ECN bits nor timestamps.
-    is_plain: bool,
-    echo: Echo,
-    stamping: Stamping,
+    is_fast_path: bool,
+    ecn_state: EcnState,
+    timestamp_state: TimestampState,
 }
 
 // Each connection has two endpoints, so their size determines memory use and cache misses in large networks. The size may shrink, but
@@ -59,26 +59,26 @@ pub struct Outgoing {
 }
 
 /// ECN bits, ECN codepoint and timestamps of a segment.
-struct Notes {
+struct Extensions {
     ecn: EcnBits,
     codepoint: Ecn,
-    stamps: Stamps,
+    timestamps: Timestamps,
 }
 
-impl Notes {
+impl Extensions {
     const NONE: Self =
-        Self { ecn: EcnBits::NONE, codepoint: Ecn::NOT_ECT, stamps: Stamps { value: 0, echo: 0 } };
+        Self { ecn: EcnBits::NONE, codepoint: Ecn::NOT_ECT, timestamps: Timestamps { tsval: 0, tsecr: 0 } };
 }
 
 /// Result of a handshake that the sender uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Handshake {
     /// No result: there was no handshake, it is in progress, or it was not timed.
-    Silent,
+    NoSample,
     /// Transmission time of the SYN or SYN-ACK, and arrival time of the answer.
-    RoundTrip(Time, Time),
+    RttSample(Time, Time),
     /// Handshake that needed a retransmission.
-    Repeated,
+    Retransmitted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,7 @@ enum State {
     /// Handshake in progress: a SYN (or a SYN-ACK, on the passive side) is due or in flight.
     Opening {
         role: Role,
-        tries: u32,
+        attempts: u32,
         last_sent: Time,
         retry_at: Time,
         send_now: bool,
@@ -107,20 +107,20 @@ impl Endpoint {
         Self {
             sender: None,
             receiver: Receiver::new(config.recovery == RecoveryKind::Sack1)
-                .telling_duplicates(config.recovery.reports_duplicates())
-                .tuning(
+                .with_dsack(config.recovery.uses_dsack())
+                .with_tuned_window(
                     config
                         .tunes_window
                         .then(|| TunedWindow::new(now, config.segment_bytes.into(), config.receive_window)),
                 ),
             state,
             phase,
-            handshake: Handshake::Silent,
+            handshake: Handshake::NoSample,
             fin_end: None,
             syn_timeouts: 0,
-            is_plain: state == State::Open && Self::says_nothing_more(config),
-            echo: Echo::new(!config.handshake && config.ecn.is_wanted()),
-            stamping: Stamping::default(),
+            is_fast_path: state == State::Open && Self::has_no_extensions(config),
+            ecn_state: EcnState::new(!config.handshake && config.ecn.is_enabled()),
+            timestamp_state: TimestampState::default(),
         }
     }
 
@@ -136,7 +136,7 @@ impl Endpoint {
         let (phase, handshake) = (self.phase, self.handshake);
         let sender = self.sender.get_or_insert_with(|| {
             let mut sender = Sender::new(config, phase);
-            handshake.tell(&mut sender, config, phase);
+            handshake.notify(&mut sender, config, phase);
             sender
         });
         sender.write(now, bytes, context, last, config);
@@ -145,76 +145,76 @@ impl Endpoint {
     /// Handles an arriving segment.
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        if !self.is_plain || segment.flags.syn {
-            return self.on_other_segment(now, segment, config);
+        if !self.is_fast_path || segment.flags.syn {
+            return self.on_segment_slow_path(now, segment, config);
         }
         self.on_open_segment::<false>(now, segment, config);
     }
 
     /// Handles an arriving segment outside of the fast path: during a handshake, or if segments carry ECN bits or timestamps.
     #[inline(never)]
-    fn on_other_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        self.stamping.on_segment(segment);
+    fn on_segment_slow_path(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        self.timestamp_state.on_segment(segment);
         if !self.is_open() || segment.flags.syn {
             self.on_handshake(now, segment, config);
         }
         if !segment.flags.syn && self.is_open() {
-            if segment.span() > 0 {
-                let waited = Stamps::since(now, segment.stamps.echo);
-                self.receiver.on_echo(segment.stamps.echo, waited.unwrap_or(Span::ZERO));
+            if segment.seq_len() > 0 {
+                let elapsed = Timestamps::rtt(now, segment.timestamps.tsecr);
+                self.receiver.on_tsecr(segment.timestamps.tsecr, elapsed.unwrap_or(Span::ZERO));
             }
             self.on_open_segment::<true>(now, segment, config);
         }
     }
 
     #[inline(always)]
-    fn on_open_segment<const NOTES: bool>(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+    fn on_open_segment<const EXTENSIONS: bool>(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if segment.flags.ack
             && let Some(sender) = &mut self.sender
         {
             sender.on_ack(now, segment, config);
         }
-        if segment.span() > 0 {
-            let end = segment.seq + segment.span();
-            if NOTES {
-                self.echo.on_data(config.ecn, segment.ecn, &mut self.receiver);
+        if segment.seq_len() > 0 {
+            let end = segment.seq + segment.seq_len();
+            if EXTENSIONS {
+                self.ecn_state.on_data(config.ecn, segment.ecn, &mut self.receiver);
             }
             if segment.flags.fin {
                 self.fin_end = Some(end);
-                self.receiver.ask_for_ack();
+                self.receiver.request_ack();
             }
             self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref(), self.phase);
         }
     }
 
     /// Handles the timers that have expired by `now`. Returns true if a retransmission timer has expired.
-    pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
-        if let State::Opening { tries, retry_at, send_now, .. } = &mut self.state
+    pub fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
+        if let State::Opening { attempts, retry_at, send_now, .. } = &mut self.state
             && *retry_at <= now
         {
             *send_now = true;
             self.syn_timeouts += 1;
-            let backoff = 1u64 << (*tries).min(16);
+            let backoff = 1u64 << (*attempts).min(16);
             *retry_at = now
                 + Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
             return true;
         }
-        self.state == State::Open && self.sender.as_mut().is_some_and(|sender| sender.on_time(now, config))
+        self.state == State::Open && self.sender.as_mut().is_some_and(|sender| sender.on_timer(now, config))
     }
 
     /// Returns the next segment to send at `now`; `None` if there is nothing to send.
     #[inline]
     pub fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
-        if self.is_plain {
+        if self.is_fast_path {
             self.transmit_open::<false>(now, config)
         } else {
-            self.transmit_other(now, config)
+            self.transmit_slow_path(now, config)
         }
     }
 
     /// Returns the next segment to send outside of the fast path.
     #[inline(never)]
-    fn transmit_other(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
+    fn transmit_slow_path(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         if !self.is_open() {
             return self.transmit_handshake(now, config);
         }
@@ -222,23 +222,32 @@ impl Endpoint {
     }
 
     #[inline(always)]
-    fn transmit_open<const NOTES: bool>(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
+    fn transmit_open<const EXTENSIONS: bool>(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         if let Some(sent) = self.sender.as_mut().and_then(|sender| sender.transmit(now, config)) {
-            let notes = if NOTES { self.notes(now, Some(&sent), config) } else { Notes::NONE };
+            let extensions =
+                if EXTENSIONS { self.extensions(now, Some(&sent), config) } else { Extensions::NONE };
             let segment = Segment {
                 seq: sent.seq,
                 len: sent.len,
                 flags: Flags { syn: false, ack: true, fin: sent.fin },
-                ecn: notes.ecn,
-                stamps: notes.stamps,
+                ecn: extensions.ecn,
+                timestamps: extensions.timestamps,
                 ..self.acknowledgement(config)
             };
             self.receiver.on_ack_sent();
-            return Some(Outgoing { segment, retransmission: sent.retransmission, ecn: notes.codepoint });
+            return Some(Outgoing {
+                segment,
+                retransmission: sent.retransmission,
+                ecn: extensions.codepoint,
+            });
         }
-        if self.receiver.wants_to_ack(now) {
-            let notes = if NOTES { self.notes(now, None, config) } else { Notes::NONE };
-            let segment = Segment { ecn: notes.ecn, stamps: notes.stamps, ..self.acknowledgement(config) };
+        if self.receiver.needs_ack(now) {
+            let extensions = if EXTENSIONS { self.extensions(now, None, config) } else { Extensions::NONE };
+            let segment = Segment {
+                ecn: extensions.ecn,
+                timestamps: extensions.timestamps,
+                ..self.acknowledgement(config)
+            };
             self.receiver.on_ack_sent();
             return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT });
         }
@@ -247,23 +256,28 @@ impl Endpoint {
 
     /// Returns the ACK that must precede all other segments because the CE state of the received data has changed.
     fn early_ack(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
-        let ack = self.echo.takes_early_ack()?;
-        let Notes { stamps, .. } = self.notes(now, None, config);
-        let segment = Segment { ack, ecn: self.echo.of_early_ack(), stamps, ..self.acknowledgement(config) };
+        let ack = self.ecn_state.take_early_ack()?;
+        let Extensions { timestamps, .. } = self.extensions(now, None, config);
+        let segment =
+            Segment { ack, ecn: self.ecn_state.early_ack_bits(), timestamps, ..self.acknowledgement(config) };
         Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT })
     }
 
     /// Returns the ECN bits, the ECN codepoint and the timestamps of a segment. `sent` is its data; `None` for a pure ACK.
-    fn notes(&mut self, now: Time, sent: Option<&Transmission>, config: &TcpConfig) -> Notes {
+    fn extensions(&mut self, now: Time, sent: Option<&Transmission>, config: &TcpConfig) -> Extensions {
         // RFC 3168, section 6.1.5: "the TCP sender MUST NOT set either an ECT(0) or ECT(1) codepoint ... on retransmitted data packets";
         // section 6.1.4 requires the same for pure ACKs.
-        let may_be_marked =
-            self.echo.is_agreed && sent.is_some_and(|sent| !sent.retransmission && sent.len > 0);
-        let ack = self.receiver.next();
-        Notes {
-            ecn: self.echo.of_segment(sent.is_some_and(|sent| sent.cwr)),
-            codepoint: if may_be_marked { config.ecn.codepoint() } else { Ecn::NOT_ECT },
-            stamps: if config.timestamps { self.stamping.of(now, ack) } else { Stamps::default() },
+        let is_ect =
+            self.ecn_state.is_negotiated && sent.is_some_and(|sent| !sent.retransmission && sent.len > 0);
+        let ack = self.receiver.rcv_nxt();
+        Extensions {
+            ecn: self.ecn_state.segment_bits(sent.is_some_and(|sent| sent.cwr)),
+            codepoint: if is_ect { config.ecn.codepoint() } else { Ecn::NOT_ECT },
+            timestamps: if config.timestamps {
+                self.timestamp_state.for_segment(now, ack)
+            } else {
+                Timestamps::default()
+            },
         }
     }
 
@@ -282,12 +296,12 @@ impl Endpoint {
     /// Returns the number of data bytes received in order.
     #[inline]
     pub fn received(&self) -> u64 {
-        self.receiver.next() - u64::from(self.peer_closed())
+        self.receiver.rcv_nxt() - u64::from(self.peer_closed())
     }
 
     /// Returns true if the peer's FIN and all data before it have arrived.
     pub fn peer_closed(&self) -> bool {
-        self.fin_end == Some(self.receiver.next())
+        self.fin_end == Some(self.receiver.rcv_nxt())
     }
 
     /// Returns true if the handshake is complete, or if the configuration has no handshake.
@@ -309,15 +323,15 @@ impl Endpoint {
 
     /// Returns the properties of the segment `out` that a marker may use. They do not include the priority of the data that an ACK
     /// acknowledges, because the endpoint does not have this priority.
-    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState {
+    pub fn sender_state(&self, out: &Outgoing, config: &TcpConfig) -> SenderState {
         let segment = &out.segment;
-        let carries = match segment.flags.syn {
+        let kind = match segment.flags.syn {
             true => PacketKind::Syn,
-            false if segment.span() == 0 => PacketKind::Ack(None),
+            false if segment.seq_len() == 0 => PacketKind::Ack(None),
             false => PacketKind::Data,
         };
         let own = SenderState {
-            carries,
+            kind,
             segment: config.segment_bytes,
             receive_window: config.receive_window,
             retransmission: out.retransmission,
@@ -337,11 +351,11 @@ impl Endpoint {
 
     /// Returns the properties of the data at `seq` that selective packet marking may use. This end must have sent the data.
     #[inline]
-    pub fn place(&self, seq: u64) -> Place {
-        let Some(sender) = self.sender() else { return Place { offset: seq, bytes: None, window: 0 } };
+    pub fn position(&self, seq: u64) -> Position {
+        let Some(sender) = self.sender() else { return Position { offset: seq, bytes: None, window: 0 } };
         let (start, context) = sender.message_at(seq);
         let bytes = context.map(|context| context.bytes_left);
-        Place { offset: seq.saturating_sub(start), bytes, window: sender.control().cwnd }
+        Position { offset: seq.saturating_sub(start), bytes, window: sender.control().cwnd }
     }
 
     /// Builds a pure ACK. The function is inlined so that the segment with its SACK blocks is built in place and not copied.
@@ -349,25 +363,25 @@ impl Endpoint {
     fn acknowledgement(&self, config: &TcpConfig) -> Segment {
         Segment {
             seq: 0,
-            ack: self.receiver.next(),
+            ack: self.receiver.rcv_nxt(),
             len: 0,
             window: self.receiver.window(config.receive_window).min(u64::from(u32::MAX)) as u32,
             flags: Flags { syn: false, ack: true, fin: false },
             sack: if config.recovery.uses_sack() { self.receiver.sack() } else { Default::default() },
             ecn: EcnBits::default(),
-            stamps: Stamps::default(),
+            timestamps: Timestamps::default(),
         }
     }
 
     fn on_handshake(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if segment.flags.syn && self.state != State::Open {
-            self.echo.on_syn(config.ecn, segment);
+            self.ecn_state.on_syn(config.ecn, segment);
         }
         match (self.state, segment.flags.syn, segment.flags.ack) {
             (State::Listen, true, false) => self.state = State::opening(Role::Passive, now),
             (State::Opening { role: Role::Active, .. }, true, true) => {
                 self.finish_handshake(now, config);
-                self.receiver.ask_for_ack();
+                self.receiver.request_ack();
             }
             (State::Opening { role: Role::Passive, .. }, false, true) => self.finish_handshake(now, config),
             (State::Opening { role: Role::Passive, .. }, true, false) => {
@@ -376,64 +390,65 @@ impl Endpoint {
                 }
             }
             // The peer has not received the last ACK of the handshake.
-            (State::Open, true, true) => self.receiver.ask_for_ack(),
+            (State::Open, true, true) => self.receiver.request_ack(),
             _ => {}
         }
     }
 
     fn finish_handshake(&mut self, now: Time, config: &TcpConfig) {
-        if let State::Opening { tries, last_sent, .. } = self.state {
-            self.handshake = match tries {
-                1 if config.times_handshake => Handshake::RoundTrip(last_sent, now),
-                1 => Handshake::Silent,
-                _ => Handshake::Repeated,
+        if let State::Opening { attempts, last_sent, .. } = self.state {
+            self.handshake = match attempts {
+                1 if config.times_handshake => Handshake::RttSample(last_sent, now),
+                1 => Handshake::NoSample,
+                _ => Handshake::Retransmitted,
             };
             if let Some(sender) = &mut self.sender {
-                self.handshake.tell(sender, config, self.phase);
+                self.handshake.notify(sender, config, self.phase);
             }
         }
         self.receiver.on_open(now, config);
         self.state = State::Open;
-        self.is_plain = Self::says_nothing_more(config);
+        self.is_fast_path = Self::has_no_extensions(config);
     }
 
-    fn says_nothing_more(config: &TcpConfig) -> bool {
-        !config.timestamps && !config.ecn.is_wanted()
+    fn has_no_extensions(config: &TcpConfig) -> bool {
+        !config.timestamps && !config.ecn.is_enabled()
     }
 
     fn transmit_handshake(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
-        let State::Opening { role, tries, last_sent, retry_at, send_now } = &mut self.state else {
+        let State::Opening { role, attempts, last_sent, retry_at, send_now } = &mut self.state else {
             return None;
         };
         if !std::mem::take(send_now) {
             return None;
         }
-        if *tries == 0 {
+        if *attempts == 0 {
             *retry_at = now + config.rto.first;
         }
-        *tries += 1;
+        *attempts += 1;
         *last_sent = now;
         let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
-        let ecn = self.echo.of_syn(config.ecn, flags.ack);
-        let stamps = if config.timestamps { self.stamping.of(now, 0) } else { Stamps::default() };
-        let segment = Segment { flags, ecn, stamps, ..self.acknowledgement(config) };
+        let ecn = self.ecn_state.syn_bits(config.ecn, flags.ack);
+        let timestamps =
+            if config.timestamps { self.timestamp_state.for_segment(now, 0) } else { Timestamps::default() };
+        let segment = Segment { flags, ecn, timestamps, ..self.acknowledgement(config) };
         Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT })
     }
 }
 
 impl Handshake {
-    fn tell(self, sender: &mut Sender, config: &TcpConfig, phase: Span) {
+    fn notify(self, sender: &mut Sender, config: &TcpConfig, phase: Span) {
         match self {
-            Self::Silent => {}
-            Self::RoundTrip(sent, answered) => sender.on_handshake_rtt(sent, answered, config),
-            Self::Repeated => sender.on_repeated_handshake(config, phase),
+            Self::NoSample => {}
+            Self::RttSample(sent, received) => sender.on_handshake_rtt(sent, received, config),
+            Self::Retransmitted => sender.on_handshake_retransmitted(config, phase),
         }
     }
 }
 
 impl State {
     fn opening(role: Role, now: Time) -> Self {
-        Self::Opening { role, tries: 0, last_sent: now, retry_at: Time::NEVER, send_now: true }
+        Self::Opening { role, attempts: 0, last_sent: now, retry_at: Time::NEVER, send_now: true }
     }
 }
 

@@ -11,8 +11,8 @@
 pub mod classic;
 mod config;
 pub mod control;
-mod echo;
 mod ecn;
+mod ecn_state;
 mod endpoint;
 mod messages;
 pub mod modern;
@@ -37,6 +37,6 @@ pub use endpoint::{Endpoint, Outgoing, Role};
 pub use receiver::Receiver;
 pub use rto::Rto;
 pub use scoreboard::Scoreboard;
-pub use segment::{EcnBits, Flags, SackBlocks, Segment, Stamps};
+pub use segment::{EcnBits, Flags, SackBlocks, Segment, Timestamps};
 pub use sender::Sender;
 pub use transmission::SenderStats;

@@ -81,7 +81,7 @@ pub fn ns2_2002() -> TcpConfig {
         earliest_fast_retransmit: 2,
         second_always_fast: false,
         inflate_without_retransmit: true,
-        tahoe_counts_on: true,
+        tahoe_keeps_dupacks: true,
         recovery_burst: 2,
         rto: RtoConfig {
             tick: Span::from_millis(100),
@@ -134,14 +134,14 @@ pub fn bsd_reno() -> TcpConfig {
     TcpConfig {
         limited_transmit: false,
         second_always_fast: false,
-        tahoe_counts_on: false,
+        tahoe_keeps_dupacks: false,
         first_without_header: false,
         halving: Halving::WholeSegments,
         delayed_ack: Some(DelayedAck {
             every: 2,
             max_delay: Span::from_millis(200),
             first_at_once: false,
-            repeats_wait: false,
+            delays_duplicates: false,
             heartbeat: true,
             quick: 0,
             quick_after: Span::ZERO,
@@ -228,7 +228,7 @@ pub fn rfc() -> TcpConfig {
         earliest_fast_retransmit: 0,
         second_always_fast: false,
         inflate_without_retransmit: false,
-        tahoe_counts_on: false,
+        tahoe_keeps_dupacks: false,
         recovery_burst: u32::MAX,
         rto: RtoConfig {
             tick: Span::from_micros(1),
@@ -241,7 +241,7 @@ pub fn rfc() -> TcpConfig {
             every: 2,
             max_delay: Span::from_millis(200),
             first_at_once: false,
-            repeats_wait: false,
+            delays_duplicates: false,
             heartbeat: false,
             quick: 0,
             quick_after: Span::ZERO,
@@ -263,7 +263,7 @@ pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
         every: 2,
         max_delay,
         first_at_once,
-        repeats_wait: true,
+        delays_duplicates: true,
         heartbeat: false,
         quick: 0,
         quick_after: Span::ZERO,
@@ -328,7 +328,7 @@ mod tests {
             every: 2,
             max_delay: Span::from_millis(200),
             first_at_once: false,
-            repeats_wait: false,
+            delays_duplicates: false,
             heartbeat: true,
             quick: 0,
             quick_after: Span::ZERO,
@@ -336,7 +336,7 @@ mod tests {
         };
         assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));
         assert!(!bsd.limited_transmit && !bsd.second_always_fast && !bsd.first_without_header);
-        assert!(!bsd.tahoe_counts_on && ns2_s001().tahoe_counts_on);
+        assert!(!bsd.tahoe_keeps_dupacks && ns2_s001().tahoe_keeps_dupacks);
     }
 
     #[test]

@@ -6,118 +6,118 @@ use catnip_base::{Span, Time};
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// Next byte expected, RCV.NXT.
-    next: u64,
+    rcv_nxt: u64,
     /// Ranges that arrived out of order, the most recently extended range first (the order of RFC 2018 blocks).
-    beyond: Vec<(u64, u64)>,
-    /// Number of ranges at the beginning of `beyond` that ACKs report.
-    told: usize,
+    out_of_order: Vec<(u64, u64)>,
+    /// Number of ranges at the beginning of `out_of_order` that ACKs report.
+    sack_count: usize,
     /// True if a range that did not fit into an ACK is never reported again (ns-2's SackStack).
-    forgets: bool,
+    forgets_unreported: bool,
     /// True if ACKs report data that had arrived before (DSACK, RFC 2883).
-    tells_duplicates: bool,
-    duplicate: Option<(u64, u64)>,
+    reports_dsack: bool,
+    dsack: Option<(u64, u64)>,
     /// Receive window with auto-tuning; `None` if auto-tuning is off.
-    tuned: Option<Box<TunedWindow>>,
+    tuned_window: Option<Box<TunedWindow>>,
     /// Number of segments received since the last ACK.
     unacknowledged: u32,
     /// Time at which the delayed ACK is due; `None` if no ACK is delayed.
     ack_due: Option<Time>,
     ack_now: bool,
     /// Arrival time of the last data; `None` before the first data.
-    heard: Option<Time>,
+    last_data_at: Option<Time>,
     /// Number of ACKs still to be sent immediately, regardless of the rule of delayed ACKs.
-    quick: u32,
+    quick_acks: u32,
     /// Number of ACKs that SACK compression has held back since the last ACK.
-    compressed: u32,
+    compressed_acks: u32,
     /// RCV.NXT, and the number of ACKs since the last change of RCV.NXT that SACK compression could hold back.
-    reported: (u64, u32),
+    dup_ack_counter: (u64, u32),
 }
 
 /// Maximum number of compressed ACKs, tcp_comp_sack_nr.
-const MOST_COMPRESSED: u32 = 44;
+const MAX_COMPRESSED_ACKS: u32 = 44;
 /// Number of duplicate ACKs that are never compressed, so that any sender can detect a loss.
-const AT_ONCE: u32 = 3;
+const UNCOMPRESSED_ACKS: u32 = 3;
 
 impl Receiver {
-    /// Creates a receiver without data. With `forgets`, a range that did not fit into an ACK is never reported again.
-    pub fn new(forgets: bool) -> Self {
-        Self { forgets, ..Self::default() }
+    /// Creates a receiver without data. With `forgets_unreported`, a range that did not fit into an ACK is never reported again.
+    pub fn new(forgets_unreported: bool) -> Self {
+        Self { forgets_unreported, ..Self::default() }
     }
 
     /// Sets whether ACKs report duplicate data (RFC 2883).
-    pub fn telling_duplicates(self, tells_duplicates: bool) -> Self {
-        Self { tells_duplicates, ..self }
+    pub fn with_dsack(self, reports_dsack: bool) -> Self {
+        Self { reports_dsack, ..self }
     }
 
     /// Sets the receive window with auto-tuning; `None` turns auto-tuning off.
-    pub(crate) fn tuning(self, tuned: Option<TunedWindow>) -> Self {
-        Self { tuned: tuned.map(Box::new), ..self }
+    pub(crate) fn with_tuned_window(self, tuned_window: Option<TunedWindow>) -> Self {
+        Self { tuned_window: tuned_window.map(Box::new), ..self }
     }
 
-    /// Returns the receive window, bytes: the window with auto-tuning if auto-tuning is on, otherwise `usual`.
+    /// Returns the receive window, bytes: the window with auto-tuning if auto-tuning is on, otherwise `default`.
     #[inline]
-    pub(crate) fn window(&self, usual: u64) -> u64 {
-        self.tuned.as_ref().map_or(usual, |tuned| tuned.offered())
+    pub(crate) fn window(&self, default: u64) -> u64 {
+        self.tuned_window.as_ref().map_or(default, |tuned| tuned.window())
     }
 
     /// Handles the opening of the connection.
     pub(crate) fn on_open(&mut self, now: Time, config: &TcpConfig) {
-        if let Some(tuned) = &mut self.tuned {
-            tuned.on_open(now, config.window_scale());
+        if let Some(tuned_window) = &mut self.tuned_window {
+            tuned_window.on_open(now, config.window_scale());
         }
     }
 
-    /// Handles data that echoes the timestamp `echo`, which was sent `round_trip` ago.
-    pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
-        if let Some(tuned) = &mut self.tuned {
-            tuned.on_echo(echo, round_trip);
+    /// Handles data that echoes the timestamp `tsecr`, which was sent `round_trip` ago.
+    pub(crate) fn on_tsecr(&mut self, tsecr: u32, round_trip: Span) {
+        if let Some(tuned_window) = &mut self.tuned_window {
+            tuned_window.on_tsecr(tsecr, round_trip);
         }
     }
 
     /// Returns the next byte expected, RCV.NXT.
-    pub fn next(&self) -> u64 {
-        self.next
+    pub fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
     }
 
     /// Handles a segment with the sequence numbers from `seq` to `end`. `phase` is the time from the last beat of this host's ACK timer
     /// before the start of the run to the start of the run; it is used only if that timer is periodic.
     #[inline]
     pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>, phase: Span) {
-        let in_order = seq <= self.next && end > self.next;
-        if self.tells_duplicates {
-            self.note_duplicate(seq, end);
+        let in_order = seq <= self.rcv_nxt && end > self.rcv_nxt;
+        if self.reports_dsack {
+            self.record_dsack(seq, end);
         }
         let mut filled_gap = false;
         if in_order {
-            self.next = end;
-            filled_gap = !self.beyond.is_empty();
-            while let Some(i) = self.beyond.iter().position(|r| r.0 <= self.next) {
-                self.next = self.next.max(self.take(i).1);
+            self.rcv_nxt = end;
+            filled_gap = !self.out_of_order.is_empty();
+            while let Some(i) = self.out_of_order.iter().position(|r| r.0 <= self.rcv_nxt) {
+                self.rcv_nxt = self.rcv_nxt.max(self.remove_range(i).1);
             }
-        } else if end > self.next {
-            self.keep(seq, end);
+        } else if end > self.rcv_nxt {
+            self.insert_range(seq, end);
         }
         self.unacknowledged += 1;
-        let opens = self.tuned.is_some() && self.tune(now, seq, end);
-        let nothing_missing = self.beyond.is_empty() && !filled_gap;
-        let heard = self.heard.replace(now);
+        let window_grows = self.tuned_window.is_some() && self.update_window(now, seq, end);
+        let nothing_missing = self.out_of_order.is_empty() && !filled_gap;
+        let prev_data_at = self.last_data_at.replace(now);
         if let Some(d) = delayed
             && d.quick > 0
-            && heard.is_none_or(|heard| now.since(heard) > d.quick_after)
+            && prev_data_at.is_none_or(|prev_data_at| now.since(prev_data_at) > d.quick_after)
         {
-            self.quick = d.quick;
+            self.quick_acks = d.quick;
         }
         // tcp_grow_window: "quick |= 1".
-        self.quick |= u32::from(opens);
-        let may_wait = |d: &&DelayedAck| {
+        self.quick_acks |= u32::from(window_grows);
+        let can_delay = |d: &&DelayedAck| {
             nothing_missing
-                && self.quick == 0
-                && (in_order || d.repeats_wait && end == self.next)
+                && self.quick_acks == 0
+                && (in_order || d.delays_duplicates && end == self.rcv_nxt)
                 && !(d.first_at_once && seq == 0)
         };
-        match delayed.filter(may_wait) {
+        match delayed.filter(can_delay) {
             Some(d) if self.unacknowledged < d.every => self.ack_due = Some(d.due(now, phase)),
-            _ => match delayed.filter(|d| d.sack_delay > Span::ZERO && self.compresses()) {
+            _ => match delayed.filter(|d| d.sack_delay > Span::ZERO && self.should_compress()) {
                 Some(d) => self.compress(now, d.sack_delay),
                 None => self.ack_now = true,
             },
@@ -125,19 +125,19 @@ impl Receiver {
     }
 
     /// Requests an immediate ACK, regardless of the received data.
-    pub fn ask_for_ack(&mut self) {
+    pub fn request_ack(&mut self) {
         self.ack_now = true;
     }
 
     /// Requests an immediate ACK. At least `acks` ACKs, including this one, are sent without delay.
-    pub(crate) fn hurry(&mut self, acks: u32) {
-        self.quick = self.quick.max(acks);
+    pub(crate) fn enter_quick_acks(&mut self, acks: u32) {
+        self.quick_acks = self.quick_acks.max(acks);
         self.ack_now = true;
     }
 
     /// Returns true if an ACK must be sent at `now`.
     #[inline]
-    pub fn wants_to_ack(&self, now: Time) -> bool {
+    pub fn needs_ack(&self, now: Time) -> bool {
         self.ack_now || self.ack_due.is_some_and(|due| due <= now)
     }
 
@@ -150,88 +150,95 @@ impl Receiver {
     #[inline]
     pub fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;
-        self.quick = self.quick.saturating_sub(1);
+        self.quick_acks = self.quick_acks.saturating_sub(1);
         self.ack_due = None;
         self.ack_now = false;
-        self.duplicate = None;
-        self.compressed = 0;
+        self.dsack = None;
+        self.compressed_acks = 0;
     }
 
     /// Returns the SACK blocks to report, the most recent block first.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
-        if self.duplicate.is_some() {
-            return self.sack_with_duplicate();
+        if self.dsack.is_some() {
+            return self.sack_with_dsack();
         }
-        if self.told == 0 {
+        if self.sack_count == 0 {
             return SackBlocks::default();
         }
-        SackBlocks::new(self.next, self.beyond[..self.told].iter().copied())
+        SackBlocks::new(self.rcv_nxt, self.out_of_order[..self.sack_count].iter().copied())
     }
 
     #[inline(never)]
-    fn sack_with_duplicate(&self) -> SackBlocks {
-        SackBlocks::new(self.next, self.duplicate.into_iter().chain(self.beyond[..self.told].iter().copied()))
+    fn sack_with_dsack(&self) -> SackBlocks {
+        SackBlocks::new(
+            self.rcv_nxt,
+            self.dsack.into_iter().chain(self.out_of_order[..self.sack_count].iter().copied()),
+        )
     }
 
     /// Records a duplicate for the DSACK block. RFC 2883, section 4: "the first block of the SACK option ... reports the first duplicate
     /// contiguous sequence".
     #[inline(never)]
-    fn note_duplicate(&mut self, seq: u64, end: u64) {
-        if seq < self.next {
-            self.duplicate = Some((seq, end.min(self.next)));
-        } else if self.beyond.iter().any(|known| known.0 <= seq && end <= known.1) {
-            self.duplicate = Some((seq, end));
+    fn record_dsack(&mut self, seq: u64, end: u64) {
+        if seq < self.rcv_nxt {
+            self.dsack = Some((seq, end.min(self.rcv_nxt)));
+        } else if self.out_of_order.iter().any(|range| range.0 <= seq && end <= range.1) {
+            self.dsack = Some((seq, end));
         }
     }
 
     /// Returns true if SACK compression may hold back the ACK of out-of-order data (__tcp_ack_snd_check).
     #[inline(never)]
-    fn compresses(&mut self) -> bool {
-        if self.beyond.is_empty()
-            || self.quick > 0
-            || self.duplicate.is_some()
-            || self.compressed >= MOST_COMPRESSED
+    fn should_compress(&mut self) -> bool {
+        if self.out_of_order.is_empty()
+            || self.quick_acks > 0
+            || self.dsack.is_some()
+            || self.compressed_acks >= MAX_COMPRESSED_ACKS
         {
             return false;
         }
-        if self.reported.0 != self.next {
-            self.reported = (self.next, 0);
+        if self.dup_ack_counter.0 != self.rcv_nxt {
+            self.dup_ack_counter = (self.rcv_nxt, 0);
         }
-        self.reported.1 += 1;
-        self.reported.1 > AT_ONCE
+        self.dup_ack_counter.1 += 1;
+        self.dup_ack_counter.1 > UNCOMPRESSED_ACKS
     }
 
-    fn compress(&mut self, now: Time, most: Span) {
-        self.compressed += 1;
-        if self.compressed == 1 {
-            let round_trip = self.tuned.as_ref().map_or(Span::ZERO, |tuned| tuned.round_trip());
-            let delay = if round_trip > Span::ZERO { most.min(round_trip / 20) } else { most };
+    fn compress(&mut self, now: Time, max_delay: Span) {
+        self.compressed_acks += 1;
+        if self.compressed_acks == 1 {
+            let round_trip = self.tuned_window.as_ref().map_or(Span::ZERO, |tuned| tuned.round_trip());
+            let delay = if round_trip > Span::ZERO { max_delay.min(round_trip / 20) } else { max_delay };
             self.ack_due = Some(self.ack_due.map_or(now + delay, |due| due.min(now + delay)));
         }
     }
 
     /// Updates the receive window after the arrival of data. Returns true if the window grows.
     #[inline(never)]
-    fn tune(&mut self, now: Time, seq: u64, end: u64) -> bool {
-        let highest = self.beyond.iter().map(|range| range.1).max();
-        let beyond = highest.map_or(0, |end| end - self.next);
-        self.tuned.as_mut().is_some_and(|tuned| tuned.on_data(now, (seq, end), self.next, beyond))
+    fn update_window(&mut self, now: Time, seq: u64, end: u64) -> bool {
+        let highest = self.out_of_order.iter().map(|range| range.1).max();
+        let ooo_len = highest.map_or(0, |end| end - self.rcv_nxt);
+        self.tuned_window.as_mut().is_some_and(|tuned| tuned.on_data(now, (seq, end), self.rcv_nxt, ooo_len))
     }
 
-    fn keep(&mut self, seq: u64, end: u64) {
+    fn insert_range(&mut self, seq: u64, end: u64) {
         let mut range = (seq, end);
-        while let Some(i) = self.beyond.iter().position(|r| r.0 <= range.1 && r.1 >= range.0) {
-            let r = self.take(i);
+        while let Some(i) = self.out_of_order.iter().position(|r| r.0 <= range.1 && r.1 >= range.0) {
+            let r = self.remove_range(i);
             range = (range.0.min(r.0), range.1.max(r.1));
         }
-        self.beyond.insert(0, range);
-        self.told = if self.forgets { SackBlocks::MAX.min(self.told + 1) } else { self.beyond.len() };
+        self.out_of_order.insert(0, range);
+        self.sack_count = if self.forgets_unreported {
+            SackBlocks::MAX.min(self.sack_count + 1)
+        } else {
+            self.out_of_order.len()
+        };
     }
 
-    fn take(&mut self, i: usize) -> (u64, u64) {
-        self.told -= usize::from(i < self.told);
-        self.beyond.remove(i)
+    fn remove_range(&mut self, i: usize) -> (u64, u64) {
+        self.sack_count -= usize::from(i < self.sack_count);
+        self.out_of_order.remove(i)
     }
 }
 
@@ -244,7 +251,7 @@ mod tests {
         every: 2,
         max_delay: Span::from_millis(200),
         first_at_once: false,
-        repeats_wait: false,
+        delays_duplicates: false,
         heartbeat: false,
         quick: 0,
         quick_after: Span::ZERO,
@@ -255,51 +262,51 @@ mod tests {
     fn linux_reports_three_times_at_once_and_then_gathers_reports_for_a_millisecond() {
         let linux = DelayedAck { sack_delay: Span::from_millis(1), ..DELAYED };
         let mut r = Receiver::default();
-        let mut hears = |at: u64, seq: u64| {
+        let mut on_data = |at: u64, seq: u64| {
             r.on_data(ms(at), seq, seq + 10, Some(&linux), Span::ZERO);
             let due = r.deadline();
-            let at_once = r.wants_to_ack(ms(at));
+            let at_once = r.needs_ack(ms(at));
             if at_once {
                 r.on_ack_sent();
             }
             (at_once, due)
         };
         for seq in [10, 20, 30] {
-            assert_eq!(hears(5, seq), (true, None));
+            assert_eq!(on_data(5, seq), (true, None));
         }
-        assert_eq!(hears(5, 40), (false, Some(ms(6))));
-        assert_eq!(hears(5, 50), (false, Some(ms(6))), "the first one's time counts");
-        assert_eq!(hears(5, 0), (true, Some(ms(6))), "what fills the gap is acknowledged at once");
-        assert_eq!(hears(7, 70), (true, None), "another gap: three at once again");
+        assert_eq!(on_data(5, 40), (false, Some(ms(6))));
+        assert_eq!(on_data(5, 50), (false, Some(ms(6))), "the first one's time counts");
+        assert_eq!(on_data(5, 0), (true, Some(ms(6))), "what fills the gap is acknowledged at once");
+        assert_eq!(on_data(7, 70), (true, None), "another gap: three at once again");
     }
 
     #[test]
     fn every_second_segment_in_order_is_acknowledged_and_the_last_one_after_200_ms() {
         let mut r = Receiver::default();
         r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
-        assert!(!r.wants_to_ack(Time::ZERO));
+        assert!(!r.needs_ack(Time::ZERO));
         assert_eq!(r.deadline(), Some(Time::from_nanos(200_000_000)));
-        assert!(r.wants_to_ack(Time::from_nanos(200_000_000)));
+        assert!(r.needs_ack(Time::from_nanos(200_000_000)));
         r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO));
+        assert!(r.needs_ack(Time::ZERO));
     }
 
     #[test]
     fn linux_acknowledges_the_first_segments_at_once_and_the_first_ones_after_a_silence() {
         let linux = DelayedAck { quick: 3, quick_after: Span::from_millis(400), ..DELAYED };
         let mut r = Receiver::default();
-        let mut hears = |at, seq: u64| {
+        let mut on_data = |at, seq: u64| {
             r.on_data(ms(at), seq, seq + 10, Some(&linux), Span::ZERO);
-            let at_once = r.wants_to_ack(ms(at));
+            let at_once = r.needs_ack(ms(at));
             if at_once {
                 r.on_ack_sent();
             }
             at_once
         };
-        assert_eq!([0, 10, 20, 30, 40].map(|seq| hears(10, seq)), [true, true, true, false, true]);
+        assert_eq!([0, 10, 20, 30, 40].map(|seq| on_data(10, seq)), [true, true, true, false, true]);
         // tcp_event_data_recv: "else if (m > icsk->icsk_rto) tcp_incr_quickack(sk)".
-        assert_eq!([50, 60].map(|seq| hears(410, seq)), [false, true], "400 ms are no such silence");
-        assert_eq!([70, 80, 90, 100].map(|seq| hears(811, seq)), [true, true, true, false]);
+        assert_eq!([50, 60].map(|seq| on_data(410, seq)), [false, true], "400 ms are no such silence");
+        assert_eq!([70, 80, 90, 100].map(|seq| on_data(811, seq)), [true, true, true, false]);
     }
 
     #[test]
@@ -324,11 +331,11 @@ mod tests {
     fn segments_out_of_order_and_those_that_fill_a_gap_are_acknowledged_at_once() {
         let mut r = Receiver::default();
         r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO), "out of order");
+        assert!(r.needs_ack(Time::ZERO), "out of order");
         r.on_ack_sent();
         r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO), "fills the gap (RFC 5681, section 4.2)");
-        assert_eq!(r.next(), 20);
+        assert!(r.needs_ack(Time::ZERO), "fills the gap (RFC 5681, section 4.2)");
+        assert_eq!(r.rcv_nxt(), 20);
     }
 
     #[test]
@@ -337,7 +344,7 @@ mod tests {
         for (seq, end) in [(20, 30), (60, 70), (40, 50), (30, 35)] {
             r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
         }
-        assert_eq!(r.sack().ranges(r.next()).collect::<Vec<_>>(), [(20, 35), (40, 50), (60, 70)]);
+        assert_eq!(r.sack().ranges(r.rcv_nxt()).collect::<Vec<_>>(), [(20, 35), (40, 50), (60, 70)]);
     }
 
     /// Returns a receiver with delayed ACKs that has received `ranges` and has sent an ACK.
@@ -356,8 +363,8 @@ mod tests {
         // RFC 5681, section 4.2: "A TCP receiver SHOULD send an immediate ACK when the incoming segment fills in all or part
         // of a gap in the sequence space."
         r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO));
-        assert_eq!((r.next(), r.sack().len()), (10, 1));
+        assert!(r.needs_ack(Time::ZERO));
+        assert_eq!((r.rcv_nxt(), r.sack().len()), (10, 1));
     }
 
     #[test]
@@ -368,42 +375,42 @@ mod tests {
             // RFC 9293, section 3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in
             // reply".
             r.on_data(Time::ZERO, seq, end, Some(&DELAYED), Span::ZERO);
-            assert!(r.wants_to_ack(Time::ZERO));
-            assert_eq!((r.next(), r.sack().len(), r.deadline()), (20, 0, None));
+            assert!(r.needs_ack(Time::ZERO));
+            assert_eq!((r.rcv_nxt(), r.sack().len(), r.deadline()), (20, 0, None));
         }
     }
 
     #[test]
     fn a_repetition_of_the_newest_segment_waits_in_ns_2_where_nothing_is_missing() {
-        let patient = DelayedAck { repeats_wait: true, ..DELAYED };
+        let patient = DelayedAck { delays_duplicates: true, ..DELAYED };
         // The newest segment, an older segment, and the newest segment in order while a gap exists above it.
         for (ranges, seq, waits) in [(2, 10, true), (2, 0, false), (3, 10, false)] {
             let mut r = holding(&[(0, 10), (10, 20), (30, 40)][..ranges]);
             r.on_data(Time::ZERO, seq, seq + 10, Some(&patient), Span::ZERO);
-            assert_eq!(r.wants_to_ack(Time::ZERO), !waits, "{ranges} {seq}");
+            assert_eq!(r.needs_ack(Time::ZERO), !waits, "{ranges} {seq}");
             assert_eq!(r.deadline().is_some(), waits);
         }
         // The repetition counts as one segment, so the next segment is the second one.
         let mut r = holding(&[(0, 10)]);
         r.on_data(Time::ZERO, 0, 10, Some(&patient), Span::ZERO);
         r.on_data(Time::ZERO, 10, 20, Some(&patient), Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO));
+        assert!(r.needs_ack(Time::ZERO));
     }
 
     #[test]
     fn a_segment_of_which_a_part_had_arrived_counts_from_where_it_is_new() {
         let mut r = holding(&[(0, 10), (30, 40)]);
         r.on_data(Time::ZERO, 5, 25, None, Span::ZERO);
-        assert_eq!((r.next(), r.sack().ranges(25).next()), (25, Some((30, 40))));
+        assert_eq!((r.rcv_nxt(), r.sack().ranges(25).next()), (25, Some((30, 40))));
         r.on_data(Time::ZERO, 20, 35, None, Span::ZERO);
-        assert_eq!((r.next(), r.sack().len()), (40, 0), "up to the end of what was there");
+        assert_eq!((r.rcv_nxt(), r.sack().len()), (40, 0), "up to the end of what was there");
     }
 
     #[test]
     fn without_delayed_acks_every_segment_is_acknowledged_at_once() {
         let mut r = Receiver::default();
         r.on_data(Time::ZERO, 0, 10, None, Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO));
+        assert!(r.needs_ack(Time::ZERO));
         assert_eq!(r.deadline(), None);
     }
 
@@ -412,10 +419,10 @@ mod tests {
         let first_at_once = DelayedAck { first_at_once: true, ..DELAYED };
         let mut r = Receiver::default();
         r.on_data(Time::ZERO, 0, 10, Some(&first_at_once), Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO));
+        assert!(r.needs_ack(Time::ZERO));
         r.on_ack_sent();
         r.on_data(Time::ZERO, 10, 20, Some(&first_at_once), Span::ZERO);
-        assert!(!r.wants_to_ack(Time::ZERO));
+        assert!(!r.needs_ack(Time::ZERO));
     }
 
     #[test]
@@ -424,20 +431,20 @@ mod tests {
         r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
         r.on_ack_sent();
         assert_eq!(r.deadline(), None);
-        assert!(!r.wants_to_ack(ms(1000)));
+        assert!(!r.needs_ack(ms(1000)));
         // RFC 5681, section 4.2: "an ACK SHOULD be generated for at least every second full-sized segment".
         r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
-        assert!(!r.wants_to_ack(Time::ZERO), "the first one since the ACK");
+        assert!(!r.needs_ack(Time::ZERO), "the first one since the ACK");
         r.on_data(ms(5), 20, 30, Some(&DELAYED), Span::ZERO);
-        assert!(r.wants_to_ack(ms(5)), "the second one");
+        assert!(r.needs_ack(ms(5)), "the second one");
     }
 
     #[test]
     fn an_ack_can_be_asked_for() {
         let mut r = Receiver::default();
-        assert!(!r.wants_to_ack(ms(1000)));
-        r.ask_for_ack();
-        assert!(r.wants_to_ack(Time::ZERO));
+        assert!(!r.needs_ack(ms(1000)));
+        r.request_ack();
+        assert!(r.needs_ack(Time::ZERO));
     }
 
     #[test]
@@ -456,17 +463,17 @@ mod tests {
 
     #[test]
     fn a_block_that_did_not_fit_comes_back_when_another_one_is_filled_but_not_in_ns_2() {
-        for (forgets, after) in [(false, &[(70, 80), (10, 20)][..]), (true, &[(70, 80)])] {
-            let mut r = Receiver::new(forgets);
+        for (forgets_unreported, after) in [(false, &[(70, 80), (10, 20)][..]), (true, &[(70, 80)])] {
+            let mut r = Receiver::new(forgets_unreported);
             for (seq, end) in [(10, 20), (30, 40), (50, 60), (70, 80)] {
                 r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
             }
             assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(70, 80), (50, 60), (30, 40)]);
             // The range from 30 to 40 merges with the range from 50 to 60.
             r.on_data(Time::ZERO, 40, 50, None, Span::ZERO);
-            let mut told = r.sack().ranges(0).collect::<Vec<_>>();
-            assert_eq!(told.remove(0), (30, 60));
-            assert_eq!(told, after);
+            let mut blocks = r.sack().ranges(0).collect::<Vec<_>>();
+            assert_eq!(blocks.remove(0), (30, 60));
+            assert_eq!(blocks, after);
         }
     }
 
@@ -490,7 +497,7 @@ mod tests {
                 r.on_data(Time::ZERO, i * 7, i * 7 + 7, None, Span::ZERO);
                 r.on_data(Time::ZERO, i * 7, i * 7 + 7, None, Span::ZERO);
             }
-            prop_assert_eq!((r.next(), r.sack().len()), (24 * 7, 0));
+            prop_assert_eq!((r.rcv_nxt(), r.sack().len()), (24 * 7, 0));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Algorithms of loss recovery. The choice of the algorithm also selects the sender. The classic senders are those of ns-2 and of the
 //! papers, and match the traces of ns-2 packet by packet. The modern senders follow current standards and Linux.
 
-use catnip_base::words;
+use catnip_base::keywords;
 
 /// Number of duplicate ACKs that indicate a loss (RFC 5681, section 3.2; catp23).
 pub const DUPACK_THRESHOLD: u32 = 3;
 
-words! {
+keywords! {
     /// Loss recovery algorithm of a connection.
     pub enum RecoveryKind {
         /// Tahoe of the classic sender, see [`crate::classic::recovery::Tahoe`].
@@ -33,7 +33,7 @@ impl RecoveryKind {
     }
 
     /// Returns true if ACKs report duplicate segments (DSACK, RFC 2883).
-    pub fn reports_duplicates(self) -> bool {
+    pub fn uses_dsack(self) -> bool {
         self == Self::Rack
     }
 

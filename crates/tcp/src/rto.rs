@@ -23,7 +23,7 @@ pub struct Rto {
 /// Back-off factor at which doubling stops. If the minimum applies before back-off, doubling instead continues up to the maximum timeout.
 const MAX_BACKOFF: u32 = 64;
 /// Maximum back-off factor with which the estimate is kept. Above it, the estimate is discarded.
-const DISTRUST_BACKOFF: u32 = 8;
+const CLEAR_SRTT_BACKOFF: u32 = 8;
 
 impl Rto {
     /// Creates an estimator without samples. `phase` is the time from the last tick of this host's clock before the start of the run to the
@@ -42,8 +42,8 @@ impl Rto {
 
     /// Adds an RTT sample: data that was first sent at `sent` was acknowledged at `now`. The caller must apply Karn's rule.
     pub fn sample(&mut self, config: &RtoConfig, sent: Time, now: Time) {
-        let tick_of = |at: Time| (at + self.phase).since(Time::ZERO).in_units_of(config.tick);
-        let ticks = (tick_of(now) - tick_of(sent)).max(1) as i64;
+        let ticks_at = |at: Time| (at + self.phase).since(Time::ZERO).in_units_of(config.tick);
+        let ticks = (ticks_at(now) - ticks_at(sent)).max(1) as i64;
         // RFC 6298, rules 2.2 and 2.3: "SRTT <- R, RTTVAR <- R/2", then "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'|,
         // SRTT <- (1 - alpha) * SRTT + alpha * R'" with alpha = 1/8 and beta = 1/4.
         if self.srtt_8 == 0 {
@@ -80,7 +80,7 @@ impl Rto {
             self.backoff = self.backoff.saturating_mul(2);
         }
         // RFC 6298, section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the timer multiple times".
-        if self.backoff > DISTRUST_BACKOFF {
+        if self.backoff > CLEAR_SRTT_BACKOFF {
             // The next sample starts a new estimate.
             self.srtt_8 = 0;
         }

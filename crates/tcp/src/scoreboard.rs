@@ -10,12 +10,12 @@ pub struct Scoreboard {
 impl Scoreboard {
     /// Adds the block from `start` to `end`. Returns true if a part of the block is new.
     pub fn add(&mut self, start: u64, end: u64) -> bool {
-        self.add_and_tell(start, end, |_, _| {})
+        self.add_with(start, end, |_, _| {})
     }
 
-    /// Adds the block from `start` to `end`. Calls `news` for each new part of the block, lowest part first. Returns true if a part of the
-    /// block is new.
-    pub fn add_and_tell(&mut self, start: u64, end: u64, mut news: impl FnMut(u64, u64)) -> bool {
+    /// Adds the block from `start` to `end`. Calls `on_new_range` for each new part of the block, lowest part first. Returns true if a part
+    /// of the block is new.
+    pub fn add_with(&mut self, start: u64, end: u64, mut on_new_range: impl FnMut(u64, u64)) -> bool {
         if start >= end {
             return false;
         }
@@ -24,12 +24,12 @@ impl Scoreboard {
         let mut from = start;
         for &(known, known_end) in &self.ranges[first..after] {
             if from < known {
-                news(from, known);
+                on_new_range(from, known);
             }
             from = from.max(known_end);
         }
         if from < end {
-            news(from, end);
+            on_new_range(from, end);
         }
         if first == after {
             self.ranges.insert(first, (start, end));
@@ -37,18 +37,18 @@ impl Scoreboard {
             return true;
         }
         let merged = (start.min(self.ranges[first].0), end.max(self.ranges[after - 1].1));
-        let had: u64 = self.ranges[first..after].iter().map(|r| r.1 - r.0).sum();
+        let old_bytes: u64 = self.ranges[first..after].iter().map(|r| r.1 - r.0).sum();
         self.ranges[first] = merged;
         self.ranges.drain(first + 1..after);
-        self.bytes += merged.1 - merged.0 - had;
-        merged.1 - merged.0 > had
+        self.bytes += merged.1 - merged.0 - old_bytes;
+        merged.1 - merged.0 > old_bytes
     }
 
     /// Removes all bytes below `snd_una`. Returns true if any bytes were removed.
     pub fn advance(&mut self, snd_una: u64) -> bool {
         let before = self.bytes;
-        let gone = self.ranges.partition_point(|r| r.1 <= snd_una);
-        self.bytes -= self.ranges.drain(..gone).map(|r| r.1 - r.0).sum::<u64>();
+        let removed = self.ranges.partition_point(|r| r.1 <= snd_una);
+        self.bytes -= self.ranges.drain(..removed).map(|r| r.1 - r.0).sum::<u64>();
         if let Some(first) = self.ranges.first_mut().filter(|r| r.0 < snd_una) {
             self.bytes -= snd_una - first.0;
             first.0 = snd_una;
@@ -114,10 +114,10 @@ mod tests {
             let mut set = std::collections::BTreeSet::new();
             for (start, len) in blocks {
                 let new: Vec<u64> = (start..start + len).filter(|b| !set.contains(b)).collect();
-                let mut told = Vec::new();
-                let is_news = board.add_and_tell(start, start + len, |from, to| told.extend(from..to));
-                prop_assert_eq!(is_news, !new.is_empty());
-                prop_assert_eq!(told, new);
+                let mut new_bytes = Vec::new();
+                let has_new_data = board.add_with(start, start + len, |from, to| new_bytes.extend(from..to));
+                prop_assert_eq!(has_new_data, !new.is_empty());
+                prop_assert_eq!(new_bytes, new);
                 set.extend(start..start + len);
             }
             let shrinks = set.iter().any(|&b| b < snd_una);

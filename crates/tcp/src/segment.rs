@@ -19,7 +19,7 @@ pub struct Segment {
     /// ECN bits.
     pub ecn: EcnBits,
     /// Timestamps option.
-    pub stamps: Stamps,
+    pub timestamps: Timestamps,
 }
 
 // Segments are copied for each packet, so their size determines memory use and cache misses in large networks. The size may shrink, but
@@ -28,7 +28,7 @@ const _: () = assert!(size_of::<Segment>() <= 64);
 
 impl Segment {
     /// Returns the number of sequence numbers that the segment occupies: one per byte of its data, and one for its FIN.
-    pub fn span(&self) -> u64 {
+    pub fn seq_len(&self) -> u64 {
         u64::from(self.len) + u64::from(self.flags.fin)
     }
 }
@@ -62,7 +62,7 @@ impl EcnBits {
     }
 
     /// Returns the bits with the CE mark of the arriving packet set or cleared.
-    pub fn heard(self, ce: bool) -> Self {
+    pub fn with_ce(self, ce: bool) -> Self {
         Self((self.0 & !Self::CE) | (u8::from(ce) * Self::CE))
     }
 
@@ -84,23 +84,23 @@ impl EcnBits {
 
 /// Timestamps option (RFC 7323), in milliseconds as in Linux. Zero means no timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamps {
+pub struct Timestamps {
     /// TSval.
-    pub value: u32,
+    pub tsval: u32,
     /// TSecr.
-    pub echo: u32,
+    pub tsecr: u32,
 }
 
-impl Stamps {
-    /// Returns the time since the timestamp `echo`, rounded down to milliseconds but at least one. Returns `None` if there is no timestamp
+impl Timestamps {
+    /// Returns the time since the timestamp `tsecr`, rounded down to milliseconds but at least one. Returns `None` if there is no timestamp
     /// or if it lies in the future.
-    pub(crate) fn since(now: Time, echo: u32) -> Option<Span> {
-        let waited = Self::tick(now).wrapping_sub(echo);
-        (echo != 0 && waited < u32::MAX / 2).then(|| Span::from_millis(waited.max(1).into()))
+    pub(crate) fn rtt(now: Time, tsecr: u32) -> Option<Span> {
+        let elapsed = Self::tsval_at(now).wrapping_sub(tsecr);
+        (tsecr != 0 && elapsed < u32::MAX / 2).then(|| Span::from_millis(elapsed.max(1).into()))
     }
 
     /// Returns the value of the timestamp clock at the time `at`.
-    pub fn tick(at: Time) -> u32 {
+    pub fn tsval_at(at: Time) -> u32 {
         at.since(Time::ZERO).in_units_of(Span::from_millis(1)) as u32 + 1
     }
 }
@@ -146,7 +146,7 @@ impl SackBlocks {
 
     /// Returns true if the first block reports a duplicate. Such a block lies below the acknowledgement number `ack` or within the second
     /// block (RFC 2883, section 4).
-    pub fn reports_duplicate(&self, ack: u64) -> bool {
+    pub fn has_dsack(&self, ack: u64) -> bool {
         let mut ranges = self.ranges(ack);
         let Some((start, end)) = ranges.next() else { return false };
         start < ack || ranges.next().is_some_and(|second| second.0 <= start && end <= second.1)
@@ -169,9 +169,9 @@ mod tests {
     fn a_segment_uses_the_numbers_of_its_data_and_its_fin() {
         let fin = Flags { fin: true, ..Flags::default() };
         // RFC 9293, section 3.4: a FIN has its own sequence number. A SYN also has one in a real segment, but here data begins at 0.
-        assert_eq!(Segment { len: 10, ..Segment::default() }.span(), 10);
-        assert_eq!(Segment { len: 10, flags: fin, ..Segment::default() }.span(), 11);
-        assert_eq!(Segment { flags: Flags { syn: true, ..fin }, ..Segment::default() }.span(), 1);
+        assert_eq!(Segment { len: 10, ..Segment::default() }.seq_len(), 10);
+        assert_eq!(Segment { len: 10, flags: fin, ..Segment::default() }.seq_len(), 11);
+        assert_eq!(Segment { flags: Flags { syn: true, ..fin }, ..Segment::default() }.seq_len(), 1);
     }
 
     #[test]

@@ -18,12 +18,12 @@ pub enum Sender {
     Rack(Box<modern::rack::Sender>),
 }
 
-macro_rules! either {
-    ($self:expr, $sender:ident => $does:expr) => {
+macro_rules! match_sender {
+    ($self:expr, $sender:ident => $body:expr) => {
         match $self {
-            Self::Classic($sender) => $does,
-            Self::Modern($sender) => $does,
-            Self::Rack($sender) => $does,
+            Self::Classic($sender) => $body,
+            Self::Modern($sender) => $body,
+            Self::Rack($sender) => $body,
         }
     };
 }
@@ -48,54 +48,54 @@ impl Sender {
         last: bool,
         config: &TcpConfig,
     ) {
-        either!(self, sender => sender.write(now, bytes, context, last, config));
+        match_sender!(self, sender => sender.write(now, bytes, context, last, config));
     }
 
     /// Handles an acknowledgement from the peer.
     #[inline]
     pub fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        either!(self, sender => sender.on_ack(now, segment, config));
+        match_sender!(self, sender => sender.on_ack(now, segment, config));
     }
 
     /// Handles the timers that have expired by `now`. Returns true if the retransmission timer has expired.
-    pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
-        either!(self, sender => sender.on_time(now, config))
+    pub fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
+        match_sender!(self, sender => sender.on_timer(now, config))
     }
 
     /// Returns the next segment to send at `now`; `None` if no segment may be sent.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
-        either!(self, sender => sender.transmit(now, config))
+        match_sender!(self, sender => sender.transmit(now, config))
     }
 
     /// Returns the time at which the sender must be called if no ACK arrives before: the expiry of a timer or the release time of a paced
     /// segment, whichever is earlier.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
-        either!(self, sender => sender.deadline())
+        match_sender!(self, sender => sender.deadline())
     }
 
     /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. The function must be called before
     /// any data is sent.
-    pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
-        either!(self, sender => sender.on_repeated_handshake(config, phase));
+    pub(crate) fn on_handshake_retransmitted(&mut self, config: &TcpConfig, phase: Span) {
+        match_sender!(self, sender => sender.on_handshake_retransmitted(config, phase));
     }
 
     /// Uses the round trip of the handshake as an RTT sample.
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
-        either!(self, sender => sender.on_handshake_rtt(sent, now, config));
+        match_sender!(self, sender => sender.on_handshake_rtt(sent, now, config));
     }
 
     /// Returns true if all data and the FIN are acknowledged.
     #[inline]
     pub fn is_done(&self) -> bool {
-        either!(self, sender => sender.is_done())
+        match_sender!(self, sender => sender.is_done())
     }
 
     /// Returns cwnd and ssthresh, with cwnd deflated by partial ACKs.
     #[inline]
     pub fn control(&self) -> Control {
-        either!(self, sender => sender.control())
+        match_sender!(self, sender => sender.control())
     }
 
     /// Returns the state of congestion window validation; `None` if the connection has no rule with such a state.
@@ -118,43 +118,43 @@ impl Sender {
 
     /// Returns the peer's receive window, bytes.
     pub fn peer_window(&self) -> u64 {
-        either!(self, sender => sender.peer_window())
+        match_sender!(self, sender => sender.peer_window())
     }
 
     /// Returns the number of consecutive duplicate ACKs.
     pub fn dupacks(&self) -> u32 {
-        either!(self, sender => sender.dupacks())
+        match_sender!(self, sender => sender.dupacks())
     }
 
     /// Returns the end of the data sent so far (SND.MAX).
-    pub fn sent_to(&self) -> u64 {
-        either!(self, sender => sender.sent_to())
+    pub fn snd_max(&self) -> u64 {
+        match_sender!(self, sender => sender.snd_max())
     }
 
     /// Returns the first unacknowledged byte (SND.UNA).
     #[inline]
     pub fn snd_una(&self) -> u64 {
-        either!(self, sender => sender.snd_una())
+        match_sender!(self, sender => sender.snd_una())
     }
 
     /// Returns the start and the context of the message to which byte `seq` belongs.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
-        either!(self, sender => sender.message_at(seq))
+        match_sender!(self, sender => sender.message_at(seq))
     }
 
     /// Returns true during a loss recovery that duplicate ACKs or SACK have started.
     pub fn in_recovery(&self) -> bool {
-        either!(self, sender => sender.in_recovery())
+        match_sender!(self, sender => sender.in_recovery())
     }
 
     /// Returns the counters of the sender.
     pub fn stats(&self) -> SenderStats {
-        either!(self, sender => sender.stats())
+        match_sender!(self, sender => sender.stats())
     }
 
     /// Returns the phase of congestion control that applies to the next ACK.
     pub fn phase(&self) -> Phase {
-        either!(self, sender => sender.phase())
+        match_sender!(self, sender => sender.phase())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::control::validated::Validity;
 use crate::recovery::RecoveryKind;
-use crate::{Flags, Halving, RtoConfig, SackBlocks, Segment, Sender, Stamps, TcpConfig, profile};
+use crate::{Flags, Halving, RtoConfig, SackBlocks, Segment, Sender, TcpConfig, Timestamps, profile};
 use catnip_base::{Span, Time};
 use std::ops::RangeInclusive;
 
@@ -61,8 +61,8 @@ pub(crate) struct Scene {
     /// Window that all ACKs advertise, bytes.
     window: u64,
     /// TSecr of all ACKs; zero means no timestamp.
-    echo: u32,
-    left: Vec<u64>,
+    tsecr: u32,
+    sent: Vec<u64>,
 }
 
 impl Scene {
@@ -75,7 +75,8 @@ impl Scene {
         let mut sender = Sender::new(&config, Span::ZERO);
         sender.write(Time::ZERO, bytes, None, config.fin, &config);
         let window = config.receive_window;
-        let mut scene = Self { config, sender, now: Time::ZERO, acked: 0, window, echo: 0, left: Vec::new() };
+        let mut scene =
+            Self { config, sender, now: Time::ZERO, acked: 0, window, tsecr: 0, sent: Vec::new() };
         scene.drain();
         scene
     }
@@ -99,11 +100,11 @@ impl Scene {
     }
 
     /// Advances the time by `millis` and handles the timers that expire in this time.
-    pub(crate) fn later(&mut self, millis: u64) -> &mut Self {
+    pub(crate) fn advance(&mut self, millis: u64) -> &mut Self {
         let until = self.now + Span::from_millis(millis);
         while let Some(deadline) = self.sender.deadline().filter(|&deadline| deadline <= until) {
             self.now = deadline.max(self.now);
-            self.sender.on_time(self.now, &self.config);
+            self.sender.on_timer(self.now, &self.config);
             self.drain();
         }
         self.now = until;
@@ -111,9 +112,9 @@ impl Scene {
     }
 
     /// Advances the time until a segment is sent or no timer is running.
-    pub(crate) fn until_something_leaves(&mut self) -> &mut Self {
-        while self.left.is_empty() && self.sender.deadline().is_some() {
-            self.later(10);
+    pub(crate) fn until_sent(&mut self) -> &mut Self {
+        while self.sent.is_empty() && self.sender.deadline().is_some() {
+            self.advance(10);
         }
         self
     }
@@ -133,19 +134,19 @@ impl Scene {
         self.acked = segments;
         let ack = segments * SEGMENT;
         let range = |block: &RangeInclusive<u64>| ((block.start() - 1) * SEGMENT, block.end() * SEGMENT);
-        self.hears(&Segment {
+        self.receives(&Segment {
             ack,
             window: self.window as u32,
             flags: Flags { ack: true, ..Flags::default() },
             sack: SackBlocks::new(ack, blocks.iter().map(range)),
-            stamps: Stamps { value: 1, echo: self.echo },
+            timestamps: Timestamps { tsval: 1, tsecr: self.tsecr },
             ..Segment::default()
         })
     }
 
     /// Sets the time whose timestamp all later ACKs echo.
     pub(crate) fn echoes(&mut self, millis: u64) -> &mut Self {
-        self.echo = Stamps::tick(ms(millis));
+        self.tsecr = Timestamps::tsval_at(ms(millis));
         self
     }
 
@@ -155,7 +156,7 @@ impl Scene {
         self
     }
 
-    pub(crate) fn hears(&mut self, segment: &Segment) -> &mut Self {
+    pub(crate) fn receives(&mut self, segment: &Segment) -> &mut Self {
         self.sender.on_ack(self.now, segment, &self.config);
         self.drain();
         self
@@ -165,8 +166,8 @@ impl Scene {
     #[track_caller]
     pub(crate) fn times_out(&mut self) -> &mut Self {
         let before = Time::from_nanos(self.now.as_nanos() - 1);
-        assert!(!self.sender.on_time(before, &self.config), "the timer expired too early");
-        assert!(self.sender.on_time(self.now, &self.config), "the timer did not expire");
+        assert!(!self.sender.on_timer(before, &self.config), "the timer expired too early");
+        assert!(self.sender.on_timer(self.now, &self.config), "the timer did not expire");
         self.drain();
         self
     }
@@ -174,7 +175,7 @@ impl Scene {
     /// Calls the sender at the current time, and checks that the retransmission timer does not expire.
     #[track_caller]
     pub(crate) fn wakes(&mut self) -> &mut Self {
-        assert!(!self.sender.on_time(self.now, &self.config), "the timer expired");
+        assert!(!self.sender.on_timer(self.now, &self.config), "the timer expired");
         self.drain();
         self
     }
@@ -188,7 +189,7 @@ impl Scene {
 
     /// Returns the segments sent since the last check.
     pub(crate) fn take(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.left)
+        std::mem::take(&mut self.sent)
     }
 
     /// Checks the cwnd of the controller, in segments.
@@ -239,9 +240,9 @@ impl Scene {
     }
 
     fn drain(&mut self) {
-        while let Some(sent) = self.sender.transmit(self.now, &self.config) {
-            self.left.push(sent.seq / SEGMENT + 1);
-            assert!(self.left.len() < 1000, "it never stops: {:?}", &self.left[..20]);
+        while let Some(segment) = self.sender.transmit(self.now, &self.config) {
+            self.sent.push(segment.seq / SEGMENT + 1);
+            assert!(self.sent.len() < 1000, "it never stops: {:?}", &self.sent[..20]);
         }
     }
 }

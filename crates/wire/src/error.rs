@@ -6,7 +6,7 @@ pub enum WireError {
     /// Packet that ends before the length given by its headers.
     Truncated {
         /// Truncated part.
-        what: &'static str,
+        part: &'static str,
         /// Number of bytes that the part needs.
         needed: usize,
         /// Number of bytes present.
@@ -17,7 +17,7 @@ pub enum WireError {
     /// Length field that contradicts its header.
     Length {
         /// Header or packet with the wrong length.
-        what: &'static str,
+        part: &'static str,
         /// Value of the length field, bytes.
         bytes: usize,
     },
@@ -54,11 +54,11 @@ pub enum WireError {
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Truncated { what, needed, present } => {
-                write!(f, "{what} needs {needed} bytes, only {present} are present")
+            Self::Truncated { part, needed, present } => {
+                write!(f, "{part} needs {needed} bytes, only {present} are present")
             }
             Self::Version(version) => write!(f, "IP version {version}"),
-            Self::Length { what, bytes } => write!(f, "{what} cannot be {bytes} bytes"),
+            Self::Length { part, bytes } => write!(f, "{part} cannot be {bytes} bytes"),
             Self::HopByHopNotFirst => write!(f, "hop-by-hop header not directly after the IPv6 header"),
             Self::Protocol(protocol) => write!(f, "unexpected protocol {protocol}"),
             Self::Fragment => write!(f, "fragment of a packet"),
@@ -76,8 +76,8 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// Returns an error that names `what` if `bytes` has fewer than `needed` bytes.
-pub(crate) fn need(what: &'static str, bytes: &[u8], needed: usize) -> Result<(), WireError> {
+/// Returns an error that names `part` if `bytes` has fewer than `needed` bytes.
+pub(crate) fn require_len(part: &'static str, bytes: &[u8], needed: usize) -> Result<(), WireError> {
     let present = bytes.len();
-    if present < needed { Err(WireError::Truncated { what, needed, present }) } else { Ok(()) }
+    if present < needed { Err(WireError::Truncated { part, needed, present }) } else { Ok(()) }
 }

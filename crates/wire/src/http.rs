@@ -1,18 +1,18 @@
 //! HTTP/1 framing (RFC 9112): beginning and end of responses.
 
 /// First bytes of an HTTP/1 response.
-pub const BEGIN: &[u8] = b"HTTP/1.";
+pub const PREFIX: &[u8] = b"HTTP/1.";
 /// Largest length of a header that is parsed, bytes.
-const LONGEST: u32 = 64 << 10;
+const MAX_HEADER_LEN: u32 = 64 << 10;
 /// Status of a response whose status code is not a number.
 const UNREADABLE: u16 = u16::MAX;
 /// Number of bytes of a line that are stored: enough for the relevant fields with a number of 20 digits.
-const LINE: usize = 48;
+const MAX_LINE: usize = 48;
 
 /// Incremental parser of a response header.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    line: [u8; LINE],
+    line: [u8; MAX_LINE],
     /// Length of the current line so far, including bytes that are not stored.
     line_len: u32,
     /// Length of the header so far, bytes.
@@ -21,7 +21,7 @@ pub struct Head {
     status: u16,
     length: Option<u64>,
     /// True if the header is unreadable or gives the body length in an unsupported way.
-    vague: bool,
+    is_ambiguous: bool,
     chunked: bool,
     /// True if the server closes the connection after the body.
     closes: bool,
@@ -45,12 +45,12 @@ pub enum Progress {
 impl Default for Head {
     fn default() -> Self {
         Self {
-            line: [0; LINE],
+            line: [0; MAX_LINE],
             line_len: 0,
             len: 0,
             status: 0,
             length: None,
-            vague: false,
+            is_ambiguous: false,
             chunked: false,
             closes: false,
             open: true,
@@ -61,12 +61,12 @@ impl Default for Head {
 impl Head {
     /// Header of which a part is missing, so that the length of the body is unknown.
     pub const LOST: Self = Self {
-        line: [0; LINE],
+        line: [0; MAX_LINE],
         line_len: 0,
         len: 0,
         status: 0,
         length: None,
-        vague: true,
+        is_ambiguous: true,
         chunked: false,
         closes: false,
         open: false,
@@ -84,7 +84,7 @@ impl Head {
 
     /// Returns true if the header is readable and does not specify the body length in an invalid or unsupported way.
     pub fn is_clear(&self) -> bool {
-        self.status() != 0 && !self.vague
+        self.status() != 0 && !self.is_ambiguous
     }
 
     /// Returns true if the body is chunked (RFC 9112, section 7.1), so that its length is not known at its beginning.
@@ -101,13 +101,13 @@ impl Head {
     pub fn read(&mut self, bytes: &[u8]) -> Progress {
         for (i, &byte) in bytes.iter().enumerate() {
             self.len += 1;
-            if let Some(kept) = self.line.get_mut(self.line_len as usize) {
-                *kept = byte;
+            if let Some(stored) = self.line.get_mut(self.line_len as usize) {
+                *stored = byte;
             }
             self.line_len += 1;
-            let known = self.line_len.min(BEGIN.len() as u32) as usize;
-            let foreign = self.status == 0 && self.line[..known] != BEGIN[..known];
-            if foreign || self.len > LONGEST {
+            let known = self.line_len.min(PREFIX.len() as u32) as usize;
+            let is_not_http = self.status == 0 && self.line[..known] != PREFIX[..known];
+            if is_not_http || self.len > MAX_HEADER_LEN {
                 return self.complete(i + 1, None);
             }
             if byte == b'\n' {
@@ -120,7 +120,7 @@ impl Head {
                     let body = match self.status {
                         101 => None,
                         204 | 304 => Some(0),
-                        _ => self.length.filter(|_| !self.vague),
+                        _ => self.length.filter(|_| !self.is_ambiguous),
                     };
                     return self.complete(i + 1, body);
                 }
@@ -136,27 +136,27 @@ impl Head {
 
     /// Parses a line. Returns true for the empty line that ends the header.
     fn read_line(&mut self) -> bool {
-        let whole = self.line_len as usize <= LINE;
-        let line = self.line[..LINE.min(self.line_len as usize)].trim_ascii_end();
+        let is_complete_line = self.line_len as usize <= MAX_LINE;
+        let line = self.line[..MAX_LINE.min(self.line_len as usize)].trim_ascii_end();
         if self.status == 0 {
-            let digits = line.get(BEGIN.len() + 2..BEGIN.len() + 5).and_then(number);
+            let digits = line.get(PREFIX.len() + 2..PREFIX.len() + 5).and_then(number);
             // A response with an unreadable status has no reliable body length.
-            self.vague = digits.is_none();
+            self.is_ambiguous = digits.is_none();
             // RFC 9112, section 9.3: an HTTP/1.0 connection persists only if the header requests it.
-            self.closes = line.get(BEGIN.len()) == Some(&b'0');
+            self.closes = line.get(PREFIX.len()) == Some(&b'0');
             self.status = digits.map_or(UNREADABLE, |status| status.clamp(1, 999) as u16);
             return false;
         }
-        if whole && line.is_empty() {
+        if is_complete_line && line.is_empty() {
             return true;
         }
         if let Some(value) = field(line, b"content-length:") {
-            let length = number(value.trim_ascii()).filter(|_| whole);
-            self.vague |= length.is_none() || self.length.is_some_and(|before| Some(before) != length);
+            let length = number(value.trim_ascii()).filter(|_| is_complete_line);
+            self.is_ambiguous |= length.is_none() || self.length.is_some_and(|before| Some(before) != length);
             self.length = length;
         }
         if let Some(coding) = field(line, b"transfer-encoding:") {
-            self.vague = true;
+            self.is_ambiguous = true;
             self.chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
         }
         if let Some(option) = field(line, b"connection:") {
@@ -172,11 +172,11 @@ pub struct Chunks(ChunkState);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ChunkState {
-    /// Line with the size of a chunk. `digits` is true if the line has a digit so far, `over` if the digits have ended.
+    /// Line with the size of a chunk. `digits` is true if the line has a digit so far, `ended` if the digits have ended.
     Size {
         size: u64,
         digits: bool,
-        over: bool,
+        ended: bool,
     },
     /// Chunk data, with the number of remaining bytes.
     Data(u64),
@@ -184,8 +184,8 @@ enum ChunkState {
     LineEnd,
     /// Trailer, with the length of the current line so far, bytes.
     Trailer(u32),
-    Over,
-    Broken,
+    Done,
+    Malformed,
 }
 
 impl Default for Chunks {
@@ -195,31 +195,31 @@ impl Default for Chunks {
 }
 
 impl ChunkState {
-    const SIZE: Self = Self::Size { size: 0, digits: false, over: false };
+    const SIZE: Self = Self::Size { size: 0, digits: false, ended: false };
 
     /// Returns the state after `byte`, which is not chunk data.
     fn next(self, byte: u8) -> Self {
         match (self, byte) {
-            (Self::Size { digits: false, .. }, b'\n') => Self::Broken,
+            (Self::Size { digits: false, .. }, b'\n') => Self::Malformed,
             (Self::Size { size: 0, .. }, b'\n') => Self::Trailer(0),
             (Self::Size { size, .. }, b'\n') => Self::Data(size),
-            (Self::Size { size, digits, over: false }, _) => match char::from(byte).to_digit(16) {
+            (Self::Size { size, digits, ended: false }, _) => match char::from(byte).to_digit(16) {
                 Some(digit) if size < 1 << 56 => {
-                    Self::Size { size: size << 4 | u64::from(digit), digits: true, over: false }
+                    Self::Size { size: size << 4 | u64::from(digit), digits: true, ended: false }
                 }
                 // Chunk extension or white space.
-                None if digits => Self::Size { size, digits, over: true },
-                _ => Self::Broken,
+                None if digits => Self::Size { size, digits, ended: true },
+                _ => Self::Malformed,
             },
             (Self::LineEnd, b'\n') => Self::SIZE,
             (Self::LineEnd, b'\r') | (Self::Size { .. }, _) => self,
-            (Self::LineEnd, _) => Self::Broken,
-            (Self::Trailer(0), b'\n') => Self::Over,
+            (Self::LineEnd, _) => Self::Malformed,
+            (Self::Trailer(0), b'\n') => Self::Done,
             (Self::Trailer(_), b'\n') => Self::Trailer(0),
             (Self::Trailer(_), b'\r') => self,
-            (Self::Trailer(len), _) if len < LONGEST => Self::Trailer(len + 1),
-            (Self::Trailer(_), _) => Self::Broken,
-            (Self::Data(_) | Self::Over | Self::Broken, _) => self,
+            (Self::Trailer(len), _) if len < MAX_HEADER_LEN => Self::Trailer(len + 1),
+            (Self::Trailer(_), _) => Self::Malformed,
+            (Self::Data(_) | Self::Done | Self::Malformed, _) => self,
         }
     }
 }
@@ -230,13 +230,13 @@ impl Chunks {
         let mut at = 0;
         while at < bytes.len() {
             match self.0 {
-                ChunkState::Data(left) => {
-                    let end = bytes.len().min(at + usize::try_from(left).unwrap_or(usize::MAX - at));
-                    let left = left - (end - at) as u64;
-                    self.0 = if left > 0 { ChunkState::Data(left) } else { ChunkState::LineEnd };
+                ChunkState::Data(remaining) => {
+                    let end = bytes.len().min(at + usize::try_from(remaining).unwrap_or(usize::MAX - at));
+                    let remaining = remaining - (end - at) as u64;
+                    self.0 = if remaining > 0 { ChunkState::Data(remaining) } else { ChunkState::LineEnd };
                     return (&bytes[at..end], &bytes[end..]);
                 }
-                ChunkState::Over | ChunkState::Broken => break,
+                ChunkState::Done | ChunkState::Malformed => break,
                 state => self.0 = state.next(bytes[at]),
             }
             at += 1;
@@ -246,12 +246,12 @@ impl Chunks {
 
     /// Returns true if the body has ended or is malformed.
     pub fn is_over(&self) -> bool {
-        matches!(self.0, ChunkState::Over | ChunkState::Broken)
+        matches!(self.0, ChunkState::Done | ChunkState::Malformed)
     }
 
     /// Returns true if the whole body has arrived.
     pub fn is_complete(&self) -> bool {
-        self.0 == ChunkState::Over
+        self.0 == ChunkState::Done
     }
 }
 
@@ -329,21 +329,21 @@ mod tests {
         assert_eq!(read("HTTP/2"), Progress::Complete { used: 6, body: None });
         assert_eq!(read("\x16\x03\x01"), Progress::Complete { used: 1, body: None });
         let endless = format!("HTTP/1.1 200 OK\r\n{}", "x".repeat(80 << 10));
-        assert_eq!(read(&endless), Progress::Complete { used: LONGEST as usize + 1, body: None });
+        assert_eq!(read(&endless), Progress::Complete { used: MAX_HEADER_LEN as usize + 1, body: None });
     }
 
     /// Reads a chunked body in pieces of `step` bytes. Returns the data, the bytes after the body, and true if the body was complete.
     fn unchunked(text: &[u8], step: usize) -> (Vec<u8>, Vec<u8>, bool) {
-        let (mut chunks, mut data, mut left) = (Chunks::default(), Vec::new(), Vec::new());
+        let (mut chunks, mut data, mut remaining) = (Chunks::default(), Vec::new(), Vec::new());
         for mut piece in text.chunks(step) {
             while !piece.is_empty() && !chunks.is_over() {
                 let (own, rest) = chunks.read(piece);
                 data.extend_from_slice(own);
                 piece = rest;
             }
-            left.extend_from_slice(piece);
+            remaining.extend_from_slice(piece);
         }
-        (data, left, chunks.is_complete())
+        (data, remaining, chunks.is_complete())
     }
 
     #[test]
@@ -352,9 +352,9 @@ mod tests {
         let text =
             b"4\r\nWiki\r\n6;name=value\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\nHTTP/1.1";
         for step in 1..text.len() {
-            let (data, left, complete) = unchunked(text, step);
+            let (data, remaining, complete) = unchunked(text, step);
             assert_eq!((data.as_slice(), complete), (&b"Wikipedia in \r\n\r\nchunks."[..], true), "{step}");
-            assert_eq!(left, b"HTTP/1.1", "{step}");
+            assert_eq!(remaining, b"HTTP/1.1", "{step}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::bytes::{be16, be32, put16};
 use crate::checksum;
-use crate::error::need;
+use crate::error::require_len;
 use crate::{WireError, checksum::update};
 use catnip_net::Ecn;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -156,7 +156,7 @@ impl<'a> Ip<'a> {
     }
 
     /// Returns true if the header checksum is correct. IPv6 has no header checksum, so the result is then true.
-    pub fn header_is_right(&self) -> bool {
+    pub fn has_valid_header_checksum(&self) -> bool {
         match self.version {
             Version::V4 => checksum::checksum(&self.packet[..self.payload]) == 0,
             Version::V6 => true,
@@ -165,19 +165,22 @@ impl<'a> Ip<'a> {
 
     #[inline]
     fn parse_v4(bytes: &'a [u8]) -> Result<Self, WireError> {
-        need("IPv4 header", bytes, IPV4_HEADER)?;
+        require_len("IPv4 header", bytes, IPV4_HEADER)?;
         let header = usize::from(bytes[0] & 15) * 4;
         if header < IPV4_HEADER {
-            return Err(WireError::Length { what: "IPv4 header", bytes: header });
+            return Err(WireError::Length { part: "IPv4 header", bytes: header });
         }
         let total = usize::from(be16(bytes, 2));
         if total < header {
-            return Err(WireError::Length { what: "IPv4 packet", bytes: total });
+            return Err(WireError::Length { part: "IPv4 packet", bytes: total });
         }
-        need("IPv4 packet", bytes, total)?;
-        let piece = be16(bytes, 6);
-        let fragment =
-            Fragment { offset: piece << 3, more: piece & 0x2000 != 0, id: u32::from(be16(bytes, 4)) };
+        require_len("IPv4 packet", bytes, total)?;
+        let offset_field = be16(bytes, 6);
+        let fragment = Fragment {
+            offset: offset_field << 3,
+            more: offset_field & 0x2000 != 0,
+            id: u32::from(be16(bytes, 4)),
+        };
         Ok(Self {
             packet: &bytes[..total],
             version: Version::V4,
@@ -190,9 +193,9 @@ impl<'a> Ip<'a> {
 
     #[inline]
     fn parse_v6(bytes: &'a [u8]) -> Result<Self, WireError> {
-        need("IPv6 header", bytes, IPV6_HEADER)?;
+        require_len("IPv6 header", bytes, IPV6_HEADER)?;
         let total = IPV6_HEADER + usize::from(be16(bytes, 4));
-        need("IPv6 packet", bytes, total)?;
+        require_len("IPv6 packet", bytes, total)?;
         let mut ip = Self {
             packet: &bytes[..total],
             version: Version::V6,
@@ -211,7 +214,7 @@ impl<'a> Ip<'a> {
     fn skip_extension(&mut self) -> Result<bool, WireError> {
         let header = self.payload();
         let len = |unit: usize, more: usize| header.get(1).map(|&len| (usize::from(len) + more) * unit);
-        let (what, len) = match self.protocol {
+        let (part, len) = match self.protocol {
             HOP_BY_HOP if self.payload != IPV6_HEADER => return Err(WireError::HopByHopNotFirst),
             HOP_BY_HOP => ("IPv6 hop-by-hop header", len(8, 1)),
             ROUTING => ("IPv6 routing header", len(8, 1)),
@@ -222,14 +225,15 @@ impl<'a> Ip<'a> {
             _ => return Ok(false),
         };
         let len = len.unwrap_or(8);
-        need(what, header, len)?;
+        require_len(part, header, len)?;
         // The fixed part alone has twelve bytes.
         if self.protocol == AUTHENTICATION && len < 12 {
-            return Err(WireError::Length { what, bytes: len });
+            return Err(WireError::Length { part, bytes: len });
         }
         if self.protocol == FRAGMENT {
-            let piece = be16(header, 2);
-            let fragment = Fragment { offset: piece & !7, more: piece & 1 != 0, id: be32(header, 4) };
+            let offset_field = be16(header, 2);
+            let fragment =
+                Fragment { offset: offset_field & !7, more: offset_field & 1 != 0, id: be32(header, 4) };
             self.fragment = fragment.is_part().then_some(fragment);
         }
         self.protocol = header[0];
@@ -287,10 +291,10 @@ pub fn set_dscp(packet: &mut [u8], dscp: u8) -> Result<(), WireError> {
 /// Returns the IP version of a packet. Checks that the packet is long enough for the fixed header of this version.
 #[inline]
 pub(crate) fn version(bytes: &[u8]) -> Result<Version, WireError> {
-    need("IP header", bytes, 1)?;
+    require_len("IP header", bytes, 1)?;
     match bytes[0] >> 4 {
-        4 => need("IPv4 header", bytes, IPV4_HEADER).map(|()| Version::V4),
-        6 => need("IPv6 header", bytes, IPV6_HEADER).map(|()| Version::V6),
+        4 => require_len("IPv4 header", bytes, IPV4_HEADER).map(|()| Version::V4),
+        6 => require_len("IPv6 header", bytes, IPV6_HEADER).map(|()| Version::V6),
         other => Err(WireError::Version(other)),
     }
 }

@@ -20,11 +20,11 @@ mod transport;
 pub mod udp;
 pub mod verify;
 
-pub use convert::{Announcement, Incoming, TIMESTAMPS_LEN, Translation, unwrap_near};
+pub use convert::{Announcement, Incoming, TIMESTAMPS_LEN, Translation, unwrap_sequence};
 pub use error::WireError;
 pub use flow::FlowKey;
 pub use ip::{Fragment, Ip, Version};
 pub use priority::{AfClass, PriorityCodec};
 pub use tcp::{Addresses, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks};
-pub use transport::transport_is_right;
+pub use transport::has_valid_transport_checksum;
 pub use udp::Udp;

@@ -3,7 +3,7 @@ use crate::tcp::set_flags;
 use crate::{Tcp, TcpFlags, WireError};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, as_text};
-use catnip_net::{Colour, Dscp, Ecn};
+use catnip_net::{Dscp, Ecn, Priority};
 
 /// Encoding of the priority in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,9 @@ impl AfClass {
     }
 
     #[inline]
-    fn colour(self, traffic_class: u8) -> Colour {
+    fn priority(self, traffic_class: u8) -> Priority {
         let codepoint = traffic_class >> 2;
-        if codepoint >> 3 == self.0 { Dscp::new(codepoint).colour() } else { Colour::Red }
+        if codepoint >> 3 == self.0 { Dscp::new(codepoint).priority() } else { Priority::Low }
     }
 }
 
@@ -73,21 +73,21 @@ as_text!(PriorityCodec);
 impl PriorityCodec {
     /// Returns the priority of a packet. A packet without a priority, or with a priority of another class, is LOW.
     #[inline]
-    pub fn read(self, packet: &[u8]) -> Result<Colour, WireError> {
+    pub fn read(self, packet: &[u8]) -> Result<Priority, WireError> {
         match self {
-            Self::Dscp(class) => Ok(class.colour(ip::traffic_class(packet, ip::version(packet)?))),
+            Self::Dscp(class) => Ok(class.priority(ip::traffic_class(packet, ip::version(packet)?))),
             Self::FlagBit => self.of(&Ip::parse(packet)?),
         }
     }
 
     /// Returns the priority of a packet whose IP header is already parsed.
     #[inline]
-    pub fn of(self, ip: &Ip<'_>) -> Result<Colour, WireError> {
+    pub fn of(self, ip: &Ip<'_>) -> Result<Priority, WireError> {
         match self {
-            Self::Dscp(class) => Ok(class.colour(ip.traffic_class())),
+            Self::Dscp(class) => Ok(class.priority(ip.traffic_class())),
             Self::FlagBit => match tcp_without_ecn(ip) {
-                Ok(flags) if flags.contains(TcpFlags::CWR) => Ok(Colour::Green),
-                Ok(_) | Err(WireError::Protocol(_) | WireError::Fragment) => Ok(Colour::Red),
+                Ok(flags) if flags.contains(TcpFlags::CWR) => Ok(Priority::High),
+                Ok(_) | Err(WireError::Protocol(_) | WireError::Fragment) => Ok(Priority::Low),
                 Err(error) => Err(error),
             },
         }
@@ -96,14 +96,14 @@ impl PriorityCodec {
     /// Sets the priority of a packet and updates its checksums. The ECN codepoint does not change. The flag bit cannot encode MED, which is
     /// written as LOW.
     #[inline]
-    pub fn write(self, packet: &mut [u8], colour: Colour) -> Result<(), WireError> {
+    pub fn write(self, packet: &mut [u8], priority: Priority) -> Result<(), WireError> {
         match self {
-            Self::Dscp(AfClass(class)) => ip::set_dscp(packet, Dscp::assured(class, colour).codepoint()),
+            Self::Dscp(AfClass(class)) => ip::set_dscp(packet, Dscp::assured(class, priority).codepoint()),
             Self::FlagBit => {
                 let ip = Ip::parse(packet)?;
                 tcp_without_ecn(&ip)?;
                 let segment = ip.header_len();
-                set_flags(&mut packet[segment..], TcpFlags::CWR, colour == Colour::Green);
+                set_flags(&mut packet[segment..], TcpFlags::CWR, priority == Priority::High);
                 Ok(())
             }
         }

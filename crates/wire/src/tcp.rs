@@ -1,7 +1,7 @@
 use crate::WireError;
 use crate::bytes::{be16, be32, put16, put32};
 use crate::checksum::{Sum, checksum, update};
-use crate::error::need;
+use crate::error::require_len;
 use crate::ip::{IPV4_HEADER, IPV6_HEADER, TCP};
 use std::fmt;
 use std::net::IpAddr;
@@ -148,12 +148,12 @@ impl<'a> Tcp<'a> {
     /// Parses the payload of an IP packet as a TCP segment.
     #[inline]
     pub fn parse(segment: &'a [u8]) -> Result<Self, WireError> {
-        need("TCP header", segment, HEADER)?;
+        require_len("TCP header", segment, HEADER)?;
         let header = usize::from(segment[12] >> 4) * 4;
         if header < HEADER {
-            return Err(WireError::Length { what: "TCP header", bytes: header });
+            return Err(WireError::Length { part: "TCP header", bytes: header });
         }
-        need("TCP header", segment, header)?;
+        require_len("TCP header", segment, header)?;
         Ok(Self { segment, header })
     }
 

@@ -3,7 +3,7 @@ use crate::ip::{Ip, TCP, UDP};
 use crate::{Tcp, Udp, WireError};
 
 /// Returns true if the TCP or UDP checksum of the packet is correct. A UDP datagram over IPv4 may lack a checksum.
-pub fn transport_is_right(ip: &Ip<'_>) -> Result<bool, WireError> {
+pub fn has_valid_transport_checksum(ip: &Ip<'_>) -> Result<bool, WireError> {
     if ip.fragment().is_some() {
         return Err(WireError::Fragment);
     }

@@ -1,7 +1,7 @@
 //! UDP datagrams.
 
 use crate::bytes::{be16, put16};
-use crate::error::need;
+use crate::error::require_len;
 use crate::ip::{IPV4_HEADER, UDP};
 use crate::{Addresses, WireError};
 
@@ -30,12 +30,12 @@ pub struct Udp<'a>(&'a [u8]);
 impl<'a> Udp<'a> {
     /// Parses the payload of an IP packet as a UDP datagram. Bytes beyond the length of the datagram are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
-        need("UDP header", bytes, HEADER)?;
+        require_len("UDP header", bytes, HEADER)?;
         let len = usize::from(be16(bytes, 4));
         if len < HEADER {
-            return Err(WireError::Length { what: "UDP datagram", bytes: len });
+            return Err(WireError::Length { part: "UDP datagram", bytes: len });
         }
-        need("UDP datagram", bytes, len)?;
+        require_len("UDP datagram", bytes, len)?;
         Ok(Self(&bytes[..len]))
     }
 
@@ -68,7 +68,7 @@ impl<'a> Udp<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ip, transport_is_right};
+    use crate::{Ip, has_valid_transport_checksum};
     use std::net::Ipv4Addr;
 
     #[test]
@@ -76,15 +76,16 @@ mod tests {
         let [source, destination] = [1, 2].map(|n| Ipv4Addr::new(10, 0, 0, n).into());
         let addresses = Addresses { source, destination, traffic_class: 40, hop_limit: 64 };
         let mut buffer = vec![0xff; 70_000];
-        for (asked, given) in [(0, 28), (28, 28), (29, 29), (1500, 1500), (65_535, 65_535), (69_000, 65_535)]
+        for (requested, written) in
+            [(0, 28), (28, 28), (29, 29), (1500, 1500), (65_535, 65_535), (69_000, 65_535)]
         {
-            assert_eq!(write_zeros(&addresses, asked, &mut buffer), given);
-            let ip = Ip::parse(&buffer[..given]).unwrap();
-            assert!(ip.header_is_right() && ip.total_len() == given);
-            assert_eq!(transport_is_right(&ip), Ok(true));
+            assert_eq!(write_zeros(&addresses, requested, &mut buffer), written);
+            let ip = Ip::parse(&buffer[..written]).unwrap();
+            assert!(ip.has_valid_header_checksum() && ip.total_len() == written);
+            assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
             let udp = Udp::parse(ip.transport(UDP).unwrap()).unwrap();
             assert_eq!((udp.source_port(), udp.destination_port(), udp.checksum()), (9, 9, 0));
-            assert!(udp.payload().len() == given - 28 && udp.payload().iter().all(|&byte| byte == 0));
+            assert!(udp.payload().len() == written - 28 && udp.payload().iter().all(|&byte| byte == 0));
         }
         assert_eq!(write_zeros(&addresses, 1500, &mut buffer[..100]), 100);
     }

@@ -11,7 +11,7 @@ mod track;
 pub use report::{Connection, Fault, FaultKind, Reason, Report, Side};
 
 use crate::pcapng::{CaptureError, Reader};
-use crate::{FlowKey, Ip, PriorityCodec, Tcp, TcpFlags, ip, transport_is_right};
+use crate::{FlowKey, Ip, PriorityCodec, Tcp, TcpFlags, has_valid_transport_checksum, ip};
 use catnip_net::mark::SpmParameters;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -114,13 +114,13 @@ impl Verifier {
             return;
         };
         if missing == 0 || missing > MAX_MISSING {
-            self.whole(nanos, packet, true);
+            self.check_packet(nanos, packet, true);
         } else {
             let mut restored = std::mem::take(&mut self.restored);
             restored.clear();
             restored.extend_from_slice(packet);
             restored.resize(packet.len() + missing, 0);
-            self.whole(nanos, &restored, false);
+            self.check_packet(nanos, &restored, false);
             self.restored = restored;
         }
     }
@@ -128,12 +128,12 @@ impl Verifier {
     /// Returns the report on all packets so far.
     pub fn finish(mut self) -> Report {
         for index in 0..self.tracked.len() {
-            self.tracked[index].cut(index, &mut self.report);
+            self.tracked[index].close(index, &mut self.report);
         }
         self.report
     }
 
-    fn whole(&mut self, nanos: i64, packet: &[u8], complete: bool) {
+    fn check_packet(&mut self, nanos: i64, packet: &[u8], is_complete: bool) {
         let ip = match Ip::parse(packet) {
             Ok(ip) if ip.protocol() != ip::TCP => {
                 self.report.not_tcp += 1;
@@ -154,17 +154,18 @@ impl Verifier {
         let connection = &mut self.report.connections[index];
         let server = flow.source == connection.server;
         let side = connection.side_mut(server);
-        let right = ip.header_is_right() && transport_is_right(&ip) == Ok(true);
+        let is_valid = ip.has_valid_header_checksum() && has_valid_transport_checksum(&ip) == Ok(true);
         let number = self.report.packets;
-        if !complete {
+        if !is_complete {
             side.unchecked += 1;
-        } else if !right {
+        } else if !is_valid {
             side.bad_checksums += 1;
             self.report.fault(Fault { packet: number, connection: index, server, kind: FaultKind::Checksum });
         }
         match self.rules.codec.of(&ip) {
             Ok(priority) => {
-                let packet = track::Seen { number, nanos, connection: index, server, priority, tcp: &tcp };
+                let packet =
+                    track::Captured { number, nanos, connection: index, server, priority, tcp: &tcp };
                 self.tracked[index].packet(&packet, &self.rules, &mut self.report);
             }
             Err(error) => {
@@ -179,18 +180,18 @@ impl Verifier {
     /// packet is a SYN with another initial sequence number.
     fn connection(&mut self, flow: FlowKey, tcp: &Tcp<'_>) -> usize {
         let flags = tcp.flags();
-        let opens = flags.contains(TcpFlags::SYN);
+        let is_syn = flags.contains(TcpFlags::SYN);
         let key = flow.min(flow.reversed());
         if let Some(&index) = self.current.get(&key) {
             let server = flow.source == self.report.connections[index].server;
-            if !opens || self.tracked[index].may_open_with(server, tcp.sequence()) {
+            if !is_syn || self.tracked[index].accepts_syn(server, tcp.sequence()) {
                 return index;
             }
-            self.tracked[index].cut(index, &mut self.report);
+            self.tracked[index].close(index, &mut self.report);
         }
-        let answers = opens && flags.contains(TcpFlags::ACK);
+        let is_syn_ack = is_syn && flags.contains(TcpFlags::ACK);
         let (client, server) =
-            if answers { (flow.destination, flow.source) } else { (flow.source, flow.destination) };
+            if is_syn_ack { (flow.destination, flow.source) } else { (flow.source, flow.destination) };
         self.report.connections.push(Connection::new(client, server));
         self.tracked.push(Tracked::default());
         self.current.insert(key, self.tracked.len() - 1);

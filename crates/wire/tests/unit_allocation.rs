@@ -4,10 +4,10 @@
 mod counting;
 
 use catnip_base::{Span, Time};
-use catnip_net::{Colour, Ecn};
+use catnip_net::{Ecn, Priority};
 use catnip_tcp::{Flags, SackBlocks, Segment};
+use catnip_wire::has_valid_transport_checksum;
 use catnip_wire::pcapng::{Reader, Writer};
-use catnip_wire::transport_is_right;
 use catnip_wire::{
     Addresses, Announcement, FlowKey, Incoming, Ip, PriorityCodec, Tcp, TcpHeader, Translation, ip,
 };
@@ -54,18 +54,18 @@ fn carry(
     let len = header.write(&addresses, &[1; 100][..segment.len as usize], &mut buffer).unwrap();
     let packet = &mut buffer[..len];
     for codec in [PriorityCodec::default(), PriorityCodec::FlagBit] {
-        codec.write(packet, Colour::Green).unwrap();
-        assert_eq!(codec.read(packet), Ok(Colour::Green));
+        codec.write(packet, Priority::High).unwrap();
+        assert_eq!(codec.read(packet), Ok(Priority::High));
     }
     ip::set_ecn(packet, Ecn::CE).unwrap();
     let ip = Ip::parse(packet).unwrap();
-    assert_eq!(transport_is_right(&ip), Ok(true));
+    assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
     assert!(FlowKey::of(&ip).is_ok());
     let tcp = Tcp::parse(ip.transport(ip::TCP).unwrap()).unwrap();
     let Ok(Incoming::Segment(arrived)) = ends[1 - from].incoming(&tcp) else { panic!("stray") };
     assert_eq!(arrived.sack, segment.sack);
-    let seen = capture.interface("a").unwrap();
-    capture.packet(Time::ZERO, seen, packet, "high, class 0").unwrap();
+    let interface = capture.interface("a").unwrap();
+    capture.packet(Time::ZERO, interface, packet, "high, class 0").unwrap();
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn a_packet_allocates_nothing() {
     }
 
     let mut written = Writer::new(Vec::new(), Span::ZERO).unwrap();
-    let seen = written.interface("a").unwrap();
+    let interface = written.interface("a").unwrap();
     for _ in 0..100 {
-        written.packet(Time::ZERO, seen, &[0x45; 60], "low").unwrap();
+        written.packet(Time::ZERO, interface, &[0x45; 60], "low").unwrap();
     }
     let file = written.finish().unwrap();
     let mut reader = Reader::new(file.as_slice()).unwrap();

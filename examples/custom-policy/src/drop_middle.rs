@@ -1,7 +1,7 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 use catnip_net::queue::{BufferBounds, PacketLimit, QueueDiscipline, QueueKind, PortContext};
-use catnip_net::{Backlog, DropReason, Fate, Packet};
+use catnip_net::{Backlog, DropReason, PacketEvents, Packet};
 use std::collections::VecDeque;
 
 /// Configuration of [`DropMiddle`], `drop-middle:LIMIT` in a scenario.
@@ -28,7 +28,7 @@ impl QueueKind for DropMiddleSpec {
         Box::new(DropMiddle { packets: VecDeque::new(), bytes: 0, waiting: self.0.waiting().get() })
     }
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: self.0.all(), at_most: Some(self.0.all()) }
+        BufferBounds { guaranteed: self.0.total(), max: Some(self.0.total()) }
     }
 }
 
@@ -42,18 +42,18 @@ pub struct DropMiddle {
 }
 
 impl QueueDiscipline for DropMiddle {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         if self.packets.len() as u32 >= self.waiting
             && let Some(middle) = self.packets.remove(self.packets.len() / 2)
         {
             self.bytes -= u64::from(middle.len);
-            fate.dropped(now, middle, DropReason::PushedOut);
+            events.dropped(now, middle, DropReason::PushedOut);
         }
         self.bytes += u64::from(packet.len);
         self.packets.push_back(packet);
     }
 
-    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.len);
         Some(packet)

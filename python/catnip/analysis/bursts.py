@@ -40,8 +40,8 @@ class Pairs:
     @property
     def gain_pct(self) -> Floats:
         """Reduction of each transfer time against the reference, (Tr - Tc) / Tr, per cent."""
-        taken = np.asarray(self.reference["time_s"], dtype=np.float64)
-        return np.asarray(100 * (taken - self.other["time_s"]) / taken, dtype=np.float64)
+        reference_s = np.asarray(self.reference["time_s"], dtype=np.float64)
+        return np.asarray(100 * (reference_s - self.other["time_s"]) / reference_s, dtype=np.float64)
 
     def within(self, size_bytes: float, idle_s: float) -> "Pairs":
         """Returns the pairs whose burst exceeds this size and idle period in the reference."""
@@ -68,8 +68,8 @@ def pair(bursts: Table, reference: int, other: int, group: str | None = None) ->
     keys = [
         np.rec.fromarrays([rows[name] for name in ("seed", "connection", "first_byte")]) for rows in sides
     ]
-    _, *places = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
-    before, after = (_rows(rows, place) for rows, place in zip(sides, places, strict=True))
+    _, *indices = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    before, after = (_rows(rows, index) for rows, index in zip(sides, indices, strict=True))
     same = before["bytes"] == after["bytes"]
     unpaired = sum(len(rows["seed"]) for rows in sides) - 2 * int(same.sum())
     return Pairs(_rows(before, same), _rows(after, same), unpaired)

@@ -82,23 +82,25 @@ def within(
     id: str, claim: str, ours: Interval | float, low: float, high: float, **beside: Unpack[Beside]
 ) -> Claim:
     """Returns a claim that passes if the mean (with few seeds: part of the interval) lies in [low, high]."""
-    least, greatest = _reach(ours)
-    return _judge(id, claim, ours, f"{show(low)} to {show(high)}", low <= greatest and least <= high, beside)
+    lowest, highest = _reach(ours)
+    return _with_verdict(
+        id, claim, ours, f"{show(low)} to {show(high)}", low <= highest and lowest <= high, beside
+    )
 
 
 def at_most(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
     """Returns a claim that passes if the mean (with few seeds: part of the interval) is at most the limit."""
-    return _judge(id, claim, ours, f"≤ {show(limit)}", _reach(ours)[0] <= limit, beside)
+    return _with_verdict(id, claim, ours, f"≤ {show(limit)}", _reach(ours)[0] <= limit, beside)
 
 
 def at_least(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
     """Returns a claim that passes if the mean (with few seeds: part of the interval) reaches the limit."""
-    return _judge(id, claim, ours, f"≥ {show(limit)}", _reach(ours)[1] >= limit, beside)
+    return _with_verdict(id, claim, ours, f"≥ {show(limit)}", _reach(ours)[1] >= limit, beside)
 
 
 def exactly(id: str, claim: str, ours: str, expected: str, **beside: Unpack[Beside]) -> Claim:
     """Returns a claim that passes if both texts are equal: a sequence of bursts, a count."""
-    return _judge(id, claim, ours, expected, ours == expected, beside)
+    return _with_verdict(id, claim, ours, expected, ours == expected, beside)
 
 
 def reported(id: str, claim: str, ours: Interval | Value, **beside: Unpack[Beside]) -> Claim:
@@ -161,7 +163,7 @@ def _bracketed(middle: Value, low: float, high: float) -> str:
     return f"{show(middle)} [{show(low)}, {show(high)}]"
 
 
-def _judge(
+def _with_verdict(
     id: str, claim: str, ours: Interval | float | str, band: str, holds: bool, beside: Beside
 ) -> Claim:
     """Returns a claim with its verdict.

@@ -35,7 +35,7 @@ def deviation(values: NDArray[Any]) -> float:
     return float(values.std(ddof=1))
 
 
-def most_at_a_time(start_s: Floats, end_s: Floats) -> int:
+def max_concurrent(start_s: Floats, end_s: Floats) -> int:
     """Returns the largest number of intervals that overlap.
 
     An interval that begins at the instant at which another interval ends does not overlap it.
@@ -62,16 +62,16 @@ def port_loss(ports: Table, variant: int, seeds: Sequence[int], port: str = "bot
 
 def loss_of(port: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> PortLoss:
     """Returns the losses by priority from the rows of one port."""
-    high, med, low, high_gone, med_gone, low_gone = (
-        per_seed(port, f"{what}_{priority}", seeds)
-        for what in ("arrived", "dropped")
+    high, med, low, high_dropped, med_dropped, low_dropped = (
+        per_seed(port, f"{counter}_{priority}", seeds)
+        for counter in ("arrived", "dropped")
         for priority in ("high", "med", "low")
     )
     return PortLoss(
-        loss=_fraction(high_gone + med_gone + low_gone, high + med + low),
+        loss=_fraction(high_dropped + med_dropped + low_dropped, high + med + low),
         high_share=_fraction(high, high + med + low),
-        high_loss=_fraction(high_gone, high),
-        low_loss=_fraction(low_gone, low),
+        high_loss=_fraction(high_dropped, high),
+        low_loss=_fraction(low_dropped, low),
     )
 
 
@@ -89,8 +89,8 @@ def per_seed(
     rows_per_seed = len(values) // len(seeds)
     if rows_per_seed and np.array_equal(of_seed, np.repeat(seeds, rows_per_seed)):
         # All seeds have equally many rows, in order, so one vectorized step replaces a step per seed.
-        made = statistic(values.reshape(len(seeds), rows_per_seed), axis=1)
-        return np.asarray(made, dtype=np.float64)
+        sums = statistic(values.reshape(len(seeds), rows_per_seed), axis=1)
+        return np.asarray(sums, dtype=np.float64)
     order = np.argsort(of_seed, kind="stable")
     sorted_values, sorted_seeds = values[order], of_seed[order]
     bounds = np.searchsorted(sorted_seeds, seeds), np.searchsorted(sorted_seeds, seeds, side="right")
@@ -126,5 +126,5 @@ def by_variant(table: Table, variants: int) -> list[dict[str, NDArray[Any]]]:
     return [{key: part[variant] for key, part in parts.items()} for variant in range(variants)]
 
 
-def _fraction(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
+def _fraction(part: Floats, total: Floats) -> Floats:
+    return np.divide(part, total, out=np.zeros_like(total), where=total > 0)

@@ -18,6 +18,6 @@ def mean(values: ArrayLike, confidence: float = 0.95, resamples: int = 2000) -> 
     if np.ptp(sample) == 0:
         return stats.mean(sample, confidence)
     settings = {"n_resamples": resamples, "confidence_level": confidence, "batch": 100}
-    made = bootstrap((sample,), np.mean, **settings, random_state=np.random.default_rng(0))
-    ends = made.confidence_interval
+    result = bootstrap((sample,), np.mean, **settings, random_state=np.random.default_rng(0))
+    ends = result.confidence_interval
     return Interval(float(sample.mean()), float(ends.low), float(ends.high), len(sample))

@@ -54,10 +54,10 @@ def pseudo_values(statistic: Statistic, runs: int) -> NDArray[np.float64]:
     statistic without its first-order bias.
     """
     every = np.arange(runs)
-    whole = statistic(every)
+    full = statistic(every)
     if runs == 1:
-        return _sample([whole])
-    return _sample([runs * whole - (runs - 1) * statistic(np.delete(every, run)) for run in every])
+        return _sample([full])
+    return _sample([runs * full - (runs - 1) * statistic(np.delete(every, run)) for run in every])
 
 
 def _around(centre: float, deviates: NDArray[np.float64], confidence: float) -> Interval:

@@ -80,8 +80,8 @@ def of_runs(
     progress: "Progress | None" = None,
 ) -> dict[str, Summary]:
     """Executes all runs and returns the summary of each variant, without the tables. Raises InputError."""
-    made = _core.summarize_runs(scenario, list(variants), list(seeds), threads, progress)
-    return _by_name(variants, made)
+    summaries = _core.summarize_runs(scenario, list(variants), list(seeds), threads, progress)
+    return _by_name(variants, summaries)
 
 
 def of_tables(
@@ -97,8 +97,8 @@ def summarize(read: Read, variants: Sequence[str], seeds: Sequence[int]) -> dict
     return _by_name(variants, _core.summarize(read, len(variants), list(seeds)))
 
 
-def _by_name(variants: Sequence[str], made: Sequence[Mapping[str, Any]]) -> dict[str, Summary]:
-    return {name: _summary(**of) for name, of in zip(variants, made, strict=True)}
+def _by_name(variants: Sequence[str], summaries: Sequence[Mapping[str, Any]]) -> dict[str, Summary]:
+    return {name: _summary(**of) for name, of in zip(variants, summaries, strict=True)}
 
 
 def _summary(groups: Mapping[str, Any], links: Mapping[str, Any], hops: int) -> Summary:

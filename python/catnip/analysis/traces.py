@@ -58,13 +58,15 @@ def outline(events: Table) -> dict[str, int | float | None]:
 def connections_outline(connections: Table) -> dict[str, float]:
     """Returns the totals of a trace of connections; the rate counts only the data of the responses."""
     starts = np.asarray(connections["start_us"], dtype=np.float64)
-    said = {end: int(np.sum(np.asarray(connections[f"{end}_bytes"]))) for end in ("initiator", "acceptor")}
+    sent_bytes = {
+        end: int(np.sum(np.asarray(connections[f"{end}_bytes"]))) for end in ("initiator", "acceptor")
+    }
     over_s = float(np.ptp(starts)) / 1e6
     return {
         "connections": len(starts),
         "epochs": int(np.sum(np.asarray(connections["epochs"]))),
-        "request_bytes": said["initiator"],
-        "response_bytes": said["acceptor"],
+        "request_bytes": sent_bytes["initiator"],
+        "response_bytes": sent_bytes["acceptor"],
         "opened_over_s": over_s,
-        "response_bit_per_s": 8 * said["acceptor"] / over_s if over_s else 0.0,
+        "response_bit_per_s": 8 * sent_bytes["acceptor"] / over_s if over_s else 0.0,
     }

@@ -18,13 +18,13 @@ CALLED = {"dns": "dnspython"}
 """Distribution names of libraries whose import name differs."""
 
 
-def need(what: str, *libraries: str) -> None:
-    """Raises InputError if a library that `what` needs is not installed; does not load the library."""
+def need(feature: str, *libraries: str) -> None:
+    """Raises InputError if a library that `feature` needs is not installed; does not load the library."""
     for library in libraries:
         if find_spec(library) is None:
-            raise InputError(missing(what, library))
+            raise InputError(missing(feature, library))
 
 
-def missing(what: str, library: str) -> str:
+def missing(feature: str, library: str) -> str:
     """Returns the error message for a missing library, with the command that installs it."""
-    return f"{what}: needs {CALLED.get(library, library)}: pip install '{DISTRIBUTION}[{EXTRAS[library]}]'"
+    return f"{feature}: needs {CALLED.get(library, library)}: pip install '{DISTRIBUTION}[{EXTRAS[library]}]'"

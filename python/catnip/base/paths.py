@@ -71,8 +71,8 @@ def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
         return Scenario.load(name, changes)
     names = [spelled for one in known for spelled in (one.id, Path(one.path).stem)]
     by_small = {spelled.lower(): spelled for spelled in names}
-    near = [by_small[small] for small in get_close_matches(name.lower(), by_small, 3)]
-    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    similar = [by_small[small] for small in get_close_matches(name.lower(), by_small, 3)]
+    guess = f"; did you mean {' or '.join(similar)}?" if similar else ""
     raise InputError(f"SCENARIO: {name} is neither a file nor a scenario of `catnip list`{guess}")
 
 

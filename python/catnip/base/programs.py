@@ -16,7 +16,7 @@ PROGRAM = "catnip-emu"
 AGENT = "catnip-agent"
 CALLED = "catnip"
 """Name under which the program is started, which its help and errors show."""
-MADE_BY = {
+BUILT_BY = {
     PROGRAM: "`make build` builds it",
     AGENT: "`make build` builds it if clang, libelf-dev and zlib1g-dev are installed",
 }
@@ -39,7 +39,7 @@ def program(name: str = PROGRAM) -> Path:
     for candidate in (beside, _installed(name), built, shutil.which(name)):
         if candidate is not None and os.access(candidate, os.X_OK):
             return Path(candidate)
-    raise InputError(f"{name}: not found; {MADE_BY[name]}, or set {variable} to its path")
+    raise InputError(f"{name}: not found; {BUILT_BY[name]}, or set {variable} to its path")
 
 
 def _installed(name: str) -> Path | None:

@@ -10,15 +10,15 @@ from catnip.base.verbosity import Loudness, loudness, note
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 class Progress:
     """Progress bars on stderr; hidden if `quiet` is set or stderr is not a terminal."""
 
     def __init__(self, quiet: bool = False) -> None:
-        is_seen = not quiet and loudness() is not Loudness.QUIET and sys.stderr.isatty()
-        self._bars = _bars() if is_seen else None
+        is_visible = not quiet and loudness() is not Loudness.QUIET and sys.stderr.isatty()
+        self._bars = _bars() if is_visible else None
 
     def task(self, label: str) -> Callable[[int, int], None]:
         """Adds a bar; returns its callback for (done, total), which fits `Scenario.run(progress=...)`."""
@@ -57,23 +57,23 @@ def _bars() -> "Bars":
 
 
 def side_by_side(
-    jobs: Sequence[Callable[[], Made]], at_once: int, told: Callable[[int, int], None]
-) -> list[Made]:
+    jobs: Sequence[Callable[[], Result]], at_once: int, report: Callable[[int, int], None]
+) -> list[Result]:
     """Runs jobs that mostly wait, at most `at_once` at the same time; returns their results in order.
 
-    `told` is called with the number of finished jobs and the total.
+    `report` is called with the number of finished jobs and the total.
     """
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- simulations use threads of Rust
 
-    told(0, len(jobs))
+    report(0, len(jobs))
     done = 0
 
-    def run(job: Callable[[], Made]) -> Made:
+    def run(job: Callable[[], Result]) -> Result:
         nonlocal done
-        made = job()
+        result = job()
         done += 1
-        told(done, len(jobs))
-        return made
+        report(done, len(jobs))
+        return result
 
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(run, jobs))

@@ -16,24 +16,24 @@ class Loudness(Enum):
     VERBOSE = "verbose"
 
 
-def speak(context: click.Context, loudness: Loudness) -> None:
+def set_loudness(context: click.Context, loudness: Loudness) -> None:
     """Sets the verbosity of the command of this context and starts its clock."""
     context.meta[_KEY] = loudness, perf_counter()
 
 
 def loudness() -> Loudness:
     """Returns the verbosity of the running command."""
-    return _spoken()[0]
+    return _settings()[0]
 
 
-def note(what: str) -> None:
+def note(message: str) -> None:
     """Prints a message, preceded by the seconds since the command began, if --verbose is set."""
-    of, began_s = _spoken()
+    of, began_s = _settings()
     if of is Loudness.VERBOSE:
-        click.echo(f"{perf_counter() - began_s:8.3f} s  {what}", err=True)
+        click.echo(f"{perf_counter() - began_s:8.3f} s  {message}", err=True)
 
 
-def _spoken() -> tuple[Loudness, float]:
+def _settings() -> tuple[Loudness, float]:
     context = click.get_current_context(silent=True)
-    spoken: tuple[Loudness, float] = (context.meta if context else {}).get(_KEY, (Loudness.USUAL, 0.0))
-    return spoken
+    settings: tuple[Loudness, float] = (context.meta if context else {}).get(_KEY, (Loudness.USUAL, 0.0))
+    return settings

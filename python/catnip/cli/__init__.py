@@ -15,7 +15,7 @@ from click.shell_completion import shell_complete
 
 from catnip._core import InputError, __version__
 from catnip.base import extras
-from catnip.cli.options import BAD_INPUT, INTERRUPTED, told_exit_codes
+from catnip.cli.options import BAD_INPUT, INTERRUPTED, exit_codes_text
 
 COMMANDS = {
     "agent": ("emulation", "Mark the packets that this host sends, with programs in its kernel."),
@@ -86,7 +86,7 @@ class _Lazy(click.Group):
         module, _ = COMMANDS[cmd_name]
         name = "list_" if cmd_name == "list" else cmd_name
         command: click.Command = getattr(import_module(f"catnip.cli.{module}"), name)
-        codes = told_exit_codes(cmd_name)
+        codes = exit_codes_text(cmd_name)
         if codes not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n\n{codes}".strip()
         return command
@@ -96,8 +96,8 @@ class _Lazy(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolves a command; the error for an unknown name suggests a similar one."""
         name = args[0]
-        if name not in COMMANDS and (near := get_close_matches(name, COMMANDS, 1)):
-            raise click.UsageError(f"No such command '{name}'. Did you mean '{near[0]}'?")
+        if name not in COMMANDS and (similar := get_close_matches(name, COMMANDS, 1)):
+            raise click.UsageError(f"No such command '{name}'. Did you mean '{similar[0]}'?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,7 +110,7 @@ class _Lazy(click.Group):
     cls=_Lazy,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=f"Example: catnip reproduce catnip --quick --report build/report.html\n\n{told_exit_codes()}",
+    epilog=f"Example: catnip reproduce catnip --quick --report build/report.html\n\n{exit_codes_text()}",
 )
 @click.version_option(__version__, prog_name="catnip")
 @click.pass_context

@@ -28,20 +28,20 @@ def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) ->
     is standard input.
     """
     found: dict[str, dict[str, Any]] = {}
-    wrong: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for file in files:
         try:
             found[file] = _contents(paths.scenario(file, changes))
         except (InputError, OSError) as error:
-            wrong[file] = str(error)
+            errors[file] = str(error)
     if as_json:
-        output.print_json({"scenarios": found, "errors": wrong, "seed": seed})
+        output.print_json({"scenarios": found, "errors": errors, "seed": seed})
     for file, contents in found.items():
         if not as_json:
-            click.echo(_told(file, contents))
-    for message in wrong.values():
+            click.echo(_description(file, contents))
+    for message in errors.values():
         click.echo(f"error: {' '.join(message.split())}", err=True)
-    if wrong:
+    if errors:
         raise click.exceptions.Exit(BAD_INPUT)
 
 
@@ -95,23 +95,23 @@ def _contents(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _told(file: str, of: dict[str, Any]) -> str:
-    real = f", {of['real']} of them real" if of["real"] else ""
+def _description(file: str, contents: dict[str, Any]) -> str:
+    external = f", {contents['real']} of them real" if contents["real"] else ""
     lines = [
-        f"{file}: {of['id']}: {of['title']}",
-        f"  {_counted(len(of['variants']), 'variant')}: {', '.join(of['variants'])}",
-        f"  {_counted(of['seeds'], 'run')} per variant",
-        f"  {_counted(of['hosts'], 'host')}{real}, {_counted(of['routers'], 'router')}",
-        f"  links: {_listed(of['links'], '')}",
-        f"  traffic: {_listed(of['traffic'], ' pairs of hosts')}",
+        f"{file}: {contents['id']}: {contents['title']}",
+        f"  {_counted(len(contents['variants']), 'variant')}: {', '.join(contents['variants'])}",
+        f"  {_counted(contents['seeds'], 'run')} per variant",
+        f"  {_counted(contents['hosts'], 'host')}{external}, {_counted(contents['routers'], 'router')}",
+        f"  links: {_listed(contents['links'], '')}",
+        f"  traffic: {_listed(contents['traffic'], ' pairs of hosts')}",
     ]
     return "\n".join(lines)
 
 
-def _listed(counts: dict[str, int], what: str) -> str:
-    named = (f"{name} ({count}{what})" if count > 1 else name for name, count in counts.items())
+def _listed(counts: dict[str, int], suffix: str) -> str:
+    named = (f"{name} ({count}{suffix})" if count > 1 else name for name, count in counts.items())
     return ", ".join(named) or "none"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

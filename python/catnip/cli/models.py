@@ -33,7 +33,7 @@ SWEPT: Mapping[Simulated, str] = {"reno": "Reno", "partial_catnip": "Partial CAT
 )
 @click.option("--size", help="Size of the transfer.  [default: 32KB]")
 @click.option(
-    "--packets", type=click.IntRange(1, case.PACKETS_AT_MOST), help="Size of the transfer in full segments."
+    "--packets", type=click.IntRange(1, case.MAX_PACKETS), help="Size of the transfer in full segments."
 )
 @click.option(
     "--loss", default="5%", show_default=True, metavar="P", help="Loss probability of data packets."
@@ -110,7 +110,7 @@ def model(
     if not 1 <= mss_bytes <= 65_495:
         raise InputError(f"--mss: {mss!r}: expected 1 to 65495 bytes")
     default_wait = "100ms" if ack_every > 1 else "0s"
-    asked = Case(
+    query = Case(
         packets=packets or _read("--size", size or "32KB", lambda text: case.packets_of(text, mss_bytes)),
         p=_read("--loss", loss, case.probability),
         p_high=_read("--high-loss", high_loss, case.probability),
@@ -123,32 +123,32 @@ def model(
         delack_s=_read("--delayed-ack", delayed_ack or default_wait, _core.seconds),
         mss_bytes=mss_bytes,
     )
-    if asked.p_high > asked.p:
+    if query.p_high > query.p:
         raise InputError(f"--high-loss: {high_loss!r}: expected at most --loss, {loss!r}")
     if plot is not None:
         extras.need("--plot", "matplotlib")
     check_writable([plot])
     if sweep is None:
-        _one(asked, trials, seed, as_json)
+        _one(query, trials, seed, as_json)
     else:
-        _sweep(asked, *_swept(sweep, asked), trials=trials, seed=seed, plot=plot, as_json=as_json)
+        _sweep(query, *_swept(sweep, query), trials=trials, seed=seed, plot=plot, as_json=as_json)
 
 
-def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
-    simulated = {what: case.simulated(asked, what, trials, seed) for what in SIMULATED} if trials else {}
+def _one(query: Case, trials: int, seed: int, as_json: bool) -> None:
+    simulated = {kind: case.simulated(query, kind, trials, seed) for kind in SIMULATED} if trials else {}
     verbosity.note(f"simulated {len(simulated) * trials} transfers")
-    times = {model.key: case.latency(model, asked) for model in case.LATENCIES}
-    rates = {model.key: case.rate(model.name, asked) for model in case.RATES}
+    times = {model.key: case.latency(model, query) for model in case.LATENCIES}
+    rates = {model.key: case.rate(model.name, query) for model in case.RATES}
     if as_json:
         output.print_json(
             {
                 "version": __version__,
-                "case": vars(asked),
-                "simulated": {what: output.interval(mean) for what, mean in simulated.items()} or None,
+                "case": vars(query),
+                "simulated": {kind: output.interval(mean) for kind, mean in simulated.items()} or None,
                 "latency_s": {key: output.finite(value) for key, value in times.items()},
                 "rate_pps": {key: output.finite(value) for key, value in rates.items()},
-                "latency_trust": {one.key: accuracy.document(one, asked) for one in case.LATENCIES},
-                "rate_trust": {one.key: accuracy.document(one, asked) for one in case.RATES},
+                "latency_trust": {one.key: accuracy.document(one, query) for one in case.LATENCIES},
+                "rate_trust": {one.key: accuracy.document(one, query) for one in case.RATES},
             }
         )
         return
@@ -157,34 +157,34 @@ def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
         saved = 1 - simulated["partial_catnip"].mean / simulated["reno"].mean
         notes["partial_catnip"] = f"first and last three packets HIGH: {100 * saved:.0f} % less"
     rows = [
-        (SIMULATED[what], _shown(mean.mean, mean), "", "", notes[what]) for what, mean in simulated.items()
+        (SIMULATED[kind], _shown(mean.mean, mean), "", "", notes[kind]) for kind, mean in simulated.items()
     ]
     for one in case.LATENCIES:
         time_s, against = times[one.key], simulated.get(one.simulated)
         off = time_s / against.mean - 1 if against else math.nan
         apart = f"{100 * off:+.0f} %" if math.isfinite(off) else ""
-        rows.append((one.label, _shown(time_s, f"{time_s:.3f}"), apart, *_trust(one, asked)))
+        rows.append((one.label, _shown(time_s, f"{time_s:.3f}"), apart, *_trust(one, query)))
     title = (
-        f"Transfer time of {asked.packets} packets, {100 * asked.p:g} % loss, round trip"
-        f" {1e3 * asked.rtt_s:g} ms"
+        f"Transfer time of {query.packets} packets, {100 * query.p:g} % loss, round trip"
+        f" {1e3 * query.rtt_s:g} ms"
     )
     output.print_table(title, ("model", "time, s", "vs simulated", *TRUST), rows)
     steady = [
         (
             one.label,
             f"{rates[one.key]:.2f}",
-            f"{rates[one.key] * asked.mss_bytes * 8 / 1e3:.0f}",
-            *_trust(one, asked),
+            f"{rates[one.key] * query.mss_bytes * 8 / 1e3:.0f}",
+            *_trust(one, query),
         )
         for one in case.RATES
     ]
     output.print_table("Steady state", ("model", "packets/s", "kbit/s", *TRUST), steady)
     click.echo(
         f"Valid range: packets and loss with an error of at most {100 * accuracy.LIMIT:g} % on the compared"
-        f" path most similar to this one ({accuracy.path_like(asked)}).\nObserved error: error at compared"
+        f" path most similar to this one ({accuracy.path_like(query)}).\nObserved error: error at compared"
         f" points around this case; ! marks errors above {100 * accuracy.LIMIT:g} %."
     )
-    for reason, models in _reasons(asked).items():
+    for reason, models in _reasons(query).items():
         click.echo(f"Not compared: {reason}: {', '.join(models)}.")
 
 
@@ -193,27 +193,27 @@ def _shown(value: float, text: object) -> str:
     return "–" if math.isnan(value) else str(text)
 
 
-def _trust(model: Model, asked: Case) -> tuple[str, str]:
+def _trust(model: Model, query: Case) -> tuple[str, str]:
     """Returns the error of a model near a case, and the range in which the model can be trusted, as texts."""
-    said = accuracy.trusted_for(model, asked)
-    near = accuracy.nearby(model, asked)
-    mark = "" if near.outside else near.mark
-    return f"{near} {mark}".rstrip(), f"{said}; {model.note}" if model.note else said
+    region = accuracy.trusted_for(model, query)
+    nearby = accuracy.nearby(model, query)
+    mark = "" if nearby.outside else nearby.mark
+    return f"{nearby} {mark}".rstrip(), f"{region}; {model.note}" if model.note else region
 
 
-def _reasons(asked: Case) -> dict[str, list[str]]:
+def _reasons(query: Case) -> dict[str, list[str]]:
     """Returns the models that were not compared with simulations near a case, by reason."""
     reasons: dict[str, list[str]] = {}
-    for listed, what in ((case.LATENCIES, "times"), (case.RATES, "rates")):
-        all_of = {one.label: accuracy.nearby(one, asked).outside for one in listed}
+    for listed, noun in ((case.LATENCIES, "times"), (case.RATES, "rates")):
+        all_of = {one.label: accuracy.nearby(one, query).outside for one in listed}
         for reason in dict.fromkeys(filter(None, all_of.values())):
-            labels = [label for label, said in all_of.items() if said == reason]
-            reasons.setdefault(reason, []).extend([f"all {what}"] if len(labels) == len(listed) else labels)
+            labels = [label for label, other in all_of.items() if other == reason]
+            reasons.setdefault(reason, []).extend([f"all {noun}"] if len(labels) == len(listed) else labels)
     return reasons
 
 
 def _sweep(
-    asked: Case,
+    query: Case,
     key: str,
     low: float,
     high: float,
@@ -223,15 +223,15 @@ def _sweep(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    whole = key == "packets"
-    fine, coarse = (case.spread(low, high, count, whole) for count in (MODEL_POINTS, SIMULATED_POINTS))
+    is_integer = key == "packets"
+    fine, coarse = (case.spread(low, high, count, is_integer) for count in (MODEL_POINTS, SIMULATED_POINTS))
     shown = [model for model in case.LATENCIES if model.simulated in SWEPT]
-    curves = {model.label: case.latencies(model, asked, {key: fine}) for model in shown}
+    curves = {model.label: case.latencies(model, query, {key: fine}) for model in shown}
     simulated: Mapping[Simulated, list[Interval]] = {
-        what: [case.simulated(case.with_value(asked, key, x), what, trials, seed) for x in coarse]
+        kind: [case.simulated(case.with_value(query, key, x), kind, trials, seed) for x in coarse]
         if trials
         else []
-        for what in SWEPT
+        for kind in SWEPT
     }
     verbosity.note(f"simulated {sum(map(len, simulated.values())) * trials} transfers")
     scale, unit = {"packets": (1, "packets"), "p": (100, "loss, %"), "rtt_s": (1e3, "round trip, ms")}[key]
@@ -242,61 +242,61 @@ def _sweep(
             Panel(
                 title,
                 list(scale * fine),
-                list(zip(scale * coarse, simulated[what], strict=True)) if trials else [],
-                [Curve(one.label, list(curves[one.label])) for one in shown if one.simulated == what],
+                list(zip(scale * coarse, simulated[kind], strict=True)) if trials else [],
+                [Curve(one.label, list(curves[one.label])) for one in shown if one.simulated == kind],
             )
-            for what, title in SWEPT.items()
+            for kind, title in SWEPT.items()
         ]
         plot.write_text(latency_panels("Transfer time by all models", panels, xlabel=unit), encoding="utf-8")
     if as_json:
         output.print_json(
             {
                 "version": __version__,
-                "case": vars(asked),
+                "case": vars(query),
                 "varied": key,
                 "values": list(fine),
                 "latency_s": {
                     label: [output.finite(float(y)) for y in curve] for label, curve in curves.items()
                 },
                 "trusted": {
-                    one.label: [accuracy.nearby(one, case.with_value(asked, key, x)).is_trusted for x in fine]
+                    one.label: [accuracy.nearby(one, case.with_value(query, key, x)).is_trusted for x in fine]
                     for one in shown
                 },
                 "simulated": {
                     "values": list(coarse),
-                    **{what: [output.interval(one) for one in means] for what, means in simulated.items()},
+                    **{kind: [output.interval(one) for one in means] for kind, means in simulated.items()},
                 }
                 if trials
                 else None,
             }
         )
         return
-    rows, told = [], list[Nearby]()
+    rows, all_nearby = [], list[Nearby]()
     for i, x in enumerate(coarse):
-        at = case.with_value(asked, key, x)
-        means = [str(simulated[what][i]) if trials else "–" for what in SWEPT]
-        near = [accuracy.nearby(one, at) for one in shown]
-        told += near
+        at = case.with_value(query, key, x)
+        means = [str(simulated[kind][i]) if trials else "–" for kind in SWEPT]
+        nearby = [accuracy.nearby(one, at) for one in shown]
+        all_nearby += nearby
         by_models = [
-            f"{case.latency(one, at):.3f} {of.mark}".rstrip() for one, of in zip(shown, near, strict=True)
+            f"{case.latency(one, at):.3f} {of.mark}".rstrip() for one, of in zip(shown, nearby, strict=True)
         ]
         rows.append((f"{scale * x:g}", *means, *by_models))
-    columns = (unit, *(SIMULATED[what] for what in SWEPT), *(one.label for one in shown))
+    columns = (unit, *(SIMULATED[kind] for kind in SWEPT), *(one.label for one in shown))
     output.print_table("Transfer time, s", columns, rows)
-    for note in accuracy.notes(told):
+    for note in accuracy.notes(all_nearby):
         click.echo(note)
 
 
-def _swept(sweep: str, asked: Case) -> tuple[str, float, float]:
-    what, _, values = sweep.partition("=")
+def _swept(sweep: str, query: Case) -> tuple[str, float, float]:
+    name, _, values = sweep.partition("=")
     readers: dict[str, tuple[str, Callable[[str], Any]]] = {
-        "size": ("packets", lambda text: case.packets_of(text, asked.mss_bytes)),
+        "size": ("packets", lambda text: case.packets_of(text, query.mss_bytes)),
         "loss": ("p", case.probability),
         "rtt": ("rtt_s", lambda text: _positive("--sweep", text)),
     }
-    if what not in readers:
-        raise InputError(f"--sweep: {what!r} is not one of {', '.join(readers)}")
-    key, reads = readers[what]
+    if name not in readers:
+        raise InputError(f"--sweep: {name!r} is not one of {', '.join(readers)}")
+    key, reads = readers[name]
     low, high = _read("--sweep", values, lambda text: case.bounds(text, reads))
     return key, low, high
 

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from catnip._core import __version__
-from catnip.base.verbosity import Loudness, speak
+from catnip.base.verbosity import Loudness, set_loudness
 
 CLAIM_FAILED = 1
 BAD_INPUT = 2
@@ -30,10 +30,10 @@ EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 """Exit codes, their meanings and the commands that use them (empty: all). docs/results.md lists them, too."""
 
 
-def told_exit_codes(command: str | None = None) -> str:
+def exit_codes_text(command: str | None = None) -> str:
     """Returns the exit codes of a command, or of all commands, as a sentence for a help text."""
-    told = [f"{code} {means}" for code, means, of in EXIT_CODES if not of or command in {*of, None}]
-    return f"Exit codes: {'; '.join(told)}."
+    parts = [f"{code} {means}" for code, means, of in EXIT_CODES if not of or command in {*of, None}]
+    return f"Exit codes: {'; '.join(parts)}."
 
 
 Changes: TypeAlias = list[tuple[str, str]]
@@ -69,9 +69,9 @@ def _scenario_names(_context: click.Context, _parameter: click.Parameter, begun:
     ]
 
 
-def _set_option(_context: click.Context, _parameter: click.Parameter, said: tuple[str, ...]) -> Changes:
+def _set_option(_context: click.Context, _parameter: click.Parameter, settings: tuple[str, ...]) -> Changes:
     changes = []
-    for one in said:
+    for one in settings:
         key, equals, value = one.partition("=")
         if not equals or not all(part.strip() for part in key.split(".")):
             raise click.BadParameter(f"{one}: expected KEY=VALUE, such as link.line.queue=drop-tail:10")
@@ -92,16 +92,18 @@ scenario_argument = click.argument("scenario", shell_complete=_scenario_names)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _spoken(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
-    if is_given:
-        speak(context, Loudness(parameter.name))
+def _set_verbosity(context: click.Context, parameter: click.Parameter, is_set: bool) -> None:
+    if is_set:
+        set_loudness(context, Loudness(parameter.name))
 
 
 def voice(command: Command) -> Command:
     """Adds -q, -v and --version. -q and -v control the messages on stderr; the last one takes effect."""
 
     def flag(short: str, long: str, about: str) -> Callable[[Command], Command]:
-        return click.option(short, long, is_flag=True, expose_value=False, callback=_spoken, help=about)
+        return click.option(
+            short, long, is_flag=True, expose_value=False, callback=_set_verbosity, help=about
+        )
 
     quiet = flag("-q", "--quiet", "Print only errors on stderr: no progress, no notes.")
     verbose = flag("-v", "--verbose", "Report each step on stderr, with its time.")

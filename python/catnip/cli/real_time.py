@@ -123,28 +123,28 @@ def emulate(
     # The emulator writes to a temporary folder in the output folder. The results stay there if they cannot be
     # moved to the output folder itself.
     folder = Path(tempfile.mkdtemp(prefix="catnip-emulate-", dir=out))
-    kept = False
+    is_retained = False
     try:
         began_s = monotonic()
-        command = [CALLED, "emulate", loaded.path, *_words(options), "--out", str(folder), "--hand-over"]
+        command = [CALLED, "emulate", loaded.path, *_arguments(options), "--out", str(folder), "--hand-over"]
         code = _run(emulator, command, folder, loaded.id, as_json)
         if not (folder / "manifest.json").exists():
             raise click.exceptions.Exit(code)
         _, tables = results.read(folder)
         certified = json.loads((folder / results.CERTIFICATE).read_text(encoding="utf-8"))
-        wrong = None
+        error = None
         if out is not None:
-            wrong = _keep(out, manifest.made_in(monotonic() - began_s), tables, certified)
-            kept = wrong is not None
-        _tell(loaded, chosen, seed, tables, certified, as_json)
+            error = _store(out, manifest.with_provenance(monotonic() - began_s), tables, certified)
+            is_retained = error is not None
+        _print_results(loaded, chosen, seed, tables, certified, as_json)
         if loudness() is not Loudness.QUIET:
             click.echo((folder / "told.txt").read_text(encoding="utf-8"), err=True, nl=False)
-        if wrong:
-            raise InputError(f"{wrong}; the results are in {folder}")
+        if error:
+            raise InputError(f"{error}; the results are in {folder}")
         if code:
             raise click.exceptions.Exit(code)
     finally:
-        if not kept:
+        if not is_retained:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -155,9 +155,9 @@ def _variant(scenario: Scenario, name: str | None) -> str:
     return scenario.variants[0] if name is None else name
 
 
-def _words(options: Mapping[str, object]) -> list[str]:
-    given = {name: value for name, value in options.items() if value is not None and value is not False}
-    return [name if value is True else f"{name}={value}" for name, value in given.items()]
+def _arguments(options: Mapping[str, object]) -> list[str]:
+    active = {name: value for name, value in options.items() if value is not None and value is not False}
+    return [name if value is True else f"{name}={value}" for name, value in active.items()]
 
 
 def _run(emulator: Path, command: Sequence[str], folder: Path, label: str, quiet: bool) -> int:
@@ -174,7 +174,7 @@ def _run(emulator: Path, command: Sequence[str], folder: Path, label: str, quiet
 
 
 def _attend(process: "subprocess.Popen[bytes]", folder: Path, label: str, quiet: bool) -> int:
-    told: Callable[[int, int], None] | None = None
+    report: Callable[[int, int], None] | None = None
     began_s = total_s = 0.0
     with ExitStack() as shown:
         while True:
@@ -185,9 +185,9 @@ def _attend(process: "subprocess.Popen[bytes]", folder: Path, label: str, quiet:
                     began_s, total_s = monotonic(), begun["duration_s"]
                     # A command that ends the run owns the terminal.
                     if not (begun["a_command_ends_it"] and sys.stdout.isatty()):
-                        told = shown.enter_context(Progress(quiet)).task(f"{label} in real time, s")
-                if told:
-                    told(round(min(monotonic() - began_s, total_s)), round(total_s))
+                        report = shown.enter_context(Progress(quiet)).task(f"{label} in real time, s")
+                if report:
+                    report(round(min(monotonic() - began_s, total_s)), round(total_s))
             else:
                 return code if code >= 0 else 128 - code
 
@@ -218,7 +218,7 @@ def _begun(folder: Path) -> dict[str, Any] | None:
     return begun
 
 
-def _keep(
+def _store(
     out: Path, manifest: "Manifest", tables: Mapping[str, Table], certificate: Mapping[str, Any]
 ) -> str | None:
     """Writes the results to the output folder. Returns the error message if a file cannot be written."""
@@ -232,7 +232,7 @@ def _keep(
     return None
 
 
-def _tell(
+def _print_results(
     scenario: Scenario,
     variant: str,
     seed: int,

@@ -39,6 +39,6 @@ def har(recording: Path, out: Path | None, as_json: bool) -> None:
 
 
 def _row(page: Mapping[str, Any]) -> tuple[str, ...]:
-    dropped = ", ".join(f"{count} {why}" for why, count in page["dropped"].items())
+    dropped = ", ".join(f"{count} {reason}" for reason, count in page["dropped"].items())
     counts = (str(page[key]) for key in ("origins", "objects", "bytes"))
     return (page["url"] or "–", *counts, str(page["connections"] or "–"), dropped or "–")

@@ -27,7 +27,7 @@ from catnip.store.tables import SERIES, TABLES, USUAL
 
 if TYPE_CHECKING:
     from catnip.analysis.summary import Read, Summary
-    from catnip.store.runs import Keeper, Progress
+    from catnip.store.runs import Progress, RunStore
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -128,11 +128,11 @@ def run(
     )
     from catnip.store import runs  # noqa: PLC0415 -- help and bad options need none of these
 
-    asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
-    asked_for |= set(SERIES) if series is not None else set()
-    if out is None and (tables or asked_for):
+    requested = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
+    requested |= set(SERIES) if series is not None else set()
+    if out is None and (tables or requested):
         raise click.UsageError("--tables, --bursts, --events and --series: need --out")
-    written = _table_names(tables) | asked_for if out else set()
+    written = _table_names(tables) | requested if out else set()
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: needs --packets")
     loaded = paths.scenario(scenario, changes)
@@ -147,13 +147,13 @@ def run(
         bases(against, runs.axes_of(loaded, chosen), chosen)
     numbers = list(range(seed, seed + (seeds or loaded.seeds)))
     if dry_run:
-        _print_what_would_be_run(loaded, chosen, numbers, sorted(written), as_json)
+        _print_plan(loaded, chosen, numbers, sorted(written), as_json)
         return
     _check_outputs(out, report, plot)
 
     with Progress(quiet=as_json) as progress:
-        told = progress.task(loaded.id)
-        summaries = _summarized(loaded, chosen, numbers, out, written, threads, series, told)
+        advance = progress.task(loaded.id)
+        summaries = _summarized(loaded, chosen, numbers, out, written, threads, series, advance)
     if report is not None or plot is not None:
         _draw(loaded, numbers, summaries, against, report, plot)
     if logs:
@@ -230,9 +230,9 @@ def _summarized(
     needed = written | set(summary.TABLES)
     with results.carried_out(
         out, scenario, manifest, needed, threads=threads, every=series, progress=progress
-    ) as made:
-        summaries = summary.summarize(_reader(made), variants, seeds)
-        made.write(out, written)
+    ) as stored:
+        summaries = summary.summarize(_reader(stored), variants, seeds)
+        stored.write(out, written)
     note(f"wrote the tables to {out}")
     return summaries
 
@@ -283,21 +283,21 @@ def _draw(
         )
 
 
-def _reader(keeper: "Keeper") -> "Read":
+def _reader(keeper: "RunStore") -> "Read":
     from catnip.analysis import summary  # noqa: PLC0415
 
     return lambda table, variant: keeper.rows(table, summary.TABLES[table], variant)
 
 
-def _print_what_would_be_run(
+def _print_plan(
     scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], tables: Sequence[str], as_json: bool
 ) -> None:
     from catnip.report import output  # noqa: PLC0415
 
     count = len(variants) * len(seeds)
     if as_json:
-        told = {"scenario": scenario.id, "title": scenario.title, "runs": count}
-        output.print_json({**told, "variants": variants, "seeds": seeds, "tables": tables})
+        head = {"scenario": scenario.id, "title": scenario.title, "runs": count}
+        output.print_json({**head, "variants": variants, "seeds": seeds, "tables": tables})
         return
     megabytes = max(scenario.overview(name)["memory_bytes"] for name in variants) / 2**20
     rows = [
@@ -315,13 +315,13 @@ def _check_finished(scenario: Scenario, summaries: "Mapping[str, Summary]") -> N
     """Exits with an error if no transfer finished, or no packet was sent."""
     counts = [one.counts() for one in summaries.values()]
     finished, started = (sum(column) for column in zip(*counts, strict=True))
-    what = ""
+    problem = ""
     if started and not finished:
-        what = f"none of {started} transfers finished before the end of the run"
+        problem = f"none of {started} transfers finished before the end of the run"
     elif not any(one.hops for one in summaries.values()):
-        what = "no packet was sent before the end of the run"
-    if what:
-        click.echo(f"error: {scenario.path}: duration: {what}", err=True)
+        problem = "no packet was sent before the end of the run"
+    if problem:
+        click.echo(f"error: {scenario.path}: duration: {problem}", err=True)
         raise click.exceptions.Exit(NOTHING_FINISHED)
 
 

@@ -21,7 +21,7 @@ from catnip.cli.options import NOT_LOADED, NOTHING_FINISHED, RED, SEED_COUNT, co
 from catnip.report import output
 from catnip.web import commands, loads, site
 from catnip.web.chromium import LONGEST_S, find
-from catnip.web.loads import Behind, Timed, Visit, Way
+from catnip.web.loads import LinkRunner, NamedLink, Timed, Visit
 from catnip.web.site import Site
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ COMMAND = "catnip.command"
 """Key in `Context.meta` of the arguments after `--`."""
 NOT_OF_REPLAY = {"--nat", "--resolver"}
 """Options of `catnip link` that replays do not support."""
-VOICE = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
-TOLD_AT_MOST = 10
+VERBOSITY_OPTIONS = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
+MAX_NOTES = 10
 """Largest number of printed warnings without --verbose."""
 
 
@@ -45,9 +45,9 @@ class _Staged(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Stores the arguments, and parses those before `--`."""
         ctx.meta[RAW] = list(args)
-        place = args.index("--") if "--" in args else len(args)
-        ctx.meta[COMMAND] = args[place + 1 :]
-        return super().parse_args(ctx, args[:place])
+        index = args.index("--") if "--" in args else len(args)
+        ctx.meta[COMMAND] = args[index + 1 :]
+        return super().parse_args(ctx, args[:index])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Returns the arguments in the usage line."""
@@ -105,8 +105,8 @@ def record(
         site.write(folder, recorder.exchanges)
     elif not any(folder.iterdir()):
         folder.rmdir()
-    _tell([f"not recorded: {lost}" for lost in recorder.lost])
-    _tell_recorded(folder, recorder, as_json)
+    _print_notes([f"not recorded: {lost}" for lost in recorder.lost])
+    _report_recorded(folder, recorder, as_json)
     if code or not recorder.exchanges:
         raise click.exceptions.Exit(code or NOTHING_FINISHED)
 
@@ -204,28 +204,28 @@ def pages(
     """
     if context.meta[COMMAND]:
         raise click.UsageError("--: `catnip pages` does not take a command")
-    ways = [Way.parse(link) for link in links]
-    for place, way in enumerate(ways):
-        if way.name in {other.name for other in ways[:place]}:
-            raise click.UsageError(f"--link: {way.name}: duplicate name")
+    parsed = [NamedLink.parse(link) for link in links]
+    for index, link in enumerate(parsed):
+        if link.name in {other.name for other in parsed[:index]}:
+            raise click.UsageError(f"--link: {link.name}: duplicate name")
     loaded = _begun(context, "pages", folder, inside)
     chosen = _pages(folder, loaded, urls)
     _check_browser()
     seeds = range(seed, seed + runs)
     try:
-        made, asked = asyncio.run(_visited(loaded, chosen, ways, seeds, longest_s, as_json))
+        visits, replay = asyncio.run(_visited(loaded, chosen, parsed, seeds, longest_s, as_json))
     except commands.Ended as ended:
         raise click.exceptions.Exit(ended.code) from None
     if as_json:
-        found = {**loads.document(made, chosen, ways), "replay": asked}
+        found = {**loads.document(visits, chosen, parsed), "replay": replay}
         output.print_json({"version": __version__, "site": str(folder), "seeds": list(seeds), **found})
     else:
-        _print_times(made, chosen, ways, seeds)
-    _tell([f"{one.link}, seed {one.seed}: not loaded: {one.failure}" for one in made if one.failure])
-    _tell([f"{one.link}, seed {one.seed}: {_why_red(one)}" for one in made if one.is_red])
-    if any(one.failure for one in made):
+        _print_times(visits, chosen, parsed, seeds)
+    _print_notes([f"{one.link}, seed {one.seed}: not loaded: {one.failure}" for one in visits if one.failure])
+    _print_notes([f"{one.link}, seed {one.seed}: {_red_reason(one)}" for one in visits if one.is_red])
+    if any(one.failure for one in visits):
         raise click.exceptions.Exit(NOT_LOADED)
-    if any(one.is_red for one in made):
+    if any(one.is_red for one in visits):
         raise click.exceptions.Exit(RED)
 
 
@@ -237,8 +237,10 @@ async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[
     async with recording(recorder, port, os.environ.get("SSL_CERT_FILE")) as proxy:
         environment = {**proxy.environment(), **_through(*proxy.addresses[0])}
         if not command:
-            _tell([f"{name}={environment[name]}" for name in ("CATNIP_PROXY", "CATNIP_CA", "CATNIP_CA_PIN")])
-            _tell(["recording until Ctrl-C"])
+            _print_notes(
+                [f"{name}={environment[name]}" for name in ("CATNIP_PROXY", "CATNIP_CA", "CATNIP_CA_PIN")]
+            )
+            _print_notes(["recording until Ctrl-C"])
             await commands.interrupted()
             return 0, recorder
         try:
@@ -250,8 +252,8 @@ async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[
     return code, recorder
 
 
-def _cannot_run(code: int, why: str) -> click.exceptions.Exit:
-    click.echo(f"error: {why}", err=True)
+def _cannot_run(code: int, reason: str) -> click.exceptions.Exit:
+    click.echo(f"error: {reason}", err=True)
     return click.exceptions.Exit(code)
 
 
@@ -272,15 +274,15 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
         from catnip.web import network  # noqa: PLC0415 -- needs an optional library
 
         program()
-        way = network.way_in()
+        prefix = network.namespace_prefix()
         sys.stdout.flush()
-        again = [sys.executable, "-P", "-m", "catnip", name, "--inside", *context.meta[RAW]]
-        os.execvp(way[0], [*way, *again])
+        command = [sys.executable, "-P", "-m", "catnip", name, "--inside", *context.meta[RAW]]
+        os.execvp(prefix[0], [*prefix, *command])
     return loaded
 
 
 @asynccontextmanager
-async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, Behind]]":
+async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
     """Runs the servers of a site in this network namespace.
 
     Yields the replayer, and the means to run commands behind links to the servers.
@@ -295,18 +297,18 @@ async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, Behind]]":
     replayer = Replayer(loaded)
     await network.have([RESOLVER, *replayer.addresses.values()])
     async with replaying(replayer) as servers:
-        yield replayer, Behind(program(), RESOLVER, servers.environment())
+        yield replayer, LinkRunner(program(), RESOLVER, servers.environment())
 
 
 async def _replayed(
     loaded: Site, folder: Path, link: Sequence[str], command: Sequence[str], as_json: bool
 ) -> int:
-    options = [*link, *(["--json"] if as_json else []), *VOICE[loudness()]]
-    async with _served(loaded) as (replayer, behind):
+    options = [*link, *(["--json"] if as_json else []), *VERBOSITY_OPTIONS[loudness()]]
+    async with _served(loaded) as (replayer, runner):
         code, out, _ = await commands.run(
-            behind.command(options, command), behind.environment, stdout=PIPE if as_json else None
+            runner.command(options, command), runner.environment, stdout=PIPE if as_json else None
         )
-    _tell(replayer.complaints())
+    _print_notes(replayer.complaints())
     if out:
         found = {"certificate": json.loads(out), "replay": replayer.document()}
         output.print_json({"version": __version__, "site": str(folder), **found})
@@ -316,21 +318,21 @@ async def _replayed(
 async def _visited(
     loaded: Site,
     urls: Sequence[str],
-    ways: Sequence[Way],
+    links: Sequence[NamedLink],
     seeds: Sequence[int],
     longest_s: float,
     quiet: bool,
 ) -> tuple[list[Visit], dict[str, Any]]:
-    made: list[Visit] = []
-    async with _served(loaded) as (replayer, behind):
+    visits: list[Visit] = []
+    async with _served(loaded) as (replayer, runner):
         with Progress(quiet) as progress:
-            told = progress.task("page loads")
-            async for visit in loads.visits(behind, urls, ways, seeds, longest_s):
-                made.append(visit)
-                told(len(made), len(urls) * len(ways) * len(seeds))
+            report = progress.task("page loads")
+            async for visit in loads.visits(runner, urls, links, seeds, longest_s):
+                visits.append(visit)
+                report(len(visits), len(urls) * len(links) * len(seeds))
                 note(f"{visit.link}, seed {visit.seed}: {visit.load or visit.failure}")
-    _tell(replayer.complaints())
-    return made, replayer.document()
+    _print_notes(replayer.complaints())
+    return visits, replayer.document()
 
 
 def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:
@@ -345,8 +347,8 @@ def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:
         except ValueError as error:
             raise InputError(f"--url: {url}: {error}") from error
         if found is None:
-            near = ", ".join(loaded.documents[:3]) or "no page"
-            raise InputError(f"--url: {url}: not recorded in {folder}, which has {near}")
+            recorded = ", ".join(loaded.documents[:3]) or "no page"
+            raise InputError(f"--url: {url}: not recorded in {folder}, which has {recorded}")
     return list(dict.fromkeys(urls))
 
 
@@ -356,19 +358,19 @@ def _check_browser() -> None:
 
 
 def _print_times(
-    made: Sequence[Visit], urls: Sequence[str], ways: Sequence[Way], seeds: Sequence[int]
+    visits: Sequence[Visit], urls: Sequence[str], links: Sequence[NamedLink], seeds: Sequence[int]
 ) -> None:
-    first = ways[0].name
+    first = links[0].name
     for url in urls:
         columns = ["link", "loaded", "load event, s", "document, s"]
         rows = []
-        for way in ways:
-            of = loads.timed(made, url, way.name, first)
+        for link in links:
+            of = loads.timed(visits, url, link.name, first)
             times = ["–" if value is None else str(value) for value in (of.load_s, of.html_s)]
-            rows.append([way.name, f"{of.loaded} of {of.visits}", *times])
-            if len(ways) > 1:
-                rows[-1].append(_less(of, loads.timed(made, url, first, first)))
-        if len(ways) > 1:
+            rows.append([link.name, f"{of.loaded} of {of.visits}", *times])
+            if len(links) > 1:
+                rows[-1].append(_less(of, loads.timed(visits, url, first, first)))
+        if len(links) > 1:
             columns.append(f"load event less {first}, s")
         output.print_table(f"{url}, {output.span(seeds)}", columns, rows)
 
@@ -380,11 +382,11 @@ def _less(of: Timed, first: Timed) -> str:
     return f"{of.less_s:+}{share}"
 
 
-def _why_red(visit: Visit) -> str:
+def _red_reason(visit: Visit) -> str:
     return f"the certificate is red: {'; '.join(visit.certificate.get('failures', []))}"
 
 
-def _tell_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
+def _report_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
     recorded = Site(recorder.exchanges)
     count = len(recorded.exchanges)
     size = sum(len(one.response.body) for one in recorded.exchanges)
@@ -401,17 +403,17 @@ def _tell_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
             }
         )
     elif count:
-        _tell([f"{folder}: {count} responses from {len(recorded.origins)} origins, {size} bytes"])
+        _print_notes([f"{folder}: {count} responses from {len(recorded.origins)} origins, {size} bytes"])
     if not count:
         click.echo(f"error: {folder}: nothing was recorded", err=True)
 
 
-def _tell(lines: Sequence[str]) -> None:
+def _print_notes(lines: Sequence[str]) -> None:
     """Prints notes for the user on stderr."""
     if loudness() is Loudness.QUIET:
         return
-    most = len(lines) if loudness() is Loudness.VERBOSE else TOLD_AT_MOST
-    for line in lines[:most]:
+    limit = len(lines) if loudness() is Loudness.VERBOSE else MAX_NOTES
+    for line in lines[:limit]:
         click.echo(line, err=True)
-    if len(lines) > most:
-        click.echo(f"… and {len(lines) - most} more, shown with --verbose", err=True)
+    if len(lines) > limit:
+        click.echo(f"… and {len(lines) - limit} more, shown with --verbose", err=True)

@@ -168,6 +168,6 @@ def _track(axes: Axes, track: Track, look: Look) -> None:
 
 def _corners(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Returns a mask of the points of a step line at which its value changes, and of its two ends."""
-    kept = np.ones(len(y), dtype=bool)
-    kept[1:-1] = (y[1:] != y[:-1])[:-1] & ~(np.isnan(y[1:]) & np.isnan(y[:-1]))[:-1]
-    return kept
+    is_corner = np.ones(len(y), dtype=bool)
+    is_corner[1:-1] = (y[1:] != y[:-1])[:-1] & ~(np.isnan(y[1:]) & np.isnan(y[:-1]))[:-1]
+    return is_corner

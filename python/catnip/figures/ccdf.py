@@ -14,7 +14,7 @@ from catnip.analysis.interval import Interval
 from catnip.figures import style
 from catnip.figures.style import NO_LOOKS, STYLE, WIDTH, Look
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str, looks: Mapping
             for index, curve in enumerate(panel.curves):
                 _draw(axes, curve, style.look(curve.label, index, looks))
             ends = [float(curve.x[-1]) for curve in panel.curves]
-            axes.set(xlabel=xlabel, yscale="log", ylim=(LEAST_SHARE, 1), xlim=(0, max(ends)))
+            axes.set(xlabel=xlabel, yscale="log", ylim=(MIN_SHARE, 1), xlim=(0, max(ends)))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
             axes.yaxis.set_minor_formatter(NullFormatter())
             axes.legend(loc="upper right")
@@ -88,11 +88,11 @@ def _draw(axes: Axes, curve: Curve, look: Look) -> None:
         np.array([getattr(one, part) for one in curve.share]) for part in ("mean", "low", "high")
     )
     # A logarithmic axis has no zero, so zero is drawn below the lower end of the axis.
-    mean = np.maximum(mean, LEAST_SHARE / 10)
+    mean = np.maximum(mean, MIN_SHARE / 10)
     axes.plot(curve.x, mean, **look.line, label=curve.label)
     axes.fill_between(
         curve.x,
-        np.maximum(np.nan_to_num(low), LEAST_SHARE / 10),
+        np.maximum(np.nan_to_num(low), MIN_SHARE / 10),
         np.nan_to_num(high),
         color=look.colour,
         alpha=0.12,

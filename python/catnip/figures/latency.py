@@ -53,7 +53,7 @@ def latency_panels(
         grid = figure.subplots(1, len(panels), squeeze=False)[0]
         style.title(figure, title)
         names = dict.fromkeys(curve.label for panel in panels for curve in panel.curves)
-        lines = {name: style.look(name, place, looks).line for place, name in enumerate(names)}
+        lines = {name: style.look(name, index, looks).line for index, name in enumerate(names)}
         for axes, panel in zip(grid, panels, strict=True):
             axes.set_title(panel.title)
             for curve in panel.curves:
@@ -77,22 +77,22 @@ def distributions(
     """Draws the frequency of the times, and their cumulative distribution."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
-        often, at_most = figure.subplots(1, 2)
+        frequency, cumulative = figure.subplots(1, 2)
         style.title(figure, title)
         end = max(float(np.quantile(times, 0.995)) for _, times in samples)
         bins = np.linspace(0, end, 60)
         for index, (label, times) in enumerate(samples):
             line = style.look(label, index, looks).line | {"linewidth": 1.4}
             share = 100 * np.histogram(times, bins)[0] / len(times)
-            often.stairs(share, bins, label=label, **line)
+            frequency.stairs(share, bins, label=label, **line)
             ordered = np.sort(times)
             height = np.arange(1, len(ordered) + 1) / len(ordered)
-            at_most.plot(ordered, height, **line)
-        often.set_title("Frequency, % per bin")
-        at_most.set_title("Cumulative distribution")
-        for axes in (often, at_most):
+            cumulative.plot(ordered, height, **line)
+        frequency.set_title("Frequency, % per bin")
+        cumulative.set_title("Cumulative distribution")
+        for axes in (frequency, cumulative):
             axes.set(xlabel=xlabel, xlim=(0, end), ylim=(0, None))
-        often.legend(loc="upper right")
+        frequency.legend(loc="upper right")
         return style.svg(figure, title)
 
 

@@ -72,8 +72,8 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
     for line in panel.lines:
         look = style.look(line.label, labels.index(line.label), style.NO_LOOKS)
         shown: dict[str, Any] = {"marker": "o", "ms": 4} if line.dots else {}
-        way = "steps-post" if panel.share else "default"
-        axes.plot(line.x, line.y, **look.line, **shown, drawstyle=way, label=line.label)
+        draw_style = "steps-post" if panel.share else "default"
+        axes.plot(line.x, line.y, **look.line, **shown, drawstyle=draw_style, label=line.label)
         if line.low is not None and line.high is not None:
             y = np.asarray(line.y, dtype=float)
             low, high = (np.asarray(end, dtype=float) for end in (line.low, line.high))

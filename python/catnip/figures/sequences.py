@@ -22,7 +22,7 @@ class Sequence:
 
     times_s: Listed[float]
     segments: Listed[int]
-    is_again: Listed[bool]
+    is_retransmission: Listed[bool]
 
 
 def overlaid(title: str, panels: Mapping[str, Mapping[str, Sequence]]) -> str:
@@ -34,8 +34,8 @@ def overlaid(title: str, panels: Mapping[str, Mapping[str, Sequence]]) -> str:
         style.title(figure, title)
         for axes, (name, senders) in zip(grid, panels.items(), strict=False):
             axes.set_title(name)
-            for place, (label, sender) in enumerate(senders.items()):
-                _draw(axes, label, sender, place)
+            for index, (label, sender) in enumerate(senders.items()):
+                _draw(axes, label, sender, index)
             axes.set(xlabel="time since the first segment, s", ylabel="segment")
             axes.set_ylim(bottom=0)
             axes.set_xlim(left=0)
@@ -43,30 +43,30 @@ def overlaid(title: str, panels: Mapping[str, Mapping[str, Sequence]]) -> str:
             axes.set_axis_off()
         handles: dict[str, Artist] = {}
         for axes in grid:
-            there, names = axes.get_legend_handles_labels()
-            handles |= dict(zip(names, there, strict=True))
+            artists, names = axes.get_legend_handles_labels()
+            handles |= dict(zip(names, artists, strict=True))
         figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=4)
         return style.svg(figure, title)
 
 
-def _draw(axes: Axes, label: str, sender: Sequence, place: int) -> None:
-    colour = (BLUE, VERMILION)[place]
-    looks = (("o", "x"), ("o", "s"))[place]
-    for is_again, marker, words in ((False, looks[0], ""), (True, looks[1], ", again")):
+def _draw(axes: Axes, label: str, sender: Sequence, index: int) -> None:
+    colour = (BLUE, VERMILION)[index]
+    looks = (("o", "x"), ("o", "s"))[index]
+    for is_retransmission, marker, suffix in ((False, looks[0], ""), (True, looks[1], ", again")):
         points = [
             point
-            for *point, again in zip(sender.times_s, sender.segments, sender.is_again, strict=True)
-            if again == is_again
+            for *point, flag in zip(sender.times_s, sender.segments, sender.is_retransmission, strict=True)
+            if flag == is_retransmission
         ]
-        hollow = place == 1
+        hollow = index == 1
         axes.plot(
             [at for at, _ in points],
             [segment for _, segment in points],
             ls="",
             marker=marker,
-            ms=(8 if is_again else 6) if hollow else (6 if is_again else 2.4),
+            ms=(8 if is_retransmission else 6) if hollow else (6 if is_retransmission else 2.4),
             mfc="none" if hollow else colour,
             mec=colour,
             mew=0.8 if hollow else 1.2,
-            label=f"{label}{words}",
+            label=f"{label}{suffix}",
         )

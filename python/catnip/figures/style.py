@@ -129,9 +129,9 @@ def title(figure: Figure, title: str) -> None:
     figure.suptitle(title, x=0.003, ha="left", fontsize=12, fontweight="bold")
 
 
-def look(name: str, place: int, looks: Mapping[str, int]) -> Look:
+def look(name: str, index: int, looks: Mapping[str, int]) -> Look:
     """Returns the look of a series, by its name if `looks` has the name, otherwise by its position."""
-    return LOOKS[looks.get(name, place) % len(LOOKS)]
+    return LOOKS[looks.get(name, index) % len(LOOKS)]
 
 
 def whiskers(
@@ -226,11 +226,11 @@ def _description(figure: Figure) -> str:
         "Across": [axes.get_xlabel() for axes in panels],
         "Upwards": [axes.get_ylabel() for axes in panels],
         "Shown": [text.get_text() for legend in legends for text in legend.get_texts()],
-        "Notes": [text.get_text() for axes in panels for text in axes.texts if _has_words(text.get_text())],
+        "Notes": [text.get_text() for axes in panels for text in axes.texts if _has_letters(text.get_text())],
     }
-    told = ((name, list(dict.fromkeys(filter(None, texts)))) for name, texts in written.items())
-    return " ".join(f"{name}: {'; '.join(texts)}." for name, texts in told if texts)
+    parts = ((name, list(dict.fromkeys(filter(None, texts)))) for name, texts in written.items())
+    return " ".join(f"{name}: {'; '.join(texts)}." for name, texts in parts if texts)
 
 
-def _has_words(text: str) -> bool:
+def _has_letters(text: str) -> bool:
     return any(letter.isalpha() for letter in text)

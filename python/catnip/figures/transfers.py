@@ -20,8 +20,8 @@ def single_loss_profile(
     timed_out: Sequence[bool],
 ) -> str:
     """Draws the transfer time if only packet k is lost; `timed_out` flags losses repaired by a timeout."""
-    late = [packet for packet, waited in zip(k, timed_out, strict=True) if waited]
-    title = f"Losing packet {_ranges(late)} costs a timeout"
+    with_timeout = [packet for packet, waited in zip(k, timed_out, strict=True) if waited]
+    title = f"Losing packet {_ranges(with_timeout)} costs a timeout"
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
         axes = figure.subplots()
@@ -69,10 +69,10 @@ def sequence_plots(
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         style.title(figure, title)
         for axes, (name, times, seqs) in zip(grid.flat, panels, strict=False):
-            again = _repeated(seqs)
+            repeated = _repeated(seqs)
             axes.set_title(name)
             axes.plot(times, seqs, color=BLUE, alpha=0.35, linewidth=1)
-            axes.scatter(times, seqs, s=22, color=[VERMILION if r else BLUE for r in again], zorder=3)
+            axes.scatter(times, seqs, s=22, color=[VERMILION if r else BLUE for r in repeated], zorder=3)
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         for axes in grid[-1]:
             axes.set_xlabel("time, s")

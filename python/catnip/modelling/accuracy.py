@@ -62,7 +62,7 @@ class Point:
     @classmethod
     def of(cls, simulated: str, at: Case, mean: Interval) -> "Point":
         """Returns the point of a simulated mean, with the errors of all models of the simulated quantity."""
-        errors = {one.key: _says(one, at) / mean.mean - 1 for one in MODELS if one.simulated == simulated}
+        errors = {one.key: _predict(one, at) / mean.mean - 1 for one in MODELS if one.simulated == simulated}
         return cls(simulated, at, mean, errors)
 
 
@@ -74,13 +74,13 @@ class Region:
     """Smallest and largest size; None for a rate, which does not depend on the size."""
     p: tuple[float, float]
 
-    def words(self, of_what: bool = False) -> str:
-        """Returns the region in words; `of_what` adds the names of the quantities."""
-        losses = f"{_span(100 * self.p[0], 100 * self.p[1])} %{' loss' * of_what}"
+    def describe(self, with_names: bool = False) -> str:
+        """Returns the region in words; `with_names` adds the names of the quantities."""
+        losses = f"{_span(100 * self.p[0], 100 * self.p[1])} %{' loss' * with_names}"
         if self.packets is None:
             return losses
         unit = " packet" if self.packets[1] == 1 else " packets"
-        return f"{_span(*self.packets)}{unit * of_what} at {losses}"
+        return f"{_span(*self.packets)}{unit * with_names} at {losses}"
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class Nearby:
         low, high = round(100 * self.low), round(100 * self.high)
         if low < 0 < high:
             return f"{-low} % low to {high} % high"
-        near, far = sorted((abs(low), abs(high)))
-        return f"{_span(near, far)} % {'low' if low < 0 else 'high'}" if far else "0 %"
+        small, large = sorted((abs(low), abs(high)))
+        return f"{_span(small, large)} % {'low' if low < 0 else 'high'}" if large else "0 %"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Prediction:
     """Prediction of a model for a scenario's single transfer."""
 
     time_s: float
-    near: Nearby
+    nearby: Nearby
 
 
 @dataclass(frozen=True)
@@ -133,98 +133,98 @@ class Grid:
     """Relative errors, a row for each size and a column for each loss."""
 
 
-def trust(model: Model, asked: Case | None = None) -> list[Region]:
+def trust(model: Model, query: Case | None = None) -> list[Region]:
     """Returns the regions in which a model is within the limit, on the compared path closest to a case."""
     grids = _grids(model.key)
-    return regions(grids[_likeliest(grids, asked or Case(1, 0.0))], isinstance(model, Rate))
+    return regions(grids[_likeliest(grids, query or Case(1, 0.0))], isinstance(model, Rate))
 
 
-def trusted_for(model: Model, asked: Case | None = None) -> str:
+def trusted_for(model: Model, query: Case | None = None) -> str:
     """Returns the regions of `trust` in words."""
-    found = trust(model, asked)
-    return "; ".join(one.words(of_what=one is found[0]) for one in found) or "nothing"
+    found = trust(model, query)
+    return "; ".join(one.describe(with_names=one is found[0]) for one in found) or "nothing"
 
 
 def regions(grid: Grid, is_rate: bool) -> list[Region]:
     """Returns rectangles of points within the limit, chosen in turn so that each adds the most points."""
     is_within = [[abs(error) <= LIMIT for error in row] for row in grid.errors]
-    told: set[Cell] = set()
+    covered: set[Cell] = set()
     found: list[Region] = []
-    while len(found) < REGIONS and (best := _largest(is_within, told)):
+    while len(found) < REGIONS and (best := _largest(is_within, covered)):
         rows, columns = best
-        new = _cells(rows, columns) - told
+        new = _cells(rows, columns) - covered
         if len(new) < (1 if not found else NEW_POINTS):
             break
-        told |= new
+        covered |= new
         packets = None if is_rate else (grid.packets[rows.start], grid.packets[rows.stop - 1])
         found.append(Region(packets, (grid.p[columns.start], grid.p[columns.stop - 1])))
     return found
 
 
-def nearby(model: Model, asked: Case, set_up: bool = False) -> Nearby:
+def nearby(model: Model, query: Case, set_up: bool = False) -> Nearby:
     """Returns the errors of a model at the compared points around a case.
 
     `set_up` is true for transfers that begin with a handshake, with which no model was compared.
     """
     grids = _grids(model.key)
-    path = _likeliest(grids, asked)
-    unlike = _unlike(path, asked)
-    reasons = [f"{PATH[key]} {_value(key, getattr(asked, key))} ({_values(key, grids)})" for key in unlike]
+    path = _likeliest(grids, query)
+    unlike = _unlike(path, query)
+    reasons = [f"{PATH[key]} {_value(key, getattr(query, key))} ({_values(key, grids)})" for key in unlike]
     if set_up:
         reasons.append("a handshake (without)")
-    if asked.p_high and model.simulated == "partial_catnip":
-        reasons.append(f"{100 * asked.p_high:g} % loss of HIGH packets (none)")
+    if query.p_high and model.simulated == "partial_catnip":
+        reasons.append(f"{100 * query.p_high:g} % loss of HIGH packets (none)")
     grid = grids[path]
-    knows_sizes = isinstance(model, Latency)
-    rows = _around(grid.packets, asked.packets) if knows_sizes else slice(None)
-    columns = _around(grid.p, asked.p)
+    has_sizes = isinstance(model, Latency)
+    rows = _around(grid.packets, query.packets) if has_sizes else slice(None)
+    columns = _around(grid.p, query.p)
     if rows is None:
-        reasons.append(f"{asked.packets} packets ({_span(grid.packets[0], grid.packets[-1])})")
+        reasons.append(f"{query.packets} packets ({_span(grid.packets[0], grid.packets[-1])})")
     if columns is None:
-        reasons.append(f"{100 * asked.p:g} % loss ({_span(100 * grid.p[0], 100 * grid.p[-1])} %)")
+        reasons.append(f"{100 * query.p:g} % loss ({_span(100 * grid.p[0], 100 * grid.p[-1])} %)")
     if reasons or rows is None or columns is None:
         return Nearby(math.nan, math.nan, ", ".join(reasons))
     errors = [error for row in grid.errors[rows] for error in row[columns]]
     return Nearby(min(errors), max(errors))
 
 
-def path_like(asked: Case) -> str:
+def path_like(query: Case) -> str:
     """Returns the compared path closest to that of a case, in words."""
-    path = dict(zip(PATH, _likeliest(_grids(LATENCIES[0].key), asked), strict=True))
+    path = dict(zip(PATH, _likeliest(_grids(LATENCIES[0].key), query), strict=True))
     return ", ".join(f"{PATH[key]} {_value(key, path[key])}" for key in ("rtt_s", "w_max", "b"))
 
 
 def predictions(flow: Mapping[str, Any]) -> dict[str, Prediction]:
     """Returns predictions of the matching models for a single transfer (`Scenario.single_flow`), by label."""
-    asked, set_up = case.of_flow(flow), flow["handshake_s"] is not None
+    query, set_up = case.of_flow(flow), flow["handshake_s"] is not None
     return {
-        one.label: Prediction(case.prediction(one, flow), nearby(one, asked, set_up))
+        one.label: Prediction(case.prediction(one, flow), nearby(one, query, set_up))
         for one in case.matching(flow)
     }
 
 
-def document(model: Model, asked: Case) -> dict[str, Any]:
+def document(model: Model, query: Case) -> dict[str, Any]:
     """Returns the regions in which a model can be trusted, and its errors near a case, for JSON."""
-    found = [{"packets": one.packets, "p": one.p} for one in trust(model, asked)]
-    return {"within": LIMIT, "regions": found, **near_document(nearby(model, asked))}
+    found = [{"packets": one.packets, "p": one.p} for one in trust(model, query)]
+    return {"within": LIMIT, "regions": found, **nearby_document(nearby(model, query))}
 
 
-def near_document(near: Nearby) -> dict[str, Any]:
+def nearby_document(errors: Nearby) -> dict[str, Any]:
     """Returns the errors of a model near a case, for JSON."""
     return {
-        "trusted": near.is_trusted,
-        "near": None if near.outside else {"low": near.low, "high": near.high},
-        "not_compared": near.outside or None,
+        "trusted": errors.is_trusted,
+        "near": None if errors.outside else {"low": errors.low, "high": errors.high},
+        "not_compared": errors.outside or None,
     }
 
 
-def notes(told: Sequence[Nearby]) -> list[str]:
+def notes(shown_errors: Sequence[Nearby]) -> list[str]:
     """Returns the explanations of the marks of some predictions, a line for each mark."""
-    far = [near for near in told if near.mark == "!"]
-    reasons = [*dict.fromkeys(near.outside for near in told if near.outside)]
+    unreliable = [errors for errors in shown_errors if errors.mark == "!"]
+    reasons = [*dict.fromkeys(errors.outside for errors in shown_errors if errors.outside)]
     lines = []
-    if far:
-        all_of = Nearby(min(near.low for near in far), max(near.high for near in far))
+    if unreliable:
+        all_of = Nearby(min(errors.low for errors in unreliable), max(errors.high for errors in unreliable))
         lines.append(f"! not reliable: error of {all_of} at the nearest compared points.")
     if reasons:
         shown = reasons if len(reasons) <= 3 else [reasons[0], "…", reasons[-1]]
@@ -290,41 +290,43 @@ def _grid(errors: Mapping[tuple[int, float], float]) -> Grid:
     return Grid([*map(int, packets)], p, [[errors[int(n), loss] for loss in p] for n in packets])
 
 
-def _likeliest(grids: Mapping[PathKey, Grid], asked: Case) -> PathKey:
+def _likeliest(grids: Mapping[PathKey, Grid], query: Case) -> PathKey:
     """Returns the compared path that differs from a case in the fewest fields; among equals, by the least."""
-    return min(grids, key=lambda path: (len(_unlike(path, asked)), sum(_distances(path, asked).values())))
+    return min(grids, key=lambda path: (len(_unlike(path, query)), sum(_distances(path, query).values())))
 
 
-def _unlike(path: PathKey, asked: Case) -> list[str]:
+def _unlike(path: PathKey, query: Case) -> list[str]:
     """Returns the fields in which a case differs from a path."""
-    far = math.log(PATH_FACTOR) + 1e-9
-    return [key for key, off in _distances(path, asked).items() if off > (0 if key in _COUNTED else far)]
+    tolerance = math.log(PATH_FACTOR) + 1e-9
+    return [
+        key for key, off in _distances(path, query).items() if off > (0 if key in _COUNTED else tolerance)
+    ]
 
 
-def _distances(path: PathKey, asked: Case) -> dict[str, float]:
+def _distances(path: PathKey, query: Case) -> dict[str, float]:
     """Returns, by field, the logarithm of the factor by which a case differs from a path.
 
     The logarithm is infinite if only one of the two values is zero.
     """
-    both = {key: sorted((at, getattr(asked, key))) for key, at in zip(PATH, path, strict=True)}
+    both = {key: sorted((at, getattr(query, key))) for key, at in zip(PATH, path, strict=True)}
     return {
         key: 0.0 if low == high else math.log(high / low) if low > 0 else math.inf
         for key, (low, high) in both.items()
     }
 
 
-def _largest(is_within: Sequence[Sequence[bool]], told: Set[Cell]) -> tuple[slice, slice] | None:
-    """Returns the rectangle of true cells with the most cells outside `told`; among equals, the largest."""
+def _largest(is_within: Sequence[Sequence[bool]], covered: Set[Cell]) -> tuple[slice, slice] | None:
+    """Returns the rectangle of true cells with the most cells outside `covered`; at a tie, the largest."""
     best: tuple[slice, slice] | None = None
-    most = (0, 0)
+    best_count = (0, 0)
     for first in range(len(is_within)):
         for end in range(first + 1, len(is_within) + 1):
             rows = slice(first, end)
             for columns in _runs([all(column) for column in zip(*is_within[rows], strict=True)]):
                 cells = _cells(rows, columns)
-                new = len(cells - told)
-                if new and (new, len(cells)) > most:
-                    best, most = (rows, columns), (new, len(cells))
+                new = len(cells - covered)
+                if new and (new, len(cells)) > best_count:
+                    best, best_count = (rows, columns), (new, len(cells))
     return best
 
 
@@ -334,9 +336,9 @@ def _cells(rows: slice, columns: slice) -> Set[Cell]:
 
 def _runs(values: Sequence[bool]) -> Iterator[slice]:
     """Yields the ranges of consecutive true values."""
-    for is_true, places in groupby(range(len(values)), values.__getitem__):
+    for is_true, indices in groupby(range(len(values)), values.__getitem__):
         if is_true:
-            first, *others = places
+            first, *others = indices
             yield slice(first, first + 1 + len(others))
 
 
@@ -350,7 +352,7 @@ def _around(compared: Sequence[float], value: float) -> slice | None:
     return slice(bisect_right(compared, value) - 1, bisect_left(compared, value) + 1)
 
 
-def _says(model: Model, at: Case) -> float:
+def _predict(model: Model, at: Case) -> float:
     return case.latency(model, at) if isinstance(model, Latency) else case.rate(model.name, at)
 
 

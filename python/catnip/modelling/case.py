@@ -13,7 +13,7 @@ from catnip.analysis.interval import Interval
 if TYPE_CHECKING:
     from catnip.analysis.measures import Floats
 
-PACKETS_AT_MOST = 100_000
+MAX_PACKETS = 100_000
 REQUEST_BYTES = 40
 """Size of the request of a download."""
 
@@ -114,8 +114,8 @@ def latency(model: Latency, case: Case) -> float:
     if model.simulated == "download" and case.p >= 0.5:
         return math.nan
     at = vars(case) | {"p_high": min(case.p_high, case.p), "rate": model.rate}
-    made = models.at(model.name, **_symbols(model.name, at))
-    return made[models.MODELS[model.name].quantities[0].name]
+    values = models.at(model.name, **_symbols(model.name, at))
+    return values[models.MODELS[model.name].quantities[0].name]
 
 
 def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats":
@@ -164,22 +164,22 @@ def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
     return {symbol: symbols[symbol] for symbol in known if symbol in symbols}
 
 
-def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
+def simulated(case: Case, kind: Simulated, trials: int, seed: int) -> Interval:
     """Returns the mean time of simulated transfers, seconds.
 
     The time ends with the ACK of the last packet or, for downloads, with the arrival of all data.
     """
     from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
-    rows = _transfers(case, what, trials, seed)
-    return stats.mean(rows["received_s" if what == "download" else "acked_s"] - rows["start_s"])
+    rows = _transfers(case, kind, trials, seed)
+    return stats.mean(rows["received_s" if kind == "download" else "acked_s"] - rows["start_s"])
 
 
 def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, Interval]:
     """Returns the rates of simulated transfers, averaged over each whole transfer, packets per second."""
     from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
-    reno, cubic = (_transfers(case, what, trials, seed) for what in ("reno", "cubic"))
+    reno, cubic = (_transfers(case, kind, trials, seed) for kind in ("reno", "cubic"))
     return {
         "goodput": stats.mean(case.packets / (reno["acked_s"] - reno["start_s"])),
         "sent": stats.mean(reno["sent"] / (reno["acked_s"] - reno["start_s"])),
@@ -187,21 +187,21 @@ def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, I
     }
 
 
-def _transfers(case: Case, what: Simulated, trials: int, seed: int) -> "dict[str, Floats]":
+def _transfers(case: Case, kind: Simulated, trials: int, seed: int) -> "dict[str, Floats]":
     """Returns columns of the table of connections, a row per trial."""
     import numpy as np  # noqa: PLC0415 -- as above
 
-    scenario = Scenario.parse("case.toml", scenario_text(case, what, trials))
+    scenario = Scenario.parse("case.toml", scenario_text(case, kind, trials))
     rows = scenario.run(scenario.variants, list(range(seed, seed + trials)), ["connections"])["connections"]
     return {key: np.asarray(rows[key], float) for key in ("start_s", "received_s", "acked_s", "sent")}
 
 
-def scenario_text(case: Case, what: Simulated, trials: int) -> str:
+def scenario_text(case: Case, kind: Simulated, trials: int) -> str:
     """Returns the case as a scenario file."""
     # High rate: no queueing, and negligible transmission time.
     rate_mbit = max(100.0, 100 * case.w_max * case.mss_bytes * 8 / case.rtt_s / 1e6)
     delayed = "true" if case.b > 1 else "false"
-    downloads = what == "download"
+    downloads = kind == "download"
     return f"""
 id = "CASE"
 title = "One transfer"
@@ -218,14 +218,14 @@ queue = "drop-tail:{case.w_max + 100}"
 {"loss" if downloads else "there.loss"} = "priority:high={case.p_high},low={case.p}"
 [tcp]
 profile = "{"linux-2.0" if downloads else "bsd-reno"}"
-control = "{"cubic" if what == "cubic" else "reno"}"
+control = "{"cubic" if kind == "cubic" else "reno"}"
 segment = "{case.mss_bytes}B"
 window_segments = {case.w_max}
 initial_window_segments = {min(case.w1, case.w_max)}
 delayed_ack = {delayed}
 rto_min = "{case.t0_s * 1e9:.0f}ns"
 rto_first = "{case.first_timeout_s * 1e9:.0f}ns"
-marker = "{"spm:small_window=0" if what == "partial_catnip" else "none"}"
+marker = "{"spm:small_window=0" if kind == "partial_catnip" else "none"}"
 [traffic.document]
 {_download(case) if downloads else _transfer(case)}
 """
@@ -283,12 +283,12 @@ def probability(text: str) -> float:
     return value
 
 
-def spread(first: float, last: float, count: int, whole: bool) -> "Floats":
-    """Returns evenly spaced values from `first` to `last`; with `whole`, rounded and without repetition."""
+def spread(first: float, last: float, count: int, is_integer: bool) -> "Floats":
+    """Returns evenly spaced values from `first` to `last`; with `is_integer`, rounded and distinct."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     values = np.linspace(first, last, count)
-    return np.unique(np.round(values)) if whole else values
+    return np.unique(np.round(values)) if is_integer else values
 
 
 def with_value(case: Case, key: str, value: float) -> Case:
@@ -300,8 +300,8 @@ def with_value(case: Case, key: str, value: float) -> Case:
 def packets_of(size: str, mss_bytes: int) -> int:
     """Returns the number of segments of a size such as 32KB. Raises InputError."""
     packets = math.ceil(_core.bytes(size) / mss_bytes)
-    if not 1 <= packets <= PACKETS_AT_MOST:
-        raise InputError(f"{size!r}: {packets} packets; expected 1 to {PACKETS_AT_MOST}")
+    if not 1 <= packets <= MAX_PACKETS:
+        raise InputError(f"{size!r}: {packets} packets; expected 1 to {MAX_PACKETS}")
     return packets
 
 

@@ -12,7 +12,7 @@ _SETTINGS: dict[str, tuple[str, dict[str, float]]] = {
     "E_dss_no_plus1": ("E_dss", {"plus_one": 0}),
     "hysteresis_last_cycle_lossless": ("hysteresis", {"last_cycle_loss": 0}),
 }
-_WORDS = {"rto_iff_Q_eq_1": 1.0}
+_NAMED_VALUES = {"rto_iff_Q_eq_1": 1.0}
 _STATED = {"cap", "handshake"}
 
 
@@ -42,7 +42,7 @@ def check_value(name: str, parameters: str, quantity: str) -> float:
         key, _, text = pair.partition("=")
         if key not in _STATED:
             known = (parameter.name for parameter in model.parameters)
-            values[_with_unit(key, known)] = _WORDS[text] if text in _WORDS else float(text)
+            values[_with_unit(key, known)] = _NAMED_VALUES[text] if text in _NAMED_VALUES else float(text)
     result = models.evaluate(name, **values)
     return float(result[_with_unit(quantity, result)])
 

@@ -12,7 +12,7 @@ from catnip.analysis.claims import Claim
 from catnip.analysis.interval import Interval
 from catnip.base.progress import Progress
 from catnip.papers import reference, statement
-from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, Words
+from catnip.papers.statement import Claims, Computed, Printed, Quotation, Row, Statement
 from catnip.report.model import Figure, Reproduction
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def reproduce(
     runs = paper.runs(quick, seeds, first_seed, progress)
     everything = chosen is None
     ids = list(stated.experiments) if chosen is None else chosen
-    judged = Judge(paper, runs)
-    asked = [one for one in stated.statements if one.id in ids]
-    verdicts = [judged.claim(one) for one in asked]
+    evaluator = Evaluator(paper, runs)
+    selected = [one for one in stated.statements if one.id in ids]
+    verdicts = [evaluator.claim(one) for one in selected]
     drawn = {figure: id for id in reversed(ids) for figure in reversed(stated.figures.get(id, ()))}
     return Reproduction(
         title=stated.title,
@@ -68,18 +68,18 @@ def reproduce(
         tables=paper.tables(runs) if everything else [],
         seeds=paper.seeds(runs),
         experiments={id: stated.experiments[id] for id in ids},
-        is_repeatable=not any(one.ours.quantity in paper.live for one in asked),
+        is_repeatable=not any(one.ours.quantity in paper.live for one in selected),
     )
 
 
 def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> Figure:
     """Returns a figure with the first experiment that draws it, and its seeds."""
     runs.sample = 1
-    made = paper.figure(figure)(runs)
-    return replace(made, experiment=experiment, seeds=paper.seeds(runs)[: runs.sample])
+    drawn = paper.figure(figure)(runs)
+    return replace(drawn, experiment=experiment, seeds=paper.seeds(runs)[: runs.sample])
 
 
-class Judge:
+class Evaluator:
     """Evaluator of statements, which computes each quantity once."""
 
     def __init__(self, paper: "Paper", runs: "Runs") -> None:
@@ -89,14 +89,16 @@ class Judge:
     def claim(self, stated: Statement) -> Claim:
         """Computes the value of a statement and returns its claim with the verdict."""
         ours, sample = self._measured(stated.ours)
-        made = judge(stated, ours, printed(self._paper, stated.paper), printed(self._paper, stated.oracle))
-        return made if isinstance(ours, Interval) else replace(made, seeds=sample)
+        evaluated = evaluate(
+            stated, ours, printed(self._paper, stated.paper), printed(self._paper, stated.oracle)
+        )
+        return evaluated if isinstance(ours, Interval) else replace(evaluated, seeds=sample)
 
-    def _measured(self, asked: Computed) -> tuple[Any, int]:
-        key = f"{asked.quantity} {sorted(asked.arguments.items())}"
+    def _measured(self, computed: Computed) -> tuple[Any, int]:
+        key = f"{computed.quantity} {sorted(computed.arguments.items())}"
         if key not in self._known:
             self._runs.sample = 1
-            value = self._paper.measured[asked.quantity](self._runs, **asked.arguments)
+            value = self._paper.measured[computed.quantity](self._runs, **computed.arguments)
             self._known[key] = value, self._runs.sample
         value, sample = self._known[key]
         return value, sample
@@ -109,16 +111,16 @@ def printed(paper: "Paper", source: Printed) -> Any:
             return paper.printed[quantity](**arguments)
         case Row(id):
             return reference.published(id)
-        case Words(text, _):
+        case Quotation(text, _):
             return text
     return None
 
 
-def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
+def evaluate(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
     """Returns a claim with the verdict that follows from our value, its band, and paper and oracle."""
     if stated.by_mean and isinstance(ours, Interval):
-        made = judge(stated, ours.mean, paper, oracle)
-        return replace(made, low=ours.low, high=ours.high, seeds=ours.n)
+        claim = evaluate(stated, ours.mean, paper, oracle)
+        return replace(claim, low=ours.low, high=ours.high, seeds=ours.n)
     several = isinstance(oracle, Sequence) and not isinstance(oracle, str)
     beside = claims.Beside(paper=paper, oracle=fmean(oracle) if several else oracle)
     if stated.deviation:
@@ -137,10 +139,10 @@ def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
             return claims.within(id, says, ours, *bound, **beside)
         case "oracle_range":
             return claims.within(id, says, ours, min(oracle), max(oracle), **beside)
-    return claims.within(id, says, ours, *_near(bound, beside), **beside)
+    return claims.within(id, says, ours, *_band_around(bound, beside), **beside)
 
 
-def _near(bound: Mapping[str, Any], beside: claims.Beside) -> tuple[float, float]:
+def _band_around(bound: Mapping[str, Any], beside: claims.Beside) -> tuple[float, float]:
     """Returns the band around another value: a share of it, a distance from it, or a factor either way."""
     centre = beside["oracle"] if bound["of"] == "oracle" else beside["paper"]
     assert isinstance(centre, float | int)

@@ -10,7 +10,7 @@ from catnip.base import paths
 from catnip.base.progress import Progress
 from catnip.store.tables import Table
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Runs:
     progress: Progress
     sample: int = field(default=1, init=False)
     """Sample size since the last reset: the largest number of seeds of a requested scenario."""
-    _kept: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
+    _cache: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
     _costs: list[tuple[str, int, float]] = field(default_factory=list, init=False)
     quick_seeds: ClassVar[int] = 1
     """Number of seeds of a quick run."""
@@ -42,18 +42,18 @@ class Runs:
         """Returns `count` consecutive seeds from the first seed on."""
         return list(range(self.first_seed, self.first_seed + count))
 
-    def kept(self, key: object, make: Callable[[], Made]) -> Made:
+    def cached(self, key: object, make: Callable[[], Result]) -> Result:
         """Returns the result of `make`, called at the first request and cached for all later ones.
 
         The sample size of the result counts for every quantity that requests it.
         """
-        if key not in self._kept:
+        if key not in self._cache:
             before, self.sample = self.sample, 1
-            self._kept[key] = make(), self.sample
+            self._cache[key] = make(), self.sample
             self.sample = before
-        made, sample = self._kept[key]
+        result, sample = self._cache[key]
         self.count_sample(sample)
-        return cast(Made, made)
+        return cast(Result, result)
 
     def count_sample(self, size: int) -> None:
         """Raises the sample size to that of a requested result."""
@@ -63,36 +63,36 @@ class Runs:
         self,
         name: str,
         variants: Sequence[str],
-        wanted: Sequence[str],
-        told: Callable[[int, int], Any] | None = None,
+        tables: Sequence[str],
+        report: Callable[[int, int], Any] | None = None,
         changes: Sequence[tuple[str, str]] = (),
         seeds: Sequence[int] = (),
     ) -> Mapping[str, Table]:
         """Runs variants of a scenario and returns their tables; records sample size and cost of the runs.
 
-        `changes` replaces keys of the scenario, `seeds` its usual seeds. `told` receives the progress.
+        `changes` replaces keys of the scenario, `seeds` its usual seeds. `report` receives the progress.
         """
         seeds = list(seeds) or self.seeds(name)
         self.count_sample(len(seeds))
-        made = paths.scenario(name, changes).run(list(variants), seeds, [*wanted, "runs"], 0, told)
-        self._costs.append((name, len(variants) * len(seeds), float(np.sum(made["runs"]["hops"]))))
-        return made
+        results = paths.scenario(name, changes).run(list(variants), seeds, [*tables, "runs"], 0, report)
+        self._costs.append((name, len(variants) * len(seeds), float(np.sum(results["runs"]["hops"]))))
+        return results
 
     def run_each(
-        self, name: str, wanted: str, reduced: Callable[[Table], Made], seeds: list[int], label: str = ""
-    ) -> dict[str, Made]:
+        self, name: str, table: str, reduced: Callable[[Table], Result], seeds: list[int], label: str = ""
+    ) -> dict[str, Result]:
         """Runs the variants of a scenario one by one and returns the reduced table of each.
 
         Only one full table at a time is in memory. The progress has the `label`, by default the id.
         """
         scenario = paths.scenario(name)
-        told = self.progress.task(label or scenario.id)
+        report = self.progress.task(label or scenario.id)
         self.count_sample(len(seeds))
-        made = {}
+        results = {}
         for done, variant in enumerate(scenario.variants, 1):
-            made[variant] = reduced(scenario.run([variant], seeds, [wanted])[wanted])
-            told(done, len(scenario.variants))
-        return made
+            results[variant] = reduced(scenario.run([variant], seeds, [table])[table])
+            report(done, len(scenario.variants))
+        return results
 
     def cost(self) -> list[tuple[str, int, float]]:
         """Returns name, number of runs and packet-hops of each scenario: a cost equal on every machine."""
@@ -101,10 +101,10 @@ class Runs:
         return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]
 
 
-def shifted(told: Callable[[int, int], Any], before: int, total: int) -> Callable[[int, int], None]:
+def shifted(report: Callable[[int, int], Any], before: int, total: int) -> Callable[[int, int], None]:
     """Returns a receiver of the progress of a part of `total` jobs, `before` of which are done."""
 
     def receive(done: int, _of: int) -> None:
-        told(before + done, total)
+        report(before + done, total)
 
     return receive

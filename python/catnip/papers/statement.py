@@ -62,14 +62,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Words:
+class Quotation:
     """Quotation of the paper, and its place there."""
 
     text: str
     at: str
 
 
-Printed: TypeAlias = Computed | Row | Words | None
+Printed: TypeAlias = Computed | Row | Quotation | None
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def read(path: Path) -> Claims:
 
 def _statement(path: Path, entry: dict[str, Any]) -> Statement:
     says = entry.get("says", "?")
-    if wrong := set(entry) - KEYS:
-        raise InputError(f"{path}: claim {says!r}: {min(wrong)}: there is no such key")
+    if unknown := set(entry) - KEYS:
+        raise InputError(f"{path}: claim {says!r}: {min(unknown)}: there is no such key")
     bands = [name for name in BANDS if name in entry]
     if len(bands) > 1:
         raise InputError(f"{path}: claim {says!r}: {bands[1]}: cannot be combined with {bands[0]}")
@@ -152,7 +152,7 @@ def _statement(path: Path, entry: dict[str, Any]) -> Statement:
 def _printed(source: Any) -> Printed:
     if isinstance(source, Mapping):
         if "text" in source:
-            return Words(source["text"], source["at"])
+            return Quotation(source["text"], source["at"])
         return Computed(
             source["quantity"], {key: value for key, value in source.items() if key != "quantity"}
         )

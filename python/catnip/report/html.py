@@ -36,7 +36,7 @@ def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
         tally=claims.tally(outcome.claims),
         groups={id: list(group) for id, group in groupby(sorted(outcome.claims, key=_order(outcome)), _id)},
         reasons=_reasons(claim.note for claim in outcome.claims if claim.note),
-        again=lambda figure: _again(command, figure),
+        again=lambda figure: _command_line(command, figure),
     )
 
 
@@ -55,12 +55,12 @@ def _page(template: str, outcome: Reproduction | RunOfScenario, commit: str | No
     )
     environment.tests["has_gaps"] = _has_gaps
     environment.filters["unbroken"] = _unbroken
-    environment.filters["columns_in_words"] = _columns_in_words
+    environment.filters["columns_in_words"] = _text_columns
     return environment.get_template(template).render(
         outcome=outcome,
         commit=commit,
         version=__version__,
-        made=_made(commit),
+        made=_created_by(commit),
         libraries=", ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES),
         span=span,
         figures=[(figure, Markup(style.in_page(figure.svg))) for figure in outcome.figures],
@@ -86,10 +86,10 @@ def _reasons(anchors: Iterable[str]) -> Mapping[str, _Reason]:
     if not file.is_file():
         return {}
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    wanted, found = set(anchors), {}
+    requested, found = set(anchors), {}
     for section in re.split(r"^## ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         title, text = section.split("\n", 1)
-        if (anchor := _anchor(title)) in wanted:
+        if (anchor := _anchor(title)) in requested:
             found[anchor] = _Reason(title, Markup(markdown.render(text)))
     return found
 
@@ -101,22 +101,22 @@ def _anchor(title: str) -> str:
 
 def _order(outcome: Reproduction) -> Callable[[Claim], int]:
     """Returns the sort key of claims: the position of their experiment in `outcome`."""
-    places = {id: place for place, id in enumerate(outcome.experiments)}
-    return lambda claim: places.get(claim.id, len(places))
+    positions = {id: index for index, id in enumerate(outcome.experiments)}
+    return lambda claim: positions.get(claim.id, len(positions))
 
 
 def _id(claim: Claim) -> str:
     return claim.id
 
 
-def _made(commit: str | None) -> str:
+def _created_by(commit: str | None) -> str:
     if commit is None:
         return f"catnip {__version__}"
     changed = ", changed" if commit.endswith("+") else ""
     return f"catnip {__version__}, commit {commit[:12]}{changed}"
 
 
-def _again(command: Command, figure: Figure) -> str:
+def _command_line(command: Command, figure: Figure) -> str:
     experiments = [figure.experiment] if figure.experiment else []
     return replace(command, experiments=experiments).line("--figures figures")
 
@@ -126,7 +126,7 @@ def _unbroken(text: str) -> str:
     return UNBROKEN.sub("\u00a0", text)
 
 
-def _columns_in_words(table: Table) -> set[int]:
+def _text_columns(table: Table) -> set[int]:
     """Returns the indices of the first column, which names the row, and of columns without numbers."""
     columns = enumerate(zip(*table.rows, strict=True))
     return {0, *(at for at, cells in columns if not any(map(NUMBER.match, cells)))}

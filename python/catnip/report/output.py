@@ -135,10 +135,10 @@ def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[s
     """
     lines = page.splitlines()
     head = check_page(page, outcome.title, file)
-    end = next((place for place in range(head, len(lines)) if not lines[place].startswith("|")), len(lines))
-    made = markdown(outcome, file).splitlines()
+    end = next((index for index in range(head, len(lines)) if not lines[index].startswith("|")), len(lines))
+    new_lines = markdown(outcome, file).splitlines()
     rows = {_key(row): row for row in lines[head + 2 : end] if _key(row)[0] not in outcome.experiments}
-    rows |= {_key(row): row for row in made if _key(row)[0] in outcome.experiments}
+    rows |= {_key(row): row for row in new_lines if _key(row)[0] in outcome.experiments}
     listed = [rows[key] for key in order if key in rows]
     return "\n".join((*lines[: head + 2], *listed, *lines[end:])) + "\n"
 
@@ -146,7 +146,7 @@ def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[s
 def check_page(page: str, title: str, file: Path) -> int:
     """Returns the line at which the claims of a paper's page begin. Raises InputError for any other page."""
     lines = page.splitlines()
-    head = next((place for place, line in enumerate(lines) if line.startswith("| id | claim |")), None)
+    head = next((index for index, line in enumerate(lines) if line.startswith("| id | claim |")), None)
     if head is None or lines[0] != f"# {title}":
         raise InputError(
             f"--table: {file}: exists, but is not a table of this paper that rows can be added to"
@@ -176,8 +176,8 @@ def _seeds(scenario: Outline, first: int) -> list[int]:
     return list(range(first, first + scenario.seeds))
 
 
-def _shortened(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join(names if len(names) <= most else (*names[:2], "…", names[-1]))
+def _shortened(names: Sequence[str], limit: int = 8) -> str:
+    return ", ".join(names if len(names) <= limit else (*names[:2], "…", names[-1]))
 
 
 def interval(value: Interval) -> dict[str, float | None]:

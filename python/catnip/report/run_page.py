@@ -22,12 +22,12 @@ SWEPT = {
     "rtt_ms": "round trip, ms",
     "fairness": "Jain's index",
 }
-MOST_PANELS = 8
+MAX_PANELS = 8
 
 
 def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes) -> list[Figure]:
     """Returns the figures of a run: transfer times, and all measures along an axis."""
-    made = []
+    figures = []
     distributions = list(_distributions(summaries))
     if distributions:
         title = f"{scenario.title}: distribution of times"
@@ -35,15 +35,15 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
             "Share of transfers that take longer, on logarithmic axes: 10 % is the 90th percentile. "
             "Transfers that the end of the run cuts short are included (Kaplan-Meier estimate)."
         )
-        drawn = lines.panels(title, distributions[:MOST_PANELS])
-        made.append(Figure("times", "Distribution of times", caption, drawn, seeds=seeds))
+        drawn = lines.panels(title, distributions[:MAX_PANELS])
+        figures.append(Figure("times", "Distribution of times", caption, drawn, seeds=seeds))
     sweep = list(_sweep(summaries, axes))
     if sweep:
         title = f"{scenario.title}: results by {_along(axes)}"
         caption = "Means over the seeds with 95 % intervals; quantiles of all transfers together."
-        drawn = lines.panels(title, sweep[:MOST_PANELS])
-        made.append(Figure("axis", f"Results by {_along(axes)}", caption, drawn, seeds=seeds))
-    return made
+        drawn = lines.panels(title, sweep[:MAX_PANELS])
+        figures.append(Figure("axis", f"Results by {_along(axes)}", caption, drawn, seeds=seeds))
+    return figures
 
 
 def tables(
@@ -52,10 +52,10 @@ def tables(
     """Returns the tables that `catnip run` prints, with differences to `against` or the first variant."""
     several = len(summaries) > 1 and len(seeds) > 1
     base = against or (next(iter(summaries)) if several else None)
-    told = summary_tables.tables(scenario.title, seeds, summaries)
+    tables = summary_tables.tables(scenario.title, seeds, summaries)
     if base is not None:
-        told += list(summary_tables.differences(base, axes, summaries))
-    return [replace(table, title=_one_line(table.title)) for table in told if table.rows]
+        tables += list(summary_tables.differences(base, axes, summaries))
+    return [replace(table, title=_one_line(table.title)) for table in tables if table.rows]
 
 
 def _one_line(title: str) -> str:
@@ -97,15 +97,15 @@ def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
     order = sorted(levels, key=lambda level: at[level]) if are_numbers else levels
     others = [other for other in axes if other != key]
     series: dict[str, dict[Any, str]] = {}
-    for place, name in enumerate(summaries):
-        label = ", ".join(f"{_short(other)}={summary_tables.shown(axes[other][place])}" for other in others)
-        series.setdefault(label or "all", {})[axes[key][place]] = name
+    for index, name in enumerate(summaries):
+        label = ", ".join(f"{_short(other)}={summary_tables.shown(axes[other][index])}" for other in others)
+        series.setdefault(label or "all", {})[axes[key][index]] = name
     for group, of in _by_group(summaries).items():
         for measure, called in SWEPT.items():
             drawn = []
             for label, names in series.items():
-                there = [level for level in order if level in names and names[level] in of]
-                values = [(at[level], of[names[level]].means.get(measure)) for level in there]
+                present = [level for level in order if level in names and names[level] in of]
+                values = [(at[level], of[names[level]].means.get(measure)) for level in present]
                 known = [(x, interval) for x, interval in values if interval is not None]
                 if known:
                     means, low, high = (

@@ -11,7 +11,7 @@ from catnip import _core
 from catnip._core import InputError, Scenario, __version__
 from catnip.analysis.interval import Interval
 from catnip.analysis.summary import GroupSummary, Summary
-from catnip.report.model import Table as Told
+from catnip.report.model import Table as ReportTable
 from catnip.report.output import finite, interval, print_table, span
 from catnip.store.runs import axes_of
 
@@ -55,26 +55,26 @@ def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> Non
         _print(table)
 
 
-def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Told]:
+def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[ReportTable]:
     """Returns a summary as tables: one for each group, and one of links."""
     title = f"{title} ({span(seeds)})"
-    made: list[Told] = []
+    tables: list[ReportTable] = []
     names = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for name in names:
         of = {variant: one.groups[name] for variant, one in summaries.items() if name in one.groups}
         if len(names) > 1:
             title = "\n".join(filter(None, (title, name)))
-        made.append(_of_group(title, of))
+        tables.append(_of_group(title, of))
         title = ""
     # Only the last marked table explains the mark.
-    marked = [place for place, table in enumerate(made) if table.note]
-    for place in marked[:-1]:
-        made[place] = replace(made[place], note="")
-    made.append(_of_links(title or "Links", summaries))
-    return made
+    marked = [index for index, table in enumerate(tables) if table.note]
+    for index in marked[:-1]:
+        tables[index] = replace(tables[index], note="")
+    tables.append(_of_links(title or "Links", summaries))
+    return tables
 
 
-def _print(table: Told) -> None:
+def _print(table: ReportTable) -> None:
     if table.rows:
         print_table(table.title, table.columns, table.rows)
     if table.note:
@@ -95,8 +95,8 @@ def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
     if len(keys) == 1 and value in map(shown, axes[keys[0]]):
         [key] = keys
         levels = {
-            name: tuple(shown(values[place]) for other, values in axes.items() if other != key)
-            for place, name in enumerate(variants)
+            name: tuple(shown(values[index]) for other, values in axes.items() if other != key)
+            for index, name in enumerate(variants)
         }
         is_base = [shown(level) == value for level in axes[key]]
         base_of = {levels[name]: name for name, base in zip(variants, is_base, strict=True) if base}
@@ -113,29 +113,29 @@ def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
         _print(table)
 
 
-def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Told]:
+def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[ReportTable]:
     """Yields the differences as tables, one for each group."""
     other = bases(against, axes, list(summaries))
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for group in groups:
         rows: dict[str, tuple[GroupSummary, dict[str, Interval]]] = {}
         for name, base in other.items():
-            here, there = (summaries[one].groups.get(group) for one in (name, base))
-            if here is not None and there is not None:
-                rows[name] = there, here.less(there)
-        told = [*rows, *other.values()]
-        here_or_there = [one for name in told if (one := summaries[name].groups.get(group)) is not None]
+            ours, theirs = (summaries[one].groups.get(group) for one in (name, base))
+            if ours is not None and theirs is not None:
+                rows[name] = theirs, ours.less(theirs)
+        names = [*rows, *other.values()]
+        either = [one for name in names if (one := summaries[name].groups.get(group)) is not None]
         keys = [
             key
             for key in DIFFERENCES
             if any(key in less for _, less in rows.values())
-            and (key == "restricted_s" or any(_is_told(key, of) for of in here_or_there))
+            and (key == "restricted_s" or any(_is_unusual(key, of) for of in either))
         ]
         title = f"Difference to {against}, paired by seed" + (f": {group}" if len(groups) > 1 else "")
         cells = [
-            (name, *(_difference(key, there, less) for key in keys)) for name, (there, less) in rows.items()
+            (name, *(_difference(key, theirs, less) for key in keys)) for name, (theirs, less) in rows.items()
         ]
-        yield Told(title, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
+        yield ReportTable(title, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
 
 
 def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval]) -> str:
@@ -155,19 +155,19 @@ def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
     """Prints the simulated times of single transfers, and the predictions of the matching models."""
     labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
     rows: list[tuple[str, ...]] = []
-    told: list[Nearby] = []
+    shown_errors: list[Nearby] = []
     for name, row in predicted.items():
         # A single transfer is the only group of its scenario.
         for of in summaries[name].groups.values():
             if mean := of.means.get("completed_s"):
-                said = (_beside(row[key], mean) if key in row else "–" for key in labels)
-                rows.append((name, _mean(of, "completed_s"), *said))
-                told += (one.near for one in row.values())
+                cells = (_beside(row[key], mean) if key in row else "–" for key in labels)
+                rows.append((name, _mean(of, "completed_s"), *cells))
+                shown_errors += (one.nearby for one in row.values())
     if labels and rows:
         from catnip.modelling import accuracy  # noqa: PLC0415 -- few scenarios are a single transfer
 
         print_table("Models and simulated mean", ("variant", "completion time, s", *labels), rows)
-        for note in accuracy.notes(told):
+        for note in accuracy.notes(shown_errors):
             click.echo(note)
 
 
@@ -183,10 +183,10 @@ def document(
     other = bases(against, axes, list(summaries)) if against is not None else {}
     trusted = {}
     if predicted:
-        from catnip.modelling.accuracy import near_document  # noqa: PLC0415 -- few scenarios are a single transfer
+        from catnip.modelling.accuracy import nearby_document  # noqa: PLC0415 -- few scenarios are a single transfer
 
         trusted = {
-            name: {label: near_document(one.near) for label, one in row.items()}
+            name: {label: nearby_document(one.nearby) for label, one in row.items()}
             for name, row in predicted.items()
         }
     return {
@@ -207,8 +207,9 @@ def document(
     }
 
 
-def _beside(said: "Prediction", mean: Interval) -> str:
-    return f"{said.time_s:.3f} ({said.time_s / mean.mean - 1:+.0%}) {said.near.mark}".rstrip()
+def _beside(prediction: "Prediction", mean: Interval) -> str:
+    relative = prediction.time_s / mean.mean - 1
+    return f"{prediction.time_s:.3f} ({relative:+.0%}) {prediction.nearby.mark}".rstrip()
 
 
 def _variant(summary: Summary) -> dict[str, Any]:
@@ -238,9 +239,9 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
     return {key: interval(value) for key, value in means.items()}
 
 
-def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> Told:
+def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
     """Returns a table with a row per variant and a column per measure that any variant has."""
-    keys = [key for key in MEASURES if any(_is_told(key, of) for of in variants.values())]
+    keys = [key for key in MEASURES if any(_is_unusual(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
     is_cut_short = any(of.is_cut_short for of in variants.values())
     if is_cut_short:
@@ -254,10 +255,10 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> Told:
         for index, (name, of) in enumerate(variants.items())
     ]
     columns = ["variant", *before, *(MEASURES[key] for key in keys)]
-    return Told(title, columns, rows, CUT_SHORT if is_cut_short else "")
+    return ReportTable(title, columns, rows, CUT_SHORT if is_cut_short else "")
 
 
-def _is_told(key: str, of: GroupSummary) -> bool:
+def _is_unusual(key: str, of: GroupSummary) -> bool:
     """Returns true if a group has a measure with an unusual value.
 
     Usual values are equal shares, no retransmissions and no timeouts.
@@ -272,18 +273,22 @@ def _mean(of: GroupSummary, key: str) -> str:
     return f"{of.means[key]} *" if of.is_cut_short and key in TIMES else str(of.means[key])
 
 
-def _of_links(title: str, summaries: Summaries) -> Told:
+def _of_links(title: str, summaries: Summaries) -> ReportTable:
     """Returns a table of the links that lost packets in a variant or had a utilization of 50 % or more."""
     links = [(name, port, of) for name, one in summaries.items() for port, of in one.links.items()]
     ports = dict.fromkeys(port for _, port, _ in links)
     matter = {port for _, port, of in links if of["loss_pct"].mean > 0 or of["utilization_pct"].mean >= 50}
     listed = [
-        (name, port, of) for wanted in ports if wanted in matter for name, port, of in links if port == wanted
+        (name, port, of)
+        for listed_port in ports
+        if listed_port in matter
+        for name, port, of in links
+        if port == listed_port
     ]
     keys = [key for key in LINKS if any(key in of for *_, of in listed)]
     rows = [(name, port, *(str(of.get(key, "–")) for key in keys)) for name, port, of in listed]
     note = ""
     if others := len(ports) - len(matter):
-        say = "direction of a link has" if others == 1 else "directions of links have"
-        note = f"{others} more {say} no losses and a utilization below 50 %: --json shows them."
-    return Told(title, ("variant", "link", *(LINKS[key] for key in keys)), rows, note)
+        subject = "direction of a link has" if others == 1 else "directions of links have"
+        note = f"{others} more {subject} no losses and a utilization below 50 %: --json shows them."
+    return ReportTable(title, ("variant", "link", *(LINKS[key] for key in keys)), rows, note)

@@ -87,12 +87,12 @@ class Manifest:
             },
         )
 
-    def made_in(self, seconds: float) -> "Manifest":
+    def with_provenance(self, seconds: float) -> "Manifest":
         """Returns the manifest with this program, this machine and the duration of the run."""
-        return replace(self, made=_made_here(seconds))
+        return replace(self, made=_provenance(seconds))
 
 
-def _made_here(seconds: float) -> dict[str, Any]:
+def _provenance(seconds: float) -> dict[str, Any]:
     libraries = {name: metadata.version(name) for name in ("numpy", "pyarrow", "scipy")}
     return {
         "command": provenance.command_line(),
@@ -107,25 +107,25 @@ def _made_here(seconds: float) -> dict[str, Any]:
 
 def _contents(file: Path) -> dict[str, str]:
     contents = file.read_bytes()
-    told = {"sha256": hashlib.sha256(contents).hexdigest()}
+    entry = {"sha256": hashlib.sha256(contents).hexdigest()}
     if len(contents) <= LONGEST_TEXT:
         with suppress(UnicodeDecodeError):
-            told["text"] = contents.decode()
-    return told
+            entry["text"] = contents.decode()
+    return entry
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:
     """Raises InputError if a folder has results of another scenario or version, which would be lost."""
     if not (folder / "manifest.json").exists():
         return
-    there, _ = read(folder, tables=())
-    for what, theirs, ours in (
-        ("scenario", there.scenario, manifest.scenario),
-        ("version", there.created_by.split()[-1], manifest.created_by.split()[-1]),
+    stored, _ = read(folder, tables=())
+    for key, theirs, ours in (
+        ("scenario", stored.scenario, manifest.scenario),
+        ("version", stored.created_by.split()[-1], manifest.created_by.split()[-1]),
     ):
         if theirs != ours:
-            told = f"{folder} has results of {what} {theirs}, not of {ours}"
-            raise InputError(f"--out: {told}; choose another folder or remove it")
+            problem = f"{folder} has results of {key} {theirs}, not of {ours}"
+            raise InputError(f"--out: {problem}; choose another folder or remove it")
 
 
 def write(
@@ -152,7 +152,7 @@ def carried_out(
     threads: int = 0,
     every: str | None = None,
     progress: Progress | None = None,
-) -> Iterator["Made"]:
+) -> Iterator["StoredRuns"]:
     """Executes the runs of a manifest, and stores their tables in `folder` until the block ends.
 
     After an interruption, the next call with the same manifest continues the runs; a call with another
@@ -161,13 +161,13 @@ def carried_out(
     began_s = perf_counter()
     check_folder(folder, manifest)
     needed = sorted(set(tables))
-    kept = folder / "parts"
-    made = Made(kept / _token(manifest, needed, every), manifest, began_s)
-    if not made.parts.exists():
-        shutil.rmtree(kept, ignore_errors=True)
-        made.parts.mkdir(parents=True)
+    parts = folder / "parts"
+    stored = StoredRuns(parts / _token(manifest, needed, every), manifest, began_s)
+    if not stored.parts.exists():
+        shutil.rmtree(parts, ignore_errors=True)
+        stored.parts.mkdir(parents=True)
     runs.complete(
-        made,
+        stored,
         scenario,
         manifest.variants,
         manifest.seeds,
@@ -176,8 +176,8 @@ def carried_out(
         every=every,
         progress=progress,
     )
-    yield made
-    shutil.rmtree(kept)
+    yield stored
+    shutil.rmtree(parts)
 
 
 def _token(manifest: Manifest, tables: Sequence[str], every: str | None) -> str:
@@ -186,7 +186,7 @@ def _token(manifest: Manifest, tables: Sequence[str], every: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Made:
+class StoredRuns:
     """Finished runs on disk: a folder for each range of consecutive runs, ordered by variant and seed."""
 
     parts: Path
@@ -195,19 +195,19 @@ class Made:
 
     def write(self, folder: Path, tables: Iterable[str]) -> None:
         """Writes one Parquet file per table and manifest.json; replaces existing files."""
-        manifest = self.manifest.made_in(perf_counter() - self.began_s)
+        manifest = self.manifest.with_provenance(perf_counter() - self.began_s)
         _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
     def done(self) -> int:
-        """Returns the number of stored runs, for `runs.Keeper`."""
+        """Returns the number of stored runs, for `runs.RunStore`."""
         return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
 
-    def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Stores the tables of some runs, for `runs.Keeper`. An interruption leaves either all or none."""
+    def store(self, tables: Mapping[str, Table], variant: int, first: int, end: int) -> None:
+        """Stores the tables of some runs, for `runs.RunStore`. An interruption leaves either all or none."""
         new = self.parts / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
-        for name, table in made.items():
+        for name, table in tables.items():
             shifted = {**table, "variant": np.asarray(table["variant"]) + np.uint64(variant)}
             arrow = to_arrow(shifted, self.manifest.variants, self.manifest.axes)
             with (
@@ -224,16 +224,16 @@ class Made:
             yield _read_arrow(part / f"{name}.arrow")
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Returns columns of a table for one variant, for `runs.Keeper`."""
+        """Returns columns of a table for one variant, for `runs.RunStore`."""
         each = len(self.manifest.seeds)
         some = []
         for part in self._folders():
             first, end = map(int, part.name.split("-"))
             if first < (variant + 1) * each and variant * each < end:
-                whole = _read_arrow(part / f"{table}.arrow").select(list(columns))
-                some.append(whole.filter(pc.equal(whole["variant"], self.manifest.variants[variant])))
-        whole = pa.concat_tables(some).unify_dictionaries()
-        return {key: _values(whole[key]) for key in columns if key != "variant"}
+                joined = _read_arrow(part / f"{table}.arrow").select(list(columns))
+                some.append(joined.filter(pc.equal(joined["variant"], self.manifest.variants[variant])))
+        joined = pa.concat_tables(some).unify_dictionaries()
+        return {key: _values(joined[key]) for key in columns if key != "variant"}
 
     def _folders(self) -> list[Path]:
         return sorted(self.parts.glob("*-*"))
@@ -246,25 +246,25 @@ def _replace(
     certificate: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes all files to a temporary folder and moves them into `folder`, the manifest last."""
-    aside = folder / "new"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    temporary = folder / "new"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
     try:
         for name, parts in tables.items():
-            _write_parquet(aside / f"{name}.parquet", parts)
+            _write_parquet(temporary / f"{name}.parquet", parts)
         documents = {CERTIFICATE: certificate} if certificate else {}
         for name, document in {**documents, "manifest.json": asdict(manifest)}.items():
-            with _named(aside / name) as file:
+            with _named(temporary / name) as file:
                 file.write_text(json.dumps(document, indent=2) + "\n")
         for name in ("manifest.json", CERTIFICATE):
             (folder / name).unlink(missing_ok=True)
         for name in TABLES:
             (folder / f"{name}.parquet").unlink(missing_ok=True)
-        for file in [*sorted(aside.glob("*.parquet")), *(aside / name for name in documents)]:
+        for file in [*sorted(temporary.glob("*.parquet")), *(temporary / name for name in documents)]:
             file.rename(folder / file.name)
-        (aside / "manifest.json").rename(folder / "manifest.json")
+        (temporary / "manifest.json").rename(folder / "manifest.json")
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
@@ -279,9 +279,9 @@ def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
                 stack.enter_context(writer)
             pending.append(part)
             while sum(table.num_rows for table in pending) >= ROW_GROUP:
-                whole = pa.concat_tables(pending)
-                writer.write_table(whole.slice(0, ROW_GROUP).combine_chunks(), ROW_GROUP)
-                pending = [whole.slice(ROW_GROUP)]
+                joined = pa.concat_tables(pending)
+                writer.write_table(joined.slice(0, ROW_GROUP).combine_chunks(), ROW_GROUP)
+                pending = [joined.slice(ROW_GROUP)]
         if writer is not None:
             writer.write_table(pa.concat_tables(pending).combine_chunks(), ROW_GROUP)
 
@@ -304,8 +304,8 @@ def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, d
         raise InputError(f"{path}: manifest: {error}") from error
     files = sorted(folder.glob("*.parquet"))
     chosen = [file for file in files if tables is None or file.stem in tables]
-    made = {file.stem: _read_parquet(file).drop_columns(list(manifest.axes)) for file in chosen}
-    return manifest, {name: _from_arrow(table, manifest.variants) for name, table in made.items()}
+    arrow_tables = {file.stem: _read_parquet(file).drop_columns(list(manifest.axes)) for file in chosen}
+    return manifest, {name: _from_arrow(table, manifest.variants) for name, table in arrow_tables.items()}
 
 
 def _read_parquet(path: Path) -> pa.Table:
@@ -366,8 +366,8 @@ def _column_to_arrow(key: str, column: Column, variants: Sequence[str]) -> Any:
 
 
 def _from_arrow(table: pa.Table, variants: Sequence[str]) -> dict[str, Column]:
-    whole = table.combine_chunks()
-    return {key: _column_from_arrow(key, whole[key], variants) for key in whole.column_names}
+    combined = table.combine_chunks()
+    return {key: _column_from_arrow(key, combined[key], variants) for key in combined.column_names}
 
 
 def _column_from_arrow(key: str, column: Any, variants: Sequence[str]) -> Column:

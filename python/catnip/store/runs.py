@@ -19,14 +19,14 @@ PART_S = 3.0
 """Approximate duration of a batch, s; an interruption loses at most one batch."""
 
 
-class Keeper(Protocol):
+class RunStore(Protocol):
     """Store of the tables of finished runs, in the order of variant and seed."""
 
     def done(self) -> int:
         """Returns the number of stored runs."""
         ...
 
-    def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
+    def store(self, tables: Mapping[str, Table], variant: int, first: int, end: int) -> None:
         """Stores tables of runs `first` to `end - 1`; `variant` is the index of the first variant."""
         ...
 
@@ -36,7 +36,7 @@ class Keeper(Protocol):
 
 
 def complete(
-    keeper: Keeper,
+    stored: RunStore,
     scenario: Scenario,
     variants: Sequence[str],
     seeds: Sequence[int],
@@ -49,23 +49,23 @@ def complete(
     """Executes the runs that are not yet stored, in batches; `every` is the interval of time series."""
     total = len(variants) * len(seeds)
     size = 4 * (threads or os.cpu_count() or 1)
-    while (done := keeper.done()) < total:
+    while (done := stored.done()) < total:
         variant, seed = divmod(done, len(seeds))
         if seed == 0 and size >= len(seeds):
             some, of = variants[variant : variant + size // len(seeds)], seeds
         else:
             some, of = variants[variant : variant + 1], seeds[seed : seed + size]
         began_s = perf_counter()
-        told = partial(_shifted, progress, done, total) if progress else None
-        made = scenario.run(list(some), list(of), list(tables), threads, told, every)
-        keeper.keep(made, variant, done, done + len(some) * len(of))
+        report = partial(_shifted, progress, done, total) if progress else None
+        results = scenario.run(list(some), list(of), list(tables), threads, report, every)
+        stored.store(results, variant, done, done + len(some) * len(of))
         size = max(1, round(size * min(4.0, PART_S / max(perf_counter() - began_s, 1e-3))))
 
 
 def axes_of(scenario: Scenario, variants: Sequence[str]) -> dict[str, list[Any]]:
     """Returns the axes of these variants of a scenario."""
-    places = [scenario.variants.index(name) for name in variants]
-    return {key: [values[place] for place in places] for key, values in scenario.axes.items()}
+    indices = [scenario.variants.index(name) for name in variants]
+    return {key: [values[index] for index in indices] for key, values in scenario.axes.items()}
 
 
 def _shifted(progress: Progress, before: int, total: int, done: int, _of: int) -> None:

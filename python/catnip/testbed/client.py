@@ -60,8 +60,8 @@ async def users(address: tuple[str, int], path: str, count: int, per_second: flo
             async with asyncio.timeout(timeout_s):
                 print(json.dumps(await fetch(address, path)))
         except (OSError, TimeoutError) as error:
-            took_s = time.perf_counter() - start
-            print(json.dumps({"error": f"{type(error).__name__}: {error}", "after_s": took_s}))
+            elapsed_s = time.perf_counter() - start
+            print(json.dumps({"error": f"{type(error).__name__}: {error}", "after_s": elapsed_s}))
 
     await asyncio.gather(*map(user, range(count)))
 
@@ -81,15 +81,18 @@ async def readers(servers: list[tuple[str, int]], chosen: argparse.Namespace) ->
                 lots.shuffle(files)
             name = files.pop()
             start = time.perf_counter()
-            said: dict[str, object] = {"server": server, "size": int(name), "start_s": start - began}
+            record: dict[str, object] = {"server": server, "size": int(name), "start_s": start - began}
             try:
-                said |= await fetch(servers[server], f"/{name}")
+                record |= await fetch(servers[server], f"/{name}")
             except OSError as error:
-                said |= {"error": f"{type(error).__name__}: {error}", "after_s": time.perf_counter() - start}
+                record |= {
+                    "error": f"{type(error).__name__}: {error}",
+                    "after_s": time.perf_counter() - start,
+                }
             except asyncio.CancelledError:
-                print(json.dumps(said | {"after_s": time.perf_counter() - start}))
+                print(json.dumps(record | {"after_s": time.perf_counter() - start}))
                 raise
-            print(json.dumps(said))
+            print(json.dumps(record))
 
     tasks = [asyncio.create_task(reader(number)) for number in range(chosen.users)]
     await asyncio.wait(tasks, timeout=chosen.for_s)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 PORT = 8080
-MOST_SOCKETS = 16384
+MAX_SOCKETS = 16384
 ECHO_PORT = 8081
 CLIENT = Path(__file__).with_name("client.py")
 
@@ -57,9 +57,9 @@ DocumentRoot "{folder}/www"
 def main() -> None:
     """Reads the task, starts the Web server, and runs all links with their clients."""
     task = json.load(sys.stdin)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    sockets = MOST_SOCKETS if most == resource.RLIM_INFINITY else min(most, MOST_SOCKETS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (sockets, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    sockets = MAX_SOCKETS if hard_limit == resource.RLIM_INFINITY else min(hard_limit, MAX_SOCKETS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (sockets, hard_limit))
     for name, value in task["sysctl"].items():
         Path("/proc/sys/net", name).write_text(str(value))
     with tempfile.TemporaryDirectory(prefix="catnip-testbed-") as temporary:

@@ -34,7 +34,7 @@ async def run(
         if process.returncode is None and not (number in OF_TERMINAL and _is_in_front()):
             process.send_signal(number)
 
-    with _heard(pass_on):
+    with _handling_signals(pass_on):
         out, err = await process.communicate()
     code = process.returncode or 0
     return (code if code >= 0 else 128 - code), out or b"", err or b""
@@ -43,12 +43,12 @@ async def run(
 async def interrupted() -> None:
     """Waits for a signal that would end this process."""
     ended = asyncio.Event()
-    with _heard(lambda _: ended.set()):
+    with _handling_signals(lambda _: ended.set()):
         await ended.wait()
 
 
 @contextmanager
-def _heard(handler: Callable[[signal.Signals], object]) -> Iterator[None]:
+def _handling_signals(handler: Callable[[signal.Signals], object]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     ours = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     for number in ours:

@@ -24,14 +24,14 @@ OURS = ("--certificate", "--json", "--resolver", "--seed")
 
 
 @dataclass(frozen=True)
-class Way:
+class NamedLink:
     """Named link with its options."""
 
     name: str
     options: Sequence[str]
 
     @classmethod
-    def parse(cls, text: str) -> "Way":
+    def parse(cls, text: str) -> "NamedLink":
         """Parses `NAME: OPTIONS`."""
         name, colon, rest = text.partition(":")
         if not colon or not name.strip() or name.strip().startswith("-"):
@@ -49,7 +49,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Behind:
+class LinkRunner:
     """Means to run commands behind a link: emulator, DNS resolver and environment variables."""
 
     emulator: Path
@@ -79,7 +79,11 @@ class Visit:
 
 
 async def visits(
-    behind: Behind, urls: Sequence[str], ways: Sequence[Way], seeds: Sequence[int], longest_s: float
+    runner: LinkRunner,
+    urls: Sequence[str],
+    links: Sequence[NamedLink],
+    seeds: Sequence[int],
+    longest_s: float,
 ) -> AsyncIterator[Visit]:
     """Visits each page over each link once for each seed, with a new browser each time.
 
@@ -88,30 +92,30 @@ async def visits(
     """
     for url in urls:
         # Servers and files are slower the first time, so the first visit of each page does not count.
-        await _visit(behind, url, Way("", []), seeds[0], longest_s)
+        await _visit(runner, url, NamedLink("", []), seeds[0], longest_s)
     for number, seed in enumerate(seeds):
         for url in urls:
-            for way in ways if number % 2 == 0 else reversed(ways):
-                yield await _visit(behind, url, way, seed, longest_s)
+            for link in links if number % 2 == 0 else reversed(links):
+                yield await _visit(runner, url, link, seed, longest_s)
 
 
-async def _visit(behind: Behind, url: str, way: Way, seed: int, longest_s: float) -> Visit:
+async def _visit(runner: LinkRunner, url: str, link: NamedLink, seed: int, longest_s: float) -> Visit:
     with TemporaryDirectory(prefix="catnip-pages-") as folder:
         file = Path(folder) / "certificate.json"
-        options = [*way.options, f"--seed={seed}", f"--certificate={file}", "--quiet"]
+        options = [*link.options, f"--seed={seed}", f"--certificate={file}", "--quiet"]
         browser = [*BROWSER, url, f"--longest-s={longest_s}"]
         code, out, err = await commands.run(
-            behind.command(options, browser), behind.environment, stdout=PIPE, stderr=PIPE
+            runner.command(options, browser), runner.environment, stdout=PIPE, stderr=PIPE
         )
-        said = err.decode(errors="replace").strip().removeprefix("error: ")
+        message = err.decode(errors="replace").strip().removeprefix("error: ")
         if code > 128:
             raise commands.Ended(code)
         if not file.exists():
-            raise InputError(f"--link: {way.name}: {' '.join(said.split())}" if way.name else said)
+            raise InputError(f"--link: {link.name}: {' '.join(message.split())}" if link.name else message)
         certificate = json.loads(file.read_text(encoding="utf-8"))
     load = Load(**json.loads(out)) if out else None
-    failure = None if load else said.splitlines()[-1] if said else "no output from the browser"
-    return Visit(url, way.name, seed, load, failure, certificate)
+    failure = None if load else message.splitlines()[-1] if message else "no output from the browser"
+    return Visit(url, link.name, seed, load, failure, certificate)
 
 
 @dataclass(frozen=True)
@@ -129,10 +133,10 @@ class Timed:
     without pairs."""
 
 
-def timed(made: Sequence[Visit], url: str, link: str, first: str) -> Timed:
+def timed(visits: Sequence[Visit], url: str, link: str, first: str) -> Timed:
     """Returns the summary of a page over a link."""
     here, there = (
-        {one.seed: one.load for one in made if (one.url, one.link) == (url, of)} for of in (link, first)
+        {one.seed: one.load for one in visits if (one.url, one.link) == (url, of)} for of in (link, first)
     )
     loads = [load for load in here.values() if load]
     pairs = [(load, other) for seed, load in here.items() if load and (other := there.get(seed))]
@@ -147,13 +151,14 @@ def timed(made: Sequence[Visit], url: str, link: str, first: str) -> Timed:
     )
 
 
-def document(made: Sequence[Visit], urls: Sequence[str], ways: Sequence[Way]) -> dict[str, Any]:
+def document(visits: Sequence[Visit], urls: Sequence[str], links: Sequence[NamedLink]) -> dict[str, Any]:
     """Returns pages by URL, each by link, and every visit, for JSON."""
-    first = ways[0].name
+    first = links[0].name
     return {
-        "links": {way.name: shlex.join(way.options) for way in ways},
+        "links": {link.name: shlex.join(link.options) for link in links},
         "pages": {
-            url: {way.name: _document(timed(made, url, way.name, first)) for way in ways} for url in urls
+            url: {link.name: _document(timed(visits, url, link.name, first)) for link in links}
+            for url in urls
         },
         "visits": [
             {
@@ -164,12 +169,12 @@ def document(made: Sequence[Visit], urls: Sequence[str], ways: Sequence[Way]) ->
                 "failure": visit.failure,
                 "certificate": visit.certificate,
             }
-            for visit in made
+            for visit in visits
         ],
     }
 
 
 def _document(of: Timed) -> dict[str, Any]:
     intervals = {"load_s": of.load_s, "html_s": of.html_s, "less_s": of.less_s}
-    told = {name: value and interval(value) for name, value in intervals.items()}
-    return {"loaded": of.loaded, "visits": of.visits, **told}
+    shown = {name: value and interval(value) for name, value in intervals.items()}
+    return {"loaded": of.loaded, "visits": of.visits, **shown}

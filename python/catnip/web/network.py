@@ -16,16 +16,16 @@ AS_USER = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "-
 HOSTS = Path("/etc/hosts")
 
 
-def way_in() -> list[str]:
+def namespace_prefix() -> list[str]:
     """Returns the command prefix that runs a command in a new network namespace."""
-    why = ""
-    for way in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
-        tried = subprocess.run([*way, "true"], capture_output=True, text=True, check=False)
+    reason = ""
+    for prefix in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
+        tried = subprocess.run([*prefix, "true"], capture_output=True, text=True, check=False)
         if tried.returncode == 0:
-            return way
-        why = tried.stderr.strip()
-    told = "run as root, or permit user namespaces (sysctl user.max_user_namespaces)"
-    raise InputError(f"cannot create a network namespace: {why}; {told}")
+            return prefix
+        reason = tried.stderr.strip()
+    advice = "run as root, or permit user namespaces (sysctl user.max_user_namespaces)"
+    raise InputError(f"cannot create a network namespace: {reason}; {advice}")
 
 
 async def have(addresses: Iterable[str]) -> None:

@@ -59,8 +59,8 @@ class Serving:
 async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, Any]) -> AsyncIterator[Serving]:
     """Runs servers during the block, in these modes of the library; `addon` handles their exchanges."""
     logger = logging.getLogger("mitmproxy")
-    heard = _Notes()
-    logger.addHandler(heard)
+    notes = _Notes()
+    logger.addHandler(notes)
     with TemporaryDirectory(prefix="catnip-proxy-") as name:
         # Commands of other users must read the certificate, but not the key.
         folder, keys = Path(name), Path(name) / "keys"
@@ -81,8 +81,8 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
             await running.wait()
             for instance in server.servers:
                 if not instance.is_running:
-                    why = instance.last_exception
-                    raise InputError(str(getattr(why, "strerror", None) or why))
+                    reason = instance.last_exception
+                    raise InputError(str(getattr(reason, "strerror", None) or reason))
             authority = folder / "ca.pem"
             shutil.copy(keys / CREATED, authority)
             yield Serving([address[:2] for address in server.listen_addrs()], authority)
@@ -90,7 +90,7 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
             master.shutdown()
             with suppress(asyncio.CancelledError):
                 await task
-            logger.removeHandler(heard)
+            logger.removeHandler(notes)
 
 
 class _Running:

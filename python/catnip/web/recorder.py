@@ -83,9 +83,9 @@ class Recorder:
             f"https://{host}: {data.conn.error or 'no TLS'}: is $CATNIP_CA trusted there?"
         )
 
-    def _lose(self, flow: HTTPFlow, why: str) -> None:
+    def _lose(self, flow: HTTPFlow, reason: str) -> None:
         method, url = flow.request.method, flow.request.url
-        self._lost[flow.id] = f"{method} {url}: {re.sub(r'[^ -~]+', ' ', why)}"
+        self._lost[flow.id] = f"{method} {url}: {re.sub(r'[^ -~]+', ' ', reason)}"
 
 
 @asynccontextmanager

@@ -78,15 +78,15 @@ class Replayer:
     def resolve(self, question: Message) -> Message:
         """Answers a DNS query. A recorded host has only an IPv4 address; other hosts do not exist."""
         answer = make_response(question, recursion_available=True)
-        for asked in question.question:
-            name = asked.name.to_text(omit_final_dot=True).lower()
+        for entry in question.question:
+            name = entry.name.to_text(omit_final_dot=True).lower()
             # Queries about HTTPS on a port other than 443 have the port before the name (RFC 9460).
             address = self.addresses.get(re.sub(r"^_\d+\._https\.", "", name))
             if address is None:
                 self.unknown[name] += 1
                 answer.set_rcode(Rcode.NXDOMAIN)
-            elif asked.rdtype == RdataType.A:
-                answer.answer.append(from_text(asked.name, TTL_S, RdataClass.IN, RdataType.A, address))
+            elif entry.rdtype == RdataType.A:
+                answer.answer.append(from_text(entry.name, TTL_S, RdataClass.IN, RdataType.A, address))
         return answer
 
     def document(self) -> dict[str, Any]:
@@ -100,9 +100,11 @@ class Replayer:
 
     def complaints(self) -> list[str]:
         """Returns descriptions of the requests without a recorded response and of the unknown names."""
-        asked = [f"404, not recorded: {request}{_times(count)}" for request, count in self.unmatched.items()]
+        requests = [
+            f"404, not recorded: {request}{_times(count)}" for request, count in self.unmatched.items()
+        ]
         names = [f"no such name, not recorded: {name}{_times(count)}" for name, count in self.unknown.items()]
-        return asked + names
+        return requests + names
 
 
 @asynccontextmanager

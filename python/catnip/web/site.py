@@ -114,18 +114,18 @@ class Site:
         candidates = self._by_path.get((method, origin, path), ())
 
         def likeness(candidate: tuple[int, str, Exchange]) -> tuple[bool, int, int]:
-            place, recorded, _ = candidate
-            return recorded == query, _common(recorded, query), place
+            index, recorded, _ = candidate
+            return recorded == query, _common(recorded, query), index
 
         return max(candidates, key=likeness)[2] if candidates else None
 
     @cached_property
     def _by_path(self) -> Mapping[tuple[str, Origin, str], list[tuple[int, str, Exchange]]]:
-        places: dict[tuple[str, Origin, str], list[tuple[int, str, Exchange]]] = defaultdict(list)
-        for place, exchange in enumerate(self.exchanges):
+        candidates: dict[tuple[str, Origin, str], list[tuple[int, str, Exchange]]] = defaultdict(list)
+        for index, exchange in enumerate(self.exchanges):
             path, _, query = target_of(exchange.request.url).partition("?")
-            places[exchange.request.method, exchange.origin, path].append((place, query, exchange))
-        return places
+            candidates[exchange.request.method, exchange.origin, path].append((index, query, exchange))
+        return candidates
 
 
 def origin_of(url: str) -> Origin:
@@ -170,14 +170,14 @@ def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
     bodies = folder / BODIES
     bodies.mkdir(parents=True, exist_ok=True)
     lines: list[Json] = [{"catnip_site": FORMAT, "created_by": f"catnip {__version__}"}]
-    kept = set()
+    stored = set()
     for exchange in exchanges:
         request, response = exchange.request, exchange.response
         digests = [_digest(message.body) for message in (request, response)]
         for digest, body in zip(digests, (request.body, response.body), strict=True):
-            if digest is not None and digest not in kept:
+            if digest is not None and digest not in stored:
                 (bodies / digest).write_bytes(body)
-                kept.add(digest)
+                stored.add(digest)
         lines.append(
             {
                 "method": request.method,
@@ -190,11 +190,11 @@ def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
             }
         )
     # The index comes last: a folder without it is not a site.
-    aside = folder / f"{INDEX}.part"
-    aside.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="ascii")
-    aside.replace(folder / INDEX)
+    temporary = folder / f"{INDEX}.part"
+    temporary.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="ascii")
+    temporary.replace(folder / INDEX)
     for file in bodies.iterdir():
-        if DIGEST.fullmatch(file.name) and file.name not in kept:
+        if DIGEST.fullmatch(file.name) and file.name not in stored:
             file.unlink()
 
 
@@ -239,21 +239,21 @@ class _Entry:
 
     def check_format(self) -> None:
         if self.values.get("catnip_site") != FORMAT:
-            raise self.wrong("catnip_site", f"expected {FORMAT}, the format of this version of catnip")
+            raise self.error("catnip_site", f"expected {FORMAT}, the format of this version of catnip")
 
     def exchange(self, bodies: Path) -> Exchange:
         method, url = self.text("method"), self.text("url")
         if not TOKEN.fullmatch(method):
-            raise self.wrong("method", "not the name of a method")
+            raise self.error("method", "not the name of a method")
         try:
             origin_of(url)
         except ValueError as error:
-            raise self.wrong("url", str(error)) from error
+            raise self.error("url", str(error)) from error
         address, status = self.values.get("address"), self.values.get("status")
         if address is not None and not isinstance(address, str):
-            raise self.wrong("address", "expected a text or null")
+            raise self.error("address", "expected a text or null")
         if type(status) is not int or not 200 <= status <= 999:
-            raise self.wrong("status", "expected a number from 200 to 999")
+            raise self.error("status", "expected a number from 200 to 999")
         request, response = self.part("request"), self.part("response")
         return Exchange(
             Request(method, url, request.headers(), request.body(bodies)),
@@ -264,24 +264,24 @@ class _Entry:
     def part(self, key: str) -> "_Entry":
         value = self.values.get(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, "expected an object")
+            raise self.error(key, "expected an object")
         return _Entry(f"{self.where}: {key}", value)
 
     def text(self, key: str) -> str:
         value = self.values.get(key)
         if not _is_line(value):
-            raise self.wrong(key, "expected a text of one line")
+            raise self.error(key, "expected a text of one line")
         return str(value)
 
     def headers(self) -> Headers:
         listed = self.values.get("headers")
         if not isinstance(listed, list):
-            raise self.wrong("headers", "expected a list of names with values")
+            raise self.error("headers", "expected a list of names with values")
         for one in listed:
             if not (isinstance(one, list) and len(one) == 2 and all(map(_is_line, one))):
-                raise self.wrong("headers", f"{one!r}: expected a name and a value")
+                raise self.error("headers", f"{one!r}: expected a name and a value")
             if not TOKEN.fullmatch(one[0]):
-                raise self.wrong("headers", f"{one[0]!r}: not the name of a header")
+                raise self.error("headers", f"{one[0]!r}: not the name of a header")
         return [(name, value) for name, value in listed]
 
     def body(self, bodies: Path) -> bytes:
@@ -290,7 +290,7 @@ class _Entry:
             return b""
         # The digest becomes a part of a path.
         if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
-            raise self.wrong("body", "expected a SHA-256 in hexadecimal digits, or null")
+            raise self.error("body", "expected a SHA-256 in hexadecimal digits, or null")
         file = bodies / digest
         try:
             body = file.read_bytes()
@@ -302,14 +302,14 @@ class _Entry:
             )
         return body
 
-    def wrong(self, key: str, expected: str) -> InputError:
+    def error(self, key: str, expected: str) -> InputError:
         return InputError(f"{self.where}: {key}: {json.dumps(self.values.get(key))[:80]}: {expected}")
 
 
 def _common(one: str, other: str) -> int:
     """Returns the length of the common beginning of two texts."""
     pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _is_line(value: Any) -> bool:

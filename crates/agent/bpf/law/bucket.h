@@ -3,7 +3,7 @@
 #include "types.h"
 
 #define BUCKET_BYTE 8000000000ULL
-#define BUCKET_DEEPEST (U64_MAX / BUCKET_BYTE)
+#define BUCKET_MAX_DEPTH (U64_MAX / BUCKET_BYTE)
 
 struct bucket {
 	u64 rate; /* bits per second, above zero */
@@ -15,14 +15,14 @@ struct bucket {
 LAW void bucket_init(struct bucket *bucket, u64 rate, u64 depth)
 {
 	bucket->rate = rate;
-	bucket->depth = min_u64(depth, BUCKET_DEEPEST) * BUCKET_BYTE;
+	bucket->depth = min_u64(depth, BUCKET_MAX_DEPTH) * BUCKET_BYTE;
 	bucket->tokens = bucket->depth;
 	bucket->since = 0;
 }
 
 LAW u64 bucket_cost(u32 len)
 {
-	return len > BUCKET_DEEPEST ? U64_MAX : len * BUCKET_BYTE;
+	return len > BUCKET_MAX_DEPTH ? U64_MAX : len * BUCKET_BYTE;
 }
 
 LAW u64 bucket_level(const struct bucket *bucket, u64 now)

@@ -3,19 +3,19 @@
 #pragma once
 #include "types.h"
 
-#define HTTP_BEGIN "HTTP/1."
-#define HTTP_BEGIN_LEN 7
+#define HTTP_PREFIX "HTTP/1."
+#define HTTP_PREFIX_LEN 7
 #define HTTP_LENGTH "content-length:"
 #define HTTP_LENGTH_LEN 15
 #define HTTP_CODING "transfer-encoding:"
 #define HTTP_CODING_LEN 18
 /* Longest header that is read, and longest line that may specify a length. */
-#define HTTP_LONGEST (64U << 10)
-#define HTTP_LINE 48
+#define HTTP_MAX_HEADER_LEN (64U << 10)
+#define HTTP_MAX_LINE 48
 #define HTTP_UNREADABLE 0xffff
 #define HTTP_NONE U64_MAX
 
-enum http_value { HTTP_BEFORE = 0, HTTP_DIGITS = 1, HTTP_BEHIND = 2, HTTP_BAD = 3 };
+enum http_value { HTTP_BEFORE = 0, HTTP_DIGITS = 1, HTTP_AFTER = 2, HTTP_BAD = 3 };
 
 struct http_head {
 	u64 length;   /* Content-Length, or HTTP_NONE */
@@ -24,10 +24,10 @@ struct http_head {
 	u32 line_len; /* bytes of the line so far */
 	u16 status;   /* 0 before the end of the first line */
 	u16 digits;   /* digits of the status so far: their number times 1000, plus their value */
-	u8 vague;     /* the length is missing or invalid */
+	u8 is_ambiguous; /* the length is missing or invalid */
 	u8 is_over;   /* the header has ended, or is not an HTTP header */
 	u8 is_blank;  /* the line is blank so far */
-	u8 may_be_length, may_be_coding; /* the line can be this field */
+	u8 can_be_length, can_be_coding; /* the line can be this field */
 	u8 value;     /* enum http_value */
 	u16 pad;
 };
@@ -37,8 +37,8 @@ LAW void http_begin_line(struct http_head *head)
 	head->number = 0;
 	head->line_len = 0;
 	head->is_blank = 1;
-	head->may_be_length = 1;
-	head->may_be_coding = 1;
+	head->can_be_length = 1;
+	head->can_be_coding = 1;
 	head->value = HTTP_BEFORE;
 }
 
@@ -48,7 +48,7 @@ LAW void http_init(struct http_head *head)
 	head->len = 0;
 	head->status = 0;
 	head->digits = 0;
-	head->vague = 0;
+	head->is_ambiguous = 0;
 	head->is_over = 0;
 	head->pad = 0;
 	http_begin_line(head);
@@ -58,7 +58,7 @@ LAW void http_init(struct http_head *head)
 LAW void http_lose(struct http_head *head)
 {
 	http_init(head);
-	head->vague = 1;
+	head->is_ambiguous = 1;
 	head->is_over = 1;
 }
 
@@ -82,8 +82,8 @@ LAW void http_read_value(struct http_head *head, u8 byte)
 {
 	if (http_is_space(byte)) {
 		if (head->value == HTTP_DIGITS)
-			head->value = HTTP_BEHIND;
-	} else if (!http_is_digit(byte) || head->value >= HTTP_BEHIND || head->number > (HTTP_NONE - 10) / 10) {
+			head->value = HTTP_AFTER;
+	} else if (!http_is_digit(byte) || head->value >= HTTP_AFTER || head->number > (HTTP_NONE - 10) / 10) {
 		head->value = HTTP_BAD;
 	} else {
 		head->number = 10 * head->number + (byte - '0');
@@ -98,22 +98,22 @@ LAW bool http_end_line(struct http_head *head)
 		u16 value = head->digits % 1000;
 		bool is_readable = head->digits / 1000 == 3;
 		/* The end of a response with an unreadable status is unknown. */
-		head->vague = !is_readable;
+		head->is_ambiguous = !is_readable;
 		head->status = is_readable ? (value == 0 ? 1 : value) : HTTP_UNREADABLE;
 		return false;
 	}
-	bool is_whole = head->line_len <= HTTP_LINE;
-	if (is_whole && head->is_blank)
+	bool is_complete_line = head->line_len <= HTTP_MAX_LINE;
+	if (is_complete_line && head->is_blank)
 		return true;
-	if (head->may_be_length) {
-		bool is_number = is_whole && (head->value == HTTP_DIGITS || head->value == HTTP_BEHIND);
+	if (head->can_be_length) {
+		bool is_number = is_complete_line && (head->value == HTTP_DIGITS || head->value == HTTP_AFTER);
 		u64 length = is_number ? head->number : HTTP_NONE;
 		if (!is_number || (head->length != HTTP_NONE && head->length != length))
-			head->vague = 1;
+			head->is_ambiguous = 1;
 		head->length = length;
 	}
-	if (head->may_be_coding)
-		head->vague = 1;
+	if (head->can_be_coding)
+		head->is_ambiguous = 1;
 	return false;
 }
 
@@ -124,7 +124,7 @@ LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
 	head->len++;
 	head->line_len++;
 	*body = HTTP_NONE;
-	if ((head->status == 0 && at < HTTP_BEGIN_LEN && byte != (u8)HTTP_BEGIN[at]) || head->len > HTTP_LONGEST) {
+	if ((head->status == 0 && at < HTTP_PREFIX_LEN && byte != (u8)HTTP_PREFIX[at]) || head->len > HTTP_MAX_HEADER_LEN) {
 		head->is_over = 1;
 		return true;
 	}
@@ -135,12 +135,12 @@ LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
 		u8 lower = http_lower(byte);
 		if (at < HTTP_LENGTH_LEN) {
 			if (lower != (u8)HTTP_LENGTH[at])
-				head->may_be_length = 0;
-		} else if (at < HTTP_LINE && head->may_be_length) {
+				head->can_be_length = 0;
+		} else if (at < HTTP_MAX_LINE && head->can_be_length) {
 			http_read_value(head, byte);
 		}
 		if (at < HTTP_CODING_LEN && lower != (u8)HTTP_CODING[at])
-			head->may_be_coding = 0;
+			head->can_be_coding = 0;
 	}
 	if (!http_is_space(byte))
 		head->is_blank = 0;
@@ -157,7 +157,7 @@ LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
 	}
 	if (head->status == 204 || head->status == 304)
 		*body = 0;
-	else if (head->status != 101 && !head->vague)
+	else if (head->status != 101 && !head->is_ambiguous)
 		*body = head->length;
 	head->is_over = 1;
 	return true;

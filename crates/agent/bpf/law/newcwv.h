@@ -3,14 +3,14 @@
 #include "types.h"
 
 #define PIPE_ACK_PERIODS 5
-#define PIPE_ACK_LEAST_PERIOD 1000000000ULL
+#define PIPE_ACK_MIN_PERIOD 1000000000ULL
 #define NON_VALIDATED_PERIOD 300000000000ULL
 #define UNDEFINED U64_MAX
 
 struct pipe_ack {
 	u64 period;
-	u64 taken[PIPE_ACK_PERIODS];
-	u64 best[PIPE_ACK_PERIODS];
+	u64 sampled_at[PIPE_ACK_PERIODS];
+	u64 max_sample[PIPE_ACK_PERIODS];
 	u64 newest_began;
 	u64 round_from, round_until;
 	u64 una;
@@ -19,10 +19,10 @@ struct pipe_ack {
 
 LAW void pipe_ack_init(struct pipe_ack *it, bool last_only)
 {
-	it->period = PIPE_ACK_LEAST_PERIOD;
+	it->period = PIPE_ACK_MIN_PERIOD;
 	for (int i = 0; i < PIPE_ACK_PERIODS; i++) {
-		it->taken[i] = 0;
-		it->best[i] = UNDEFINED;
+		it->sampled_at[i] = 0;
+		it->max_sample[i] = UNDEFINED;
 	}
 	it->newest_began = 0;
 	it->round_from = 0;
@@ -46,25 +46,25 @@ LAW void pipe_ack_add(struct pipe_ack *it, u64 now, u64 bytes)
 	it->is_defined = 1;
 	if (it->last_only) {
 		for (int i = 0; i < PIPE_ACK_PERIODS; i++)
-			it->best[i] = UNDEFINED;
+			it->max_sample[i] = UNDEFINED;
 	} else if (less_u64(now, it->newest_began) >= it->period / PIPE_ACK_PERIODS) {
 		for (int i = 1; i < PIPE_ACK_PERIODS; i++) {
-			it->taken[i - 1] = it->taken[i];
-			it->best[i - 1] = it->best[i];
+			it->sampled_at[i - 1] = it->sampled_at[i];
+			it->max_sample[i - 1] = it->max_sample[i];
 		}
-		it->best[newest] = UNDEFINED;
+		it->max_sample[newest] = UNDEFINED;
 		it->newest_began = now;
 	}
-	if (it->best[newest] == UNDEFINED || it->best[newest] <= bytes) {
-		it->taken[newest] = now;
-		it->best[newest] = bytes;
+	if (it->max_sample[newest] == UNDEFINED || it->max_sample[newest] <= bytes) {
+		it->sampled_at[newest] = now;
+		it->max_sample[newest] = bytes;
 	}
 }
 
 LAW void pipe_ack_on_ack(struct pipe_ack *it, u64 now, u64 una, u64 acked, u64 next, u64 srtt)
 {
 	if (srtt > 0)
-		it->period = max_u64(3 * srtt, PIPE_ACK_LEAST_PERIOD);
+		it->period = max_u64(3 * srtt, PIPE_ACK_MIN_PERIOD);
 	u64 before = max_u64(it->una, less_u64(una, acked));
 	it->una = una;
 	if (it->round_from >= it->round_until) {
@@ -80,15 +80,15 @@ LAW void pipe_ack_on_ack(struct pipe_ack *it, u64 now, u64 una, u64 acked, u64 n
 
 LAW u64 pipe_ack_at(const struct pipe_ack *it, u64 now)
 {
-	u64 most = 0;
+	u64 max = 0;
 	if (!it->is_defined)
 		return UNDEFINED;
 	for (int i = 0; i < PIPE_ACK_PERIODS; i++) {
-		bool is_young = less_u64(now, it->taken[i]) <= it->period;
-		if (it->best[i] != UNDEFINED && is_young && it->best[i] > most)
-			most = it->best[i];
+		bool is_young = less_u64(now, it->sampled_at[i]) <= it->period;
+		if (it->max_sample[i] != UNDEFINED && is_young && it->max_sample[i] > max)
+			max = it->max_sample[i];
 	}
-	return most;
+	return max;
 }
 
 struct windows {
@@ -118,7 +118,7 @@ LAW bool newcwv_is_validated(const struct newcwv *it, u64 cwnd)
 	return it->measured == UNDEFINED || it->measured >= U64_MAX / 2 || 2 * it->measured >= cwnd;
 }
 
-LAW void newcwv_start_over(struct newcwv *it, u64 now)
+LAW void newcwv_reset(struct newcwv *it, u64 now)
 {
 	pipe_ack_reset(&it->pipe_ack);
 	it->measured = UNDEFINED;
@@ -127,7 +127,7 @@ LAW void newcwv_start_over(struct newcwv *it, u64 now)
 }
 
 /* Reduces a window that was not validated for a period. True if the window was reduced; the caller then repeats the call. */
-LAW bool newcwv_look(struct newcwv *it, u64 now, struct windows *windows)
+LAW bool newcwv_check_nvp(struct newcwv *it, u64 now, struct windows *windows)
 {
 	u64 cwnd = windows->cwnd;
 	it->measured = pipe_ack_at(&it->pipe_ack, now);
@@ -166,6 +166,6 @@ LAW u64 newcwv_on_congestion(struct newcwv *it, u64 cwnd, u64 in_flight)
 LAW u64 newcwv_on_recovered(struct newcwv *it, u64 now, u64 retransmitted)
 {
 	u64 used = it->lost_unvalidated;
-	newcwv_start_over(it, now);
+	newcwv_reset(it, now);
 	return used == UNDEFINED ? UNDEFINED : max_u64(less_u64(used, retransmitted) / 2, it->segment);
 }

@@ -7,9 +7,9 @@
 #include "spm.h"
 #include "tcp_state.h"
 
-u32 c_spm_reason(const struct spm_rules *rules, const struct spm_place *place, u32 segment)
+u32 c_spm_reason(const struct spm_rules *rules, const struct spm_position *position, u32 segment)
 {
-	return spm_reason(rules, place, segment);
+	return spm_reason(rules, position, segment);
 }
 
 u32 c_tcp_state_level(const struct thresholds *thresholds, u32 window, bool is_protected, u32 first, u32 second)
@@ -27,14 +27,14 @@ bool c_bucket_admits(struct bucket *bucket, u64 now, u32 len)
 	return bucket_admits(bucket, now, len);
 }
 
-bool c_eca_last_round(u64 window, u64 left)
+bool c_eca_last_round(u64 window, u64 remaining)
 {
-	return eca_last_round(window, left);
+	return eca_last_round(window, remaining);
 }
 
-bool c_eca_final_window(u64 window, u64 left)
+bool c_eca_final_window(u64 window, u64 remaining)
 {
-	return eca_final_window(window, left);
+	return eca_final_window(window, remaining);
 }
 
 u64 c_last_window_gap_ns(u64 unsent, u64 next, u64 srtt_ns)
@@ -57,9 +57,9 @@ void c_newcwv_on_ack_while_reduced(struct newcwv *it, u64 una)
 	newcwv_on_ack_while_reduced(it, una);
 }
 
-bool c_newcwv_look(struct newcwv *it, u64 now, struct windows *windows)
+bool c_newcwv_check_nvp(struct newcwv *it, u64 now, struct windows *windows)
 {
-	return newcwv_look(it, now, windows);
+	return newcwv_check_nvp(it, now, windows);
 }
 
 bool c_newcwv_grows(const struct newcwv *it, u64 cwnd, bool cwnd_limited)
@@ -74,7 +74,7 @@ u64 c_newcwv_on_congestion(struct newcwv *it, u64 cwnd, u64 in_flight)
 
 void c_newcwv_on_timeout(struct newcwv *it, u64 now)
 {
-	newcwv_start_over(it, now);
+	newcwv_reset(it, now);
 }
 
 u64 c_newcwv_on_recovered(struct newcwv *it, u64 now, u64 retransmitted)

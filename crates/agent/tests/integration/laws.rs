@@ -2,15 +2,15 @@
 
 use catnip_agent as _;
 use catnip_base::{Rng, Stream};
-use catnip_law::bucket::{Bucket, DEEPEST};
+use catnip_law::bucket::{Bucket, MAX_DEPTH};
 use catnip_law::newcwv::{NewCwv, UNDEFINED, Windows};
-use catnip_law::spm::{self, Place, Rules, UNKNOWN};
+use catnip_law::spm::{self, Position, Rules, UNKNOWN};
 use catnip_law::tcp_state::{self, Thresholds};
 use catnip_law::{eca, last_window};
 use catnip_wire::http::{Head, Progress};
 
 unsafe extern "C" {
-    fn c_spm_reason(rules: *const Rules, place: *const Place, segment: u32) -> u32;
+    fn c_spm_reason(rules: *const Rules, position: *const Position, segment: u32) -> u32;
     fn c_tcp_state_level(
         of: *const Thresholds,
         window: u32,
@@ -20,13 +20,13 @@ unsafe extern "C" {
     ) -> u32;
     fn c_bucket_init(bucket: *mut Bucket, rate: u64, depth: u64);
     fn c_bucket_admits(bucket: *mut Bucket, now: u64, len: u32) -> bool;
-    fn c_eca_last_round(window: u64, left: u64) -> bool;
-    fn c_eca_final_window(window: u64, left: u64) -> bool;
+    fn c_eca_last_round(window: u64, remaining: u64) -> bool;
+    fn c_eca_final_window(window: u64, remaining: u64) -> bool;
     fn c_last_window_gap_ns(unsent: u64, next: u64, srtt_ns: u64) -> u64;
     fn c_newcwv_init(it: *mut NewCwv, last_only: bool, initial_window: u64, segment: u64);
     fn c_newcwv_on_ack(it: *mut NewCwv, now: u64, snd_una: u64, acked: u64, next: u64, srtt: u64);
     fn c_newcwv_on_ack_while_reduced(it: *mut NewCwv, snd_una: u64);
-    fn c_newcwv_look(it: *mut NewCwv, now: u64, windows: *mut Windows) -> bool;
+    fn c_newcwv_check_nvp(it: *mut NewCwv, now: u64, windows: *mut Windows) -> bool;
     fn c_newcwv_grows(it: *const NewCwv, cwnd: u64, cwnd_limited: bool) -> bool;
     fn c_newcwv_on_congestion(it: *mut NewCwv, cwnd: u64, in_flight: u64) -> u64;
     fn c_newcwv_on_timeout(it: *mut NewCwv, now: u64);
@@ -75,10 +75,15 @@ fn marks_are_the_same() {
         let rules = Rules { leading: size(5) as u32, trailing: size(5) as u32, small_window: size(5) as u32 };
         let (offset, bytes, window) = (size(20_000), size(20_000), size(9_000));
         let bytes = if some.small(4) == 0 { UNKNOWN } else { bytes };
-        let (place, segment) = (Place { offset, bytes, window }, if wild { some.any() as u32 } else { 1000 });
+        let (position, segment) =
+            (Position { offset, bytes, window }, if wild { some.any() as u32 } else { 1000 });
         // SAFETY: the function reads the rules and the place.
-        let theirs = unsafe { c_spm_reason(&rules, &place, segment) };
-        assert_eq!(theirs, spm::reason(&rules, &place, segment) as u32, "{rules:?} {place:?} {segment}");
+        let theirs = unsafe { c_spm_reason(&rules, &position, segment) };
+        assert_eq!(
+            theirs,
+            spm::reason(&rules, &position, segment) as u32,
+            "{rules:?} {position:?} {segment}"
+        );
 
         let high = if wild { some.any() as u32 } else { some.small(10) as u32 };
         let thresholds = Thresholds { high, med: high.saturating_add(some.small(10) as u32) };
@@ -100,18 +105,18 @@ fn early_congestion_avoidance_and_the_last_window_are_the_same() {
     for _ in 0..EVENTS {
         let wild = some.small(4) == 0;
         let mut size = || if wild { some.any() } else { some.small(50) };
-        let (window, left) = (size(), size());
+        let (window, remaining) = (size(), size());
         // SAFETY: the functions take and return numbers.
-        let theirs = unsafe { (c_eca_last_round(window, left), c_eca_final_window(window, left)) };
+        let theirs = unsafe { (c_eca_last_round(window, remaining), c_eca_final_window(window, remaining)) };
         assert_eq!(
             theirs,
-            (eca::last_round(window, left), eca::final_window(window, left)),
-            "{window} {left}"
+            (eca::last_round(window, remaining), eca::final_window(window, remaining)),
+            "{window} {remaining}"
         );
         let srtt = some.any();
         // SAFETY: the function takes and returns numbers.
-        let theirs = unsafe { c_last_window_gap_ns(left, window, srtt) };
-        assert_eq!(theirs, last_window::gap_ns(left, window, srtt), "{left} {window} {srtt}");
+        let theirs = unsafe { c_last_window_gap_ns(remaining, window, srtt) };
+        assert_eq!(theirs, last_window::gap_ns(remaining, window, srtt), "{remaining} {window} {srtt}");
     }
 }
 
@@ -129,15 +134,15 @@ fn buckets_are_the_same() {
         let mut theirs = Bucket::new(1, 1);
         // SAFETY: the function writes the bucket.
         unsafe { c_bucket_init(&mut theirs, rate, depth) };
-        assert_eq!(ours, theirs, "{rate} {depth} {DEEPEST}");
+        assert_eq!(ours, theirs, "{rate} {depth} {MAX_DEPTH}");
         let mut now = 0u64;
         for _ in 0..100 {
             // A clock can seem to run backwards if two processors read it.
             now = if wild { some.any() } else { now + some.small(50_000_000) };
             let len = if wild { some.any() as u32 } else { some.small(3000) as u32 };
-            let said = ours.admits(now, len);
+            let expected = ours.admits(now, len);
             // SAFETY: the function reads and writes the bucket.
-            assert_eq!(unsafe { c_bucket_admits(&mut theirs, now, len) }, said);
+            assert_eq!(unsafe { c_bucket_admits(&mut theirs, now, len) }, expected);
             assert_eq!(ours, theirs, "at {now}, {len} bytes");
         }
     }
@@ -168,17 +173,20 @@ fn newcwv_is_the_same() {
             match some.small(16) {
                 0 => {
                     let in_flight = next.saturating_sub(snd_una);
-                    let said = ours.on_congestion(windows.cwnd, in_flight);
+                    let expected = ours.on_congestion(windows.cwnd, in_flight);
                     // SAFETY: here and below the functions read and write the state.
-                    assert_eq!(unsafe { c_newcwv_on_congestion(&mut theirs, windows.cwnd, in_flight) }, said);
-                    repairs += u32::from(said != UNDEFINED);
+                    assert_eq!(
+                        unsafe { c_newcwv_on_congestion(&mut theirs, windows.cwnd, in_flight) },
+                        expected
+                    );
+                    repairs += u32::from(expected != UNDEFINED);
                 }
                 1 => {
                     let retransmitted = if wild { some.any() } else { some.small(20_000) };
-                    let said = ours.on_recovered(now, retransmitted);
-                    assert_eq!(unsafe { c_newcwv_on_recovered(&mut theirs, now, retransmitted) }, said);
-                    if said != UNDEFINED {
-                        windows = Windows { cwnd: said, ssthresh: said };
+                    let expected = ours.on_recovered(now, retransmitted);
+                    assert_eq!(unsafe { c_newcwv_on_recovered(&mut theirs, now, retransmitted) }, expected);
+                    if expected != UNDEFINED {
+                        windows = Windows { cwnd: expected, ssthresh: expected };
                     }
                 }
                 2 if some.flag() => {
@@ -205,13 +213,13 @@ fn newcwv_is_the_same() {
                 }
             }
             for _ in 0..20 {
-                let (mut here, mut there) = (windows, windows);
-                let again = ours.look(now, &mut here);
-                assert_eq!(unsafe { c_newcwv_look(&mut theirs, now, &mut there) }, again);
-                assert_eq!(here, there);
-                windows = here;
-                reductions += u32::from(again);
-                if !again {
+                let (mut ours_windows, mut theirs_windows) = (windows, windows);
+                let is_reduced = ours.check_nvp(now, &mut ours_windows);
+                assert_eq!(unsafe { c_newcwv_check_nvp(&mut theirs, now, &mut theirs_windows) }, is_reduced);
+                assert_eq!(ours_windows, theirs_windows);
+                windows = ours_windows;
+                reductions += u32::from(is_reduced);
+                if !is_reduced {
                     break;
                 }
             }

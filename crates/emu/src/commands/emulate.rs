@@ -1,9 +1,9 @@
 //! Command `catnip-emu emulate`.
 
 use super::options::TimingOptions;
-use super::outputs::{Output, OutputOptions, exit_code, in_lines};
+use super::outputs::{Output, OutputOptions, exit_code, wrap_for_terminal};
 use catnip_cli::failure::Failure;
-use catnip_cli::out::{cannot, print_json, printed};
+use catnip_cli::out::{ignore_closed_pipe, print_json, write_failure};
 use catnip_cli::text::wrapped;
 use catnip_emu::emulate::files::{Manifest, write_csv, write_parquet};
 use catnip_emu::emulate::results::{Results, RunCertificate};
@@ -84,30 +84,30 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let plan = scenario.emulation(name).map_err(bad_input)?;
     let variant = names.iter().position(|other| *other == name).unwrap_or(0);
     let (seed, mtu, bursts) = (options.seed, options.mtu, options.bursts);
-    let keeps_stdout = options.json;
-    let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts, keeps_stdout };
+    let reserves_stdout = options.json;
+    let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts, reserves_stdout };
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     // A folder that cannot be used is reported before the run.
-    options.out.as_deref().map_or(Ok(()), begin_folder)?;
+    options.out.as_deref().map_or(Ok(()), prepare_folder)?;
     let certificate_file = outputs.certificate()?;
-    let handed = options.hand_over.then_some(()).and(options.out.as_deref());
+    let hand_over_folder = options.hand_over.then_some(()).and(options.out.as_deref());
     let topology = plan.topology();
     let nodes = (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).to_string());
     let capture = |stopwatch| {
-        handed.map_or(Ok(()), |folder| tell_of_beginning(folder, plan))?;
+        hand_over_folder.map_or(Ok(()), |folder| report_start(folder, plan))?;
         notes.note(format_args!("{name}: started, runs for at most {}", plan.duration()));
         outputs.capture(LinkType::Raw, stopwatch, nodes.collect(), 0)
     };
     let folder = options.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
-    notes.note(format_args!("{}: {} real hosts", options.scenario.display(), plan.real_nodes().len()));
+    notes.note(format_args!("{}: {} real hosts", options.scenario.display(), plan.external_nodes().len()));
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
-    notes.note(format_args!("run ended: {}", finished.cut.unwrap_or("complete")));
+    notes.note(format_args!("run ended: {}", finished.early_end.unwrap_or("complete")));
     // Writing results may take longer than a real-time thread may run.
-    sys::run_as_others()
+    sys::run_as_sched_other()
         .map_err(|error| Failure::new("SCHED_FIFO", format!("cannot return to SCHED_OTHER: {error}")))?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
-    let told = Told { finished: &finished, certificate: &results.certificate };
+    let messages = FinalMessages { finished: &finished, certificate: &results.certificate };
     // An output that cannot be written does not prevent the others.
     let written = [
         outputs.finish(world.into_watch().capture),
@@ -115,53 +115,53 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
         options.out.as_deref().map_or(Ok(()), |folder| {
             write_files(folder, &results, &Manifest::new(&scenario, name, options.seed), name)
         }),
-        handed
-            .map(|folder| folder.join(TOLD))
-            .map_or(Ok(()), |file| fs::write(&file, in_lines(&told)).map_err(|error| cannot(&file, error))),
+        hand_over_folder.map(|folder| folder.join(MESSAGES_FILE)).map_or(Ok(()), |file| {
+            fs::write(&file, wrap_for_terminal(&messages)).map_err(|error| write_failure(&file, error))
+        }),
         if options.hand_over { Ok(()) } else { print(options, &results, name) },
     ];
     if !options.hand_over {
-        outputs.show(&told);
+        outputs.print_text(&messages);
     }
     written.into_iter().collect::<Result<(), Failure>>()?;
     Ok(exit_code(finished.code, results.certificate.verdict))
 }
 
 /// File with the final messages.
-const TOLD: &str = "told.txt";
+const MESSAGES_FILE: &str = "told.txt";
 /// File whose existence shows that the clock has started.
-const BEGUN: &str = "begun.json";
+const START_FILE: &str = "begun.json";
 
 /// Creates the folder, and checks that it is empty and that results can be written to it.
-fn begin_folder(folder: &Path) -> Result<(), Failure> {
-    let wrong = |error| cannot(folder, error);
-    fs::create_dir_all(folder).map_err(wrong)?;
-    if fs::read_dir(folder).map_err(wrong)?.next().is_some() {
-        let what =
+fn prepare_folder(folder: &Path) -> Result<(), Failure> {
+    let failure = |error| write_failure(folder, error);
+    fs::create_dir_all(folder).map_err(failure)?;
+    if fs::read_dir(folder).map_err(failure)?.next().is_some() {
+        let problem =
             format!("{} is not empty; choose another folder, or remove its contents", folder.display());
-        return Err(Failure::new("--out", what));
+        return Err(Failure::new("--out", problem));
     }
-    tempfile::tempfile_in(folder).map_err(wrong)?;
+    tempfile::tempfile_in(folder).map_err(failure)?;
     Ok(())
 }
 
 /// Reports the start to the parent program: the longest duration, and whether a command uses the terminal meanwhile.
-fn tell_of_beginning(folder: &Path, plan: &Plan) -> Result<(), Failure> {
+fn report_start(folder: &Path, plan: &Plan) -> Result<(), Failure> {
     // The run must not outlive the parent program.
     sys::end_with_parent().map_err(|error| Failure::new("--hand-over", error))?;
-    let ends_run = plan.real_nodes().iter().any(|real| real.ends_run);
-    let told = json!({ "duration_s": plan.duration().as_secs(), "a_command_ends_it": ends_run });
-    let (new, file) = (folder.join("new"), folder.join(BEGUN));
-    fs::write(&new, told.to_string())
+    let ends_run = plan.external_nodes().iter().any(|node| node.ends_run);
+    let description = json!({ "duration_s": plan.duration().as_secs(), "a_command_ends_it": ends_run });
+    let (new, file) = (folder.join("new"), folder.join(START_FILE));
+    fs::write(&new, description.to_string())
         .and_then(|()| fs::rename(&new, &file))
-        .map_err(|error| cannot(&file, error))
+        .map_err(|error| write_failure(&file, error))
 }
 
 fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &str) -> Result<(), Failure> {
     for (name, table) in &results.tables {
         let path = folder.join(format!("{}.parquet", name.name()));
         let file = Output::create(&path)?.file;
-        write_parquet(table, variant, file).map_err(|error| cannot(&path, error.into()))?;
+        write_parquet(table, variant, file).map_err(|error| write_failure(&path, error.into()))?;
     }
     Output::create(&folder.join("certificate.json"))?.write_json(&results.certificate)?;
     Output::create(&folder.join("manifest.json"))?.write_json(manifest)?;
@@ -175,19 +175,19 @@ fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Fail
     if options.json {
         print_json(&results.json(variant))
     } else if let (None, Some(table)) = (&options.out, with_rows.into_iter().find(|table| table.rows() > 0)) {
-        printed(write_csv(table, variant, &mut io::stdout().lock()))
+        ignore_closed_pipe(write_csv(table, variant, &mut io::stdout().lock()))
     } else {
         Ok(())
     }
 }
 
 /// Final messages of a run. A format width, as in `{:80}`, is the number of columns of the terminal.
-struct Told<'a> {
+struct FinalMessages<'a> {
     finished: &'a Finished,
     certificate: &'a RunCertificate,
 }
 
-impl Display for Told<'_> {
+impl Display for FinalMessages<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { finished, certificate } = self;
         let width = f.width().unwrap_or(usize::MAX);
@@ -195,8 +195,8 @@ impl Display for Told<'_> {
         for remark in &finished.remarks {
             line(remark.clone())?;
         }
-        if let Some(cut) = finished.cut {
-            line(format!("the run was cut short: {cut}"))?;
+        if let Some(early_end) = finished.early_end {
+            line(format!("the run was cut short: {early_end}"))?;
         }
         for failure in &certificate.failures {
             line(format!("out of tolerance: {failure}"))?;

@@ -1,9 +1,9 @@
 //! Command `catnip-emu link`.
 
-use super::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
+use super::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, check_super_packets};
 use super::outputs::{OutputOptions, exit_code};
 use catnip_cli::failure::Failure;
-use catnip_cli::out::cannot;
+use catnip_cli::out::write_failure;
 use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
 use catnip_emu::observe::certificate::Certificate;
 use catnip_emu::observe::log::Log;
@@ -99,7 +99,7 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let default_queue = if options.offload { DEFAULT_QUEUE_BYTES } else { DEFAULT_QUEUE };
     let link = options.wires.link(default_queue, &options.timing)?;
     if options.offload {
-        takes_super_packets(&link.wires)?;
+        check_super_packets(&link.wires)?;
     }
     let setup = Setup {
         link,
@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         initial_window: options.initial_window,
         offload: options.offload,
         device: options.device.clone(),
-        keeps_stdout: options.json,
+        reserves_stdout: options.json,
         nat: options.nat,
         resolver: options.resolver,
         user: options.user.as_deref().map(|name| User::named("--user", name)).transpose()?,
@@ -117,7 +117,8 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     let certificate_file = outputs.certificate()?;
     let log = || {
-        let log = options.log.as_deref().map(|path| Log::create(path).map_err(|error| cannot(path, error)));
+        let log =
+            options.log.as_deref().map(|path| Log::create(path).map_err(|error| write_failure(path, error)));
         log.transpose()
     };
     let skip = if options.offload { VIRTUAL_HEADER } else { 0 };
@@ -133,13 +134,18 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let log = log.zip(options.log.as_deref());
     // An output that cannot be written does not prevent the others.
     let written = [
-        log.map_or(Ok(()), |(log, path)| log.finish(outcome.ended).map_err(|error| cannot(path, error))),
+        log.map_or(Ok(()), |(log, path)| {
+            log.finish(outcome.ended_at).map_err(|error| write_failure(path, error))
+        }),
         outputs.finish(capture),
         certificate_file.map_or(Ok(()), |file| file.write_json(&certificate)),
-        outputs.tell_certificate(&certificate, options.json),
+        outputs.print_certificate(&certificate, options.json),
     ];
-    let failed =
-        written.into_iter().chain([outcome.cut.map_or(Ok(()), Err)]).collect::<Result<(), Failure>>();
-    failed.map_err(|why| Failure { code: if outcome.code == 0 { why.code } else { outcome.code }, ..why })?;
+    let result =
+        written.into_iter().chain([outcome.early_end.map_or(Ok(()), Err)]).collect::<Result<(), Failure>>();
+    result.map_err(|failure| Failure {
+        code: if outcome.code == 0 { failure.code } else { outcome.code },
+        ..failure
+    })?;
     Ok(exit_code(outcome.code, certificate.verdict))
 }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 #[derive(Args, Debug)]
 pub(crate) struct WireOptions {
     #[command(flatten)]
-    both: Said,
+    both: WireSettings,
     /// Mark TCP packets of both directions at entry: spm, spm:leading=0,trailing=3,small_window=4, spm-partial, spm:handshake=low (SYN and
     /// SYN-ACK, otherwise HIGH); responses end where their HTTP/1 headers specify, and encrypted or chunked ones are marked without their
     /// end
@@ -49,15 +49,15 @@ pub(crate) struct WireOptions {
 
 /// Settings of a wire as text, by key. Each key is an option.
 #[derive(Clone, Debug)]
-struct Said(BTreeMap<&'static str, String>);
+struct WireSettings(BTreeMap<&'static str, String>);
 
 /// Key of the marking of a direction, which is not a key of its wire.
 const MARK: &str = "mark";
 
-impl FromArgMatches for Said {
+impl FromArgMatches for WireSettings {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let said = |key: &Key| Some((key.name, matches.get_one::<String>(key.name)?.clone()));
-        Ok(Self(WireSpec::KEYS.iter().filter_map(said).collect()))
+        let setting = |key: &Key| Some((key.name, matches.get_one::<String>(key.name)?.clone()));
+        Ok(Self(WireSpec::KEYS.iter().filter_map(setting).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -66,12 +66,13 @@ impl FromArgMatches for Said {
     }
 }
 
-impl Args for Said {
+impl Args for WireSettings {
     fn augment_args(command: Command) -> Command {
         let option = |key: &Key| {
             let values: Vec<&str> = (key.values)().into_iter().map(|(form, _)| form).collect();
-            let usual = key.usual.or(usual(key.name)).unwrap_or_default();
-            let help = format!("{}, both directions: {} [default: {usual}]", key.about, values.join(", "));
+            let default_value = key.default.or(default_value(key.name)).unwrap_or_default();
+            let help =
+                format!("{}, both directions: {} [default: {default_value}]", key.about, values.join(", "));
             let name = key.name.replace('_', "-");
             Arg::new(key.name).long(name).value_name("TEXT").allow_hyphen_values(true).help(help)
         };
@@ -90,9 +91,9 @@ impl WireOptions {
         let ((up, up_marks), (down, down_marks)) = (up.wire("--up ")?, down.wire("--down ")?);
         Ok(LinkSpec {
             wires: [up, down],
-            codec: read("--codec", &self.codec)?,
-            marking: Marking { edges: [up_marks, down_marks], writes: self.write_marks },
-            seed: self.seed.map_or_else(own_seed, Ok)?,
+            codec: parse("--codec", &self.codec)?,
+            marking: Marking { edges: [up_marks, down_marks], writes_marks: self.write_marks },
+            seed: self.seed.map_or_else(random_seed, Ok)?,
             timing: timing.spec()?,
         })
     }
@@ -104,72 +105,75 @@ impl WireOptions {
         link: &LinkSpec,
         offload: bool,
     ) -> Result<Control, Failure> {
-        let said = self.directions(default_queue)?;
-        let adjusting = Adjusting { said, wires: link.wires.clone(), offload };
+        let settings = self.directions(default_queue)?;
+        let adjustable = AdjustableLink { settings, wires: link.wires.clone(), offload };
         let mut schedule = Vec::new();
         for change in &self.at {
-            let (time, what) = change.trim().split_once(char::is_whitespace).unwrap_or((change, ""));
-            schedule.push((read::<Span>("--at", time)?, what.trim().to_string()));
+            let (time, changes) = change.trim().split_once(char::is_whitespace).unwrap_or((change, ""));
+            schedule.push((parse::<Span>("--at", time)?, changes.trim().to_string()));
         }
         schedule.sort_by_key(|(at, _)| *at);
         // A change that is not possible is reported now rather than later.
-        let mut trial = adjusting.clone();
-        for (_, what) in &schedule {
-            trial.adjust(what).map_err(|why| Failure::new("--at", why))?;
+        let mut trial = adjustable.clone();
+        for (_, changes) in &schedule {
+            trial.adjust(changes).map_err(|failure| Failure::new("--at", failure))?;
         }
-        Ok(Control::new(Box::new(adjusting), link.wires.clone(), link.seed, schedule))
+        Ok(Control::new(Box::new(adjustable), link.wires.clone(), link.seed, schedule))
     }
 
     /// Returns the settings of each direction, up first.
-    fn directions(&self, default_queue: &str) -> Result<[Said; 2], Failure> {
+    fn directions(&self, default_queue: &str) -> Result<[WireSettings; 2], Failure> {
         let mut both = self.both.clone();
         both.0.entry("queue").or_insert_with(|| default_queue.into());
         both.0.insert(MARK, self.mark.clone());
         both.wire("--")?;
-        Ok([both.but("--up", self.up.as_deref())?, both.but("--down", self.down.as_deref())?])
+        Ok([
+            both.with_changes("--up", self.up.as_deref())?,
+            both.with_changes("--down", self.down.as_deref())?,
+        ])
     }
 }
 
 /// Settings of the two directions of a link, up first, and the resulting wires.
 #[derive(Clone, Debug)]
-struct Adjusting {
-    said: [Said; 2],
+struct AdjustableLink {
+    settings: [WireSettings; 2],
     wires: [WireSpec; 2],
     offload: bool,
 }
 
-impl Adjust for Adjusting {
-    fn adjust(&mut self, what: &str) -> Result<[WireSpec; 2], Failure> {
-        let (edges, what) = match what.split_once(char::is_whitespace) {
-            Some(("up", what)) => (0..1, what),
-            Some(("down", what)) => (1..2, what),
-            _ => (0..2, what),
+impl Adjust for AdjustableLink {
+    fn adjust(&mut self, changes: &str) -> Result<[WireSpec; 2], Failure> {
+        let (edges, changes) = match changes.split_once(char::is_whitespace) {
+            Some(("up", changes)) => (0..1, changes),
+            Some(("down", changes)) => (1..2, changes),
+            _ => (0..2, changes),
         };
         let mut to = self.clone();
         for edge in edges {
-            let said = to.said[edge].but("change", Some(what))?;
-            if said.0 == self.said[edge].0 && what.trim().is_empty() {
+            let settings = to.settings[edge].with_changes("change", Some(changes))?;
+            if settings.0 == self.settings[edge].0 && changes.trim().is_empty() {
                 let expected = "expected changes, as in \"rate=1Mbit,loss=1%\" or \"up delay=50ms\"";
                 return Err(Failure::new("change", expected));
             }
-            if said.0[MARK] != self.said[edge].0[MARK] {
+            if settings.0[MARK] != self.settings[edge].0[MARK] {
                 return Err(Failure::new(MARK, "cannot change while packets cross the link"));
             }
-            let (wire, _) = said.wire("")?;
+            let (wire, _) = settings.wire("")?;
             self.wires[edge]
-                .may_become(&wire)
-                .map_err(|(key, what)| Failure::new(&key.replace('_', "-"), what))?;
-            (to.said[edge], to.wires[edge]) = (said, wire);
+                .check_change_to(&wire)
+                .map_err(|(key, problem)| Failure::new(&key.replace('_', "-"), problem))?;
+            (to.settings[edge], to.wires[edge]) = (settings, wire);
         }
         if self.offload {
-            takes_super_packets(&to.wires)?;
+            check_super_packets(&to.wires)?;
         }
         *self = to;
         Ok(self.wires.clone())
     }
 }
 
-impl Said {
+impl WireSettings {
     /// Parses the settings of a wire and its marking. Errors begin with `prefix` and the name of the key.
     fn wire(&self, prefix: &str) -> Result<(WireSpec, Option<SpmParameters>), Failure> {
         let open = |file: &str| {
@@ -177,27 +181,27 @@ impl Said {
         };
         let (queues, stages) = (CustomQueues::default(), CustomStages::default());
         let with = References { queues: &queues, stages: &stages, open: &open };
-        let wrong =
-            |key: &str, what: String| Failure::new(&format!("{prefix}{}", key.replace('_', "-")), what);
-        let said = |key| self.0.get(key).map(String::as_str).or(usual(key));
-        let wire = WireSpec::read(said, &with).map_err(|(key, what)| wrong(key, what))?;
-        let marks = notation::optional(&self.0[MARK]).map_err(|error| wrong(MARK, error.to_string()))?;
+        let failure =
+            |key: &str, problem: String| Failure::new(&format!("{prefix}{}", key.replace('_', "-")), problem);
+        let setting = |key| self.0.get(key).map(String::as_str).or(default_value(key));
+        let wire = WireSpec::read(setting, &with).map_err(|(key, problem)| failure(key, problem))?;
+        let marks = notation::optional(&self.0[MARK]).map_err(|error| failure(MARK, error.to_string()))?;
         Ok((wire, marks))
     }
 
     /// Returns the settings after `changes`, which have the form `key=value,…`. Values may contain commas and `=`. Errors begin with
     /// `option`.
-    fn but(&self, option: &str, changes: Option<&str>) -> Result<Self, Failure> {
-        let mut said = self.clone();
+    fn with_changes(&self, option: &str, changes: Option<&str>) -> Result<Self, Failure> {
+        let mut settings = self.clone();
         let mut last: Option<&str> = None;
         for part in changes.unwrap_or("").split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let known = part.split_once('=').and_then(|(key, value)| Some((known(key)?, value)));
-            match (known, last) {
+            let pair = part.split_once('=').and_then(|(key, value)| Some((key_named(key)?, value)));
+            match (pair, last) {
                 (Some((key, value)), _) => {
-                    said.0.insert(key, value.into());
+                    settings.0.insert(key, value.into());
                     last = Some(key);
                 }
-                (None, Some(key)) => *said.0.entry(key).or_default() += &format!(",{part}"),
+                (None, Some(key)) => *settings.0.entry(key).or_default() += &format!(",{part}"),
                 (None, None) => {
                     let keys: Vec<String> = keys().map(|key| format!("{}=", key.replace('_', "-"))).collect();
                     let expected = format!("{part:?}: expected {}, separated by commas", keys.join(", "));
@@ -205,7 +209,7 @@ impl Said {
                 }
             }
         }
-        Ok(said)
+        Ok(settings)
     }
 }
 
@@ -214,14 +218,14 @@ fn keys() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the key with this spelling on the command line.
-fn known(written: &str) -> Option<&'static str> {
+fn key_named(written: &str) -> Option<&'static str> {
     keys().find(|key| key.replace('_', "-") == written)
 }
 
 /// Returns the default value of a key on the command line. A link with all defaults has no effect.
-fn usual(key: &str) -> Option<&'static str> {
-    let usual = [("rate", "unlimited"), ("delay", "0ms"), ("queue", DEFAULT_QUEUE)];
-    usual.into_iter().find(|(other, _)| *other == key).map(|(_, value)| value)
+fn default_value(key: &str) -> Option<&'static str> {
+    let defaults = [("rate", "unlimited"), ("delay", "0ms"), ("queue", DEFAULT_QUEUE)];
+    defaults.into_iter().find(|(other, _)| *other == key).map(|(_, value)| value)
 }
 
 /// Default queue.
@@ -231,17 +235,17 @@ pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 
 /// Checks that the wires can carry super-packets, which can only be delayed or dropped at the tail of a full buffer. All other impairments
 /// apply to single packets.
-pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
-    let takes = |wire: &WireSpec| {
-        let plain = wire.jitter.is_none() && wire.before.is_empty() && wire.behind.is_empty();
+pub(crate) fn check_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
+    let accepts = |wire: &WireSpec| {
+        let plain = wire.jitter.is_none() && wire.before.is_empty() && wire.after.is_empty();
         plain && wire.is_steady() && !wire.queue.counts_packets()
     };
-    if wires.iter().all(takes) {
+    if wires.iter().all(accepts) {
         return Ok(());
     }
-    let what =
+    let problem =
         "super-packets support only a rate, a delay and a queue such as drop-tail:4MB or drop-tail:50ms";
-    Err(Failure::new("--offload", what))
+    Err(Failure::new("--offload", problem))
 }
 
 /// Timing precision and tolerance of the emulator.
@@ -261,22 +265,22 @@ pub(crate) struct TimingOptions {
 
 impl TimingOptions {
     pub(crate) fn spec(&self) -> Result<TimingSpec, Failure> {
-        let spin = self.spin.as_deref().map(|text| read("--spin", text)).transpose()?;
-        let exactness = read::<Span>("--tolerance", &self.tolerance)? / 4;
-        Ok(TimingSpec { real_time: !self.no_real_time, spin, exactness })
+        let spin = self.spin.as_deref().map(|text| parse("--spin", text)).transpose()?;
+        let max_arrival_error = parse::<Span>("--tolerance", &self.tolerance)? / 4;
+        Ok(TimingSpec { real_time: !self.no_real_time, spin, max_arrival_error })
     }
 
     pub(crate) fn tolerance(&self) -> Result<Tolerance, Failure> {
-        let lateness: Span = read("--tolerance", &self.tolerance)?;
+        let lateness: Span = parse("--tolerance", &self.tolerance)?;
         Ok(Tolerance::of(lateness))
     }
 }
 
-fn own_seed() -> Result<u64, Failure> {
+fn random_seed() -> Result<u64, Failure> {
     sys::random().map_err(|error| Failure::new("--seed", format!("cannot draw a seed; specify one: {error}")))
 }
 
-pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
+pub(crate) fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
     key: &str,
     text: &str,
 ) -> Result<T, Failure> {

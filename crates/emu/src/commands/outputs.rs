@@ -1,7 +1,7 @@
 //! Outputs that the commands share: certificate, capture, notes and exit code.
 
 use catnip_cli::failure::Failure;
-use catnip_cli::out::{cannot, print_json, tell, write_json};
+use catnip_cli::out::{print_json, print_stderr, write_failure, write_json};
 use catnip_cli::text::terminal_columns;
 use catnip_emu::observe::capture::Capture;
 use catnip_emu::observe::certificate::{Certificate, Verdict};
@@ -33,22 +33,22 @@ pub(crate) struct OutputOptions {
 impl OutputOptions {
     /// Starts the notes of a run, which are printed with --verbose.
     pub(crate) fn notes(&self) -> Notes {
-        Notes { since: Stopwatch::start(), wanted: self.verbose }
+        Notes { since: Stopwatch::start(), is_verbose: self.verbose }
     }
 
     /// Prints a certificate at the width of the terminal.
-    pub(crate) fn show(&self, certificate: &impl Display) {
+    pub(crate) fn print_text(&self, certificate: &impl Display) {
         if !self.quiet {
-            tell(in_lines(certificate));
+            print_stderr(wrap_for_terminal(certificate));
         }
     }
 
     /// Prints the certificate, as JSON on standard output or as text on standard error.
-    pub(crate) fn tell_certificate(&self, certificate: &Certificate, json: bool) -> Result<(), Failure> {
+    pub(crate) fn print_certificate(&self, certificate: &Certificate, json: bool) -> Result<(), Failure> {
         if json {
             return print_json(certificate);
         }
-        self.show(certificate);
+        self.print_text(certificate);
         Ok(())
     }
 
@@ -67,16 +67,18 @@ impl OutputOptions {
     ) -> Result<Option<Capture>, Failure> {
         let Some(path) = self.pcap.as_deref() else { return Ok(None) };
         let capture = Capture::create(path, link, stopwatch.since_1970(), edges, skip);
-        capture.map(Some).map_err(|error| cannot(path, error))
+        capture.map(Some).map_err(|error| write_failure(path, error))
     }
 
     /// Ends the capture, with a warning if packets are missing.
     pub(crate) fn finish(&self, capture: Option<Capture>) -> Result<(), Failure> {
         let (Some(capture), Some(path)) = (capture, self.pcap.as_deref()) else { return Ok(()) };
-        let left_out = capture.finish().map_err(|error| cannot(path, error))?;
-        if left_out > 0 {
+        let omitted = capture.finish().map_err(|error| write_failure(path, error))?;
+        if omitted > 0 {
             let path = path.display();
-            tell(format_args!("warning: {path}: {left_out} packets are missing; the disk was too slow\n"));
+            print_stderr(format_args!(
+                "warning: {path}: {omitted} packets are missing; the disk was too slow\n"
+            ));
         }
         Ok(())
     }
@@ -86,19 +88,19 @@ impl OutputOptions {
 #[derive(Debug)]
 pub(crate) struct Notes {
     since: Stopwatch,
-    wanted: bool,
+    is_verbose: bool,
 }
 
 impl Notes {
-    pub(crate) fn note(&self, what: impl Display) {
-        if self.wanted {
-            tell(format_args!("{:8.3} s  {what}\n", self.since.now().as_secs()));
+    pub(crate) fn note(&self, text: impl Display) {
+        if self.is_verbose {
+            print_stderr(format_args!("{:8.3} s  {text}\n", self.since.now().as_secs()));
         }
     }
 }
 
 /// Formats a text for the width of the terminal if standard error is a terminal, and without a limit of the width otherwise.
-pub(crate) fn in_lines(text: &impl Display) -> String {
+pub(crate) fn wrap_for_terminal(text: &impl Display) -> String {
     match terminal_columns() {
         Some(width) => format!("{text:width$}"),
         None => text.to_string(),
@@ -114,18 +116,18 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(|error| cannot(path, error))?;
+        let file = File::create(path).map_err(|error| write_failure(path, error))?;
         Ok(Self { file: BufWriter::new(file), path: path.into() })
     }
 
     pub(crate) fn write_json(mut self, value: &impl Serialize) -> Result<(), Failure> {
-        write_json(&mut self.file, value).map_err(|error| cannot(&self.path, error))
+        write_json(&mut self.file, value).map_err(|error| write_failure(&self.path, error))
     }
 }
 
 /// Exit code of a run that was out of tolerance although its command succeeded.
-const RED: u8 = 3;
+const EXIT_RED: u8 = 3;
 
 pub(crate) fn exit_code(code: u8, verdict: Verdict) -> u8 {
-    if code == 0 && verdict == Verdict::Red { RED } else { code }
+    if code == 0 && verdict == Verdict::Red { EXIT_RED } else { code }
 }

@@ -1,6 +1,6 @@
 //! Command `catnip-emu router`.
 
-use super::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
+use super::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, parse};
 use super::outputs::{Output, OutputOptions, exit_code};
 use catnip_base::Span;
 use catnip_cli::failure::Failure;
@@ -66,8 +66,8 @@ Exit codes:
 
 pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     let link = options.wires.link(DEFAULT_QUEUE, &options.timing)?;
-    let every: Span = read("--report", &options.report)?;
-    if every < Span::from_millis(10) {
+    let interval: Span = parse("--report", &options.report)?;
+    if interval < Span::from_millis(10) {
         return Err(Failure::new("--report", format!("{:?}: expected 10ms or more", options.report)));
     }
     let on_stdout = options.counters.as_deref() == Some(Path::new("-"));
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
         inside: options.inside.clone(),
         outside: options.outside.clone(),
         link,
-        report: (options.counters.is_some() || options.prometheus.is_some()).then_some(every),
+        report: (options.counters.is_some() || options.prometheus.is_some()).then_some(interval),
     };
     let mut control = options.wires.control(DEFAULT_QUEUE, &setup.link, false)?;
     let notes = options.outputs.notes();
@@ -96,18 +96,20 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
             reporter.report(Counters::new(&emulator.world.watch().0, so_far));
         }
     })?;
-    notes.note(outcome.cut.as_ref().map_or("stopped by a signal", |why| &why.message));
+    notes.note(outcome.early_end.as_ref().map_or("stopped by a signal", |failure| &failure.message));
     let (monitor, capture) = emulator.world.into_watch();
-    let told = reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
+    let counters_result =
+        reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
     // An output that cannot be written does not prevent the others.
     let written = [
         outputs.finish(capture),
         certificate_file.map_or(Ok(()), |file| file.write_json(&certificate)),
-        outputs.tell_certificate(&certificate, options.json),
-        told.map_err(|error| Failure::new("--counters", format!("cannot write the counters: {error}"))),
+        outputs.print_certificate(&certificate, options.json),
+        counters_result
+            .map_err(|error| Failure::new("--counters", format!("cannot write the counters: {error}"))),
     ];
-    written.into_iter().chain([outcome.cut.map_or(Ok(()), Err)]).collect::<Result<(), Failure>>()?;
+    written.into_iter().chain([outcome.early_end.map_or(Ok(()), Err)]).collect::<Result<(), Failure>>()?;
     Ok(exit_code(0, certificate.verdict))
 }
 

@@ -31,6 +31,6 @@ const AFTER: &str = "Examples:
     catnip-emu link set --link 4711 down delay=200ms";
 
 pub(crate) fn run(options: &Set) -> Result<u8, Failure> {
-    control::ask(options.link, &options.change.join(" "))?;
+    control::request_change(options.link, &options.change.join(" "))?;
     Ok(0)
 }

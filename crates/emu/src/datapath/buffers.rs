@@ -8,23 +8,23 @@ pub struct Buffers {
     slots: u32,
     free: Vec<u32>,
     slot_bytes: usize,
-    most: u32,
+    max_slots: u32,
 }
 
 /// Number of slots in a block: a power of two, so that a number splits into block and slot by a shift.
 const BLOCK: u32 = 1024;
 
 impl Buffers {
-    /// Creates a pool of at most `most` slots of `slot_bytes` bytes each.
-    pub fn new(slot_bytes: usize, most: u32) -> Self {
-        let mut buffers = Self { blocks: Vec::new(), slots: 0, free: Vec::new(), slot_bytes, most };
+    /// Creates a pool of at most `max_slots` slots of `slot_bytes` bytes each.
+    pub fn new(slot_bytes: usize, max_slots: u32) -> Self {
+        let mut buffers = Self { blocks: Vec::new(), slots: 0, free: Vec::new(), slot_bytes, max_slots };
         buffers.grow();
         buffers
     }
 
     /// Allocates a slot; `None` if all are in use.
     #[inline]
-    pub fn take(&mut self) -> Option<u32> {
+    pub fn allocate(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.grow();
         }
@@ -73,7 +73,7 @@ impl Buffers {
     #[cold]
     fn grow(&mut self) {
         let slots = self.slots;
-        let new = BLOCK.min(self.most.saturating_sub(slots));
+        let new = BLOCK.min(self.max_slots.saturating_sub(slots));
         if new == 0 {
             return;
         }
@@ -91,15 +91,15 @@ mod tests {
     #[test]
     fn slots_are_apart_and_there_is_an_end_of_them() {
         let mut buffers = Buffers::new(100, 1030);
-        let slots: Vec<u32> = std::iter::from_fn(|| buffers.take()).collect();
+        let slots: Vec<u32> = std::iter::from_fn(|| buffers.allocate()).collect();
         assert_eq!((slots.len(), buffers.in_use()), (1030, 1030));
         for &slot in &slots {
             buffers.bytes_mut(slot).fill(slot as u8);
         }
         assert!(slots.iter().all(|&slot| buffers.bytes_mut(slot).iter().all(|&byte| byte == slot as u8)));
         buffers.release(slots[7]);
-        assert_eq!(buffers.take(), Some(slots[7]));
-        assert_eq!(buffers.take(), None);
+        assert_eq!(buffers.allocate(), Some(slots[7]));
+        assert_eq!(buffers.allocate(), None);
         // Slots of the same block, and of different blocks.
         for (from, to) in [(slots[3], slots[9]), (slots[5], slots[1029])] {
             buffers.copy(from, to, 60);

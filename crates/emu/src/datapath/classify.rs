@@ -1,7 +1,7 @@
 //! Classification of packets for routers and bridges: addresses, priority, ECN codepoint and flow. Only the IP headers must be valid, so
 //! that fragments and unknown protocols pass as well.
 
-use catnip_net::{Colour, Ecn};
+use catnip_net::{Ecn, Priority};
 use catnip_sim::watch::Refusal;
 use catnip_wire::{FlowKey, Ip, PriorityCodec, WireError};
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub struct Class {
     /// Destination address.
     pub destination: IpAddr,
     /// Priority, from the DSCP.
-    pub colour: Colour,
+    pub priority: Priority,
     /// ECN codepoint (RFC 3168).
     pub ecn: Ecn,
     /// Hash of the five-tuple.
@@ -43,14 +43,14 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
         _ => Refusal::Malformed,
     };
     let ip = Ip::parse(packet).map_err(refusal)?;
-    let colour = match codec.of(&ip) {
+    let priority = match codec.of(&ip) {
         // A router also forwards packets with a malformed TCP header; their priority is LOW.
-        Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Colour::Red,
+        Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Priority::Low,
         read => read.map_err(refusal)?,
     };
     let len = ip.total_len() as u32;
     let (source, destination) = (ip.source(), ip.destination());
-    Ok(Class { source, destination, colour, ecn: ip.ecn(), flow: hash(&ip), len })
+    Ok(Class { source, destination, priority, ecn: ip.ecn(), flow: hash(&ip), len })
 }
 
 /// Returns the hash that identifies a packet's flow; 0 for data that is no IP packet.
@@ -65,8 +65,8 @@ fn hash(ip: &Ip<'_>) -> u16 {
     let ports = FlowKey::of(ip)
         .map_or(0, |key| u64::from(key.source.port()) << 16 | u64::from(key.destination.port()));
     // Multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4), word by word.
-    let words = [bits(ip.source()), bits(ip.destination()), ports << 8 | u64::from(ip.protocol())];
-    (words.into_iter().fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(FACTOR)) >> 48)
+    let values = [bits(ip.source()), bits(ip.destination()), ports << 8 | u64::from(ip.protocol())];
+    (values.into_iter().fold(0, |hash: u64, value| (hash.rotate_left(23) ^ value).wrapping_mul(FACTOR)) >> 48)
         as u16
 }
 
@@ -114,14 +114,15 @@ mod tests {
 
     #[test]
     fn af11_is_high_af12_med_and_anything_else_low() {
-        for (dscp, colour) in [(10, Colour::Green), (12, Colour::Yellow), (14, Colour::Red), (0, Colour::Red)]
+        for (dscp, priority) in
+            [(10, Priority::High), (12, Priority::Medium), (14, Priority::Low), (0, Priority::Low)]
         {
             for (ecn_bits, ecn) in [Ecn::NOT_ECT, Ecn::ECT_1, Ecn::ECT_0, Ecn::CE].into_iter().enumerate() {
                 let traffic_class = dscp << 2 | ecn_bits as u8;
                 let four = classify(&v4(traffic_class, 60), PriorityCodec::default()).unwrap();
                 let six = classify(&v6(traffic_class, 60), PriorityCodec::default()).unwrap();
-                assert_eq!((four.colour, four.ecn), (colour, ecn));
-                assert_eq!((six.colour, six.ecn), (colour, ecn));
+                assert_eq!((four.priority, four.ecn), (priority, ecn));
+                assert_eq!((six.priority, six.ecn), (priority, ecn));
                 assert_eq!(four.destination, IpAddr::from([10, 1, 2, 3]));
                 assert_eq!(six.destination, "fd00::9".parse::<IpAddr>().unwrap());
             }

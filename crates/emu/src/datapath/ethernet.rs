@@ -2,7 +2,7 @@
 
 use catnip_linux::clock::Stopwatch;
 
-use crate::datapath::segment::{Cut, HEADER, Unfinished};
+use crate::datapath::segment::{HEADER, Offloads, Segmentation};
 use catnip_base::Time;
 use catnip_linux::sys::{self, Frame};
 use catnip_linux::tun::{PacketIo, Read};
@@ -12,9 +12,9 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Largest length of the header in front of the IP packet, with two VLAN tags, bytes.
-pub const LONGEST_HEADER: usize = 22;
+pub const MAX_HEADER: usize = 22;
 /// Largest frame with segmentation offload, with a VLAN tag, bytes.
-const LARGEST_FRAME: usize = HEADER + (1 << 16) + LONGEST_HEADER;
+const MAX_FRAME: usize = HEADER + (1 << 16) + MAX_HEADER;
 
 const ICMP_V6: u8 = 58;
 const ROUTER_SOLICITATION: u8 = 133;
@@ -33,7 +33,7 @@ pub struct Ethernet {
     frame: Box<[u8]>,
     len: usize,
     /// Segmentation of the current frame, the times of the frame, and the number of the next packet.
-    cutting: Option<(Cut, Times, usize)>,
+    segmenting: Option<(Segmentation, Times, usize)>,
     missed: u64,
     broken: u64,
 }
@@ -45,8 +45,8 @@ impl Ethernet {
     /// Opens the interface with this index in the network namespace of this thread.
     pub fn open(index: u32, stopwatch: Stopwatch) -> io::Result<Self> {
         let fd = sys::open_interface(index)?;
-        let frame = vec![0; LARGEST_FRAME].into_boxed_slice();
-        Ok(Self { fd, stopwatch, frame, len: 0, cutting: None, missed: 0, broken: 0 })
+        let frame = vec![0; MAX_FRAME].into_boxed_slice();
+        Ok(Self { fd, stopwatch, frame, len: 0, segmenting: None, missed: 0, broken: 0 })
     }
 
     /// Returns the number of frames that the kernel has dropped because they were not read in time.
@@ -61,38 +61,41 @@ impl Ethernet {
     }
 
     /// Writes the next packet of the frame that is being segmented to `buffer`. Returns `None` if no frame is being segmented.
-    fn cut(&mut self, buffer: &mut [u8]) -> Option<Read> {
-        let (cut, (at, came), number) = self.cutting?;
-        self.cutting = (number + 1 < cut.count).then_some((cut, (at, came), number + 1));
-        let len = cut.packet(&self.frame[HEADER..HEADER + self.len], number, buffer);
+    fn next_segment(&mut self, buffer: &mut [u8]) -> Option<Read> {
+        let (segmentation, (at, arrived_at), number) = self.segmenting?;
+        self.segmenting =
+            (number + 1 < segmentation.count).then_some((segmentation, (at, arrived_at), number + 1));
+        let len = segmentation.packet(&self.frame[HEADER..HEADER + self.len], number, buffer);
         // A packet too long for the buffer is too long for the network.
-        Some(Read { at, came, len: len.unwrap_or(buffer.len()) })
+        Some(Read { at, arrived_at, len: len.unwrap_or(buffer.len()) })
     }
 
     /// Reads the next valid frame into `frame`. Returns `None` if no frame is available.
     fn read(&mut self) -> io::Result<Option<Times>> {
         loop {
             // Space for a VLAN tag is left at the end, because inserting the tag moves the rest of the frame.
-            let room = LARGEST_FRAME - 4;
-            match sys::read_frame(self.fd.as_fd(), &mut self.frame[..room]) {
-                Ok(Frame { len, tag, age }) if (HEADER + 14..=room).contains(&len) => {
+            let max_len = MAX_FRAME - 4;
+            match sys::read_frame(self.fd.as_fd(), &mut self.frame[..max_len]) {
+                Ok(Frame { len, tag, age }) if (HEADER + 14..=max_len).contains(&len) => {
                     let at = self.stopwatch.now();
-                    let came = age.map(|age| Time::from_nanos(at.as_nanos().saturating_sub(age.as_nanos())));
+                    let arrived_at =
+                        age.map(|age| Time::from_nanos(at.as_nanos().saturating_sub(age.as_nanos())));
                     self.len = len - HEADER;
-                    let moved = tag.map_or(0, |tag| self.put_back(tag));
+                    let shift = tag.map_or(0, |tag| self.insert_tag(tag));
                     let mut header = [0; HEADER];
                     header.copy_from_slice(&self.frame[..HEADER]);
-                    let unfinished = Unfinished::read(&header);
+                    let offloads = Offloads::read(&header);
                     let frame = &mut self.frame[HEADER..HEADER + self.len];
-                    let whole = if unfinished.is_super() {
-                        let cut = ip_in(frame).and_then(|ip_at| unfinished.cut(frame, ip_at));
-                        self.cutting = cut.map(|cut| (cut, (at, came), 0));
-                        cut.is_some()
+                    let is_valid = if offloads.is_super_frame() {
+                        let segmentation = ip_in(frame).and_then(|ip_at| offloads.segmentation(frame, ip_at));
+                        self.segmenting =
+                            segmentation.map(|segmentation| (segmentation, (at, arrived_at), 0));
+                        segmentation.is_some()
                     } else {
-                        unfinished.finish(frame, moved)
+                        offloads.complete_checksum(frame, shift)
                     };
-                    if whole {
-                        return Ok(Some((at, came)));
+                    if is_valid {
+                        return Ok(Some((at, arrived_at)));
                     }
                     self.broken += 1;
                 }
@@ -111,7 +114,7 @@ impl Ethernet {
     }
 
     /// Inserts a VLAN tag after the addresses. Returns the number of bytes by which the rest was moved.
-    fn put_back(&mut self, tag: [u8; 4]) -> usize {
+    fn insert_tag(&mut self, tag: [u8; 4]) -> usize {
         let at = HEADER + 12;
         self.frame.copy_within(at..HEADER + self.len, at + 4);
         self.frame[at..at + 4].copy_from_slice(&tag);
@@ -128,16 +131,16 @@ impl AsFd for Ethernet {
 
 impl PacketIo for Ethernet {
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
-        if let Some(packet) = self.cut(buffer) {
+        if let Some(packet) = self.next_segment(buffer) {
             return Ok(Some(packet));
         }
-        let Some((at, came)) = self.read()? else { return Ok(None) };
-        if let Some(packet) = self.cut(buffer) {
+        let Some((at, arrived_at)) = self.read()? else { return Ok(None) };
+        if let Some(packet) = self.next_segment(buffer) {
             return Ok(Some(packet));
         }
         let len = self.len.min(buffer.len());
         buffer[..len].copy_from_slice(&self.frame[HEADER..HEADER + len]);
-        Ok(Some(Read { at, came, len }))
+        Ok(Some(Read { at, arrived_at, len }))
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {

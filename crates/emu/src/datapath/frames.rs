@@ -2,12 +2,12 @@
 
 use crate::datapath::buffers::Buffers;
 use crate::datapath::classify::{Class, flow};
-use crate::external::fetch::Observed;
+use crate::external::fetch::ObservedSender;
 use crate::external::session::SocketSession;
 use crate::mark::Marker;
 use crate::socket::{Ends, Identity, Received, Socket, addresses, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
-use catnip_net::mark::{Place, SenderState};
+use catnip_net::mark::{Position, SenderState};
 use catnip_net::{Ecn, NodeId, Packet, Route};
 use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::session::Session;
@@ -115,7 +115,7 @@ pub enum FrameEnd {
     /// Simulated end of a connection with an external peer.
     Session(Box<SocketSession>),
     /// End at an external host, with counts of the packets that it has sent.
-    External(Observed),
+    External(ObservedSender),
 }
 
 impl FrameEnd {
@@ -151,7 +151,7 @@ pub struct Frames<O, F = ()> {
     pub external: F,
     buffers: Buffers,
     /// Properties of the packet in each buffer.
-    parcels: Vec<Parcel>,
+    packets: Vec<PacketInfo>,
     /// Number of packets that have entered the network.
     entered: u64,
     /// Largest length of packets from external hosts, bytes.
@@ -179,7 +179,7 @@ pub struct Routing {
 
 impl Routing {
     fn destination(&self, from: NodeId, address: IpAddr) -> Option<NodeId> {
-        if self.bridge.is_some() { self.across(from) } else { self.node(address) }
+        if self.bridge.is_some() { self.bridge_peer(from) } else { self.node(address) }
     }
 
     /// Returns the node with an address.
@@ -189,7 +189,7 @@ impl Routing {
     }
 
     /// Returns the other end of the bridge, if there is one.
-    pub(crate) fn across(&self, from: NodeId) -> Option<NodeId> {
+    pub(crate) fn bridge_peer(&self, from: NodeId) -> Option<NodeId> {
         let [a, b] = self.bridge?;
         Some(if from == a { b } else { a })
     }
@@ -206,7 +206,7 @@ struct Marking {
 
 /// Properties of the packet in a buffer.
 #[derive(Clone, Copy, Debug)]
-struct Parcel {
+struct PacketInfo {
     origin: Origin,
     owner: Owner,
     /// Offset of the data in its stream, 0 for a segment of an external host, and length of the data.
@@ -216,29 +216,29 @@ struct Parcel {
     header: u32,
 }
 
-impl Default for Parcel {
+impl Default for PacketInfo {
     fn default() -> Self {
         Self { origin: Origin::default(), owner: Owner::Other, data: (0, 0), len: 0, header: 0 }
     }
 }
 
 /// Largest number of packets inside the network, and largest amount of memory for them.
-const MOST_PACKETS: u32 = 1 << 18;
-const MOST_BYTES: usize = 4 << 30;
+const MAX_PACKETS: u32 = 1 << 18;
+const MAX_BYTES: usize = 4 << 30;
 
 impl<O: Egress, F: ExternalHosts> Frames<O, F> {
-    /// Creates a medium for packets of up to `mtu` bytes from the external hosts at these nodes, and of up to `longest` bytes from
+    /// Creates a medium for packets of up to `mtu` bytes from the external hosts at these nodes, and of up to `max_packet` bytes from
     /// simulated hosts.
     pub fn new(
         egress: O,
         nodes: impl IntoIterator<Item = NodeId>,
         routing: Routing,
         mtu: usize,
-        longest: usize,
+        max_packet: usize,
     ) -> Self {
         // One byte more than the MTU, so that longer packets are detected.
-        let slot = (longest.max(mtu) + 1).next_multiple_of(64);
-        let most = MOST_PACKETS.min((MOST_BYTES / slot) as u32);
+        let slot = (max_packet.max(mtu) + 1).next_multiple_of(64);
+        let max_slots = MAX_PACKETS.min((MAX_BYTES / slot) as u32);
         let mut is_external = Vec::new();
         for NodeId(node) in nodes {
             is_external.resize(is_external.len().max(node as usize + 1), false);
@@ -249,8 +249,8 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         Self {
             egress,
             external: F::default(),
-            buffers: Buffers::new(slot, most),
-            parcels: Vec::new(),
+            buffers: Buffers::new(slot, max_slots),
+            packets: Vec::new(),
             entered: 0,
             mtu,
             codec: PriorityCodec::default(),
@@ -311,13 +311,13 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
     }
 
     /// Allocates a buffer.
-    pub fn take(&mut self) -> Option<u32> {
-        self.buffers.take()
+    pub fn allocate(&mut self) -> Option<u32> {
+        self.buffers.allocate()
     }
 
     /// Returns the bytes of a packet from its IP header on.
     pub(crate) fn packet_bytes(&self, body: u32) -> &[u8] {
-        let Parcel { len, header, .. } = self.parcels[body as usize];
+        let PacketInfo { len, header, .. } = self.packets[body as usize];
         &self.buffers.bytes(body)[header as usize..len as usize]
     }
 
@@ -333,7 +333,7 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
 
     /// Returns the bytes of a packet from its IP header on.
     pub(crate) fn ip_packet(&mut self, body: u32) -> &mut [u8] {
-        let Parcel { len, header, .. } = self.parcels[body as usize];
+        let PacketInfo { len, header, .. } = self.packets[body as usize];
         &mut self.buffers.bytes_mut(body)[header as usize..len as usize]
     }
 
@@ -356,8 +356,8 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
     }
 
     /// Records the packet of [`Owner::Other`] that was written to a buffer.
-    pub(crate) fn put(&mut self, body: u32, len: usize) {
-        self.note(body, Parcel { len: len as u32, ..Parcel::default() });
+    pub(crate) fn record_packet(&mut self, body: u32, len: usize) {
+        self.set_info(body, PacketInfo { len: len as u32, ..PacketInfo::default() });
     }
 
     /// Marks a packet from an external host that is in a buffer, and returns it as a packet of the network.
@@ -369,16 +369,16 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         route: Route,
         Arrival { body, header, len, waited }: Arrival,
     ) -> Packet {
-        let mut colour = class.colour;
+        let mut priority = class.priority;
         let bytes = &mut self.buffers.bytes_mut(body)[header..len];
         if let Some(Marking { marker, at_servers }) = &mut self.marking
             && at_servers.as_ref().is_none_or(|servers| servers[from.0 as usize])
             && let Some(marked) = marker.mark(Some(from.0 as usize), bytes)
         {
-            colour = marked;
-            if marker.writes() {
+            priority = marked;
+            if marker.writes_marks() {
                 // The mark of a packet that cannot carry it applies inside the network only.
-                let _ = self.codec.write(bytes, colour);
+                let _ = self.codec.write(bytes, priority);
             }
         }
         let (owner, data) = match self.external.connection_of(bytes) {
@@ -389,10 +389,10 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         };
         let (len, header) = (len as u32, header as u32);
         let origin = Origin { waited, ..Origin::default() };
-        self.note(body, Parcel { owner, data, len, header, origin });
+        self.set_info(body, PacketInfo { owner, data, len, header, origin });
         Packet {
             flow: class.flow,
-            dscp: colour.into(),
+            dscp: priority.into(),
             ecn: class.ecn,
             ..Packet::new(at, route, class.len, body)
         }
@@ -400,7 +400,7 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
 
     /// Returns the destination node of a packet from an external host. A packet with a source address of another host is refused (BCP 38).
     #[inline]
-    pub(crate) fn way(&self, from: NodeId, class: &Class) -> Result<NodeId, Refusal> {
+    pub(crate) fn destination(&self, from: NodeId, class: &Class) -> Result<NodeId, Refusal> {
         if self.routing.bridge.is_none() && self.routing.node(class.source) != Some(from) {
             return Err(Refusal::WrongSource);
         }
@@ -408,12 +408,12 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         to.filter(|&to| to != from).ok_or(Refusal::NoRoute)
     }
 
-    fn note(&mut self, body: u32, parcel: Parcel) {
+    fn set_info(&mut self, body: u32, info: PacketInfo) {
         let index = body as usize;
-        if self.parcels.len() <= index {
-            self.parcels.resize(index + 1, Parcel::default());
+        if self.packets.len() <= index {
+            self.packets.resize(index + 1, PacketInfo::default());
         }
-        self.parcels[index] = parcel;
+        self.packets[index] = info;
     }
 }
 
@@ -433,14 +433,14 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         let client_at = self.client_at(spec.client, server_at);
         let is_external = self.is_external(spec.server);
         let mut end = |local, remote, role, phase| {
-            let identity = Identity { local, remote, initial_sequence: rng.next_u32(), is_external };
+            let identity = Identity { local, remote, isn: rng.next_u32(), is_external };
             Socket::new(now, role, &config, phase, identity)
         };
         let [client_role, server_role] = spec.roles();
         if is_external {
             let socket = end(client_at, server_at, client_role, client_phase);
             let session = self.external.open(now, socket, spec.tcp);
-            return [FrameEnd::Session(Box::new(session)), FrameEnd::External(Observed::default())];
+            return [FrameEnd::Session(Box::new(session)), FrameEnd::External(ObservedSender::default())];
         }
         let mut server = end(server_at, client_at, server_role, server_phase);
         let mut client = end(client_at, server_at, client_role, client_phase);
@@ -457,7 +457,7 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         owner: Owner,
         _config: &TcpConfig,
     ) -> Option<(Outgoing, u32)> {
-        let body = self.buffers.take()?;
+        let body = self.buffers.allocate()?;
         let buffer = self.buffers.bytes_mut(body);
         let packet = match end {
             FrameEnd::Socket(socket) => socket.transmit(now, buffer),
@@ -469,7 +469,7 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
             return None;
         };
         let data = (out.segment.seq, out.segment.len);
-        self.note(body, Parcel { owner, data, len: len as u32, ..Parcel::default() });
+        self.set_info(body, PacketInfo { owner, data, len: len as u32, ..PacketInfo::default() });
         Some((out, body))
     }
 
@@ -483,7 +483,7 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         config: &TcpConfig,
     ) -> Packet {
         let (flow, len) = match end {
-            FrameEnd::Session(_) => (flow(self.packet_bytes(body)), self.parcels[body as usize].len),
+            FrameEnd::Session(_) => (flow(self.packet_bytes(body)), self.packets[body as usize].len),
             FrameEnd::Socket(_) | FrameEnd::External(_) => {
                 let segment = &out.segment;
                 (connection as u16, config.wire_bytes(segment.seq, segment.len, segment.sack.len()))
@@ -494,21 +494,21 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
 
     /// Writes a UDP packet, truncated to the size of a buffer.
     fn fill(&mut self, _now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32> {
-        let body = self.buffers.take()?;
+        let body = self.buffers.allocate()?;
         let ends = [self.address(from), self.address(to)];
         let buffer = self.buffers.bytes_mut(body);
         let [source, destination] = ends;
         let len = udp::write_zeros(&addresses(source, destination), bytes as usize, buffer);
-        self.note(body, Parcel { owner, len: len as u32, ..Parcel::default() });
+        self.set_info(body, PacketInfo { owner, len: len as u32, ..PacketInfo::default() });
         Some(body)
     }
 
     fn owner(&self, body: u32) -> Owner {
-        self.parcels[body as usize].owner
+        self.packets[body as usize].owner
     }
 
     fn data(&self, body: u32) -> (u64, u32) {
-        self.parcels[body as usize].data
+        self.packets[body as usize].data
     }
 
     fn receive(
@@ -522,7 +522,7 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         match end {
             FrameEnd::Socket(socket) => match socket.receive(now, packet.ecn, &tcp, |_| ()) {
                 Received::Segment(segment) => Some(segment),
-                Received::Reset | Received::Impossible | Received::Nothing => None,
+                Received::Reset | Received::UnacceptableAck | Received::Discarded => None,
             },
             FrameEnd::Session(session) => session.receive(now, packet.ecn, &tcp),
             FrameEnd::External(_) => None,
@@ -530,10 +530,10 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
     }
 
     fn copy(&mut self, body: u32) -> Option<u32> {
-        let copy = self.buffers.take()?;
-        let parcel = self.parcels[body as usize];
-        self.buffers.copy(body, copy, parcel.len as usize);
-        self.note(copy, parcel);
+        let copy = self.buffers.allocate()?;
+        let info = self.packets[body as usize];
+        self.buffers.copy(body, copy, info.len as usize);
+        self.set_info(copy, info);
         Some(copy)
     }
 
@@ -564,23 +564,23 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
     }
 
     fn stamp(&mut self, packet: &Packet) {
-        let (codec, colour) = (self.codec, packet.dscp.colour());
+        let (codec, priority) = (self.codec, packet.dscp.priority());
         // The packet was just written as an IP packet.
-        let _ = codec.write(self.ip_packet(packet.body), colour);
+        let _ = codec.write(self.ip_packet(packet.body), priority);
     }
 
     fn enter(&mut self, packet: &Packet, from: NodeId) {
-        let origin = &mut self.parcels[packet.body as usize].origin;
+        let origin = &mut self.packets[packet.body as usize].origin;
         *origin = Origin { number: self.entered, at: packet.arrived, from, waited: origin.waited };
         self.entered += 1;
     }
 
     fn origin(&self, body: u32) -> Origin {
-        self.parcels[body as usize].origin
+        self.packets[body as usize].origin
     }
 
     fn bytes(&self, body: u32) -> &[u8] {
-        &self.buffers.bytes(body)[..self.parcels[body as usize].len as usize]
+        &self.buffers.bytes(body)[..self.packets[body as usize].len as usize]
     }
 
     fn is_external(&self, node: NodeId) -> bool {
@@ -602,7 +602,7 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
     fn released(&mut self, connection: u32, ends: &mut [FrameEnd; 2]) {
         for end in ends {
             if let FrameEnd::Session(session) = end {
-                session.forget();
+                session.end_linger();
                 self.external.released(connection, session.socket().ends());
             }
         }
@@ -619,7 +619,7 @@ impl<O: Egress, F: ExternalHosts> Handler for Frames<O, F> {
         if !frames.is_external(node) {
             return F::delivered(world, now, node, packet);
         }
-        let Parcel { len, header, origin, .. } = frames.parcels[packet.body as usize];
+        let PacketInfo { len, header, origin, .. } = frames.packets[packet.body as usize];
         let bytes = &mut frames.buffers.bytes_mut(packet.body)[..len as usize];
         if let Some(Marking { marker, at_servers: Some(servers) }) = &mut frames.marking
             && servers[node.0 as usize]
@@ -629,7 +629,7 @@ impl<O: Egress, F: ExternalHosts> Handler for Frames<O, F> {
         }
         let Delivery { actual, written } = frames.egress.deliver(now, node, bytes);
         frames.release(packet.body);
-        world.watch_mut().packet(now, &packet, origin, Step::Left { at: node, actual, written });
+        world.watch_mut().packet(now, &packet, origin, Step::Egress { at: node, actual, written });
     }
 }
 
@@ -664,13 +664,13 @@ impl End for FrameEnd {
         _config: &TcpConfig,
     ) {
         if let Self::Socket(socket) = self {
-            socket.fill(now, bytes, context, last);
+            socket.write_padding(now, bytes, context, last);
         }
     }
-    fn on_time(&mut self, now: Time, _config: &TcpConfig) -> bool {
+    fn on_timer(&mut self, now: Time, _config: &TcpConfig) -> bool {
         match self {
-            Self::Socket(socket) => socket.on_time(now),
-            Self::Session(session) => session.on_time(now),
+            Self::Socket(socket) => socket.on_timer(now),
+            Self::Session(session) => session.on_timer(now),
             Self::External(_) => false,
         }
     }
@@ -687,11 +687,11 @@ impl End for FrameEnd {
     fn sender(&self) -> Option<&Sender> {
         self.socket()?.sender()
     }
-    fn sending(&self, out: &Outgoing, _config: &TcpConfig) -> SenderState {
-        self.simulated().sending(out)
+    fn sender_state(&self, out: &Outgoing, _config: &TcpConfig) -> SenderState {
+        self.simulated().sender_state(out)
     }
-    fn place(&self, seq: u64) -> Place {
-        self.simulated().place(seq)
+    fn position(&self, seq: u64) -> Position {
+        self.simulated().position(seq)
     }
     fn is_open(&self) -> bool {
         self.socket().is_none_or(Socket::is_open)

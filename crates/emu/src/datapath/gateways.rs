@@ -6,14 +6,14 @@ use catnip_base::Time;
 use catnip_linux::clock::Clock;
 use catnip_linux::tun::{PacketIo, Read};
 use catnip_net::{NodeId, Packet};
-use catnip_sim::watch::{Gate, Refusal, Watch};
+use catnip_sim::watch::{GatewayEvent, Refusal, Watch};
 use catnip_sim::{Medium, World};
 use std::io;
 
 /// Largest number of packets read from one device before the next device.
-const BATCH: usize = 128;
+const MAX_BATCH: usize = 128;
 /// Largest number of rounds in which due events are executed before devices are read again.
-const LOOKS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// Device and its node.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Gateway<I> {
 pub struct Gateways<C, I> {
     /// Clock.
     pub clock: C,
-    all: Vec<Gateway<I>>,
+    gateways: Vec<Gateway<I>>,
     /// Index of the device of each node.
     index: Vec<u32>,
     /// Time at which each device was last found empty, and true if the last batch has emptied it.
@@ -38,24 +38,24 @@ pub struct Gateways<C, I> {
 
 impl<C, I> Gateways<C, I> {
     /// Creates the gateways of these devices; the clock watches them in this order.
-    pub fn new(clock: C, all: Vec<Gateway<I>>) -> Self {
-        let nodes = all.iter().map(|gateway| gateway.node.0 as usize + 1).max().unwrap_or(0);
+    pub fn new(clock: C, gateways: Vec<Gateway<I>>) -> Self {
+        let nodes = gateways.iter().map(|gateway| gateway.node.0 as usize + 1).max().unwrap_or(0);
         let mut index = vec![u32::MAX; nodes];
-        (0..).zip(&all).for_each(|(number, gateway)| index[gateway.node.0 as usize] = number);
-        let empty = vec![(Time::ZERO, false); all.len()];
-        Self { clock, all, index, empty }
+        (0..).zip(&gateways).for_each(|(number, gateway)| index[gateway.node.0 as usize] = number);
+        let empty = vec![(Time::ZERO, false); gateways.len()];
+        Self { clock, gateways, index, empty }
     }
 
     /// Returns the nodes of the devices.
     pub fn nodes(&self) -> Vec<NodeId> {
-        self.all.iter().map(|gateway| gateway.node).collect()
+        self.gateways.iter().map(|gateway| gateway.node).collect()
     }
 }
 
 impl<C: Clock, I: PacketIo> Egress for Gateways<C, I> {
     #[inline]
     fn deliver(&mut self, _ideal: Time, node: NodeId, packet: &[u8]) -> Delivery {
-        let gateway = &mut self.all[self.index[node.0 as usize] as usize];
+        let gateway = &mut self.gateways[self.index[node.0 as usize] as usize];
         let written = gateway.io.send(packet).is_ok();
         // The time is taken after the write: a delay of this thread during the write makes the packet late.
         Delivery { actual: self.clock.now(), written }
@@ -80,10 +80,10 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
 
     /// Reads at most a batch of packets per device and writes all packets that are due. Returns the time of the next event, which has
     /// passed if packets may be left to read.
-    pub fn turn(&mut self) -> io::Result<Time> {
+    pub fn poll(&mut self) -> io::Result<Time> {
         let mut is_all_read = true;
         for gateway in 0..self.gateways().len() {
-            if self.clock().has_come(gateway) {
+            if self.clock().has_input(gateway) {
                 is_all_read &= self.read(gateway)?;
             }
         }
@@ -100,7 +100,7 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
     /// network and the devices.
     pub fn finish(&mut self) -> io::Result<()> {
         // A device that is never empty must not prevent the end of the run.
-        for _ in 0..BATCH {
+        for _ in 0..MAX_BATCH {
             for gateway in 0..self.gateways().len() {
                 self.read(gateway)?;
             }
@@ -118,90 +118,90 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
 
     /// Returns the devices and their nodes.
     pub fn gateways(&self) -> &[Gateway<I>] {
-        &self.world.medium().egress.all
+        &self.world.medium().egress.gateways
     }
 
     /// Returns the devices and their nodes mutably.
     pub fn gateways_mut(&mut self) -> &mut [Gateway<I>] {
-        &mut self.world.medium_mut().egress.all
+        &mut self.world.medium_mut().egress.gateways
     }
 
     /// Reads a batch from one device. Returns true if the device is then empty.
     fn read(&mut self, gateway: usize) -> io::Result<bool> {
         let Gateways { clock, empty, .. } = &self.world.medium().egress;
-        let (mut empty_at, was_read_to_its_end) = empty[gateway];
+        let (mut empty_at, was_drained) = empty[gateway];
         empty_at = empty_at.max(clock.empty_at(gateway));
-        if was_read_to_its_end {
-            empty_at = empty_at.max(clock.ended_by_arrival_at());
+        if was_drained {
+            empty_at = empty_at.max(clock.wakeup_arrival_at());
         }
-        let (mut last, mut is_read_to_its_end) = (empty_at, false);
-        for _ in 0..BATCH {
+        let (mut last, mut is_drained) = (empty_at, false);
+        for _ in 0..MAX_BATCH {
             let Some(at) = self.read_one(gateway, empty_at)? else {
                 // The device was found empty after the previous packet was read.
-                (empty_at, is_read_to_its_end) = (last, true);
+                (empty_at, is_drained) = (last, true);
                 break;
             };
             last = at;
         }
-        self.world.medium_mut().egress.empty[gateway] = (empty_at, is_read_to_its_end);
-        Ok(is_read_to_its_end)
+        self.world.medium_mut().egress.empty[gateway] = (empty_at, is_drained);
+        Ok(is_drained)
     }
 
     /// Reads one packet, which has arrived since `empty_at`. Returns the time of reading; `None` if there was no packet.
     fn read_one(&mut self, gateway: usize, empty_at: Time) -> io::Result<Option<Time>> {
         let from = self.gateways()[gateway].node;
         let frames = self.world.medium_mut();
-        let Some(body) = frames.take() else { return self.refuse_for_want_of_memory(gateway) };
+        let Some(body) = frames.allocate() else { return self.refuse_no_buffer(gateway) };
         let mtu = frames.mtu();
-        let (room, egress) = frames.buffer_and_egress(body);
-        let io = &mut egress.all[gateway].io;
-        let Read { at: read_at, came, len } = match io.recv(&mut room[..mtu + 1]) {
+        let (buffer, egress) = frames.buffer_and_egress(body);
+        let io = &mut egress.gateways[gateway].io;
+        let Read { at: read_at, arrived_at, len } = match io.recv(&mut buffer[..mtu + 1]) {
             Ok(Some(read)) => read,
-            nothing => {
+            other => {
                 frames.release(body);
-                return nothing.map(|_| None);
+                return other.map(|_| None);
             }
         };
-        let header = if len > mtu { Some(0) } else { io.ip_at(&room[..len]) };
+        let header = if len > mtu { Some(0) } else { io.ip_at(&buffer[..len]) };
         let at = read_at.max(self.world.advanced_to());
         self.world.advance(at);
-        let waited = at.since(came.map_or(empty_at, |came| came.max(empty_at)));
+        let waited = at.since(arrived_at.map_or(empty_at, |arrived_at| arrived_at.max(empty_at)));
         match header {
-            None => self.pass(at, from, body, len),
+            None => self.forward_or_refuse(at, from, body, len),
             Some(header) => admit(&mut self.world, at, from, Arrival { body, header, len, waited }),
         }
         Ok(Some(read_at))
     }
 
     #[cold]
-    fn refuse_for_want_of_memory(&mut self, gateway: usize) -> io::Result<Option<Time>> {
+    fn refuse_no_buffer(&mut self, gateway: usize) -> io::Result<Option<Time>> {
         let gateway = &mut self.gateways_mut()[gateway];
         let from = gateway.node;
         let Some(read) = gateway.io.recv(&mut [0; 64])? else { return Ok(None) };
         let at = read.at.max(self.world.advanced_to());
-        self.world.watch_mut().gate(at, from, Gate::Refused(read.len as u32, Refusal::NoBuffer));
+        self.world.watch_mut().gateway(at, from, GatewayEvent::Refused(read.len as u32, Refusal::NoBuffer));
         Ok(Some(read.at))
     }
 
     /// Forwards a frame that is no packet for the network: a bridge forwards it at once, a router refuses it.
     #[cold]
-    fn pass(&mut self, at: Time, from: NodeId, body: u32, len: usize) {
+    fn forward_or_refuse(&mut self, at: Time, from: NodeId, body: u32, len: usize) {
         let (frames, watch) = self.world.parts_mut();
-        let across = frames.routing().across(from);
-        let (room, egress) = frames.buffer_and_egress(body);
-        match across {
+        let bridge_peer = frames.routing().bridge_peer(from);
+        let (buffer, egress) = frames.buffer_and_egress(body);
+        match bridge_peer {
             Some(to) => {
-                let bytes = &room[..len];
+                let bytes = &buffer[..len];
                 let written = egress.deliver(at, to, bytes).written;
-                watch.gate(at, from, Gate::Bridged { bytes, written });
+                watch.gateway(at, from, GatewayEvent::Bridged { bytes, written });
             }
-            None => watch.gate(at, from, Gate::Refused(len as u32, Refusal::NotIp)),
+            None => watch.gateway(at, from, GatewayEvent::Refused(len as u32, Refusal::NotIp)),
         }
         frames.release(body);
     }
 
     fn write_due(&mut self) -> Time {
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_ROUNDS {
             let next = self.world.advance(self.clock().now().max(self.world.advanced_to()));
             if next > self.clock().now() {
                 return next;
@@ -220,10 +220,10 @@ pub fn admit<O: Egress, F: ExternalHosts, W: Watch>(
 ) {
     match enter(world, at, from, arrival) {
         Ok(packet) => world.inject_external(at, from, packet),
-        Err(why) => {
+        Err(reason) => {
             let (frames, watch) = world.parts_mut();
             frames.release(arrival.body);
-            watch.gate(at, from, Gate::Refused(arrival.len as u32, why));
+            watch.gateway(at, from, GatewayEvent::Refused(arrival.len as u32, reason));
         }
     }
 }
@@ -243,7 +243,7 @@ fn enter<O: Egress, F: ExternalHosts, W: Watch>(
     let (codec, bridge) = (frames.codec(), frames.routing().bridge.is_some());
     let bytes = &frames.buffer_mut(body)[header..len];
     let class = if bridge { classify_any(bytes, codec) } else { classify(bytes, codec) }?;
-    let to = frames.way(from, &class)?;
+    let to = frames.destination(from, &class)?;
     let route = world.fabric().route(from, to).ok_or(Refusal::NoRoute)?;
     if world.fabric().isolates_hosts() {
         world.set_hosts(class.flow, route, [class.source, class.destination].map(host));

@@ -10,10 +10,10 @@ use std::net::IpAddr;
 pub const HEADER: usize = catnip_linux::sys::VIRTUAL_HEADER;
 
 const NEEDS_CHECKSUM: u8 = 1;
-const NONE: u8 = 0;
-const TCP_V4: u8 = 1;
-const TCP_V6: u8 = 4;
-const UDP_MANY: u8 = 5;
+const GSO_NONE: u8 = 0;
+const GSO_TCP_V4: u8 = 1;
+const GSO_TCP_V6: u8 = 4;
+const GSO_UDP_L4: u8 = 5;
 /// Flag of a connection with ECN.
 const ECN: u8 = 0x80;
 
@@ -23,7 +23,7 @@ const UDP_HEADER: usize = 8;
 
 /// Offloads of a frame that are not done yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct Offloads {
     flags: u8,
     kind: u8,
     /// Payload of one packet, bytes.
@@ -32,7 +32,7 @@ pub struct Unfinished {
     checksum_offset: usize,
 }
 
-impl Unfinished {
+impl Offloads {
     /// Parses the header in front of a frame.
     pub fn read(header: &[u8; HEADER]) -> Self {
         let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
@@ -46,17 +46,17 @@ impl Unfinished {
     }
 
     /// Returns true if the frame contains more than one packet.
-    pub fn is_super(&self) -> bool {
-        self.kind != NONE
+    pub fn is_super_frame(&self) -> bool {
+        self.kind != GSO_NONE
     }
 
-    /// Computes the checksum of a frame of one packet, if it is missing. `moved` bytes were inserted before the beginning of the
+    /// Computes the checksum of a frame of one packet, if it is missing. `shift` bytes were inserted before the beginning of the
     /// checksummed part. Returns false if the offsets are invalid.
-    pub fn finish(&self, frame: &mut [u8], moved: usize) -> bool {
+    pub fn complete_checksum(&self, frame: &mut [u8], shift: usize) -> bool {
         if self.flags & NEEDS_CHECKSUM == 0 {
             return true;
         }
-        let start = self.checksum_start + moved;
+        let start = self.checksum_start + shift;
         let at = start + self.checksum_offset;
         if start > frame.len() || at + 2 > frame.len() {
             return false;
@@ -71,13 +71,13 @@ impl Unfinished {
     }
 
     /// Returns the segmentation of a frame whose IP packet begins at `ip_at`; `None` if the frame does not match its header.
-    pub fn cut(&self, frame: &[u8], ip_at: usize) -> Option<Cut> {
+    pub fn segmentation(&self, frame: &[u8], ip_at: usize) -> Option<Segmentation> {
         let ip = Ip::parse(frame.get(ip_at..)?).ok()?;
         let (protocol, transport) = match (self.kind, ip.version(), ip.protocol()) {
-            (TCP_V4, Version::V4, TCP) | (TCP_V6, Version::V6, TCP) => {
+            (GSO_TCP_V4, Version::V4, TCP) | (GSO_TCP_V6, Version::V6, TCP) => {
                 (TCP, Tcp::parse(ip.transport(TCP).ok()?).ok()?.header_len())
             }
-            (UDP_MANY, _, UDP) => {
+            (GSO_UDP_L4, _, UDP) => {
                 Udp::parse(ip.transport(UDP).ok()?).ok()?;
                 (UDP, UDP_HEADER)
             }
@@ -86,11 +86,11 @@ impl Unfinished {
         let headers = ip_at + ip.header_len() + transport;
         let end = ip_at + ip.total_len();
         let count = (end - headers).div_ceil(self.size.max(1)).max(1);
-        (self.size > 0).then_some(Cut {
+        (self.size > 0).then_some(Segmentation {
             ip_at,
             ip_len: ip.header_len(),
             version: ip.version(),
-            ends: (ip.source(), ip.destination()),
+            addresses: (ip.source(), ip.destination()),
             protocol,
             headers,
             size: self.size,
@@ -102,12 +102,12 @@ impl Unfinished {
 
 /// Segmentation of a frame into packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct Segmentation {
     ip_at: usize,
     ip_len: usize,
     version: Version,
     /// Source and destination address.
-    ends: (IpAddr, IpAddr),
+    addresses: (IpAddr, IpAddr),
     protocol: u8,
     /// Length of all headers, bytes.
     headers: usize,
@@ -118,7 +118,7 @@ pub struct Cut {
     pub count: usize,
 }
 
-impl Cut {
+impl Segmentation {
     /// Writes packet `number` to `out` and returns its length; `None` if `out` is too small.
     pub fn packet(&self, frame: &[u8], number: usize, out: &mut [u8]) -> Option<usize> {
         let from = self.headers + number * self.size;
@@ -128,19 +128,19 @@ impl Cut {
         out[..self.headers].copy_from_slice(&frame[..self.headers]);
         out[self.headers..].copy_from_slice(payload);
         let ip = &mut out[self.ip_at..];
-        let put =
+        let write_u16 =
             |bytes: &mut [u8], at: usize, value: u16| bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
         let total = ip.len() as u16;
         match self.version {
             Version::V4 => {
-                put(ip, 2, total);
+                write_u16(ip, 2, total);
                 let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(number as u16);
-                put(ip, 4, id);
-                put(ip, 10, 0);
+                write_u16(ip, 4, id);
+                write_u16(ip, 10, 0);
                 let sum = checksum(&ip[..self.ip_len]);
-                put(ip, 10, sum);
+                write_u16(ip, 10, sum);
             }
-            Version::V6 => put(ip, 4, total - 40),
+            Version::V6 => write_u16(ip, 4, total - 40),
         }
         let transport = &mut ip[self.ip_len..];
         let len_of_transport = transport.len();
@@ -158,18 +158,18 @@ impl Cut {
                 16
             }
             _ => {
-                put(transport, 4, len_of_transport as u16);
+                write_u16(transport, 4, len_of_transport as u16);
                 6
             }
         };
-        put(transport, field, 0);
-        let (source, destination) = self.ends;
+        write_u16(transport, field, 0);
+        let (source, destination) = self.addresses;
         let sum = Sum::default().pseudo_header(source, destination, self.protocol, len_of_transport);
         let sum = match sum.bytes(transport).checksum() {
             0 if self.protocol == UDP => 0xffff,
             sum => sum,
         };
-        put(transport, field, sum);
+        write_u16(transport, field, sum);
         Some(len)
     }
 }
@@ -177,14 +177,14 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catnip_wire::transport_is_right;
+    use catnip_wire::has_valid_transport_checksum;
     use proptest::prelude::*;
 
-    fn header(kind: u8, size: u16) -> Unfinished {
+    fn header(kind: u8, size: u16) -> Offloads {
         let mut header = [0; HEADER];
         (header[0], header[1]) = (NEEDS_CHECKSUM, kind);
         header[4..6].copy_from_slice(&size.to_ne_bytes());
-        Unfinished::read(&header)
+        Offloads::read(&header)
     }
 
     /// Returns an Ethernet frame with `payload` bytes of payload and wrong checksums.
@@ -231,26 +231,26 @@ mod tests {
         ) {
             let version = if v6 { Version::V6 } else { Version::V4 };
             let (protocol, kind) = match (tcp, v6) {
-                (true, false) => (TCP, TCP_V4),
-                (true, true) => (TCP, TCP_V6),
-                (false, _) => (UDP, UDP_MANY),
+                (true, false) => (TCP, GSO_TCP_V4),
+                (true, true) => (TCP, GSO_TCP_V6),
+                (false, _) => (UDP, GSO_UDP_L4),
             };
-            let whole = frame(version, protocol, payload);
-            let cut = header(kind, size).cut(&whole, 14).unwrap();
-            prop_assert_eq!(cut.count, payload.div_ceil(usize::from(size)));
+            let super_frame = frame(version, protocol, payload);
+            let segmentation = header(kind, size).segmentation(&super_frame, 14).unwrap();
+            prop_assert_eq!(segmentation.count, payload.div_ceil(usize::from(size)));
             let mut carried = Vec::new();
             let mut out = [0; 2000];
-            for number in 0..cut.count {
-                let len = cut.packet(&whole, number, &mut out).unwrap();
+            for number in 0..segmentation.count {
+                let len = segmentation.packet(&super_frame, number, &mut out).unwrap();
                 let ip = Ip::parse(&out[14..len]).unwrap();
                 prop_assert_eq!(ip.padding(), 0);
-                prop_assert!(ip.header_is_right());
-                prop_assert_eq!(transport_is_right(&ip), Ok(true));
+                prop_assert!(ip.has_valid_header_checksum());
+                prop_assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
                 if tcp {
                     let segment = Tcp::parse(ip.payload()).unwrap();
                     let expected = 0xffff_fff0_u32.wrapping_add(carried.len() as u32);
                     prop_assert_eq!(segment.sequence(), expected);
-                    let (first, last) = (number == 0, number + 1 == cut.count);
+                    let (first, last) = (number == 0, number + 1 == segmentation.count);
                     prop_assert_eq!(ip.payload()[13] & FIN_PSH, if last { FIN_PSH } else { 0 });
                     prop_assert_eq!(ip.payload()[13] & CWR, if first { CWR } else { 0 });
                     carried.extend_from_slice(segment.payload());
@@ -258,42 +258,42 @@ mod tests {
                     carried.extend_from_slice(Udp::parse(ip.payload()).unwrap().payload());
                 }
             }
-            prop_assert_eq!(&carried[..], &whole[whole.len() - payload..]);
+            prop_assert_eq!(&carried[..], &super_frame[super_frame.len() - payload..]);
         }
 
         #[test]
         fn arbitrary_frames_never_panic(
             header in any::<[u8; HEADER]>(),
             mut frame in prop::collection::vec(any::<u8>(), 0..200),
-            real: bool,
+            is_valid: bool,
         ) {
-            if real {
+            if is_valid {
                 let start = [0; 14].into_iter().chain([0x45]);
                 frame = start.chain(frame).collect();
             }
-            let unfinished = Unfinished::read(&header);
-            if let Some(cut) = unfinished.cut(&frame, 14) {
+            let offloads = Offloads::read(&header);
+            if let Some(segmentation) = offloads.segmentation(&frame, 14) {
                 let mut out = [0; 2000];
-                (0..cut.count).for_each(|number| {
-                    cut.packet(&frame, number, &mut out);
+                (0..segmentation.count).for_each(|number| {
+                    segmentation.packet(&frame, number, &mut out);
                 });
             }
-            unfinished.finish(&mut frame, 0);
+            offloads.complete_checksum(&mut frame, 0);
         }
     }
 
     #[test]
     fn a_checksum_is_filled_in() {
-        let mut whole = frame(Version::V4, TCP, 100);
+        let mut super_frame = frame(Version::V4, TCP, 100);
         let mut header = [0; HEADER];
         header[0] = NEEDS_CHECKSUM;
         header[6..8].copy_from_slice(&34_u16.to_ne_bytes());
         header[8..10].copy_from_slice(&16_u16.to_ne_bytes());
-        let ip = Ip::parse(&whole[14..]).unwrap();
+        let ip = Ip::parse(&super_frame[14..]).unwrap();
         let sum = Sum::default().pseudo_header(ip.source(), ip.destination(), TCP, 120).folded();
-        whole[50..52].copy_from_slice(&sum.to_be_bytes());
-        assert!(Unfinished::read(&header).finish(&mut whole, 0));
-        assert_eq!(transport_is_right(&Ip::parse(&whole[14..]).unwrap()), Ok(true));
-        assert!(!Unfinished::read(&header).finish(&mut whole[..50], 0));
+        super_frame[50..52].copy_from_slice(&sum.to_be_bytes());
+        assert!(Offloads::read(&header).complete_checksum(&mut super_frame, 0));
+        assert_eq!(has_valid_transport_checksum(&Ip::parse(&super_frame[14..]).unwrap()), Ok(true));
+        assert!(!Offloads::read(&header).complete_checksum(&mut super_frame[..50], 0));
     }
 }

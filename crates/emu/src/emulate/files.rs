@@ -37,7 +37,7 @@ pub struct Manifest {
 }
 
 /// Largest file whose text is included in a manifest, bytes.
-const LONGEST_TEXT: usize = 1 << 18;
+const MAX_TEXT: usize = 1 << 18;
 
 impl Manifest {
     /// Creates the manifest of one run of a scenario.
@@ -59,12 +59,13 @@ impl Manifest {
 /// Returns the entry of a file in a manifest; `None` if the file was removed since the scenario was read.
 fn contents(scenario: &Scenario, file: &Path) -> Option<(String, BTreeMap<&'static str, String>)> {
     let bytes = std::fs::read(file).ok()?;
-    let near = scenario.path.parent().and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(file);
-    let mut told = BTreeMap::from([("sha256", sha256(&bytes))]);
-    if bytes.len() <= LONGEST_TEXT {
-        told.extend(String::from_utf8(bytes).ok().map(|text| ("text", text)));
+    let relative_path =
+        scenario.path.parent().and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(file);
+    let mut entry = BTreeMap::from([("sha256", sha256(&bytes))]);
+    if bytes.len() <= MAX_TEXT {
+        entry.extend(String::from_utf8(bytes).ok().map(|text| ("text", text)));
     }
-    Some((near.display().to_string(), told))
+    Some((relative_path.display().to_string(), entry))
 }
 
 fn sha256(bytes: &[u8]) -> String {

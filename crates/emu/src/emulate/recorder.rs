@@ -9,7 +9,7 @@ use catnip_linux::clock::Stopwatch;
 use catnip_net::{NodeId, Packet, PortId, WireSpec};
 
 use catnip_sim::record::Activity;
-use catnip_sim::watch::{Gate, Origin, Step};
+use catnip_sim::watch::{GatewayEvent, Origin, Step};
 use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct RunRecorder {
     /// Lateness of the delivery of packets to simulated hosts.
     pub lateness: Histogram,
     /// Counters and delays at the devices of external hosts, by node.
-    pub hosts: Vec<Served>,
+    pub hosts: Vec<DeviceStats>,
     /// Capture of all packets.
     pub capture: Option<Capture>,
     /// Bursts in which simulated servers have sent.
@@ -47,7 +47,7 @@ pub struct NamedLink {
 
 /// Counters and delays at the device of an external host.
 #[derive(Clone, Debug, Default)]
-pub struct Served {
+pub struct DeviceStats {
     /// Number of packets written, and of packets that the device did not accept.
     pub written: [u64; 2],
     /// Lateness of the writes relative to their ideal times.
@@ -60,33 +60,34 @@ impl RunRecorder {
     /// Creates the watch of a run of this plan.
     pub fn new(plan: &Plan, stopwatch: Option<Stopwatch>, capture: Option<Capture>) -> Self {
         let ports = plan.topology().ports();
-        let is_real = |node| plan.real_nodes().iter().any(|real| real.node == node);
+        let is_external = |node| plan.external_nodes().iter().any(|external| external.node == node);
         // Links with several instances have no certificates, which would be too many.
-        let links = plan.ports().chunks_exact(2).filter_map(|both| {
-            let [there, back] = both else { unreachable!("a chunk has two") };
-            let of = [there.single()?, back.single()?];
+        let links = plan.ports().chunks_exact(2).filter_map(|pair| {
+            let [forward, reverse] = pair else { unreachable!("a chunk has two") };
+            let of = [forward.single()?, reverse.single()?];
             let wires = of.map(|port| ports[port.0 as usize].wire.clone());
-            Some(NamedLink { name: there.name.clone(), ports: of, wires })
+            Some(NamedLink { name: forward.name.clone(), ports: of, wires })
         });
         let links: Vec<NamedLink> = links.collect();
         let watched = links.iter().flat_map(|link| link.ports.into_iter().zip(&link.wires));
-        let monitor =
-            Monitor::new(watched.map(|(port, wire)| (port, wire.delay, is_real(ports[port.0 as usize].to))));
+        let monitor = Monitor::new(
+            watched.map(|(port, wire)| (port, wire.delay, is_external(ports[port.0 as usize].to))),
+        );
         Self {
             records: Records::new(&TableName::usual()),
             links,
             monitor,
             lateness: Histogram::default(),
-            hosts: vec![Served::default(); plan.topology().node_count()],
+            hosts: vec![DeviceStats::default(); plan.topology().node_count()],
             capture,
             bursts: None,
             stopwatch,
         }
     }
 
-    /// Adds records of the bursts of simulated servers if `asked_for` is true.
-    pub fn with_bursts(self, asked_for: bool) -> Self {
-        Self { bursts: asked_for.then(Bursts::default), ..self }
+    /// Adds records of the bursts of simulated servers if `enabled` is true.
+    pub fn with_bursts(self, enabled: bool) -> Self {
+        Self { bursts: enabled.then(Bursts::default), ..self }
     }
 }
 
@@ -102,8 +103,8 @@ impl Watch for RunRecorder {
         self.records.activity(now, activity);
     }
 
-    fn served(&mut self, now: Time, what: &record::Served) {
-        self.bursts.served(now, what);
+    fn served(&mut self, now: Time, served: &record::Served) {
+        self.bursts.served(now, served);
     }
 
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
@@ -114,7 +115,7 @@ impl Watch for RunRecorder {
                 let actual = self.stopwatch.map_or(now, |stopwatch| stopwatch.now());
                 self.lateness.record(actual.since(now));
             }
-            Step::Left { at, actual, written } => {
+            Step::Egress { at, actual, written } => {
                 let host = &mut self.hosts[at.0 as usize];
                 host.written[usize::from(!written)] += 1;
                 host.lateness.record(actual.since(now));
@@ -129,9 +130,9 @@ impl Watch for RunRecorder {
         }
     }
 
-    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
-        self.capture.gate(now, at, what);
-        self.monitor.gate(now, at, what);
+    fn gateway(&mut self, now: Time, at: NodeId, event: GatewayEvent<'_>) {
+        self.capture.gateway(now, at, event);
+        self.monitor.gateway(now, at, event);
     }
 }
 
@@ -145,22 +146,22 @@ mod tests {
 
     #[test]
     fn lateness_is_counted_where_packets_are_heard_and_where_they_are_written() {
-        let text = include_str!("../../tests/fuzz/stranger.toml");
-        let scenario = Scenario::parse(Path::new("stranger.toml"), text).unwrap();
+        let text = include_str!("../../tests/fuzz/external_host.toml");
+        let scenario = Scenario::parse(Path::new("external_host.toml"), text).unwrap();
         let plan = scenario.emulation("default").unwrap();
-        let real = plan.real_nodes()[0].node;
+        let external = plan.external_nodes()[0].node;
         // The clock runs, and the packet has the time zero, at which the clock started.
-        let mut kept = RunRecorder::new(plan, Some(Stopwatch::start()), None);
+        let mut recorder = RunRecorder::new(plan, Some(Stopwatch::start()), None);
         let packet = Packet::new(Time::ZERO, Route::default(), 100, 0);
-        let origin = Origin { number: 0, at: Time::ZERO, from: real, waited: Span::ZERO };
-        kept.packet(Time::ZERO, &packet, origin, Step::Delivered(real));
-        assert!(kept.lateness.count() == 1 && kept.lateness.max() > Span::ZERO);
+        let origin = Origin { number: 0, at: Time::ZERO, from: external, waited: Span::ZERO };
+        recorder.packet(Time::ZERO, &packet, origin, Step::Delivered(external));
+        assert!(recorder.lateness.count() == 1 && recorder.lateness.max() > Span::ZERO);
         let actual = Time::from_nanos(3_000_000);
         for written in [true, true, false] {
-            let step = Step::Left { at: real, actual, written };
-            kept.packet(Time::from_nanos(1_000_000), &packet, origin, step);
+            let step = Step::Egress { at: external, actual, written };
+            recorder.packet(Time::from_nanos(1_000_000), &packet, origin, step);
         }
-        let served = &kept.hosts[real.0 as usize];
-        assert_eq!((served.written, served.lateness.max()), ([2, 1], Span::from_millis(2)));
+        let device = &recorder.hosts[external.0 as usize];
+        assert_eq!((device.written, device.lateness.max()), ([2, 1], Span::from_millis(2)));
     }
 }

@@ -10,7 +10,7 @@ use crate::observe::certificate::{Certificate, Tolerance, Verdict};
 use crate::observe::monitor::GateCounts;
 use catnip_base::Histogram;
 use catnip_base::Span;
-use catnip_lab::rows::{RealTime, Run};
+use catnip_lab::rows::{EmulatorStats, Run};
 use catnip_lab::{Plan, Table, TableName, Tables};
 use catnip_sim::World;
 use serde::Serialize;
@@ -84,13 +84,16 @@ impl Results {
         tolerance: Tolerance,
     ) -> Self {
         let run = Run { variant: variant as u64, seed };
-        let real =
-            RealTime { duration: finished.duration, cpu: finished.cpu, scheduled: finished.manner.real_time };
-        let kept = world.watch();
-        let bursts = kept.bursts.iter().map(|_| TableName::BURSTS);
+        let emulator_stats = EmulatorStats {
+            duration: finished.duration,
+            cpu: finished.cpu,
+            real_time: finished.timing_mode.real_time,
+        };
+        let recorder = world.watch();
+        let bursts = recorder.bursts.iter().map(|_| TableName::BURSTS);
         let mut tables = Tables::new(&TableName::usual().into_iter().chain(bursts).collect::<Vec<_>>());
-        kept.records.fill(&mut tables, run, plan, world, finished.warm_up.as_ref(), Some(real));
-        kept.bursts.iter().for_each(|bursts| bursts.fill(&mut tables, run, plan));
+        recorder.records.fill(&mut tables, run, plan, world, finished.warm_up.as_ref(), Some(emulator_stats));
+        recorder.bursts.iter().for_each(|bursts| bursts.fill(&mut tables, run, plan));
         let certificate = certify(seed, finished, world, tolerance);
         Self { tables: tables.into_map(), certificate }
     }
@@ -127,19 +130,19 @@ fn certify<O: Egress>(
                     host.name
                 ));
             }
-            if host.served.written[1] > 0 {
+            if host.device.written[1] > 0 {
                 failures.push(format!(
                     "{}: its device did not accept {} packets",
-                    host.name, host.served.written[1]
+                    host.name, host.device.written[1]
                 ));
             }
             HostCertificate {
                 name: host.name.clone(),
-                written: host.served.written[0],
-                unwritable: host.served.written[1],
+                written: host.device.written[0],
+                unwritable: host.device.written[1],
                 missed: host.missed,
-                lateness_us: quantiles(&host.served.lateness),
-                waited_us: quantiles(&host.served.waited),
+                lateness_us: quantiles(&host.device.lateness),
+                waited_us: quantiles(&host.device.waited),
             }
         })
         .collect();
@@ -147,10 +150,10 @@ fn certify<O: Egress>(
     let of_hosts = hosts.iter().flat_map(|host| {
         [(host.name.as_str(), "late by", host.lateness_us), (&host.name, "unread for", host.waited_us)]
     });
-    for (name, what, [_, p99, max]) in of_hosts.chain([("simulated hosts", "late by", lateness_us)]) {
-        let judged = [(p99, "p99", tolerance.lateness_p99_ms), (max, "max", tolerance.stall_ms)];
-        if let Some((us, which, most)) = judged.into_iter().find(|(us, _, most)| us / 1e3 > *most) {
-            failures.push(format!("{name}: packets {what} {:.2} ms ({which} > {most} ms)", us / 1e3));
+    for (name, problem, [_, p99, max]) in of_hosts.chain([("simulated hosts", "late by", lateness_us)]) {
+        let limits = [(p99, "p99", tolerance.lateness_p99_ms), (max, "max", tolerance.stall_ms)];
+        if let Some((us, quantile, limit)) = limits.into_iter().find(|(us, _, limit)| us / 1e3 > *limit) {
+            failures.push(format!("{name}: packets {problem} {:.2} ms ({quantile} > {limit} ms)", us / 1e3));
         }
     }
     let links: Vec<LinkCertificate> = world
@@ -166,7 +169,7 @@ fn certify<O: Egress>(
         verdict: if verdict(Verdict::Red) > 0 { Verdict::Red } else { Verdict::of(&failures, is_used) },
         failures,
         packets_inside: inside,
-        stray_packets: world.medium().external.stray_packets(),
+        stray_packets: world.medium().external.unmatched_packets(),
         damaged_packets: world.medium().external.damaged_packets(),
         lateness_us,
         links,
@@ -181,22 +184,22 @@ fn certify_link<O: Egress>(
     (index, link): (usize, &NamedLink),
     tolerance: Tolerance,
 ) -> LinkCertificate {
-    let directions =
-        [0, 1].map(|way| (&world.watch().monitor.directions[2 * index + way], GateCounts::default()));
+    let directions = [0, 1]
+        .map(|direction| (&world.watch().monitor.directions[2 * index + direction], GateCounts::default()));
     let held = link.ports.map(|port| u64::from(world.fabric().port(port).backlog().packets));
     let outcome = Outcome {
-        changed: Vec::new(),
+        changes: Vec::new(),
         code: finished.code,
         duration: finished.duration,
         cpu: finished.cpu,
-        manner: finished.manner,
-        woken_late: finished.woken_late.clone(),
+        timing_mode: finished.timing_mode,
+        wakeup_latency: finished.wakeup_latency.clone(),
         missed: [0; 2],
         broken: [0; 2],
         held,
         buffers_in_use: directions.iter().map(|(direction, _)| direction.inside()).sum(),
-        ended: world.advanced_to(),
-        cut: None,
+        ended_at: world.advanced_to(),
+        early_end: None,
     };
     let wires = [&*link.wires[0], &*link.wires[1]];
     let certificate = Certificate::new(wires, seed, [None; 2], &outcome, directions, tolerance);
@@ -206,73 +209,76 @@ fn certify_link<O: Egress>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::recorder::Served;
+    use crate::emulate::recorder::DeviceStats;
     use crate::emulate::run::HostReport;
     use crate::timing::TimingMode;
     use catnip_lab::Scenario;
     use std::path::Path;
 
-    const ONE_REAL_HOST: &str = include_str!("../../tests/fuzz/stranger.toml");
+    const ONE_EXTERNAL_HOST: &str = include_str!("../../tests/fuzz/external_host.toml");
 
-    /// Returns the verdict and the failures of a run without events, after `happened` has changed its recorder and the report of its host.
-    fn failures(happened: impl FnOnce(&mut RunRecorder, &mut HostReport)) -> (Verdict, Vec<String>) {
-        let scenario = Scenario::parse(Path::new("stranger.toml"), ONE_REAL_HOST).unwrap();
+    /// Returns the verdict and the failures of a run without events, after `change` has changed its recorder and the report of its host.
+    fn failures(change: impl FnOnce(&mut RunRecorder, &mut HostReport)) -> (Verdict, Vec<String>) {
+        let scenario = Scenario::parse(Path::new("external_host.toml"), ONE_EXTERNAL_HOST).unwrap();
         let plan = scenario.emulation("default").unwrap();
-        let mut kept = RunRecorder::new(plan, None, None);
-        let mut host = HostReport { name: "real".into(), served: Served::default(), missed: 0 };
-        happened(&mut kept, &mut host);
+        let mut recorder = RunRecorder::new(plan, None, None);
+        let mut host = HostReport { name: "real".into(), device: DeviceStats::default(), missed: 0 };
+        change(&mut recorder, &mut host);
         let finished = Finished {
             code: 0,
             duration: Span::from_secs(1),
             cpu: Span::ZERO,
-            manner: TimingMode { real_time: false, spin: Span::ZERO },
-            woken_late: Histogram::default(),
+            timing_mode: TimingMode { real_time: false, spin: Span::ZERO },
+            wakeup_latency: Histogram::default(),
             hosts: vec![host],
             remarks: Vec::new(),
-            cut: None,
+            early_end: None,
             warm_up: None,
         };
-        let world = crate::emulate::world(plan, 1, 1500, (), kept);
-        let made = certify(1, &finished, &world, Tolerance::default());
-        let of_links = made.links.iter().flat_map(|link| link.certificate.failures.clone());
-        (made.verdict, made.failures.into_iter().chain(of_links).collect())
+        let world = crate::emulate::world(plan, 1, 1500, (), recorder);
+        let certificate = certify(1, &finished, &world, Tolerance::default());
+        let of_links = certificate.links.iter().flat_map(|link| link.certificate.failures.clone());
+        (certificate.verdict, certificate.failures.into_iter().chain(of_links).collect())
     }
 
     #[test]
     fn a_run_is_green_where_nothing_was_missed_late_or_lost_from_sight_and_grey_where_nothing_came() {
-        assert_eq!(failures(|kept, _| kept.lateness.record(Span::ZERO)), (Verdict::Green, Vec::new()));
-        assert_eq!(failures(|_, host| host.served.written[0] = 1), (Verdict::Green, Vec::new()));
+        assert_eq!(
+            failures(|recorder, _| recorder.lateness.record(Span::ZERO)),
+            (Verdict::Green, Vec::new())
+        );
+        assert_eq!(failures(|_, host| host.device.written[0] = 1), (Verdict::Green, Vec::new()));
         assert_eq!(failures(|_, _| ()), (Verdict::Grey, Vec::new()));
     }
 
     #[test]
     fn what_the_kernel_dropped_makes_a_run_red() {
-        let (verdict, said) = failures(|_, host| host.missed = 2);
+        let (verdict, messages) = failures(|_, host| host.missed = 2);
         let expected = "real: the kernel dropped 2 packets that were not read in time";
-        assert_eq!((verdict, said), (Verdict::Red, vec![expected.into()]));
+        assert_eq!((verdict, messages), (Verdict::Red, vec![expected.into()]));
     }
 
     #[test]
     fn lateness_of_simulated_and_of_real_hosts_makes_a_run_red() {
         let late = Span::from_millis(6);
-        let (verdict, said) = failures(|kept, _| kept.lateness.record(late));
-        assert_eq!((verdict, said.len()), (Verdict::Red, 1));
-        assert!(said[0].starts_with("simulated hosts: packets late by 6."), "{said:?}");
-        let (verdict, said) = failures(|_, host| host.served.lateness.record(late));
-        assert_eq!((verdict, said.len()), (Verdict::Red, 1));
-        assert!(said[0].starts_with("real: packets late by 6."), "{said:?}");
-        let (verdict, said) = failures(|_, host| host.served.waited.record(late));
-        assert_eq!((verdict, said.len()), (Verdict::Red, 1));
-        assert!(said[0].starts_with("real: packets unread for 6."), "{said:?}");
-        let (verdict, said) = failures(|_, host| host.served.written[1] = 3);
-        assert_eq!((verdict, &said[0][..]), (Verdict::Red, "real: its device did not accept 3 packets"));
+        let (verdict, messages) = failures(|recorder, _| recorder.lateness.record(late));
+        assert_eq!((verdict, messages.len()), (Verdict::Red, 1));
+        assert!(messages[0].starts_with("simulated hosts: packets late by 6."), "{messages:?}");
+        let (verdict, messages) = failures(|_, host| host.device.lateness.record(late));
+        assert_eq!((verdict, messages.len()), (Verdict::Red, 1));
+        assert!(messages[0].starts_with("real: packets late by 6."), "{messages:?}");
+        let (verdict, messages) = failures(|_, host| host.device.waited.record(late));
+        assert_eq!((verdict, messages.len()), (Verdict::Red, 1));
+        assert!(messages[0].starts_with("real: packets unread for 6."), "{messages:?}");
+        let (verdict, messages) = failures(|_, host| host.device.written[1] = 3);
+        assert_eq!((verdict, &messages[0][..]), (Verdict::Red, "real: its device did not accept 3 packets"));
         let soon = Span::from_millis(4);
-        assert_eq!(failures(|kept, _| kept.lateness.record(soon)).0, Verdict::Green);
+        assert_eq!(failures(|recorder, _| recorder.lateness.record(soon)).0, Verdict::Green);
     }
 
     #[test]
     fn a_red_link_makes_a_run_red() {
-        let (verdict, said) = failures(|kept, _| kept.monitor.directions[1].entered[2] = 1);
-        assert_eq!(verdict, Verdict::Red, "{said:?}");
+        let (verdict, messages) = failures(|recorder, _| recorder.monitor.directions[1].entered[2] = 1);
+        assert_eq!(verdict, Verdict::Red, "{messages:?}");
     }
 }

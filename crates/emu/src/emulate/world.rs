@@ -26,17 +26,17 @@ pub fn world<O: Egress, W: Watch>(
     let count = plan.topology().node_count();
     let addresses = plan.addresses();
     let at = |node: NodeId| addresses[node.0 as usize];
-    let real = || plan.real_nodes().iter().map(|real| real.node);
+    let external_nodes = || plan.external_nodes().iter().map(|external| external.node);
     // Only the hosts of traffic groups and external hosts receive packets; other hosts and routers do not.
     let ends = plan.groups().flat_map(|group| group.pairs).flat_map(|&(server, client)| [server, client]);
-    let hosts: BTreeMap<_, _> = real().chain(ends).map(|node| (at(node).into(), node)).collect();
+    let hosts: BTreeMap<_, _> = external_nodes().chain(ends).map(|node| (at(node).into(), node)).collect();
     let routing = Routing { hosts, ..Routing::default() };
     let mut markers = vec![None; count];
     plan.markers().for_each(|(node, parameters)| markers[node.0 as usize] = Some(parameters));
     let marked = markers.iter().map(Option::is_some).collect();
-    let longest = (plan.longest_segment() + HEADERS) as usize;
-    let external = ExternalPeers::of(plan, |node| real().any(|other| other == node), at);
-    let mut frames = Frames::new(egress, real(), routing, mtu as usize, longest)
+    let max_packet = (plan.longest_segment() + HEADERS) as usize;
+    let external = ExternalPeers::of(plan, |node| external_nodes().any(|other| other == node), at);
+    let mut frames = Frames::new(egress, external_nodes(), routing, mtu as usize, max_packet)
         .with_marker_at(Marker::new(markers, true), marked)
         .with_addresses(addresses);
     frames.external = external;

@@ -17,7 +17,7 @@ const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 /// Size up to which documents are filled with data, bytes; longer documents are sparse files.
 const FILLED_BYTES: u64 = 16 << 20;
-const MOST_DOCUMENT_BYTES: u64 = 4 << 30;
+const MAX_TOTAL_BYTES: u64 = 4 << 30;
 
 /// Folder with all documents that clients may fetch from a host. It is removed at the end of the run.
 #[derive(Debug)]
@@ -28,27 +28,27 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    pub(crate) fn make(plan: &Plan, server: NodeId) -> Result<Self, Failure> {
+    pub(crate) fn create(plan: &Plan, server: NodeId) -> Result<Self, Failure> {
         let cannot = |path: &Path, error| {
             Failure::new(&path.display().to_string(), format!("cannot write a document: {error}"))
         };
         let parent = std::env::temp_dir();
-        let made = Self::create(&parent).map_err(|error| cannot(&parent, error))?;
-        made.remove_left_over(&parent);
+        let documents = Self::create_locked(&parent).map_err(|error| cannot(&parent, error))?;
+        documents.remove_stale(&parent);
         let mut total = 0u64;
         for (path, bytes) in plan.documents(server) {
             total = total.saturating_add(bytes);
             let name = path.split(['?', '#']).next().unwrap_or("").trim_matches('/');
-            let odd = name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | ".."));
+            let is_unusable = name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | ".."));
             // Documents without a usable file name, and those beyond the limit of the total size, get no file: only a server that generates
             // its documents can serve them.
-            if odd || total > MOST_DOCUMENT_BYTES {
+            if is_unusable || total > MAX_TOTAL_BYTES {
                 continue;
             }
-            let file = made.folder.path().join(name);
-            made.write(&file, bytes).map_err(|error| cannot(&file, error))?;
+            let file = documents.folder.path().join(name);
+            documents.write(&file, bytes).map_err(|error| cannot(&file, error))?;
         }
-        Ok(made)
+        Ok(documents)
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -56,9 +56,9 @@ impl Documents {
     }
 
     /// Creates the folder and locks it. All users may write to `parent`, so the name is new and unpredictable. The folder becomes readable
-    /// only once it is locked, so that [`Self::remove_left_over`] of another run never finds it readable and unlocked.
-    fn create(parent: &Path) -> io::Result<Self> {
-        let folder = private(parent)?;
+    /// only once it is locked, so that [`Self::remove_stale`] of another run never finds it readable and unlocked.
+    fn create_locked(parent: &Path) -> io::Result<Self> {
+        let folder = create_private(parent)?;
         let lock = File::open(&folder)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         fs::set_permissions(&folder, Permissions::from_mode(FOLDER_MODE))?;
@@ -77,14 +77,14 @@ impl Documents {
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         inside().try_for_each(|folder| fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)))?;
         match bytes {
-            ..=FILLED_BYTES => file.write_all(&(0..bytes).map(crate::socket::filling).collect::<Vec<u8>>()),
+            ..=FILLED_BYTES => file.write_all(&(0..bytes).map(crate::socket::padding).collect::<Vec<u8>>()),
             _ => file.set_len(bytes),
         }
     }
 
     /// Removes the unlocked folders of this user, which killed runs have left behind. A search for the processes of these runs would not be
     /// reliable, since they may be in another PID namespace.
-    fn remove_left_over(&self, parent: &Path) {
+    fn remove_stale(&self, parent: &Path) {
         let (Ok(entries), Ok(own)) = (fs::read_dir(parent), self.lock.metadata()) else { return };
         for entry in entries.flatten() {
             if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
@@ -104,7 +104,7 @@ impl Documents {
     }
 }
 
-fn private(parent: &Path) -> io::Result<TempDir> {
+fn create_private(parent: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
 }
 
@@ -115,7 +115,7 @@ mod tests {
     use std::path::PathBuf;
 
     /// Creates a folder in which all users may write, like `/tmp`.
-    fn everybodys(name: &str) -> PathBuf {
+    fn create_world_writable(name: &str) -> PathBuf {
         let parent =
             std::env::temp_dir().join(format!("catnip-documents_test-{}-{name}", std::process::id()));
         fs::create_dir(&parent).unwrap();
@@ -129,54 +129,54 @@ mod tests {
 
     #[test]
     fn everybody_may_read_documents_and_only_their_owner_may_write() {
-        let parent = everybodys("modes");
-        let made = Documents::create(&parent).unwrap();
-        let file = made.folder.path().join("pages/1/image");
-        made.write(&file, 3).unwrap();
-        assert_eq!(fs::read(&file).unwrap(), [0, 1, 2].map(crate::socket::filling));
+        let parent = create_world_writable("modes");
+        let documents = Documents::create_locked(&parent).unwrap();
+        let file = documents.folder.path().join("pages/1/image");
+        documents.write(&file, 3).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), [0, 1, 2].map(crate::socket::padding));
         assert_eq!(mode(&file), FILE_MODE);
         for folder in [
-            made.folder.path().to_owned(),
-            made.folder.path().join("pages"),
-            made.folder.path().join("pages/1"),
+            documents.folder.path().to_owned(),
+            documents.folder.path().join("pages"),
+            documents.folder.path().join("pages/1"),
         ] {
             assert_eq!(mode(&folder), FOLDER_MODE, "{}", folder.display());
         }
-        let folder = made.folder.path().to_owned();
-        drop(made);
+        let folder = documents.folder.path().to_owned();
+        drop(documents);
         assert!(!folder.exists());
         fs::remove_dir(parent).unwrap();
     }
 
     #[test]
     fn only_what_is_ours_and_unlocked_is_left_over() {
-        let parent = everybodys("left-over");
-        let alive = Documents::create(&parent).unwrap();
+        let parent = create_world_writable("left-over");
+        let locked = Documents::create_locked(&parent).unwrap();
         // The kernel releases the locks of a killed process.
         let killed = parent.join(format!("{PREFIX}killed"));
         DirBuilder::new().mode(FOLDER_MODE).create(&killed).unwrap();
         fs::set_permissions(&killed, Permissions::from_mode(FOLDER_MODE)).unwrap();
         fs::write(killed.join("nginx.conf"), "").unwrap();
-        let unlocked_yet = private(&parent).unwrap().keep();
+        let unlocked_yet = create_private(&parent).unwrap().keep();
         let elsewhere = parent.join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         let link = parent.join(format!("{PREFIX}link"));
         symlink(&elsewhere, &link).unwrap();
-        let mut kept = vec![alive.folder.path().to_owned(), unlocked_yet, elsewhere, link];
+        let mut untouched = vec![locked.folder.path().to_owned(), unlocked_yet, elsewhere, link];
         // Folder of another user, which only root can create.
         let other = parent.join(format!("{PREFIX}other"));
         fs::create_dir(&other).unwrap();
         fs::set_permissions(&other, Permissions::from_mode(FOLDER_MODE)).unwrap();
         if std::os::unix::fs::chown(&other, Some(65_534), None).is_ok() {
-            kept.push(other);
+            untouched.push(other);
         }
-        let next = Documents::create(&parent).unwrap();
-        next.remove_left_over(&parent);
+        let next = Documents::create_locked(&parent).unwrap();
+        next.remove_stale(&parent);
         assert!(!killed.exists());
-        for path in kept {
+        for path in untouched {
             assert!(path.symlink_metadata().is_ok(), "{}", path.display());
         }
-        drop((alive, next));
+        drop((locked, next));
         fs::remove_dir_all(parent).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use super::http::{self, Response};
 use catnip_sim::Message;
 use catnip_tcp::SenderStats;
-use catnip_wire::{Tcp, TcpFlags, unwrap_near};
+use catnip_wire::{Tcp, TcpFlags, unwrap_sequence};
 use std::collections::VecDeque;
 
 /// Requests of a simulated client to an external server over one connection, and the responses.
@@ -12,27 +12,27 @@ pub(crate) struct Fetch {
     host: String,
     persistent: bool,
     /// Requests without a complete response, in the order in which responses arrive.
-    awaited: VecDeque<Message>,
+    pending: VecDeque<Message>,
     response: Response,
     /// Responses that are over.
-    answers: VecDeque<Answer>,
+    completed: VecDeque<CompletedResponse>,
     /// Number of bytes of the next response at which the client requests a notification.
     notify_at: Option<u64>,
     /// Number of responses so far, and bytes of their bodies.
-    answered: u32,
-    answered_bytes: u64,
+    response_count: u32,
+    total_bytes: u64,
 }
 
 /// Response that is over, complete or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct CompletedResponse {
     /// Request that the response answers.
     pub(crate) request: Message,
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
     pub(crate) digest: u64,
     /// True if the response is complete and its status is 200.
-    pub(crate) whole: bool,
+    pub(crate) complete: bool,
 }
 
 impl Fetch {
@@ -41,18 +41,18 @@ impl Fetch {
         Self {
             host,
             persistent,
-            awaited: VecDeque::new(),
+            pending: VecDeque::new(),
             response: Response::default(),
-            answers: VecDeque::new(),
+            completed: VecDeque::new(),
             notify_at: None,
-            answered: 0,
-            answered_bytes: 0,
+            response_count: 0,
+            total_bytes: 0,
         }
     }
 
     /// Returns the bytes of a request for a path.
-    pub(crate) fn ask(&mut self, request: Message, path: &str) -> Vec<u8> {
-        self.awaited.push_back(request);
+    pub(crate) fn add_request(&mut self, request: Message, path: &str) -> Vec<u8> {
+        self.pending.push_back(request);
         http::request(path, &self.host, self.persistent)
     }
 
@@ -62,7 +62,7 @@ impl Fetch {
 
     /// Processes bytes from the server. Bytes after the last response are ignored.
     pub(crate) fn receive(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() && !self.awaited.is_empty() {
+        while !bytes.is_empty() && !self.pending.is_empty() {
             bytes = self.response.receive(bytes);
             if self.response.is_over() {
                 self.finish();
@@ -73,34 +73,34 @@ impl Fetch {
     /// Records that the server sends no more data. Returns false if requests remain that the server has not begun to answer and that may be
     /// repeated over another connection. If the server has not answered any request, the first one counts as answered with an incomplete
     /// response, since another connection would not do better.
-    pub(crate) fn end(&mut self) -> bool {
-        let begun = self.response.status > 0 || self.response.body_bytes > 0;
-        if !self.awaited.is_empty() && (begun || self.answered == 0) {
+    pub(crate) fn on_close(&mut self) -> bool {
+        let has_begun = self.response.status > 0 || self.response.body_bytes > 0;
+        if !self.pending.is_empty() && (has_begun || self.response_count == 0) {
             self.response.end();
             self.finish();
         }
-        self.awaited.is_empty()
+        self.pending.is_empty()
     }
 
     fn finish(&mut self) {
         let response = std::mem::take(&mut self.response);
         self.notify_at = None;
-        let Some(request) = self.awaited.pop_front() else { return };
+        let Some(request) = self.pending.pop_front() else { return };
         let Response { status, body_bytes, digest, .. } = response;
-        let whole = response.is_complete() && status == 200;
-        self.answered += 1;
-        self.answered_bytes += body_bytes;
-        self.answers.push_back(Answer { request, status, body_bytes, digest, whole });
+        let complete = response.is_complete() && status == 200;
+        self.response_count += 1;
+        self.total_bytes += body_bytes;
+        self.completed.push_back(CompletedResponse { request, status, body_bytes, digest, complete });
     }
 
     /// Returns the next response that is over.
-    pub(crate) fn answer(&mut self) -> Option<Answer> {
-        self.answers.pop_front()
+    pub(crate) fn next_response(&mut self) -> Option<CompletedResponse> {
+        self.completed.pop_front()
     }
 
     /// Returns the tag of the request whose response has reached the size of the requested notification, once.
     pub(crate) fn progress(&mut self) -> Option<u64> {
-        let request = self.awaited.front()?;
+        let request = self.pending.front()?;
         let reached = self.notify_at.is_some_and(|at| at <= self.response.body_bytes);
         reached.then(|| {
             self.notify_at = None;
@@ -110,19 +110,19 @@ impl Fetch {
 
     /// Returns the number of body bytes that have arrived: of the current response, and in total.
     pub(crate) fn arrived(&self) -> [u64; 2] {
-        let underway = self.response.body_bytes;
-        [underway, self.answered_bytes + underway]
+        let current = self.response.body_bytes;
+        [current, self.total_bytes + current]
     }
 
     /// Discards the unanswered requests and returns their number.
-    pub(crate) fn give_up(&mut self) -> usize {
-        self.awaited.drain(..).count()
+    pub(crate) fn abandon(&mut self) -> usize {
+        self.pending.drain(..).count()
     }
 }
 
 /// Statistics of an external server's side of a connection, from its packets as they enter the network.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Observed {
+pub struct ObservedSender {
     initial: Option<u32>,
     /// End of the data sent, counted from the first byte.
     end: u64,
@@ -131,7 +131,7 @@ pub struct Observed {
     retransmitted: u32,
 }
 
-impl Observed {
+impl ObservedSender {
     /// Returns the counts as statistics of a sender.
     pub(crate) fn stats(&self) -> SenderStats {
         SenderStats { sent: self.sent, retransmitted: self.retransmitted, ..SenderStats::default() }
@@ -145,7 +145,7 @@ impl Observed {
         let len = tcp.payload().len() as u64;
         let Some(initial) = self.initial.filter(|_| len > 0) else { return };
         let number = tcp.sequence().wrapping_sub(initial).wrapping_sub(1);
-        let Some(offset) = unwrap_near(self.end, number) else { return };
+        let Some(offset) = unwrap_sequence(self.end, number) else { return };
         self.sent += 1;
         self.retransmitted += u32::from(offset < self.end);
         self.end = self.end.max(offset + len);
@@ -159,7 +159,7 @@ mod tests {
     fn fetch(requests: u64) -> Fetch {
         let mut fetch = Fetch::new("server".into(), true);
         for tag in 0..requests {
-            fetch.ask(Message { tag, ..Message::default() }, "/");
+            fetch.add_request(Message { tag, ..Message::default() }, "/");
         }
         fetch
     }
@@ -167,7 +167,9 @@ mod tests {
     const FIVE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
     fn tags(fetch: &mut Fetch) -> Vec<(u64, bool)> {
-        std::iter::from_fn(|| fetch.answer()).map(|answer| (answer.request.tag, answer.whole)).collect()
+        std::iter::from_fn(|| fetch.next_response())
+            .map(|response| (response.request.tag, response.complete))
+            .collect()
     }
 
     #[test]
@@ -194,14 +196,14 @@ mod tests {
     fn a_server_that_closes_has_answered_in_part_or_leaves_the_rest_to_another_connection() {
         let mut cut = fetch(1);
         cut.receive(&FIVE[..FIVE.len() - 1]);
-        assert!(cut.end());
+        assert!(cut.on_close());
         assert_eq!(tags(&mut cut), [(0, false)]);
         let mut mute = fetch(2);
-        assert!(!mute.end());
+        assert!(!mute.on_close());
         assert_eq!(tags(&mut mute), [(0, false)], "it has never said anything");
         let mut limited = fetch(3);
         limited.receive(FIVE);
-        assert!(!limited.end());
-        assert_eq!((tags(&mut limited), limited.give_up()), (vec![(0, true)], 2));
+        assert!(!limited.on_close());
+        assert_eq!((tags(&mut limited), limited.abandon()), (vec![(0, true)], 2));
     }
 }

@@ -3,9 +3,9 @@
 use catnip_wire::http::{Chunks, Head, Progress};
 
 /// Largest length of a request header that is parsed, bytes.
-const LONGEST_HEAD: usize = 64 << 10;
+const MAX_HEAD: usize = 64 << 10;
 /// Largest number of buffered bytes of requests.
-const LONGEST_WAITING: usize = 1 << 17;
+const MAX_BUFFERED: usize = 1 << 17;
 
 /// Incremental parser of a response.
 #[derive(Clone, Debug)]
@@ -67,14 +67,14 @@ impl Response {
                         &bytes[used..]
                     }
                 },
-                &mut State::Body(left) => {
-                    let len = left.map_or(bytes.len(), |left| bytes.len().min(left as usize));
+                &mut State::Body(remaining) => {
+                    let len = remaining.map_or(bytes.len(), |remaining| bytes.len().min(remaining as usize));
                     let (body, rest) = bytes.split_at(len);
                     self.body_bytes += len as u64;
                     self.digest = fnv1a(self.digest, body);
-                    self.state = match left.map(|left| left - len as u64) {
+                    self.state = match remaining.map(|remaining| remaining - len as u64) {
                         Some(0) => State::Complete,
-                        left => State::Body(left),
+                        remaining => State::Body(remaining),
                     };
                     rest
                 }
@@ -157,28 +157,28 @@ pub struct Request {
 impl Requests {
     /// Buffers bytes of the stream, up to the free space.
     pub fn receive(&mut self, bytes: &[u8]) {
-        let room = LONGEST_WAITING - self.0.len().min(LONGEST_WAITING);
-        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let free_space = MAX_BUFFERED - self.0.len().min(MAX_BUFFERED);
+        self.0.extend_from_slice(&bytes[..bytes.len().min(free_space)]);
     }
 
     /// Returns the next request, once its header is complete. A request that is not understood has no path and is not persistent.
     pub fn read(&mut self) -> Option<Request> {
         let Some(len) = head_len(&self.0) else {
-            let endless = self.0.len() > LONGEST_HEAD;
-            let refused =
+            let is_too_long = self.0.len() > MAX_HEAD;
+            let invalid =
                 Request { path: None, is_head: false, persistent: false, bytes: self.0.len() as u64 };
-            return endless.then(|| {
+            return is_too_long.then(|| {
                 self.0.clear();
-                refused
+                invalid
             });
         };
         let head = self.0.drain(..len).collect::<Vec<u8>>();
         let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let line = lines.next().and_then(|line| std::str::from_utf8(line).ok()).unwrap_or("");
-        let mut words = line.split(' ');
-        let method = words.next();
+        let mut tokens = line.split(' ');
+        let method = tokens.next();
         let path =
-            words.next().filter(|path| path.starts_with('/') && matches!(method, Some("GET" | "HEAD")));
+            tokens.next().filter(|path| path.starts_with('/') && matches!(method, Some("GET" | "HEAD")));
         let path = path.map(str::to_string);
         let option = lines.find_map(|line| {
             let (name, value) = line.split_at_checked(b"connection:".len())?;
@@ -187,7 +187,7 @@ impl Requests {
         let persistent = match option.as_deref() {
             Some(b"close") => false,
             Some(b"keep-alive") => true,
-            _ => words.next() == Some("HTTP/1.1"),
+            _ => tokens.next() == Some("HTTP/1.1"),
         };
         let is_head = method == Some("HEAD");
         Some(Request { persistent: persistent && path.is_some(), path, is_head, bytes: len as u64 })
@@ -209,12 +209,12 @@ pub fn media_type(path: &str) -> &'static str {
         "webp" => "image/webp",
         "woff2" => "font/woff2",
         "txt" => "text/plain",
-        _ => ANYTHING,
+        _ => OCTET_STREAM,
     }
 }
 
 /// Media type of a document of unknown type.
-pub const ANYTHING: &str = "application/octet-stream";
+pub const OCTET_STREAM: &str = "application/octet-stream";
 
 /// Returns the beginning of a page that embeds images with these paths. It ends with the start of a comment, so padding may follow.
 pub fn page(images: &[String]) -> Vec<u8> {
@@ -280,7 +280,7 @@ mod tests {
             &b"SSH-2.0-OpenSSH_9\r\n\r\n"[..],
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-            &[b'x'; LONGEST_HEAD + 10],
+            &[b'x'; MAX_HEAD + 10],
         ] {
             let response = read(stream, 1000);
             assert!(response.is_over() && !response.is_complete());
@@ -330,7 +330,7 @@ mod tests {
         };
         assert_eq!((lone_feeds.is_head, lone_feeds.path.as_deref()), (true, Some("/3/0?a=b")));
         assert_eq!(requests(b"POST / HTTP/1.0\r\n\r\n", 100)[0].path, None);
-        assert_eq!(requests(&[b'x'; LONGEST_HEAD + 10], 1000)[0].path, None, "it has no end");
+        assert_eq!(requests(&[b'x'; MAX_HEAD + 10], 1000)[0].path, None, "it has no end");
         let response =
             read(&[response_head("200 OK", "text/plain", 7, false), b"seventh".into()].concat(), 10);
         assert!(response.is_complete());

@@ -1,10 +1,10 @@
 //! Packets of external hosts that reach a simulated host: those of its connections, SYNs for its listeners, and all others.
 
-use super::fetch::Observed;
+use super::fetch::ObservedSender;
 use super::peers::{FrameWorld, has_free_space};
 use super::session::SocketSession;
 use crate::datapath::frames::{Egress, FrameEnd};
-use crate::socket::{Identity, Socket, addresses, ends_and_tcp, parse, refuse, whole};
+use crate::socket::{Identity, Socket, addresses, ends_and_tcp, parse, parse_verified, write_reset};
 use catnip_base::Time;
 use catnip_net::{Ecn, NodeId, Packet};
 use catnip_sim::medium::Medium;
@@ -30,14 +30,14 @@ pub(super) fn receive<O: Egress, W: Watch>(
             let bytes = take_bytes(world, packet.body);
             on_unmatched(world, now, node, &bytes, None);
         }
-        Destination::Successor { id, initial_sequence } => {
+        Destination::NewIncarnation { id, isn } => {
             let bytes = take_bytes(world, packet.body);
             world.forget(now, id);
-            on_unmatched(world, now, node, &bytes, Some(initial_sequence));
+            on_unmatched(world, now, node, &bytes, Some(isn));
         }
-        Destination::Refusal { peer } => {
+        Destination::Reset { peer } => {
             let bytes = take_bytes(world, packet.body);
-            refuse_packet(world, now, (node, peer), &bytes);
+            send_reset(world, now, (node, peer), &bytes);
         }
     }
 }
@@ -49,9 +49,9 @@ enum Destination {
     /// This end of a connection.
     Connection { id: u32, end: usize },
     /// Connection that follows the one in slot `id` between the same addresses and ports, which has ended.
-    Successor { id: u32, initial_sequence: u32 },
+    NewIncarnation { id: u32, isn: u32 },
     /// Connection that does not accept the packet, from this node; the answer is a reset.
-    Refusal { peer: NodeId },
+    Reset { peer: NodeId },
     /// No connection.
     Unmatched,
 }
@@ -59,16 +59,16 @@ enum Destination {
 impl Destination {
     fn of<O: Egress, W: Watch>(world: &FrameWorld<O, W>, body: u32) -> Self {
         let frames = world.medium();
-        let Some(ip) = whole(frames.packet_bytes(body)) else { return Self::Damaged };
+        let Some(ip) = parse_verified(frames.packet_bytes(body)) else { return Self::Damaged };
         let Some((ends, tcp)) = ends_and_tcp(&ip) else { return Self::Unmatched };
         let Some(&(id, external)) = frames.external.by_ends.get(&ends) else { return Self::Unmatched };
         let end = 1 - external;
         let info = world.connection_info(id);
         let Some(socket) = world.end(id, end).socket() else { unreachable!("a session has a socket") };
-        if info.closed.is_some() && (socket.was_reset() || socket.is_followed_by(&tcp)) {
-            Self::Successor { id, initial_sequence: socket.next_initial_sequence() }
-        } else if socket.refuses(&tcp) {
-            Self::Refusal { peer: info.spec.node(external) }
+        if info.closed.is_some() && (socket.was_reset() || socket.accepts_new_incarnation(&tcp)) {
+            Self::NewIncarnation { id, isn: socket.next_isn() }
+        } else if socket.answers_with_reset(&tcp) {
+            Self::Reset { peer: info.spec.node(external) }
         } else {
             Self::Connection { id, end }
         }
@@ -83,42 +83,42 @@ fn take_bytes<O: Egress, W: Watch>(world: &mut FrameWorld<O, W>, body: u32) -> V
     bytes
 }
 
-/// Handles a packet that belongs to no connection: accepts a SYN for a service, and refuses any other packet with a reset. `first` is the
+/// Handles a packet that belongs to no connection: accepts a SYN for a service, and refuses any other packet with a reset. `isn` is the
 /// initial sequence number for a connection that follows another one between the same addresses and ports.
 fn on_unmatched<O: Egress, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     node: NodeId,
     bytes: &[u8],
-    first: Option<u32>,
+    isn: Option<u32>,
 ) {
     let frames = world.medium_mut();
-    frames.external.stray += 1;
+    frames.external.unmatched += 1;
     let Some((ends, tcp)) = parse(bytes) else { return };
     let Some(peer) = frames.node(*ends.1.ip()).filter(|&peer| frames.is_external(peer)) else { return };
     let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
-    let listener = frames.external.services.waits_at(ends.0).filter(|_| syn);
+    let listener = frames.external.services.listener_at(ends.0).filter(|_| syn);
     if let Some(listener) = listener
         && has_free_space(world, now)
     {
-        world.medium_mut().external.stray -= 1;
-        return accept(world, now, (node, peer), &tcp, first, listener);
+        world.medium_mut().external.unmatched -= 1;
+        return accept(world, now, (node, peer), &tcp, isn, listener);
     }
-    refuse_packet(world, now, (node, peer), bytes);
+    send_reset(world, now, (node, peer), bytes);
 }
 
 /// Answers a packet from `peer` with a reset, unless the packet is itself a reset.
-fn refuse_packet<O: Egress, W: Watch>(
+fn send_reset<O: Egress, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     (node, peer): (NodeId, NodeId),
     bytes: &[u8],
 ) {
-    let mut answer = [0; 80];
+    let mut reset = [0; 80];
     if let Some((ends, tcp)) = parse(bytes)
-        && let Some(len) = refuse(&tcp, &addresses(*ends.0.ip(), *ends.1.ip()), &mut answer)
+        && let Some(len) = write_reset(&tcp, &addresses(*ends.0.ip(), *ends.1.ip()), &mut reset)
     {
-        send(world, now, node, peer, &answer[..len]);
+        send(world, now, node, peer, &reset[..len]);
     }
 }
 
@@ -128,7 +128,7 @@ fn accept<O: Egress, W: Watch>(
     now: Time,
     (server, client): (NodeId, NodeId),
     syn: &Tcp<'_>,
-    first: Option<u32>,
+    isn: Option<u32>,
     tcp: TcpId,
 ) {
     if world.fabric().route(server, client).is_none() {
@@ -136,16 +136,16 @@ fn accept<O: Egress, W: Watch>(
     }
     let spec = ConnectionSpec { client, server, opener: CLIENT, tcp };
     world.accept(now, spec, |frames, config, phases, rng| {
-        let drawn = rng.next_u32();
-        let initial_sequence = first.unwrap_or(drawn);
+        let random_isn = rng.next_u32();
+        let isn = isn.unwrap_or(random_isn);
         let local = frames.server_at(&spec);
         let remote = SocketAddrV4::new(frames.address(client), syn.source_port());
-        let identity = Identity { local, remote, initial_sequence, is_external: true };
+        let identity = Identity { local, remote, isn, is_external: true };
         let config = frames.config(tcp, config);
         let mut socket = Socket::new(now, Role::Passive, &config, phases[SERVER], identity);
         socket.receive(now, Ecn::NOT_ECT, syn, |_| ());
         let session = SocketSession::server(now, socket, frames.external.services.clone(), tcp);
-        [FrameEnd::External(Observed::default()), FrameEnd::Session(Box::new(session))]
+        [FrameEnd::External(ObservedSender::default()), FrameEnd::Session(Box::new(session))]
     });
 }
 
@@ -159,8 +159,8 @@ fn send<O: Egress, W: Watch>(
 ) {
     let Some(route) = world.fabric().route(from, to) else { return };
     let frames = world.medium_mut();
-    let Some(body) = frames.take() else { return };
+    let Some(body) = frames.allocate() else { return };
     frames.buffer_mut(body)[..bytes.len()].copy_from_slice(bytes);
-    frames.put(body, bytes.len());
+    frames.record_packet(body, bytes.len());
     world.inject(now, from, Packet::new(now, route, bytes.len() as u32, body));
 }

@@ -20,7 +20,7 @@ pub struct ExternalPeers {
     /// Closed connections that answer retransmissions, oldest first, by slot and number; some may already be released.
     pub(super) lingering: VecDeque<(u32, u64)>,
     /// Number of packets for connections and services that do not exist.
-    pub(super) stray: u64,
+    pub(super) unmatched: u64,
     /// Number of packets with a wrong checksum.
     pub(super) damaged: u64,
 }
@@ -28,7 +28,7 @@ pub struct ExternalPeers {
 /// World whose simulated hosts may have connections with external hosts.
 pub(super) type FrameWorld<O, W> = World<Frames<O, ExternalPeers>, W>;
 
-pub(super) const MOST_CONNECTIONS: usize = 1 << 16;
+pub(super) const MAX_CONNECTIONS: usize = 1 << 16;
 pub(super) const FIRST_PORT: u16 = 32768;
 pub(super) const PORTS: u16 = u16::MAX - FIRST_PORT;
 
@@ -43,8 +43,8 @@ impl ExternalPeers {
     }
 
     /// Returns the number of packets for connections and services that do not exist.
-    pub(crate) fn stray_packets(&self) -> u64 {
-        self.stray
+    pub(crate) fn unmatched_packets(&self) -> u64 {
+        self.unmatched
     }
 
     /// Returns the number of packets with a wrong checksum.
@@ -55,7 +55,7 @@ impl ExternalPeers {
 
 /// Returns true if the table of connections has free space. Forgets the oldest closed connections if necessary.
 pub(super) fn has_free_space<O: Egress, W: Watch>(world: &mut FrameWorld<O, W>, now: Time) -> bool {
-    while world.medium().external.by_ends.len() >= MOST_CONNECTIONS {
+    while world.medium().external.by_ends.len() >= MAX_CONNECTIONS {
         let Some((id, number)) = world.medium_mut().external.lingering.pop_front() else { return false };
         let ends = world.end(id, SERVER).ends().or_else(|| world.end(id, CLIENT).ends());
         let is_known = |ends| world.medium().external.by_ends.get(&ends).is_some_and(|(of, _)| *of == id);

@@ -24,11 +24,11 @@ pub(super) struct Document {
     pub(super) media_type: &'static str,
     pub(super) bytes: u64,
     /// Meaningful beginning of the document; padding follows.
-    pub(super) begins: Vec<u8>,
+    pub(super) prefix: Vec<u8>,
 }
 
 /// Largest size that a path may request by ending in a number, bytes.
-const LONGEST: u64 = 1 << 40;
+const MAX_DOCUMENT: u64 = 1 << 40;
 
 impl Services {
     /// Creates the services of a plan: simulated servers listen for external clients.
@@ -55,16 +55,16 @@ impl Services {
             let document = Document::of(&path, bytes);
             ((at, path), Arc::new(document))
         }));
-        let mut is = |path, media_type, begins| {
+        let mut set_type = |path, media_type, prefix| {
             if let Some(document) = self.documents.get_mut(&(at, path)) {
-                *document = Arc::new(Document { media_type, begins, bytes: document.bytes });
+                *document = Arc::new(Document { media_type, prefix, bytes: document.bytes });
             }
         };
         for (path, embedded) in plan.pages(server) {
-            is(path, "text/html", http::page(&embedded));
+            set_type(path, "text/html", http::page(&embedded));
             // The ending of a path determines the media type, if it is known.
-            for image in embedded.into_iter().filter(|path| http::media_type(path) == http::ANYTHING) {
-                is(image, "image/gif", http::IMAGE.to_vec());
+            for image in embedded.into_iter().filter(|path| http::media_type(path) == http::OCTET_STREAM) {
+                set_type(image, "image/gif", http::IMAGE.to_vec());
             }
         }
     }
@@ -75,7 +75,7 @@ impl Services {
     }
 
     /// Returns the traffic group whose server listens at this address.
-    pub(super) fn waits_at(&self, at: SocketAddrV4) -> Option<TcpId> {
+    pub(super) fn listener_at(&self, at: SocketAddrV4) -> Option<TcpId> {
         self.listeners.get(&at).copied()
     }
 
@@ -83,9 +83,9 @@ impl Services {
     /// path ends in a number, the document consists of so many bytes of padding.
     pub(super) fn document(&self, at: SocketAddrV4, path: &str) -> Option<Arc<Document>> {
         let file = path.split(['?', '#']).next().unwrap_or("");
-        let known = |path: &str| self.documents.get(&(at, path.to_string())).cloned();
-        known(path).or_else(|| known(file)).or_else(|| {
-            let bytes = file.rsplit('/').next()?.parse().ok().filter(|&bytes| bytes <= LONGEST)?;
+        let find = |path: &str| self.documents.get(&(at, path.to_string())).cloned();
+        find(path).or_else(|| find(file)).or_else(|| {
+            let bytes = file.rsplit('/').next()?.parse().ok().filter(|&bytes| bytes <= MAX_DOCUMENT)?;
             Some(Arc::new(Document::of(path, bytes)))
         })
     }
@@ -93,6 +93,6 @@ impl Services {
 
 impl Document {
     fn of(path: &str, bytes: u64) -> Self {
-        Self { media_type: http::media_type(path), bytes, begins: Vec::new() }
+        Self { media_type: http::media_type(path), bytes, prefix: Vec::new() }
     }
 }

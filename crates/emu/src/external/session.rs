@@ -1,7 +1,7 @@
 //! Sessions of simulated hosts with external peers: a socket, and the application protocol over it.
 
 use super::echo::Echo;
-use super::fetch::{self, Fetch};
+use super::fetch::{CompletedResponse, Fetch};
 use super::http::{self, Requests};
 use super::services::{Document, Services};
 use crate::socket::{Received, Socket};
@@ -33,7 +33,7 @@ pub struct SocketSession {
     has_reported_open: bool,
     has_reported_close: bool,
     /// True if a client has not completed the handshake with this server in time.
-    is_given_up: bool,
+    has_timed_out: bool,
     has_ended: bool,
     /// Time until which the connection is kept after its end, to answer retransmissions.
     lingers_until: Time,
@@ -45,41 +45,41 @@ enum AppProtocol {
     /// HTTP with an external server.
     HttpClient(Box<Fetch>),
     /// HTTP with an external client: its requests, and the responses that have not been sent, in order.
-    HttpServer(Box<Serving>),
+    HttpServer(Box<ServerState>),
     /// Echo by an external server.
     EchoClient(Box<Echo>),
     /// Echo to an external client.
-    EchoServer(Box<Repeating>),
+    EchoServer(Box<EchoState>),
 }
 
 /// Data of a client that has not been echoed.
 #[derive(Debug, Default)]
-struct Repeating {
-    said: VecDeque<u8>,
+struct EchoState {
+    bytes: VecDeque<u8>,
     /// Number of these bytes of which the application is notified.
-    announced: usize,
+    notified: usize,
 }
 
 /// Requests and responses of a simulated server.
 #[derive(Debug, Default)]
-struct Serving {
+struct ServerState {
     requests: Requests,
     /// Responses that have not been sent.
-    awaited: VecDeque<Awaited>,
+    pending: VecDeque<PendingResponse>,
     /// Status of the connection: 0 before the first request, 404 once a requested document was missing, else 200.
     status: u16,
 }
 
 /// Response to a request.
 #[derive(Clone, Debug)]
-struct Awaited {
-    answer: Answer,
+struct PendingResponse {
+    kind: ResponseKind,
     /// True if the connection stays open after the response.
     persistent: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Answer {
+enum ResponseKind {
     /// Document, which is sent when the application responds.
     Document(Arc<Document>),
     /// Header of a document, without the document.
@@ -93,7 +93,7 @@ impl SocketSession {
     pub(crate) fn client(now: Time, socket: Socket, services: Arc<Services>, tcp: TcpId) -> Self {
         let server = socket.ends().1;
         let host = if server.port() == 80 { server.ip().to_string() } else { server.to_string() };
-        let protocol = match services.get(tcp).speaks {
+        let protocol = match services.get(tcp).protocol {
             Protocol::Http { persistent } => AppProtocol::HttpClient(Box::new(Fetch::new(host, persistent))),
             Protocol::Echo => AppProtocol::EchoClient(Box::default()),
         };
@@ -102,7 +102,7 @@ impl SocketSession {
 
     /// Creates the end of a simulated server that accepts a connection of an external client.
     pub(super) fn server(now: Time, socket: Socket, services: Arc<Services>, tcp: TcpId) -> Self {
-        let protocol = match services.get(tcp).speaks {
+        let protocol = match services.get(tcp).protocol {
             Protocol::Http { .. } => AppProtocol::HttpServer(Box::default()),
             Protocol::Echo => AppProtocol::EchoServer(Box::default()),
         };
@@ -126,7 +126,7 @@ impl SocketSession {
             protocol,
             has_reported_open: false,
             has_reported_close: false,
-            is_given_up: false,
+            has_timed_out: false,
             has_ended: false,
             lingers_until: Time::ZERO,
         }
@@ -142,37 +142,37 @@ impl SocketSession {
         let protocol = &mut self.protocol;
         let received = self.socket.receive(now, ecn, tcp, |bytes| match protocol {
             AppProtocol::HttpClient(fetch) => fetch.receive(bytes),
-            AppProtocol::HttpServer(serving) => serving.requests.receive(bytes),
+            AppProtocol::HttpServer(server) => server.requests.receive(bytes),
             AppProtocol::EchoClient(echo) => echo.receive(bytes),
-            AppProtocol::EchoServer(repeating) => {
-                let free_space = LONGEST_REPEATED - repeating.said.len().min(LONGEST_REPEATED);
-                repeating.said.extend(&bytes[..bytes.len().min(free_space)]);
+            AppProtocol::EchoServer(echo) => {
+                let free_space = MAX_ECHO_BYTES - echo.bytes.len().min(MAX_ECHO_BYTES);
+                echo.bytes.extend(&bytes[..bytes.len().min(free_space)]);
             }
         });
         match received {
             Received::Segment(segment) => Some(segment),
-            Received::Reset | Received::Impossible | Received::Nothing => None,
+            Received::Reset | Received::UnacceptableAck | Received::Discarded => None,
         }
     }
 
     /// Writes the next packet to send to the beginning of `buffer`. Returns the segment and the length of the packet.
     pub(crate) fn transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<(Outgoing, usize)> {
-        if self.is_given_up { None } else { self.socket.transmit(now, buffer) }
+        if self.has_timed_out { None } else { self.socket.transmit(now, buffer) }
     }
 
     /// Processes the timers due at `now`. Returns true if a retransmission timer expired.
-    pub(crate) fn on_time(&mut self, now: Time) -> bool {
-        self.is_given_up |= self.side == SERVER && !self.socket.is_open() && now >= self.opened + LINGER;
-        !self.is_given_up && self.socket.on_time(now)
+    pub(crate) fn on_timer(&mut self, now: Time) -> bool {
+        self.has_timed_out |= self.side == SERVER && !self.socket.is_open() && now >= self.opened + LINGER;
+        !self.has_timed_out && self.socket.on_timer(now)
     }
 
     /// Returns the time at which the session must run again if no packet arrives.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.socket.deadline().filter(|_| !self.has_ended && !self.is_given_up)
+        self.socket.deadline().filter(|_| !self.has_ended && !self.has_timed_out)
     }
 
     /// Ends the time for which the connection answers retransmissions.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn end_linger(&mut self) {
         self.lingers_until = Time::ZERO;
     }
 
@@ -181,27 +181,31 @@ impl SocketSession {
         let is_over = self.socket.was_reset() || self.socket.peer_closed();
         match &mut self.protocol {
             AppProtocol::HttpClient(fetch) => {
-                let persists = !is_over || fetch.end();
-                let abandoned = if persists { 0 } else { fetch.give_up() };
-                let mut answers = Vec::new();
-                while let Some(answer) = fetch.answer() {
-                    answers.push(answer);
+                let persists = !is_over || fetch.on_close();
+                let abandoned = if persists { 0 } else { fetch.abandon() };
+                let mut completed = Vec::new();
+                while let Some(response) = fetch.next_response() {
+                    completed.push(response);
                 }
                 events.extend((abandoned > 0).then_some(SessionEvent::Abandoned(abandoned)));
                 events.extend(fetch.progress().map(SessionEvent::Progress));
-                events.extend(answers.into_iter().map(|answer| {
-                    let fetch::Answer { request, status, body_bytes, digest, whole } = answer;
-                    let reply = Some(reply(info, request.tag, status, body_bytes, digest, whole));
-                    let message = ReceivedMessage { bytes: body_bytes, tag: request.tag, asks: 0 };
-                    SessionEvent::Response { message, whole, reply }
+                events.extend(completed.into_iter().map(|response| {
+                    let CompletedResponse { request, status, body_bytes, digest, complete } = response;
+                    let reply = Some(reply(info, request.tag, status, body_bytes, digest, complete));
+                    let message = ReceivedMessage { bytes: body_bytes, tag: request.tag, response_bytes: 0 };
+                    SessionEvent::Response { message, complete, reply }
                 }));
             }
             AppProtocol::EchoClient(echo) => {
-                while let Some((message, whole)) = echo.answer() {
-                    let message = ReceivedMessage { bytes: message.asks, tag: message.tag, asks: 0 };
-                    events.push(SessionEvent::Response { message, whole, reply: None });
+                while let Some((message, complete)) = echo.next_response() {
+                    let message = ReceivedMessage {
+                        bytes: message.response_bytes,
+                        tag: message.tag,
+                        response_bytes: 0,
+                    };
+                    events.push(SessionEvent::Response { message, complete, reply: None });
                 }
-                let abandoned = if is_over { echo.give_up() } else { 0 };
+                let abandoned = if is_over { echo.abandon() } else { 0 };
                 events.extend((abandoned > 0).then_some(SessionEvent::Abandoned(abandoned)));
             }
             AppProtocol::HttpServer(_) | AppProtocol::EchoServer(_) => {}
@@ -214,36 +218,37 @@ impl SocketSession {
             return;
         }
         match &mut self.protocol {
-            AppProtocol::HttpServer(serving) => {
+            AppProtocol::HttpServer(server) => {
                 let at = self.socket.ends().0;
-                let persists = self.services.get(self.tcp).speaks == Protocol::Http { persistent: true };
-                let goes_on = |last: Option<&Awaited>| last.is_none_or(|last| last.persistent);
+                let persists = self.services.get(self.tcp).protocol == Protocol::Http { persistent: true };
+                let may_continue = |last: Option<&PendingResponse>| last.is_none_or(|last| last.persistent);
                 while !self.socket.is_closing()
-                    && goes_on(serving.awaited.back())
-                    && let Some(request) = serving.requests.read()
+                    && may_continue(server.pending.back())
+                    && let Some(request) = server.requests.read()
                 {
                     let document = request.path.and_then(|path| self.services.document(at, &path));
                     let persistent = persists && request.persistent;
-                    let answer = match &document {
-                        Some(document) if request.is_head => Answer::Header(document.clone()),
-                        Some(document) => Answer::Document(document.clone()),
-                        None => Answer::Missing,
+                    let kind = match &document {
+                        Some(document) if request.is_head => ResponseKind::Header(document.clone()),
+                        Some(document) => ResponseKind::Document(document.clone()),
+                        None => ResponseKind::Missing,
                     };
-                    serving.awaited.push_back(Awaited { answer, persistent });
-                    serving.status = if document.is_some() && serving.status <= 200 { 200 } else { 404 };
+                    server.pending.push_back(PendingResponse { kind, persistent });
+                    server.status = if document.is_some() && server.status <= 200 { 200 } else { 404 };
                     if let Some(document) = document.filter(|_| !request.is_head) {
-                        let message = ReceivedMessage { bytes: request.bytes, tag: 0, asks: document.bytes };
-                        events.push(SessionEvent::Message { message, whole: true });
+                        let message =
+                            ReceivedMessage { bytes: request.bytes, tag: 0, response_bytes: document.bytes };
+                        events.push(SessionEvent::Message { message, complete: true });
                     }
                 }
-                answer_at_once(serving, &mut self.socket, now);
+                send_immediate(server, &mut self.socket, now);
             }
-            AppProtocol::EchoServer(repeating) => {
-                let bytes = (repeating.said.len() - repeating.announced) as u64;
-                repeating.announced = repeating.said.len();
+            AppProtocol::EchoServer(echo) => {
+                let bytes = (echo.bytes.len() - echo.notified) as u64;
+                echo.notified = echo.bytes.len();
                 if bytes > 0 {
-                    let message = ReceivedMessage { bytes, tag: 0, asks: bytes };
-                    events.push(SessionEvent::Message { message, whole: true });
+                    let message = ReceivedMessage { bytes, tag: 0, response_bytes: bytes };
+                    events.push(SessionEvent::Message { message, complete: true });
                 }
             }
             AppProtocol::HttpClient(_) | AppProtocol::EchoClient(_) => {}
@@ -256,43 +261,43 @@ impl Session for SocketSession {
         match &mut self.protocol {
             AppProtocol::HttpClient(fetch) => {
                 let (page, object) = object_of(message.tag);
-                let name = ObjectName { page, object, bytes: message.asks, user: info.app };
-                let request = fetch.ask(message, &self.services.get(self.tcp).paths.of(name));
-                self.socket.say(now, &request, 0, message.context);
-                Written { document_bytes: message.asks, awaits_response: true }
+                let name = ObjectName { page, object, bytes: message.response_bytes, user: info.app };
+                let request = fetch.add_request(message, &self.services.get(self.tcp).paths.of(name));
+                self.socket.write(now, &request, 0, message.context);
+                Written { document_bytes: message.response_bytes, awaits_response: true }
             }
             AppProtocol::EchoClient(echo) => {
-                echo.say(message);
-                self.socket.fill(now, message.bytes, message.context, false);
-                Written { document_bytes: message.asks, awaits_response: true }
+                echo.send(message);
+                self.socket.write_padding(now, message.bytes, message.context, false);
+                Written { document_bytes: message.response_bytes, awaits_response: true }
             }
-            AppProtocol::EchoServer(repeating) => {
-                let len = repeating.announced.min(message.bytes as usize);
-                let bytes: Vec<u8> = repeating.said.drain(..len).collect();
-                repeating.announced -= len;
-                self.socket.say(now, &bytes, message.bytes - bytes.len() as u64, message.context);
+            AppProtocol::EchoServer(echo) => {
+                let len = echo.notified.min(message.bytes as usize);
+                let bytes: Vec<u8> = echo.bytes.drain(..len).collect();
+                echo.notified -= len;
+                self.socket.write(now, &bytes, message.bytes - bytes.len() as u64, message.context);
                 Written { document_bytes: bytes.len() as u64, awaits_response: false }
             }
-            AppProtocol::HttpServer(serving) => {
-                answer_at_once(serving, &mut self.socket, now);
-                let awaited = serving.awaited.pop_front();
-                let persistent = awaited.as_ref().is_some_and(|awaited| awaited.persistent);
-                let document = match awaited {
-                    Some(Awaited { answer: Answer::Document(document), .. }) => Some(document),
+            AppProtocol::HttpServer(server) => {
+                send_immediate(server, &mut self.socket, now);
+                let pending = server.pending.pop_front();
+                let persistent = pending.as_ref().is_some_and(|pending| pending.persistent);
+                let document = match pending {
+                    Some(PendingResponse { kind: ResponseKind::Document(document), .. }) => Some(document),
                     _ => None,
                 };
                 let media_type = document.as_ref().map_or("text/plain", |document| document.media_type);
-                let begins = document.as_ref().map_or(&[][..], |document| &document.begins);
-                let begins = &begins[..begins.len().min(message.bytes as usize)];
+                let prefix = document.as_ref().map_or(&[][..], |document| &document.prefix);
+                let prefix = &prefix[..prefix.len().min(message.bytes as usize)];
                 let head = http::response_head("200 OK", media_type, message.bytes, persistent);
-                let whole = head.len() as u64 + message.bytes;
-                let context = message.context.map(|_| FlowContext::document(whole));
-                let filling = message.bytes - begins.len() as u64;
-                self.socket.say(now, &[&head, begins].concat(), filling, context);
+                let total = head.len() as u64 + message.bytes;
+                let context = message.context.map(|_| FlowContext::document(total));
+                let padding = message.bytes - prefix.len() as u64;
+                self.socket.write(now, &[&head, prefix].concat(), padding, context);
                 if !persistent {
                     self.socket.close(now);
                 }
-                answer_at_once(serving, &mut self.socket, now);
+                send_immediate(server, &mut self.socket, now);
                 Written { document_bytes: message.bytes, awaits_response: false }
             }
         }
@@ -325,7 +330,7 @@ impl Session for SocketSession {
     }
 
     fn is_over(&self) -> bool {
-        self.is_given_up || self.socket.is_over()
+        self.has_timed_out || self.socket.is_over()
     }
 
     fn was_reset(&self) -> bool {
@@ -334,7 +339,7 @@ impl Session for SocketSession {
 
     fn end(&mut self, now: Time) -> Option<Time> {
         self.has_ended = true;
-        let lingers = !self.is_given_up && !self.socket.was_reset();
+        let lingers = !self.has_timed_out && !self.socket.was_reset();
         lingers.then(|| {
             self.lingers_until = now + LINGER;
             self.lingers_until
@@ -347,13 +352,13 @@ impl Session for SocketSession {
 
     fn reply(&self, info: &ConnectionInfo) -> Option<Reply> {
         let status = match &self.protocol {
-            AppProtocol::HttpServer(serving) => serving.status,
+            AppProtocol::HttpServer(server) => server.status,
             AppProtocol::EchoServer(_) => 200,
             AppProtocol::HttpClient(_) | AppProtocol::EchoClient(_) => return None,
         };
-        let whole = self.has_ended && !self.socket.was_reset();
-        let body_bytes = if whole { info.bytes } else { self.arrived(info)[1] };
-        (!self.is_given_up).then(|| reply(info, 0, status, body_bytes, 0, whole))
+        let complete = self.has_ended && !self.socket.was_reset();
+        let body_bytes = if complete { info.bytes } else { self.arrived(info)[1] };
+        (!self.has_timed_out).then(|| reply(info, 0, status, body_bytes, 0, complete))
     }
 
     fn written(&self) -> u64 {
@@ -371,25 +376,32 @@ impl Session for SocketSession {
     }
 }
 
-fn reply(info: &ConnectionInfo, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {
+fn reply(
+    info: &ConnectionInfo,
+    tag: u64,
+    status: u16,
+    body_bytes: u64,
+    digest: u64,
+    complete: bool,
+) -> Reply {
     let &ConnectionInfo { number: connection, app, ref spec, .. } = info;
-    Reply { connection, app, tag, tcp: spec.tcp, status, body_bytes, digest, whole }
+    Reply { connection, app, tag, tcp: spec.tcp, status, body_bytes, digest, complete }
 }
 
 /// Largest number of bytes that a server buffers for an echo.
-const LONGEST_REPEATED: usize = 1 << 20;
+const MAX_ECHO_BYTES: usize = 1 << 20;
 
 /// Sends the responses that do not depend on the application, up to the next one that does.
-fn answer_at_once(serving: &mut Serving, socket: &mut Socket, now: Time) {
-    while let Some(Awaited { answer, persistent }) = serving.awaited.front() {
+fn send_immediate(server: &mut ServerState, socket: &mut Socket, now: Time) {
+    while let Some(PendingResponse { kind, persistent }) = server.pending.front() {
         let persistent = *persistent;
-        let head = match answer {
-            Answer::Document(_) => break,
-            Answer::Header(of) => http::response_head("200 OK", of.media_type, of.bytes, persistent),
-            Answer::Missing => http::response_head("404 Not Found", "text/plain", 0, persistent),
+        let head = match kind {
+            ResponseKind::Document(_) => break,
+            ResponseKind::Header(of) => http::response_head("200 OK", of.media_type, of.bytes, persistent),
+            ResponseKind::Missing => http::response_head("404 Not Found", "text/plain", 0, persistent),
         };
-        serving.awaited.pop_front();
-        socket.say(now, &head, 0, None);
+        server.pending.pop_front();
+        socket.write(now, &head, 0, None);
         if !persistent {
             socket.close(now);
         }

@@ -14,11 +14,11 @@
 
 mod table;
 
-use catnip_net::Colour;
+use catnip_net::Priority;
 use catnip_net::mark::SpmParameters;
 use catnip_tcp::recovery::DUPACK_THRESHOLD;
 use catnip_wire::http::{self, Head, Progress};
-use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags, ip, unwrap_near};
+use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags, ip, unwrap_sequence};
 use table::Table;
 
 /// Number of tracked connections; a new one replaces one that was not used for long.
@@ -33,14 +33,14 @@ pub struct Marking {
     /// Parameters for packets from inside and from outside; `None` leaves packets unmarked.
     pub edges: [Option<SpmParameters>; 2],
     /// True if packets leave the network with their marks.
-    pub writes: bool,
+    pub writes_marks: bool,
 }
 
 impl Marking {
     /// Returns the marker, if any direction is marked.
     pub fn marker(&self) -> Option<Marker> {
-        let Self { edges, writes } = *self;
-        edges.iter().any(Option::is_some).then(|| Marker::new(edges.to_vec(), writes))
+        let Self { edges, writes_marks } = *self;
+        edges.iter().any(Option::is_some).then(|| Marker::new(edges.to_vec(), writes_marks))
     }
 }
 
@@ -49,27 +49,27 @@ impl Marking {
 pub struct Marker {
     /// Parameters for packets from each edge; `None` leaves packets unmarked.
     edges: Vec<Option<SpmParameters>>,
-    writes: bool,
+    writes_marks: bool,
     connections: Table<[End; 2]>,
 }
 
 impl Marker {
     /// Creates a marker for packets from each edge, by its index; `None` leaves packets unmarked.
     ///
-    /// If `writes` is true, packets leave the network with their marks; otherwise the marks apply inside the network only.
-    pub fn new(edges: Vec<Option<SpmParameters>>, writes: bool) -> Self {
-        Self { edges, writes, connections: Table::new(CONNECTIONS) }
+    /// If `writes_marks` is true, packets leave the network with their marks; otherwise the marks apply inside the network only.
+    pub fn new(edges: Vec<Option<SpmParameters>>, writes_marks: bool) -> Self {
+        Self { edges, writes_marks, connections: Table::new(CONNECTIONS) }
     }
 
     /// Returns true if marks are written into the packets.
-    pub fn writes(&self) -> bool {
-        self.writes
+    pub fn writes_marks(&self) -> bool {
+        self.writes_marks
     }
 
     /// Returns the priority of the next packet, which comes from this edge; from no edge, the packet only advances the state of its
     /// connection. Returns `None` if the marker does not apply: to other protocols than TCP, to fragments and malformed packets, and to
     /// directions that are not marked.
-    pub fn mark(&mut self, from: Option<usize>, packet: &[u8]) -> Option<Colour> {
+    pub fn mark(&mut self, from: Option<usize>, packet: &[u8]) -> Option<Priority> {
         let ip = Ip::parse(packet).ok().filter(|ip| ip.protocol() == ip::TCP && ip.fragment().is_none())?;
         let tcp = Tcp::parse(ip.payload()).ok()?;
         let flow = FlowKey::of_tcp(&ip, &tcp);
@@ -78,7 +78,7 @@ impl Marker {
         let (sender, receiver) = if flow < reversed { (first, second) } else { (second, first) };
         let rules = from.and_then(|from| self.edges.get(from).copied().flatten());
         // Unmarked directions are tracked as well.
-        let priority = hear(sender, receiver, &tcp, rules.unwrap_or(SpmParameters::FULL));
+        let priority = on_segment(sender, receiver, &tcp, rules.unwrap_or(SpmParameters::FULL));
         rules.map(|_| priority)
     }
 }
@@ -87,31 +87,31 @@ impl Marker {
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
     /// Sequence number of the SYN, or of the first packet seen.
-    initial: Option<u32>,
+    isn: Option<u32>,
     /// Maximum segment size that the SYN announces.
     mss: Option<u16>,
     /// Data bytes of a full segment.
-    segment: u64,
+    segment_bytes: u64,
     /// End of all data sent.
-    sent: u64,
-    acknowledged: u64,
+    snd_max: u64,
+    snd_una: u64,
     /// End of the data sent when the last recovery began. Until all of it is acknowledged, data in flight is no measure of the window.
     recover: u64,
     /// Number of consecutive duplicate ACKs.
-    duplicates: u32,
+    dup_acks: u32,
     /// Lower bound on the congestion window, bytes.
-    window: u64,
+    cwnd: u64,
     /// Beginning of the response.
-    begun: u64,
+    response_start: u64,
     /// Number of segments of the response so far.
     segments: u32,
     /// End of the response, if known.
-    end: Option<u64>,
+    response_end: Option<u64>,
     head: Head,
     /// True if the next data follows a request, or is the first.
-    asked: bool,
+    has_request: bool,
     /// True if the request was HEAD, whose response has no body (RFC 9110, section 9.3.2).
-    bodiless: bool,
+    has_no_body: bool,
 }
 
 /// Data of one segment.
@@ -122,28 +122,32 @@ struct Data<'a> {
     bytes: &'a [u8],
 }
 
-fn hear(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Colour {
+fn on_segment(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Priority {
     let flags = tcp.flags();
     let syn = flags.contains(TcpFlags::SYN);
     from.open(tcp, syn);
     if flags.contains(TcpFlags::ACK) {
         to.acknowledge(tcp.acknowledgement(), tcp.payload().is_empty() && !syn);
     }
-    let start = from.place(tcp.sequence()) + u64::from(syn);
+    let start = from.offset_of(tcp.sequence()) + u64::from(syn);
     let bytes = tcp.payload();
     let data = Data { start, end: start + bytes.len() as u64, bytes };
-    let crucial = !bytes.is_empty() && {
-        if data.end > from.sent {
-            to.asked_by(from, bytes);
+    let is_crucial = !bytes.is_empty() && {
+        if data.end > from.snd_max {
+            to.on_request(from, bytes);
         }
         from.send(data, segment_bytes(from.mss, to.mss, tcp), rules)
     };
     let fin = flags.contains(TcpFlags::FIN);
     if syn || fin || !bytes.is_empty() {
-        from.sent = from.sent.max(data.end + u64::from(fin));
+        from.snd_max = from.snd_max.max(data.end + u64::from(fin));
     }
-    let opens = syn && rules.handshake != Some(Colour::Red);
-    if crucial || opens || fin || flags.contains(TcpFlags::RST) { Colour::Green } else { Colour::Red }
+    let is_high_syn = syn && rules.handshake != Some(Priority::Low);
+    if is_crucial || is_high_syn || fin || flags.contains(TcpFlags::RST) {
+        Priority::High
+    } else {
+        Priority::Low
+    }
 }
 
 /// Returns the data bytes of a full segment: the smaller of the two maximum segment sizes, less the options (RFC 6691), if both SYNs were
@@ -158,15 +162,15 @@ impl End {
     /// Starts a connection at a SYN with a new sequence number, or at the first packet.
     fn open(&mut self, tcp: &Tcp<'_>, syn: bool) {
         let sequence = tcp.sequence();
-        if self.initial.is_none_or(|initial| syn && initial != sequence) {
+        if self.isn.is_none_or(|isn| syn && isn != sequence) {
             // Positions begin one round of sequence numbers above zero, so that older packets have positions, too.
-            let sent = (1 << 32) + u64::from(sequence);
+            let base = (1 << 32) + u64::from(sequence);
             *self = Self {
-                initial: Some(sequence),
-                sent: sent + u64::from(syn),
-                acknowledged: sent,
-                asked: true,
-                bodiless: self.bodiless && self.initial.is_none(),
+                isn: Some(sequence),
+                snd_max: base + u64::from(syn),
+                snd_una: base,
+                has_request: true,
+                has_no_body: self.has_no_body && self.isn.is_none(),
                 ..Self::default()
             };
         }
@@ -175,75 +179,76 @@ impl End {
         }
     }
 
-    fn place(&self, sequence: u32) -> u64 {
-        unwrap_near(self.sent, sequence).unwrap_or(self.sent)
+    fn offset_of(&self, sequence: u32) -> u64 {
+        unwrap_sequence(self.snd_max, sequence).unwrap_or(self.snd_max)
     }
 
-    /// Processes an acknowledgement of the peer; `bare` is true for an ACK without data.
-    fn acknowledge(&mut self, number: u32, bare: bool) {
-        let place = self.place(number);
-        if self.initial.is_none() || place > self.sent {
+    /// Processes an acknowledgement of the peer; `is_pure_ack` is true for an ACK without data.
+    fn acknowledge(&mut self, number: u32, is_pure_ack: bool) {
+        let offset = self.offset_of(number);
+        if self.isn.is_none() || offset > self.snd_max {
             return;
         }
-        if place > self.acknowledged {
-            if self.acknowledged < self.recover {
-                self.window += self.segment;
+        if offset > self.snd_una {
+            if self.snd_una < self.recover {
+                self.cwnd += self.segment_bytes;
             }
-            (self.acknowledged, self.duplicates) = (place, 0);
-        } else if place == self.acknowledged && bare && self.acknowledged < self.sent {
-            self.duplicates += 1;
+            (self.snd_una, self.dup_acks) = (offset, 0);
+        } else if offset == self.snd_una && is_pure_ack && self.snd_una < self.snd_max {
+            self.dup_acks += 1;
         }
     }
 
     /// Records new data of the peer, which may be a request.
-    fn asked_by(&mut self, other: &Self, bytes: &[u8]) {
-        if other.asked {
-            self.bodiless = bytes.starts_with(b"HEAD ");
+    fn on_request(&mut self, other: &Self, bytes: &[u8]) {
+        if other.has_request {
+            self.has_no_body = bytes.starts_with(b"HEAD ");
         }
-        self.asked = true;
+        self.has_request = true;
     }
 
     /// Processes a packet with data. Returns true if the packet is HIGH.
-    fn send(&mut self, data: Data<'_>, segment: Option<u64>, rules: SpmParameters) -> bool {
+    fn send(&mut self, data: Data<'_>, segment_bytes: Option<u64>, rules: SpmParameters) -> bool {
         let Data { start, end, bytes } = data;
         let len = bytes.len() as u64;
-        self.segment = self.segment.max(segment.unwrap_or(len.max(DEFAULT_MSS)));
-        let in_flight = end.max(self.sent) - self.acknowledged;
-        if start < self.sent && self.acknowledged >= self.recover {
-            let fast = self.duplicates >= DUPACK_THRESHOLD;
-            self.window = if fast { in_flight / 2 } else { self.segment };
-            self.recover = self.sent;
+        self.segment_bytes = self.segment_bytes.max(segment_bytes.unwrap_or(len.max(DEFAULT_MSS)));
+        let in_flight = end.max(self.snd_max) - self.snd_una;
+        if start < self.snd_max && self.snd_una >= self.recover {
+            let is_fast_retransmit = self.dup_acks >= DUPACK_THRESHOLD;
+            self.cwnd = if is_fast_retransmit { in_flight / 2 } else { self.segment_bytes };
+            self.recover = self.snd_max;
         }
-        if self.acknowledged >= self.recover {
-            self.window = self.window.max(in_flight);
+        if self.snd_una >= self.recover {
+            self.cwnd = self.cwnd.max(in_flight);
         }
-        let segment = self.segment;
-        let far = |count: u32| u64::from(count) * segment;
-        let small = self.window < far(rules.small_window);
-        let far_tail = far(rules.trailing);
-        if end <= self.sent {
-            let leading = start < self.begun + far(rules.leading);
-            let trailing = self.end.is_some_and(|document_end| start + far_tail >= document_end);
-            return rules.repairs || leading || trailing && far_tail > 0 || small;
+        let segment_bytes = self.segment_bytes;
+        let bytes_of = |count: u32| u64::from(count) * segment_bytes;
+        let has_small_window = self.cwnd < bytes_of(rules.small_window);
+        let trailing_bytes = bytes_of(rules.trailing);
+        if end <= self.snd_max {
+            let leading = start < self.response_start + bytes_of(rules.leading);
+            let trailing =
+                self.response_end.is_some_and(|document_end| start + trailing_bytes >= document_end);
+            return rules.repairs || leading || trailing && trailing_bytes > 0 || has_small_window;
         }
-        let again = start < self.sent;
-        if start > self.sent {
+        let is_retransmission = start < self.snd_max;
+        if start > self.snd_max {
             self.head = Head::LOST;
         }
-        let asked = std::mem::take(&mut self.asked);
-        let over = match self.end {
-            Some(end) => start >= end || asked && bytes.starts_with(http::BEGIN),
-            None => asked,
+        let has_request = std::mem::take(&mut self.has_request);
+        let is_new_response = match self.response_end {
+            Some(end) => start >= end || has_request && bytes.starts_with(http::PREFIX),
+            None => has_request,
         };
-        if over && !again {
-            self.begin(start);
+        if is_new_response && !is_retransmission {
+            self.begin_response(start);
         }
         let mut leading = self.segments < rules.leading;
         // A packet may contain many segments, if segmentation is offloaded.
-        self.segments = self.segments.saturating_add(len.div_ceil(self.segment) as u32);
-        let last_segment = end - ((len - 1) % self.segment + 1);
+        self.segments = self.segments.saturating_add(len.div_ceil(self.segment_bytes) as u32);
+        let last_segment = end - ((len - 1) % self.segment_bytes + 1);
         let mut trailing = false;
-        let mut at = start.max(self.sent);
+        let mut at = start.max(self.snd_max);
         // Several responses may share a packet.
         loop {
             if self.head.is_open() {
@@ -251,27 +256,27 @@ impl End {
                     Progress::More => break,
                     Progress::Complete { used, body } => {
                         at += used as u64;
-                        let body = if self.bodiless { Some(0) } else { body };
-                        self.end = body.and_then(|body| at.checked_add(body));
+                        let body = if self.has_no_body { Some(0) } else { body };
+                        self.response_end = body.and_then(|body| at.checked_add(body));
                     }
                 }
             }
-            let Some(document_end) = self.end else { break };
-            trailing |= document_end.saturating_sub(last_segment) <= far_tail && far_tail > 0;
+            let Some(document_end) = self.response_end else { break };
+            trailing |= document_end.saturating_sub(last_segment) <= trailing_bytes && trailing_bytes > 0;
             if end <= document_end {
                 break;
             }
             at = at.max(document_end);
-            self.begin(at);
+            self.begin_response(at);
             self.segments = 1;
             leading |= rules.leading > 0;
         }
-        leading || trailing || small
+        leading || trailing || has_small_window
     }
 
     /// Starts a response.
-    fn begin(&mut self, at: u64) {
-        (self.begun, self.segments, self.end, self.head) = (at, 0, None, Head::default());
+    fn begin_response(&mut self, at: u64) {
+        (self.response_start, self.segments, self.response_end, self.head) = (at, 0, None, Head::default());
     }
 }
 

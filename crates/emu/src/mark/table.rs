@@ -7,23 +7,23 @@ const WAYS: usize = 8;
 /// Set-associative table of connections with a fixed size. In each set, a new connection replaces the least recently used one.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    places: Vec<Place<T>>,
+    slots: Vec<Slot<T>>,
     /// Number of accesses so far.
-    now: u64,
+    accesses: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place<T> {
+struct Slot<T> {
     key: Option<FlowKey>,
-    used: u64,
+    last_used: u64,
     value: T,
 }
 
 impl<T: Copy + Default> Table<T> {
-    /// Creates a table for `room` connections. `room` must be a power of two and at least [`WAYS`].
-    pub(super) fn new(room: usize) -> Self {
-        assert!(room.is_power_of_two() && room >= WAYS, "sets of {WAYS}");
-        Self { places: vec![Place { key: None, used: 0, value: T::default() }; room], now: 0 }
+    /// Creates a table for `capacity` connections. `capacity` must be a power of two and at least [`WAYS`].
+    pub(super) fn new(capacity: usize) -> Self {
+        assert!(capacity.is_power_of_two() && capacity >= WAYS, "sets of {WAYS}");
+        Self { slots: vec![Slot { key: None, last_used: 0, value: T::default() }; capacity], accesses: 0 }
     }
 
     /// Returns the entry of a connection. A connection without an entry gets a new one with the default value.
@@ -31,17 +31,17 @@ impl<T: Copy + Default> Table<T> {
     pub(super) fn get(&mut self, key: FlowKey) -> &mut T {
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
-        let sets = self.places.len() / WAYS;
+        let sets = self.slots.len() / WAYS;
         let first = (hasher.finish() as usize & (sets - 1)) * WAYS;
-        let set = &mut self.places[first..first + WAYS];
-        self.now += 1;
-        let at = set.iter().position(|place| place.key == Some(key)).unwrap_or_else(|| {
-            let oldest = (0..WAYS).min_by_key(|&i| set[i].used).unwrap_or(0);
-            set[oldest] = Place { key: Some(key), used: 0, value: T::default() };
+        let set = &mut self.slots[first..first + WAYS];
+        self.accesses += 1;
+        let index = set.iter().position(|slot| slot.key == Some(key)).unwrap_or_else(|| {
+            let oldest = (0..WAYS).min_by_key(|&i| set[i].last_used).unwrap_or(0);
+            set[oldest] = Slot { key: Some(key), last_used: 0, value: T::default() };
             oldest
         });
-        set[at].used = self.now;
-        &mut set[at].value
+        set[index].last_used = self.accesses;
+        &mut set[index].value
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     fn it_never_grows() {
         let mut table = Table::new(64);
         (0..=u16::MAX).for_each(|port| *table.get(key(port)) = port);
-        assert_eq!((table.places.len(), table.places.capacity()), (64, 64));
+        assert_eq!((table.slots.len(), table.slots.capacity()), (64, 64));
         assert_eq!(*table.get(key(u16::MAX)), u16::MAX);
     }
 }

@@ -37,7 +37,7 @@ impl Scene {
         packet
     }
 
-    fn send(&mut self, from: usize, flags: TcpFlags, payload: &[u8]) -> Option<Colour> {
+    fn send(&mut self, from: usize, flags: TcpFlags, payload: &[u8]) -> Option<Priority> {
         let syn = flags.contains(TcpFlags::SYN);
         let mss = syn.then_some(MSS as u16);
         let header = TcpHeader {
@@ -54,31 +54,31 @@ impl Scene {
     }
 
     fn open(&mut self) {
-        assert_eq!(self.shakes_hands(), 'H');
+        assert_eq!(self.handshake(), 'H');
     }
 
     /// Sends a SYN and a SYN-ACK. Returns the mark of the SYN-ACK.
-    fn shakes_hands(&mut self) -> char {
+    fn handshake(&mut self) -> char {
         self.send(0, TcpFlags::SYN, b"");
         letter(self.send(1, TcpFlags::SYN | TcpFlags::ACK, b""))
     }
 
-    fn ask(&mut self, request: &str) {
+    fn send_request(&mut self, request: &str) {
         self.send(0, TcpFlags::ACK, request.as_bytes());
     }
 
     /// Sends data of the server in full segments. Returns one letter per segment for its mark: H for HIGH, l for LOW.
-    fn answer(&mut self, bytes: &[u8]) -> String {
+    fn send_response(&mut self, bytes: &[u8]) -> String {
         let segments = bytes.chunks(MSS);
         segments.map(|segment| letter(self.send(1, TcpFlags::ACK, segment))).collect()
     }
 }
 
-fn letter(priority: Option<Colour>) -> char {
+fn letter(priority: Option<Priority>) -> char {
     match priority {
-        Some(Colour::Green) => 'H',
-        Some(Colour::Yellow) => 'm',
-        Some(Colour::Red) => 'l',
+        Some(Priority::High) => 'H',
+        Some(Priority::Medium) => 'm',
+        Some(Priority::Low) => 'l',
         None => '-',
     }
 }
@@ -103,36 +103,38 @@ fn the_first_and_the_last_segments_of_each_response_are_high() {
     let mut scene = Scene::new(SPM);
     scene.open();
     for _ in 0..3 {
-        scene.ask("GET / HTTP/1.1\r\n\r\n");
-        assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH", "10 full segments");
-        scene.ask("GET / HTTP/1.1\r\n\r\n");
-        assert_eq!(scene.answer(&sized(10)), "H");
+        scene.send_request("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(scene.send_response(&filling(1000)), "HHHllllHHH", "10 full segments");
+        scene.send_request("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(scene.send_response(&sized(10)), "H");
     }
-    assert_eq!(scene.send(1, TcpFlags::ACK, b""), Some(Colour::Red), "an acknowledgement alone");
-    assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Colour::Green));
-    assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Colour::Green));
+    assert_eq!(scene.send(1, TcpFlags::ACK, b""), Some(Priority::Low), "an acknowledgement alone");
+    assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Priority::High));
+    assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Priority::High));
 }
 
 #[test]
 fn handshakes_are_marked_as_said_and_what_ends_connections_is_high() {
-    for (handshake, mark) in [(None, 'H'), (Some(Colour::Green), 'H'), (Some(Colour::Red), 'l')] {
+    for (handshake, mark) in [(None, 'H'), (Some(Priority::High), 'H'), (Some(Priority::Low), 'l')] {
         let mut scene = Scene::new(SpmParameters { handshake, ..SPM });
-        assert_eq!(scene.shakes_hands(), mark);
-        scene.ask("GET / HTTP/1.1\r\n\r\n");
-        assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
-        assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Colour::Green));
-        assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Colour::Green));
+        assert_eq!(scene.handshake(), mark);
+        scene.send_request("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(scene.send_response(&filling(1000)), "HHHllllHHH");
+        assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Priority::High));
+        assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Priority::High));
     }
 }
 
 #[test]
 fn without_a_known_end_marking_is_partial() {
-    for answer in [response("Transfer-Encoding: chunked\r\n", 800), vec![0x17; 840], response("", 810)] {
+    for response_bytes in
+        [response("Transfer-Encoding: chunked\r\n", 800), vec![0x17; 840], response("", 810)]
+    {
         let mut scene = Scene::new(SPM);
         scene.open();
         for _ in 0..2 {
-            scene.ask("?");
-            assert_eq!(scene.answer(&answer), "HHHllllll");
+            scene.send_request("?");
+            assert_eq!(scene.send_response(&response_bytes), "HHHllllll");
         }
     }
 }
@@ -141,11 +143,11 @@ fn without_a_known_end_marking_is_partial() {
 fn pipelined_responses_are_told_apart_by_their_lengths() {
     let mut scene = Scene::new(SPM);
     scene.open();
-    scene.ask("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\n\r\n");
+    scene.send_request("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\n\r\n");
     let (first, second) = (sized(860), sized(1060));
     let stream = [first.clone(), second, sized(10)].concat();
     let before = first.len() / MSS;
-    let marks: Vec<char> = scene.answer(&stream).chars().collect();
+    let marks: Vec<char> = scene.send_response(&stream).chars().collect();
     let text: String = marks.iter().collect();
     assert_eq!(&text[..3], "HHH");
     assert!(text[3..before - 3].chars().all(|mark| mark == 'l'), "{text}");
@@ -155,34 +157,34 @@ fn pipelined_responses_are_told_apart_by_their_lengths() {
     // A request that arrives before the previous response is complete does not end this response.
     let mut scene = Scene::new(SPM);
     scene.open();
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
-    let answer = filling(1000);
-    assert_eq!(scene.answer(&answer[..500]), "HHHll");
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(scene.answer(&answer[500..]), "llHHH");
-    assert_eq!(scene.answer(&answer), "HHHllllHHH");
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
+    let response_bytes = filling(1000);
+    assert_eq!(scene.send_response(&response_bytes[..500]), "HHHll");
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.send_response(&response_bytes[500..]), "llHHH");
+    assert_eq!(scene.send_response(&response_bytes), "HHHllllHHH");
 }
 
 #[test]
 fn the_answer_to_head_has_no_body() {
     let mut scene = Scene::new(SPM);
     scene.open();
-    scene.ask("HEAD / HTTP/1.1\r\n\r\n");
-    assert_eq!(scene.answer(&response("Content-Length: 100000\r\n", 0)), "H");
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
+    scene.send_request("HEAD / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.send_response(&response("Content-Length: 100000\r\n", 0)), "H");
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.send_response(&filling(1000)), "HHHllllHHH");
 }
 
 /// Retransmits the server's segment at offset `from` of its stream. Returns the mark of the segment.
-fn again(scene: &mut Scene, from: u32) -> String {
+fn retransmit(scene: &mut Scene, from: u32) -> String {
     let next = std::mem::replace(&mut scene.next[1], 1 + from);
-    let mark = scene.answer(&[0x17; MSS]);
+    let mark = scene.send_response(&[0x17; MSS]);
     scene.next[1] = next;
     mark
 }
 
 /// Sends an acknowledgement of the first `bytes` bytes of the server's stream.
-fn got(scene: &mut Scene, bytes: u32) {
+fn acknowledge(scene: &mut Scene, bytes: u32) {
     let next = std::mem::replace(&mut scene.next[1], 1 + bytes);
     scene.send(0, TcpFlags::ACK, b"");
     scene.next[1] = next;
@@ -192,47 +194,47 @@ fn got(scene: &mut Scene, bytes: u32) {
 fn after_three_duplicates_the_window_is_half_of_what_was_in_flight() {
     let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
     scene.open();
-    scene.ask("?");
-    assert_eq!(scene.answer(&[0x17; 800]), "HHllllll", "three in flight are not a small window");
-    got(&mut scene, 0);
-    got(&mut scene, 0);
-    got(&mut scene, 0);
+    scene.send_request("?");
+    assert_eq!(scene.send_response(&[0x17; 800]), "HHllllll", "three in flight are not a small window");
+    acknowledge(&mut scene, 0);
+    acknowledge(&mut scene, 0);
+    acknowledge(&mut scene, 0);
     // The window is four segments, and grows by one segment with each ACK of new data.
-    assert_eq!((again(&mut scene, 0), scene.answer(&[0x17; 100])), ("l".into(), "l".into()));
+    assert_eq!((retransmit(&mut scene, 0), scene.send_response(&[0x17; 100])), ("l".into(), "l".into()));
 
     let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
     scene.open();
-    scene.ask("?");
-    assert_eq!(scene.answer(&[0x17; 400]), "HHll");
-    (0..3).for_each(|_| got(&mut scene, 0));
-    assert_eq!(again(&mut scene, 0), "H", "half of four");
-    got(&mut scene, 100);
-    assert_eq!(again(&mut scene, 100), "l", "three with the ACK");
+    scene.send_request("?");
+    assert_eq!(scene.send_response(&[0x17; 400]), "HHll");
+    (0..3).for_each(|_| acknowledge(&mut scene, 0));
+    assert_eq!(retransmit(&mut scene, 0), "H", "half of four");
+    acknowledge(&mut scene, 100);
+    assert_eq!(retransmit(&mut scene, 100), "l", "three with the ACK");
 }
 
 #[test]
 fn after_a_timeout_the_window_is_one_segment_and_grows_with_each_ack() {
     let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
     scene.open();
-    scene.ask("?");
-    assert_eq!(scene.answer(&[0x17; 800]), "HHllllll");
-    assert_eq!(again(&mut scene, 0), "H");
-    got(&mut scene, 100);
-    assert_eq!(again(&mut scene, 100), "H", "two segments");
-    got(&mut scene, 200);
-    assert_eq!(again(&mut scene, 200), "l", "three");
+    scene.send_request("?");
+    assert_eq!(scene.send_response(&[0x17; 800]), "HHllllll");
+    assert_eq!(retransmit(&mut scene, 0), "H");
+    acknowledge(&mut scene, 100);
+    assert_eq!(retransmit(&mut scene, 100), "H", "two segments");
+    acknowledge(&mut scene, 200);
+    assert_eq!(retransmit(&mut scene, 200), "l", "three");
     // After the recovery, the data in flight determines the window again.
-    got(&mut scene, 800);
-    assert_eq!(scene.answer(&[0x17; 300]), "lll");
+    acknowledge(&mut scene, 800);
+    assert_eq!(scene.send_response(&[0x17; 300]), "lll");
 }
 
 #[test]
 fn what_is_sent_again_is_judged_by_its_place() {
     let mut scene = Scene::new(SPM);
     scene.open();
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
-    let marks: String = (0..10).map(|segment| again(&mut scene, 100 * segment)).collect();
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.send_response(&filling(1000)), "HHHllllHHH");
+    let marks: String = (0..10).map(|segment| retransmit(&mut scene, 100 * segment)).collect();
     assert_eq!(marks, "HHHllllHHH");
 }
 
@@ -243,8 +245,8 @@ fn numbers_wrap_and_ports_are_used_again() {
         scene.next = [initial.wrapping_add(5), initial];
         scene.open();
         for _ in 0..2 {
-            scene.ask("GET / HTTP/1.1\r\n\r\n");
-            assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
+            scene.send_request("GET / HTTP/1.1\r\n\r\n");
+            assert_eq!(scene.send_response(&filling(1000)), "HHHllllHHH");
         }
     }
 }
@@ -253,31 +255,31 @@ fn numbers_wrap_and_ports_are_used_again() {
 fn a_connection_that_was_under_way_is_marked_from_the_next_response_on() {
     let mut scene = Scene::new(SPM);
     scene.next = [70_000, 90_000];
-    scene.answer(&[b'x'; 500]);
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
-    assert!(scene.answer(&sized(4000)).starts_with("HHHl"));
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    scene.send_response(&[b'x'; 500]);
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
+    assert!(scene.send_response(&sized(4000)).starts_with("HHHl"));
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
     // Without a SYN, the marker takes the segment size from the segments that it has seen.
     let segments: Vec<_> =
         filling(8000).chunks(1000).map(|bytes| letter(scene.send(1, TcpFlags::ACK, bytes))).collect();
     assert_eq!(String::from_iter(segments), "HHHllHHH");
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
     // A part of the response header does not pass the marker.
     scene.next[1] += 30;
-    assert!(scene.answer(&sized(4000)[30..]).ends_with("lll"));
+    assert!(scene.send_response(&sized(4000)[30..]).ends_with("lll"));
 }
 
 #[test]
 fn a_packet_of_many_segments_is_high_if_one_of_them_would_be() {
     let mut scene = Scene::new(SPM);
     scene.open();
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
-    let answer = filling(10_000);
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
+    let response_bytes = filling(10_000);
     let sizes = [1000, 1000, 7000, 600, 400];
     let mut at = 0;
     let marks = sizes.map(|size| {
         at += size;
-        letter(scene.send(1, TcpFlags::ACK, &answer[at - size..at]))
+        letter(scene.send(1, TcpFlags::ACK, &response_bytes[at - size..at]))
     });
     assert_eq!(String::from_iter(marks), "HlllH");
 }
@@ -287,7 +289,7 @@ fn only_whole_tcp_packets_of_marked_directions_are_marked() {
     let mut scene = Scene::new(SPM);
     assert_eq!(scene.send(0, TcpFlags::SYN, b""), None);
     let good = scene.packet(1, TcpHeader { flags: TcpFlags::SYN, ..TcpHeader::default() }, b"");
-    assert_eq!(scene.marker.mark(Some(1), &good), Some(Colour::Green));
+    assert_eq!(scene.marker.mark(Some(1), &good), Some(Priority::High));
     assert_eq!(scene.marker.mark(None, &good), None, "no edge");
     let mut fragment = good.clone();
     fragment[6] = 0x20;
@@ -305,6 +307,6 @@ fn more_connections_than_there_is_room_for_do_no_harm() {
         (scene.port, scene.next) = (connection as u16, [connection as u32; 2]);
         scene.open();
     }
-    scene.ask("GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH", "the last one is still known");
+    scene.send_request("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.send_response(&filling(1000)), "HHHllllHHH", "the last one is still known");
 }

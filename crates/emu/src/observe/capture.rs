@@ -2,8 +2,8 @@
 
 use crate::observe::chunks::{Chunks, Sink};
 use catnip_base::{Span, Time};
-use catnip_net::{Colour, DropReason, NodeId, Packet};
-use catnip_sim::watch::{Gate, Origin, Step};
+use catnip_net::{DropReason, NodeId, Packet, Priority};
+use catnip_sim::watch::{GatewayEvent, Origin, Step};
 use catnip_sim::{Event, Watch};
 use catnip_wire::pcapng::{InterfaceId, LinkType, Writer};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Size of the chunks for the writing thread, bytes.
 const CHUNK: usize = 1 << 18;
 /// Size of the next chunk above which packets are left out of the capture, bytes. The chunk grows while the writing thread is too slow.
-const LARGEST_CHUNK: usize = 16 << 20;
+const MAX_CHUNK: usize = 16 << 20;
 
 /// Capture of packets in order of arrival. Each packet has the bytes and the time of its arrival, and a comment such as `up high, flow
 /// 51966: delivered after 33.1 ms, 12 us late`.
@@ -26,14 +26,14 @@ pub struct Capture {
     chunks: Chunks,
     /// Number of bytes at the beginning of each packet that are not captured.
     skip: usize,
-    left_out: u64,
+    omitted: u64,
 }
 
 /// Fate of a packet.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Held,
-    Delivered { after: Span, late: Span, written: bool },
+    Delivered { after: Span, lateness: Span, written: bool },
     Dropped(DropReason),
     Passed { written: bool },
 }
@@ -51,30 +51,31 @@ impl Capture {
         let file = BufWriter::with_capacity(1 << 16, File::create(path)?);
         let mut writer = Writer::new(file, since_1970)?;
         let interface = writer.interface_of(link, "catnip-emu")?;
-        let sorter = Sorter { writer, interface, edges, waiting: VecDeque::new(), comment: String::new() };
-        Ok(Self { chunks: Chunks::start("capture", CHUNK, sorter)?, skip, left_out: 0 })
+        let capture_writer =
+            CaptureWriter { writer, interface, edges, pending: VecDeque::new(), comment: String::new() };
+        Ok(Self { chunks: Chunks::start("capture", CHUNK, capture_writer)?, skip, omitted: 0 })
     }
 
     /// Writes the remaining packets. Packets that are still in the network are marked as held. Returns the number of packets that were left
     /// out because the disk was too slow.
     pub fn finish(self) -> io::Result<u64> {
         self.chunks.finish()?;
-        Ok(self.left_out)
+        Ok(self.omitted)
     }
 
-    fn put(&mut self, kind: Kind, number: u64, words: [u64; 4], bytes: &[u8]) {
-        let chunk = &mut self.chunks.gathered;
+    fn push_record(&mut self, kind: RecordKind, number: u64, values: [u64; 4], bytes: &[u8]) {
+        let chunk = &mut self.chunks.buffer;
         chunk.push(kind as u8);
         chunk.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         chunk.extend_from_slice(&number.to_le_bytes());
-        words.iter().for_each(|word| chunk.extend_from_slice(&word.to_le_bytes()));
+        values.iter().for_each(|value| chunk.extend_from_slice(&value.to_le_bytes()));
         chunk.extend_from_slice(bytes);
-        self.chunks.hand_over();
+        self.chunks.flush_if_full();
     }
 
-    fn shown<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        if self.chunks.gathered.len() >= LARGEST_CHUNK {
-            self.left_out += 1;
+    fn captured_bytes<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        if self.chunks.buffer.len() >= MAX_CHUNK {
+            self.omitted += 1;
             return None;
         }
         bytes.get(self.skip..)
@@ -84,18 +85,19 @@ impl Capture {
 /// Type of a message to the writing thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u8)]
-enum Kind {
-    /// Arrival of a packet. Words: time, edge, flow, priority.
+enum RecordKind {
+    /// Arrival of a packet. Values: time, edge, flow, priority.
     Arrived,
-    /// Drop of a packet. Words: reason.
+    /// Drop of a packet. Values: reason.
     Dropped,
-    /// Delivery of a packet. Words: delay, lateness, written.
+    /// Delivery of a packet. Values: delay, lateness, written.
     Delivered,
-    /// Frame that a bridge forwarded at once. Words: time, edge, written.
+    /// Frame that a bridge forwarded at once. Values: time, edge, written.
     Passed,
 }
 
-const KINDS: [Kind; 4] = [Kind::Arrived, Kind::Dropped, Kind::Delivered, Kind::Passed];
+const RECORD_KINDS: [RecordKind; 4] =
+    [RecordKind::Arrived, RecordKind::Dropped, RecordKind::Delivered, RecordKind::Passed];
 const HEADER: usize = 1 + 4 + 8 + 4 * 8;
 
 impl Watch for Capture {
@@ -106,125 +108,127 @@ impl Watch for Capture {
         let number = origin.number;
         match step {
             Step::Sent(bytes) => {
-                let Some(bytes) = self.shown(bytes) else { return };
-                let colour = packet.dscp.colour() as u64;
-                let words = [origin.at.as_nanos(), origin.from.0.into(), packet.flow.into(), colour];
-                self.put(Kind::Arrived, number, words, bytes);
+                let Some(bytes) = self.captured_bytes(bytes) else { return };
+                let priority = packet.dscp.priority() as u64;
+                let values = [origin.at.as_nanos(), origin.from.0.into(), packet.flow.into(), priority];
+                self.push_record(RecordKind::Arrived, number, values, bytes);
             }
-            Step::Dropped(_, why) => self.put(Kind::Dropped, number, [why as u64, 0, 0, 0], &[]),
-            Step::Left { actual, written, .. } => {
-                let (after, late) = (actual.since(origin.at), actual.since(now));
-                let words = [after.as_nanos(), late.as_nanos(), u64::from(written), 0];
-                self.put(Kind::Delivered, number, words, &[]);
+            Step::Dropped(_, reason) => {
+                self.push_record(RecordKind::Dropped, number, [reason as u64, 0, 0, 0], &[])
+            }
+            Step::Egress { actual, written, .. } => {
+                let (after, lateness) = (actual.since(origin.at), actual.since(now));
+                let values = [after.as_nanos(), lateness.as_nanos(), u64::from(written), 0];
+                self.push_record(RecordKind::Delivered, number, values, &[]);
             }
             Step::Delivered(_) => {
-                let words = [now.since(origin.at).as_nanos(), 0, 1, 0];
-                self.put(Kind::Delivered, number, words, &[]);
+                let values = [now.since(origin.at).as_nanos(), 0, 1, 0];
+                self.push_record(RecordKind::Delivered, number, values, &[]);
             }
             Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Corrupted(_) => {}
         }
     }
 
-    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
-        let Gate::Bridged { bytes, written } = what else { return };
-        let Some(bytes) = self.shown(bytes) else { return };
-        self.put(Kind::Passed, 0, [now.as_nanos(), at.0.into(), u64::from(written), 0], bytes);
+    fn gateway(&mut self, now: Time, at: NodeId, event: GatewayEvent<'_>) {
+        let GatewayEvent::Bridged { bytes, written } = event else { return };
+        let Some(bytes) = self.captured_bytes(bytes) else { return };
+        self.push_record(RecordKind::Passed, 0, [now.as_nanos(), at.0.into(), u64::from(written), 0], bytes);
     }
 }
 
-fn colour_name(number: u64) -> &'static str {
-    Colour::NAMES.iter().find(|(colour, _)| *colour as u64 == number).map_or("", |(_, name)| name)
+fn priority_name(number: u64) -> &'static str {
+    Priority::NAMES.iter().find(|(priority, _)| *priority as u64 == number).map_or("", |(_, name)| name)
 }
 
 /// Packet that is not written yet, because its fate or the fate of an earlier packet is unknown.
 #[derive(Debug)]
-struct Waiting {
+struct PendingPacket {
     number: u64,
     at: Time,
     edge: usize,
     flow: u64,
     /// Name of the priority in results.
-    colour: &'static str,
+    priority: &'static str,
     bytes: Vec<u8>,
     fate: Option<Fate>,
 }
 
 /// Writer that combines packets with their fates.
 #[derive(Debug)]
-struct Sorter {
+struct CaptureWriter {
     writer: Writer<BufWriter<File>>,
     interface: InterfaceId,
     edges: Vec<String>,
     /// Packets in order of arrival. A frame that was forwarded at once has the number of the packet before it.
-    waiting: VecDeque<Waiting>,
+    pending: VecDeque<PendingPacket>,
     comment: String,
 }
 
-impl Sink for Sorter {
+impl Sink for CaptureWriter {
     fn write(&mut self, mut chunk: &[u8]) -> io::Result<()> {
         while let Some((header, rest)) = chunk.split_at_checked(HEADER) {
-            let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+            let value = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
             let len = u32::from_le_bytes(header[1..5].try_into().expect("four bytes")) as usize;
             let (bytes, rest) = rest.split_at(len);
             chunk = rest;
-            let number = word(5);
-            let words = [word(13), word(21), word(29), word(37)];
-            let waiting = |number, fate| Waiting {
+            let number = value(5);
+            let values = [value(13), value(21), value(29), value(37)];
+            let pending = |number, fate| PendingPacket {
                 number,
-                at: Time::from_nanos(words[0]),
-                edge: words[1] as usize,
-                flow: words[2],
-                colour: colour_name(words[3]),
+                at: Time::from_nanos(values[0]),
+                edge: values[1] as usize,
+                flow: values[2],
+                priority: priority_name(values[3]),
                 bytes: bytes.to_vec(),
                 fate,
             };
-            match KINDS[usize::from(header[0])] {
-                Kind::Arrived => self.waiting.push_back(waiting(number, None)),
-                Kind::Passed => {
-                    let before = self.waiting.back().map_or(0, |last| last.number);
-                    let fate = Fate::Passed { written: words[2] != 0 };
-                    self.waiting.push_back(waiting(before, Some(fate)));
+            match RECORD_KINDS[usize::from(header[0])] {
+                RecordKind::Arrived => self.pending.push_back(pending(number, None)),
+                RecordKind::Passed => {
+                    let before = self.pending.back().map_or(0, |last| last.number);
+                    let fate = Fate::Passed { written: values[2] != 0 };
+                    self.pending.push_back(pending(before, Some(fate)));
                 }
-                Kind::Dropped => {
-                    let (why, _) = DropReason::NAMES[words[0] as usize];
-                    self.ended(number, Fate::Dropped(why));
+                RecordKind::Dropped => {
+                    let (reason, _) = DropReason::NAMES[values[0] as usize];
+                    self.set_fate(number, Fate::Dropped(reason));
                 }
-                Kind::Delivered => {
-                    let (after, late) = (Span::from_nanos(words[0]), Span::from_nanos(words[1]));
-                    self.ended(number, Fate::Delivered { after, late, written: words[2] != 0 });
+                RecordKind::Delivered => {
+                    let (after, lateness) = (Span::from_nanos(values[0]), Span::from_nanos(values[1]));
+                    self.set_fate(number, Fate::Delivered { after, lateness, written: values[2] != 0 });
                 }
             }
         }
-        while self.waiting.front().is_some_and(|first| first.fate.is_some()) {
+        while self.pending.front().is_some_and(|first| first.fate.is_some()) {
             self.write_first()?;
         }
         Ok(())
     }
 
     fn finish(mut self) -> io::Result<()> {
-        while !self.waiting.is_empty() {
+        while !self.pending.is_empty() {
             self.write_first()?;
         }
         self.writer.finish().map(|_| ())
     }
 }
 
-impl Sorter {
+impl CaptureWriter {
     /// Records the fate of a packet. Packets that were left out of the capture are ignored.
-    fn ended(&mut self, number: u64, fate: Fate) {
-        let first = self.waiting.partition_point(|waiting| waiting.number < number);
-        let same = self.waiting.range_mut(first..).take_while(|waiting| waiting.number == number);
-        let open = same.into_iter().find(|waiting| waiting.fate.is_none());
-        if let Some(waiting) = open {
-            waiting.fate = Some(fate);
+    fn set_fate(&mut self, number: u64, fate: Fate) {
+        let first = self.pending.partition_point(|pending| pending.number < number);
+        let same = self.pending.range_mut(first..).take_while(|pending| pending.number == number);
+        let open = same.into_iter().find(|pending| pending.fate.is_none());
+        if let Some(pending) = open {
+            pending.fate = Some(fate);
         }
     }
 
     fn write_first(&mut self) -> io::Result<()> {
         use std::fmt::Write;
-        let Some(packet) = self.waiting.pop_front() else { return Ok(()) };
+        let Some(packet) = self.pending.pop_front() else { return Ok(()) };
         let edge = self.edges.get(packet.edge).map_or("?", String::as_str);
-        let priority = packet.colour;
+        let priority = packet.priority;
         let flow = packet.flow;
         let text = &mut self.comment;
         text.clear();
@@ -238,11 +242,11 @@ impl Sorter {
         let _ = match packet.fate.unwrap_or(Fate::Held) {
             Fate::Passed { .. } => Ok(()),
             Fate::Held => write!(text, "held"),
-            Fate::Dropped(why) => write!(text, "dropped, {}", DropReason::NAMES[why as usize].1),
-            Fate::Delivered { after, late, written } => {
+            Fate::Dropped(reason) => write!(text, "dropped, {}", DropReason::NAMES[reason as usize].1),
+            Fate::Delivered { after, lateness, written } => {
                 let unwritable = if written { "" } else { ", unwritable" };
-                let late = late.as_nanos() / 1000;
-                write!(text, "delivered after {:.3} ms, {late} us late{unwritable}", ms(after))
+                let lateness = lateness.as_nanos() / 1000;
+                write!(text, "delivered after {:.3} ms, {lateness} us late{unwritable}", ms(after))
             }
         };
         self.writer.packet(packet.at, self.interface, &packet.bytes, text)

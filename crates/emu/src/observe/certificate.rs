@@ -19,9 +19,9 @@ use std::fmt;
 
 /// Requested settings of one direction in the notation of scenarios: the keys of its wire, and the marking of packets at entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked(Vec<(&'static str, String)>);
+pub struct RequestedSettings(Vec<(&'static str, String)>);
 
-impl Asked {
+impl RequestedSettings {
     fn new(wire: &WireSpec, marks: Option<SpmParameters>) -> Self {
         Self(wire.written().into_iter().chain([("mark", or_none(marks.as_ref()))]).collect())
     }
@@ -31,7 +31,7 @@ impl Asked {
     }
 }
 
-impl Serialize for Asked {
+impl Serialize for RequestedSettings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
@@ -131,7 +131,7 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Requested settings at the start.
-    pub asked: Asked,
+    pub asked: RequestedSettings,
     /// Packets that entered.
     pub packets_in: u64,
     /// Counts of packets by fate.
@@ -210,10 +210,11 @@ impl Certificate {
         let mut reports = wires.into_iter().enumerate().map(|(index, wire)| {
             let name = EDGES[index];
             let (direction, gate) = directions[index];
-            let asked = Asked::new(wire, marks[index]);
-            let report = report(asked, wire, direction, gate, outcome, index);
-            let judged = Judged::new(wire, outcome.changed.iter().map(|changed| &changed.wires[index]));
-            let evidence = Evidence { wire, judged, direction, report: &report, tolerance };
+            let requested = RequestedSettings::new(wire, marks[index]);
+            let report = report(requested, wire, direction, gate, outcome, index);
+            let comparable =
+                Comparable::new(wire, outcome.changes.iter().map(|changed| &changed.wires[index]));
+            let evidence = Evidence { wire, comparable, direction, report: &report, tolerance };
             failures.extend(evidence.deviations().map(|deviation| format!("{name}: {deviation}")));
             report
         });
@@ -222,7 +223,7 @@ impl Certificate {
             _ => unreachable!("there are two"),
         };
         drop(reports);
-        failures.extend(outcome.cut.iter().map(|why| format!("the run ended early: {why}")));
+        failures.extend(outcome.early_end.iter().map(|reason| format!("the run ended early: {reason}")));
         let held = up.counts.held + down.counts.held;
         if held != outcome.buffers_in_use {
             failures.push(format!("{held} packets on the link, {} in memory", outcome.buffers_in_use));
@@ -236,13 +237,13 @@ impl Certificate {
             seed,
             duration_s,
             cpu_share: outcome.cpu.as_secs() / duration_s.max(1e-9),
-            real_time: outcome.manner.real_time,
-            spin_us: outcome.manner.spin.as_nanos() as f64 / 1e3,
-            woken_late_us: Quantiles::new(&outcome.woken_late, Span::from_micros(1)),
+            real_time: outcome.timing_mode.real_time,
+            spin_us: outcome.timing_mode.spin.as_nanos() as f64 / 1e3,
+            woken_late_us: Quantiles::new(&outcome.wakeup_latency, Span::from_micros(1)),
             changed: outcome
-                .changed
+                .changes
                 .iter()
-                .map(|changed| (changed.at.as_secs(), changed.said.clone()))
+                .map(|changed| (changed.at.as_secs(), changed.text.clone()))
                 .collect(),
             up,
             down,
@@ -252,7 +253,7 @@ impl Certificate {
 
 /// Creates the report on one direction. `edge` is the edge of entry: 0 inside, 1 outside.
 fn report(
-    asked: Asked,
+    requested: RequestedSettings,
     wire: &WireSpec,
     direction: &Direction,
     gate: GateCounts,
@@ -262,11 +263,11 @@ fn report(
     let entered = direction.entered.iter().sum();
     let lost = direction.lost.iter().sum();
     // A loss model at the end of the wire is applied only to packets that have crossed the wire, not to those dropped by the queue.
-    let on_wire_only = wire.before.is_empty() && !wire.behind.is_empty();
+    let on_wire_only = wire.before.is_empty() && !wire.after.is_empty();
     let trials: u64 = if on_wire_only { direction.crossed.iter().sum() } else { entered };
     let (ms, us) = (Span::from_millis(1), Span::from_micros(1));
     Report {
-        asked,
+        asked: requested,
         packets_in: entered,
         counts: Counts::new(direction, gate, outcome, edge),
         busy_s: direction.busy.actual_ns as f64 / 1e9,
@@ -298,26 +299,26 @@ fn wilson(hits: u64, trials: u64) -> [f64; 2] {
 
 /// Flags of the properties of a wire: true if the property did not change during the run, so that a measurement can be compared with it.
 #[derive(Clone, Copy, Debug)]
-struct Judged {
+struct Comparable {
     rate: bool,
     delay: bool,
     loss: bool,
 }
 
-impl Judged {
-    fn new<'a>(wire: &WireSpec, later: impl Iterator<Item = &'a WireSpec>) -> Self {
-        let mut judged = Self { rate: true, delay: true, loss: true };
-        for other in later {
-            judged.rate &= other.rate == wire.rate && other.is_steady();
-            judged.delay &= (other.delay, &other.jitter) == (wire.delay, &wire.jitter);
-            judged.loss &= (&other.before, &other.behind, &other.conditioner)
-                == (&wire.before, &wire.behind, &wire.conditioner);
+impl Comparable {
+    fn new<'a>(wire: &WireSpec, changed_wires: impl Iterator<Item = &'a WireSpec>) -> Self {
+        let mut comparable = Self { rate: true, delay: true, loss: true };
+        for other in changed_wires {
+            comparable.rate &= other.rate == wire.rate && other.is_steady();
+            comparable.delay &= (other.delay, &other.jitter) == (wire.delay, &wire.jitter);
+            comparable.loss &= (&other.before, &other.after, &other.conditioner)
+                == (&wire.before, &wire.after, &wire.conditioner);
         }
-        judged
+        comparable
     }
 }
 
-fn bits(rate: f64) -> String {
+fn format_rate(rate: f64) -> String {
     match rate {
         r if r >= 1e9 => format!("{:.4} Gbit/s", r / 1e9),
         r if r >= 1e6 => format!("{:.4} Mbit/s", r / 1e6),
@@ -339,8 +340,8 @@ impl fmt::Display for Certificate {
         for failure in &self.failures {
             writeln!(f, "{}", wrapped(&format!("  out of tolerance: {failure}"), width, "    "))?;
         }
-        for (at_s, said) in &self.changed {
-            writeln!(f, "{}", wrapped(&format!("  after {at_s:.3} s: {said}"), width, "    "))?;
+        for (at_s, text) in &self.changed {
+            writeln!(f, "{}", wrapped(&format!("  after {at_s:.3} s: {text}"), width, "    "))?;
         }
         let mut rows: Vec<Line<'_>> = Vec::new();
         let mut row = |name: &'static str, cells: [String; 4]| rows.push((name, cells));
@@ -351,11 +352,11 @@ impl fmt::Display for Certificate {
         row(
             "rate",
             both(&|r| {
-                let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", bits(rate), r.busy_s));
+                let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", format_rate(rate), r.busy_s));
                 [r.asked.get("rate").into(), busy.unwrap_or_else(|| "not busy".into())]
             }),
         );
-        let measured = |r: &Report, what: String| if r.packets_in > 0 { what } else { "no packets".into() };
+        let measured = |r: &Report, value: String| if r.packets_in > 0 { value } else { "no packets".into() };
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
         row("delay", both(&|r| [r.asked.get("delay").into(), measured(r, delays(&r.delay_ms))]));
         for (key, name) in [("jitter", "jitter"), ("outage", "outage"), ("link_layer", "link")] {
@@ -367,7 +368,8 @@ impl fmt::Display for Certificate {
             let [low, high] = r.loss_interval.map(|share| 100.0 * share);
             format!("{:.2} % ({low:.2} to {high:.2})", 100.0 * r.loss)
         };
-        let models = |asked: &Asked| match (asked.get("loss"), asked.get("wire_loss")) {
+        let models = |requested: &RequestedSettings| match (requested.get("loss"), requested.get("wire_loss"))
+        {
             (loss, "none") => loss.to_string(),
             ("none", loss) => format!("{loss} (wire)"),
             (loss, wire_loss) => format!("{loss}, {wire_loss} (wire)"),
@@ -377,11 +379,11 @@ impl fmt::Display for Certificate {
             "queue",
             both(&|r| [r.asked.get("queue").into(), format!("{} packets at most", r.largest_queue)]),
         );
-        let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
-        let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
-        row("lateness", both(&|r| [String::new(), measured(r, late(&r.lateness_us))]));
-        row("waiting", both(&|r| [String::new(), measured(r, late(&r.waited_us))]));
-        row("excess", both(&|r| [most.clone(), measured(r, late(&r.excess_us))]));
+        let quantiles = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
+        let limit = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
+        row("lateness", both(&|r| [String::new(), measured(r, quantiles(&r.lateness_us))]));
+        row("waiting", both(&|r| [String::new(), measured(r, quantiles(&r.waited_us))]));
+        row("excess", both(&|r| [limit.clone(), measured(r, quantiles(&r.excess_us))]));
         let packets = |r: &Report| {
             let dropped: u64 = r.counts.dropped.values().sum();
             let lost = if r.counts.unwritable > 0 {

@@ -45,10 +45,10 @@ impl Counts {
             bytes_out: direction.delivered_bytes,
             duplicated: direction.duplicated,
             corrupted: direction.corrupted,
-            dropped: that_happened(&DropReason::NAMES, direction.dropped),
+            dropped: nonzero(&DropReason::NAMES, direction.dropped),
             unwritable: direction.unwritable,
             held: outcome.held[edge],
-            refused: that_happened(&Refusal::NAMES, gate.refused),
+            refused: nonzero(&Refusal::NAMES, gate.refused),
             missed: outcome.missed[edge],
             passed: gate.passed[0],
             broken: outcome.broken[edge],
@@ -56,7 +56,7 @@ impl Counts {
     }
 }
 
-fn that_happened<R, const N: usize>(
+fn nonzero<R, const N: usize>(
     reasons: &[(R, &'static str); N],
     counts: [u64; N],
 ) -> BTreeMap<&'static str, u64> {

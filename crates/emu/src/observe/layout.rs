@@ -8,14 +8,14 @@ use std::iter;
 pub(crate) type Line<'a> = (&'a str, [String; 4]);
 
 /// Smallest width of a cell, characters.
-const NARROWEST: usize = 12;
+const MIN_CELL_WIDTH: usize = 12;
 
 /// Formats the rows of a certificate. The two directions are side by side if they fit into `width` characters, otherwise one below the
 /// other.
 pub(crate) fn table(rows: &[Line<'_>], width: usize) -> String {
     let text = side_by_side(rows);
     let fits = text.lines().all(|line| line.chars().count() <= width);
-    if fits { text } else { one_below_the_other(rows, width) }
+    if fits { text } else { stacked(rows, width) }
 }
 
 /// Formats the name of a row, in front of its cells.
@@ -33,22 +33,22 @@ fn side_by_side(rows: &[Line<'_>]) -> String {
 }
 
 /// Formats the direction up and, below it, the direction down, in lines of at most `width` characters. Long cells are wrapped.
-fn one_below_the_other(rows: &[Line<'_>], width: usize) -> String {
+fn stacked(rows: &[Line<'_>], width: usize) -> String {
     let mut text = String::new();
     for (direction, first) in EDGES.into_iter().zip([0, 2]) {
         let titles = [format!("{direction}: requested"), "delivered".into()];
         let longest = rows.iter().map(|(_, cells)| cells[first].len()).chain([titles[0].len()]).max();
-        let room = width.saturating_sub(name("").len() + 1).max(2 * NARROWEST);
-        let asked = longest.unwrap_or(0).min((room / 2).max(NARROWEST));
-        let delivered = room - asked;
+        let available = width.saturating_sub(name("").len() + 1).max(2 * MIN_CELL_WIDTH);
+        let requested_width = longest.unwrap_or(0).min((available / 2).max(MIN_CELL_WIDTH));
+        let delivered_width = available - requested_width;
         let cells = rows.iter().map(|(row, cells)| (*row, [&cells[first], &cells[first + 1]]));
         for (row, [a, b]) in iter::once(("", titles.each_ref())).chain(cells) {
-            let (a, b) = (wrapped(a, asked, ""), wrapped(b, delivered, ""));
+            let (a, b) = (wrapped(a, requested_width, ""), wrapped(b, delivered_width, ""));
             let names = iter::once(row).chain(iter::repeat(""));
             let (left, right) = (a.lines().chain(iter::repeat("")), b.lines().chain(iter::repeat("")));
             let lines = a.lines().count().max(b.lines().count());
             for ((row, a), b) in names.zip(left).zip(right).take(lines) {
-                text += format!("{}{a:<asked$} {b}", name(row)).trim_end();
+                text += format!("{}{a:<requested_width$} {b}", name(row)).trim_end();
                 text.push('\n');
             }
         }

@@ -3,7 +3,7 @@
 use crate::observe::chunks::{Chunks, Sink};
 use catnip_base::Time;
 use catnip_net::{DropReason, NodeId, Packet};
-use catnip_sim::watch::{Gate, Origin, Refusal, Step};
+use catnip_sim::watch::{GatewayEvent, Origin, Refusal, Step};
 use catnip_sim::{Event, Watch};
 use std::fs::File;
 use std::io::{self, Write};
@@ -35,8 +35,8 @@ impl Log {
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a `Vec` cannot fail.
-        let _ = self.0.gathered.write_fmt(line);
-        self.0.hand_over();
+        let _ = self.0.buffer.write_fmt(line);
+        self.0.flush_if_full();
     }
 }
 
@@ -59,18 +59,18 @@ impl Watch for Log {
         let Packet { flow, len, .. } = *packet;
         match step {
             Step::Sent(_) => {
-                let priority = packet.dscp.colour().name();
+                let priority = packet.dscp.priority().name();
                 let (at, ecn) = (origin.at.as_nanos(), packet.ecn.bits());
                 self.line(format_args!("arrive,{at},{number},{edge},{flow},{len},{priority},{ecn},,\n"));
             }
-            Step::Dropped(_, why) => {
-                let why = DropReason::NAMES[why as usize].1;
-                self.line(format_args!("drop,{at},{number},{edge},{flow},{len},,,{why},\n"));
+            Step::Dropped(_, reason) => {
+                let reason = DropReason::NAMES[reason as usize].1;
+                self.line(format_args!("drop,{at},{number},{edge},{flow},{len},,,{reason},\n"));
             }
-            Step::Left { actual, written, .. } => {
-                let late = actual.since(now).as_nanos();
+            Step::Egress { actual, written, .. } => {
+                let lateness = actual.since(now).as_nanos();
                 let refused = if written { "" } else { "unwritable" };
-                self.line(format_args!("depart,{at},{number},{edge},{flow},{len},,,{refused},{late}\n"));
+                self.line(format_args!("depart,{at},{number},{edge},{flow},{len},,,{refused},{lateness}\n"));
             }
             Step::Entered(_)
             | Step::Passed(_)
@@ -80,9 +80,9 @@ impl Watch for Log {
         }
     }
 
-    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
-        if let Gate::Refused(len, why) = what {
-            let name = Refusal::NAMES[why as usize].1;
+    fn gateway(&mut self, now: Time, at: NodeId, event: GatewayEvent<'_>) {
+        if let GatewayEvent::Refused(len, reason) = event {
+            let name = Refusal::NAMES[reason as usize].1;
             self.line(format_args!("refuse,{},,{},,{len},,,{name},\n", now.as_nanos(), at.0));
         }
     }

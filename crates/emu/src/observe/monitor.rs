@@ -2,8 +2,8 @@
 
 use catnip_base::Histogram;
 use catnip_base::{Span, Time};
-use catnip_net::{Colour, DropReason, NodeId, Packet, PortId};
-use catnip_sim::watch::{Gate, Origin, Refusal, Step};
+use catnip_net::{DropReason, NodeId, Packet, PortId, Priority};
+use catnip_sim::watch::{GatewayEvent, Origin, Refusal, Step};
 use catnip_sim::{Event, Watch};
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 pub struct Direction {
     delay: Span,
     /// True if packets are written to a device at the far end, so that they can be late.
-    leads_out: bool,
+    ends_at_device: bool,
     /// Packets that entered, by priority.
-    pub entered: [u64; Colour::COUNT],
+    pub entered: [u64; Priority::COUNT],
     /// Bytes that entered.
     pub entered_bytes: u64,
     /// Packets written to the device.
@@ -30,9 +30,9 @@ pub struct Direction {
     /// Drops by reason.
     pub dropped: [u64; DropReason::COUNT],
     /// Packets that have reached the end of the wire, by priority. Packets dropped there are included.
-    pub crossed: [u64; Colour::COUNT],
+    pub crossed: [u64; Priority::COUNT],
     /// Packets dropped by a loss model, by priority.
-    pub lost: [u64; Colour::COUNT],
+    pub lost: [u64; Priority::COUNT],
     /// Ideal delay from entry to exit.
     pub ideal_delay: Histogram,
     /// Actual delay from entry to exit.
@@ -52,7 +52,7 @@ pub struct Direction {
 
 /// Exit of a packet.
 #[derive(Clone, Copy, Debug)]
-struct Out {
+struct Exit {
     ideal: Time,
     actual: Time,
     /// Waiting time before the read.
@@ -82,8 +82,8 @@ impl Busy {
 }
 
 impl Direction {
-    fn new(delay: Span, leads_out: bool) -> Self {
-        Self { delay, leads_out, ..Self::default() }
+    fn new(delay: Span, ends_at_device: bool) -> Self {
+        Self { delay, ends_at_device, ..Self::default() }
     }
 
     /// Returns the largest number of packets that were waiting or in transmission at the same time, up to the last observed departure. The
@@ -98,23 +98,23 @@ impl Direction {
         self.entered.iter().sum::<u64>() + self.duplicated - out
     }
 
-    /// Records that a packet which arrived at the port at `came` has reached the other end.
-    fn came_out(&mut self, came: Time, out: Out, packet: &Packet) {
-        let Out { ideal, actual, waited, written } = out;
+    /// Records that a packet which arrived at the port at `arrived_at` has reached the other end.
+    fn on_exit(&mut self, arrived_at: Time, exit: Exit, packet: &Packet) {
+        let Exit { ideal, actual, waited, written } = exit;
         if written {
             self.delivered += 1;
             self.delivered_bytes += u64::from(packet.len);
         } else {
             self.unwritable += 1;
         }
-        self.crossed[packet.dscp.colour() as usize] += 1;
-        self.ideal_delay.record(ideal.since(came));
-        self.actual_delay.record(actual.since(came));
+        self.crossed[packet.dscp.priority() as usize] += 1;
+        self.ideal_delay.record(ideal.since(arrived_at));
+        self.actual_delay.record(actual.since(arrived_at));
         self.lateness.record(actual.since(ideal));
         self.excess.record(actual.since(ideal) + waited);
         if let Some((last_ideal, last_actual)) = self.last {
             // The packet arrived before the previous one left the queue, so the wire was busy all the time between their exits.
-            if came + self.delay <= last_ideal {
+            if arrived_at + self.delay <= last_ideal {
                 self.busy.packets += 1;
                 self.busy.bits += 8 * u64::from(packet.len);
                 self.busy.ideal += ideal.since(last_ideal);
@@ -122,12 +122,13 @@ impl Direction {
             }
         }
         self.last = Some((ideal, actual));
-        self.left(ideal);
+        self.on_departure(ideal);
     }
 
-    /// Records the departure from the queue of a packet that reaches the other end at `arrives`, one wire delay after this departure.
-    fn left(&mut self, arrives: Time) {
-        self.queue.left(Time::from_nanos(arrives.as_nanos().saturating_sub(self.delay.as_nanos())));
+    /// Records the departure from the queue of a packet that reaches the other end at `arrives_at`, one wire delay after this departure.
+    fn on_departure(&mut self, arrives_at: Time) {
+        self.queue
+            .on_departure(Time::from_nanos(arrives_at.as_nanos().saturating_sub(self.delay.as_nanos())));
     }
 }
 
@@ -137,7 +138,7 @@ impl Direction {
 pub(crate) struct Occupancy {
     /// Entries and drops not yet counted, in order of time.
     changes: VecDeque<(Time, i32)>,
-    now: i32,
+    current: i32,
     largest: u32,
 }
 
@@ -147,17 +148,17 @@ impl Occupancy {
     }
 
     /// Records a departure. Departures precede arrivals of the same time.
-    pub(crate) fn left(&mut self, at: Time) {
+    pub(crate) fn on_departure(&mut self, at: Time) {
         while let Some(&(_, by)) = self.changes.front().filter(|(changed, _)| *changed < at) {
             self.changes.pop_front();
             self.add(by);
         }
-        self.now -= 1;
+        self.current -= 1;
     }
 
     fn add(&mut self, by: i32) {
-        self.now += by;
-        self.largest = self.largest.max(self.now.max(0) as u32);
+        self.current += by;
+        self.largest = self.largest.max(self.current.max(0) as u32);
     }
 }
 
@@ -171,11 +172,11 @@ pub struct Monitor {
     /// Index in `directions` by port.
     by_port: Vec<u32>,
     /// Arrival time of the packet in each buffer at its current port.
-    came: Vec<Time>,
+    arrived_at: Vec<Time>,
     /// Packet that is arriving at a port, until the queue has accepted or dropped it: index of its direction, time, and buffer.
     entering: Option<(usize, Time, u32)>,
     /// Direction of the packet that is written to a device next.
-    leaving: Option<usize>,
+    exiting: Option<usize>,
 }
 
 /// Counts of packets and frames that reached a gateway but never entered the network.
@@ -187,19 +188,19 @@ pub struct GateCounts {
     pub passed: [u64; 2],
 }
 
-const UNWATCHED: u32 = u32::MAX;
+const NOT_MONITORED: u32 = u32::MAX;
 
 impl Monitor {
     /// Creates a monitor of `ports`. Each port comes with the delay of its wire, and with true if the wire leads to a device.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Span, bool)>) -> Self {
         let (mut directions, mut by_port) = (Vec::new(), Vec::new());
-        for (PortId(port), delay, leads_out) in ports {
-            by_port.resize(by_port.len().max(port as usize + 1), UNWATCHED);
+        for (PortId(port), delay, ends_at_device) in ports {
+            by_port.resize(by_port.len().max(port as usize + 1), NOT_MONITORED);
             by_port[port as usize] = directions.len() as u32;
-            directions.push(Direction::new(delay, leads_out));
+            directions.push(Direction::new(delay, ends_at_device));
         }
-        let (gates, came) = (Vec::new(), Vec::new());
-        Self { directions, gates, by_port, came, entering: None, leaving: None }
+        let (gates, arrived_at) = (Vec::new(), Vec::new());
+        Self { directions, gates, by_port, arrived_at, entering: None, exiting: None }
     }
 
     /// Returns the counts of packets and frames that reached `node` from its device but never entered the network.
@@ -214,41 +215,41 @@ impl Monitor {
 
     fn index(&self, port: PortId) -> Option<usize> {
         let index = *self.by_port.get(port.0 as usize)?;
-        (index != UNWATCHED).then_some(index as usize)
+        (index != NOT_MONITORED).then_some(index as usize)
     }
 
     /// Counts the last arrival as queued, since it was not dropped at once.
-    fn settle(&mut self) {
+    fn commit_arrival(&mut self) {
         if let Some((index, at, _)) = self.entering.take() {
             self.directions[index].queue.change(at, 1);
         }
     }
 
-    fn entered(&mut self, now: Time, index: usize, packet: &Packet) {
+    fn on_entry(&mut self, now: Time, index: usize, packet: &Packet) {
         let buffer = packet.body as usize;
-        if self.came.len() <= buffer {
-            self.came.resize(buffer + 1, now);
+        if self.arrived_at.len() <= buffer {
+            self.arrived_at.resize(buffer + 1, now);
         }
-        self.came[buffer] = now;
+        self.arrived_at[buffer] = now;
         self.entering = Some((index, now, packet.body));
         let direction = &mut self.directions[index];
-        direction.entered[packet.dscp.colour() as usize] += 1;
+        direction.entered[packet.dscp.priority() as usize] += 1;
         direction.entered_bytes += u64::from(packet.len);
     }
 
-    fn dropped(&mut self, at: Time, index: usize, packet: &Packet, why: DropReason) {
+    fn on_drop(&mut self, at: Time, index: usize, packet: &Packet, reason: DropReason) {
         let was_entering = self.entering.take_if(|(_, _, body)| *body == packet.body).is_some();
         let direction = &mut self.directions[index];
-        direction.dropped[why as usize] += 1;
-        if why == DropReason::Loss {
-            direction.lost[packet.dscp.colour() as usize] += 1;
+        direction.dropped[reason as usize] += 1;
+        if reason == DropReason::Loss {
+            direction.lost[packet.dscp.priority() as usize] += 1;
         }
-        match why {
+        match reason {
             _ if was_entering => {}
             // Drops for these reasons happen at the end of the wire, after the packet has left the queue.
             DropReason::Loss | DropReason::Policed => {
-                direction.crossed[packet.dscp.colour() as usize] += 1;
-                direction.left(at);
+                direction.crossed[packet.dscp.priority() as usize] += 1;
+                direction.on_departure(at);
                 direction.last = None;
             }
             _ => direction.queue.change(at, -1),
@@ -257,20 +258,20 @@ impl Monitor {
 
     /// Records a copy of a packet. The copy takes no buffer space in the queue, but is counted there because its exit is recorded like that
     /// of any other packet.
-    fn copied(&mut self, now: Time, index: usize, copy: &Packet, original: u32) {
+    fn on_copy(&mut self, now: Time, index: usize, copy: &Packet, original: u32) {
         let buffer = copy.body as usize;
-        if self.came.len() <= buffer {
-            self.came.resize(buffer + 1, now);
+        if self.arrived_at.len() <= buffer {
+            self.arrived_at.resize(buffer + 1, now);
         }
-        self.came[buffer] = self.came[original as usize];
+        self.arrived_at[buffer] = self.arrived_at[original as usize];
         let direction = &mut self.directions[index];
         direction.duplicated += 1;
         direction.queue.change(now, 1);
     }
 
-    fn came_out(&mut self, index: usize, out: Out, packet: &Packet) {
-        let came = self.came[packet.body as usize];
-        self.directions[index].came_out(came, out, packet);
+    fn on_exit(&mut self, index: usize, exit: Exit, packet: &Packet) {
+        let arrived_at = self.arrived_at[packet.body as usize];
+        self.directions[index].on_exit(arrived_at, exit, packet);
     }
 }
 
@@ -282,18 +283,18 @@ impl Watch for Monitor {
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
         match step {
             Step::Entered(port) => {
-                self.settle();
+                self.commit_arrival();
                 if let Some(index) = self.index(port) {
-                    self.entered(now, index, packet);
+                    self.on_entry(now, index, packet);
                     if origin.at == now {
                         self.directions[index].waited.record(origin.waited);
                     }
                 }
             }
             Step::Copied(port, original) => {
-                self.settle();
+                self.commit_arrival();
                 if let Some(index) = self.index(port) {
-                    self.copied(now, index, packet, original);
+                    self.on_copy(now, index, packet, original);
                 }
             }
             Step::Corrupted(port) => {
@@ -301,40 +302,40 @@ impl Watch for Monitor {
                     self.directions[index].corrupted += 1;
                 }
             }
-            Step::Dropped(port, why) => {
+            Step::Dropped(port, reason) => {
                 if let Some(index) = self.index(port) {
-                    self.dropped(now, index, packet, why);
+                    self.on_drop(now, index, packet, reason);
                 }
             }
             Step::Passed(port) => {
-                self.settle();
+                self.commit_arrival();
                 if let Some(index) = self.index(port) {
-                    if self.directions[index].leads_out {
+                    if self.directions[index].ends_at_device {
                         // The exit is recorded when the packet is written to the device.
-                        self.leaving = Some(index);
+                        self.exiting = Some(index);
                     } else {
                         // Between simulated nodes no packet is late: the next node acts at the ideal time.
-                        let out = Out { ideal: now, actual: now, waited: Span::ZERO, written: true };
-                        self.came_out(index, out, packet);
+                        let exit = Exit { ideal: now, actual: now, waited: Span::ZERO, written: true };
+                        self.on_exit(index, exit, packet);
                     }
                 }
             }
-            Step::Left { actual, written, .. } => {
-                if let Some(index) = self.leaving.take() {
-                    let out = Out { ideal: now, actual, waited: origin.waited, written };
-                    self.came_out(index, out, packet);
+            Step::Egress { actual, written, .. } => {
+                if let Some(index) = self.exiting.take() {
+                    let exit = Exit { ideal: now, actual, waited: origin.waited, written };
+                    self.on_exit(index, exit, packet);
                 }
             }
             Step::Sent(_) | Step::Delivered(_) => {}
         }
     }
 
-    fn gate(&mut self, _now: Time, at: NodeId, what: Gate<'_>) {
+    fn gateway(&mut self, _now: Time, at: NodeId, event: GatewayEvent<'_>) {
         let node = at.0 as usize;
         self.gates.resize(self.gates.len().max(node + 1), GateCounts::default());
-        match what {
-            Gate::Refused(_, why) => self.gates[node].refused[why as usize] += 1,
-            Gate::Bridged { written, .. } => self.gates[node].passed[usize::from(!written)] += 1,
+        match event {
+            GatewayEvent::Refused(_, reason) => self.gates[node].refused[reason as usize] += 1,
+            GatewayEvent::Bridged { written, .. } => self.gates[node].passed[usize::from(!written)] += 1,
         }
     }
 }
@@ -350,9 +351,9 @@ mod tests {
         let packet = Packet::new(Time::ZERO, Route::default(), 1000, 0);
         let mut direction = Direction::new(Span::from_millis(10), true);
         // Two packets arrive at the same time and are written 1 and 3 ms late.
-        let out = |ideal, actual| Out { ideal, actual, waited: Span::from_millis(5), written: true };
-        direction.came_out(ms(0), out(ms(18), ms(19)), &packet);
-        direction.came_out(ms(0), out(ms(26), ms(29)), &packet);
+        let out = |ideal, actual| Exit { ideal, actual, waited: Span::from_millis(5), written: true };
+        direction.on_exit(ms(0), out(ms(18), ms(19)), &packet);
+        direction.on_exit(ms(0), out(ms(26), ms(29)), &packet);
         let ends = |h: &Histogram| (h.min(), h.max());
         assert_eq!(ends(&direction.ideal_delay), (Span::from_millis(18), Span::from_millis(26)));
         assert_eq!(ends(&direction.actual_delay), (Span::from_millis(19), Span::from_millis(29)));
@@ -362,7 +363,7 @@ mod tests {
         assert_eq!((direction.busy.bits, direction.busy.ideal), (8000, Span::from_millis(8)));
         assert_eq!(direction.busy.rate(), Some(800_000.0));
         // A packet that arrived after the previous one had left the queue found the wire idle.
-        direction.came_out(ms(17), Out { written: false, ..out(ms(35), ms(35)) }, &packet);
+        direction.on_exit(ms(17), Exit { written: false, ..out(ms(35), ms(35)) }, &packet);
         assert_eq!((direction.busy.packets, direction.delivered, direction.unwritable), (1, 2, 1));
     }
 }

@@ -4,7 +4,7 @@ use crate::link::Outcome;
 use crate::observe::counts::Counts;
 use crate::observe::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
-use catnip_net::{Colour, DropReason, NodeId};
+use catnip_net::{DropReason, NodeId, Priority};
 use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ pub struct Lateness {
 }
 
 /// Prometheus metric with one value per direction: its name, its help text, and the function that returns its value.
-type Plain = (&'static str, &'static str, fn(&Counts) -> u64);
-const PLAIN: [Plain; 8] = [
+type CountMetric = (&'static str, &'static str, fn(&Counts) -> u64);
+const COUNT_METRICS: [CountMetric; 8] = [
     ("bytes_in_total", "Bytes of packets that entered the link", |c| c.bytes_in),
     ("packets_out_total", "Packets that left the link", |c| c.packets_out),
     ("bytes_out_total", "Bytes of packets that left the link", |c| c.bytes_out),
@@ -80,7 +80,7 @@ impl Counters {
     /// Formats the counters in the text format of Prometheus, with the label `link`.
     pub fn prometheus(&self, link: &str) -> String {
         let mut text = String::new();
-        let both = [("up", &self.up), ("down", &self.down)];
+        let directions = [("up", &self.up), ("down", &self.down)];
         let mut family = |name: &str, kind: &str, help: &str, lines: &[(String, f64)]| {
             // Writing to a `String` cannot fail.
             let _ = writeln!(text, "# HELP catnip_{name} {help}\n# TYPE catnip_{name} {kind}");
@@ -92,7 +92,7 @@ impl Counters {
             |direction: &str, more: &str| format!("{{link=\"{link}\",direction=\"{direction}\"{more}}}");
         let reasons = |counts: &dyn Fn(&DirectionCounters) -> &BTreeMap<&'static str, u64>, all: &[&str]| {
             let mut lines = Vec::new();
-            for (name, counters) in both {
+            for (name, counters) in directions {
                 lines.extend(all.iter().map(|reason| {
                     let count = counts(counters).get(reason).copied().unwrap_or(0);
                     (labels(name, &format!(",reason=\"{reason}\"")), count as f64)
@@ -101,14 +101,14 @@ impl Counters {
             lines
         };
         let mut entered = Vec::new();
-        for (name, c) in both {
+        for (name, c) in directions {
             entered.push((labels(name, ",priority=\"high\""), c.packets_in_high as f64));
             entered.push((labels(name, ",priority=\"med\""), c.packets_in_med as f64));
             entered.push((labels(name, ",priority=\"low\""), c.packets_in_low as f64));
         }
         family("packets_in_total", "counter", "Packets that entered the link", &entered);
-        for (name, help, value) in PLAIN {
-            let lines = both.map(|(name, c)| (labels(name, ""), value(&c.counts) as f64));
+        for (name, help, value) in COUNT_METRICS {
+            let lines = directions.map(|(name, c)| (labels(name, ""), value(&c.counts) as f64));
             family(name, if name == "packets_held" { "gauge" } else { "counter" }, help, &lines);
         }
         let drops = reasons(&|c| &c.counts.dropped, &DropReason::NAMES.map(|(_, name)| name));
@@ -116,14 +116,14 @@ impl Counters {
         let refusals = reasons(&|c| &c.counts.refused, &Refusal::NAMES.map(|(_, name)| name));
         family("packets_refused_total", "counter", "Packets refused at entry", &refusals);
         let mut quantiles = Vec::new();
-        for (name, c) in both {
+        for (name, c) in directions {
             for (quantile, us) in [("0.5", c.lateness_us.p50), ("0.99", c.lateness_us.p99)] {
                 quantiles.push((labels(name, &format!(",quantile=\"{quantile}\"")), us / 1e6));
             }
         }
         let help = "Lateness of departures relative to the model";
         family("lateness_seconds", "summary", help, &quantiles);
-        for (name, c) in both {
+        for (name, c) in directions {
             let l = c.lateness_us;
             let _ = writeln!(
                 text,
@@ -147,9 +147,9 @@ fn direction(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: u
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
     let lateness = &direction.lateness;
     DirectionCounters {
-        packets_in_high: direction.entered[Colour::Green as usize],
-        packets_in_med: direction.entered[Colour::Yellow as usize],
-        packets_in_low: direction.entered[Colour::Red as usize],
+        packets_in_high: direction.entered[Priority::High as usize],
+        packets_in_med: direction.entered[Priority::Medium as usize],
+        packets_in_low: direction.entered[Priority::Low as usize],
         counts: Counts::new(direction, gate, outcome, edge),
         lateness_us: Lateness {
             count: lateness.count(),
@@ -164,7 +164,7 @@ fn direction(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: u
 /// Writer of counters in a separate thread, so that a slow reader does not delay packets.
 #[derive(Debug)]
 pub struct Reporter {
-    to: SyncSender<Counters>,
+    sender: SyncSender<Counters>,
     thread: JoinHandle<io::Result<()>>,
 }
 
@@ -180,10 +180,10 @@ impl Reporter {
             // A file that cannot be written is reported now rather than at the first report.
             replace(path, "")?;
         }
-        let (to, from) = sync_channel::<Counters>(4);
+        let (sender, receiver) = sync_channel::<Counters>(4);
         let mut lines = lines;
         let thread = std::thread::Builder::new().name("report".into()).spawn(move || {
-            for counters in from {
+            for counters in receiver {
                 if let Some(out) = &mut lines {
                     let line = serde_json::to_string(&counters).map_err(io::Error::other)?;
                     writeln!(out, "{line}")?;
@@ -195,19 +195,19 @@ impl Reporter {
             }
             Ok(())
         })?;
-        Ok(Self { to, thread })
+        Ok(Self { sender, thread })
     }
 
     /// Passes counters to the thread. The counters are discarded if the queue of the thread is full.
     pub fn report(&self, counters: Counters) {
-        let _ = self.to.try_send(counters);
+        let _ = self.sender.try_send(counters);
     }
 
     /// Writes the last counters and ends the thread.
     pub fn finish(self, counters: Counters) -> io::Result<()> {
         // A failure means that the thread has ended with an error, which is returned below.
-        let _ = self.to.send(counters);
-        drop(self.to);
+        let _ = self.sender.send(counters);
+        drop(self.sender);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the reporting thread failed")))
     }
 }

@@ -1,23 +1,23 @@
 //! TCP of simulated hosts with real packets.
 
-mod inbox;
-mod outbox;
+mod reassembly;
+mod send_buffer;
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::Ecn;
-use catnip_net::mark::{Place, SenderState};
+use catnip_net::mark::{Position, SenderState};
 use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::ip::{self, Ip};
 use catnip_wire::{
     Addresses, Announcement, Incoming, TIMESTAMPS_LEN, Tcp, TcpFlags, TcpHeader, Translation,
-    transport_is_right,
+    has_valid_transport_checksum,
 };
-use inbox::Inbox;
-use outbox::Outbox;
+use reassembly::ReassemblyBuffer;
+use send_buffer::SendBuffer;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-pub use outbox::filling;
+pub use send_buffer::padding;
 
 /// One end of a TCP connection of a simulated host: the simulator's endpoint with real packets.
 ///
@@ -38,18 +38,18 @@ pub struct Socket {
     remote_isn: Option<u32>,
     /// Last window and largest window that the peer has advertised, bytes.
     peer_window: Option<u32>,
-    largest_window: u32,
+    max_window: u32,
     /// Largest number of data bytes in a segment, regardless of the window.
     mss: u32,
     open: bool,
     reset: bool,
-    inbox: Option<Inbox>,
-    outbox: Outbox,
+    reassembly: Option<ReassemblyBuffer>,
+    send_buffer: SendBuffer,
     closing: bool,
     /// Sequence number after the peer's FIN; `None` until the FIN has arrived.
     fin_end: Option<u64>,
     /// Time until which unacceptable segments are not answered.
-    quiet_until: Time,
+    challenge_ack_after: Time,
     /// Time of the next window probe, and number of probes since the window was last open.
     probe_at: Option<Time>,
     probes: u32,
@@ -63,9 +63,9 @@ pub enum Received {
     /// Reset of the connection by the peer.
     Reset,
     /// Acknowledgement of data that was never sent, received before the connection is open. The answer is a reset.
-    Impossible,
+    UnacceptableAck,
     /// Packet that the socket has discarded. The socket may answer it with an ACK.
-    Nothing,
+    Discarded,
 }
 
 /// Addresses and initial sequence number of an end of a connection.
@@ -76,20 +76,20 @@ pub struct Identity {
     /// Remote address and port.
     pub remote: SocketAddrV4,
     /// Local initial sequence number.
-    pub initial_sequence: u32,
+    pub isn: u32,
     /// True if the peer is an external host.
     pub is_external: bool,
 }
 
 /// Least time between two answers to unacceptable segments (RFC 5961, section 7).
-const QUIET: Span = Span::from_millis(10);
+const CHALLENGE_ACK_INTERVAL: Span = Span::from_millis(10);
 /// Time to the first window probe.
-const PROBE: Span = Span::from_secs(1);
+const PROBE_INTERVAL: Span = Span::from_secs(1);
 /// Distance from the last sequence number of a connection to the first one of the next: more than any segment that may still be in the
 /// network.
-const BETWEEN_CONNECTIONS: u32 = 1 << 16;
+const ISN_GAP: u32 = 1 << 16;
 /// Smallest maximum segment size that a peer can announce, bytes. Smaller values are raised to this one.
-const LEAST_MSS: u16 = 64;
+const MIN_MSS: u16 = 64;
 /// Default maximum segment size for IPv4 (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
 const HOP_LIMIT: u8 = 64;
@@ -97,7 +97,7 @@ const HOP_LIMIT: u8 = 64;
 impl Socket {
     /// Creates a socket that begins the handshake at `now`. A passive socket waits for the SYN.
     pub fn new(now: Time, role: Role, config: &Arc<TcpConfig>, phase: Span, identity: Identity) -> Self {
-        let Identity { local, remote, initial_sequence, is_external } = identity;
+        let Identity { local, remote, isn, is_external } = identity;
         let announcement = Announcement::of(config);
         let unit = 1u64 << announcement.window_scale.unwrap_or(0);
         let mut config = config.clone();
@@ -109,24 +109,24 @@ impl Socket {
         let mss = config.segment_bytes;
         Self {
             endpoint: Endpoint::new(now, role, &config, phase),
-            translation: Translation::new(initial_sequence, announcement),
+            translation: Translation::new(isn, announcement),
             open: !config.handshake,
             config,
             role,
             local,
             remote,
             is_external,
-            isn: initial_sequence,
+            isn,
             remote_isn: None,
             peer_window: None,
-            largest_window: 0,
+            max_window: 0,
             mss,
             reset: false,
-            inbox: is_external.then(Inbox::default),
-            outbox: Outbox::default(),
+            reassembly: is_external.then(ReassemblyBuffer::default),
+            send_buffer: SendBuffer::default(),
             closing: false,
             fin_end: None,
-            quiet_until: Time::ZERO,
+            challenge_ack_after: Time::ZERO,
             probe_at: None,
             probes: 0,
         }
@@ -135,7 +135,7 @@ impl Socket {
     /// Passes the TCP options of each socket to the other one, for connections that begin without a handshake.
     pub fn introduce(client: &mut Self, server: &mut Self) {
         let flags = |syn, ack| Flags { syn, ack, fin: false };
-        let say = |from: &mut Self, to: &mut Self, flags| {
+        let pass_options = |from: &mut Self, to: &mut Self, flags| {
             let window = from.config.receive_window.min(u64::from(u32::MAX)) as u32;
             let header = from.translation.outgoing(&Segment { flags, window, ..Segment::default() });
             let mut packet = [0; 80];
@@ -143,40 +143,40 @@ impl Socket {
             let tcp = Tcp::parse(&packet[20..len]).expect("it was just written");
             to.translation.incoming(&tcp).expect("its options were just written");
         };
-        say(client, server, flags(true, false));
-        say(server, client, flags(true, true));
-        say(client, server, flags(false, true));
-        say(server, client, flags(false, true));
+        pass_options(client, server, flags(true, false));
+        pass_options(server, client, flags(true, true));
+        pass_options(client, server, flags(false, true));
+        pass_options(server, client, flags(false, true));
     }
 
-    /// Sends a message that consists of `bytes` and `filling` bytes of padding.
-    pub fn say(&mut self, now: Time, bytes: &[u8], filling: u64, context: Option<FlowContext>) {
-        self.outbox.push(bytes, filling, self.endpoint.sender().map_or(0, Sender::snd_una));
-        self.hand_over(now, bytes.len() as u64 + filling, context, false);
+    /// Sends a message that consists of `bytes` and `padding` bytes of padding.
+    pub fn write(&mut self, now: Time, bytes: &[u8], padding: u64, context: Option<FlowContext>) {
+        self.send_buffer.push(bytes, padding, self.endpoint.sender().map_or(0, Sender::snd_una));
+        self.write_endpoint(now, bytes.len() as u64 + padding, context, false);
     }
 
     /// Sends `bytes` bytes of padding. If `last` is true, the socket then closes its sending direction.
-    pub fn fill(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
-        self.outbox.push(&[], bytes, self.endpoint.sender().map_or(0, Sender::snd_una));
-        self.hand_over(now, bytes, context, last);
+    pub fn write_padding(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
+        self.send_buffer.push(&[], bytes, self.endpoint.sender().map_or(0, Sender::snd_una));
+        self.write_endpoint(now, bytes, context, last);
     }
 
     /// Closes the sending direction.
     pub fn close(&mut self, now: Time) {
         if !self.closing {
-            self.hand_over(now, 0, None, true);
+            self.write_endpoint(now, 0, None, true);
         }
     }
 
-    fn hand_over(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
+    fn write_endpoint(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
         self.closing |= last;
         self.endpoint.write(now, bytes, context, last, &self.config);
-        self.tell_window(now);
+        self.update_peer_window(now);
     }
 
     /// Passes the peer's window to a sender that has not sent yet. A new sender assumes that the peer has the same receive window as this
     /// end, although the peer may have advertised another window before the sender existed.
-    fn tell_window(&mut self, now: Time) {
+    fn update_peer_window(&mut self, now: Time) {
         let nothing_sent = self.endpoint.sender().is_some_and(|sender| sender.stats().sent == 0);
         if let Some(window) = self.peer_window.filter(|_| self.is_external && self.open && nothing_sent) {
             let flags = Flags { ack: true, ..Flags::default() };
@@ -184,40 +184,40 @@ impl Socket {
         }
     }
 
-    /// Processes the segment of a packet with the ECN codepoint `ecn`. Passes in-order bytes to `hear`.
-    pub fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Received {
+    /// Processes the segment of a packet with the ECN codepoint `ecn`. Passes in-order bytes to `deliver`.
+    pub fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>, deliver: impl FnMut(&[u8])) -> Received {
         let bits = tcp.flags();
-        if self.reset || !self.may_be_meant(bits) {
-            return Received::Nothing;
+        if self.reset || !self.has_valid_flags(bits) {
+            return Received::Discarded;
         }
-        if self.refuses(tcp) {
-            return Received::Impossible;
+        if self.answers_with_reset(tcp) {
+            return Received::UnacceptableAck;
         }
         if self.is_external && self.open && bits.contains(TcpFlags::SYN) && !bits.contains(TcpFlags::RST) {
             // RFC 5961, section 4.2: "If the SYN bit is set, irrespective of the sequence number, TCP MUST send an ACK (also
             // referred to as challenge ACK) to the remote peer".
-            self.answer(now);
-            return Received::Nothing;
+            self.request_limited_ack(now);
+            return Received::Discarded;
         }
         match self.translation.incoming(tcp) {
             Ok(Incoming::Segment(mut segment)) => {
-                segment.ecn = segment.ecn.heard(ecn == Ecn::CE);
-                self.on_segment(now, tcp, segment, hear)
+                segment.ecn = segment.ecn.with_ce(ecn == Ecn::CE);
+                self.on_segment(now, tcp, segment, deliver)
             }
             Ok(Incoming::Reset) => self.on_reset(now, tcp),
-            Ok(Incoming::Stray) => {
+            Ok(Incoming::Unacceptable) => {
                 if !bits.contains(TcpFlags::RST) {
-                    self.answer(now);
+                    self.request_limited_ack(now);
                 }
-                Received::Nothing
+                Received::Discarded
             }
-            Err(_) => Received::Nothing,
+            Err(_) => Received::Discarded,
         }
     }
 
     /// Returns true if a segment with the flags `bits` may belong to this connection: it must have ACK, RST or SYN. A SYN that crosses the
     /// own SYN is ignored, since simultaneous open is not supported.
-    fn may_be_meant(&self, bits: TcpFlags) -> bool {
+    fn has_valid_flags(&self, bits: TcpFlags) -> bool {
         if !self.is_external {
             return true;
         }
@@ -227,13 +227,13 @@ impl Socket {
     }
 
     /// Returns true if the answer to a segment of an external peer is a reset.
-    pub(crate) fn refuses(&self, tcp: &Tcp<'_>) -> bool {
-        self.is_external && !self.reset && self.may_be_meant(tcp.flags()) && self.is_impossible(tcp)
+    pub(crate) fn answers_with_reset(&self, tcp: &Tcp<'_>) -> bool {
+        self.is_external && !self.reset && self.has_valid_flags(tcp.flags()) && self.has_unacceptable_ack(tcp)
     }
 
     /// Returns true if the connection is not open yet and a segment acknowledges anything other than the own SYN (RFC 9293, section
     /// 3.10.7.3; for SYN-RECEIVED section 3.10.7.4, which checks the window first).
-    fn is_impossible(&self, tcp: &Tcp<'_>) -> bool {
+    fn has_unacceptable_ack(&self, tcp: &Tcp<'_>) -> bool {
         let bits = tcp.flags();
         let acknowledges = bits.contains(TcpFlags::ACK) && !bits.contains(TcpFlags::RST);
         if self.open || !acknowledges || tcp.acknowledgement() == self.isn.wrapping_add(1) {
@@ -246,20 +246,21 @@ impl Socket {
 
     /// Returns true if this SYN may open a new incarnation of this closed connection. Its sequence number must be larger than all previous
     /// ones, which shows that the SYN is not an old duplicate (RFC 6191, section 2, for a SYN without timestamps).
-    pub fn is_followed_by(&self, tcp: &Tcp<'_>) -> bool {
+    pub fn accepts_new_incarnation(&self, tcp: &Tcp<'_>) -> bool {
         let bits = tcp.flags();
         let is_new =
             bits.contains(TcpFlags::SYN) && !bits.contains(TcpFlags::ACK) && !bits.contains(TcpFlags::RST);
-        let next =
-            self.remote_isn.map(|isn| isn.wrapping_add(1).wrapping_add(self.endpoint.receiver.next() as u32));
+        let next = self
+            .remote_isn
+            .map(|isn| isn.wrapping_add(1).wrapping_add(self.endpoint.receiver.rcv_nxt() as u32));
         is_new && next.is_some_and(|next| (tcp.sequence().wrapping_sub(next) as i32) > 0)
     }
 
     /// Returns the initial sequence number for a new incarnation of this connection. RFC 1122, section 4.2.2.13: a host may accept a new
     /// SYN if it "assigns its initial sequence number for the new connection to be larger than the largest sequence number it used on the
     /// previous connection incarnation".
-    pub fn next_initial_sequence(&self) -> u32 {
-        self.isn.wrapping_add(self.outbox.end() as u32).wrapping_add(BETWEEN_CONNECTIONS)
+    pub fn next_isn(&self) -> u32 {
+        self.isn.wrapping_add(self.send_buffer.end() as u32).wrapping_add(ISN_GAP)
     }
 
     fn on_segment(
@@ -267,36 +268,36 @@ impl Socket {
         now: Time,
         tcp: &Tcp<'_>,
         mut segment: Segment,
-        hear: impl FnMut(&[u8]),
+        deliver: impl FnMut(&[u8]),
     ) -> Received {
         if segment.flags.syn {
             self.on_syn(tcp);
         }
         self.open |= segment.flags.ack && segment.flags.syn == (self.role == Role::Active);
-        let next = self.endpoint.receiver.next();
+        let next = self.endpoint.receiver.rcv_nxt();
         if self.is_external && !segment.flags.syn {
-            if segment.span() == 0 && segment.seq < next {
+            if segment.seq_len() == 0 && segment.seq < next {
                 // Keep-alive, or an old segment that a later one has overtaken.
-                self.answer(now);
+                self.request_limited_ack(now);
             }
             if !self.trim(&mut segment, next) {
-                self.answer(now);
-                return Received::Nothing;
+                self.request_limited_ack(now);
+                return Received::Discarded;
             }
         }
-        if let Some(inbox) = &mut self.inbox
+        if let Some(reassembly) = &mut self.reassembly
             && segment.len > 0
-            && !inbox.take(segment.seq, &tcp.payload()[..segment.len as usize], hear)
+            && !reassembly.insert(segment.seq, &tcp.payload()[..segment.len as usize], deliver)
         {
-            return Received::Nothing;
+            return Received::Discarded;
         }
         if segment.flags.fin {
-            self.fin_end = Some(segment.seq + segment.span());
+            self.fin_end = Some(segment.seq + segment.seq_len());
         }
-        self.offers(segment.window);
+        self.on_peer_window(segment.window);
         let snd_una = self.snd_una();
         self.endpoint.on_segment(now, &segment, &self.config);
-        self.tell_window(now);
+        self.update_peer_window(now);
         if self.snd_una() > snd_una || segment.window >= self.config.segment_bytes {
             (self.probe_at, self.probes) = (None, 0);
         }
@@ -306,25 +307,22 @@ impl Socket {
     /// Processes the window that the peer advertises. A segment has at most half of the largest window advertised so far, or this whole
     /// window if it is small. Otherwise a peer whose window is always smaller than a segment would never receive data (RFC 9293, section
     /// 3.8.6.2.1: "at least a fraction Fs of the maximum window can be sent"; Linux, `tcp_bound_to_half_wnd`).
-    fn offers(&mut self, window: u32) {
+    fn on_peer_window(&mut self, window: u32) {
         self.peer_window = Some(window);
-        self.largest_window = self.largest_window.max(window);
+        self.max_window = self.max_window.max(window);
         if !self.is_external {
             return;
         }
-        let fits = if self.largest_window > DEFAULT_MSS.into() {
-            self.largest_window / 2
-        } else {
-            self.largest_window
-        };
+        let max_bytes =
+            if self.max_window > DEFAULT_MSS.into() { self.max_window / 2 } else { self.max_window };
         // Segments that were reduced to fit into a window that has shrunk stay small until a full segment fits again.
-        let is_squeezed = self.config.segment_bytes < self.mss && window < self.mss;
-        if !is_squeezed || fits < self.config.segment_bytes {
-            self.send_segments_of(self.mss.min(fits.max(1)));
+        let is_reduced = self.config.segment_bytes < self.mss && window < self.mss;
+        if !is_reduced || max_bytes < self.config.segment_bytes {
+            self.set_segment_bytes(self.mss.min(max_bytes.max(1)));
         }
     }
 
-    fn send_segments_of(&mut self, bytes: u32) {
+    fn set_segment_bytes(&mut self, bytes: u32) {
         if bytes != self.config.segment_bytes {
             self.config = Arc::new(TcpConfig { segment_bytes: bytes, ..(*self.config).clone() });
         }
@@ -337,11 +335,11 @@ impl Socket {
     fn on_syn(&mut self, tcp: &Tcp<'_>) {
         self.remote_isn.get_or_insert(tcp.sequence());
         if self.is_external {
-            let most = self.translation.peer_mss().unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
+            let peer_mss = self.translation.peer_mss().unwrap_or(DEFAULT_MSS).max(MIN_MSS);
             // RFC 6691: the maximum segment size does not include options.
-            let times = if self.translation.uses_timestamps() { TIMESTAMPS_LEN } else { 0 };
-            self.mss = self.mss.min(u32::from(most) - times);
-            self.send_segments_of(self.mss);
+            let timestamps_len = if self.translation.uses_timestamps() { TIMESTAMPS_LEN } else { 0 };
+            self.mss = self.mss.min(u32::from(peer_mss) - timestamps_len);
+            self.set_segment_bytes(self.mss);
             if !self.translation.uses_sack() && self.config.recovery.uses_sack() {
                 let recovery = self.config.recovery.without_sack();
                 self.config = Arc::new(TcpConfig { recovery, ..(*self.config).clone() });
@@ -354,20 +352,20 @@ impl Socket {
 
     /// Removes the part of a segment that lies outside the window or after the peer's FIN. Returns false if nothing remains.
     fn trim(&self, segment: &mut Segment, next: u64) -> bool {
-        if segment.span() == 0 {
+        if segment.seq_len() == 0 {
             return true;
         }
         let window_end = next + self.config.receive_window;
         let end = self.fin_end.unwrap_or(window_end).min(window_end);
-        if segment.flags.fin && self.fin_end.is_some_and(|fin| fin != segment.seq + segment.span()) {
+        if segment.flags.fin && self.fin_end.is_some_and(|fin| fin != segment.seq + segment.seq_len()) {
             return false;
         }
-        if segment.seq + segment.span() <= end {
+        if segment.seq + segment.seq_len() <= end {
             return true;
         }
-        let room = end.saturating_sub(segment.seq) as u32;
+        let max_len = end.saturating_sub(segment.seq) as u32;
         // A known FIN occupies the last sequence number, which carries no data.
-        segment.len = if self.fin_end == Some(end) { room.saturating_sub(1) } else { room };
+        segment.len = if self.fin_end == Some(end) { max_len.saturating_sub(1) } else { max_len };
         segment.flags.fin = false;
         segment.len > 0
     }
@@ -375,27 +373,27 @@ impl Socket {
     /// Processes a reset. Only a reset with exactly the next expected sequence number ends the connection; one within the window gets a
     /// challenge ACK (RFC 5961, section 3.2).
     fn on_reset(&mut self, now: Time, tcp: &Tcp<'_>) -> Received {
-        let next = self.endpoint.receiver.next() as u32;
+        let next = self.endpoint.receiver.rcv_nxt() as u32;
         let expected = self.remote_isn.map(|isn| isn.wrapping_add(1).wrapping_add(next));
         if expected.is_none_or(|expected| expected == tcp.sequence()) {
             self.reset = true;
             return Received::Reset;
         }
-        self.answer(now);
-        Received::Nothing
+        self.request_limited_ack(now);
+        Received::Discarded
     }
 
-    /// Requests an ACK to an external peer, at most once per [`QUIET`].
-    fn answer(&mut self, now: Time) {
-        if self.is_external && now >= self.quiet_until {
-            self.quiet_until = now + QUIET;
-            self.endpoint.receiver.ask_for_ack();
+    /// Requests an ACK to an external peer, at most once per [`CHALLENGE_ACK_INTERVAL`].
+    fn request_limited_ack(&mut self, now: Time) {
+        if self.is_external && now >= self.challenge_ack_after {
+            self.challenge_ack_after = now + CHALLENGE_ACK_INTERVAL;
+            self.endpoint.receiver.request_ack();
         }
     }
 
     /// Processes the timers due at `now`. Returns true if a retransmission timer expired.
-    pub fn on_time(&mut self, now: Time) -> bool {
-        let expired = !self.reset && self.endpoint.on_time(now, &self.config);
+    pub fn on_timer(&mut self, now: Time) -> bool {
+        let expired = !self.reset && self.endpoint.on_timer(now, &self.config);
         if expired
             && self.is_external
             && self.peer_window.is_some_and(|window| window < self.config.segment_bytes)
@@ -413,11 +411,11 @@ impl Socket {
             return None;
         }
         let mut out = self.endpoint.transmit(now, &self.config);
-        if out.is_none() && self.asks_for_a_window(now) {
+        if out.is_none() && self.is_probe_due(now) {
             // RFC 9293, section 3.8.6.2.1, (4): after the override timeout, as much as fits into the window is sent.
             match self.peer_window {
                 Some(window @ 1..) if window < self.config.segment_bytes => {
-                    self.send_segments_of(window);
+                    self.set_segment_bytes(window);
                     out = self.endpoint.transmit(now, &self.config);
                 }
                 _ => {}
@@ -430,10 +428,10 @@ impl Socket {
         let out = out?;
         let mut header = self.translation.outgoing(&out.segment);
         let end = out.segment.seq + u64::from(out.segment.len);
-        if out.segment.len > 0 && end == self.outbox.end() {
+        if out.segment.len > 0 && end == self.send_buffer.end() {
             header.flags = header.flags | TcpFlags::PSH;
         }
-        let len = self.put(header, out.segment.seq, out.segment.len, buffer);
+        let len = self.write_packet(header, out.segment.seq, out.segment.len, buffer);
         if out.ecn != Ecn::NOT_ECT {
             ip::set_ecn(&mut buffer[..len], out.ecn).expect("it was just written");
         }
@@ -442,16 +440,16 @@ impl Socket {
 
     /// Returns true if a window probe is due. Probes are sent if data waits and either no timer runs or the retransmission timer has
     /// expired with a window smaller than a segment: the peer's window is closed, or too small.
-    fn asks_for_a_window(&mut self, now: Time) -> bool {
+    fn is_probe_due(&mut self, now: Time) -> bool {
         if !self.is_external
             || !self.open
             || self.endpoint.sender().is_none()
-            || self.snd_una() >= self.outbox.end()
+            || self.snd_una() >= self.send_buffer.end()
         {
             return false;
         }
         if self.endpoint.deadline().is_none() {
-            self.probe_at.get_or_insert(now + PROBE);
+            self.probe_at.get_or_insert(now + PROBE_INTERVAL);
         }
         self.probe_at.is_some_and(|at| at <= now)
     }
@@ -460,9 +458,9 @@ impl Socket {
     /// section 3.8.6.1: "SHOULD increase exponentially the interval between successive probes".
     fn probe(&mut self, now: Time, buffer: &mut [u8]) -> (Outgoing, usize) {
         self.probes += 1;
-        self.probe_at = Some(now + PROBE * (1 << self.probes.min(6)));
+        self.probe_at = Some(now + PROBE_INTERVAL * (1 << self.probes.min(6)));
         let segment = Segment {
-            ack: self.endpoint.receiver.next(),
+            ack: self.endpoint.receiver.rcv_nxt(),
             window: self.config.receive_window.min(u64::from(u32::MAX)) as u32,
             flags: Flags { ack: true, ..Flags::default() },
             ..Segment::default()
@@ -470,14 +468,14 @@ impl Socket {
         let mut header = self.translation.outgoing(&segment);
         // Last byte that the peer has: data begins after the SYN.
         header.sequence = self.isn.wrapping_add(self.snd_una() as u32);
-        let len = self.put(header, 0, 0, buffer);
+        let len = self.write_packet(header, 0, 0, buffer);
         (Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT }, len)
     }
 
-    fn put(&self, mut header: TcpHeader, seq: u64, len: u32, buffer: &mut [u8]) -> usize {
+    fn write_packet(&self, mut header: TcpHeader, seq: u64, len: u32, buffer: &mut [u8]) -> usize {
         header.source_port = self.local.port();
         header.destination_port = self.remote.port();
-        let payload = self.outbox.bytes(seq, len as usize);
+        let payload = self.send_buffer.bytes(seq, len as usize);
         header.write(&self.addresses(), &payload, buffer).expect("a buffer holds the longest segment")
     }
 
@@ -487,7 +485,7 @@ impl Socket {
 
     /// Returns the time at which the socket must run again if no packet arrives.
     pub fn deadline(&self) -> Option<Time> {
-        let probe_at = self.probe_at.filter(|_| self.snd_una() < self.outbox.end());
+        let probe_at = self.probe_at.filter(|_| self.snd_una() < self.send_buffer.end());
         let deadlines = [self.endpoint.deadline(), probe_at];
         if self.reset { None } else { deadlines.into_iter().flatten().min() }
     }
@@ -520,7 +518,7 @@ impl Socket {
 
     /// Returns the number of bytes that the application has written so far.
     pub fn written(&self) -> u64 {
-        self.outbox.end()
+        self.send_buffer.end()
     }
 
     /// Returns true if the handshake is complete.
@@ -539,13 +537,13 @@ impl Socket {
     }
 
     /// Returns the properties of the outgoing segment `out` that a marker may use.
-    pub fn sending(&self, out: &Outgoing) -> SenderState {
-        self.endpoint.sending(out, &self.config)
+    pub fn sender_state(&self, out: &Outgoing) -> SenderState {
+        self.endpoint.sender_state(out, &self.config)
     }
 
     /// Returns the properties of the data at `seq` that selective packet marking may use. This end must have sent the data.
-    pub fn place(&self, seq: u64) -> Place {
-        self.endpoint.place(seq)
+    pub fn position(&self, seq: u64) -> Position {
+        self.endpoint.position(seq)
     }
 
     /// Returns the TCP parameters.
@@ -586,14 +584,14 @@ pub(crate) fn ends_and_tcp<'a>(ip: &Ip<'a>) -> Option<(Ends, Tcp<'a>)> {
 }
 
 /// Parses a packet and verifies its checksums. Returns `None` if a checksum is wrong. The checksums of unknown protocols are not verified.
-pub(crate) fn whole(packet: &[u8]) -> Option<Ip<'_>> {
+pub(crate) fn parse_verified(packet: &[u8]) -> Option<Ip<'_>> {
     let ip = Ip::parse(packet).ok()?;
-    (ip.header_is_right() && transport_is_right(&ip) != Ok(false)).then_some(ip)
+    (ip.has_valid_header_checksum() && has_valid_transport_checksum(&ip) != Ok(false)).then_some(ip)
 }
 
 /// Writes the reset that answers a packet for a connection that does not exist (RFC 9293, section 3.10.7.1). Returns its length; `None` if
 /// the packet is itself a reset.
-pub fn refuse(tcp: &Tcp<'_>, addresses: &Addresses, buffer: &mut [u8]) -> Option<usize> {
+pub fn write_reset(tcp: &Tcp<'_>, addresses: &Addresses, buffer: &mut [u8]) -> Option<usize> {
     let bits = tcp.flags();
     if bits.contains(TcpFlags::RST) {
         return None;

@@ -44,7 +44,7 @@ impl Clock for LateClock {
     fn now(&self) -> Time {
         self.now.get()
     }
-    fn ended_by_arrival_at(&self) -> Time {
+    fn wakeup_arrival_at(&self) -> Time {
         self.ended.get()
     }
     fn sleep_until(&self, deadline: Time) {
@@ -82,12 +82,12 @@ impl Script {
     }
 
     /// Reserves space for the record of `packets` written packets.
-    pub(crate) fn with_room(mut self, packets: usize) -> Self {
+    pub(crate) fn with_capacity_for(mut self, packets: usize) -> Self {
         self.written.reserve(packets);
         self
     }
 
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.incoming.len()
     }
 }
@@ -95,10 +95,10 @@ impl Script {
 impl PacketIo for Script {
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         let now = self.clock.now();
-        let Some((came, packet)) = self.incoming.pop_if(|(at, _)| *at <= now) else { return Ok(None) };
+        let Some((arrived_at, packet)) = self.incoming.pop_if(|(at, _)| *at <= now) else { return Ok(None) };
         let len = packet.len().min(buffer.len());
         buffer[..len].copy_from_slice(&packet[..len]);
-        Ok(Some(Read { at: now, came: Some(came), len }))
+        Ok(Some(Read { at: now, arrived_at: Some(arrived_at), len }))
     }
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         let mut first = [0; 24];

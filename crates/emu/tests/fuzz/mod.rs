@@ -3,11 +3,11 @@
 use catnip_base::{Span, Time};
 use catnip_emu::datapath::frames::{Arrival, Delivery, Egress};
 use catnip_emu::datapath::gateways::admit;
-use catnip_emu::socket::{Identity, Received, Socket, filling};
+use catnip_emu::socket::{Identity, Received, Socket, padding};
 use catnip_lab::Plan;
 use catnip_net::{Ecn, NodeId};
 use catnip_tcp::{Role, TcpConfig, profile};
-use catnip_wire::transport_is_right;
+use catnip_wire::has_valid_transport_checksum;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, ip};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ impl Script<'_> {
         self.0 = rest;
         first
     }
-    fn word(&mut self) -> u16 {
+    fn number(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
     /// Reads a distance between sequence numbers, encoded as a signed word.
-    fn near(&mut self) -> u32 {
-        i32::from(self.word() as i16) as u32
+    fn distance(&mut self) -> u32 {
+        i32::from(self.number() as i16) as u32
     }
     fn bytes(&mut self) -> Vec<u8> {
         let len = self.byte();
@@ -41,14 +41,14 @@ const OURS: u32 = 1000;
 /// Initial sequence number of the peer until the socket has accepted a SYN, which may have another number.
 const THEIRS: u32 = u32::MAX - 500;
 /// Largest number of packets that a socket may send at one time. More packets indicate an endless loop.
-const MOST_AT_ONCE: usize = 5000;
+const MAX_BURST: usize = 5000;
 
 /// Result of a script for a socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
     /// One letter per packet of the script for its effect on the socket: S for a segment, R for a reset, I for an impossible
     /// acknowledgement, - for no effect.
-    pub(crate) heard: String,
+    pub(crate) effects: String,
     /// Number of bytes that the socket has passed on.
     pub(crate) bytes: u64,
     /// Flags of the packets sent, each after a space.
@@ -73,32 +73,32 @@ pub(crate) fn socket(script: &[u8]) -> Trace {
         match script.byte() % 5 {
             0 => {
                 let bytes = script.bytes();
-                peer.strange |= peer.hear(&bytes) != Received::Nothing;
+                peer.is_unknown |= peer.receive(&bytes) != Received::Discarded;
             }
             1 => {
                 let flags = TcpFlags(script.byte());
-                let (seq, ack, window) = (script.near(), script.near(), script.word());
-                let (len, options) = (script.word() % 3000, script.byte());
+                let (seq, ack, window) = (script.distance(), script.distance(), script.number());
+                let (len, options) = (script.number() % 3000, script.byte());
                 peer.segment(flags, seq, ack, window, len, options_of(options));
             }
             2 => {
                 let units = script.byte();
                 let deadline = peer.socket.deadline().unwrap_or(peer.now);
-                let later = peer.now + Span::from_millis(50) * u64::from(units);
-                peer.now = if units == 0 { deadline.max(peer.now) } else { later };
-                peer.socket.on_time(peer.now);
+                let after = peer.now + Span::from_millis(50) * u64::from(units);
+                peer.now = if units == 0 { deadline.max(peer.now) } else { after };
+                peer.socket.on_timer(peer.now);
             }
             3 => {
-                let what = script.byte();
+                let command = script.byte();
                 if !peer.closed {
-                    peer.closed = what & 1 == 1;
-                    peer.socket.fill(peer.now, u64::from(what >> 1) * 100, None, peer.closed);
+                    peer.closed = command & 1 == 1;
+                    peer.socket.write_padding(peer.now, u64::from(command >> 1) * 100, None, peer.closed);
                 }
             }
             _ => {
                 let ack = peer.acknowledgement;
                 let block = |script: &mut Script<'_>| {
-                    (ack.wrapping_add(script.near()), ack.wrapping_add(script.near()))
+                    (ack.wrapping_add(script.distance()), ack.wrapping_add(script.distance()))
                 };
                 let blocks = [block(&mut script), block(&mut script), block(&mut script)];
                 let sack = TcpSackBlocks::new(blocks.into_iter());
@@ -108,7 +108,7 @@ pub(crate) fn socket(script: &[u8]) -> Trace {
         }
         peer.drain();
     }
-    Trace { heard: peer.heard, bytes: peer.bytes, sent: peer.sent }
+    Trace { effects: peer.effects, bytes: peer.bytes, sent: peer.sent }
 }
 
 fn options_of(bits: u8) -> TcpOptions {
@@ -127,14 +127,14 @@ struct Peer {
     now: Time,
     /// Sequence number after the data that the socket has sent.
     acknowledgement: u32,
-    heard: String,
+    effects: String,
     bytes: u64,
     sent: String,
     closed: bool,
     /// Sequence number of the SYN that the socket has accepted.
     syn: Option<u32>,
     /// True if a segment of arbitrary bytes had an effect, so that the content of the stream is unknown.
-    strange: bool,
+    is_unknown: bool,
 }
 
 impl Peer {
@@ -142,32 +142,32 @@ impl Peer {
         let identity = Identity {
             local: SocketAddrV4::new([10, 0, 0, 1].into(), 40_000),
             remote: SocketAddrV4::new([10, 0, 0, 2].into(), 80),
-            initial_sequence: OURS,
+            isn: OURS,
             is_external: true,
         };
         Self {
             socket: Socket::new(Time::ZERO, role, config, Span::ZERO, identity),
             now: Time::ZERO,
             acknowledgement: OURS,
-            heard: String::new(),
+            effects: String::new(),
             bytes: 0,
             sent: String::new(),
             closed: false,
             syn: None,
-            strange: false,
+            is_unknown: false,
         }
     }
 
     fn segment(&mut self, flags: TcpFlags, seq: u32, ack: u32, window: u16, len: u16, options: TcpOptions) {
         let next = self.socket.received() + u64::from(self.socket.peer_closed());
-        let (first, near) = (self.syn.unwrap_or(THEIRS), i64::from(seq as i32));
+        let (first, distance) = (self.syn.unwrap_or(THEIRS), i64::from(seq as i32));
         // Data in a SYN begins after the SYN, regardless of its sequence number.
         let (base, offset) = match flags.contains(TcpFlags::SYN) {
             true if self.syn.is_none() => (first, 0),
-            true => (first, near as u64),
-            false => (first.wrapping_add(1).wrapping_add(next as u32), next.wrapping_add_signed(near)),
+            true => (first, distance as u64),
+            false => (first.wrapping_add(1).wrapping_add(next as u32), next.wrapping_add_signed(distance)),
         };
-        let payload: Vec<u8> = (0..u64::from(len)).map(|at| filling(offset.wrapping_add(at))).collect();
+        let payload: Vec<u8> = (0..u64::from(len)).map(|at| padding(offset.wrapping_add(at))).collect();
         let header = TcpHeader {
             source_port: 80,
             destination_port: 40_000,
@@ -186,39 +186,39 @@ impl Peer {
             hop_limit: 64,
         };
         let len = header.write(&addresses, &payload, &mut packet).expect("it is short");
-        let heard = self.hear(&packet[20..len]);
-        if flags.contains(TcpFlags::SYN) && matches!(heard, Received::Segment(_)) {
+        let received = self.receive(&packet[20..len]);
+        if flags.contains(TcpFlags::SYN) && matches!(received, Received::Segment(_)) {
             self.syn.get_or_insert(header.sequence);
         }
     }
 
-    fn hear(&mut self, segment: &[u8]) -> Received {
-        let Ok(tcp) = Tcp::parse(segment) else { return Received::Nothing };
-        let (strange, bytes) = (self.strange, &mut self.bytes);
-        let heard = self.socket.receive(self.now, Ecn::NOT_ECT, &tcp, |heard| {
-            let expected = (*bytes..).map(filling);
+    fn receive(&mut self, segment: &[u8]) -> Received {
+        let Ok(tcp) = Tcp::parse(segment) else { return Received::Discarded };
+        let (is_unknown, bytes) = (self.is_unknown, &mut self.bytes);
+        let received = self.socket.receive(self.now, Ecn::NOT_ECT, &tcp, |received| {
+            let expected = (*bytes..).map(padding);
             assert!(
-                strange || heard.iter().copied().eq(expected.take(heard.len())),
+                is_unknown || received.iter().copied().eq(expected.take(received.len())),
                 "the stream is in order"
             );
-            *bytes += heard.len() as u64;
+            *bytes += received.len() as u64;
         });
-        self.heard.push(match heard {
+        self.effects.push(match received {
             Received::Segment(_) => 'S',
             Received::Reset => 'R',
-            Received::Impossible => 'I',
-            Received::Nothing => '-',
+            Received::UnacceptableAck => 'I',
+            Received::Discarded => '-',
         });
-        heard
+        received
     }
 
     fn drain(&mut self) {
         let mut buffer = vec![0; 2000];
         for count in 0.. {
-            assert!(count < MOST_AT_ONCE, "it never stops sending");
+            assert!(count < MAX_BURST, "it never stops sending");
             let Some((_, len)) = self.socket.transmit(self.now, &mut buffer) else { return };
             let ip = Ip::parse(&buffer[..len]).expect("it is a packet");
-            assert_eq!(transport_is_right(&ip), Ok(true));
+            assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
             let tcp = ip.transport(ip::TCP).and_then(Tcp::parse).expect("it is TCP");
             let flags = tcp.flags();
             let ends = flags.contains(TcpFlags::SYN) || flags.contains(TcpFlags::FIN);
@@ -243,8 +243,8 @@ impl Peer {
 ///
 /// Returns the number of packets that the external host has received.
 pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
-    let Some(real) = plan.real_nodes().first().map(|real| real.node) else { return 0 };
-    let mut world = catnip_emu::emulate::world(plan, 1, 1500, Wall::default(), ());
+    let Some(external) = plan.external_nodes().first().map(|external| external.node) else { return 0 };
+    let mut world = catnip_emu::emulate::world(plan, 1, 1500, LastPacket::default(), ());
     let mut script = Script(script);
     let mut now = Time::ZERO;
     world.advance(now);
@@ -253,7 +253,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
             0 => script.bytes(),
             1 => {
                 let flags = TcpFlags(script.byte());
-                let (seq, ack, len) = (script.near(), script.near(), script.word() % 1400);
+                let (seq, ack, len) = (script.distance(), script.distance(), script.number() % 1400);
                 world.medium().egress.answer(flags, seq, ack, len).unwrap_or_default()
             }
             2 => {
@@ -262,19 +262,19 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
                 continue;
             }
             _ => {
-                let (from, to) = (script.word(), script.word());
+                let (from, to) = (script.number(), script.number());
                 let host = NodeId(u32::from(script.byte()) % plan.topology().node_count() as u32);
-                let addresses = [real, host].map(|node| world.medium().address(node));
+                let addresses = [external, host].map(|node| world.medium().address(node));
                 syn(addresses, [from, to])
             }
         };
         let at = now.max(world.advanced_to());
-        let Some(body) = world.medium_mut().take() else { panic!("there is memory for so few packets") };
-        let room = &mut world.medium_mut().buffer_mut(body)[..1501];
-        let len = packet.len().min(room.len());
-        room[..len].copy_from_slice(&packet[..len]);
+        let Some(body) = world.medium_mut().allocate() else { panic!("there is memory for so few packets") };
+        let buffer = &mut world.medium_mut().buffer_mut(body)[..1501];
+        let len = packet.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&packet[..len]);
         world.advance(at);
-        admit(&mut world, at, real, Arrival { body, header: 0, len, waited: Span::ZERO });
+        admit(&mut world, at, external, Arrival { body, header: 0, len, waited: Span::ZERO });
         assert_eq!(world.packets_out() as u64, world.fabric().packets_inside());
     }
     world.advance(now + Span::from_secs(200));
@@ -285,12 +285,12 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
 
 /// Output that keeps the last packet.
 #[derive(Debug, Default)]
-struct Wall {
+struct LastPacket {
     last: Vec<u8>,
     count: usize,
 }
 
-impl Egress for Wall {
+impl Egress for LastPacket {
     fn deliver(&mut self, ideal: Time, _node: NodeId, packet: &[u8]) -> Delivery {
         self.count += 1;
         self.last = packet.to_vec();
@@ -298,7 +298,7 @@ impl Egress for Wall {
     }
 }
 
-impl Wall {
+impl LastPacket {
     fn answer(&self, flags: TcpFlags, seq: u32, ack: u32, len: u16) -> Option<Vec<u8>> {
         let ip = Ip::parse(&self.last).ok()?;
         let tcp = Tcp::parse(ip.transport(ip::TCP).ok()?).ok()?;

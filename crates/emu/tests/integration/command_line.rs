@@ -35,9 +35,9 @@ fn help_has_usage_options_examples_and_exit_codes_in_this_order() {
         let help = text(&long.stdout);
         assert_eq!(text(&short.stdout), help, "one kind of help");
         assert!(help.starts_with(&format!("Usage: catnip-emu {name} [OPTIONS]")), "{help}");
-        let places =
+        let positions =
             ["Usage: ", "\nOptions:\n", "\nExamples:\n", "\nExit codes:\n"].map(|part| help.find(part));
-        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {help}");
+        assert!(positions.iter().all(Option::is_some) && positions.is_sorted(), "{positions:?}: {help}");
         let codes = help.split("\nExit codes:\n").nth(1).unwrap();
         assert!(["  2  ", "  3  "].iter().all(|code| codes.contains(code)), "{codes}");
         for option in ["--json", "-q, --quiet", "-v, --verbose", "--version"] {
@@ -59,9 +59,9 @@ fn help_and_errors_name_the_program_as_it_was_started() {
         assert!(help.starts_with(&format!("Usage: catnip {name} [OPTIONS]")), "{help}");
         assert!(help.contains(&format!("catnip {name} ")) && !help.contains("catnip-emu"), "{help}");
     }
-    let wrong = |program: &str| text(&emulator(&["link", "--x"]).arg0(program).output().unwrap().stderr);
-    assert!(wrong("/usr/bin/catnip").ends_with("see catnip link --help\n"), "{}", wrong("catnip"));
-    assert!(wrong("catnip-emu").ends_with("see catnip-emu link --help\n"));
+    let error = |program: &str| text(&emulator(&["link", "--x"]).arg0(program).output().unwrap().stderr);
+    assert!(error("/usr/bin/catnip").ends_with("see catnip link --help\n"), "{}", error("catnip"));
+    assert!(error("catnip-emu").ends_with("see catnip-emu link --help\n"));
     refused(&["lnk"], "see catnip-emu --help");
 }
 
@@ -95,9 +95,9 @@ fn standard_output_that_is_full_is_one_clear_error() {
     for arguments in [&["link", "--help"][..], &["--version"]] {
         let output = emulator(arguments).stdout(full()).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        let said = text(&output.stderr);
-        assert!(said.starts_with("error: standard output: cannot write it: No space left"), "{said}");
-        assert_eq!(said.lines().count(), 1);
+        let stderr = text(&output.stderr);
+        assert!(stderr.starts_with("error: standard output: cannot write it: No space left"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1);
     }
 }
 
@@ -124,8 +124,8 @@ fn negative_values_and_values_that_are_too_large_are_said_to_be() {
 
 #[test]
 fn standard_output_is_for_one_thing_only() {
-    let asked = ["router", "--inside", "a", "--outside", "b", "--json", "--counters", "-"];
-    refused(&asked, "--json and --counters -: both write to standard output");
+    let args = ["router", "--inside", "a", "--outside", "b", "--json", "--counters", "-"];
+    refused(&args, "--json and --counters -: both write to standard output");
 }
 
 /// Temporary folder with a short scenario.
@@ -167,9 +167,9 @@ fn a_folder_in_which_something_is_or_nothing_can_be_is_refused_before_the_run() 
     ] {
         // A run would print more than the error.
         let output = lab.emulate(&["--out", folder]);
-        let said = text(&output.stderr);
+        let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2));
-        assert!(said.starts_with(message) && said.lines().count() == 1, "{said}");
+        assert!(stderr.starts_with(message) && stderr.lines().count() == 1, "{stderr}");
     }
     assert_eq!(fs::read_to_string(lab.0.join("mine/pages.parquet")).unwrap(), "of yesterday");
 }
@@ -204,15 +204,15 @@ fn the_variant_is_a_name_in_every_form_of_a_table() {
 fn quiet_says_nothing_and_verbose_says_when_what_is_done() {
     let lab = Lab::new("voice");
     assert_eq!(text(&lab.emulate(&["-v", "--quiet"]).stderr), "", "the last word counts");
-    let said = text(&lab.emulate(&["-q", "--verbose"]).stderr);
+    let stderr = text(&lab.emulate(&["-q", "--verbose"]).stderr);
     let is_note =
         |line: &&str| line.split_once(" s  ").is_some_and(|(at, _)| at.trim().parse::<f64>().is_ok());
-    let times: Vec<f64> = said
+    let times: Vec<f64> = stderr
         .lines()
         .filter(is_note)
         .map(|line| line.split_once(" s  ").unwrap().0.trim().parse().unwrap())
         .collect();
-    assert!(times.len() >= 3 && times.is_sorted(), "{said}");
+    assert!(times.len() >= 3 && times.is_sorted(), "{stderr}");
     let usual = text(&lab.emulate(&[]).stderr);
     assert!(usual.contains("link certificate: ") && !usual.lines().any(|line| is_note(&line)), "{usual}");
 }

@@ -1,7 +1,7 @@
 //! Tests that the emulator without external hosts has exactly the events of the simulator, however late its clock is.
 
 use crate::brief::brief;
-use crate::results::{column, told};
+use crate::results::{column, output_text};
 use crate::scenarios;
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate;
@@ -19,11 +19,11 @@ use std::path::Path;
 use std::process::Command;
 
 #[derive(Debug, Default)]
-struct Log(Vec<(Time, Told)>);
+struct Log(Vec<(Time, Recorded)>);
 
 /// Recorded event of a run.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Recorded {
     Event(Event),
     OfServer(Served),
     Activity(String),
@@ -32,13 +32,13 @@ enum Told {
 impl Watch for Log {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
-        self.0.push((now, Told::Event(*event)));
+        self.0.push((now, Recorded::Event(*event)));
     }
     fn served(&mut self, now: Time, what: &Served) {
-        self.0.push((now, Told::OfServer(*what)));
+        self.0.push((now, Recorded::OfServer(*what)));
     }
     fn activity(&mut self, now: Time, activity: &dyn Activity) {
-        self.0.push((now, Told::Activity(format!("{activity:?}"))));
+        self.0.push((now, Recorded::Activity(format!("{activity:?}"))));
     }
 }
 
@@ -258,13 +258,13 @@ fn without_real_hosts_it_is_the_simulators_run_in_real_time() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catnip-emu"));
         command.arg("emulate").arg(&file).args(["--tolerance", "60s", "--json", "--variant", variant]);
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
         let results: Value = serde_json::from_slice(&output.stdout).unwrap();
         let log = scenario.plan(variant).unwrap().run(1, Log::default()).into_watch().0;
         let received: Vec<f64> = log
             .iter()
             .filter_map(|(_, event)| match event {
-                Told::Event(Event::Connection(connection)) => Some(connection.received.as_secs()),
+                Recorded::Event(Event::Connection(connection)) => Some(connection.received.as_secs()),
                 _ => None,
             })
             .collect();

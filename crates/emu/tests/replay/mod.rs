@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use catnip_base::Time;
-use catnip_net::{Colour, DropReason, Ecn, Fabric, NetworkEvents, NodeId, Out, Packet, PortId};
+use catnip_net::{DropReason, Ecn, Fabric, NetworkEvents, NodeId, Out, Packet, PortId, Priority};
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, Watch};
 
@@ -24,7 +24,7 @@ pub(crate) struct Arrival {
     /// Length, bytes.
     pub(crate) len: u32,
     /// Priority.
-    pub(crate) colour: Colour,
+    pub(crate) priority: Priority,
     /// ECN codepoint.
     pub(crate) ecn: Ecn,
 }
@@ -40,8 +40,8 @@ pub(crate) struct End {
     pub(crate) dropped: Option<&'static str>,
 }
 
-fn reason(why: DropReason) -> &'static str {
-    DropReason::NAMES[why as usize].1
+fn reason(cause: DropReason) -> &'static str {
+    DropReason::NAMES[cause as usize].1
 }
 
 /// Watch that keeps all arrivals, departures and drops.
@@ -68,8 +68,8 @@ impl Watch for Memory {
         let number = origin.number;
         match step {
             Step::Sent(_) => self.arrivals.push(arrival(&origin, packet)),
-            Step::Dropped(_, why) => self.ends.push(End { at: now, number, dropped: Some(reason(why)) }),
-            Step::Left { .. } => self.ends.push(End { at: now, number, dropped: None }),
+            Step::Dropped(_, cause) => self.ends.push(End { at: now, number, dropped: Some(reason(cause)) }),
+            Step::Egress { .. } => self.ends.push(End { at: now, number, dropped: None }),
             Step::Entered(_)
             | Step::Passed(_)
             | Step::Copied(..)
@@ -86,25 +86,25 @@ fn arrival(origin: &Origin, packet: &Packet) -> Arrival {
         edge: origin.from.0,
         flow: packet.flow,
         len: packet.len,
-        colour: packet.dscp.colour(),
+        priority: packet.dscp.priority(),
         ecn: packet.ecn,
     }
 }
 
 /// Replays recorded arrivals in a network up to the time `until`, as the simulator does. A packet that arrived at edge `n` is sent from the
-/// first to the second node of `ways[n]`, between which there must be a route. Returns the departures and drops, in order of time and
+/// first to the second node of `paths[n]`, between which there must be a route. Returns the departures and drops, in order of time and
 /// number.
 pub(crate) fn replay(
     mut fabric: Fabric,
-    ways: &[[NodeId; 2]],
+    paths: &[[NodeId; 2]],
     arrivals: &[Arrival],
     until: Time,
 ) -> Vec<End> {
     struct Fates<'a>(&'a [Arrival], Vec<End>);
     impl NetworkEvents for Fates<'_> {
-        fn dropped(&mut self, now: Time, _at: PortId, packet: Packet, why: DropReason) {
+        fn dropped(&mut self, now: Time, _at: PortId, packet: Packet, cause: DropReason) {
             let number = self.0[packet.body as usize].number;
-            self.1.push(End { at: now, number, dropped: Some(reason(why)) });
+            self.1.push(End { at: now, number, dropped: Some(reason(cause)) });
         }
     }
     let mut fates = Fates(arrivals, Vec::new());
@@ -114,11 +114,11 @@ pub(crate) fn replay(
         }
     };
     for (body, arrival) in arrivals.iter().enumerate() {
-        let &Arrival { at, edge, flow, len, colour, ecn, .. } = arrival;
+        let &Arrival { at, edge, flow, len, priority, ecn, .. } = arrival;
         deliver(&mut fabric, &mut fates, at);
-        let [from, to] = ways[edge as usize];
+        let [from, to] = paths[edge as usize];
         let route = fabric.checked_route(from, to);
-        let packet = Packet { flow, dscp: colour.into(), ecn, ..Packet::new(at, route, len, body as u32) };
+        let packet = Packet { flow, dscp: priority.into(), ecn, ..Packet::new(at, route, len, body as u32) };
         fabric.arrive(at, from, packet, &mut fates);
     }
     deliver(&mut fabric, &mut fates, until);
@@ -136,11 +136,11 @@ pub(crate) fn read_log(text: &str) -> Result<(Memory, Time), String> {
     }
     for (index, line) in lines {
         let fields: Vec<&str> = line.split(',').collect();
-        let wrong = |what: &str| format!("line {}: {what}: {line:?}", index + 1);
+        let error = |problem: &str| format!("line {}: {problem}: {line:?}", index + 1);
         if fields.len() != 10 {
-            return Err(wrong("expected 10 fields"));
+            return Err(error("expected 10 fields"));
         }
-        let number = |field: usize| fields[field].parse::<u64>().map_err(|_| wrong("expected a number"));
+        let number = |field: usize| fields[field].parse::<u64>().map_err(|_| error("expected a number"));
         let at = Time::from_nanos(number(1)?);
         match fields[0] {
             "arrive" => memory.arrivals.push(Arrival {
@@ -149,27 +149,27 @@ pub(crate) fn read_log(text: &str) -> Result<(Memory, Time), String> {
                 edge: number(3)? as u32,
                 flow: number(4)? as u16,
                 len: number(5)? as u32,
-                colour: {
-                    let known = Colour::NAMES.iter().find(|(_, name)| *name == fields[6]);
-                    known.ok_or_else(|| wrong("expected high, med or low"))?.0
+                priority: {
+                    let known = Priority::NAMES.iter().find(|(_, name)| *name == fields[6]);
+                    known.ok_or_else(|| error("expected high, med or low"))?.0
                 },
                 ecn: match fields[7] {
                     "0" => Ecn::NOT_ECT,
                     "1" => Ecn::ECT_1,
                     "2" => Ecn::ECT_0,
                     "3" => Ecn::CE,
-                    _ => return Err(wrong("expected an ECN codepoint from 0 to 3")),
+                    _ => return Err(error("expected an ECN codepoint from 0 to 3")),
                 },
             }),
             "depart" => memory.ends.push(End { at, number: number(2)?, dropped: None }),
             "drop" => {
                 let known = DropReason::NAMES.iter().find(|(_, name)| *name == fields[8]);
-                let (_, name) = known.ok_or_else(|| wrong("unknown reason"))?;
+                let (_, name) = known.ok_or_else(|| error("unknown reason"))?;
                 memory.ends.push(End { at, number: number(2)?, dropped: Some(name) });
             }
             "refuse" => {}
             "end" => end = at,
-            _ => return Err(wrong("unknown event")),
+            _ => return Err(error("unknown event")),
         }
     }
     Ok((memory, end))

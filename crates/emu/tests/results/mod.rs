@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::process::Output;
 
-pub(crate) fn told(output: &Output) -> String {
+pub(crate) fn output_text(output: &Output) -> String {
     format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr))
 }
 

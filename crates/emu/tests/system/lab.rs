@@ -1,6 +1,6 @@
 //! Folder for a scenario and its results, and readers of the results.
 
-use crate::results::told;
+use crate::results::output_text;
 use crate::skip::skipped;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -63,7 +63,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn results(&self, scenario: &str) -> Value {
         let output = self.emulate(scenario, &["--json"]).output().unwrap();
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
         let results: Value = serde_json::from_slice(&output.stdout).unwrap();
         let certificate = &results["certificate"];
         assert_eq!(certificate["packets_inside"][0], certificate["packets_inside"][1]);

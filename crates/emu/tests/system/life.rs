@@ -1,7 +1,7 @@
 //! Tests of the end of a run: exit codes, and removal of processes and files.
 
 use crate::lab::{Lab, scenario};
-use crate::results::{column, told};
+use crate::results::{column, output_text};
 use crate::skip::skipped;
 use catnip_linux::sys;
 use serde_json::Value;
@@ -30,14 +30,14 @@ fn errors_are_one_line() {
     assert!(stderr.contains("no variant \"x\"; expected one of default"), "{stderr}");
 }
 
-fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+fn wait_until(condition: &str, mut happened: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if happened() {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    panic!("waited in vain: {what}");
+    panic!("waited in vain: {condition}");
 }
 
 fn user() -> u32 {
@@ -45,24 +45,24 @@ fn user() -> u32 {
 }
 
 /// Returns the number of processes with this word on their command line.
-fn processes_with(word: &str) -> usize {
+fn processes_with(argument: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
-    let has_word = |entry: &fs::DirEntry| {
+    let has_argument = |entry: &fs::DirEntry| {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(word)
+        String::from_utf8_lossy(&line).contains(argument)
     };
-    processes.filter(has_word).count()
+    processes.filter(has_argument).count()
 }
 
 #[test]
 fn nothing_is_left_behind() {
     let Some(lab) = Lab::open("cleanup") else { return };
     let mark = format!("60.{}", std::process::id());
-    let said = lab.dir.join("documents");
+    let listing = lab.dir.join("documents");
     // The server starts a background process that ignores SIGTERM, SIGHUP and SIGINT.
     let server = format!(
         "echo $CATNIP_DOCUMENTS > {}; (trap '' TERM HUP INT; sleep {mark}; sleep {mark}) & exec sleep {mark}",
-        said.display()
+        listing.display()
     );
     let nodes = format!(
         "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', real = true }}"
@@ -71,7 +71,7 @@ fn nothing_is_left_behind() {
         let mut command = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
         let mut emulator = command.stdout(Stdio::null()).spawn().unwrap();
         wait_until("the commands start", || processes_with(&mark) >= 3);
-        let documents = PathBuf::from(fs::read_to_string(&said).unwrap().trim());
+        let documents = PathBuf::from(fs::read_to_string(&listing).unwrap().trim());
         assert!(documents.exists());
         // Another run does not remove the documents, even if it cannot see the processes of this run.
         let rights = if user() == 0 { "" } else { "--user --map-root-user" };
@@ -124,20 +124,20 @@ fn servers_that_change_their_user_read_the_documents() {
     let mut strict = Command::new("sh");
     strict.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(emulate.get_program()).args(emulate.get_args());
     let output = strict.output().unwrap();
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     let results: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(column(&results, "connections", "status"), [200.0], "{}", told(&output));
+    assert_eq!(column(&results, "connections", "status"), [200.0], "{}", output_text(&output));
     assert_eq!(column(&results, "connections", "body_bytes"), [9216.0]);
 }
 
 #[test]
 fn documents_are_not_put_where_somebody_else_waits_for_them() {
     let Some(lab) = Lab::open("documents") else { return };
-    let said = lab.dir.join("documents");
+    let listing = lab.dir.join("documents");
     let nodes = format!(
         "a = {{ kind = 'host', ends_run = true, command = ['sh', '-c', 'ls -dn $CATNIP_DOCUMENTS > {}'] }}\n\
          b = {{ kind = 'host', real = true }}",
-        said.display()
+        listing.display()
     );
     let mut names = Vec::new();
     for trap in ["mkdir -m 777 $TMPDIR/catnip-documents-$$-0", "ln -s $TMPDIR $TMPDIR/catnip-documents-$$-0"]
@@ -148,8 +148,8 @@ fn documents_are_not_put_where_somebody_else_waits_for_them() {
         command.arg("-c").arg(format!("umask 077; {trap}; exec \"$0\" \"$@\""));
         command.arg(emulate.get_program()).args(emulate.get_args()).env("TMPDIR", &lab.dir);
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", told(&output));
-        let listed = fs::read_to_string(&said).unwrap();
+        assert!(output.status.success(), "{}", output_text(&output));
+        let listed = fs::read_to_string(&listing).unwrap();
         let words: Vec<&str> = listed.split_whitespace().collect();
         let (modes, owner, name) = (words[0], words[2], *words.last().unwrap());
         assert!(modes.starts_with("drwxr-xr-x"), "{listed}");

@@ -1,9 +1,9 @@
 //! Tests with real programs at one end of simulated connections: all data arrives complete.
 
 use crate::lab::{Lab, PYTHON, fnv1a, python_client, python_server, scenario};
-use crate::results::{column, told};
+use crate::results::{column, output_text};
 use crate::scenarios;
-use catnip_emu::socket::filling;
+use catnip_emu::socket::padding;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::{Field, Row};
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn a_file_comes_whole_from_a_real_server_through_a_lossy_link() {
     let loss = "loss = 'bernoulli:0.05'";
     let results = lab.results(&scenario(&nodes, loss, traffic));
     assert_eq!(column(&results, "connections", "body_bytes"), [409_600.0]);
-    assert_eq!(results["connections"]["body_fnv1a"][0], fnv1a((0..409_600).map(filling)));
+    assert_eq!(results["connections"]["body_fnv1a"][0], fnv1a((0..409_600).map(padding)));
     assert_eq!(column(&results, "connections", "status"), [200.0]);
     let lost = column(&results, "connections", "dropped")[0];
     assert!(lost >= 5.0, "{lost} lost");
@@ -104,7 +104,7 @@ exit(42)";
     let loss = "loss = 'bernoulli:0.05'";
     let text = scenario(nodes, loss, traffic);
     let output = lab.emulate(&text, &["--out", lab.dir.join("out").to_str().unwrap()]).output().unwrap();
-    assert_eq!(output.status.code(), Some(42), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(42), "{}", output_text(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "172.16.4.2\n");
     let body = fs::read(lab.dir.join("got-100000")).unwrap();
     // The body is the repeated alphabet.
@@ -135,7 +135,7 @@ fn the_last_connection_of_a_client_has_a_row_with_its_end() {
     );
     let traffic = "[traffic.files]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'";
     let output = lab.emulate(&scenario(&nodes, "", traffic), &["--json"]).output().unwrap();
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     let results: Value = serde_json::from_slice(&output.stdout).unwrap();
     let of = |name| column(&results, "connections", name);
     assert_eq!((of("whole"), of("body_bytes")), (vec![1.0], vec![50_000.0]));
@@ -153,7 +153,7 @@ fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
          b = {{ kind = 'host', ends_run = true, command = ['sh', '-c', \"\"\"{client}\"\"\"] }}"
     );
     let output = lab.emulate(&scenario(&nodes, "", ""), &[]).output().unwrap();
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "50000\n");
     // No program listens at the external host.
     let nodes = "a = { kind = 'host', real = true }\nb = { kind = 'host' }";
@@ -212,7 +212,7 @@ fn what_a_simulated_server_sends_to_a_real_client_comes_in_bursts() {
     let nodes = "a = { kind = 'host' }\nb = { kind = 'host', ends_run = true, \
                  command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
     let output = lab.emulate(&scenario(nodes, "", WEB_SERVER), &["--json", "--bursts"]).output().unwrap();
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     let results: Value = serde_json::from_slice(&output.stdout).unwrap();
     let [number, bytes, first, idle, sent] =
         ["number", "bytes", "first_byte", "idle_s", "sent"].map(|name| column(&results, "bursts", name));

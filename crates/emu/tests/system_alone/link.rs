@@ -110,9 +110,9 @@ fn now() -> Instant {
 #[test]
 fn probe() {
     let Ok(role) = std::env::var("EMU_ROLE") else { return };
-    let words: Vec<&str> = role.split(' ').collect();
+    let args: Vec<&str> = role.split(' ').collect();
     let outside = || -> IpAddr { std::env::var("CATNIP_OUTSIDE").unwrap().parse().unwrap() };
-    match words[..] {
+    match args[..] {
         ["rtt", port] => rtt(SocketAddr::new(outside(), port.parse().unwrap())),
         ["rtt6", port] => {
             let address: IpAddr = std::env::var("CATNIP_OUTSIDE6").unwrap().parse().unwrap();
@@ -270,7 +270,8 @@ fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, 
     let role = role.replace("PORT", &sink.local_addr().unwrap().port().to_string());
     // The receiver outside counts packets independently.
     sink.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
-    let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
+    let received =
+        std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
     let (log, certificate) = (lab.file("log.csv"), lab.file("certificate.json"));
     let results =
         ["--seed", "1", "--log", log.to_str().unwrap(), "--certificate", certificate.to_str().unwrap()];
@@ -286,7 +287,7 @@ fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, 
     let dropped: u64 = up["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     let count = |key: &str| up[key].as_u64().unwrap();
     assert_eq!(count("packets_in"), count("packets_out") + dropped + count("held") + count("unwritable"));
-    assert_eq!(count("packets_out"), heard.join().unwrap() as u64);
+    assert_eq!(count("packets_out"), received.join().unwrap() as u64);
     (certificate, live)
 }
 
@@ -309,12 +310,13 @@ fn a_kernel_takes_no_packet_in_which_the_link_has_turned_a_bit() {
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     sink.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let role = format!("flood {} 2000 300 100", sink.local_addr().unwrap().port());
-    let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
+    let received =
+        std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
     let (certificate, code) = certificate(&lab, &["--wire-loss", "corrupt:10%", "--seed", "1"], &role);
     let up = |key: &str| certificate["up"][key].as_u64().unwrap();
     assert_eq!((code, up("packets_in"), up("packets_out")), (Some(0), 2000, 2000));
     // Checksums cover the whole packet.
-    assert_eq!(2000 - heard.join().unwrap() as u64, up("corrupted"));
+    assert_eq!(2000 - received.join().unwrap() as u64, up("corrupted"));
     assert!((140..260).contains(&up("corrupted")), "{}", up("corrupted"));
 }
 
@@ -337,18 +339,18 @@ fn a_link_changes_at_its_time_and_when_somebody_asks_who_may() {
     let file = lab.file("certificate.json");
     let mut link = lab.link(&["-q", "--certificate", file.to_str().unwrap()], "sleep 20000");
     let mut link = link.spawn().unwrap();
-    let set = |words: &[&str]| {
+    let set = |args: &[&str]| {
         let mut set = Command::new(lab.file("catnip-emu"));
-        set.args(["link", "set", "--link", &link.id().to_string()]).args(words).output().unwrap()
+        set.args(["link", "set", "--link", &link.id().to_string()]).args(args).output().unwrap()
     };
     wait_until("the link listens", || set(&["delay=7ms"]).status.success());
-    for (words, why) in [
+    for (args, why) in [
         (&["queue=drop-tail:3"][..], "error: queue: cannot change while packets cross the link"),
         (&["up", "rate=fast"], "error: rate: \"fast\": expected a rate such as"),
         (&["up"], "error: change: \"up\": expected"),
         (&["mark=spm"], "error: mark: cannot change while packets cross the link"),
     ] {
-        let output = set(words);
+        let output = set(args);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).starts_with(why), "{}", text(&output.stderr));
     }
@@ -432,10 +434,10 @@ fn what_says_to_come_from_elsewhere_is_refused_and_counted() {
     assert_eq!(code, Some(0), "{certificate}");
     assert_eq!(certificate["up"]["refused"]["wrong_source"], 1, "{certificate}");
     sink.set_nonblocking(true).unwrap();
-    let mut told = [0; 100];
-    let len = sink.recv(&mut told).unwrap();
-    assert_eq!(&told[..len], b"0.0.0.0");
-    assert!(sink.recv(&mut told).is_err(), "nothing else came");
+    let mut datagram = [0; 100];
+    let len = sink.recv(&mut datagram).unwrap();
+    assert_eq!(&datagram[..len], b"0.0.0.0");
+    assert!(sink.recv(&mut datagram).is_err(), "nothing else came");
 }
 
 #[test]
@@ -493,7 +495,7 @@ fn each_run_loses_other_packets_unless_it_is_told_which() {
 fn full_disks_and_vanished_devices_lose_nothing_that_was_measured() {
     let Some(lab) = Lab::open() else { return };
     let file = lab.file("kept.json");
-    let kept = ["--certificate", file.to_str().unwrap()];
+    let certificate_args = ["--certificate", file.to_str().unwrap()];
     let verdict = || -> Value {
         serde_json::from_str::<Value>(&fs::read_to_string(&file).unwrap()).unwrap()["verdict"].take()
     };
@@ -502,23 +504,23 @@ fn full_disks_and_vanished_devices_lose_nothing_that_was_measured() {
     let log = lab.file("long.csv");
     let mut full = Command::new("sh");
     full.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]).arg(lab.file("catnip-emu"));
-    full.args(["link", "--tolerance", "60s", "--log", log.to_str().unwrap()]).args(kept);
+    full.args(["link", "--tolerance", "60s", "--log", log.to_str().unwrap()]).args(certificate_args);
     full.args(["--", "sh", "-c", "\"$@\" > /dev/null; exit 7", "sh"]).arg(lab.file("probe")).args(PROBE);
     full.env("EMU_ROLE", format!("flood {} 2000 100 50", sink.local_addr().unwrap().port()));
     let full = full.output().unwrap();
-    let said = text(&full.stderr);
-    assert_eq!(full.status.code(), Some(7), "{said}");
-    assert!(said.contains("link certificate: green"), "{said}");
-    assert!(said.contains("long.csv: cannot write it: File too large"), "{said}");
+    let stderr = text(&full.stderr);
+    assert_eq!(full.status.code(), Some(7), "{stderr}");
+    assert!(stderr.contains("link certificate: green"), "{stderr}");
+    assert!(stderr.contains("long.csv: cannot write it: File too large"), "{stderr}");
     assert_eq!(verdict(), "green");
     if Command::new("ip").arg("-V").output().is_err() {
         return skipped("no program ip");
     }
     let lost = "ip link del catnip0; sleep 60";
-    let gone = lab.emulator().args(kept).args(["--", "sh", "-c", lost]).output().unwrap();
-    let said = text(&gone.stderr);
-    assert_eq!(gone.status.code(), Some(2), "{said}");
-    assert!(said.contains("the run ended early: link: cannot read a device"), "{said}");
+    let output = lab.emulator().args(certificate_args).args(["--", "sh", "-c", lost]).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("the run ended early: link: cannot read a device"), "{stderr}");
     assert_eq!(verdict(), "red");
 }
 
@@ -549,10 +551,10 @@ fn exit_codes_are_passed_on_and_errors_are_one_line() {
     assert!(text(&output.stderr).contains(" ms (p99 > 0 ms"), "{}", text(&output.stderr));
 }
 
-fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+fn wait_until(condition: &str, mut happened: impl FnMut() -> bool) {
     let start = now();
     while !happened() {
-        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain: {what}");
+        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain: {condition}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -618,14 +620,14 @@ fn what_a_command_has_said_last_is_heard_outside_before_the_link_ends() {
     let Some(lab) = Lab::open() else { return };
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let heard = std::thread::spawn(move || {
+    let received = std::thread::spawn(move || {
         let mut stream = listener.accept().unwrap().0;
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut all = Vec::new();
         stream.read_to_end(&mut all).map(|_| all.len())
     });
     succeed(&mut lab.link(&["--delay", "20ms", "--rate", "2Mbit"], &format!("say {port}")));
-    assert_eq!(heard.join().unwrap().ok(), Some(100_000), "all of it, and that there is no more");
+    assert_eq!(received.join().unwrap().ok(), Some(100_000), "all of it, and that there is no more");
 }
 
 #[test]
@@ -673,8 +675,8 @@ fn a_machine_that_cannot_is_told_what_to_do() {
         ),
     ];
     for (unshare, prepare, message) in cases {
-        let prepared = |what: &str| {
-            let script = format!("{prepare} || exit 77; {what}");
+        let prepared = |command: &str| {
+            let script = format!("{prepare} || exit 77; {command}");
             Command::new("unshare").args([unshare, "sh", "-c", &script]).output()
         };
         if !prepared("true").is_ok_and(|output| output.status.success()) {
@@ -693,16 +695,16 @@ const ORDINARY: u32 = 65_534;
 
 /// Returns a command of an ordinary user. If the current user is root, the command runs as another user, with a device node that all users
 /// may open, as distributions create it.
-fn as_ordinary_user(words: &str) -> Command {
+fn as_ordinary_user(args: &str) -> Command {
     if !is_root() {
         let mut command = Command::new("sh");
-        command.args(["-c", words]);
+        command.args(["-c", args]);
         return command;
     }
     let device = "mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200";
     let user = format!("setpriv --reuid {ORDINARY} --regid {ORDINARY} --clear-groups");
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", &format!("{device} && exec {user} sh -c \"{words}\"")]);
+    command.args(["-m", "sh", "-c", &format!("{device} && exec {user} sh -c \"{args}\"")]);
     command
 }
 

@@ -3,7 +3,7 @@
 
 use crate::replay::{End, Memory, read_log};
 use crate::skip::skipped;
-use catnip_net::Colour;
+use catnip_net::Priority;
 use catnip_wire::pcapng::Reader;
 use serde_json::Value;
 use std::fs;
@@ -98,11 +98,11 @@ fn marked_packets_are_seen_as_what_they_are() {
         assert_eq!(sent.len(), 28, "{codec}");
         for arrival in sent {
             let expected = match arrival.len - 228 {
-                dscp if dscp == 8 * class + 2 => Colour::Green,
-                dscp if dscp == 8 * class + 4 => Colour::Yellow,
-                _ => Colour::Red,
+                dscp if dscp == 8 * class + 2 => Priority::High,
+                dscp if dscp == 8 * class + 4 => Priority::Medium,
+                _ => Priority::Low,
             };
-            assert_eq!(arrival.colour, expected, "{codec}: {arrival:?}");
+            assert_eq!(arrival.priority, expected, "{codec}: {arrival:?}");
         }
     }
 }
@@ -120,10 +120,10 @@ time.sleep(0.2)
     let (log, _) = lab.succeed("--rate 2Mbit --queue catnip-good:12", script);
     let dropped = |priority| {
         let dropped = log.ends.iter().filter(|end| end.dropped.is_some());
-        dropped.filter(|end| log.arrivals[end.number as usize].colour == priority).count()
+        dropped.filter(|end| log.arrivals[end.number as usize].priority == priority).count()
     };
-    assert_eq!(dropped(Colour::Green), 0);
-    assert!(dropped(Colour::Red) > 30);
+    assert_eq!(dropped(Priority::High), 0);
+    assert!(dropped(Priority::Low) > 30);
 }
 
 #[test]
@@ -133,16 +133,14 @@ fn the_flag_bit_and_ecn_exclude_each_other() {
     let ecn = "open('/proc/sys/net/ipv4/tcp_ecn', 'w').write";
     let inner = |before: &str, script: &str| {
         let program = env!("CARGO_BIN_EXE_catnip-emu");
-        let words = format!(
+        let args = format!(
             "'{program}', 'link', '-q', '--tolerance', '60s', '--codec', 'flag-bit', '--', 'python3', '-c'"
         );
         let script = format!("{IMPORTS}{script}");
         let serve = "l = socket.create_server(('0.0.0.0', 80))\nthreading.Thread(target=l.accept, daemon=True).start()";
         lab.run(
             "-q",
-            &format!(
-                "import subprocess\n{before}\n{serve}\nsys.exit(subprocess.call([{words}, {script:?}]))"
-            ),
+            &format!("import subprocess\n{before}\n{serve}\nsys.exit(subprocess.call([{args}, {script:?}]))"),
         )
     };
     let connect = "socket.create_connection((outside, 80), 10)";
@@ -249,11 +247,11 @@ fn captures_say_what_became_of_packets() {
         assert_eq!(record.frame.len(), arrival.len as usize);
         let comment = record.comment.unwrap().to_string();
         let high = comment.split(',').next().unwrap().ends_with("high");
-        assert_eq!(high, arrival.colour == Colour::Green, "{comment}");
+        assert_eq!(high, arrival.priority == Priority::High, "{comment}");
         comments.push(comment);
     }
     assert_eq!(comments.len(), log.arrivals.len());
-    let with = |what: &str| comments.iter().filter(|comment| comment.contains(what)).count();
+    let with = |text: &str| comments.iter().filter(|comment| comment.contains(text)).count();
     let (dropped, ended) = (log.ends.iter().filter(|end| end.dropped.is_some()).count(), log.ends.len());
     assert!(dropped > 10);
     assert_eq!((with(": dropped, "), with(": delivered after ")), (dropped, ended - dropped));

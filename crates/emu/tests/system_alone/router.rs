@@ -4,7 +4,7 @@
 use crate::skip::skipped;
 use catnip_linux::sys;
 use catnip_wire::pcapng::Reader;
-use catnip_wire::{Ip, transport_is_right};
+use catnip_wire::{Ip, has_valid_transport_checksum};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -33,29 +33,29 @@ impl Space {
         let mut unshare = Command::new("unshare");
         let mut child =
             unshare.args(["-n", "sh", "-c", "echo; exec sleep 60"]).stdout(Stdio::piped()).spawn().ok()?;
-        let mut said = [0];
-        child.stdout.take()?.read_exact(&mut said).ok()?;
+        let mut byte = [0];
+        child.stdout.take()?.read_exact(&mut byte).ok()?;
         Some(Self(child))
     }
 
-    fn run(&self, words: &str) {
-        let output = self.command(words).output().unwrap();
-        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    fn run(&self, args: &str) {
+        let output = self.command(args).output().unwrap();
+        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn command(&self, words: &str) -> Command {
+    fn command(&self, args: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["-t", &self.0.id().to_string(), "-n"]).args(words.split(' '));
+        command.args(["-t", &self.0.id().to_string(), "-n"]).args(args.split(' '));
         command
     }
 
     /// Executes a function in this namespace; its sockets stay there.
-    fn within<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
+    fn within<T: Send>(&self, action: impl FnOnce() -> T + Send) -> T {
         let network = File::open(format!("/proc/{}/ns/net", self.0.id())).unwrap();
         std::thread::scope(|scope| {
             let inside = scope.spawn(move || {
-                sys::enter_network(network.as_fd()).unwrap();
-                what()
+                sys::enter_netns(network.as_fd()).unwrap();
+                action()
             });
             inside.join().unwrap()
         })
@@ -132,7 +132,7 @@ impl Testbed {
 
     /// Starts a router and waits until it has written its counters.
     fn route(&self, options: &str) -> Child {
-        let words = format!(
+        let args = format!(
             "{} router --inside rc --outside rs -q --tolerance 60s --report 20ms --counters {} --certificate {} \
              --prometheus {} {options}",
             env!("CARGO_BIN_EXE_catnip-emu"),
@@ -141,7 +141,7 @@ impl Testbed {
             self.file("prometheus"),
         );
         let _ = fs::remove_file(self.file("lines"));
-        let router = self.router.command(&words).spawn().unwrap();
+        let router = self.router.command(&args).spawn().unwrap();
         wait_until("the router works", || {
             fs::read(self.file("lines")).is_ok_and(|lines| lines.contains(&b'\n'))
         });
@@ -188,10 +188,10 @@ impl Testbed {
     }
 }
 
-fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+fn wait_until(condition: &str, mut happened: impl FnMut() -> bool) {
     let start = now();
     while !happened() {
-        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain: {what}");
+        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain: {condition}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -269,8 +269,8 @@ fn captured(path: &str) -> Vec<String> {
         assert!(last <= Some(record.nanos), "packets are in order");
         last = Some(record.nanos);
         if let Some(Ok(ip)) = record.ip().map(Ip::parse) {
-            assert!(ip.header_is_right());
-            assert_ne!(transport_is_right(&ip), Ok(false), "{ip:?}");
+            assert!(ip.has_valid_header_checksum());
+            assert_ne!(has_valid_transport_checksum(&ip), Ok(false), "{ip:?}");
         }
         comments.push(record.comment.unwrap_or_default().to_string());
     }
@@ -318,8 +318,8 @@ fn what_is_no_interface_is_refused() {
         ("off0", "error: --outside: off0: the interface is down; bring it up"),
         ("other", "error: --outside: other: part of a bridge"),
     ] {
-        let words = format!("{} router --inside rc --outside {outside}", env!("CARGO_BIN_EXE_catnip-emu"));
-        let output = testbed.router.command(&words).output().unwrap();
+        let args = format!("{} router --inside rc --outside {outside}", env!("CARGO_BIN_EXE_catnip-emu"));
+        let output = testbed.router.command(&args).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(stderr.starts_with(message) && stderr.lines().count() == 1, "{stderr}");

@@ -22,13 +22,13 @@ fn the_corpus_does_what_it_did() {
         let (expected, script): (Vec<&str>, Vec<&str>) =
             text.lines().partition(|line| line.starts_with("expect: "));
         let trace = fuzz::socket(&hex::bytes(&text));
-        let is = format!("expect: {} {} bytes,{}", trace.heard, trace.bytes, trace.sent);
+        let actual = format!("expect: {} {} bytes,{}", trace.effects, trace.bytes, trace.sent);
         if std::env::var_os("CATNIP_BLESS").is_some() {
             let mut blessed: String = script.iter().fold(String::new(), |text, line| text + line + "\n");
-            writeln!(blessed, "{is}").unwrap();
+            writeln!(blessed, "{actual}").unwrap();
             fs::write(&file, blessed).unwrap();
         } else {
-            assert_eq!(expected, [is], "{}", file.display());
+            assert_eq!(expected, [actual], "{}", file.display());
         }
     }
 }
@@ -41,17 +41,17 @@ fn what_fuzzing_has_reached_stays_in_order() {
     for script in hosts.lines() {
         fuzz::socket(&hex::bytes(script));
     }
-    let scenario = Scenario::parse(Path::new("x.toml"), STRANGER).unwrap();
+    let scenario = Scenario::parse(Path::new("x.toml"), EXTERNAL_HOST).unwrap();
     for script in world.lines() {
         fuzz::world(scenario.emulation("default").unwrap(), &hex::bytes(script));
     }
 }
 
 /// Scenario with an external host, a simulated client that connects to it, and a simulated server to which it connects.
-const STRANGER: &str = include_str!("../fuzz/stranger.toml");
+const EXTERNAL_HOST: &str = include_str!("../fuzz/external_host.toml");
 
 /// Traffic with the same external host as server and as client of Web pages and echoes.
-const TALKERS: &str = "
+const EXTERNAL_TRAFFIC: &str = "
 [traffic.echo]
 kind = 'telnet'
 clients = 'client'
@@ -96,7 +96,8 @@ image_bytes = { distribution = 'constant', value = 1 }
 
 #[test]
 fn conversations_with_a_host_that_says_anything_stay_in_order() {
-    let scenario = Scenario::parse(Path::new("x.toml"), &format!("{STRANGER}{TALKERS}")).unwrap();
+    let scenario =
+        Scenario::parse(Path::new("x.toml"), &format!("{EXTERNAL_HOST}{EXTERNAL_TRAFFIC}")).unwrap();
     let plan = || scenario.emulation("default").unwrap();
     for script in include_str!("../fuzz/world.hex").lines() {
         fuzz::world(plan(), &hex::bytes(script));
@@ -104,7 +105,7 @@ fn conversations_with_a_host_that_says_anything_stay_in_order() {
     // The scripts answer the last packet with a SYN, an ACK, data, a FIN or a reset, mostly with correct sequence numbers.
     let mut rng = Rng::new(1, Stream::Workload(98));
     let server = (0..4).find(|&n| plan().topology().name(catnip_net::NodeId(n)) == "server").unwrap() as u8;
-    let mut draw = |most: u32| (rng.uniform() * f64::from(most)) as u32;
+    let mut draw = |max: u32| (rng.uniform() * f64::from(max)) as u32;
     for _ in 0..400 {
         let mut script = Vec::new();
         for _ in 0..draw(60) {
@@ -120,9 +121,9 @@ fn conversations_with_a_host_that_says_anything_stay_in_order() {
                 ]),
                 _ => {
                     let flags = [0x12, 0x10, 0x18, 0x18, 0x11, 0x14][draw(6) as usize];
-                    let near = [0, 0, 0, 0, 1, 255][draw(6) as usize];
+                    let distance = [0, 0, 0, 0, 1, 255][draw(6) as usize];
                     let [high, low] = (draw(5) as u16 * 290).to_be_bytes();
-                    script.extend([1, flags, 0, near, 0, 0, high, low]);
+                    script.extend([1, flags, 0, distance, 0, 0, high, low]);
                 }
             }
         }
@@ -132,7 +133,7 @@ fn conversations_with_a_host_that_says_anything_stay_in_order() {
 
 #[test]
 fn a_flood_of_syns_is_bounded_and_forgotten() {
-    let scenario = Scenario::parse(Path::new("x.toml"), STRANGER).unwrap();
+    let scenario = Scenario::parse(Path::new("x.toml"), EXTERNAL_HOST).unwrap();
     let plan = scenario.emulation("default").unwrap();
     let server = (0..4).find(|&n| plan.topology().name(catnip_net::NodeId(n)) == "server").unwrap() as u8;
     let syns = (1..3000u16).flat_map(|port| {
@@ -174,7 +175,7 @@ proptest! {
 
     #[test]
     fn any_packets_leave_a_world_in_order(script in prop::collection::vec(any::<u8>(), 0..400)) {
-        let scenario = Scenario::parse(Path::new("x.toml"), STRANGER).unwrap();
+        let scenario = Scenario::parse(Path::new("x.toml"), EXTERNAL_HOST).unwrap();
         fuzz::world(scenario.emulation("default").unwrap(), &script);
     }
 }

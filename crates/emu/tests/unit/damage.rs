@@ -41,7 +41,7 @@ fn wire() -> WireSpec {
         queue: "catnip-good:8".parse().unwrap(),
         jitter: None,
         before: vec!["bernoulli:0.05".parse().unwrap()],
-        behind: vec!["bernoulli:0.05".parse().unwrap()],
+        after: vec!["bernoulli:0.05".parse().unwrap()],
         conditioner: vec![],
         outage: None,
         link_layer: None,
@@ -49,7 +49,7 @@ fn wire() -> WireSpec {
 }
 
 /// Verifies that packets read = refused + passed + delivered + dropped, with no packet left inside.
-fn info(read: usize, monitor: &Monitor, inside: usize, written: usize) {
+fn check_balance(read: usize, monitor: &Monitor, inside: usize, written: usize) {
     let refused: u64 = monitor.gates.iter().flat_map(|gate| gate.refused).sum();
     let passed: u64 = monitor.gates.iter().flat_map(|gate| gate.passed).sum();
     let sum = |of: &dyn Fn(&Direction) -> u64| monitor.directions.iter().map(of).sum::<u64>();
@@ -91,10 +91,10 @@ fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
     let devices = sides().map(|side| Script::new(&clock, side));
     let with = |frames: Frames<_>| frames.with_codec(codec);
     let mut router = bridge_or_router(&link, 1, &clock, devices, routing, 1500, with, link.monitor());
-    run(&mut router, Script::left);
+    run(&mut router, Script::remaining);
     let written = router.gateways().iter().map(|gateway| gateway.io.written.len()).sum();
     let inside = router.world.packets_out();
-    info(packets.len(), router.world.watch(), inside, written);
+    check_balance(packets.len(), router.world.watch(), inside, written);
 
     let clock = LateClock::new(alarms, vec![]);
     let mut number = 0;
@@ -108,16 +108,17 @@ fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
     let routing = Routing { bridge: Some([link.inside, link.outside]), ..Routing::default() };
     let with = |frames: Frames<_>| frames.with_codec(codec);
     let mut bridge = bridge_or_router(&link, 1, &clock, devices, routing, 1522, with, link.monitor());
-    run(&mut bridge, |framed| framed.0.left());
+    run(&mut bridge, |framed| framed.0.remaining());
     let written = bridge.gateways().iter().map(|gateway| gateway.io.0.written.len()).sum();
     let inside = bridge.world.packets_out();
-    info(packets.len(), bridge.world.watch(), inside, written);
+    check_balance(packets.len(), bridge.world.watch(), inside, written);
 }
 
-fn run<I: PacketIo>(emulator: &mut Emulator<LateClock, I, (), Monitor>, left: impl Fn(&I) -> usize) {
-    while emulator.gateways().iter().any(|gateway| left(&gateway.io) > 0) || emulator.world.packets_out() > 0
+fn run<I: PacketIo>(emulator: &mut Emulator<LateClock, I, (), Monitor>, remaining: impl Fn(&I) -> usize) {
+    while emulator.gateways().iter().any(|gateway| remaining(&gateway.io) > 0)
+        || emulator.world.packets_out() > 0
     {
-        let next = emulator.turn().unwrap();
+        let next = emulator.poll().unwrap();
         emulator.sleep_until(next);
     }
 }

@@ -10,7 +10,7 @@ use catnip_emu::mark::Marker;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
-use catnip_net::{Colour, Fabric, WireSpec};
+use catnip_net::{Fabric, Priority, WireSpec};
 use catnip_sim::Watch;
 use catnip_sim::watch::Refusal;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
         queue: queue.parse().unwrap(),
         jitter: jitter.then(|| "uniform:3ms".parse().unwrap()),
         before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),
-        behind: vec![],
+        after: vec![],
         conditioner: vec![],
         outage: None,
         link_layer: None,
@@ -47,16 +47,19 @@ fn emulated<W: Watch>(
     watch: impl FnOnce(&LinkTopology) -> W,
 ) -> Emulated<W> {
     let link = LinkTopology::new(wire, wire);
-    let (room, more) = (outside.len(), inside.len());
-    let devices = [Script::new(clock, inside).with_room(room), Script::new(clock, outside).with_room(more)];
+    let (outside_len, inside_len) = (outside.len(), inside.len());
+    let devices = [
+        Script::new(clock, inside).with_capacity_for(outside_len),
+        Script::new(clock, outside).with_capacity_for(inside_len),
+    ];
     emulator(&link, SEED, clock, devices, |frames| frames.with_marker(marker), watch(&link))
 }
 
 fn run<W: Watch>(emulator: &mut Emulated<W>) {
     loop {
-        let next = emulator.turn().unwrap();
-        let left: usize = emulator.gateways().iter().map(|gateway| gateway.io.left()).sum();
-        if next == Time::NEVER && left == 0 {
+        let next = emulator.poll().unwrap();
+        let remaining: usize = emulator.gateways().iter().map(|gateway| gateway.io.remaining()).sum();
+        if next == Time::NEVER && remaining == 0 {
             break;
         }
         emulator.sleep_until(next);
@@ -98,14 +101,14 @@ proptest! {
         lateness_us in prop::collection::vec(0u64..20_000, 1..20),
         loss: bool,
         jitter: bool,
-        crooked: bool,
+        reorders: bool,
     ) {
         for queue in queues() {
             let mut wire = wire(&queue, loss, jitter);
-            if crooked {
+            if reorders {
                 wire.outage = Some("mean_up=40ms,mean_down=9ms".parse().unwrap());
                 wire.link_layer = Some("arq:loss=0.2,retry=9ms,tries=2".parse().unwrap());
-                wire.behind = ["reorder:0.2,by=12ms", "reorder:0.2,by=2", "outage:every=90ms,for=9ms"].map(|text| text.parse().unwrap()).into();
+                wire.after = ["reorder:0.2,by=12ms", "reorder:0.2,by=2", "outage:every=90ms,for=9ms"].map(|text| text.parse().unwrap()).into();
             }
             let (sides, alarms) = script(&arrivals);
             let lateness = lateness_us.iter().map(|&us| Span::from_micros(us)).collect();
@@ -121,9 +124,9 @@ proptest! {
             prop_assert_eq!(live.ends.iter().filter(|end| end.dropped.is_none()).count(), written);
             let link = LinkTopology::new(&wire, &wire);
             let fabric = Fabric::new(&link.topology, SEED);
-            let ways = [[link.inside, link.outside], [link.outside, link.inside]];
-            let again = replay(fabric, &ways, &live.arrivals, Time::NEVER);
-            prop_assert_eq!(live.sorted_ends(), again);
+            let paths = [[link.inside, link.outside], [link.outside, link.inside]];
+            let replayed = replay(fabric, &paths, &live.arrivals, Time::NEVER);
+            prop_assert_eq!(live.sorted_ends(), replayed);
         }
     }
 
@@ -174,9 +177,9 @@ fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
 fn time_before_a_packet_is_read_counts_as_time_for_which_it_was_kept_too_long() {
     // Each sleep ends 8 ms late: a packet that arrives at 1 ms is read at 9 ms, due at 16 ms, and written at 24 ms.
     let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:5", false, false) };
-    let came = Time::from_nanos(1_000_000);
-    let clock = LateClock::new(vec![came], vec![Span::from_millis(8)]);
-    let inside = vec![(came, packet(2, 0, 1500, 0))];
+    let arrived_at = Time::from_nanos(1_000_000);
+    let clock = LateClock::new(vec![arrived_at], vec![Span::from_millis(8)]);
+    let inside = vec![(arrived_at, packet(2, 0, 1500, 0))];
     let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
     run(&mut emulator);
     let monitor = emulator.world.into_watch();
@@ -191,8 +194,8 @@ fn what_waits_behind_a_batch_has_waited_since_it_came() {
     // More packets arrive before the device is read than a batch may contain; each sleep ends 8 ms late.
     let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:200", false, false) };
     let clock = LateClock::new(vec![Time::ZERO + Span::from_millis(1)], vec![Span::from_millis(8)]);
-    let came = Time::ZERO + Span::from_millis(1);
-    let inside = (0..140).map(|number| (came, packet(2, number, 100, 0))).collect();
+    let arrived_at = Time::ZERO + Span::from_millis(1);
+    let inside = (0..140).map(|number| (arrived_at, packet(2, number, 100, 0))).collect();
     let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
     run(&mut emulator);
     let monitor = emulator.world.into_watch();
@@ -205,7 +208,7 @@ fn what_waits_behind_a_batch_has_waited_since_it_came() {
 #[test]
 fn copies_are_packets_of_their_own_with_the_same_bytes() {
     let behind = ["duplicate:0.3", "reorder:0.2,by=9ms", "bernoulli:0.2"].map(|text| text.parse().unwrap());
-    let wire = WireSpec { behind: behind.into(), ..wire("drop-tail:500", false, false) };
+    let wire = WireSpec { after: behind.into(), ..wire("drop-tail:500", false, false) };
     let at = |number: u16| Time::from_nanos(u64::from(number) * 2_000_000);
     let sent: Incoming =
         (0..300).map(|number| (at(number), packet(2, number, 100 + usize::from(number), 0))).collect();
@@ -277,9 +280,9 @@ fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
         run(&mut emulator);
         let out: Vec<u8> = emulator.gateways()[0].io.written.iter().map(|bytes| bytes[1] >> 2).collect();
         assert_eq!(out, dscp);
-        let heard = emulator.world.into_watch().arrivals;
+        let arrivals = emulator.world.into_watch().arrivals;
         let high: Vec<u64> =
-            heard.iter().filter(|a| a.colour == Colour::Green).map(|arrival| arrival.number).collect();
+            arrivals.iter().filter(|a| a.priority == Priority::High).map(|arrival| arrival.number).collect();
         assert_eq!(high, [0, 1, 2, 7]);
     }
 }

@@ -3,7 +3,7 @@
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_emu::mark::Marker;
-use catnip_net::Colour;
+use catnip_net::Priority;
 use catnip_net::mark::{Spm, SpmParameters};
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::verify::{Documents, Markers, Report, Rules, Verifier};
@@ -44,12 +44,12 @@ struct Net {
     /// Ends of the requests and of the documents in these streams.
     goals: [Vec<u64>; 2],
     ends: [(Endpoint, Translation); 2],
-    flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    in_flight: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     serial: u64,
     from_server: usize,
     capture: Vec<(Time, Vec<u8>)>,
     /// Mark by the sender and mark by the edge, for each packet of the server that a marking sender marks.
-    marks: Vec<[Colour; 2]>,
+    marks: Vec<[Priority; 2]>,
 }
 
 impl Scene {
@@ -81,10 +81,10 @@ impl Scene {
 
     /// Runs the scene. Returns the packets in the order in which they pass the marker.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
-        self.played().capture
+        self.run_net().capture
     }
 
-    fn played(&self) -> Net {
+    fn run_net(&self) -> Net {
         let announcement = Announcement {
             mss: self.config.segment_bytes as u16,
             window_scale: Some(2),
@@ -109,7 +109,7 @@ impl Scene {
             streams,
             goals,
             ends: [end(Role::Active, self.initial[0]), end(Role::Passive, self.initial[1])],
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             serial: 0,
             from_server: 0,
             capture: Vec::new(),
@@ -152,15 +152,15 @@ impl Net {
         let mut now = Time::ZERO;
         let mut written = [0, 0];
         loop {
-            let [asked, answered] = written;
+            let [requests, responses] = written;
             // The client sends a request when the previous response is complete, the server a response when the request is complete.
             let has = |end: usize, of: usize, n: usize| {
                 n == 0 || self.ends[end].0.received() >= self.goals[of][n - 1]
             };
             let documents = self.scene.documents.len();
             let ready = [
-                asked < documents && asked == answered && has(CLIENT, SERVER, asked),
-                answered < asked && has(SERVER, CLIENT, answered + 1),
+                requests < documents && requests == responses && has(CLIENT, SERVER, requests),
+                responses < requests && has(SERVER, CLIENT, responses + 1),
             ];
             for end in [CLIENT, SERVER] {
                 if ready[end] {
@@ -174,14 +174,14 @@ impl Net {
             }
             self.send(CLIENT, now);
             self.send(SERVER, now);
-            let arrival = self.flying.keys().next().map(|key| key.0);
+            let arrival = self.in_flight.keys().next().map(|key| key.0);
             let timers = self.ends.iter().filter_map(|(endpoint, _)| endpoint.deadline());
             let Some(next) = timers.chain(arrival).min() else { break };
             now = next;
-            while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now) {
+            while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= now) {
                 let (to, mut packet) = entry.remove();
                 if to == SERVER && !self.scene.early {
-                    self.passes(CLIENT, now, &mut packet);
+                    self.mark_packet(CLIENT, now, &mut packet);
                 }
                 let (endpoint, translation) = &mut self.ends[to];
                 let ip = Ip::parse(&packet).unwrap();
@@ -192,7 +192,7 @@ impl Net {
                 endpoint.on_segment(now, &segment, &config);
             }
             for (endpoint, _) in &mut self.ends {
-                endpoint.on_time(now, &config);
+                endpoint.on_timer(now, &config);
             }
         }
     }
@@ -220,23 +220,23 @@ impl Net {
             let len = header.write(&addresses, payload, &mut packet).unwrap();
             packet.truncate(len);
             if from == SERVER || self.scene.early {
-                self.passes(from, now, &mut packet);
+                self.mark_packet(from, now, &mut packet);
             }
-            let sending = self.ends[from].0.sending(&out, &self.scene.config);
+            let sending = self.ends[from].0.sender_state(&out, &self.scene.config);
             let own = Spm::new(self.scene.spm).mark_of_sending(&sending);
             if let Some(own) = own.filter(|_| from == SERVER) {
-                self.marks.push([own.colour(), self.scene.codec.read(&packet).unwrap()]);
+                self.marks.push([own.priority(), self.scene.codec.read(&packet).unwrap()]);
             }
             self.from_server += from;
             if from == SERVER && self.scene.lost.contains(&self.from_server) {
                 continue;
             }
             self.serial += 1;
-            self.flying.insert((now + DELAY, self.serial), (1 - from, packet));
+            self.in_flight.insert((now + DELAY, self.serial), (1 - from, packet));
         }
     }
 
-    fn passes(&mut self, from: usize, now: Time, packet: &mut [u8]) {
+    fn mark_packet(&mut self, from: usize, now: Time, packet: &mut [u8]) {
         let marked = self.marker.mark(Some(from), packet);
         assert_eq!(marked.is_some(), from == SERVER);
         if let Some(priority) = marked {
@@ -250,7 +250,7 @@ impl Net {
 fn several_responses_over_one_connection_are_marked_each() {
     let scene = Scene::plain(&[10_000, 1, 20_000, 512, 30_000]);
     let report = scene.report(&scene.run());
-    assert!(report.marks_are_right() && report.faults.is_empty(), "{report}");
+    assert!(report.marks_are_correct() && report.faults.is_empty(), "{report}");
     let side = report.connections[0].from_server;
     // Three leading and three trailing packets of each long document, one or two of each short one, SYN and FIN.
     assert!(side.must_be_high >= 3 * 6 + 2, "{report}");
@@ -263,15 +263,15 @@ fn an_edge_marks_as_the_sender_would() {
     // The rule for small windows is off: ACKs reach the edge before they reach the sender, so the edge estimates a smaller window than the
     // sender has.
     let spm = SpmParameters { small_window: 0, ..SpmParameters::FULL };
-    for (handshake, of_handshake) in [(None, 0), (Some(Colour::Green), 1), (Some(Colour::Red), 1)] {
+    for (handshake, of_handshake) in [(None, 0), (Some(Priority::High), 1), (Some(Priority::Low), 1)] {
         let spm = SpmParameters { handshake, ..spm };
         let scene = Scene { spm, ..Scene::plain(&[10_000, 1, 20_000, 512]) };
-        let marks = scene.played().marks;
+        let marks = scene.run_net().marks;
         assert!(marks.iter().all(|[sender, edge]| sender == edge), "{marks:?}");
         // A segment has 512 bytes including the HTTP header, and the last one carries the FIN.
         assert_eq!(marks.len(), 20 + 1 + 40 + 2 + of_handshake);
-        let low = marks.iter().filter(|[sender, _]| *sender == Colour::Red).count();
-        assert_eq!(low, 14 + 34 + usize::from(handshake == Some(Colour::Red)));
+        let low = marks.iter().filter(|[sender, _]| *sender == Priority::Low).count();
+        assert_eq!(low, 14 + 34 + usize::from(handshake == Some(Priority::Low)));
     }
 }
 
@@ -283,22 +283,22 @@ fn planted() -> [u64; 2] {
     let side = scene.report(&capture).connections[0].from_server;
     let mut found = 0;
     for i in 0..capture.len() {
-        let mut wrong = capture.clone();
-        let packet = &mut wrong[i].1;
+        let mut inverted = capture.clone();
+        let packet = &mut inverted[i].1;
         let other = match scene.codec.read(packet).unwrap() {
-            Colour::Green => Colour::Red,
-            Colour::Yellow | Colour::Red => Colour::Green,
+            Priority::High => Priority::Low,
+            Priority::Medium | Priority::Low => Priority::High,
         };
         scene.codec.write(packet, other).unwrap();
-        found += u64::from(!scene.report(&wrong).marks_are_right());
+        found += u64::from(!scene.report(&inverted).marks_are_correct());
     }
     [side.must_be_high + side.must_be_low, found]
 }
 
 #[test]
 fn a_wrong_mark_would_be_found() {
-    let [must, found] = planted();
-    assert_eq!(found, must);
+    let [checked, found] = planted();
+    assert_eq!(found, checked);
     assert!(found > 20, "{found}");
 }
 
@@ -310,10 +310,10 @@ fn misread() -> [u64; 2] {
         let codec = if historical { PriorityCodec::FlagBit } else { PriorityCodec::default() };
         let scene = Scene { codec, v6, ..Scene::plain(&[16_000]) };
         for (_, packet) in scene.run() {
-            for colour in [Colour::Green, Colour::Red] {
+            for priority in [Priority::High, Priority::Low] {
                 let mut marked = packet.clone();
-                codec.write(&mut marked, colour).unwrap();
-                otherwise += u64::from(codec.read(&marked) != Ok(colour));
+                codec.write(&mut marked, priority).unwrap();
+                otherwise += u64::from(codec.read(&marked) != Ok(priority));
             }
             if historical {
                 let mut ecn = packet.clone();
@@ -342,9 +342,9 @@ fn ends_by_the_header() -> [u64; 2] {
                 && !tcp.payload().is_empty()
                 && (sized || !tcp.flags().contains(TcpFlags::FIN))
         });
-        let colours: Vec<Colour> = data.map(|packet| scene.codec.read(&packet).unwrap()).collect();
-        let last = &colours[colours.len().saturating_sub(3)..];
-        (last.len() as u64, last.iter().filter(|&&colour| colour == Colour::Green).count() as u64)
+        let priorities: Vec<Priority> = data.map(|packet| scene.codec.read(&packet).unwrap()).collect();
+        let last = &priorities[priorities.len().saturating_sub(3)..];
+        (last.len() as u64, last.iter().filter(|&&priority| priority == Priority::High).count() as u64)
     };
     let with = (1..=40).map(|packets| high_of_last(true, packets)).map(|(last, high)| last - high).sum();
     [with, (16..=40).map(|packets| high_of_last(false, packets).1).sum()]
@@ -354,7 +354,7 @@ fn ends_by_the_header() -> [u64; 2] {
 fn marks_measure_what_the_reproduction_reports() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../python/catnip/measured/components-marks.csv");
-    let ([must, found], [otherwise, with_ecn]) = (planted(), misread());
+    let ([checked, found], [otherwise, with_ecn]) = (planted(), misread());
     let [low_by_size, high_without] = ends_by_the_header();
     let clean = [&[16_000][..], &[10_000, 1, 20_000, 512, 30_000]].map(|documents| {
         let scene = Scene::plain(documents);
@@ -381,7 +381,7 @@ fn marks_measure_what_the_reproduction_reports() {
         (
             "CAT-S23",
             "wrong marks planted one by one in a capture that the verifier does not find",
-            must - found,
+            checked - found,
         ),
         ("CAT-S23", "faults that the verifier finds in clean captures", clean.iter().sum()),
     ] {
@@ -400,7 +400,7 @@ fn packets_that_are_sent_again_are_judged_like_others() {
     let lost = vec![9, 14, 20];
     let scene = Scene { lost, ..Scene::plain(&[30_000]) };
     let report = scene.report(&scene.run());
-    assert!(report.marks_are_right(), "{report}");
+    assert!(report.marks_are_correct(), "{report}");
     assert!(report.connections[0].from_server.retransmissions >= 3, "{report}");
 }
 
@@ -420,7 +420,7 @@ proptest! {
         leading in 0u32..4,
         trailing in 0u32..4,
         small_window in 0u32..6,
-        handshake in prop::sample::select(vec![None, Some(Colour::Green), Some(Colour::Red)]),
+        handshake in prop::sample::select(vec![None, Some(Priority::High), Some(Priority::Low)]),
         initial_window in 1u32..11,
         window in 4u64..64,
         lost in prop::collection::vec(2usize..80, 0..8),
@@ -447,7 +447,7 @@ proptest! {
         // The verifier mistakes a retransmitted request for the next request and then expects another packet to be the first one of a
         // response.
         prop_assume!(report.connections.iter().all(|connection| connection.from_client.retransmissions == 0));
-        prop_assert!(report.marks_are_right() && report.faults.is_empty(), "{}", report);
+        prop_assert!(report.marks_are_correct() && report.faults.is_empty(), "{}", report);
     }
 
     #[test]
@@ -467,7 +467,7 @@ proptest! {
             (any::<bool>(), 0u16..2, any::<u32>(), any::<u32>(), any::<u8>(), ".{0,60}|HTTP/1.1 2[0-9 ]{3}\r\nContent-Length: [0-9]{0,20}\r\n\r\n.{0,40}"),
             0..60,
         ),
-        near: bool,
+        is_near: bool,
     ) {
         let rules = SpmParameters { leading: 1, trailing: u32::MAX, small_window: u32::MAX, ..SpmParameters::FULL };
         let mut marker = Marker::new(vec![Some(SpmParameters::FULL), Some(rules)], true);
@@ -475,7 +475,7 @@ proptest! {
         for (server, port, sequence, acknowledgement, flags, payload) in segments {
             let from = usize::from(server);
             // Segments with arbitrary sequence numbers rarely overlap.
-            let number = |number| if near { number % 200 } else { number };
+            let number = |number| if is_near { number % 200 } else { number };
             let ports = [4000 + port, 80];
             let header = TcpHeader {
                 source_port: ports[from],

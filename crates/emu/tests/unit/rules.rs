@@ -8,7 +8,7 @@ use catnip_emu::emulate::{self, finish};
 use catnip_lab::Scenario;
 use catnip_net::NodeId;
 use catnip_sim::World;
-use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, ip, transport_is_right};
+use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, has_valid_transport_checksum, ip};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -65,9 +65,9 @@ const OURS: u32 = 5000;
 
 /// Packets sent to the raw host.
 #[derive(Debug, Default)]
-struct Wall(Vec<Vec<u8>>);
+struct Outgoing(Vec<Vec<u8>>);
 
-impl Egress for Wall {
+impl Egress for Outgoing {
     fn deliver(&mut self, ideal: Time, _node: NodeId, packet: &[u8]) -> Delivery {
         self.0.push(packet.to_vec());
         Delivery { actual: ideal, written: true }
@@ -87,9 +87,9 @@ struct Received {
 
 /// Raw host with a connection to a simulated host.
 struct Raw {
-    world: World<Frames<Wall, catnip_emu::external::ExternalPeers>, ()>,
+    world: World<Frames<Outgoing, catnip_emu::external::ExternalPeers>, ()>,
     now: Time,
-    real: NodeId,
+    external: NodeId,
     ours: Ipv4Addr,
     theirs: Ipv4Addr,
     ports: [u16; 2],
@@ -112,15 +112,15 @@ impl Raw {
         let scenario = Scenario::parse(Path::new("x.toml"), HOSTS).unwrap();
         let plan = scenario.emulation("default").unwrap();
         let node = |name: &str| (0..4).map(NodeId).find(|&node| plan.topology().name(node) == name).unwrap();
-        let mut world = emulate::world(plan, 1, 1500, Wall::default(), ());
+        let mut world = emulate::world(plan, 1, 1500, Outgoing::default(), ());
         world.advance(Time::ZERO);
-        let (real, host) = (node("real"), node(host));
-        let [ours, theirs] = [real, host].map(|node| world.medium().address(node));
+        let (external, host) = (node("real"), node(host));
+        let [ours, theirs] = [external, host].map(|node| world.medium().address(node));
         let options = TcpOptions { mss: Some(1000), sack_permitted: true, ..TcpOptions::default() };
         Self {
             world,
             now: Time::ZERO,
-            real,
+            external,
             ours,
             theirs,
             ports,
@@ -130,7 +130,7 @@ impl Raw {
         }
     }
 
-    fn later(&mut self, ms: u64) -> &mut Self {
+    fn advance(&mut self, ms: u64) -> &mut Self {
         self.now += Span::from_millis(ms);
         let (mut now, mut last) = (self.world.advanced_to(), self.world.advanced_to());
         while now <= self.now {
@@ -161,19 +161,19 @@ impl Raw {
     }
 
     /// Sends a segment and returns the immediate responses.
-    fn says(&mut self, flags: TcpFlags, seq: u32, ack: u32, data: &[u8]) -> Vec<Received> {
+    fn send_segment(&mut self, flags: TcpFlags, seq: u32, ack: u32, data: &[u8]) -> Vec<Received> {
         let packet = self.packet(flags, seq, ack, data);
-        self.sends(&packet)
+        self.send_packet(&packet)
     }
 
-    fn sends(&mut self, packet: &[u8]) -> Vec<Received> {
-        let body = self.world.medium_mut().take().unwrap();
+    fn send_packet(&mut self, packet: &[u8]) -> Vec<Received> {
+        let body = self.world.medium_mut().allocate().unwrap();
         self.world.medium_mut().buffer_mut(body)[..packet.len()].copy_from_slice(packet);
         let at = self.now.max(self.world.advanced_to());
         self.world.advance(at);
         let arrival = Arrival { body, header: 0, len: packet.len(), waited: Span::ZERO };
-        admit(&mut self.world, at, self.real, arrival);
-        self.later(SOON_MS).on_data_received()
+        admit(&mut self.world, at, self.external, arrival);
+        self.advance(SOON_MS).on_data_received()
     }
 
     /// Returns the segments received from the peer since the last call.
@@ -183,7 +183,7 @@ impl Raw {
         let stream = &mut self.stream;
         let mut read = |packet: &Vec<u8>| {
             let ip = Ip::parse(packet).unwrap();
-            assert_eq!(transport_is_right(&ip), Ok(true));
+            assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
             let tcp = ip.transport(ip::TCP).and_then(Tcp::parse).unwrap();
             let mine =
                 ip.source() == self.theirs && [tcp.destination_port(), tcp.source_port()] == self.ports;
@@ -198,25 +198,25 @@ impl Raw {
     }
 
     /// Waits for `ms` milliseconds, in steps of 10 ms. Returns the segments received in this time, each with its arrival time.
-    fn listens(&mut self, ms: u64) -> Vec<Received> {
-        (0..ms / 10).flat_map(|_| self.later(10).on_data_received()).collect()
+    fn receive_for(&mut self, ms: u64) -> Vec<Received> {
+        (0..ms / 10).flat_map(|_| self.advance(10).on_data_received()).collect()
     }
 
     /// Performs a handshake. Returns the sequence number of the server's first byte.
-    fn opens(&mut self, seq: u32) -> u32 {
-        let answer = self.says(SYN, seq, 0, &[]);
+    fn handshake(&mut self, seq: u32) -> u32 {
+        let answer = self.send_segment(SYN, seq, 0, &[]);
         let [syn] = &answer[..] else { panic!("{answer:?}") };
         assert_eq!((syn.flags, syn.ack), (SYN_ACK, seq.wrapping_add(1)));
         let first = syn.seq.wrapping_add(1);
-        assert_eq!(self.says(ACK, seq.wrapping_add(1), first, &[]), []);
+        assert_eq!(self.send_segment(ACK, seq.wrapping_add(1), first, &[]), []);
         first
     }
 
     /// Opens a connection and requests a document of `bytes` bytes. Returns the sequence number of the server's first byte and the first
     /// segments received.
-    fn asks(&mut self, bytes: u64) -> (u32, Vec<Received>) {
-        let first = self.opens(OURS);
-        let answer = self.says(ACK, OURS + 1, first, request(bytes).as_bytes());
+    fn request_document(&mut self, bytes: u64) -> (u32, Vec<Received>) {
+        let first = self.handshake(OURS);
+        let answer = self.send_segment(ACK, OURS + 1, first, request(bytes).as_bytes());
         (first, answer)
     }
 
@@ -226,22 +226,22 @@ impl Raw {
     }
 
     /// Requests a document and acknowledges until it is complete. Returns the lengths of the segments.
-    fn takes_all(&mut self, bytes: u64) -> Vec<usize> {
-        let (first, answer) = self.asks(bytes);
-        let (mut heard, mut lengths, mut end) = (answer, Vec::new(), first);
+    fn download(&mut self, bytes: u64) -> Vec<usize> {
+        let (first, answer) = self.request_document(bytes);
+        let (mut received, mut lengths, mut end) = (answer, Vec::new(), first);
         for _ in 0..10_000 {
-            for segment in heard.iter().filter(|segment| segment.len > 0) {
+            for segment in received.iter().filter(|segment| segment.len > 0) {
                 if segment.seq == end {
                     end = end.wrapping_add(segment.len as u32);
                     lengths.push(segment.len);
                 }
             }
-            if heard.iter().any(|segment| segment.flags.contains(TcpFlags::FIN)) {
+            if received.iter().any(|segment| segment.flags.contains(TcpFlags::FIN)) {
                 return lengths;
             }
-            heard = self.says(ACK, Self::after_request(bytes), end, &[]);
-            if heard.is_empty() {
-                heard = self.listens(2000);
+            received = self.send_segment(ACK, Self::after_request(bytes), end, &[]);
+            if received.is_empty() {
+                received = self.receive_for(2000);
             }
         }
         panic!("it never ends: {} bytes", end.wrapping_sub(first));
@@ -249,16 +249,16 @@ impl Raw {
 
     /// Performs a whole short connection with a request. Returns the sequence numbers of the server's SYN and of the end of the server's
     /// stream; `None` if the server does not answer.
-    fn comes_and_goes(&mut self, seq: u32) -> Option<[u32; 2]> {
-        let answer = self.says(SYN, seq, 0, &[]);
-        let syn = answer.iter().find(|heard| heard.flags == SYN_ACK)?;
+    fn short_connection(&mut self, seq: u32) -> Option<[u32; 2]> {
+        let answer = self.send_segment(SYN, seq, 0, &[]);
+        let syn = answer.iter().find(|received| received.flags == SYN_ACK)?;
         let first = syn.seq.wrapping_add(1);
         let request = request(10);
-        let answer = self.says(ACK, seq.wrapping_add(1), first, request.as_bytes());
+        let answer = self.send_segment(ACK, seq.wrapping_add(1), first, request.as_bytes());
         let last = answer.last()?;
         let end = last.seq.wrapping_add(last.len as u32 + 1);
         let next = seq.wrapping_add(1 + request.len() as u32);
-        self.says(FIN_ACK, next, end, &[]);
+        self.send_segment(FIN_ACK, next, end, &[]);
         Some([syn.seq, end])
     }
 
@@ -271,8 +271,8 @@ fn request(bytes: u64) -> String {
     format!("GET /x/{bytes} HTTP/1.0\r\n\r\n")
 }
 
-fn flags(heard: &[Received]) -> Vec<TcpFlags> {
-    heard.iter().map(|segment| segment.flags).collect()
+fn flags(received: &[Received]) -> Vec<TcpFlags> {
+    received.iter().map(|segment| segment.flags).collect()
 }
 
 #[test]
@@ -282,12 +282,12 @@ fn what_has_a_wrong_checksum_was_never_there() {
         let mut raw = Raw::client();
         let mut syn = raw.packet(SYN, OURS, 0, &[]);
         syn[at] ^= 0x40;
-        assert_eq!((raw.sends(&syn), raw.damaged()), (vec![], 1));
-        let first = raw.opens(OURS);
+        assert_eq!((raw.send_packet(&syn), raw.damaged()), (vec![], 1));
+        let first = raw.handshake(OURS);
         let mut data = raw.packet(ACK, OURS + 1, first, request(10).as_bytes());
         data[at] ^= 0x40;
-        assert_eq!((raw.sends(&data), raw.damaged()), (vec![], 2));
-        assert_eq!(raw.says(ACK, OURS + 1, first, request(10).as_bytes())[0].text, "HTTP/1.0 200");
+        assert_eq!((raw.send_packet(&data), raw.damaged()), (vec![], 2));
+        assert_eq!(raw.send_segment(ACK, OURS + 1, first, request(10).as_bytes())[0].text, "HTTP/1.0 200");
     }
 }
 
@@ -296,11 +296,11 @@ fn a_syn_in_an_open_connection_is_challenged_whatever_its_number() {
     // RFC 5961, section 4.2.
     for seq in [OURS, OURS + 1, OURS + 1000, OURS.wrapping_sub(1_000_000)] {
         let mut raw = Raw::client();
-        let first = raw.opens(OURS);
-        let answer = raw.says(SYN, seq, 0, &[]);
+        let first = raw.handshake(OURS);
+        let answer = raw.send_segment(SYN, seq, 0, &[]);
         assert_eq!(flags(&answer), [ACK], "{seq}");
         assert_eq!((answer[0].seq, answer[0].ack), (first, OURS + 1));
-        assert_eq!(raw.says(ACK, OURS + 1, first, request(10).as_bytes())[0].text, "HTTP/1.0 200");
+        assert_eq!(raw.send_segment(ACK, OURS + 1, first, request(10).as_bytes())[0].text, "HTTP/1.0 200");
     }
 }
 
@@ -309,50 +309,50 @@ fn what_acknowledges_more_than_a_syn_ack_is_reset_and_the_right_ack_still_opens(
     // RFC 9293, section 3.10.7.4, SYN-RECEIVED: "If the segment acknowledgment is not acceptable, form a reset segment
     // <SEQ=SEG.ACK><CTL=RST> and send it."
     let mut raw = Raw::client();
-    let syn = raw.says(SYN, OURS, 0, &[]);
+    let syn = raw.send_segment(SYN, OURS, 0, &[]);
     let first = syn[0].seq.wrapping_add(1);
-    for wrong in [first - 1, first + 1, first.wrapping_add(1 << 20)] {
-        let answer = raw.says(ACK, OURS + 1, wrong, &[]);
-        assert_eq!((flags(&answer), answer[0].seq), (vec![RST], wrong));
+    for invalid in [first - 1, first + 1, first.wrapping_add(1 << 20)] {
+        let answer = raw.send_segment(ACK, OURS + 1, invalid, &[]);
+        assert_eq!((flags(&answer), answer[0].seq), (vec![RST], invalid));
     }
     // A reset is not answered.
-    assert_eq!(raw.says(RST | ACK, OURS - 1, first + 7, &[]), []);
-    assert_eq!(raw.says(ACK, OURS + 1, first, &[]), []);
-    assert_eq!(raw.says(ACK, OURS + 1, first, request(10).as_bytes())[0].text, "HTTP/1.0 200");
+    assert_eq!(raw.send_segment(RST | ACK, OURS - 1, first + 7, &[]), []);
+    assert_eq!(raw.send_segment(ACK, OURS + 1, first, &[]), []);
+    assert_eq!(raw.send_segment(ACK, OURS + 1, first, request(10).as_bytes())[0].text, "HTTP/1.0 200");
 }
 
 #[test]
 fn an_answer_to_a_syn_that_acknowledges_something_else_is_reset() {
     // RFC 9293, section 3.10.7.3, SYN-SENT: "If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset".
     let mut raw = Raw::towards("client", [80, 0]);
-    raw.later(10);
+    raw.advance(10);
     let packet = raw.world.medium().egress.0.first().expect("the client knocks").clone();
     let tcp = Ip::parse(&packet).unwrap().transport(ip::TCP).and_then(Tcp::parse).unwrap();
     raw.ports[1] = tcp.source_port();
     let isn = tcp.sequence();
     raw.on_data_received();
-    for wrong in [isn, isn.wrapping_add(2)] {
-        let answer = raw.says(SYN_ACK, OURS, wrong, &[]);
-        assert_eq!((flags(&answer), answer[0].seq), (vec![RST], wrong));
+    for invalid in [isn, isn.wrapping_add(2)] {
+        let answer = raw.send_segment(SYN_ACK, OURS, invalid, &[]);
+        assert_eq!((flags(&answer), answer[0].seq), (vec![RST], invalid));
     }
-    let answer = raw.says(SYN_ACK, OURS, isn.wrapping_add(1), &[]);
+    let answer = raw.send_segment(SYN_ACK, OURS, isn.wrapping_add(1), &[]);
     assert!(answer.iter().any(|segment| segment.text.starts_with("GET ")), "{answer:?}");
 }
 
 #[test]
 fn a_port_can_be_used_again_at_once_by_a_larger_number_and_after_a_reset_by_any() {
     let mut raw = Raw::client();
-    let [_, last] = raw.comes_and_goes(OURS).unwrap();
+    let [_, last] = raw.short_connection(OURS).unwrap();
     // RFC 1122, section 4.2.2.13: "it MAY accept a new SYN from the remote TCP to reopen the connection directly from TIME-WAIT state", if
     // the initial sequence number of the new connection is larger than all numbers used before.
-    let [first, _] = raw.comes_and_goes(OURS + 100_000).unwrap();
+    let [first, _] = raw.short_connection(OURS + 100_000).unwrap();
     assert!((1..1 << 20).contains(&first.wrapping_sub(last)), "{first} behind {last}");
     // A SYN with a smaller sequence number may be an old duplicate and gets a challenge ACK. If the SYN is new, its sender answers with a
     // reset.
-    let answer = raw.says(SYN, OURS, 0, &[]);
+    let answer = raw.send_segment(SYN, OURS, 0, &[]);
     assert_eq!(flags(&answer), [ACK]);
-    assert_eq!(raw.says(RST, answer[0].ack, 0, &[]), []);
-    assert!(raw.comes_and_goes(OURS).is_some());
+    assert_eq!(raw.send_segment(RST, answer[0].ack, 0, &[]), []);
+    assert!(raw.short_connection(OURS).is_some());
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn ten_thousand_short_connections_from_a_hundred_ports_are_all_served() {
     let mut raw = Raw::client();
     for number in 0..10_000_u32 {
         raw.ports[0] = 40_000 + (number % 100) as u16;
-        assert!(raw.comes_and_goes(OURS + 1000 * (number / 100)).is_some(), "connection {number}");
+        assert!(raw.short_connection(OURS + 1000 * (number / 100)).is_some(), "connection {number}");
     }
     finish(&mut raw.world);
     assert_eq!(raw.world.packets_out(), 0);
@@ -371,42 +371,42 @@ fn three_duplicates_make_a_fast_retransmit_where_nobody_knows_sack() {
     // RFC 5681, section 3.2; RFC 6582 for the partial acknowledgement.
     let mut raw = Raw::client();
     raw.options.sack_permitted = false;
-    let (first, answer) = raw.asks(100_000);
+    let (first, answer) = raw.request_document(100_000);
     assert!(answer.len() >= 8, "{answer:?}");
     let lost = [answer[0].seq, answer[4].seq];
-    let mut dup = || raw.says(ACK, Raw::after_request(100_000), first, &[]);
+    let mut dup = || raw.send_segment(ACK, Raw::after_request(100_000), first, &[]);
     assert!(![dup(), dup()].concat().iter().any(|segment| lost.contains(&segment.seq)));
     let third = dup();
     assert_eq!((third[0].seq, third[0].len), (lost[0], answer[0].len), "the first one again");
-    let partial = raw.says(ACK, Raw::after_request(100_000), lost[1], &[]);
+    let partial = raw.send_segment(ACK, Raw::after_request(100_000), lost[1], &[]);
     assert_eq!(partial[0].seq, lost[1], "and then the next one that is missing");
 }
 
 #[test]
 fn a_window_smaller_than_a_segment_lets_everything_through() {
     // RFC 9293, section 3.8.6.2.1: silly window syndrome avoidance must not wait forever.
-    for (window, most) in [(1, 1), (50, 50), (500, 500), (800, 400), (1152, 576)] {
+    for (window, max_len) in [(1, 1), (50, 50), (500, 500), (800, 400), (1152, 576)] {
         let mut raw = Raw::client();
         raw.window = window;
         let bytes = if window == 1 { 20 } else { 5000 };
-        let lengths = raw.takes_all(bytes);
+        let lengths = raw.download(bytes);
         assert!(lengths.iter().sum::<usize>() as u64 > bytes);
-        assert!(lengths.iter().all(|&len| len <= most), "{window}: {lengths:?}");
+        assert!(lengths.iter().all(|&len| len <= max_len), "{window}: {lengths:?}");
     }
 }
 
 #[test]
 fn a_window_that_gets_smaller_than_a_segment_lets_what_fits_through_after_a_while() {
     let mut raw = Raw::client();
-    let (_, answer) = raw.asks(30_000);
+    let (_, answer) = raw.request_document(30_000);
     let end = answer.last().map(|last| last.seq.wrapping_add(last.len as u32)).unwrap();
     raw.window = 300;
     let ack = Raw::after_request(30_000);
-    assert_eq!(raw.says(ACK, ack, end, &[]), []);
-    let next = raw.listens(1500);
+    assert_eq!(raw.send_segment(ACK, ack, end, &[]), []);
+    let next = raw.receive_for(1500);
     assert_eq!((next[0].seq, next[0].len), (end, 300), "{next:?}");
     raw.window = 60_000;
-    let rest = raw.says(ACK, ack, end.wrapping_add(300), &[]);
+    let rest = raw.send_segment(ACK, ack, end.wrapping_add(300), &[]);
     assert_eq!(rest[0].len, 1000, "segments are whole again: {rest:?}");
 }
 
@@ -414,59 +414,62 @@ fn a_window_that_gets_smaller_than_a_segment_lets_what_fits_through_after_a_whil
 fn a_window_that_shrinks_below_what_is_out_is_asked_for() {
     // RFC 9293, section 3.8.6: "a sending TCP peer MUST be robust against window shrinking".
     let mut raw = Raw::client();
-    let (first, answer) = raw.asks(30_000);
+    let (first, answer) = raw.request_document(30_000);
     assert!(answer.len() > 2);
     raw.window = 0;
     let ack = Raw::after_request(30_000);
-    assert_eq!(raw.says(ACK, ack, first, &[]), []);
-    let asked = raw.listens(10_000);
-    assert!(asked.len() >= 3, "{asked:?}");
-    assert!(asked.iter().all(|probe| probe.len == 0 && probe.seq == first - 1), "{asked:?}");
+    assert_eq!(raw.send_segment(ACK, ack, first, &[]), []);
+    let probes = raw.receive_for(10_000);
+    assert!(probes.len() >= 3, "{probes:?}");
+    assert!(probes.iter().all(|probe| probe.len == 0 && probe.seq == first - 1), "{probes:?}");
     raw.window = 60_000;
-    let again = raw.says(ACK, ack, first, &[]);
-    assert_eq!(again[0].seq, first, "the first unacknowledged segment is retransmitted: {again:?}");
+    let retransmitted = raw.send_segment(ACK, ack, first, &[]);
+    assert_eq!(
+        retransmitted[0].seq, first,
+        "the first unacknowledged segment is retransmitted: {retransmitted:?}"
+    );
 }
 
 #[test]
 fn probes_of_a_closed_window_come_less_and_less_often_though_they_are_answered() {
     // RFC 9293, section 3.8.6.1.
     let mut raw = Raw::client();
-    let (_, answer) = raw.asks(30_000);
+    let (_, answer) = raw.request_document(30_000);
     let end = answer.last().map(|last| last.seq.wrapping_add(last.len as u32)).unwrap();
     raw.window = 0;
     let ack = Raw::after_request(30_000);
     let closed_ms = raw.now.as_nanos() / 1_000_000;
-    raw.says(ACK, ack, end, &[]);
+    raw.send_segment(ACK, ack, end, &[]);
     let mut probes = Vec::new();
     while raw.now < Time::ZERO + Span::from_secs(40) {
-        for probe in raw.listens(10) {
+        for probe in raw.receive_for(10) {
             probes.push((probe.at_ms - closed_ms).div_ceil(1000));
-            assert_eq!(raw.says(ACK, ack, end, &[]), []);
+            assert_eq!(raw.send_segment(ACK, ack, end, &[]), []);
         }
     }
     assert_eq!(probes[..4], [2, 4, 8, 16].map(|s| s), "{probes:?}");
     raw.window = 60_000;
-    assert_eq!(raw.says(ACK, ack, end, &[])[0].seq, end);
+    assert_eq!(raw.send_segment(ACK, ack, end, &[])[0].seq, end);
 }
 
 #[test]
 fn only_a_reset_of_the_number_that_is_expected_ends_a_connection() {
     // RFC 5961, section 3.2.
     let mut raw = Raw::client();
-    let first = raw.opens(OURS);
-    assert_eq!(flags(&raw.says(RST, OURS + 100, 0, &[])), [ACK], "in the window: challenged");
-    assert_eq!(raw.says(RST, OURS - 100, 0, &[]), [], "outside of it: nothing");
-    assert_eq!(raw.says(RST, OURS + 1, 0, &[]), []);
-    let answer = raw.says(ACK, OURS + 1, first, b"GET");
+    let first = raw.handshake(OURS);
+    assert_eq!(flags(&raw.send_segment(RST, OURS + 100, 0, &[])), [ACK], "in the window: challenged");
+    assert_eq!(raw.send_segment(RST, OURS - 100, 0, &[]), [], "outside of it: nothing");
+    assert_eq!(raw.send_segment(RST, OURS + 1, 0, &[]), []);
+    let answer = raw.send_segment(ACK, OURS + 1, first, b"GET");
     assert_eq!((flags(&answer), answer[0].seq), (vec![RST], first), "the connection is closed");
-    raw.opens(OURS + 7);
+    raw.handshake(OURS + 7);
 }
 
 #[test]
 fn a_number_that_no_document_could_have_is_not_found() {
     for bytes in [u64::MAX, 1 << 50] {
         let mut raw = Raw::client();
-        let (_, answer) = raw.asks(bytes);
+        let (_, answer) = raw.request_document(bytes);
         assert_eq!(answer[0].text, "HTTP/1.0 404");
     }
 }
@@ -480,11 +483,11 @@ fn a_server_answers_head_and_queries_and_lines_that_end_in_a_feed_alone() {
         ("GET /x/70 HTTP/1.0\n\n", "Content-Length: 70\r\n", 70),
     ] {
         let mut raw = Raw::client();
-        let first = raw.opens(OURS);
-        raw.says(ACK, OURS + 1, first, request.as_bytes());
-        let heard: Vec<u8> = raw.stream.concat();
-        let heard = String::from_utf8(heard).unwrap();
-        let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+        let first = raw.handshake(OURS);
+        raw.send_segment(ACK, OURS + 1, first, request.as_bytes());
+        let received: Vec<u8> = raw.stream.concat();
+        let received = String::from_utf8(received).unwrap();
+        let (head, body) = received.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(text.trim_end()), "{head}");
         assert_eq!(body.len(), bytes, "{head}");
     }

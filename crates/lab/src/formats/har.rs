@@ -3,7 +3,7 @@
 
 use crate::InputError;
 use crate::formats::site_file::{RecordedObject, RecordedPage, SiteFile, read_json};
-use catnip_base::words;
+use catnip_base::keywords;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::io::BufReader;
 use std::path::Path;
 use url::Url;
 
-words! {
+keywords! {
     /// Reason for which an entry of a HAR is left out.
     #[derive(PartialOrd, Ord)]
     pub enum Dropped {
@@ -54,7 +54,7 @@ pub fn read_har(path: &Path) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| InputError::new(&name, "", error))?;
     let Har { log } = read_json(&name, BufReader::new(file))?;
-    digest(log).map_err(|(at, what)| InputError::new(&name, &at, what))
+    convert(log).map_err(|(at, message)| InputError::new(&name, &at, message))
 }
 
 /// Reads a HAR if the name ends in `.har`, otherwise a page file.
@@ -86,7 +86,7 @@ struct Log {
 #[serde(rename_all = "camelCase")]
 struct LogPage {
     id: String,
-    started_date_time: Moment,
+    started_date_time: Timestamp,
 }
 
 /// Parts of an entry that are needed until all entries are read.
@@ -94,13 +94,13 @@ struct LogPage {
 #[serde(from = "RawEntry")]
 struct Entry {
     page: Option<String>,
-    start: Moment,
+    start: Timestamp,
     /// Total time of the entry, milliseconds.
-    took_ms: f64,
+    duration_ms: f64,
     wait_ms: f64,
     /// Time to open a new connection, without TLS, milliseconds.
     connect_ms: Option<f64>,
-    url: Address,
+    url: UrlParts,
     redirects_to: String,
     request_bytes: u64,
     bytes: u64,
@@ -114,7 +114,7 @@ struct Entry {
 #[serde(rename_all = "camelCase")]
 struct RawEntry {
     pageref: Option<String>,
-    started_date_time: Moment,
+    started_date_time: Timestamp,
     time: f64,
     request: Request,
     response: Response,
@@ -135,7 +135,7 @@ struct RawEntry {
 #[serde(rename_all = "camelCase")]
 struct Request {
     method: Length,
-    url: Address,
+    url: UrlParts,
     #[serde(default)]
     headers: Vec<Header>,
     headers_size: Option<f64>,
@@ -202,31 +202,31 @@ struct Frame {
 }
 
 /// Maximum number of scripts per initiator: more than enough to find one that is in the recording.
-const MOST_INITIATORS: usize = 16;
+const MAX_INITIATORS: usize = 16;
 
 impl From<RawEntry> for Entry {
     fn from(raw: RawEntry) -> Self {
         let RawEntry { request, response, timings, .. } = raw;
         let url = request.url;
-        let header = |list: &[Header], first: usize| {
+        let header_bytes_of = |list: &[Header], first: usize| {
             let line = |header: &Header| header.name.0 + header.value.0 + ": \r\n".len();
             (list.iter().map(line).sum::<usize>() + first + "\r\n".len()) as u64
         };
-        let whole_bytes = |size: Option<f64>| size.filter(|size| *size >= 0.0).map(|size| size as u64);
+        let known_bytes = |size: Option<f64>| size.filter(|size| *size >= 0.0).map(|size| size as u64);
         let request_line = request.method.0 + url.path.len() + "  HTTP/1.1\r\n".len();
-        let request_bytes = whole_bytes(request.headers_size)
-            .unwrap_or_else(|| header(&request.headers, request_line))
-            .saturating_add(whole_bytes(request.body_size).unwrap_or(0));
+        let request_bytes = known_bytes(request.headers_size)
+            .unwrap_or_else(|| header_bytes_of(&request.headers, request_line))
+            .saturating_add(known_bytes(request.body_size).unwrap_or(0));
         let content = response.content.as_ref().and_then(|content| {
             let saved = content.compression.unwrap_or(0.0).max(0.0);
-            whole_bytes(content.size.map(|size| (size - saved).max(0.0)))
+            known_bytes(content.size.map(|size| (size - saved).max(0.0)))
         });
-        let body = whole_bytes(response.body_size).or(content).unwrap_or(0);
-        let in_header = whole_bytes(response.headers_size).unwrap_or_else(|| match response.headers[..] {
+        let body = known_bytes(response.body_size).or(content).unwrap_or(0);
+        let header_bytes = known_bytes(response.headers_size).unwrap_or_else(|| match response.headers[..] {
             [] => 0,
-            _ => header(&response.headers, "HTTP/1.1 200\r\n".len()),
+            _ => header_bytes_of(&response.headers, "HTTP/1.1 200\r\n".len()),
         });
-        let bytes = whole_bytes(response.transfer_size).unwrap_or(in_header.saturating_add(body));
+        let bytes = known_bytes(response.transfer_size).unwrap_or(header_bytes.saturating_add(body));
         let is_socket = raw.resource_type.as_deref() == Some("websocket") || response.status == 101.0;
         let dropped = match url.scheme {
             Scheme::Data => Some(Dropped::Data),
@@ -242,7 +242,7 @@ impl From<RawEntry> for Entry {
         Self {
             page: raw.pageref,
             start: raw.started_date_time,
-            took_ms: raw.time.max(0.0),
+            duration_ms: raw.time.max(0.0),
             wait_ms: timings.wait.max(0.0),
             connect_ms: connect.map(|ms| (ms - timings.ssl.unwrap_or(0.0).max(0.0)).max(0.0)),
             redirects_to: response.redirect_url,
@@ -258,7 +258,7 @@ impl From<RawEntry> for Entry {
 
 impl Entry {
     fn end_ms(&self) -> f64 {
-        self.start.0 + self.took_ms
+        self.start.0 + self.duration_ms
     }
 }
 
@@ -269,7 +269,7 @@ impl Initiator {
         let mut stack = self.stack;
         while let Some(Stack { call_frames, parent }) = stack {
             for Frame { url } in call_frames {
-                if urls.len() < MOST_INITIATORS && !url.is_empty() && !urls.contains(&url) {
+                if urls.len() < MAX_INITIATORS && !url.is_empty() && !urls.contains(&url) {
                     urls.push(url);
                 }
             }
@@ -284,9 +284,9 @@ impl Initiator {
 /// Time of day with an offset, as milliseconds of Unix time.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
-struct Moment(f64);
+struct Timestamp(f64);
 
-impl TryFrom<String> for Moment {
+impl TryFrom<String> for Timestamp {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         let moment = chrono::DateTime::parse_from_rfc3339(&text)
@@ -300,19 +300,19 @@ struct Length(usize);
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_str(Reader("a text", |text: &str| Ok(Self(text.len()))))
+        d.deserialize_str(StrVisitor("a text", |text: &str| Ok(Self(text.len()))))
     }
 }
 
 /// Parts of a URL that the conversion to a page file needs.
 #[derive(Clone, Debug)]
-struct Address {
+struct UrlParts {
     scheme: Scheme,
     /// Scheme, host and port.
     origin: String,
     path: String,
     /// URL without fragment, with which entries refer to each other. Not kept after all entries are read.
-    whole: String,
+    without_fragment: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,13 +323,13 @@ enum Scheme {
     Other,
 }
 
-impl<'de> Deserialize<'de> for Address {
+impl<'de> Deserialize<'de> for UrlParts {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_str(Reader("a URL", Self::read))
+        d.deserialize_str(StrVisitor("a URL", Self::read))
     }
 }
 
-impl Address {
+impl UrlParts {
     fn read(text: &str) -> Result<Self, String> {
         let scheme = text.split(':').next().unwrap_or("").to_ascii_lowercase();
         let scheme = match scheme.as_str() {
@@ -339,20 +339,25 @@ impl Address {
             _ => Scheme::Other,
         };
         if scheme == Scheme::Data {
-            return Ok(Self { scheme, origin: String::new(), path: String::new(), whole: String::new() });
+            return Ok(Self {
+                scheme,
+                origin: String::new(),
+                path: String::new(),
+                without_fragment: String::new(),
+            });
         }
         let url = Url::parse(text).map_err(|error| format!("not a URL: {error}"))?;
         let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
         let origin = format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or(""));
-        let whole = text.split('#').next().unwrap_or(text).to_string();
-        Ok(Self { scheme, origin, path: url.path().to_string(), whole })
+        let without_fragment = text.split('#').next().unwrap_or(text).to_string();
+        Ok(Self { scheme, origin, path: url.path().to_string(), without_fragment })
     }
 }
 
 /// Visitor that makes a value from a borrowed text.
-struct Reader<F>(&'static str, F);
+struct StrVisitor<F>(&'static str, F);
 
-impl<T, F: FnOnce(&str) -> Result<T, String>> de::Visitor<'_> for Reader<F> {
+impl<T, F: FnOnce(&str) -> Result<T, String>> de::Visitor<'_> for StrVisitor<F> {
     type Value = T;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
@@ -362,20 +367,20 @@ impl<T, F: FnOnce(&str) -> Result<T, String>> de::Visitor<'_> for Reader<F> {
     }
 }
 
-fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
+fn convert(log: Log) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
     let network_ms = network_times(&log.entries);
     let mut of_page: Vec<Vec<usize>> = vec![Vec::new(); log.pages.len().max(1)];
     for (number, entry) in log.entries.iter().enumerate() {
         of_page[page_of(&log.pages, entry, number)?].push(number);
     }
     let mut origins: Vec<String> = Vec::new();
-    let (mut pages, mut told) = (Vec::new(), Vec::new());
+    let (mut pages, mut summaries) = (Vec::new(), Vec::new());
     for mut numbers in of_page {
         let start = |number: &usize| log.entries[*number].start.0;
         numbers.sort_by(|a, b| start(a).total_cmp(&start(b)));
         let entries: Vec<&Entry> = numbers.iter().map(|&number| &log.entries[number]).collect();
-        let page = record(&entries, &network_ms, &mut origins);
-        told.push(tell(&entries, &page));
+        let page = build_page(&entries, &network_ms, &mut origins);
+        summaries.push(summarize(&entries, &page));
         if !page.objects.is_empty() {
             pages.push(page);
         }
@@ -383,7 +388,7 @@ fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
     if pages.is_empty() {
         return Err(("log.entries".into(), "no objects loaded over the network".into()));
     }
-    Ok((SiteFile::new(origins, pages)?, told))
+    Ok((SiteFile::new(origins, pages)?, summaries))
 }
 
 /// Returns the page to which an entry belongs: the page that the entry names, otherwise the last page that started before the entry.
@@ -394,8 +399,9 @@ fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Key
             .position(|page| page.id == *id)
             .ok_or_else(|| (format!("log.entries[{number}].pageref"), format!("{id:?}: no such page"))),
         _ => {
-            let begun = (0..).zip(pages).filter(|(_, page)| page.started_date_time.0 <= entry.start.0);
-            let last = begun.max_by(|(_, a), (_, b)| a.started_date_time.0.total_cmp(&b.started_date_time.0));
+            let started = (0..).zip(pages).filter(|(_, page)| page.started_date_time.0 <= entry.start.0);
+            let last =
+                started.max_by(|(_, a), (_, b)| a.started_date_time.0.total_cmp(&b.started_date_time.0));
             Ok(last.map_or(0, |(number, _)| number))
         }
     }
@@ -404,17 +410,21 @@ fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Key
 /// Returns the estimated round-trip time to each origin, milliseconds, which is the network's part of the wait for a response. The estimate
 /// is the shortest time in which a TCP connection to the origin was opened or a response of the origin began.
 fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
-    let mut least: BTreeMap<String, f64> = BTreeMap::new();
+    let mut shortest: BTreeMap<String, f64> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.dropped.is_none()) {
         let ms = entry.connect_ms.map_or(entry.wait_ms, |connect| connect.min(entry.wait_ms));
-        let least = least.entry(entry.url.origin.clone()).or_insert(ms);
-        *least = least.min(ms);
+        let shortest = shortest.entry(entry.url.origin.clone()).or_insert(ms);
+        *shortest = shortest.min(ms);
     }
-    least
+    shortest
 }
 
 /// Makes a page from `entries`, which are in the order of their start times.
-fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut Vec<String>) -> RecordedPage {
+fn build_page(
+    entries: &[&Entry],
+    network_ms: &BTreeMap<String, f64>,
+    origins: &mut Vec<String>,
+) -> RecordedPage {
     let mut objects: Vec<RecordedObject> = Vec::new();
     let mut connections: Vec<&str> = Vec::new();
     let mut url = String::new();
@@ -422,24 +432,24 @@ fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut 
     // object of the entry itself. If the entry is left out, it is the object on which the entry depends.
     let mut causes: Vec<Option<(u32, f64)>> = Vec::new();
     // Index of the last started entry for each URL, and index of the entry that redirects to each URL.
-    let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut started: BTreeMap<&str, usize> = BTreeMap::new();
     let mut redirected: BTreeMap<String, usize> = BTreeMap::new();
     // Object that ended last before the start of the current entry, and objects that end later, each with its end time.
     let mut last_ended: Option<(u32, f64)> = None;
-    let mut underway: Vec<(u32, f64)> = Vec::new();
+    let mut in_progress: Vec<(u32, f64)> = Vec::new();
     let first_ms = entries.iter().find(|entry| entry.dropped.is_none()).map_or(0.0, |entry| entry.start.0);
     for (number, entry) in entries.iter().enumerate() {
-        underway.retain(|&(object, end_ms)| {
+        in_progress.retain(|&(object, end_ms)| {
             let is_over = end_ms <= entry.start.0;
             if is_over && last_ended.is_none_or(|(_, last_ms)| last_ms <= end_ms) {
                 last_ended = Some((object, end_ms));
             }
             !is_over
         });
-        let named = entry.initiators.iter().find_map(|url| begun.get(url.as_str()));
-        let cause = redirected.remove(&entry.url.whole).or(named.copied());
+        let initiator = entry.initiators.iter().find_map(|url| started.get(url.as_str()));
+        let cause = redirected.remove(&entry.url.without_fragment).or(initiator.copied());
         let after = cause.map_or(last_ended, |cause| causes[cause]);
-        begun.insert(&entry.url.whole, number);
+        started.insert(&entry.url.without_fragment, number);
         if let Some(target) = redirect_target(entry) {
             redirected.insert(target, number);
         }
@@ -449,10 +459,10 @@ fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut 
         }
         let object = objects.len() as u32;
         causes.push(Some((object, entry.end_ms())));
-        underway.push((object, entry.end_ms()));
-        let origin = number_of(origins, |known| *known == entry.url.origin, || entry.url.origin.clone());
+        in_progress.push((object, entry.end_ms()));
+        let origin = index_of(origins, |known| *known == entry.url.origin, || entry.url.origin.clone());
         let connection = entry.connection.as_deref();
-        let connection = connection.map(|name| number_of(&mut connections, |known| *known == name, || name));
+        let connection = connection.map(|name| index_of(&mut connections, |known| *known == name, || name));
         if objects.is_empty() {
             url = format!("{}{}", entry.url.origin, entry.url.path);
         }
@@ -471,10 +481,10 @@ fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut 
     RecordedPage { url, objects }
 }
 
-/// Returns the index of the element for which `is_it` is true. If there is none, adds the result of `make` to the list.
-fn number_of<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> u32 {
-    let number = list.iter().position(is_it).unwrap_or_else(|| {
-        list.push(make());
+/// Returns the index of the element for which `is_equal` is true. If there is none, adds the result of `create` to the list.
+fn index_of<T>(list: &mut Vec<T>, is_equal: impl Fn(&T) -> bool, create: impl FnOnce() -> T) -> u32 {
+    let number = list.iter().position(is_equal).unwrap_or_else(|| {
+        list.push(create());
         list.len() - 1
     });
     number as u32
@@ -485,7 +495,7 @@ fn redirect_target(entry: &Entry) -> Option<String> {
     if entry.redirects_to.is_empty() {
         return None;
     }
-    let mut target = Url::parse(&entry.url.whole).ok()?.join(&entry.redirects_to).ok()?;
+    let mut target = Url::parse(&entry.url.without_fragment).ok()?.join(&entry.redirects_to).ok()?;
     target.set_fragment(None);
     Some(target.into())
 }
@@ -495,15 +505,18 @@ fn to_micros(ms: f64) -> f64 {
     (ms.max(0.0) * 1e3).round() / 1e3
 }
 
-fn tell(entries: &[&Entry], page: &RecordedPage) -> HarPage {
-    let distinct = |of: fn(&RecordedObject) -> Option<u32>| {
-        let mut numbers: Vec<u32> = page.objects.iter().filter_map(of).collect();
+fn summarize(entries: &[&Entry], page: &RecordedPage) -> HarPage {
+    let distinct = |number_of: fn(&RecordedObject) -> Option<u32>| {
+        let mut numbers: Vec<u32> = page.objects.iter().filter_map(number_of).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers.len()
     };
     let mut dropped = BTreeMap::new();
-    entries.iter().filter_map(|entry| entry.dropped).for_each(|why| *dropped.entry(why).or_default() += 1);
+    entries
+        .iter()
+        .filter_map(|entry| entry.dropped)
+        .for_each(|reason| *dropped.entry(reason).or_default() += 1);
     HarPage {
         url: page.url.clone(),
         origins: distinct(|object| Some(object.origin)),

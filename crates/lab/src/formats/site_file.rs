@@ -56,9 +56,9 @@ pub struct RecordedObject {
 type KeyError = (String, String);
 
 /// Maximum size of an object: a terabyte.
-const MOST_BYTES: u64 = 1_000_000_000_000;
+const MAX_BYTES: u64 = 1_000_000_000_000;
 /// Maximum of the times of a page file, milliseconds: a day.
-const LONGEST_MS: f64 = 86_400_000.0;
+const MAX_MS: f64 = 86_400_000.0;
 
 impl SiteFile {
     const VERSION: u32 = 1;
@@ -73,7 +73,7 @@ impl SiteFile {
     /// Reads a page file. Errors name the file as `name`.
     pub fn read(name: &str, from: impl BufRead) -> Result<Self, InputError> {
         let file: Self = read_json(name, from)?;
-        file.check().map_err(|(at, what)| InputError::new(name, &at, what))?;
+        file.check().map_err(|(at, message)| InputError::new(name, &at, message))?;
         Ok(file)
     }
 
@@ -112,8 +112,8 @@ impl SiteFile {
 
     fn check(&self) -> Result<(), KeyError> {
         if self.catnip_page != Self::VERSION {
-            let what = format!("{}: expected version {}", self.catnip_page, Self::VERSION);
-            return Err(("catnip_page".into(), what));
+            let message = format!("{}: expected version {}", self.catnip_page, Self::VERSION);
+            return Err(("catnip_page".into(), message));
         }
         if self.pages.is_empty() {
             return Err(("pages".into(), "no pages".into()));
@@ -125,7 +125,7 @@ impl SiteFile {
             for (index, object) in (0..).zip(&page.objects) {
                 object
                     .check(index, self.origins.len())
-                    .map_err(|(key, what)| (format!("pages[{number}].objects[{index}].{key}"), what))?;
+                    .map_err(|(key, message)| (format!("pages[{number}].objects[{index}].{key}"), message))?;
             }
         }
         Ok(())
@@ -147,13 +147,13 @@ impl RecordedObject {
             return Err(("bytes", "0: expected at least 1".into()));
         }
         for (key, bytes) in [("bytes", self.bytes), ("request_bytes", self.request_bytes)] {
-            if bytes > MOST_BYTES {
-                return Err((key, format!("{bytes}: expected at most {MOST_BYTES}")));
+            if bytes > MAX_BYTES {
+                return Err((key, format!("{bytes}: expected at most {MAX_BYTES}")));
             }
         }
         for (key, ms) in [("server_ms", self.server_ms), ("delay_ms", self.delay_ms)] {
-            if !(0.0..=LONGEST_MS).contains(&ms) {
-                return Err((key, format!("{ms}: expected 0 to {LONGEST_MS}")));
+            if !(0.0..=MAX_MS).contains(&ms) {
+                return Err((key, format!("{ms}: expected 0 to {MAX_MS}")));
             }
         }
         Ok(())

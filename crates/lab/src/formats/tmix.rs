@@ -24,12 +24,12 @@ mod read;
 mod write;
 
 pub use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
-pub use read::{Mistake, load, read};
+pub use read::{ReadError, load, read};
 pub use write::write;
 
-use catnip_base::words;
+use catnip_base::keywords;
 
-words! {
+keywords! {
     /// Form of connection vectors.
     pub enum Form {
         /// Original form: `SEQ`, `>`, `t`, `<`.

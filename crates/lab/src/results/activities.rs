@@ -90,13 +90,13 @@ pub(crate) trait Activities: Debug + Send {
         &self,
         tables: &mut Tables,
         run: Run,
-        of: &Observed<'a, '_>,
+        context: &RunContext<'a, '_>,
         transfers: &mut Vec<TransferRow<'a>>,
     );
 }
 
 /// Run whose activities are written to tables.
-pub(crate) struct Observed<'a, 'b> {
+pub(crate) struct RunContext<'a, 'b> {
     /// Function that returns the traffic group of an application; `None` if the results have no rows for its activities.
     pub(crate) group_of: &'b dyn Fn(u32) -> Option<&'a str>,
     /// End of the run.
@@ -114,11 +114,11 @@ impl<R: ActivityTable> Activities for Vec<Entry<R>> {
 
     fn push(&mut self, activity: &dyn Activity, end: Time, delivered: Option<u64>, reply: Option<Reply>) {
         if let Some(record) = activity.downcast::<R>() {
-            let answers = |reply: &Reply| reply.app == record.app() && record.tag() == Some(reply.tag);
-            let reply = reply.filter(answers);
+            let is_reply_to = |reply: &Reply| reply.app == record.app() && record.tag() == Some(reply.tag);
+            let reply = reply.filter(is_reply_to);
             // All requested bytes have arrived, unless an external server closed the connection early.
-            let of_whole = || reply.map_or(record.bytes(), |reply| reply.body_bytes);
-            Vec::push(self, Entry(record, end, reply, delivered.unwrap_or_else(of_whole)));
+            let complete_bytes = || reply.map_or(record.bytes(), |reply| reply.body_bytes);
+            Vec::push(self, Entry(record, end, reply, delivered.unwrap_or_else(complete_bytes)));
         }
     }
 
@@ -126,10 +126,10 @@ impl<R: ActivityTable> Activities for Vec<Entry<R>> {
         &self,
         tables: &mut Tables,
         run: Run,
-        of: &Observed<'a, '_>,
+        context: &RunContext<'a, '_>,
         transfers: &mut Vec<TransferRow<'a>>,
     ) {
-        let measured = || self.iter().filter_map(|entry| Some(((of.group_of)(entry.0.app())?, entry)));
+        let measured = || self.iter().filter_map(|entry| Some(((context.group_of)(entry.0.app())?, entry)));
         let row = |(group, &Entry(record, end, reply, delivered)): (_, &_)| ActivityRow {
             group,
             end,
@@ -140,7 +140,7 @@ impl<R: ActivityTable> Activities for Vec<Entry<R>> {
         tables.extend(run, measured().map(row));
         transfers.extend(R::UNIT.iter().flat_map(|&unit| {
             measured().map(move |(group, &Entry(record, end, ..))| {
-                TransferRow::new(unit, group, record.app(), record.number(), record.start()..end, of.end)
+                TransferRow::new(unit, group, record.app(), record.number(), record.start()..end, context.end)
             })
         }));
     }

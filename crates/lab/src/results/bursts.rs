@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Bursts {
     /// State of each open connection, by number.
-    connections: BTreeMap<u64, OfConnection>,
-    over: Vec<Burst>,
+    connections: BTreeMap<u64, ConnectionState>,
+    finished: Vec<Burst>,
 }
 
 /// Burst of a server.
@@ -48,9 +48,9 @@ pub struct Burst {
 }
 
 #[derive(Debug)]
-struct OfConnection {
+struct ConnectionState {
     /// End of the last burst, or opening of the connection if there was no burst.
-    silent_since: Time,
+    idle_since: Time,
     /// Number of bursts that have ended.
     count: u32,
     current: Option<Burst>,
@@ -58,34 +58,34 @@ struct OfConnection {
 
 impl Bursts {
     /// Returns the bursts that have ended, in the order in which they ended.
-    pub fn over(&self) -> &[Burst] {
-        &self.over
+    pub fn finished(&self) -> &[Burst] {
+        &self.finished
     }
 
     /// Returns the bursts that have not ended, in the order of connection numbers.
     pub fn unfinished(&self) -> impl Iterator<Item = &Burst> {
-        self.connections.values().filter_map(|of| of.current.as_ref())
+        self.connections.values().filter_map(|state| state.current.as_ref())
     }
 
-    fn on_sent(&mut self, now: Time, what: &Served, seq: u64, retransmission: bool) {
-        let of = self.connections.entry(what.connection).or_insert(OfConnection {
-            silent_since: what.opened,
+    fn on_sent(&mut self, now: Time, served: &Served, seq: u64, retransmission: bool) {
+        let state = self.connections.entry(served.connection).or_insert(ConnectionState {
+            idle_since: served.opened,
             count: 0,
             current: None,
         });
-        let burst = match &mut of.current {
+        let burst = match &mut state.current {
             Some(burst) => burst,
             // A retransmission after the end of its burst does not begin a new burst.
             None if retransmission => return,
             none => none.insert(Burst {
-                connection: what.connection,
-                app: what.app,
-                tcp: what.tcp,
-                number: of.count,
+                connection: served.connection,
+                app: served.app,
+                tcp: served.tcp,
+                number: state.count,
                 first_byte: seq,
                 bytes: 0,
                 delivered: 0,
-                idle: now - of.silent_since,
+                idle: now - state.idle_since,
                 start: now,
                 end: Time::NEVER,
                 sent: 0,
@@ -94,20 +94,20 @@ impl Bursts {
                 timeouts: 0,
             }),
         };
-        burst.bytes = what.written - burst.first_byte;
+        burst.bytes = served.written - burst.first_byte;
         burst.sent += 1;
         burst.retransmitted += u32::from(retransmission);
     }
 
-    fn on_acked(&mut self, now: Time, what: &Served, snd_una: u64) {
-        let Some(of) = self.connections.get_mut(&what.connection) else { return };
-        if let Some(burst) = &mut of.current {
-            burst.bytes = what.written - burst.first_byte;
+    fn on_acked(&mut self, now: Time, served: &Served, snd_una: u64) {
+        let Some(state) = self.connections.get_mut(&served.connection) else { return };
+        if let Some(burst) = &mut state.current {
+            burst.bytes = served.written - burst.first_byte;
             burst.delivered = snd_una.saturating_sub(burst.first_byte).min(burst.bytes);
         }
-        if let Some(burst) = of.current.take_if(|_| snd_una >= what.written) {
-            self.over.push(Burst { end: now, ..burst });
-            (of.silent_since, of.count) = (now, of.count + 1);
+        if let Some(burst) = state.current.take_if(|_| snd_una >= served.written) {
+            self.finished.push(Burst { end: now, ..burst });
+            (state.idle_since, state.count) = (now, state.count + 1);
         }
     }
 
@@ -125,15 +125,15 @@ impl Watch for Bursts {
         }
     }
 
-    fn served(&mut self, now: Time, what: &Served) {
-        match what.step {
-            ServedStep::Sent { seq, retransmission, .. } => self.on_sent(now, what, seq, retransmission),
-            ServedStep::Acked { snd_una } => self.on_acked(now, what, snd_una),
+    fn served(&mut self, now: Time, served: &Served) {
+        match served.step {
+            ServedStep::Sent { seq, retransmission, .. } => self.on_sent(now, served, seq, retransmission),
+            ServedStep::Acked { snd_una } => self.on_acked(now, served, snd_una),
             ServedStep::Timeout => {
-                self.current(what.connection).into_iter().for_each(|burst| burst.timeouts += 1);
+                self.current(served.connection).into_iter().for_each(|burst| burst.timeouts += 1);
             }
             ServedStep::Dropped { seq } => {
-                let burst = self.current(what.connection).filter(|burst| seq >= burst.first_byte);
+                let burst = self.current(served.connection).filter(|burst| seq >= burst.first_byte);
                 burst.into_iter().for_each(|burst| burst.dropped += 1);
             }
         }

@@ -62,8 +62,8 @@ impl FromStr for TableName {
         let all = Self::all();
         let names = || all.iter().map(|table| table.name());
         all.iter().find(|table| table.name() == text).copied().ok_or_else(|| {
-            let (expected, near) = (names().collect::<Vec<_>>().join(", "), did_you_mean(text, names()));
-            ParseError::new(text, format!("one of {expected}{near}"))
+            let (expected, hint) = (names().collect::<Vec<_>>().join(", "), did_you_mean(text, names()));
+            ParseError::new(text, format!("one of {expected}{hint}"))
         })
     }
 }

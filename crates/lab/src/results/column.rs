@@ -70,9 +70,9 @@ impl Texts {
 
 impl<T: AsRef<str>> FromIterator<T> for Texts {
     fn from_iter<I: IntoIterator<Item = T>>(names: I) -> Self {
-        let mut made = Self::default();
-        names.into_iter().for_each(|name| made.push(name.as_ref()));
-        made
+        let mut texts = Self::default();
+        names.into_iter().for_each(|name| texts.push(name.as_ref()));
+        texts
     }
 }
 

@@ -22,13 +22,13 @@ impl WarmUp {
     pub fn of<M: Handler, W: Watch>(world: &mut World<M, W>) -> Self {
         world.catch_up();
         let ports = (0..world.fabric().ports() as u32).map(|id| world.fabric().counters(PortId(id)));
-        let mut made = Self { end: world.advanced_to(), ports: ports.collect(), open: BTreeMap::new() };
+        let mut snapshot = Self { end: world.advanced_to(), ports: ports.collect(), open: BTreeMap::new() };
         world.unfinished_connections(&mut |event, delivered| {
             if let Event::Connection(it) = event {
-                made.open.insert(it.connection, (it, delivered));
+                snapshot.open.insert(it.connection, (it, delivered));
             }
         });
-        made
+        snapshot
     }
 
     /// Returns the counts of a port since the end of the warm-up.
@@ -53,60 +53,60 @@ impl<'a> Groups<'a> {
         connections: &[ConnectionRow<'a>],
     ) -> Self {
         let start = warm_up.map_or(Time::ZERO, |it| it.end);
-        let mut made = Self { groups: begin(plan, end.since(start)), transfers: Vec::new() };
+        let mut rows = Self { groups: empty_rows(plan, end.since(start)), transfers: Vec::new() };
         let over_connections = connections.iter().map(|it| {
             let ConnectionRecord { app, connection, opened, acked, .. } = it.record;
             TransferRow::new(Unit::TRANSFER, it.group, app, connection, opened..acked, end)
         });
         for transfer in activities.into_iter().chain(over_connections) {
-            let group = made.groups.iter_mut().find(|it| it.group == transfer.group);
+            let group = rows.groups.iter_mut().find(|it| it.group == transfer.group);
             let Some(group) = group.filter(|it| it.unit == transfer.unit && transfer.start >= start) else {
                 continue;
             };
             group.started += 1;
             group.finished += u64::from(transfer.end < Time::NEVER);
-            made.transfers.push(transfer);
+            rows.transfers.push(transfer);
         }
-        let mut got = vec![0.0; plan.users()];
+        let mut received = vec![0.0; plan.users()];
         for it in connections {
             let record = &it.record;
             if record.acked < start {
                 continue;
             }
             let before = warm_up.and_then(|it| it.open.get(&record.connection));
-            let (then, delivered_then) =
-                before.map_or((ConnectionRecord::none(), 0), |&(then, got)| (then, got));
-            let delivered = it.delivered.saturating_sub(delivered_then);
-            if let Some(user) = got.get_mut(record.app as usize) {
+            let (before, delivered_before) =
+                before.map_or((ConnectionRecord::none(), 0), |&(before, received)| (before, received));
+            let delivered = it.delivered.saturating_sub(delivered_before);
+            if let Some(user) = received.get_mut(record.app as usize) {
                 *user += delivered as f64;
             }
-            if let Some(group) = made.groups.iter_mut().find(|group| group.group == it.group) {
+            if let Some(group) = rows.groups.iter_mut().find(|group| group.group == it.group) {
                 group.connections += 1;
                 group.delivered_bytes += delivered;
-                group.sent += u64::from(record.sent - then.sent);
-                group.retransmitted += u64::from(record.retransmitted - then.retransmitted);
-                group.timeouts += u64::from(record.timeouts - then.timeouts);
-                group.dropped += u64::from(record.dropped - then.dropped);
-                group.rtt_samples += u64::from(record.rtt_samples - then.rtt_samples);
-                group.rtt_sum += record.rtt_sum.saturating_sub(then.rtt_sum);
+                group.sent += u64::from(record.sent - before.sent);
+                group.retransmitted += u64::from(record.retransmitted - before.retransmitted);
+                group.timeouts += u64::from(record.timeouts - before.timeouts);
+                group.dropped += u64::from(record.dropped - before.dropped);
+                group.rtt_samples += u64::from(record.rtt_samples - before.rtt_samples);
+                group.rtt_sum += record.rtt_sum.saturating_sub(before.rtt_sum);
             }
         }
-        for group in &mut made.groups {
+        for group in &mut rows.groups {
             let traffic = plan.traffic().iter().filter(|traffic| traffic.name == group.group);
-            let users = traffic.flat_map(|traffic| &traffic.users).map(|&user| got[user as usize]);
+            let users = traffic.flat_map(|traffic| &traffic.users).map(|&user| received[user as usize]);
             group.fairness = jain(users);
         }
-        made
+        rows
     }
 }
 
-fn begin(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
+fn empty_rows(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
     let mut groups: Vec<GroupRow<'_>> = Vec::new();
     for traffic in plan.traffic().iter().filter(|it| it.measured && !it.workload.is_datagrams()) {
         if groups.iter().all(|group| group.group != traffic.name) {
             // External clients report no pages or keystrokes, so each of their connections is a transfer.
             let unit = if traffic.users.is_empty() { Unit::TRANSFER } else { traffic.workload.unit() };
-            groups.push(GroupRow::nothing(&traffic.name, unit, measured));
+            groups.push(GroupRow::empty(&traffic.name, unit, measured));
         }
     }
     groups
@@ -114,8 +114,8 @@ fn begin(plan: &Plan, measured: Span) -> Vec<GroupRow<'_>> {
 
 /// Returns Jain's fairness index of the numbers of bytes that the users received, from 1 / n for n users to 1 (Jain, Chiu and Hawe 1984,
 /// equation 1); NaN for fewer than two users, and if no user received any bytes.
-fn jain(got: impl Iterator<Item = f64>) -> f64 {
-    let (count, sum, squares) =
-        got.fold((0.0, 0.0, 0.0), |(count, sum, squares), it| (count + 1.0, sum + it, squares + it * it));
+fn jain(received: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum, squares) = received
+        .fold((0.0, 0.0, 0.0), |(count, sum, squares), it| (count + 1.0, sum + it, squares + it * it));
     if count < 2.0 { f64::NAN } else { sum * sum / (count * squares) }
 }

@@ -1,6 +1,8 @@
-use crate::results::activities::{Activities, ActivityKind, Observed};
+use crate::results::activities::{Activities, ActivityKind, RunContext};
 use crate::results::groups::{Groups, WarmUp};
-use crate::results::rows::{BurstRow, ConnectionRow, DatagramRow, PortRow, RealTime, Run, RunRow, TableName};
+use crate::results::rows::{
+    BurstRow, ConnectionRow, DatagramRow, EmulatorStats, PortRow, Run, RunRow, TableName,
+};
 use crate::traffic::activity_kinds;
 use crate::{Bursts, Plan, Tables};
 use catnip_base::Time;
@@ -15,28 +17,28 @@ pub struct Records {
     activities: Vec<Box<dyn Activities>>,
     connections: Option<Vec<(ConnectionRecord, Option<Reply>)>>,
     /// True if the tables of groups or transfers are requested, which are computed from these records.
-    sums: bool,
+    has_groups: bool,
     /// Combined responses so far over each open connection with an external host, by number of the connection.
     replies: BTreeMap<u64, Reply>,
     /// Most recent response. The next activity describes it if the application and the tag match.
-    last: Option<Reply>,
+    last_reply: Option<Reply>,
 }
 
 impl Records {
     /// Creates empty records of what `tables` need.
     pub fn new(tables: &[TableName]) -> Self {
-        let sums = tables.contains(&TableName::GROUPS) || tables.contains(&TableName::TRANSFERS);
+        let has_groups = tables.contains(&TableName::GROUPS) || tables.contains(&TableName::TRANSFERS);
         let series = tables.contains(&TableName::CONNECTION_SERIES);
-        let is_needed = |table: TableName| tables.contains(&table) || (sums && table.unit().is_some());
+        let is_needed = |table: TableName| tables.contains(&table) || (has_groups && table.unit().is_some());
         Self {
             activities: activity_kinds()
                 .filter(|kind| is_needed(kind.table()))
                 .map(ActivityKind::new_list)
                 .collect(),
-            connections: (sums || series || tables.contains(&TableName::CONNECTIONS)).then(Vec::new),
-            sums,
+            connections: (has_groups || series || tables.contains(&TableName::CONNECTIONS)).then(Vec::new),
+            has_groups,
             replies: BTreeMap::new(),
-            last: None,
+            last_reply: None,
         }
     }
 
@@ -60,26 +62,26 @@ impl Records {
         plan: &Plan,
         world: &World<M, W>,
         warm_up: Option<&WarmUp>,
-        real: Option<RealTime>,
+        emulator: Option<EmulatorStats>,
     ) {
         let start = warm_up.map_or(Time::ZERO, |it| it.end);
-        let whole = || {
+        let run_row = || {
             let warm_up = start.since(Time::ZERO);
             let ports = 0..plan.topology().ports().len() as u32;
             let hops = ports.map(|port| world.fabric().counters(PortId(port)).delivered).sum();
             let open = world.packets_out() as u64;
-            RunRow { end: world.now(), warm_up, tally: world.tally(), open, hops, real }
+            RunRow { end: world.now(), warm_up, tally: world.tally(), open, hops, emulator }
         };
-        tables.extend(run, std::iter::once_with(whole));
-        let of = Observed { group_of: &|app| plan.measured_group(app), end: world.now() };
+        tables.extend(run, std::iter::once_with(run_row));
+        let context = RunContext { group_of: &|app| plan.measured_group(app), end: world.now() };
         let mut transfers = Vec::new();
         let mut unfinished: Vec<_> = self.activities.iter().map(|list| list.new_list()).collect();
         world.unfinished_activities(&mut |activity, delivered| {
             unfinished.iter_mut().for_each(|list| list.push(activity, Time::NEVER, Some(delivered), None));
         });
         for (ended, unfinished) in self.activities.iter().zip(&unfinished) {
-            ended.fill(tables, run, &of, &mut transfers);
-            unfinished.fill(tables, run, &of, &mut transfers);
+            ended.fill(tables, run, &context, &mut transfers);
+            unfinished.fill(tables, run, &context, &mut transfers);
         }
         let mut open = Vec::new();
         let mut replies = self.replies.clone();
@@ -110,10 +112,10 @@ impl Records {
                 ConnectionRow { group, record, reply, delivered }
             })
             .collect();
-        if self.sums {
-            let made = Groups::of(plan, warm_up, world.now(), transfers, &connections);
-            tables.extend(run, made.groups);
-            tables.extend(run, made.transfers);
+        if self.has_groups {
+            let rows = Groups::of(plan, warm_up, world.now(), transfers, &connections);
+            tables.extend(run, rows.groups);
+            tables.extend(run, rows.transfers);
         }
         tables.extend(run, connections);
         let measured = world.now().since(start);
@@ -140,7 +142,7 @@ impl Records {
 impl Bursts {
     /// Adds the rows of the bursts in a run of this plan.
     pub fn fill(&self, tables: &mut Tables, run: Run, plan: &Plan) {
-        let rows = self.over().iter().chain(self.unfinished()).filter_map(|burst| {
+        let rows = self.finished().iter().chain(self.unfinished()).filter_map(|burst| {
             let group = plan.traffic().get(burst.tcp.0 as usize).filter(|group| group.measured)?;
             Some(BurstRow { group: &group.name, burst })
         });
@@ -150,10 +152,10 @@ impl Bursts {
 
 /// Combines two responses over a connection. Status and hash are taken from the first response if it is incomplete, otherwise from the
 /// second response.
-fn joined(before: &Reply, now: &Reply) -> Reply {
-    let Reply { status, digest, .. } = if before.whole { *now } else { *before };
+fn merge_replies(before: &Reply, now: &Reply) -> Reply {
+    let Reply { status, digest, .. } = if before.complete { *now } else { *before };
     let body_bytes = before.body_bytes + now.body_bytes;
-    Reply { status, digest, body_bytes, whole: before.whole && now.whole, ..*now }
+    Reply { status, digest, body_bytes, complete: before.complete && now.complete, ..*now }
 }
 
 impl Watch for Records {
@@ -165,9 +167,9 @@ impl Watch for Records {
                 self.connections.iter_mut().for_each(|all| all.push((*connection, reply)));
             }
             Event::Reply(reply) => {
-                self.last = Some(*reply);
+                self.last_reply = Some(*reply);
                 let all = self.replies.entry(reply.connection);
-                all.and_modify(|all| *all = joined(all, reply)).or_insert(*reply);
+                all.and_modify(|all| *all = merge_replies(all, reply)).or_insert(*reply);
             }
             Event::Sent(_) | Event::Acked(_) | Event::Timeout(_) => {}
             Event::Dropped { .. } | Event::Datagram { .. } => {}
@@ -175,6 +177,6 @@ impl Watch for Records {
     }
 
     fn activity(&mut self, now: Time, activity: &dyn Activity) {
-        self.activities.iter_mut().for_each(|list| list.push(activity, now, None, self.last));
+        self.activities.iter_mut().for_each(|list| list.push(activity, now, None, self.last_reply));
     }
 }

@@ -9,7 +9,7 @@ use catnip_sim::{Handler, Watch, World};
 use std::collections::BTreeMap;
 
 /// Record of a connection, delivered bytes, and cwnd and ssthresh if the connection is open.
-type Seen = (ConnectionRecord, u64, Option<(u64, Option<u64>)>);
+type Sample = (ConnectionRecord, u64, Option<(u64, Option<u64>)>);
 
 /// Sampler of a run, which reports the changes since the previous sample.
 pub(crate) struct Series {
@@ -50,9 +50,9 @@ impl Series {
             for id in &named.ids {
                 let rate = &plan.topology().ports()[id.0 as usize].wire.rate;
                 capacity_bits += rate.capacity_bits(self.last, now);
-                let here = world.fabric().port(*id).waiting(now);
-                waiting.packets += here.packets;
-                waiting.bytes += here.bytes;
+                let backlog = world.fabric().port(*id).waiting(now);
+                waiting.packets += backlog.packets;
+                waiting.bytes += backlog.bytes;
             }
             let all: PortCounters = named.ids.iter().map(|&id: &PortId| world.fabric().counters(id)).sum();
             let counters = all.since(before);
@@ -60,22 +60,22 @@ impl Series {
             LinkSample { name: &named.name, at: now, counters, capacity_bits, waiting }
         });
         tables.extend(run, links);
-        let mut seen: Vec<Seen> = Vec::new();
+        let mut samples: Vec<Sample> = Vec::new();
         let ended = records.ended_from(self.ended);
         self.ended += ended.len();
-        seen.extend(ended.iter().map(|(record, _)| (*record, record.bytes, None)));
-        world.each_open(&mut |it| {
-            seen.push((it.record, it.delivered, it.cwnd.map(|cwnd| (cwnd, it.ssthresh))));
+        samples.extend(ended.iter().map(|(record, _)| (*record, record.bytes, None)));
+        world.for_each_open(&mut |it| {
+            samples.push((it.record, it.delivered, it.cwnd.map(|cwnd| (cwnd, it.ssthresh))));
         });
-        seen.retain(|(record, ..)| plan.measured_group(record.app).is_some());
+        samples.retain(|(record, ..)| plan.measured_group(record.app).is_some());
         let mut open = BTreeMap::new();
-        let rows = seen.into_iter().map(|(record, delivered, window)| {
+        let rows = samples.into_iter().map(|(record, delivered, window)| {
             let before = self.open.get(&record.connection).copied();
-            let (before, had) = before.unwrap_or((ConnectionRecord::none(), 0));
+            let (before, delivered_before) = before.unwrap_or((ConnectionRecord::none(), 0));
             if window.is_some() {
                 open.insert(record.connection, (record, delivered));
             }
-            let delivered = delivered.saturating_sub(had);
+            let delivered = delivered.saturating_sub(delivered_before);
             ConnectionSample {
                 group: plan.group_of(record.app),
                 at: now,

@@ -76,8 +76,8 @@ pub struct Tables(BTreeMap<TableName, Table>);
 
 impl Tables {
     /// Returns the requested tables without rows.
-    pub fn new(wanted: &[TableName]) -> Self {
-        Self(wanted.iter().map(|&name| (name, Table::new(name))).collect())
+    pub fn new(requested: &[TableName]) -> Self {
+        Self(requested.iter().map(|&name| (name, Table::new(name))).collect())
     }
 
     /// Adds rows of a run to their table. The rows are computed only if the table was requested.

@@ -14,9 +14,11 @@ pub(crate) fn of_nodes(nodes: u64) -> u64 {
 }
 
 /// Returns an error message if `needed` bytes of memory are not available.
-pub(crate) fn refusal(needed: u64) -> Option<String> {
+pub(crate) fn shortage(needed: u64) -> Option<String> {
     let free = free()?;
-    (needed > free).then(|| format!("needs about {} of memory, only {} are free", shown(needed), shown(free)))
+    (needed > free).then(|| {
+        format!("needs about {} of memory, only {} are free", format_bytes(needed), format_bytes(free))
+    })
 }
 
 /// Returns true if the free memory is below the minimum.
@@ -26,23 +28,23 @@ pub(crate) fn is_short() -> bool {
 
 /// Returns the number of bytes that this process can still allocate; `None` if it is unknown.
 pub fn free() -> Option<u64> {
-    [of_machine(), of_group(), of_limit()].into_iter().flatten().min()
+    [free_in_machine(), free_in_cgroup(), free_address_space()].into_iter().flatten().min()
 }
 
-fn of_machine() -> Option<u64> {
-    let told = fs::read_to_string("/proc/meminfo").ok()?;
-    let kilobytes = after(&told, "MemAvailable:")?;
+fn free_in_machine() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let kilobytes = number_after(&meminfo, "MemAvailable:")?;
     Some(kilobytes * 1024)
 }
 
 /// Returns the free memory of the control group, version 1 or 2. Cached pages of files count as free, since the kernel releases them on
 /// demand.
-fn of_group() -> Option<u64> {
+fn free_in_cgroup() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let left = |line: &str| {
+    let free_in = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
-        let (root, most, used) = match controllers {
+        let (root, limit, used) = match controllers {
             "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
             _ if controllers.split(',').any(|it| it == "memory") => {
                 ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
@@ -51,29 +53,29 @@ fn of_group() -> Option<u64> {
         };
         let folder = Path::new(root).join(path);
         let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
-        let told = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-        let of_files = ["inactive_file ", "active_file "].map(|label| after(&told, label).unwrap_or(0));
-        let used = number(used)?.saturating_sub(of_files.iter().sum());
-        Some(number(most)?.saturating_sub(used))
+        let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let cached = ["inactive_file ", "active_file "].map(|label| number_after(&stat, label).unwrap_or(0));
+        let used = number(used)?.saturating_sub(cached.iter().sum());
+        Some(number(limit)?.saturating_sub(used))
     };
-    groups.lines().filter_map(left).min()
+    groups.lines().filter_map(free_in).min()
 }
 
 /// Returns the free address space within the limit of `ulimit -v`.
-fn of_limit() -> Option<u64> {
+fn free_address_space() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    let most = after(&limits, "Max address space")?;
+    let limit = number_after(&limits, "Max address space")?;
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    Some(most.saturating_sub(after(&status, "VmSize:")? * 1024))
+    Some(limit.saturating_sub(number_after(&status, "VmSize:")? * 1024))
 }
 
 /// Returns the number that follows `label` at the start of a line of `text`.
-fn after(text: &str, label: &str) -> Option<u64> {
+fn number_after(text: &str, label: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-fn shown(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let (unit, name) = if bytes < 1 << 30 { (1 << 20, "MB") } else { (1 << 30, "GB") };
     format!("{} {name}", bytes.div_ceil(unit))
 }
@@ -84,17 +86,17 @@ mod tests {
 
     #[test]
     fn numbers_stand_behind_their_labels() {
-        let told = "MemTotal:       1000 kB\nMemAvailable:     24 kB\n";
-        assert_eq!(after(told, "MemAvailable:"), Some(24));
+        let meminfo = "MemTotal:       1000 kB\nMemAvailable:     24 kB\n";
+        assert_eq!(number_after(meminfo, "MemAvailable:"), Some(24));
         assert_eq!(
-            after(
+            number_after(
                 "Max address space         unlimited            unlimited            bytes\n",
                 "Max address space"
             ),
             None
         );
         assert_eq!(
-            after(
+            number_after(
                 "Max address space         4096                 unlimited            bytes\n",
                 "Max address space"
             ),
@@ -105,9 +107,9 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_refused_with_both_numbers() {
         let free = free().expect("this machine tells");
-        assert_eq!(refusal(free / 2), None);
-        let told = refusal(free.saturating_mul(3)).unwrap();
-        assert!(told.starts_with("needs about ") && told.ends_with(" are free"), "{told}");
+        assert_eq!(shortage(free / 2), None);
+        let message = shortage(free.saturating_mul(3)).unwrap();
+        assert!(message.starts_with("needs about ") && message.ends_with(" are free"), "{message}");
         assert!(!is_short());
     }
 }

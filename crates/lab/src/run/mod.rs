@@ -50,9 +50,10 @@ pub fn run_all(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if request.threads == 0 { cores } else { request.threads }.min(jobs.len()).max(1);
     let largest = plans.iter().map(|plan| plan.memory_bytes()).max().unwrap_or(0);
-    let short = |what: String| InputError::new(&scenario.path.display().to_string(), "memory", what);
-    if let Some(why) = memory::refusal(largest.saturating_mul(threads as u64)) {
-        return Err(short(format!("{threads} runs in parallel: {why}; try --threads 1")));
+    let memory_error =
+        |message: String| InputError::new(&scenario.path.display().to_string(), "memory", message);
+    if let Some(reason) = memory::shortage(largest.saturating_mul(threads as u64)) {
+        return Err(memory_error(format!("{threads} runs in parallel: {reason}; try --threads 1")));
     }
     let mut is_short = false;
     // Short runs are executed in batches, since a message for each of them would take longer than the run.
@@ -68,13 +69,13 @@ pub fn run_all(
             let (next, stopped) = (&next, &stopped);
             scope.spawn(move || {
                 let mut memory = Memory::default();
-                let mut goes_on = || !stopped.load(Ordering::Relaxed);
+                let mut should_continue = || !stopped.load(Ordering::Relaxed);
                 while let Some((number, batch)) = claim(next, batches) {
                     let mut tables = Tables::new(&request.tables);
                     let done = batch.iter().try_for_each(|&(variant, seed)| {
                         let run = Run { variant: variant as u64, seed };
-                        add_run(plans[variant], run, request, &mut goes_on, &mut memory, &mut tables)
-                            .filter(|()| goes_on())
+                        add_run(plans[variant], run, request, &mut should_continue, &mut memory, &mut tables)
+                            .filter(|()| should_continue())
                     });
                     if done.is_none() || sender.send((number, tables)).is_err() {
                         break;
@@ -100,8 +101,10 @@ pub fn run_all(
         }
     });
     if is_short {
-        let what = format!("out of memory after {finished} of {} runs; ", jobs.len());
-        return Err(short(what + "try fewer seeds or tables, or --out, which writes tables to disk"));
+        let message = format!("out of memory after {finished} of {} runs; ", jobs.len());
+        return Err(memory_error(
+            message + "try fewer seeds or tables, or --out, which writes tables to disk",
+        ));
     }
     if finished < jobs.len() {
         return Ok(None);
@@ -121,18 +124,18 @@ fn add_run(
     plan: &Plan,
     run: Run,
     request: &RunRequest<'_>,
-    goes_on: &mut dyn FnMut() -> bool,
+    should_continue: &mut dyn FnMut() -> bool,
     memory: &mut Memory,
     tables: &mut Tables,
 ) -> Option<()> {
-    let wanted = &request.tables;
-    let records = Records::new(wanted);
-    let before = std::mem::take(memory);
-    let [bursts, events] = [TableName::BURSTS, TableName::EVENTS].map(|name| wanted.contains(&name));
+    let requested = &request.tables;
+    let records = Records::new(requested);
+    let reused = std::mem::take(memory);
+    let [bursts, events] = [TableName::BURSTS, TableName::EVENTS].map(|name| requested.contains(&name));
     if bursts || events {
         let of_packets = (bursts.then(Bursts::default), events.then(Events::default));
-        let mut sim = plan.begin(run.seed, (records, of_packets), before);
-        let warm_up = carry_out(&mut sim, |(records, _)| records, plan, run, request, goes_on, tables)?;
+        let mut sim = plan.begin(run.seed, (records, of_packets), reused);
+        let warm_up = execute(&mut sim, |(records, _)| records, plan, run, request, should_continue, tables)?;
         let (records, (bursts, events)) = sim.watch();
         records.fill(tables, run, plan, &sim, warm_up.as_ref(), None);
         bursts.iter().for_each(|bursts| bursts.fill(tables, run, plan));
@@ -140,8 +143,8 @@ fn add_run(
         tables.extend(run, events.filter_map(|(at, event)| EventRow::of(*at, event)));
         *memory = sim.into_memory();
     } else {
-        let mut sim = plan.begin(run.seed, records, before);
-        let warm_up = carry_out(&mut sim, |records| records, plan, run, request, goes_on, tables)?;
+        let mut sim = plan.begin(run.seed, records, reused);
+        let warm_up = execute(&mut sim, |records| records, plan, run, request, should_continue, tables)?;
         sim.watch().fill(tables, run, plan, &sim, warm_up.as_ref(), None);
         *memory = sim.into_memory();
     }
@@ -150,13 +153,13 @@ fn add_run(
 
 /// Executes a run from beginning to end, with a snapshot at the end of the warm-up and samples of time series. Returns `None` if the run
 /// was stopped, otherwise `Some` of the snapshot, which is `None` if the run has no warm-up.
-fn carry_out<W: Watch>(
+fn execute<W: Watch>(
     sim: &mut Sim<W>,
     records: fn(&W) -> &Records,
     plan: &Plan,
     run: Run,
     request: &RunRequest<'_>,
-    goes_on: &mut dyn FnMut() -> bool,
+    should_continue: &mut dyn FnMut() -> bool,
     tables: &mut Tables,
 ) -> Option<Option<WarmUp>> {
     let end = Time::ZERO + plan.duration();
@@ -166,7 +169,7 @@ fn carry_out<W: Watch>(
     let mut warm_up = None;
     loop {
         let until = end.min(warm_up_at).min(sample_at);
-        let next = sim.run_while(until, goes_on)?;
+        let next = sim.run_while(until, should_continue)?;
         let is_over = until == end || next == Time::NEVER;
         if until == warm_up_at || (is_over && warm_up_at < Time::NEVER) {
             warm_up = Some(WarmUp::of(sim));

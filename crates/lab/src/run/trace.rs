@@ -58,8 +58,8 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     let (server, client) = (topology.host("server"), topology.host("client"));
     let back = WireSpec::new(request.rate, request.delay, request.queue.clone());
     let drop = PacketListSpec::new(request.drop.clone()).map(StageSpec::PacketList);
-    let there = WireSpec { before: drop.into_iter().collect(), ..back.clone() };
-    topology.link(server, client, there, back);
+    let forward = WireSpec { before: drop.into_iter().collect(), ..back.clone() };
+    topology.link(server, client, forward, back);
     let mut sim = Sim::new(&topology, request.seed, Events::default());
     sim.set_tick_phase(request.tick_phase);
     let tcp = sim.add_tcp(TcpOptions { marker: request.marker.clone(), ..request.tcp.clone().into() });
@@ -120,7 +120,7 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
             last.cwnd = view.cwnd as f64 / segment;
             last.ssthresh = view.ssthresh.map(|bytes| bytes as f64 / segment);
             last.wire_bytes = view.wire_bytes;
-            last.high = view.colour == catnip_net::Colour::Green;
+            last.high = view.priority == catnip_net::Priority::High;
         }
         rows.push(last);
     }

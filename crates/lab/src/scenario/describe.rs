@@ -21,7 +21,7 @@ pub const NOTATION: &str = "x-notation";
 /// Schema keyword for the list of forms in which a value can be written.
 pub(crate) const FORMS: &str = "x-forms";
 /// Schema keyword for a description of a key's default value in words.
-pub const OTHERWISE: &str = "x-default";
+pub const DEFAULT_DESCRIPTION: &str = "x-default";
 
 /// Name, meaning and examples of a notation.
 pub type Notation = (&'static str, String, Vec<&'static str>);
@@ -69,9 +69,9 @@ pub fn notations() -> Vec<Notation> {
     ]
 }
 
-fn distribution_of(what: &str, numbers: &str) -> String {
+fn distribution_of(noun: &str, numbers: &str) -> String {
     format!(
-        "a distribution of {what}: a constant value; a text in one of the forms of distributions, whose values may have units; or a table \
+        "a distribution of {noun}: a constant value; a text in one of the forms of distributions, whose values may have units; or a table \
          such as {{ distribution = \"uniform\", minimum = 1, maximum = 2 }}, whose values may be texts with units. Numbers without a unit \
          are {numbers}"
     )
@@ -86,7 +86,7 @@ pub(crate) fn measure_name(measure: Measure) -> &'static str {
 }
 
 /// Regular expression for the start of `{NAME}`, the reference to a named text, which can replace any value.
-const BY_NAME: &str = r"\{";
+const REFERENCE: &str = r"\{";
 
 /// Type whose values are written as text, and the JSON Schema of these texts.
 pub(crate) trait InSchema {
@@ -117,7 +117,7 @@ fn quantity<Q: Quantity>() -> Schema {
     let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
     let (types, bare) =
         if Q::UNITS.contains(&"") { (json!(["string", "number"]), "?") } else { (json!("string"), "") };
-    let pattern = format!(r"^\s*[0-9]*\.?[0-9]*\s*({}){bare}\s*$|{BY_NAME}", units.join("|"));
+    let pattern = format!(r"^\s*[0-9]*\.?[0-9]*\s*({}){bare}\s*$|{REFERENCE}", units.join("|"));
     json_schema!({ "type": types, "minimum": 0, "pattern": pattern, NOTATION: Q::NAME })
 }
 
@@ -126,11 +126,11 @@ fn kind<F: Family>() -> Schema {
 }
 
 /// Returns the schema of texts that name a kind. The schema has a pattern only if the text of every kind begins with a name.
-fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
+fn kinds(usages: &[Usage], is_optional: bool) -> Schema {
     let mut names: Vec<&str> = usages.iter().copied().map(name).collect();
     names.dedup();
-    names.extend(may_be_none.then_some("none"));
-    let pattern = format!(r"^\s*({})\s*([:|].*)?$|{BY_NAME}", names.join("|"));
+    names.extend(is_optional.then_some("none"));
+    let pattern = format!(r"^\s*({})\s*([:|].*)?$|{REFERENCE}", names.join("|"));
     let mut schema = Map::from_iter([("type".to_string(), json!("string"))]);
     let is_named = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('=');
     if usages.iter().all(|usage| is_named(name(*usage))) {
@@ -139,7 +139,7 @@ fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
     if let Some((family, _)) = built_in().iter().find(|(_, those)| those == usages) {
         schema.insert(NOTATION.into(), (*family).into());
     }
-    let none = may_be_none.then_some("`none`".to_string());
+    let none = is_optional.then_some("`none`".to_string());
     let forms = none.into_iter().chain(usages.iter().map(|(form, about)| format!("`{form}`: {about}")));
     schema.insert(FORMS.into(), forms.collect::<Vec<_>>().into());
     schema.into()
@@ -161,7 +161,7 @@ impl JsonSchema for Profile {
             profile::NAMES.iter().map(|(name, about)| format!("`{name}`: {about}")).collect();
         json_schema!({
             "type": "string",
-            "pattern": format!("^({})$|{BY_NAME}", names.join("|")),
+            "pattern": format!("^({})$|{REFERENCE}", names.join("|")),
             NOTATION: "profiles",
             FORMS: forms,
         })
@@ -179,7 +179,7 @@ impl JsonSchema for Nodes {
         "nodes".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let pattern = format!(r"^[^\[\]]+(\[[0-9., :except]+\])?$|{BY_NAME}");
+        let pattern = format!(r"^[^\[\]]+(\[[0-9., :except]+\])?$|{REFERENCE}");
         json_schema!({ "type": "string", "pattern": pattern, NOTATION: "nodes" })
     }
 }
@@ -206,19 +206,21 @@ fn wire_key(key: &Key) -> Value {
     let mut schema = match usages[..] {
         // A key whose only form is a time, such as `10ms`, accepts any time.
         [(form, _)] if form.parse::<Span>().is_ok() => Span::schema(),
-        _ => kinds(&usages, key.usual == Some("none")),
+        _ => kinds(&usages, key.default == Some("none")),
     };
     schema.insert("description".into(), format!("{}.", key.about).into());
     schema.insert("examples".into(), json!([key.example]));
-    match key.usual {
+    match key.default {
         Some(usual) => schema.insert("default".into(), usual.into()),
-        None => schema.insert(OTHERWISE.into(), "required, for the link or for each direction".into()),
+        None => {
+            schema.insert(DEFAULT_DESCRIPTION.into(), "required, for the link or for each direction".into())
+        }
     };
     schema.to_value()
 }
 
 /// Returns the schema of a distribution.
-pub(crate) fn drawn(measure: Measure) -> Schema {
+pub(crate) fn distribution(measure: Measure) -> Schema {
     let mut names: Vec<&str> = Distribution::USAGE.iter().copied().map(name).collect();
     names.dedup();
     let units = match measure {
@@ -227,7 +229,7 @@ pub(crate) fn drawn(measure: Measure) -> Schema {
         Measure::Count => &[],
     };
     let pattern =
-        format!(r"^\s*[0-9]*\.?[0-9]*\s*({})?\s*$|^\s*({}):|{BY_NAME}", units.join("|"), names.join("|"));
+        format!(r"^\s*[0-9]*\.?[0-9]*\s*({})?\s*$|^\s*({}):|{REFERENCE}", units.join("|"), names.join("|"));
     let forms: Vec<Value> = Distribution::USAGE.iter().copied().map(table_of).collect();
     json_schema!({
         "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "pattern": pattern }, { "oneOf": forms }],

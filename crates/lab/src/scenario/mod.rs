@@ -2,18 +2,18 @@
 
 pub(crate) mod define;
 pub(crate) mod describe;
+pub(crate) mod external;
 pub(crate) mod files;
 pub(crate) mod kinds;
 pub(crate) mod network;
 pub(crate) mod plan;
-pub(crate) mod real;
 pub(crate) mod schema;
 pub(crate) mod single_flow;
 pub(crate) mod sla;
 pub(crate) mod tcp;
 pub(crate) mod text;
 
-use crate::error::{KeyError, in_plain_words};
+use crate::error::{KeyError, in_toml_terms};
 use crate::scenario::files::{Files, beside};
 use crate::scenario::kinds::Kinds;
 use crate::scenario::plan::ScenarioFile;
@@ -84,14 +84,15 @@ impl Scenario {
 
     fn read(path: &Path, text: &str, kinds: &Kinds, set: &[(String, String)]) -> Result<Self, InputError> {
         let file = path.display().to_string();
-        let (mut base, mut text) = whole(path, text)?;
-        for (key, said) in set {
-            base = with_key_set(base, key, said).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+        let (mut base, mut text) = merge_bases(path, text)?;
+        for (key, value) in set {
+            base = with_key_set(base, key, value)
+                .map_err(|(key, message)| InputError::new(&file, &key, message))?;
         }
         if !set.is_empty() {
             text = set
                 .iter()
-                .map(|(key, said)| format!("# Set: {key} = {}\n", said.replace('\n', " ")))
+                .map(|(key, value)| format!("# Set: {key} = {}\n", value.replace('\n', " ")))
                 .collect();
             text.push_str(&toml::to_string(&base).expect("a parsed table can be written"));
         }
@@ -102,15 +103,15 @@ impl Scenario {
         let mut head = None;
         let axes = by_axis(&variants);
         for Variant { name, changes, .. } in variants {
-            let (parsed, plan) = changed(base.clone(), changes)
-                .and_then(|whole| check(&files, whole, kinds))
-                .map_err(|(key, what)| {
+            let (parsed, plan) = apply_changes(base.clone(), changes)
+                .and_then(|merged| check(&files, merged, kinds))
+                .map_err(|(key, message)| {
                     // An error that also occurs without the changes of the variant is reported without the variant's name.
                     let common = check(&files, base.clone(), kinds)
                         .err()
-                        .is_some_and(|other| other == (key.clone(), what.clone()));
-                    let place = if common { key } else { format!("variant {name:?}: {key}") };
-                    InputError::new(&file, &place, what)
+                        .is_some_and(|other| other == (key.clone(), message.clone()));
+                    let key_path = if common { key } else { format!("variant {name:?}: {key}") };
+                    InputError::new(&file, &key_path, message)
                 })?;
             head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
             plans.push((name, plan));
@@ -127,12 +128,12 @@ impl Scenario {
     /// Returns the plan of a variant for the simulator, which does not support external hosts.
     pub fn plan(&self, variant: &str) -> Result<&Plan, InputError> {
         let plan = self.emulation(variant)?;
-        match plan.real_nodes() {
+        match plan.external_nodes() {
             [] => Ok(plan),
-            [real, ..] => {
-                let key = format!("node.{}", plan.topology().name(real.node));
-                let what = "an external host, which only the emulator supports: use catnip-emu emulate";
-                Err(InputError::new(&self.path.display().to_string(), &key, what))
+            [external, ..] => {
+                let key = format!("node.{}", plan.topology().name(external.node));
+                let message = "an external host, which only the emulator supports: use catnip-emu emulate";
+                Err(InputError::new(&self.path.display().to_string(), &key, message))
             }
         }
     }
@@ -142,8 +143,8 @@ impl Scenario {
         let plan = self.plans.iter().find(|(name, _)| name == variant);
         plan.map(|(_, plan)| plan).ok_or_else(|| {
             let names: Vec<&str> = self.variants().collect();
-            let what = format!("no variant {variant:?}; expected one of {}", names.join(", "));
-            InputError::new(&self.path.display().to_string(), "variant", what)
+            let message = format!("no variant {variant:?}; expected one of {}", names.join(", "));
+            InputError::new(&self.path.display().to_string(), "variant", message)
         })
     }
 }
@@ -166,13 +167,13 @@ impl Outline {
     pub fn load(path: &Path) -> Result<Self, InputError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
-        let (mut base, _) = whole(path, &text)?;
+        let (mut base, _) = merge_bases(path, &text)?;
         let axes = take_axes(&file, &mut base)?;
         let variants = cross(take_variants(&file, &mut base)?, &axes);
         let head = ["id", "title", "seeds"].into_iter();
         let head = head.filter_map(|key| base.remove(key).map(|value| (key.to_string(), value))).collect();
         let Head { id, title, seeds } =
-            read_table("", head).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+            read_table("", head).map_err(|(key, message)| InputError::new(&file, &key, message))?;
         Ok(Self { id, title, seeds, variants: variants.into_iter().map(|variant| variant.name).collect() })
     }
 }
@@ -190,12 +191,12 @@ struct Head {
 const DEFAULT_VARIANT: &str = "default";
 
 /// Maximum number of files in a chain of base scenarios; a longer chain indicates a cycle.
-const MOST_FILES: usize = 8;
+const MAX_CHAIN: usize = 8;
 
 /// Returns a scenario merged with the scenarios on which it builds (`base = "FILE"`), and the texts of all files. A key of a base applies
 /// unless the scenario sets the key. Variants of a scenario replace both the variants and the axes of its base; axes of a scenario replace
 /// only the axes of its base.
-fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
+fn merge_bases(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
     let mut texts = text.to_string();
     let mut at = path.to_path_buf();
     // The scenario, its base, the base of its base, ...
@@ -207,41 +208,42 @@ fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
             return Err(InputError::new(file, "base", format!("{base}: expected the name of a file")));
         };
         at = beside(&at, Path::new(&name));
-        let wrong = |error| InputError::new(file, "base", format!("{}: {error}", at.display()));
-        let below = std::fs::read_to_string(&at).map_err(wrong)?;
+        let file_error = |error| InputError::new(file, "base", format!("{}: {error}", at.display()));
+        let below = std::fs::read_to_string(&at).map_err(file_error)?;
         texts.push_str(&format!("\n# {}\n{below}", at.display()));
         chain.push((at.display().to_string(), table(&at, &below)?));
-        if chain.len() > MOST_FILES {
-            let what = format!("more than {MOST_FILES} scenarios in a chain of base scenarios");
-            return Err(InputError::new(&path.display().to_string(), "base", what));
+        if chain.len() > MAX_CHAIN {
+            let message = format!("more than {MAX_CHAIN} scenarios in a chain of base scenarios");
+            return Err(InputError::new(&path.display().to_string(), "base", message));
         }
     }
-    let (_, mut whole) = chain.pop().expect("there is the scenario itself");
+    let (_, mut merged) = chain.pop().expect("there is the scenario itself");
     for (file, changes) in chain.into_iter().rev() {
         if changes.contains_key("variant") {
-            whole.remove("variant");
-            whole.remove("axis");
+            merged.remove("variant");
+            merged.remove("axis");
         }
         if changes.contains_key("axis") {
-            whole.remove("axis");
+            merged.remove("axis");
         }
-        whole = changed(whole, changes).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+        merged =
+            apply_changes(merged, changes).map_err(|(key, message)| InputError::new(&file, &key, message))?;
     }
-    Ok((whole, texts))
+    Ok((merged, texts))
 }
 
 fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
     text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
-        let place = line.map(|n| format!("line {n}")).unwrap_or_default();
-        InputError::new(&path.display().to_string(), &place, error.message())
+        let line = line.map(|n| format!("line {n}")).unwrap_or_default();
+        InputError::new(&path.display().to_string(), &line, error.message())
     })
 }
 
 /// Reads and checks the merged table of one variant. An error gives the wrong key and the reason.
 fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), KeyError> {
-    define::fill_in(&mut table)?;
-    sla::fill_in(&mut table)?;
+    define::substitute(&mut table)?;
+    sla::substitute(&mut table)?;
     let parsed: ScenarioFile = read_table("", table)?;
     let plan = Plan::new(files, &parsed, kinds)?;
     Ok((parsed, plan))
@@ -313,7 +315,7 @@ pub(crate) struct Axis {
 fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError> {
     let Some(value) = base.remove("axis") else { return Ok(Vec::new()) };
     let axes: Vec<Axis> = serde_path_to_error::deserialize(value).map_err(|error| {
-        InputError::new(file, &format!("axis{}", error.path()), in_plain_words(error.inner().message()))
+        InputError::new(file, &format!("axis{}", error.path()), in_toml_terms(error.inner().message()))
     })?;
     for axis in &axes {
         if axis.values.is_empty() {
@@ -359,25 +361,25 @@ fn change_of(key: &str, value: toml::Value) -> toml::Table {
     change
 }
 
-/// Sets the key with the path `key` to the value written as `said` in all variants of a scenario. The scenario `whole` must still contain
-/// the tables `[[variant]]` and `[[axis]]`.
-fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, KeyError> {
+/// Sets the key with the path `key` to the value written as `text` in all variants of a scenario. `scenario` must still contain the
+/// tables `[[variant]]` and `[[axis]]`.
+fn with_key_set(mut scenario: toml::Table, key: &str, text: &str) -> Result<toml::Table, KeyError> {
     let parts: Vec<&str> = key.split('.').collect();
     if let ["base" | "variant" | "axis", ..] = parts[..] {
         return Err((key.into(), "base, variant and axis can only be set in a file".into()));
     }
-    let variants = |whole: &toml::Table| -> Vec<toml::Table> {
-        let list = whole.get("variant").and_then(toml::Value::as_array).into_iter().flatten();
+    let variants = |scenario: &toml::Table| -> Vec<toml::Table> {
+        let list = scenario.get("variant").and_then(toml::Value::as_array).into_iter().flatten();
         list.filter_map(toml::Value::as_table).cloned().collect()
     };
-    let everywhere: Vec<toml::Table> = variants(&whole).into_iter().chain([whole.clone()]).collect();
+    let all_tables: Vec<toml::Table> = variants(&scenario).into_iter().chain([scenario.clone()]).collect();
     // A named table, such as `link.NAME`, must exist; all other keys are checked where they are read.
     if let [family @ ("node" | "link" | "traffic" | "define" | "sla"), name, ..] = parts[..] {
-        let there = everywhere.iter().filter_map(|table| table.get(family)?.as_table());
-        let names: Vec<&str> = there.flat_map(|table| table.keys().map(String::as_str)).collect();
+        let tables = all_tables.iter().filter_map(|table| table.get(family)?.as_table());
+        let names: Vec<&str> = tables.flat_map(|table| table.keys().map(String::as_str)).collect();
         if !names.contains(&name) {
-            let near = did_you_mean(name, names.iter().copied());
-            return Err((key.into(), format!("{family}.{name} is not defined{near}")));
+            let hint = did_you_mean(name, names.iter().copied());
+            return Err((key.into(), format!("{family}.{name} is not defined{hint}")));
         }
     }
     let value_at = |table: &toml::Table| {
@@ -385,49 +387,49 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
         rest.iter().try_fold(table.get(*first)?, |value, part| value.get(*part)).cloned()
     };
     // The new value of a key that had a text is a text, too: 1.1 may be a version of HTTP.
-    let is_text = everywhere.iter().filter_map(value_at).any(|value| value.is_str());
-    let as_value = format!("value = {said}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
+    let is_text = all_tables.iter().filter_map(value_at).any(|value| value.is_str());
+    let as_value = format!("value = {text}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
     let value =
         as_value.and_then(|mut table| table.remove("value")).filter(|value| !is_text || value.is_str());
-    let change = change_of(key, value.unwrap_or_else(|| said.into()));
-    if let Some(toml::Value::Array(axes)) = whole.get_mut("axis") {
+    let change = change_of(key, value.unwrap_or_else(|| text.into()));
+    if let Some(toml::Value::Array(axes)) = scenario.get_mut("axis") {
         axes.retain(|axis| axis.get("key").and_then(toml::Value::as_str) != Some(key));
         if axes.is_empty() {
-            whole.remove("axis");
+            scenario.remove("axis");
         }
     }
-    let without = parts.len() == 2 && parts[0] == "traffic" && said == WITHOUT;
-    if let Some(toml::Value::Array(variants)) = whole.get_mut("variant") {
+    let without = parts.len() == 2 && parts[0] == "traffic" && text == REMOVED;
+    if let Some(toml::Value::Array(variants)) = scenario.get_mut("variant") {
         for variant in variants.iter_mut().filter_map(toml::Value::as_table_mut) {
             *variant = merge(std::mem::take(variant), change.clone());
         }
         // Each variant now leaves the group out itself. The group must therefore remain in the common part.
         if without {
-            return Ok(whole);
+            return Ok(scenario);
         }
     }
-    changed(whole, change)
+    apply_changes(scenario, change)
 }
 
 /// Value of a group of traffic that a scenario or a variant leaves out.
-const WITHOUT: &str = "none";
+const REMOVED: &str = "none";
 
 /// Applies changes to a table. Tables are merged key by key, and all other values are replaced. A value is also replaced if `changes` uses
 /// the other of the two names of a key.
 fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
-    forget_other_names(&mut base, &changes);
+    remove_other_names(&mut base, &changes);
     merge_keys(base, changes)
 }
 
 /// Removes the keys of traffic groups in `base` that `changes` sets under another name. A key of a time has two names, of which the older
 /// one ends in `_s`.
-fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
+fn remove_other_names(base: &mut toml::Table, changes: &toml::Table) {
     let Some((toml::Value::Table(base), toml::Value::Table(changes))) =
         base.get_mut("traffic").zip(changes.get("traffic"))
     else {
         return;
     };
-    let forget = |base: &mut toml::Value, changes: &toml::Value| {
+    let remove = |base: &mut toml::Value, changes: &toml::Value| {
         let Some((base, changes)) = base.as_table_mut().zip(changes.as_table()) else { return };
         for key in changes.keys() {
             base.remove(&key.strip_suffix("_s").map_or_else(|| format!("{key}_s"), String::from));
@@ -435,9 +437,9 @@ fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
     };
     for (name, changes) in changes {
         let Some(base) = base.get_mut(name) else { continue };
-        forget(base, changes);
+        remove(base, changes);
         if let Some((base, changes)) = base.get_mut("generate").zip(changes.get("generate")) {
-            forget(base, changes);
+            remove(base, changes);
         }
     }
 }
@@ -456,16 +458,16 @@ fn merge_keys(mut base: toml::Table, changes: toml::Table) -> toml::Table {
 }
 
 /// Applies changes to a scenario. A traffic group whose value is `none` is removed.
-fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Table, KeyError> {
-    if let Some(toml::Value::Table(said)) = changes.get_mut("traffic") {
-        let without = said.iter().filter(|(_, group)| group.as_str() == Some(WITHOUT));
+fn apply_changes(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Table, KeyError> {
+    if let Some(toml::Value::Table(groups)) = changes.get_mut("traffic") {
+        let without = groups.iter().filter(|(_, group)| group.as_str() == Some(REMOVED));
         let without: Vec<String> = without.map(|(name, _)| name.clone()).collect();
         for name in without {
-            said.remove(&name);
+            groups.remove(&name);
             let groups = base.get_mut("traffic").and_then(toml::Value::as_table_mut);
             if groups.and_then(|groups| groups.remove(&name)).is_none() {
-                let what = format!("{WITHOUT:?}: no such group to leave out");
-                return Err((format!("traffic.{name}"), what));
+                let message = format!("{REMOVED:?}: no such group to leave out");
+                return Err((format!("traffic.{name}"), message));
             }
         }
     }

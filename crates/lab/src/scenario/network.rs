@@ -3,9 +3,9 @@
 use crate::error::KeyError;
 use crate::run::memory;
 use crate::scenario::describe::{Nodes, Wire};
+use crate::scenario::external::{ExternalNode, NodeFile, NodeKind};
 use crate::scenario::files::Files;
 use crate::scenario::kinds::Kinds;
-use crate::scenario::real::{NodeFile, NodeKind, RealNode};
 use catnip_base::notation::did_you_mean;
 use catnip_net::{NodeId, PortId, References, Sla, Topology, WireSpec};
 use schemars::JsonSchema;
@@ -29,48 +29,48 @@ pub(crate) struct LinkFile {
     /// Keys that apply only to the direction from `from` to `to`.
     #[serde(default)]
     #[schemars(with = "Wire", example = json!({ "loss": "bernoulli:1%" }), extend("x-default" = "same as the other direction"))]
-    there: Said,
+    there: RawKeys,
     /// Keys that apply only to the direction from `to` to `from`.
     #[serde(default)]
     #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "same as the other direction"))]
-    back: Said,
+    back: RawKeys,
     #[serde(flatten)]
     #[schemars(with = "Wire")]
-    both: Said,
+    both: RawKeys,
 }
 
-type Said = BTreeMap<String, toml::Value>;
+type RawKeys = BTreeMap<String, toml::Value>;
 
 impl LinkFile {
     /// Returns the wire from `from` to `to`, followed by the wire from `to` to `from`. An error gives the wrong key and the reason.
     fn wires(&self, files: &Files, kinds: &Kinds) -> Result<[WireSpec; 2], KeyError> {
-        for (place, said) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
-            if let Some((key, value)) = said.iter().find(|(_, value)| !value.is_str()) {
-                return Err((format!("{place}{key}"), format!("{value}: expected a text")));
+        for (prefix, keys) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
+            if let Some((key, value)) = keys.iter().find(|(_, value)| !value.is_str()) {
+                return Err((format!("{prefix}{key}"), format!("{value}: expected a text")));
             }
-            if let Some(key) = said.keys().find(|key| WireSpec::KEYS.iter().all(|known| known.name != *key)) {
-                return Err((format!("{place}{key}"), unknown(key)));
+            if let Some(key) = keys.keys().find(|key| WireSpec::KEYS.iter().all(|known| known.name != *key)) {
+                return Err((format!("{prefix}{key}"), unknown(key)));
             }
         }
         let open = |file: &str| files.text(file);
         let with = References { queues: &kinds.queues, stages: &kinds.stages, open: &open };
         let wire = |side: usize| {
             let own = self.own(side);
-            let said = |key| own.get(key).or(self.both.get(key)).and_then(toml::Value::as_str);
-            WireSpec::read(said, &with).map_err(|(key, what)| (self.place(side, key), what))
+            let text_of = |key| own.get(key).or(self.both.get(key)).and_then(toml::Value::as_str);
+            WireSpec::read(text_of, &with).map_err(|(key, message)| (self.key_path(side, key), message))
         };
         Ok([wire(0)?, wire(1)?])
     }
 
     /// Returns the keys that apply only to one direction.
-    fn own(&self, side: usize) -> &Said {
+    fn own(&self, side: usize) -> &RawKeys {
         [&self.there, &self.back][side]
     }
 
     /// Returns the path within the link at which a key of one direction is set.
-    fn place(&self, side: usize, key: &str) -> String {
-        let place = if self.own(side).contains_key(key) { ["there.", "back."][side] } else { "" };
-        format!("{place}{key}")
+    fn key_path(&self, side: usize, key: &str) -> String {
+        let prefix = if self.own(side).contains_key(key) { ["there.", "back."][side] } else { "" };
+        format!("{prefix}{key}")
     }
 }
 
@@ -85,8 +85,8 @@ fn unknown(key: &str) -> String {
         None => {
             let known = WireSpec::KEYS.iter().map(|key| key.name);
             let known: Vec<&str> = ["from", "to"].into_iter().chain(known).chain(["there", "back"]).collect();
-            let near = did_you_mean(key, known.iter().copied());
-            format!("expected one of {}{near}", known.join(", "))
+            let hint = did_you_mean(key, known.iter().copied());
+            format!("expected one of {}{hint}", known.join(", "))
         }
     }
 }
@@ -98,7 +98,7 @@ pub(crate) struct Network {
     pub(crate) groups: BTreeMap<String, Vec<NodeId>>,
     /// Both directions of each entry of `[link]`; the direction from `from` to `to` comes first.
     pub(crate) ports: Vec<NamedPorts>,
-    pub(crate) real: Vec<RealNode>,
+    pub(crate) external: Vec<ExternalNode>,
     pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
     /// Contracts of links, each with the key of the scenario that sets the contract, and the value of this key.
     contracts: Vec<(String, String, Sla)>,
@@ -107,13 +107,13 @@ pub(crate) struct Network {
 impl Network {
     /// Checks that every token bucket of a contract is at least `longest_bytes` deep, since a longer packet could never pass the bucket.
     pub(crate) fn check_contracts(&self, longest_bytes: u64) -> Result<(), KeyError> {
-        let narrow = self.contracts.iter().find(|(.., sla)| sla.least_depth() < longest_bytes);
+        let narrow = self.contracts.iter().find(|(.., sla)| sla.min_depth() < longest_bytes);
         narrow.map_or(Ok(()), |(key, value, sla)| {
-            let depth = sla.least_depth();
-            let what = format!(
+            let depth = sla.min_depth();
+            let message = format!(
                 "{value:?}: a bucket of {depth} bytes, too small for packets of {longest_bytes} bytes"
             );
-            Err((key.clone(), what))
+            Err((key.clone(), message))
         })
     }
 
@@ -168,14 +168,14 @@ pub(crate) fn build(
     kinds: &Kinds,
 ) -> Result<Network, KeyError> {
     let count = nodes.values().map(|node| u64::from(node.count)).sum();
-    if let Some((name, most)) = nodes.iter().max_by_key(|(_, node)| node.count)
-        && let Some(why) = memory::refusal(memory::of_nodes(count))
+    if let Some((name, largest)) = nodes.iter().max_by_key(|(_, node)| node.count)
+        && let Some(reason) = memory::shortage(memory::of_nodes(count))
     {
-        return Err((format!("node.{name}.count"), format!("{}: {why}", most.count)));
+        return Err((format!("node.{name}.count"), format!("{}: {reason}", largest.count)));
     }
     let mut topology = Topology::default();
     let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
-    let (mut real, mut addresses) = (Vec::new(), Vec::new());
+    let (mut external, mut addresses) = (Vec::new(), Vec::new());
     for (name, node) in nodes {
         if node.count == 0 {
             return Err((format!("node.{name}.count"), "0: at least one node is needed".into()));
@@ -188,31 +188,32 @@ pub(crate) fn build(
             1 => vec![add(name.clone())],
             count => (0..count).map(|i| add(format!("{name}[{i}]"))).collect(),
         };
-        node.note_real(name, &ids, &mut real, &mut addresses)?;
+        node.add_external(name, &ids, &mut external, &mut addresses)?;
         groups.insert(name.clone(), ids);
     }
     let (mut ports, mut contracts) = (Vec::new(), Vec::new());
     for (name, link) in links {
-        let end = |key: &str, nodes: &String| {
-            select(&groups, nodes).map_err(|what| (format!("link.{name}.{key}"), what))
+        let select_end = |key: &str, nodes: &String| {
+            select(&groups, nodes).map_err(|message| (format!("link.{name}.{key}"), message))
         };
-        let (from, to) = (end("from", &link.from)?, end("to", &link.to)?);
+        let (from, to) = (select_end("from", &link.from)?, select_end("to", &link.to)?);
         let (fewer, count) = (from.len().min(to.len()), from.len().max(to.len()));
         if !count.is_multiple_of(fewer) {
-            let what = format!("{:?}: {} nodes cannot be paired with {}", link.to, to.len(), from.len());
-            return Err((format!("link.{name}.to"), what));
+            let message = format!("{:?}: {} nodes cannot be paired with {}", link.to, to.len(), from.len());
+            return Err((format!("link.{name}.to"), message));
         }
         // Each node of the smaller side is linked to a block of neighbours on the other side.
         let ends = (0..count).map(|i| (from[i * from.len() / count], to[i * to.len() / count]));
         if let Some((node, _)) = ends.clone().find(|(from, to)| from == to) {
-            let what = format!("{:?}: {} would be linked to itself", link.to, topology.name(node));
-            return Err((format!("link.{name}.to"), what));
+            let message = format!("{:?}: {} would be linked to itself", link.to, topology.name(node));
+            return Err((format!("link.{name}.to"), message));
         }
         let wires = link.wires(files, kinds);
-        let wires = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
+        let wires = wires.map_err(|(key, message)| (format!("link.{name}.{key}"), message))?;
         for (side, wire) in wires.iter().enumerate() {
-            let place = |key| format!("link.{name}.{}", link.place(side, key));
-            contracts.extend(wire.contracts().into_iter().map(|(key, value, sla)| (place(key), value, sla)));
+            let key_path = |key| format!("link.{name}.{}", link.key_path(side, key));
+            contracts
+                .extend(wire.contracts().into_iter().map(|(key, value, sla)| (key_path(key), value, sla)));
         }
         let [there, back] = wires;
         let ids = topology.links(ends, there, back);
@@ -220,7 +221,7 @@ pub(crate) fn build(
         let back = ids.iter().map(|id| id.back()).collect();
         ports.push(NamedPorts { name: format!("{name}:back"), ids: back });
     }
-    Ok(Network { topology, groups, ports, real, addresses, contracts })
+    Ok(Network { topology, groups, ports, external, addresses, contracts })
 }
 
 /// Returns nodes given by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one), `client[1..:2]`, or
@@ -237,15 +238,20 @@ pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Resu
     };
     let nodes = groups.get(name).ok_or_else(|| format!("{text:?}: no such node"))?;
     let Some(numbers) = numbers else { return Ok(nodes.clone()) };
-    let range = |said: &str| {
-        let chosen = Range::read(said, nodes.len()).ok_or_else(expected)?;
-        let there = chosen.first <= chosen.end && chosen.end <= nodes.len();
-        if there { Ok(chosen) } else { Err(format!("{text:?}: only {} nodes of this name", nodes.len())) }
+    let range = |range: &str| {
+        let chosen = Range::read(range, nodes.len()).ok_or_else(expected)?;
+        let is_in_range = chosen.first <= chosen.end && chosen.end <= nodes.len();
+        if is_in_range {
+            Ok(chosen)
+        } else {
+            Err(format!("{text:?}: only {} nodes of this name", nodes.len()))
+        }
     };
-    let (taken, left) = numbers.split_once(" except ").unwrap_or((numbers, ""));
-    let taken = range(taken)?;
-    let left = left.split(',').filter(|said| !said.is_empty()).map(range).collect::<Result<Vec<_>, _>>()?;
-    let is_chosen = |i: &usize| taken.has(*i) && !left.iter().any(|left| left.has(*i));
+    let (included, excluded) = numbers.split_once(" except ").unwrap_or((numbers, ""));
+    let included = range(included)?;
+    let excluded =
+        excluded.split(',').filter(|range| !range.is_empty()).map(range).collect::<Result<Vec<_>, _>>()?;
+    let is_chosen = |i: &usize| included.has(*i) && !excluded.iter().any(|excluded| excluded.has(*i));
     let chosen: Vec<_> = (0..nodes.len()).filter(is_chosen).map(|i| nodes[i]).collect();
     if chosen.is_empty() { Err(format!("{text:?}: selects no node")) } else { Ok(chosen) }
 }

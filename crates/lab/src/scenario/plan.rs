@@ -3,10 +3,10 @@
 use crate::error::KeyError;
 use crate::results::rows::Unit;
 use crate::run::memory;
+use crate::scenario::external::{ExternalNode, NodeFile, ObjectName, Service};
 use crate::scenario::files::Files;
 use crate::scenario::kinds::Kinds;
 use crate::scenario::network::{self, LinkFile, NamedPorts, Network};
-use crate::scenario::real::{NodeFile, ObjectName, RealNode, Service};
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Text, a_day, no_time, one};
 use crate::traffic::{Traffic, TrafficFile};
@@ -76,7 +76,7 @@ pub struct Plan {
     traffic: Vec<Traffic>,
     duration: Span,
     warm_up: Span,
-    real: Vec<RealNode>,
+    external: Vec<ExternalNode>,
     /// Marker of `[tcp]`, for external hosts that are not servers of a traffic group.
     marker: Option<MarkerSpec>,
     addresses: Vec<(NodeId, Ipv4Addr)>,
@@ -91,41 +91,42 @@ impl Plan {
         }
         let (duration, warm_up) = (file.duration.0, file.warm_up.0);
         if warm_up > Span::ZERO && warm_up >= duration {
-            let what = format!("{warm_up}: expected less than duration, {duration}");
-            return Err(("warm_up".into(), what));
+            let message = format!("{warm_up}: expected less than duration, {duration}");
+            return Err(("warm_up".into(), message));
         }
         let network = network::build(files, &file.node, &file.link, kinds)?;
         let mut traffic = Vec::new();
         let mut users = 0;
-        for (name, said) in &file.traffic {
-            let said = TrafficFile::read(name, said)?;
-            let there = said.kind();
-            let back = there.back();
-            for kind in [Some(there), back.as_deref()].into_iter().flatten() {
+        for (name, table) in &file.traffic {
+            let table = TrafficFile::read(name, table)?;
+            let kind = table.kind();
+            let reverse = kind.reverse();
+            for kind in [Some(kind), reverse.as_deref()].into_iter().flatten() {
                 let built = Traffic::new(files, name, kind, &file.tcp, &network, users, kinds)?;
                 users += built.users.len() as u32;
                 network
                     .topology
-                    .check_routes(built.ways())
+                    .check_routes(built.routes())
                     .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
                 traffic.push(built);
             }
         }
-        if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
+        if traffic.is_empty() && network.external.iter().all(|external| external.command.is_none()) {
             return Err(("traffic".into(), "no traffic, and no host with a command".into()));
         }
         if duration == a_day().0 && traffic.iter().any(|traffic| traffic.workload.unit() == Unit::FLOW) {
-            let what = "required with an endless transfer, such as 60s";
-            return Err(("duration".into(), what.into()));
+            let message = "required with an endless transfer, such as 60s";
+            return Err(("duration".into(), message.into()));
         }
         network.check_contracts(longest_packet(&traffic))?;
-        let Network { topology, ports, real, addresses, groups, .. } = network;
-        let ends = |real: &RealNode| real.node;
-        let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
+        let Network { topology, ports, external, addresses, groups, .. } = network;
+        let ends = |external: &ExternalNode| external.node;
+        let pairs = external.iter().map(ends).flat_map(|from| external.iter().map(move |to| (from, to.node)));
         let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
         topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
-        let marker = file.tcp.marker(kinds).map_err(|(key, what)| (format!("tcp.{key}"), what))?.flatten();
-        Ok(Self { topology, ports, traffic, duration, warm_up, real, marker, addresses, groups })
+        let marker =
+            file.tcp.marker(kinds).map_err(|(key, message)| (format!("tcp.{key}"), message))?.flatten();
+        Ok(Self { topology, ports, traffic, duration, warm_up, external, marker, addresses, groups })
     }
 
     /// Executes the run with this seed from beginning to end.
@@ -149,13 +150,13 @@ impl Plan {
 
     /// Adds the applications to their hosts and starts them.
     pub fn start<M: Handler, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
-        let started: Vec<TcpId> =
+        let tcp_ids: Vec<TcpId> =
             self.traffic.iter().map(|traffic| world.add_tcp(traffic.options())).collect();
         let mut servers = 0;
-        for (traffic, &tcp) in self.traffic.iter().zip(&started) {
+        for (traffic, &tcp) in self.traffic.iter().zip(&tcp_ids) {
             servers = traffic.serve(world, tcp, seed, servers);
         }
-        for (traffic, &tcp) in self.traffic.iter().zip(&started) {
+        for (traffic, &tcp) in self.traffic.iter().zip(&tcp_ids) {
             traffic.start(world, tcp, seed);
         }
     }
@@ -242,21 +243,21 @@ impl Plan {
     }
 
     /// Returns the external hosts.
-    pub fn real_nodes(&self) -> &[RealNode] {
-        &self.real
+    pub fn external_nodes(&self) -> &[ExternalNode] {
+        &self.external
     }
 
     /// Returns one address per node: the address in the scenario, or a free address of 10.0.0.0/8 if the scenario gives none.
     pub fn addresses(&self) -> Vec<Ipv4Addr> {
-        let given = &self.addresses;
-        let is_given = |address: &Ipv4Addr| given.iter().any(|(_, other)| other == address);
+        let specified = &self.addresses;
+        let is_specified = |address: &Ipv4Addr| specified.iter().any(|(_, other)| other == address);
         let mut free = (1..1 << 24).map(|n: u32| Ipv4Addr::from_bits(10 << 24 | n)).filter(|address| {
             // Old software treats these as network and broadcast addresses.
-            !matches!(address.octets()[3], 0 | 255) && !is_given(address)
+            !matches!(address.octets()[3], 0 | 255) && !is_specified(address)
         });
         let mut addresses: Vec<Ipv4Addr> =
             (0..self.topology.node_count()).map(|_| free.next().unwrap_or(Ipv4Addr::UNSPECIFIED)).collect();
-        given.iter().for_each(|(node, address)| addresses[node.0 as usize] = *address);
+        specified.iter().for_each(|(node, address)| addresses[node.0 as usize] = *address);
         addresses
     }
 
@@ -268,11 +269,11 @@ impl Plan {
     /// Returns the external hosts whose packets are marked on entry into the network, each with the parameters of its marker. The marker is
     /// set by the traffic group in which the host is a server; `[tcp]` sets the marker of a host that is in no group a server.
     pub fn markers(&self) -> impl Iterator<Item = (NodeId, SpmParameters)> {
-        self.real.iter().filter_map(|real| {
+        self.external.iter().filter_map(|external| {
             let mut groups = self.traffic.iter();
-            let served = groups.find(|traffic| traffic.pairs.iter().any(|pair| pair.0 == real.node));
+            let served = groups.find(|traffic| traffic.pairs.iter().any(|pair| pair.0 == external.node));
             let marker = served.map_or(&self.marker, |traffic| &traffic.marker);
-            Some((real.node, marker.as_ref()?.spm()?))
+            Some((external.node, marker.as_ref()?.spm()?))
         })
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use crate::scenario::describe::{NOTATION, Notation, OTHERWISE, notations};
+pub use crate::scenario::describe::{DEFAULT_DESCRIPTION, NOTATION, Notation, notations};
 
 /// Schema keyword for an older name of a key; its value is the current name.
 pub const OLDER_NAME: &str = "x-older-name-of";
@@ -18,7 +18,7 @@ pub const OLDER_NAME: &str = "x-older-name-of";
 /// Keys that combine files, named texts, contracts and variants. They are applied and removed before the other keys are read.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a table of TOML is read key by key")]
-struct Around {
+struct CompositionKeys {
     /// Scenario file on which this scenario builds; the path is relative to this file. A key of the base applies unless this scenario sets
     /// the key.
     #[schemars(example = &"tree.toml", extend("x-default" = "none"))]
@@ -53,9 +53,9 @@ struct Variant {
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut scenario = ScenarioFile::json_schema(&mut generator).to_value();
-    let mut around = Around::json_schema(&mut generator).to_value();
+    let mut composition = CompositionKeys::json_schema(&mut generator).to_value();
     let mut definitions = Value::Object(generator.take_definitions(false));
-    [&mut scenario, &mut around, &mut definitions].into_iter().for_each(tidy);
+    [&mut scenario, &mut composition, &mut definitions].into_iter().for_each(tidy);
 
     for kind in definitions["traffic"]["oneOf"].as_array_mut().into_iter().flatten() {
         let (about, key) = (kind["description"].clone(), &mut kind["properties"]["kind"]);
@@ -64,7 +64,7 @@ pub fn schema() -> Value {
     }
 
     let mut part = scenario.clone();
-    let parts = object(&definitions).iter().map(|(name, whole)| (part_of(name), whole.clone()));
+    let parts = object(&definitions).iter().map(|(name, definition)| (part_of(name), definition.clone()));
     let mut parts = Value::Object(parts.collect());
     [&mut part, &mut parts].into_iter().for_each(without_requirements);
     let traffic = &mut parts[part_of("traffic")];
@@ -74,14 +74,14 @@ pub fn schema() -> Value {
 
     let keys = |of: &Value| object(&of["properties"]).clone();
     let part = keys(&part);
-    let mut around = keys(&around);
+    let mut composition = keys(&composition);
     let variant = object_mut(&mut definitions["variant"]["properties"]);
     variant.extend(part.clone());
-    variant.extend(["define", "sla"].map(|key| (key.to_string(), around[key].clone())));
+    variant.extend(["define", "sla"].map(|key| (key.to_string(), composition[key].clone())));
     definitions["variant"]["additionalProperties"] = false.into();
     definitions["sla"] = definitions[&part_of("sla")].clone();
     definitions.retain(|name, _| !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name));
-    around.extend(part);
+    composition.extend(part);
     // A scenario with a base, variants or axes has no required keys, because each key may be set there.
     let elsewhere = ["base", "variant", "axis"].map(|key| json!({ "required": [key] }));
     object_mut(&mut scenario).retain(|key, _| matches!(key.as_str(), "properties" | "required"));
@@ -89,7 +89,7 @@ pub fn schema() -> Value {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Scenario of CATNIP",
         "type": "object",
-        "properties": around,
+        "properties": composition,
         "additionalProperties": false,
         "if": { "not": { "anyOf": elsewhere } },
         "then": scenario,
@@ -128,7 +128,7 @@ fn tidy(schema: &mut Value) {
             for name in ["format", "$schema"] {
                 map.remove(name);
             }
-            if map.contains_key(OTHERWISE) {
+            if map.contains_key(DEFAULT_DESCRIPTION) {
                 map.remove("default");
             }
             if let Some(Value::String(about)) = map.get_mut("description") {
@@ -149,18 +149,18 @@ fn tidy(schema: &mut Value) {
 
 fn without_null(map: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = map.get_mut("type") {
-        types.retain(|one| one != "null");
-        if let [one] = &types[..] {
-            let one = one.clone();
-            map.insert("type".into(), one);
+        types.retain(|single| single != "null");
+        if let [single] = &types[..] {
+            let single = single.clone();
+            map.insert("type".into(), single);
         }
     }
     if let Some(Value::Array(any)) = map.get_mut("anyOf") {
-        any.retain(|one| *one != json!({ "type": "null" }));
-        if let [Value::Object(one)] = &any[..] {
-            let one = one.clone();
+        any.retain(|single| *single != json!({ "type": "null" }));
+        if let [Value::Object(single)] = &any[..] {
+            let single = single.clone();
             map.remove("anyOf");
-            for (key, value) in one {
+            for (key, value) in single {
                 map.entry(key).or_insert(value);
             }
         }
@@ -182,23 +182,24 @@ fn add_forms(map: &mut Map<String, Value>) {
 /// Adds the older name of each key that is a time. The older name ends in `_s`, because numbers under this name are seconds.
 fn add_older_names(map: &mut Map<String, Value>) {
     let times = json!("#/$defs/times");
-    let refers =
-        |said: &Value| said.get("$ref") == Some(&times) || said.pointer("/allOf/0/$ref") == Some(&times);
+    let is_time = |schema: &Value| {
+        schema.get("$ref") == Some(&times) || schema.pointer("/allOf/0/$ref") == Some(&times)
+    };
     let Some(Value::Object(keys)) = map.get_mut("properties") else { return };
     let names: Vec<String> =
-        keys.iter().filter(|(_, said)| refers(said)).map(|(name, _)| name.clone()).collect();
+        keys.iter().filter(|(_, schema)| is_time(schema)).map(|(name, _)| name.clone()).collect();
     for name in &names {
         let about = format!("Older name of `{name}`; numbers are seconds.");
         let older = json!({ "allOf": [{ "$ref": times }], "description": about, OLDER_NAME: name });
         keys.insert(older_name(name), older);
     }
     let Some(Value::Array(required)) = map.get_mut("required") else { return };
-    let needed: Vec<String> = names.into_iter().filter(|name| required.contains(&json!(name))).collect();
-    required.retain(|key| !needed.iter().any(|name| key == name));
+    let older: Vec<String> = names.into_iter().filter(|name| required.contains(&json!(name))).collect();
+    required.retain(|key| !older.iter().any(|name| key == name));
     let either =
         |name: &String| json!({ "oneOf": [{ "required": [name] }, { "required": [older_name(name)] }] });
-    if !needed.is_empty() {
-        map.insert("allOf".into(), needed.iter().map(either).collect());
+    if !older.is_empty() {
+        map.insert("allOf".into(), older.iter().map(either).collect());
     }
 }
 
@@ -253,19 +254,19 @@ fn part_of_traffic(kinds: &Value) -> Value {
     };
     let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for kind in &mut kinds {
-        for (key, said) in object(&kind["properties"]).iter().filter(|(key, _)| *key != "kind") {
+        for (key, schema) in object(&kind["properties"]).iter().filter(|(key, _)| *key != "kind") {
             let known = all.entry(key.clone()).or_default();
-            if !known.contains(said) {
-                known.push(said.clone());
+            if !known.contains(schema) {
+                known.push(schema.clone());
             }
         }
         kind["required"] = json!(["kind"]);
     }
-    let any = |said: Vec<Value>| match &said[..] {
+    let any_of = |schema: Vec<Value>| match &schema[..] {
         [one] => one.clone(),
         several => json!({ "anyOf": several }),
     };
-    let keys: Map<String, Value> = all.into_iter().map(|(key, said)| (key, any(said))).collect();
+    let keys: Map<String, Value> = all.into_iter().map(|(key, schema)| (key, any_of(schema))).collect();
     kinds.push(json!({ "type": "object", "properties": keys, "additionalProperties": false }));
     kinds.push(json!({ "const": "none" }));
     json!({ "anyOf": kinds })

@@ -7,7 +7,7 @@ use catnip_net::mark::{MarkerSpec, SpmParameters};
 use catnip_net::queue::QueueKind;
 use catnip_net::shape::RateSpec;
 use catnip_net::stage;
-use catnip_net::{Colour, PortId, WireSpec};
+use catnip_net::{PortId, Priority, WireSpec};
 use catnip_tcp::control::{ControlSpec, RenoSpec};
 use catnip_tcp::pacing::PacingKind;
 
@@ -57,7 +57,7 @@ impl Plan {
     /// rate and buffers must not limit the window.
     pub fn single_flow(&self) -> Option<SingleFlow> {
         let [Traffic { tcp, marker, pairs, tells_size, workload, .. }] = self.traffic() else { return None };
-        let bytes = workload.lone_transfer()?;
+        let bytes = workload.single_transfer()?;
         let &[(server, client)] = &pairs[..] else { return None };
         if tcp.control != ControlSpec::Reno(RenoSpec::default()) || tcp.pacing != PacingKind::None {
             return None;
@@ -66,28 +66,28 @@ impl Plan {
             let path = self.topology().path(from, to).unwrap_or_default();
             path.into_iter().map(|PortId(n)| &*self.topology().ports()[n as usize].wire).collect()
         };
-        let (there, back) = (wires(server, client), wires(client, server));
+        let (forward, back) = (wires(server, client), wires(client, server));
         let steady = |wire: &&WireSpec| {
-            let plain = wire.behind.is_empty() && wire.conditioner.is_empty() && wire.is_steady();
+            let plain = wire.after.is_empty() && wire.conditioner.is_empty() && wire.is_steady();
             !matches!(wire.rate, RateSpec::Trace { .. } | RateSpec::Steps(_))
                 && wire.jitter.is_none()
                 && plain
         };
-        if !there.iter().chain(&back).all(steady) || back.iter().any(|wire| !wire.before.is_empty()) {
+        if !forward.iter().chain(&back).all(steady) || back.iter().any(|wire| !wire.before.is_empty()) {
             return None;
         }
         let (data_bytes, w_max) = (tcp.segment_bytes + tcp.header_bytes, tcp.receive_window_segments());
-        let rtt_s = delay_s(&there, data_bytes) + delay_s(&back, tcp.ack_bytes);
+        let rtt_s = delay_s(&forward, data_bytes) + delay_s(&back, tcp.ack_bytes);
         let fits = |wire: &&WireSpec| {
-            w_max < u64::from(wire.queue.buffer_bounds().surely)
+            w_max < u64::from(wire.queue.buffer_bounds().guaranteed)
                 && (w_max * u64::from(data_bytes)) as f64 <= bytes_per_s(&wire.rate) * rtt_s
         };
-        if !there.iter().all(fits) {
+        if !forward.iter().all(fits) {
             return None;
         }
-        let (p_high, p) = there.iter().try_fold((0.0, 0.0), |(high, low), wire| {
-            let by_colour = stage::loss_of(&wire.before)?;
-            let [h, l] = [Colour::Green, Colour::Red].map(|colour| by_colour[colour as usize]);
+        let (p_high, p) = forward.iter().try_fold((0.0, 0.0), |(high, low), wire| {
+            let by_priority = stage::loss_of(&wire.before)?;
+            let [h, l] = [Priority::High, Priority::Low].map(|priority| by_priority[priority as usize]);
             Some((either(high, h), either(low, l)))
         })?;
         let (b, delack) = match tcp.delayed_ack {
@@ -106,7 +106,7 @@ impl Plan {
                     leading: 3,
                     trailing: 3,
                     small_window: 0 | 1,
-                    handshake: None | Some(Colour::Red),
+                    handshake: None | Some(Priority::Low),
                     repairs: false,
                 })) if *tells_size => Marking::Ends,
                 Some(_) => Marking::Other,

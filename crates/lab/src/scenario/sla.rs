@@ -1,27 +1,27 @@
 //! Contracts (service level agreements) of scenarios. The shaper at the source and the policer at the edge refer to a contract by its name.
 
 use crate::error::KeyError;
-use crate::scenario::text::{change_texts, read_table};
+use crate::scenario::text::{map_texts, read_table};
 use catnip_net::Sla;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Removes `[sla.NAME]` from a scenario and replaces each `{sla.NAME}` with the contract.
-pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), KeyError> {
+pub(crate) fn substitute(table: &mut toml::Table) -> Result<(), KeyError> {
     let contracts = match table.remove("sla") {
         None => Contracts::default(),
         Some(toml::Value::Table(slas)) => {
-            let each = slas.into_iter().map(|(name, said)| {
-                let sla = read(&name, &said)?;
+            let contracts = slas.into_iter().map(|(name, value)| {
+                let sla = read(&name, &value)?;
                 Ok((name, sla))
             });
-            Contracts(each.collect::<Result<_, KeyError>>()?)
+            Contracts(contracts.collect::<Result<_, KeyError>>()?)
         }
         Some(other) => return Err(("sla".into(), format!("{other}: expected a table [sla.NAME]"))),
     };
-    change_texts(table, &mut |key, text| {
-        *text = contracts.filled(text).map_err(|what| (key.to_string(), what))?;
+    map_texts(table, &mut |key, text| {
+        *text = contracts.replaced(text).map_err(|message| (key.to_string(), message))?;
         Ok(())
     })
 }
@@ -45,23 +45,23 @@ pub(crate) struct SlaFile {
 struct Contracts(BTreeMap<String, Sla>);
 
 impl Contracts {
-    fn filled(&self, text: &str) -> Result<String, String> {
+    fn replaced(&self, text: &str) -> Result<String, String> {
         let Some((before, rest)) = text.split_once("{sla.") else { return Ok(text.into()) };
         let (name, after) = rest.split_once('}').ok_or_else(|| format!("{text:?}: expected {{sla.NAME}}"))?;
         let sla = self.0.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
             format!("{text:?}: no [sla.{name}]; expected one of {}", known.join(", "))
         })?;
-        Ok(format!("{before}{sla}{}", self.filled(after)?))
+        Ok(format!("{before}{sla}{}", self.replaced(after)?))
     }
 }
 
-fn read(name: &str, said: &toml::Value) -> Result<Sla, KeyError> {
+fn read(name: &str, value: &toml::Value) -> Result<Sla, KeyError> {
     let key = format!("sla.{name}");
-    let toml::Value::Table(said) = said else {
-        return Err((key, format!("{said}: expected a table with high and med")));
+    let toml::Value::Table(value) = value else {
+        return Err((key, format!("{value}: expected a table with high and med")));
     };
-    let SlaFile { high, med } = read_table(&key, said.clone())?;
+    let SlaFile { high, med } = read_table(&key, value.clone())?;
     let parts = [("high", high), ("med", med)];
     let parts = parts.into_iter().filter_map(|(part, text)| Some(format!("{part}={}", text?)));
     let text = parts.collect::<Vec<_>>().join(",");

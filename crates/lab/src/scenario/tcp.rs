@@ -1,7 +1,7 @@
 //! TCP parameters of scenarios.
 
 use crate::error::KeyError;
-use crate::scenario::describe::{OTHERWISE, Profile};
+use crate::scenario::describe::{DEFAULT_DESCRIPTION, Profile};
 use crate::scenario::kinds::Kinds;
 use crate::scenario::text::{OrNone, Text};
 use catnip_base::{Bytes, Span};
@@ -18,7 +18,7 @@ use serde_json::Value;
 /// Parameters of TCP connections: a profile, and the parameters that differ from this profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "tcp", transform = as_the_profile_says)]
+#[schemars(rename = "tcp", transform = describe_profile_defaults)]
 pub(crate) struct TcpFile {
     /// Profile: a named set of parameters. The other keys change single parameters of the set.
     #[schemars(with = "Option<Profile>", example = &"ns2-2.35", extend("default" = PROFILE))]
@@ -104,11 +104,11 @@ const PROFILE: &str = "rfc";
 pub(crate) const WEIGHT: u32 = 1;
 
 /// Describes the default of each key whose default depends on the profile.
-fn as_the_profile_says(schema: &mut Schema) {
+fn describe_profile_defaults(schema: &mut Schema) {
     let keys = schema.get_mut("properties").and_then(Value::as_object_mut);
     for key in keys.into_iter().flat_map(|keys| keys.values_mut()).filter_map(Value::as_object_mut) {
         if !key.contains_key("default") {
-            key.insert(OTHERWISE.into(), "set by the profile".into());
+            key.insert(DEFAULT_DESCRIPTION.into(), "set by the profile".into());
         }
     }
 }
@@ -128,7 +128,7 @@ pub(crate) fn tcp_config(
         config = apply(config, file, kinds)?;
         marker = file.marker(kinds)?.unwrap_or(marker);
     }
-    needs_modern(&config)?;
+    check_combination(&config)?;
     Ok((config, marker))
 }
 
@@ -145,37 +145,38 @@ impl TcpFile {
 
 /// Checks that congestion control, window validation, pacing and ECN are combined with the loss recovery and the ECN feedback that they
 /// need. The classic senders of ns-2 and of the papers do not support these later mechanisms.
-fn needs_modern(config: &TcpConfig) -> Result<(), KeyError> {
+fn check_combination(config: &TcpConfig) -> Result<(), KeyError> {
     let TcpConfig { recovery, validation, pacing, ecn, control, .. } = config;
-    let wrong = |key: &str, value: String| {
+    let needs_sack = |key: &str, value: String| {
         Err((key.to_string(), format!("{value:?}: needs recovery = \"sack\", not {:?}", recovery.name())))
     };
     if matches!(control, ControlSpec::Dctcp(_)) && !ecn.is_exact() {
-        let why =
+        let message =
             format!("{:?}: needs ecn = \"exact\" or \"l4s\", not {:?}", control.to_string(), ecn.name());
-        return Err(("control".into(), why));
+        return Err(("control".into(), message));
     }
     if matches!(control, ControlSpec::Prague(_)) && *ecn != EcnKind::L4s {
-        let why = format!("{:?}: needs ecn = \"l4s\", not {:?}", control.to_string(), ecn.name());
-        return Err(("control".into(), why));
+        let message = format!("{:?}: needs ecn = \"l4s\", not {:?}", control.to_string(), ecn.name());
+        return Err(("control".into(), message));
     }
     if matches!(control, ControlSpec::Bbr(_) | ControlSpec::Bbr3(_)) && *recovery != RecoveryKind::Rack {
-        let why = format!("{:?}: needs recovery = \"rack\", not {:?}", control.to_string(), recovery.name());
-        return Err(("control".into(), why));
+        let message =
+            format!("{:?}: needs recovery = \"rack\", not {:?}", control.to_string(), recovery.name());
+        return Err(("control".into(), message));
     }
     match (validation, pacing) {
         _ if recovery.is_modern() => Ok(()),
-        _ if ecn.is_wanted() => wrong("ecn", ecn.to_string()),
+        _ if ecn.is_enabled() => needs_sack("ecn", ecn.to_string()),
         (ValidationSpec::Linux | ValidationSpec::Cwv | ValidationSpec::NewCwv(_), _) => {
-            wrong("validation", validation.to_string())
+            needs_sack("validation", validation.to_string())
         }
-        (_, PacingKind::Rate(..) | PacingKind::Kernel) => wrong("pacing", pacing.to_string()),
+        (_, PacingKind::Rate(..) | PacingKind::Kernel) => needs_sack("pacing", pacing.to_string()),
         _ => Ok(()),
     }
 }
 
 fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, KeyError> {
-    let time = |said: Option<Text<Span>>| said.map(|Text(span)| span);
+    let time = |value: Option<Text<Span>>| value.map(|Text(span)| span);
     let [ack_delay, rto_first] = [file.ack_delay, file.rto_first].map(time);
     let [rto_min, rto_max, rto_tick] = [file.rto_min, file.rto_max, file.rto_tick].map(time);
     let window_segments = base.receive_window_segments();
@@ -186,14 +187,14 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
             return Err(("segment".into(), format!("{}: expected 1 to 65495 bytes", bytes.0)));
         }
     };
-    let at_least_one = |key: &str, value: Option<u32>, default: u64| match value {
+    let positive = |key: &str, value: Option<u32>, default: u64| match value {
         Some(0) => Err((key.to_string(), "0: at least one segment is needed".to_string())),
         Some(n) => Ok(u64::from(n)),
         None => Ok(default),
     };
-    let window = at_least_one("window_segments", file.window_segments, window_segments)?;
+    let window = positive("window_segments", file.window_segments, window_segments)?;
     let initial =
-        at_least_one("initial_window_segments", file.initial_window_segments, base.initial_window.into())?;
+        positive("initial_window_segments", file.initial_window_segments, base.initial_window.into())?;
     let delayed_ack = match file.delayed_ack {
         None => base.delayed_ack,
         Some(false) => None,
@@ -235,11 +236,11 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
             return Err((key.into(), "0: expected a time above zero".into()));
         }
     }
-    let (least, most) = (rto_min.unwrap_or(base.rto.min), rto_max.unwrap_or(base.rto.max));
-    if least > most {
+    let (min, max) = (rto_min.unwrap_or(base.rto.min), rto_max.unwrap_or(base.rto.max));
+    if min > max {
         return Err(match rto_min {
-            Some(_) => ("rto_min".into(), format!("{least}: expected at most rto_max, {most}")),
-            None => ("rto_max".into(), format!("{most}: expected at least rto_min, {least}")),
+            Some(_) => ("rto_min".into(), format!("{min}: expected at most rto_max, {max}")),
+            None => ("rto_max".into(), format!("{max}: expected at least rto_min, {min}")),
         });
     }
     let handshake = file.handshake.unwrap_or(base.handshake);
@@ -253,24 +254,18 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         tunes_window: base.tunes_window && file.window_segments.is_none(),
         timestamps: file.timestamps.unwrap_or(base.timestamps),
         initial_window: initial as u32,
-        recovery: file.recovery.map_or(base.recovery, |said| said.0),
+        recovery: file.recovery.map_or(base.recovery, |value| value.0),
         control,
-        pacing: file.pacing.map_or(base.pacing, |said| said.0),
+        pacing: file.pacing.map_or(base.pacing, |value| value.0),
         delayed_ack,
         nagle: file.nagle.unwrap_or(base.nagle),
-        validation: file.validation.map_or(base.validation, |said| said.0),
-        ecn: file.ecn.map_or(base.ecn, |said| said.0),
+        validation: file.validation.map_or(base.validation, |value| value.0),
+        ecn: file.ecn.map_or(base.ecn, |value| value.0),
         grow_unused: file.grow_unused.unwrap_or(base.grow_unused),
         limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
         handshake,
         fin: file.fin.unwrap_or(base.fin),
-        rto: RtoConfig {
-            tick,
-            first: rto_first.unwrap_or(base.rto.first),
-            min: least,
-            max: most,
-            ..base.rto
-        },
+        rto: RtoConfig { tick, first: rto_first.unwrap_or(base.rto.first), min, max, ..base.rto },
         ..base
     })
 }

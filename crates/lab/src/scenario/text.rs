@@ -1,7 +1,7 @@
 //! Parsing of values of scenario files.
 
-use crate::error::{KeyError, in_plain_words};
-use crate::scenario::describe::{InSchema, drawn};
+use crate::error::{KeyError, in_toml_terms};
+use crate::scenario::describe::{InSchema, distribution};
 use catnip_base::{Distribution, Measure, ParseError, Span, notation};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Deserializer, Error};
@@ -16,7 +16,7 @@ pub(crate) struct Text<T>(pub(crate) T);
 
 impl<'de, T: FromStr<Err = ParseError>> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        plain(&toml::Value::deserialize(d)?).parse().map(Self).map_err(D::Error::custom)
+        to_notation(&toml::Value::deserialize(d)?).parse().map(Self).map_err(D::Error::custom)
     }
 }
 
@@ -58,7 +58,7 @@ where
     }
 }
 
-macro_rules! drawn {
+macro_rules! distribution {
     ($($(#[$about:meta])* $Name:ident = $name:literal, $measure:expr;)+) => {
         $($(#[$about])*
         #[derive(Clone, Debug, Deserialize)]
@@ -67,8 +67,8 @@ macro_rules! drawn {
 
         impl TryFrom<toml::Value> for $Name {
             type Error = ParseError;
-            fn try_from(said: toml::Value) -> Result<Self, ParseError> {
-                Distribution::with_units(&distribution_text(said), $measure).map(Self)
+            fn try_from(value: toml::Value) -> Result<Self, ParseError> {
+                Distribution::with_units(&distribution_text(value), $measure).map(Self)
             }
         }
 
@@ -77,13 +77,13 @@ macro_rules! drawn {
                 $name.into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                drawn($measure)
+                distribution($measure)
             }
         })+
     };
 }
 
-drawn! {
+distribution! {
     /// Distribution of times, seconds. A key of this type also has an older name that ends in `_s`.
     Times = "times", Measure::Time;
     /// Distribution of sizes, bytes.
@@ -93,16 +93,17 @@ drawn! {
 }
 
 /// Returns the text notation of a distribution that is given as a number, a text or a table.
-fn distribution_text(said: toml::Value) -> String {
-    let toml::Value::Table(mut table) = said else { return plain(&said) };
-    let name = table.remove("distribution").map_or_else(String::new, |name| plain(&name));
-    let options: Vec<String> = table.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+fn distribution_text(value: toml::Value) -> String {
+    let toml::Value::Table(mut table) = value else { return to_notation(&value) };
+    let name = table.remove("distribution").map_or_else(String::new, |name| to_notation(&name));
+    let options: Vec<String> =
+        table.iter().map(|(key, value)| format!("{key}={}", to_notation(value))).collect();
     format!("{name}:{}", options.join(","))
 }
 
 /// Returns a value in text notation. The points of a list are separated by semicolons, the numbers of a point by slashes.
-fn plain(value: &toml::Value) -> String {
-    let join = |list: &[toml::Value], by| list.iter().map(plain).collect::<Vec<_>>().join(by);
+fn to_notation(value: &toml::Value) -> String {
+    let join = |list: &[toml::Value], by| list.iter().map(to_notation).collect::<Vec<_>>().join(by);
     match value {
         toml::Value::String(text) => text.clone(),
         toml::Value::Array(list) if list.iter().all(toml::Value::is_array) => join(list, ";"),
@@ -111,27 +112,27 @@ fn plain(value: &toml::Value) -> String {
     }
 }
 
-/// Reads the table at the path `place`. An error gives the wrong key and the reason.
-pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) -> Result<T, KeyError> {
-    serde_path_to_error::deserialize(toml::Value::Table(said)).map_err(|error| {
+/// Reads the table at the path `prefix`. An error gives the wrong key and the reason.
+pub(crate) fn read_table<T: DeserializeOwned>(prefix: &str, table: toml::Table) -> Result<T, KeyError> {
+    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
         let path = error.path().to_string();
-        let key = [place, path.trim_start_matches('.')]
+        let key = [prefix, path.trim_start_matches('.')]
             .into_iter()
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>();
-        (key.join("."), in_plain_words(error.inner().message()))
+        (key.join("."), in_toml_terms(error.inner().message()))
     })
 }
 
 /// Calls `change` for every text within a table, with the path of the text's key.
-pub(crate) fn change_texts(
+pub(crate) fn map_texts(
     table: &mut toml::Table,
     change: &mut dyn FnMut(&str, &mut String) -> Result<(), KeyError>,
 ) -> Result<(), KeyError> {
-    table.iter_mut().try_for_each(|(key, value)| change_within(key, value, change))
+    table.iter_mut().try_for_each(|(key, value)| map_texts_within(key, value, change))
 }
 
-fn change_within(
+fn map_texts_within(
     key: &str,
     value: &mut toml::Value,
     change: &mut dyn FnMut(&str, &mut String) -> Result<(), KeyError>,
@@ -140,8 +141,10 @@ fn change_within(
         toml::Value::String(text) => change(key, text),
         toml::Value::Table(table) => table
             .iter_mut()
-            .try_for_each(|(inner, value)| change_within(&format!("{key}.{inner}"), value, change)),
-        toml::Value::Array(list) => list.iter_mut().try_for_each(|value| change_within(key, value, change)),
+            .try_for_each(|(inner, value)| map_texts_within(&format!("{key}.{inner}"), value, change)),
+        toml::Value::Array(list) => {
+            list.iter_mut().try_for_each(|value| map_texts_within(key, value, change))
+        }
         _ => Ok(()),
     }
 }

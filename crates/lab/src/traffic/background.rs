@@ -1,4 +1,4 @@
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::scenario::describe::Nodes;
 use crate::scenario::text::{Sizes, Text};
@@ -67,28 +67,28 @@ impl TrafficKind for BackgroundFile {
         None
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
-        let mean = self.total(scene)? / scene.pairs.len() as f64;
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+        let mean = self.total_rate(context)? / context.pairs.len() as f64;
         let (Text(peak), Text(burst)) = (self.peak, self.burst);
         if mean > peak.bits_per_second() as f64 {
-            let what =
+            let message =
                 format!("{} bit/s: expected at least the mean rate, {mean} bit/s", peak.bits_per_second());
-            return Err((scene.key("peak"), what));
+            return Err((context.key("peak"), message));
         }
         if burst == Span::ZERO {
-            return Err((scene.key("burst"), "0: expected a time above zero".into()));
+            return Err((context.key("burst"), "0: expected a time above zero".into()));
         }
         let shapes = [self.burst_shape, self.silence_shape];
         for (key, shape) in ["burst_shape", "silence_shape"].into_iter().zip(shapes) {
             if !(shape > 0.0 && shape.is_finite()) {
-                return Err((scene.key(key), format!("{shape}: expected a positive tail index")));
+                return Err((context.key(key), format!("{shape}: expected a positive tail index")));
             }
         }
         let sizes = self.packet_bytes.0.clone();
         Ok(Arc::new(BackgroundWorkload(Arc::new(BackgroundConfig::new(mean, peak, burst, shapes, sizes)))))
     }
 
-    fn back(&self) -> Option<Box<dyn TrafficKind>> {
+    fn reverse(&self) -> Option<Box<dyn TrafficKind>> {
         let (from, to) = (self.to.clone(), self.from.clone());
         self.both_ways.then(|| -> Box<dyn TrafficKind> { Box::new(Self { from, to, ..self.clone() }) })
     }
@@ -96,16 +96,16 @@ impl TrafficKind for BackgroundFile {
 
 impl BackgroundFile {
     /// Returns the mean rate of all sources together, bit/s.
-    fn total(&self, scene: &Scene<'_>) -> Result<f64, KeyError> {
+    fn total_rate(&self, context: &BuildContext<'_>) -> Result<f64, KeyError> {
         match (self.load, &self.link, self.rate) {
             (None, None, Some(Text(rate))) => Ok(rate.bits_per_second() as f64),
             (Some(Text(Share(load))), Some(_), None) if !(0.0..=MAX_LOAD).contains(&load) => {
-                Err((scene.key("load"), format!("{load}: expected a share from 0 to {MAX_LOAD}")))
+                Err((context.key("load"), format!("{load}: expected a share from 0 to {MAX_LOAD}")))
             }
             (Some(Text(Share(load))), Some(link), None) => {
-                Ok(load * scene.network.rate_of(link, scene.pairs).map_err(scene.at("link"))?)
+                Ok(load * context.network.rate_of(link, context.pairs).map_err(context.error_at("link"))?)
             }
-            _ => Err((scene.key("load"), "expected either load and link or rate".into())),
+            _ => Err((context.key("load"), "expected either load and link or rate".into())),
         }
     }
 }
@@ -114,8 +114,8 @@ impl BackgroundFile {
 struct BackgroundWorkload(Arc<BackgroundConfig>);
 
 impl Workload for BackgroundWorkload {
-    fn app(&self, user: &User, stage: &mut dyn Stage) -> AnyApp {
-        let flow = stage.add_flow(user.server, user.client);
+    fn app(&self, user: &User, world: &mut dyn AnyWorld) -> AnyApp {
+        let flow = world.add_flow(user.server, user.client);
         AnyApp::Background(Box::new(Background::new(self.0.clone(), flow, user.seed, user.number)))
     }
 

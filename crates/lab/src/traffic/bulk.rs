@@ -1,8 +1,8 @@
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::results::rows::Unit;
 use crate::scenario::describe::{InSchema, Nodes};
-use crate::scenario::real::{ObjectName, PORT, Protocol};
+use crate::scenario::external::{ObjectName, PORT, Protocol};
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Text, Times, yes};
 use catnip_base::{Bytes, Distribution, FlowContext, ParseError, Rng, Span, Stream, Time};
@@ -92,26 +92,26 @@ impl TrafficKind for BulkFile {
 
     fn connections(&self) -> Option<Connections<'_>> {
         let paths = self.paths.as_deref().unwrap_or(PATHS);
-        let (tells_size, port, speaks) = (self.tells_size, self.port, Protocol::Http { persistent: false });
-        Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
+        let (tells_size, port, protocol) = (self.tells_size, self.port, Protocol::Http { persistent: false });
+        Some(Connections { tcp: &self.tcp, tells_size, port, protocol, paths })
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let is_endless = matches!(self.bytes, Some(Text(Length::Endless)));
         let bytes = match (self.packets, self.bytes) {
-            (Some(packets), None) => packets.saturating_mul(scene.tcp.segment_bytes.into()),
+            (Some(packets), None) => packets.saturating_mul(context.tcp.segment_bytes.into()),
             (None, Some(Text(Length::Bytes(bytes)))) => bytes.0,
-            (None, Some(Text(Length::Endless))) if scene.has_real_hosts() => {
-                return Err((scene.key("bytes"), format!("{ENDLESS:?}: only between simulated hosts")));
+            (None, Some(Text(Length::Endless))) if context.has_external_hosts() => {
+                return Err((context.key("bytes"), format!("{ENDLESS:?}: only between simulated hosts")));
             }
             (None, Some(Text(Length::Endless))) => MAX_BYTES,
-            _ => return Err((scene.key("packets"), "expected either packets or bytes".into())),
+            _ => return Err((context.key("packets"), "expected either packets or bytes".into())),
         };
         if !(1..=MAX_BYTES).contains(&bytes) {
             let key = if self.packets.is_some() { "packets" } else { "bytes" };
-            return Err((scene.key(key), format!("{bytes} bytes: expected 1 to {MAX_BYTES}")));
+            return Err((context.key(key), format!("{bytes} bytes: expected 1 to {MAX_BYTES}")));
         }
-        let start_s = self.start.as_ref().map_or(Distribution::Constant(START), |said| said.0.clone());
+        let start_s = self.start.as_ref().map_or(Distribution::Constant(START), |value| value.0.clone());
         Ok(Arc::new(BulkWorkload { bytes, is_endless, start_s }))
     }
 }
@@ -128,13 +128,13 @@ impl Workload for BulkWorkload {
         if self.is_endless { Unit::FLOW } else { Unit::TRANSFER }
     }
 
-    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
+    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
         let start = self.start_s.draw(&mut Rng::new(user.seed, Stream::Start(user.number)));
-        let opener = if user.server_is_real { CLIENT } else { SERVER };
-        let parties = ConnectionSpec { opener, ..user.parties() };
+        let opener = if user.server_is_external { CLIENT } else { SERVER };
+        let connection_spec = ConnectionSpec { opener, ..user.connection_spec() };
         let context = (user.tells_size && !self.is_endless).then(|| FlowContext::document(self.bytes));
         let document = Message { bytes: self.bytes, context, ..Message::default() };
-        AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO + Span::from_secs_f64(start)))
+        AnyApp::Bulk(Bulk::new(connection_spec, document, Time::ZERO + Span::from_secs_f64(start)))
     }
 
     fn server(&self) -> Option<ServerConfig> {
@@ -149,7 +149,7 @@ impl Workload for BulkWorkload {
         vec![ObjectName { bytes: self.bytes, ..ObjectName::default() }]
     }
 
-    fn lone_transfer(&self) -> Option<u64> {
+    fn single_transfer(&self) -> Option<u64> {
         (!self.is_endless).then_some(self.bytes)
     }
 }

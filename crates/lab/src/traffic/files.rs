@@ -1,8 +1,8 @@
 use super::bulk::PATHS;
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::scenario::describe::Nodes;
-use crate::scenario::real::{PORT, Protocol};
+use crate::scenario::external::{PORT, Protocol};
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Sizes, Times, yes};
 use catnip_base::Distribution;
@@ -69,22 +69,22 @@ impl TrafficKind for FilesFile {
 
     fn connections(&self) -> Option<Connections<'_>> {
         let paths = self.paths.as_deref().unwrap_or(PATHS);
-        let (tells_size, port, speaks) = (self.tells_size, self.port, Protocol::Http { persistent: false });
-        Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
+        let (tells_size, port, protocol) = (self.tells_size, self.port, Protocol::Http { persistent: false });
+        Some(Connections { tcp: &self.tcp, tells_size, port, protocol, paths })
     }
 
     fn is_measured(&self) -> bool {
         self.measured
     }
 
-    fn build(&self, _scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+    fn build(&self, _context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let config = FilesConfig {
             bytes: self.bytes.0.clone(),
             gap_s: self.gap.0.clone(),
             request_bytes: self.request_bytes,
             count: self.files,
         };
-        let delay_s = self.server_delay.as_ref().map(|said| said.0.clone());
+        let delay_s = self.server_delay.as_ref().map(|value| value.0.clone());
         Ok(Arc::new(FilesWorkload { config: Arc::new(config), delay_s }))
     }
 }
@@ -96,8 +96,13 @@ struct FilesWorkload {
 }
 
 impl Workload for FilesWorkload {
-    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
-        AnyApp::Files(Box::new(Files::new(self.config.clone(), user.parties(), user.seed, user.number)))
+    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
+        AnyApp::Files(Box::new(Files::new(
+            self.config.clone(),
+            user.connection_spec(),
+            user.seed,
+            user.number,
+        )))
     }
 
     fn server(&self) -> Option<ServerConfig> {

@@ -1,10 +1,10 @@
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::results::activities::{ActivityKind, ActivityRow, ActivityTable};
 use crate::results::column::Columns;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
-use crate::scenario::real::Protocol;
+use crate::scenario::external::Protocol;
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Text, Times, yes};
 use catnip_base::{Bytes, Distribution, Rate, Rng, Span, Stream, Time};
@@ -86,21 +86,21 @@ impl TrafficKind for IperfFile {
     }
 
     fn connections(&self) -> Option<Connections<'_>> {
-        let speaks = Protocol::Http { persistent: false };
-        Some(Connections { tcp: &self.tcp, tells_size: false, port: None, speaks, paths: "/" })
+        let protocol = Protocol::Http { persistent: false };
+        Some(Connections { tcp: &self.tcp, tells_size: false, port: None, protocol, paths: "/" })
     }
 
     fn is_measured(&self) -> bool {
         self.measured
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         let positive = |key: &str, value: u64| {
-            if value > 0 { Ok(()) } else { Err((scene.key(key), "0: expected more".into())) }
+            if value > 0 { Ok(()) } else { Err((context.key(key), "0: expected more".into())) }
         };
-        if scene.has_real_hosts() {
+        if context.has_external_hosts() {
             return Err((
-                scene.key("from"),
+                context.key("from"),
                 "only between simulated hosts; external hosts can run iperf3".into(),
             ));
         }
@@ -113,14 +113,14 @@ impl TrafficKind for IperfFile {
         let every = self.rate.as_ref().map(|rate| rate.0.time_of(self.length.0.0));
         if every == Some(Span::ZERO) {
             return Err((
-                scene.key("rate"),
+                context.key("rate"),
                 "more than a block per nanosecond: expected a larger length".into(),
             ));
         }
         Ok(Arc::new(IperfWorkload {
-            start_s: self.start.as_ref().map_or(Distribution::Constant(START), |said| said.0.clone()),
+            start_s: self.start.as_ref().map_or(Distribution::Constant(START), |value| value.0.clone()),
             config: IperfConfig {
-                duration: self.duration.as_ref().map(|said| said.0),
+                duration: self.duration.as_ref().map(|value| value.0),
                 interval: self.interval.0,
                 streams: self.streams,
                 block_bytes: self.length.0.0,
@@ -141,10 +141,10 @@ impl Workload for IperfWorkload {
         if self.config.duration.is_some() { Unit::TRANSFER } else { Unit::FLOW }
     }
 
-    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
+    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
         let start_s = self.start_s.draw(&mut Rng::new(user.seed, Stream::Start(user.number)));
         let start = Time::ZERO + Span::from_secs_f64(start_s);
-        let spec = ConnectionSpec { opener: SERVER, ..user.parties() };
+        let spec = ConnectionSpec { opener: SERVER, ..user.connection_spec() };
         let (config, streams, interval_start) = (self.config, Vec::new(), Time::ZERO);
         AnyApp::Custom(Box::new(Iperf { config, spec, start, streams, interval: 0, interval_start }))
     }

@@ -12,10 +12,10 @@ mod web;
 use crate::error::KeyError;
 use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
+use crate::scenario::external::{self, ObjectName, Protocol};
 use crate::scenario::files::Files;
 use crate::scenario::kinds::Kinds;
 use crate::scenario::network::{Network, select};
-use crate::scenario::real::{self, ObjectName, Protocol, Service as Reached};
 use crate::scenario::tcp::{TcpFile, WEIGHT, tcp_config};
 use crate::scenario::text::read_table;
 use background::BackgroundFile;
@@ -38,7 +38,7 @@ use tmix::TmixFile;
 use web::WebFile;
 
 /// World in which a plan is executed: the simulator or the emulator.
-pub(crate) trait Stage {
+pub(crate) trait AnyWorld {
     /// Adds the application `app` to `node`, where it accepts the connections with the TCP parameters `tcp`.
     fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp);
     /// Adds a flow of datagrams from one host to another.
@@ -47,7 +47,7 @@ pub(crate) trait Stage {
     fn add_app(&mut self, app: AnyApp) -> u32;
 }
 
-impl<M: Handler, W: Watch> Stage for World<M, W> {
+impl<M: Handler, W: Watch> AnyWorld for World<M, W> {
     fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp) {
         self.add_server(node, tcp, app);
     }
@@ -66,7 +66,7 @@ pub(crate) trait TrafficKind {
     /// Returns the configuration of the connections of the group, or `None` if the group has no connections.
     fn connections(&self) -> Option<Connections<'_>>;
     /// Checks the other keys and returns the workload.
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError>;
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError>;
     /// Returns true if results have rows for each page, object, file and keystroke of the users.
     fn is_measured(&self) -> bool {
         true
@@ -76,7 +76,7 @@ pub(crate) trait TrafficKind {
         Service::Other
     }
     /// Returns true if each user connects to all servers. Otherwise, each user connects to one server.
-    fn asks_all_servers(&self) -> bool {
+    fn uses_all_servers(&self) -> bool {
         false
     }
     /// Returns the kinds of activities that the applications record.
@@ -87,7 +87,7 @@ pub(crate) trait TrafficKind {
         Vec::new()
     }
     /// Returns traffic of this kind with servers and clients exchanged, if the group also has traffic in that direction.
-    fn back(&self) -> Option<Box<dyn TrafficKind>> {
+    fn reverse(&self) -> Option<Box<dyn TrafficKind>> {
         None
     }
 }
@@ -99,13 +99,13 @@ pub(crate) struct Connections<'a> {
     tells_size: bool,
     /// Port of the servers. Port and protocol are used only if a server or a client is external.
     port: Option<u16>,
-    speaks: Protocol,
+    protocol: Protocol,
     /// Pattern of the paths of documents, used only if a server or a client is external.
     paths: &'a str,
 }
 
 /// Context in which a kind of traffic is checked.
-pub(crate) struct Scene<'a> {
+pub(crate) struct BuildContext<'a> {
     files: &'a Files,
     name: &'a str,
     network: &'a Network,
@@ -116,28 +116,28 @@ pub(crate) struct Scene<'a> {
     first_user: u32,
 }
 
-impl Scene<'_> {
+impl BuildContext<'_> {
     fn key(&self, key: &str) -> String {
         format!("traffic.{}.{key}", self.name)
     }
 
     /// Returns true if a server or a client is external.
-    fn has_real_hosts(&self) -> bool {
-        let is_real = |node: NodeId| self.network.real.iter().any(|real| real.node == node);
-        self.pairs.iter().any(|&(server, client)| is_real(server) || is_real(client))
+    fn has_external_hosts(&self) -> bool {
+        let is_external = |node: NodeId| self.network.external.iter().any(|external| external.node == node);
+        self.pairs.iter().any(|&(server, client)| is_external(server) || is_external(client))
     }
 
     /// Returns a function that turns the reason of an error into an error about the key `key`.
-    fn at(&self, key: &str) -> impl Fn(String) -> KeyError {
+    fn error_at(&self, key: &str) -> impl Fn(String) -> KeyError {
         let key = self.key(key);
-        move |what| (key.clone(), what)
+        move |message| (key.clone(), message)
     }
 }
 
 /// Workload of the users of a group.
 pub(crate) trait Workload: Debug + Send + Sync {
     /// Returns the application of a user.
-    fn app(&self, user: &User, stage: &mut dyn Stage) -> AnyApp;
+    fn app(&self, user: &User, world: &mut dyn AnyWorld) -> AnyApp;
     /// Returns the configuration of simulated servers, or `None` if servers do not respond to requests.
     fn server(&self) -> Option<ServerConfig> {
         None
@@ -161,7 +161,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
         Vec::new()
     }
     /// Returns the size of a user's transfer in bytes, or `None` unless each user has exactly one transfer of known size.
-    fn lone_transfer(&self) -> Option<u64> {
+    fn single_transfer(&self) -> Option<u64> {
         None
     }
     /// Returns true if the users send datagrams, without connections.
@@ -186,14 +186,14 @@ pub(crate) struct User {
     client: NodeId,
     tcp: TcpId,
     tells_size: bool,
-    server_is_real: bool,
+    server_is_external: bool,
     /// Index of the user in the group, from 0, and the number of users of the group.
-    place: (usize, usize),
+    position: (usize, usize),
 }
 
 impl User {
     /// Returns the hosts, the opening end and the TCP parameters of the user's connections.
-    fn parties(&self) -> ConnectionSpec {
+    fn connection_spec(&self) -> ConnectionSpec {
         ConnectionSpec { client: self.client, server: self.server, opener: CLIENT, tcp: self.tcp }
     }
 }
@@ -207,13 +207,13 @@ macro_rules! traffic {
 
         impl TrafficFile {
             /// Reads `[traffic.NAME]`. An error gives the wrong key and the reason.
-            pub(crate) fn read(name: &str, said: &toml::Table) -> Result<Self, KeyError> {
-                let place = format!("traffic.{name}");
-                let mut said = said.clone();
-                let kind = said.remove("kind");
+            pub(crate) fn read(name: &str, value: &toml::Table) -> Result<Self, KeyError> {
+                let path = format!("traffic.{name}");
+                let mut value = value.clone();
+                let kind = value.remove("kind");
                 match kind.as_ref().and_then(toml::Value::as_str) {
-                    $(Some($name) => read_table(&place, said).map(Self::$Kind),)+
-                    _ => Err(unknown_kind(&place, kind.as_ref(), &[$($name),+])),
+                    $(Some($name) => read_table(&path, value).map(Self::$Kind),)+
+                    _ => Err(unknown_kind(&path, kind.as_ref(), &[$($name),+])),
                 }
             }
 
@@ -246,16 +246,16 @@ traffic! {
     "web": Web(WebFile),
 }
 
-fn unknown_kind(place: &str, said: Option<&toml::Value>, known: &[&str]) -> KeyError {
+fn unknown_kind(path: &str, value: Option<&toml::Value>, known: &[&str]) -> KeyError {
     let all = known.join(", ");
-    let what = match said {
+    let message = match value {
         None => format!("missing: expected one of {all}"),
-        Some(said) => {
-            let near = said.as_str().map(|said| did_you_mean(said, known.iter().copied()));
-            format!("{said}: expected one of {all}{}", near.unwrap_or_default())
+        Some(value) => {
+            let hint = value.as_str().map(|value| did_you_mean(value, known.iter().copied()));
+            format!("{value}: expected one of {all}{}", hint.unwrap_or_default())
         }
     };
-    (format!("{place}.kind"), what)
+    (format!("{path}.kind"), message)
 }
 
 /// Traffic of one kind between pairs of hosts.
@@ -265,7 +265,7 @@ pub(crate) struct Traffic {
     pub(crate) tcp: TcpConfig,
     pub(crate) marker: Option<MarkerSpec>,
     /// Service that the application needs from the network. `weight` is the weight of each connection at an output scheduler.
-    needs: Service,
+    service_class: Service,
     weight: u32,
     pub(crate) measured: bool,
     /// Pairs of a server and a client.
@@ -277,8 +277,8 @@ pub(crate) struct Traffic {
     pub(crate) tells_size: bool,
     pub(crate) workload: Arc<dyn Workload>,
     /// True if the servers are external, so that clients connect to them and request objects by name.
-    real_servers: bool,
-    pub(crate) service: Reached,
+    external_servers: bool,
+    pub(crate) service: external::Service,
 }
 
 impl Traffic {
@@ -293,30 +293,32 @@ impl Traffic {
         kinds: &Kinds,
     ) -> Result<Self, KeyError> {
         let key = |key: &str| format!("traffic.{name}.{key}");
-        let ends = Ends::read(kind, network).map_err(|(k, what)| (key(k), what))?;
+        let ends = Ends::read(kind, network).map_err(|(k, message)| (key(k), message))?;
         let no_tcp = TcpFile::default();
-        let speaks = Protocol::Echo;
-        let none = Connections { tcp: &no_tcp, tells_size: false, port: None, speaks, paths: "/" };
-        let Connections { tcp, tells_size, port, speaks, paths } = kind.connections().unwrap_or(none);
+        let protocol = Protocol::Echo;
+        let none = Connections { tcp: &no_tcp, tells_size: false, port: None, protocol, paths: "/" };
+        let Connections { tcp, tells_size, port, protocol, paths } = kind.connections().unwrap_or(none);
         let weight = tcp.weight.or(common.weight).unwrap_or(WEIGHT);
         let (tcp, marker) =
-            tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
-        let Ends { pairs, servers, real: [real_servers, real_clients] } = ends;
-        let servers = if kind.asks_all_servers() { servers.into() } else { Arc::default() };
-        let workload = kind.build(&Scene { files, name, network, tcp: &tcp, pairs: &pairs, first_user })?;
-        if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
-            let what = "external hosts need handshake and fin: use the profile rfc, or set both keys";
-            return Err((key("tcp"), what.into()));
+            tcp_config(common, tcp, kinds).map_err(|(k, message)| (key(&format!("tcp.{k}")), message))?;
+        let Ends { pairs, servers, external: [external_servers, external_clients] } = ends;
+        let servers = if kind.uses_all_servers() { servers.into() } else { Arc::default() };
+        let workload =
+            kind.build(&BuildContext { files, name, network, tcp: &tcp, pairs: &pairs, first_user })?;
+        if (external_servers || external_clients) && !(tcp.handshake && tcp.fin) {
+            let message = "external hosts need handshake and fin: use the profile rfc, or set both keys";
+            return Err((key("tcp"), message.into()));
         }
-        let users = if real_clients { 0 } else { pairs.len() as u32 };
+        let users = if external_clients { 0 } else { pairs.len() as u32 };
         let users = (first_user..first_user + users).collect();
-        let service = Reached::read(port, paths, speaks).map_err(|(k, what)| (key(k), what))?;
-        let needs = kind.service();
+        let service =
+            external::Service::read(port, paths, protocol).map_err(|(k, message)| (key(k), message))?;
+        let service_class = kind.service();
         Ok(Self {
             name: name.into(),
             tcp,
             marker,
-            needs,
+            service_class,
             weight,
             measured: kind.is_measured(),
             pairs,
@@ -324,7 +326,7 @@ impl Traffic {
             users,
             tells_size,
             workload,
-            real_servers,
+            external_servers,
             service,
         })
     }
@@ -334,43 +336,44 @@ impl Traffic {
         TcpOptions {
             config: self.tcp.clone(),
             marker: self.marker.clone(),
-            service: self.needs,
+            service: self.service_class,
             weight: self.weight,
         }
     }
 
     /// Returns all pairs of a sending and a receiving host between which packets travel.
-    pub(crate) fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let all = |&(_, client): &(NodeId, NodeId)| self.servers.iter().map(move |&server| (server, client));
         let pairs = self.pairs.iter().copied().chain(self.pairs.iter().flat_map(all));
         pairs.flat_map(|(server, client)| [(server, client), (client, server)])
     }
 
     /// Adds an application to each simulated server; the first server has the number `first`. Returns the number of the next server.
-    pub(crate) fn serve(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64, first: u32) -> u32 {
+    pub(crate) fn serve(&self, world: &mut dyn AnyWorld, tcp: TcpId, seed: u64, first: u32) -> u32 {
         let app = |number| self.workload.server_app(seed, number, self.tells_size);
-        if self.real_servers || app(first).is_none() {
+        if self.external_servers || app(first).is_none() {
             return first;
         }
         let nodes = self.pairs.iter().map(|(server, _)| *server).chain(self.servers.iter().copied());
         let nodes: BTreeSet<NodeId> = nodes.collect();
         // A server without an application also takes a number, so that the numbers in other groups do not depend on which hosts are
         // external.
-        let has_askers = self.users.is_empty() || !self.workload.pushes();
-        for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
-            app(number).into_iter().for_each(|app| stage.add_server(node, tcp, app));
+        let has_clients = self.users.is_empty() || !self.workload.pushes();
+        for (&node, number) in nodes.iter().zip(first..).filter(|_| has_clients) {
+            app(number).into_iter().for_each(|app| world.add_server(node, tcp, app));
         }
         first + nodes.len() as u32
     }
 
     /// Adds the users to their hosts and starts them.
-    pub(crate) fn start(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64) {
+    pub(crate) fn start(&self, world: &mut dyn AnyWorld, tcp: TcpId, seed: u64) {
         for (index, (&(server, client), &number)) in self.pairs.iter().zip(&self.users).enumerate() {
-            let (tells_size, server_is_real) = (self.tells_size, self.real_servers);
-            let (servers, place) = (self.servers.clone(), (index, self.users.len()));
-            let user = User { number, seed, server, servers, client, tcp, tells_size, server_is_real, place };
-            let app = self.workload.app(&user, stage);
-            stage.add_app(app);
+            let (tells_size, server_is_external) = (self.tells_size, self.external_servers);
+            let (servers, position) = (self.servers.clone(), (index, self.users.len()));
+            let user =
+                User { number, seed, server, servers, client, tcp, tells_size, server_is_external, position };
+            let app = self.workload.app(&user, world);
+            world.add_app(app);
         }
     }
 }
@@ -382,26 +385,28 @@ struct Ends {
     /// All servers.
     servers: Vec<NodeId>,
     /// Two flags: true if the servers are external, and true if the clients are external.
-    real: [bool; 2],
+    external: [bool; 2],
 }
 
 impl Ends {
     fn read(kind: &dyn TrafficKind, network: &Network) -> Result<Self, (&'static str, String)> {
         let [servers, clients] = kind.ends();
         let nodes = |(key, text)| {
-            let nodes = select(&network.groups, text).map_err(|what| (key, what))?;
-            let real = real::all_real(&network.real, &nodes, text).map_err(|what| (key, what))?;
-            Ok((nodes, real))
+            let nodes = select(&network.groups, text).map_err(|message| (key, message))?;
+            let external =
+                external::all_external(&network.external, &nodes, text).map_err(|message| (key, message))?;
+            Ok((nodes, external))
         };
-        let ((server_nodes, real_servers), (client_nodes, real_clients)) = (nodes(servers)?, nodes(clients)?);
+        let ((server_nodes, external_servers), (client_nodes, external_clients)) =
+            (nodes(servers)?, nodes(clients)?);
         let (key, text) = clients;
-        if real_servers && real_clients {
+        if external_servers && external_clients {
             return Err((
                 key,
                 format!("{text:?}: both ends are external, so that their commands generate the traffic"),
             ));
         }
-        if (real_servers || real_clients) && kind.connections().is_none() {
+        if (external_servers || external_clients) && kind.connections().is_none() {
             return Err((key, "background traffic is only between simulated hosts".into()));
         }
         let server = |i: usize| server_nodes[i * server_nodes.len() / client_nodes.len()];
@@ -410,6 +415,6 @@ impl Ends {
             let host = network.topology.name(client);
             return Err((key, format!("{text:?}: {host} is both server and client of a connection")));
         }
-        Ok(Self { pairs, servers: server_nodes, real: [real_servers, real_clients] })
+        Ok(Self { pairs, servers: server_nodes, external: [external_servers, external_clients] })
     }
 }

@@ -1,10 +1,10 @@
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::formats::har::read_site;
 use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
-use crate::scenario::real::Protocol;
+use crate::scenario::external::Protocol;
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Times, yes};
 use catnip_base::Distribution;
@@ -45,7 +45,7 @@ pub(crate) struct PageFile {
     #[schemars(example = true, extend("default" = false))]
     coalesced: Option<bool>,
     /// HTTP/2: payload of a frame, up to 16777215 bytes.
-    #[schemars(range(min = 1, max = MOST_FRAME_BYTES), example = 1400, extend("default" = FRAME_BYTES))]
+    #[schemars(range(min = 1, max = MAX_FRAME_BYTES), example = 1400, extend("default" = FRAME_BYTES))]
     frame_bytes: Option<u64>,
     /// HTTP/2: threshold of unsent bytes. A server writes the next frame once fewer bytes of a connection are unsent.
     #[schemars(range(min = 1), example = 100_000, extend("default" = FRAME_BYTES))]
@@ -90,7 +90,7 @@ const CONNECTIONS_PER_ORIGIN: u32 = 6;
 /// Default size of a frame. RFC 9113, section 6.5.2, SETTINGS_MAX_FRAME_SIZE: "The initial value is 2^14 (16,384) octets", and the maximum
 /// is 2^24-1.
 const FRAME_BYTES: u64 = 16_384;
-const MOST_FRAME_BYTES: u64 = 16_777_215;
+const MAX_FRAME_BYTES: u64 = 16_777_215;
 
 impl TrafficKind for PageFile {
     fn activities() -> Vec<ActivityKind> {
@@ -102,41 +102,41 @@ impl TrafficKind for PageFile {
     }
 
     fn connections(&self) -> Option<Connections<'_>> {
-        let speaks = Protocol::Http { persistent: true };
-        Some(Connections { tcp: &self.tcp, tells_size: self.tells_size, port: None, speaks, paths: "/" })
+        let protocol = Protocol::Http { persistent: true };
+        Some(Connections { tcp: &self.tcp, tells_size: self.tells_size, port: None, protocol, paths: "/" })
     }
 
     fn is_measured(&self) -> bool {
         self.measured
     }
 
-    fn asks_all_servers(&self) -> bool {
+    fn uses_all_servers(&self) -> bool {
         true
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         for (key, nodes) in [("servers", &self.servers), ("clients", &self.clients)] {
-            let is_real = |real: &crate::RealNode| {
-                scene
+            let is_external = |external: &crate::ExternalNode| {
+                context
                     .pairs
                     .iter()
-                    .any(|&(server, client)| real.node == if key == "servers" { server } else { client })
+                    .any(|&(server, client)| external.node == if key == "servers" { server } else { client })
             };
-            if scene.network.real.iter().any(is_real) {
-                let what = format!("{nodes:?}: a recorded site is only replayed between simulated hosts");
-                return Err((scene.key(key), what));
+            if context.network.external.iter().any(is_external) {
+                let message = format!("{nodes:?}: a recorded site is only replayed between simulated hosts");
+                return Err((context.key(key), message));
             }
         }
-        let file = read_site(&scene.files.find(&self.page)).map_err(|error| error.to_string());
-        let site = Arc::new(file.map_err(scene.at("page"))?.site());
-        let http = self.multiplexing(scene)?;
+        let file = read_site(&context.files.find(&self.page)).map_err(|error| error.to_string());
+        let site = Arc::new(file.map_err(context.error_at("page"))?.site());
+        let http = self.multiplexing(context)?;
         let times = match (self.times, self.endless) {
-            (Some(0), _) => return Err((scene.key("times"), "0: expected at least 1".into())),
-            (Some(_), true) => return Err((scene.key("times"), "expected either times or endless".into())),
+            (Some(0), _) => return Err((context.key("times"), "0: expected at least 1".into())),
+            (Some(_), true) => return Err((context.key("times"), "expected either times or endless".into())),
             (times, false) => Some(times.unwrap_or(TIMES)),
             (None, true) => None,
         };
-        let think_s = self.think.as_ref().map_or(Distribution::Constant(0.0), |said| said.0.clone());
+        let think_s = self.think.as_ref().map_or(Distribution::Constant(0.0), |value| value.0.clone());
         let config = LoaderConfig { site, http, keep_alive: self.keep_alive, times, think_s };
         Ok(Arc::new(PageWorkload { config: Arc::new(config) }))
     }
@@ -147,14 +147,14 @@ impl TrafficKind for PageFile {
 }
 
 impl PageFile {
-    fn multiplexing(&self, scene: &Scene<'_>) -> Result<Multiplexing, KeyError> {
-        let only = |other: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, given)| *given) {
-            Some((key, _)) => Err((scene.key(key), format!("only for http = {other:?}"))),
+    fn multiplexing(&self, context: &BuildContext<'_>) -> Result<Multiplexing, KeyError> {
+        let only = |other: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, is_set)| *is_set) {
+            Some((key, _)) => Err((context.key(key), format!("only for http = {other:?}"))),
             None => Ok(()),
         };
-        let within = |key: &str, value: Option<u64>, most: u64| match value.unwrap_or(FRAME_BYTES) {
-            bytes if (1..=most).contains(&bytes) => Ok(bytes),
-            bytes => Err((scene.key(key), format!("{bytes}: expected 1 to {most} bytes"))),
+        let within = |key: &str, value: Option<u64>, max: u64| match value.unwrap_or(FRAME_BYTES) {
+            bytes if (1..=max).contains(&bytes) => Ok(bytes),
+            bytes => Err((context.key(key), format!("{bytes}: expected 1 to {max} bytes"))),
         };
         match self.http.as_str() {
             "1.1" => {
@@ -166,19 +166,19 @@ impl PageFile {
                 only("2", &framing)?;
                 let connections_per_origin = self.connections_per_origin.unwrap_or(CONNECTIONS_PER_ORIGIN);
                 if connections_per_origin == 0 {
-                    return Err((scene.key("connections_per_origin"), "0: expected at least 1".into()));
+                    return Err((context.key("connections_per_origin"), "0: expected at least 1".into()));
                 }
                 Ok(Multiplexing::Http1 { connections_per_origin })
             }
             "2" => {
                 only("1.1", &[("connections_per_origin", self.connections_per_origin.is_some())])?;
                 let framing = Framing {
-                    frame_bytes: within("frame_bytes", self.frame_bytes, MOST_FRAME_BYTES)?,
+                    frame_bytes: within("frame_bytes", self.frame_bytes, MAX_FRAME_BYTES)?,
                     unsent_bytes: within("unsent_bytes", self.unsent_bytes, u64::from(u32::MAX))?,
                 };
                 Ok(Multiplexing::Http2 { coalesced: self.coalesced.unwrap_or(false), framing })
             }
-            other => Err((scene.key("http"), format!("{other:?}: expected \"1.1\" or \"2\""))),
+            other => Err((context.key("http"), format!("{other:?}: expected \"1.1\" or \"2\""))),
         }
     }
 }
@@ -199,9 +199,9 @@ impl Workload for PageWorkload {
         Unit::PAGE
     }
 
-    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
+    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
         let servers =
-            user.servers.iter().map(|&server| ConnectionSpec { server, ..user.parties() }).collect();
+            user.servers.iter().map(|&server| ConnectionSpec { server, ..user.connection_spec() }).collect();
         AnyApp::Loader(Box::new(Loader::new(self.config.clone(), servers, user.seed, user.number)))
     }
 

@@ -1,9 +1,9 @@
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
-use crate::scenario::real::Protocol;
+use crate::scenario::external::Protocol;
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Times, yes};
 use catnip_net::mark::Service;
@@ -63,17 +63,17 @@ impl TrafficKind for TelnetFile {
     }
 
     fn connections(&self) -> Option<Connections<'_>> {
-        let (port, speaks) = (self.port.or(Some(ECHO)), Protocol::Echo);
-        Some(Connections { tcp: &self.tcp, tells_size: false, port, speaks, paths: "/" })
+        let (port, protocol) = (self.port.or(Some(ECHO)), Protocol::Echo);
+        Some(Connections { tcp: &self.tcp, tells_size: false, port, protocol, paths: "/" })
     }
 
     fn is_measured(&self) -> bool {
         self.measured
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
         if self.bytes == 0 {
-            return Err((scene.key("bytes"), "0: expected at least 1".into()));
+            return Err((context.key("bytes"), "0: expected at least 1".into()));
         }
         let pause_s = self.pause.0.clone();
         Ok(Arc::new(TelnetWorkload(Arc::new(TelnetConfig { bytes: self.bytes, pause_s }))))
@@ -92,8 +92,8 @@ impl Workload for TelnetWorkload {
         Unit::KEYSTROKE
     }
 
-    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
-        AnyApp::Telnet(Box::new(Telnet::new(self.0.clone(), user.parties(), user.seed, user.number)))
+    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
+        AnyApp::Telnet(Box::new(Telnet::new(self.0.clone(), user.connection_spec(), user.seed, user.number)))
     }
 
     fn server(&self) -> Option<ServerConfig> {

@@ -1,9 +1,9 @@
 use super::bulk::PATHS;
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::formats::tmix;
 use crate::scenario::describe::Nodes;
-use crate::scenario::real::{ObjectName, PORT, Protocol};
+use crate::scenario::external::{ObjectName, PORT, Protocol};
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Counts, Sizes, Text, Times, yes};
 use catnip_base::{Distribution, Rng, Span, Stream};
@@ -106,35 +106,35 @@ impl TrafficKind for TmixFile {
 
     fn connections(&self) -> Option<Connections<'_>> {
         let paths = self.paths.as_deref().unwrap_or(PATHS);
-        let (tells_size, port, speaks) = (self.tells_size, self.port, Protocol::Http { persistent: true });
-        Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
+        let (tells_size, port, protocol) = (self.tells_size, self.port, Protocol::Http { persistent: true });
+        Some(Connections { tcp: &self.tcp, tells_size, port, protocol, paths })
     }
 
     fn is_measured(&self) -> bool {
         self.measured
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
-        let is_real = |node| scene.network.real.iter().any(|real| real.node == node);
-        if scene.pairs.iter().any(|&(_, client)| is_real(client)) {
-            let what = format!(
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+        let is_external = |node| context.network.external.iter().any(|external| external.node == node);
+        if context.pairs.iter().any(|&(_, client)| is_external(client)) {
+            let message = format!(
                 "{:?}: an external client does not replay a trace; its command generates the traffic",
                 self.clients
             );
-            return Err((scene.key("clients"), what));
+            return Err((context.key("clients"), message));
         }
-        let source = self.source(scene)?;
-        if scene.pairs.iter().any(|&(server, _)| is_real(server)) {
+        let source = self.source(context)?;
+        if context.pairs.iter().any(|&(server, _)| is_external(server)) {
             let Source::Known(vectors) = &source else {
-                let what = "required with an external server, which needs its documents before the run";
-                return Err((scene.key("generate.seed"), what.into()));
+                let message = "required with an external server, which needs its documents before the run";
+                return Err((context.key("generate.seed"), message.into()));
             };
             if let Some(at) = vectors.iter().position(|vector| !vector.is_request_response()) {
-                let what = format!(
+                let message = format!(
                     "connection {}: expected one response per request, with an external server",
                     at + 1
                 );
-                return Err((scene.key("trace"), what));
+                return Err((context.key("trace"), message));
             }
         }
         Ok(Arc::new(TmixWorkload(source)))
@@ -146,14 +146,14 @@ impl TrafficKind for TmixFile {
 }
 
 impl TmixFile {
-    fn source(&self, scene: &Scene<'_>) -> Result<Source, KeyError> {
+    fn source(&self, context: &BuildContext<'_>) -> Result<Source, KeyError> {
         match (&self.trace, &self.generate) {
             (Some(file), None) => {
-                let vectors = tmix::load(&scene.files.find(file)).map_err(scene.at("trace"))?;
+                let vectors = tmix::load(&context.files.find(file)).map_err(context.error_at("trace"))?;
                 Ok(Source::Known(vectors.into()))
             }
             (None, Some(generate)) => {
-                let generator = generate.read(scene)?;
+                let generator = generate.read(context)?;
                 Ok(match generate.seed {
                     Some(seed) => {
                         let rng = Rng::new(seed, Stream::Workload(0));
@@ -161,31 +161,32 @@ impl TmixFile {
                     }
                     None => Source::Drawn(Box::new(Drawn {
                         generator,
-                        stream: Stream::Workload(1 + scene.first_user),
-                        made: Mutex::default(),
+                        stream: Stream::Workload(1 + context.first_user),
+                        cache: Mutex::default(),
                     })),
                 })
             }
-            _ => Err((scene.key("trace"), "expected either trace or generate".into())),
+            _ => Err((context.key("trace"), "expected either trace or generate".into())),
         }
     }
 }
 
 impl GenerateFile {
-    fn read(&self, scene: &Scene<'_>) -> Result<VectorGenerator, KeyError> {
+    fn read(&self, context: &BuildContext<'_>) -> Result<VectorGenerator, KeyError> {
         if !(1..=MAX_CONNECTIONS).contains(&self.connections) {
-            let what = format!("{}: expected 1 to {MAX_CONNECTIONS}", self.connections);
-            return Err((scene.key("generate.connections"), what));
+            let message = format!("{}: expected 1 to {MAX_CONNECTIONS}", self.connections);
+            return Err((context.key("generate.connections"), message));
         }
-        let or = |said: Option<Distribution>, otherwise| said.unwrap_or(Distribution::Constant(otherwise));
+        let value_or =
+            |value: Option<Distribution>, default| value.unwrap_or(Distribution::Constant(default));
         Ok(VectorGenerator {
             connections: self.connections,
             over: self.over.0,
             epochs: self.epochs.0.clone(),
-            request_bytes: or(self.request_bytes.as_ref().map(|said| said.0.clone()), REQUEST_BYTES),
+            request_bytes: value_or(self.request_bytes.as_ref().map(|value| value.0.clone()), REQUEST_BYTES),
             response_bytes: self.response_bytes.0.clone(),
             idle_s: self.idle.0.clone(),
-            server_s: or(self.server.as_ref().map(|said| said.0.clone()), 0.0),
+            server_s: value_or(self.server.as_ref().map(|value| value.0.clone()), 0.0),
         })
     }
 }
@@ -204,7 +205,7 @@ struct Drawn {
     generator: VectorGenerator,
     stream: Stream,
     /// Vectors drawn by runs in progress, by seed. All users and servers of a run share them.
-    made: Mutex<BTreeMap<u64, Weak<[ConnectionVector]>>>,
+    cache: Mutex<BTreeMap<u64, Weak<[ConnectionVector]>>>,
 }
 
 impl Source {
@@ -213,13 +214,13 @@ impl Source {
             Self::Known(vectors) => return vectors.clone(),
             Self::Drawn(drawn) => drawn,
         };
-        let mut made = drawn.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(vectors) = made.get(&seed).and_then(Weak::upgrade) {
+        let mut cache = drawn.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(vectors) = cache.get(&seed).and_then(Weak::upgrade) {
             return vectors;
         }
-        made.retain(|_, vectors| vectors.strong_count() > 0);
+        cache.retain(|_, vectors| vectors.strong_count() > 0);
         let vectors: Arc<[ConnectionVector]> = drawn.generator.generate(&Rng::new(seed, drawn.stream)).into();
-        made.insert(seed, Arc::downgrade(&vectors));
+        cache.insert(seed, Arc::downgrade(&vectors));
         vectors
     }
 }
@@ -228,9 +229,9 @@ impl Source {
 struct TmixWorkload(Source);
 
 impl Workload for TmixWorkload {
-    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
+    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
         let vectors = self.0.vectors(user.seed);
-        AnyApp::Initiator(Box::new(Initiator::new(vectors, user.parties(), user.place)))
+        AnyApp::Initiator(Box::new(Initiator::new(vectors, user.connection_spec(), user.position)))
     }
 
     fn server_app(&self, seed: u64, _number: u32, tells_size: bool) -> Option<AnyApp> {

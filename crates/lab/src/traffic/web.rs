@@ -1,10 +1,10 @@
-use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
+use crate::scenario::external::{ObjectName, PORT, Protocol};
 use crate::scenario::files::Files;
-use crate::scenario::real::{ObjectName, PORT, Protocol};
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Counts, Sizes, Times, yes};
 use catnip_base::Distribution;
@@ -135,17 +135,17 @@ impl TrafficKind for WebFile {
 
     fn connections(&self) -> Option<Connections<'_>> {
         let paths = self.paths.as_deref().unwrap_or(PATHS);
-        let (tells_size, port, speaks) =
+        let (tells_size, port, protocol) =
             (self.tells_size, self.port, Protocol::Http { persistent: self.http == "1.1" });
-        Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
+        Some(Connections { tcp: &self.tcp, tells_size, port, protocol, paths })
     }
 
     fn is_measured(&self) -> bool {
         self.measured
     }
 
-    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, KeyError> {
-        let pages = self.pages(scene)?;
+    fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+        let pages = self.pages(context)?;
         let max_connections = self.max_connections.unwrap_or(MAX_CONNECTIONS);
         let (pipelining, keep_alive) = (self.pipelining.unwrap_or(false), self.keep_alive.unwrap_or(true));
         let http = match self.http.as_str() {
@@ -154,34 +154,34 @@ impl TrafficKind for WebFile {
             "approximate-1.1" => Http::Approximate,
             other => {
                 let expected = "expected \"1.0\", \"1.1\" or \"approximate-1.1\"";
-                return Err((scene.key("http"), format!("{other:?}: {expected}")));
+                return Err((context.key("http"), format!("{other:?}: {expected}")));
             }
         };
-        let not_approximate = self.max_connections.map(|most| ("max_connections", most.to_string()));
+        let not_approximate = self.max_connections.map(|max| ("max_connections", max.to_string()));
         let only_11 = [("pipelining", self.pipelining), ("keep_alive", self.keep_alive)];
-        let only_11 = only_11.into_iter().find_map(|(key, said)| Some((key, said?.to_string())));
+        let only_11 = only_11.into_iter().find_map(|(key, value)| Some((key, value?.to_string())));
         let without_effect = match http {
             Http::V11 { .. } => None,
             Http::V10 { .. } => only_11,
             Http::Approximate => not_approximate.or(only_11),
         };
-        if let Some((key, said)) = without_effect {
-            return Err((scene.key(key), format!("{said}: no effect with http = {:?}", self.http)));
+        if let Some((key, value)) = without_effect {
+            return Err((context.key(key), format!("{value}: no effect with http = {:?}", self.http)));
         }
         if max_connections == 0 {
-            return Err((scene.key("max_connections"), "0: expected at least 1".into()));
+            return Err((context.key("max_connections"), "0: expected at least 1".into()));
         }
-        let is_real = |&(server, client): &(NodeId, NodeId)| {
-            scene.network.real.iter().any(|real| real.node == server || real.node == client)
+        let is_external = |&(server, client): &(NodeId, NodeId)| {
+            context.network.external.iter().any(|external| external.node == server || external.node == client)
         };
-        if http == Http::Approximate && scene.pairs.iter().any(is_real) {
-            let what = "\"approximate-1.1\": external hosts do not support it; take \"1.1\"";
-            return Err((scene.key("http"), what.into()));
+        if http == Http::Approximate && context.pairs.iter().any(is_external) {
+            let message = "\"approximate-1.1\": external hosts do not support it; take \"1.1\"";
+            return Err((context.key("http"), message.into()));
         }
-        let segment_bytes = u64::from(scene.tcp.segment_bytes);
+        let segment_bytes = u64::from(context.tcp.segment_bytes);
         let images_after_bytes = self.images_after_packets.map_or(u64::MAX, |n| u64::from(n) * segment_bytes);
         let think_s = self.think.0.clone();
-        let delay_s = self.server_delay.as_ref().map(|said| said.0.clone());
+        let delay_s = self.server_delay.as_ref().map(|value| value.0.clone());
         let request_bytes = self.request_bytes;
         let config = Arc::new(WebConfig { pages, http, think_s, images_after_bytes, request_bytes });
         Ok(Arc::new(WebWorkload { config, delay_s }))
@@ -193,10 +193,12 @@ impl TrafficKind for WebFile {
 }
 
 impl WebFile {
-    fn pages(&self, scene: &Scene<'_>) -> Result<PageSource, KeyError> {
+    fn pages(&self, context: &BuildContext<'_>) -> Result<PageSource, KeyError> {
         let known = |pages| PageSource::Known { pages, endless: self.endless };
         match (&self.pages, &self.generate) {
-            (Some(file), None) => read_pages(scene.files, file).map(known).map_err(scene.at("pages")),
+            (Some(file), None) => {
+                read_pages(context.files, file).map(known).map_err(context.error_at("pages"))
+            }
             (None, Some(g)) => {
                 let generator = PageGenerator {
                     html_bytes: g.html_bytes.0.clone(),
@@ -205,17 +207,17 @@ impl WebFile {
                 };
                 match (g.pages, g.seed) {
                     (None, None) => Ok(PageSource::Drawn(generator)),
-                    (Some(0), _) => Err((scene.key("generate.pages"), "0: expected at least 1".into())),
+                    (Some(0), _) => Err((context.key("generate.pages"), "0: expected at least 1".into())),
                     (Some(pages), Some(seed)) => Ok(known(generator.generate(pages, seed))),
                     (None, Some(_)) => {
-                        Err((scene.key("generate.pages"), "required with generate.seed".into()))
+                        Err((context.key("generate.pages"), "required with generate.seed".into()))
                     }
                     (Some(_), None) => {
-                        Err((scene.key("generate.seed"), "required with generate.pages".into()))
+                        Err((context.key("generate.seed"), "required with generate.pages".into()))
                     }
                 }
             }
-            _ => Err((scene.key("pages"), "expected either pages or generate".into())),
+            _ => Err((context.key("pages"), "expected either pages or generate".into())),
         }
     }
 }
@@ -231,8 +233,13 @@ impl Workload for WebWorkload {
         Unit::PAGE
     }
 
-    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
-        AnyApp::Web(Box::new(WebClient::new(self.config.clone(), user.parties(), user.seed, user.number)))
+    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
+        AnyApp::Web(Box::new(WebClient::new(
+            self.config.clone(),
+            user.connection_spec(),
+            user.seed,
+            user.number,
+        )))
     }
 
     fn server(&self) -> Option<ServerConfig> {
@@ -261,14 +268,14 @@ struct PageRow {
 /// HTML.
 fn read_pages(files: &Files, file: &Path) -> Result<Vec<Page>, String> {
     let path = files.find(file);
-    let wrong = |what: String| format!("{}: {what}", path.display());
-    let mut reader = csv::Reader::from_path(&path).map_err(|error| wrong(error.to_string()))?;
+    let file_error = |message: String| format!("{}: {message}", path.display());
+    let mut reader = csv::Reader::from_path(&path).map_err(|error| file_error(error.to_string()))?;
     let mut pages: Vec<Page> = Vec::new();
     for (line, row) in reader.deserialize().enumerate() {
-        let row: PageRow = row.map_err(|error| wrong(error.to_string()))?;
-        let place = |what: &str| wrong(format!("row {}: {what}", line + 1));
+        let row: PageRow = row.map_err(|error| file_error(error.to_string()))?;
+        let row_error = |message: &str| file_error(format!("row {}: {message}", line + 1));
         if row.bytes == 0 {
-            return Err(place("bytes = 0: expected at least 1"));
+            return Err(row_error("bytes = 0: expected at least 1"));
         }
         if row.object_index == 0 {
             pages.push(Page { objects: Vec::new() });
@@ -277,7 +284,7 @@ fn read_pages(files: &Files, file: &Path) -> Result<Vec<Page>, String> {
         let page = pages
             .last_mut()
             .filter(|page| number == row.page && page.objects.len() as u32 == row.object_index);
-        page.ok_or_else(|| place("pages and objects must be numbered in order"))?.objects.push(row.bytes);
+        page.ok_or_else(|| row_error("pages and objects must be numbered in order"))?.objects.push(row.bytes);
     }
-    if pages.is_empty() { Err(wrong("no pages".into())) } else { Ok(pages) }
+    if pages.is_empty() { Err(file_error("no pages".into())) } else { Ok(pages) }
 }

@@ -40,9 +40,9 @@ fn above(durations_s: &[f64], limit_s: f64) -> f64 {
 fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ns2_tree.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    let whole = format!("duration = \"{}s\"", COUNTED_S.1);
-    assert!(text.contains(&whole));
-    let text = text.replace(&whole, &format!("duration = \"{end_s}s\""));
+    let duration = format!("duration = \"{}s\"", COUNTED_S.1);
+    assert!(text.contains(&duration));
+    let text = text.replace(&duration, &format!("duration = \"{end_s}s\""));
     let scenario = Scenario::parse(&path, &text).unwrap();
     let tables = vec![TableName::PAGES, TableName::ECHOES, TableName::PORTS];
     let request =

@@ -194,13 +194,13 @@ fn packets_sent_are_delivered_dropped_or_inside_when_a_run_is_cut_short() {
         for router in
             ports.iter().map(|port| port.to).filter(|&node| ports.iter().filter(|p| p.to == node).count() > 1)
         {
-            let came: u64 =
+            let delivered: u64 =
                 (0..ports.len()).filter(|&p| ports[p].to == router).map(|p| counters(p).delivered).sum();
             let went: u64 = (0..ports.len())
                 .filter(|&p| ports[p].from == router)
                 .map(|p| counters(p).arrived.iter().sum::<u64>())
                 .sum();
-            assert_eq!(came, went, "{variant}, router {router:?}");
+            assert_eq!(delivered, went, "{variant}, router {router:?}");
         }
     }
 }
@@ -220,16 +220,16 @@ fn a_client_has_at_most_four_connections_and_asks_for_images_after_the_html_bega
             html.insert((client[i] as u64, page[i] as u64), (start[i], start[i] + time[i]));
         }
     }
-    let mut most = 0;
+    let mut max_open = 0;
     for i in 0..client.len() {
         let others = (0..client.len()).filter(|&j| {
             client[j] == client[i] && start[j] <= start[i] && start[i] + 1e-8 < start[j] + time[j]
         });
-        most = most.max(others.count());
+        max_open = max_open.max(others.count());
         let began = html[&(client[i] as u64, page[i] as u64)].0;
         assert!(object[i] == 0.0 || start[i] > began, "the HTML comes first");
     }
-    assert_eq!(most, 4);
+    assert_eq!(max_open, 4);
 }
 
 #[test]

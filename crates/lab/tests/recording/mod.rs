@@ -6,13 +6,13 @@ use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Returns an entry that starts `at` milliseconds after noon and takes `took`, of which the server takes `wait`.
-pub(crate) fn entry(url: &str, at: f64, took: f64, wait: f64, bytes: u64) -> Value {
+/// Returns an entry that starts `at` milliseconds after noon and takes `duration_ms`, of which the server takes `wait`.
+pub(crate) fn entry(url: &str, at: f64, duration_ms: f64, wait: f64, bytes: u64) -> Value {
     let (seconds, millis) = (at as u64 / 1000, at as u64 % 1000);
     json!({
         "pageref": "page_1",
         "startedDateTime": format!("2026-01-31T12:00:{seconds:02}.{millis:03}Z"),
-        "time": took,
+        "time": duration_ms,
         "request": {
             "method": "GET", "url": url, "httpVersion": "HTTP/1.1", "headersSize": 400, "bodySize": 0,
             "headers": [{"name": "Cookie", "value": "secret-cookie"}],

@@ -19,15 +19,15 @@ fn at(millis: u64) -> Time {
 struct ByHand(Bursts);
 
 impl ByHand {
-    fn tell(&mut self, millis: u64, written: u64, step: ServedStep) {
-        let what = Served { connection: 7, app: 3, tcp: TcpId(0), opened: at(100), written, step };
-        self.0.served(at(millis), &what);
+    fn record(&mut self, millis: u64, written: u64, step: ServedStep) {
+        let served = Served { connection: 7, app: 3, tcp: TcpId(0), opened: at(100), written, step };
+        self.0.served(at(millis), &served);
     }
     fn sent(&mut self, millis: u64, written: u64, seq: u64, retransmission: bool) {
-        self.tell(millis, written, ServedStep::Sent { seq, bytes: 1000, retransmission });
+        self.record(millis, written, ServedStep::Sent { seq, bytes: 1000, retransmission });
     }
     fn acked(&mut self, millis: u64, written: u64, snd_una: u64) {
-        self.tell(millis, written, ServedStep::Acked { snd_una });
+        self.record(millis, written, ServedStep::Acked { snd_una });
     }
 }
 
@@ -68,18 +68,18 @@ fn planted_bursts_and_silences_are_recovered() {
     // Two segments, of which the first is lost and retransmitted after a timeout. A duplicate ACK in between changes nothing.
     it.sent(2000, 5000, 3000, false);
     it.sent(2000, 5000, 4000, false);
-    it.tell(2010, 5000, ServedStep::Dropped { seq: 3000 });
+    it.record(2010, 5000, ServedStep::Dropped { seq: 3000 });
     it.acked(2100, 5000, 3000);
-    it.tell(3000, 5000, ServedStep::Timeout);
+    it.record(3000, 5000, ServedStep::Timeout);
     it.sent(3000, 5000, 3000, true);
     it.acked(3100, 5000, 5000);
     // Events after the end of a burst do not count.
     it.sent(3101, 5000, 4000, true);
-    it.tell(3102, 5000, ServedStep::Dropped { seq: 3000 });
-    it.tell(3103, 5000, ServedStep::Timeout);
+    it.record(3102, 5000, ServedStep::Dropped { seq: 3000 });
+    it.record(3103, 5000, ServedStep::Timeout);
     // Another response is written before the first response is acknowledged: one burst. The ACK of the FIN covers one more byte.
     it.sent(4000, 6000, 5000, false);
-    it.tell(4001, 6000, ServedStep::Dropped { seq: 4000 });
+    it.record(4001, 6000, ServedStep::Dropped { seq: 4000 });
     it.sent(4050, 7000, 6000, false);
     it.acked(4100, 7000, 6000);
     it.acked(4150, 7000, 7001);
@@ -88,7 +88,7 @@ fn planted_bursts_and_silences_are_recovered() {
     it.sent(9000, 9000, 8000, false);
     it.acked(9100, 9000, 8000);
     assert_eq!(
-        it.0.over(),
+        it.0.finished(),
         [
             burst(0, [0, 3000], 200, [300, 600], [3, 0, 0, 0]),
             burst(1, [3000, 2000], 1400, [2000, 3100], [3, 1, 1, 1]),
@@ -125,9 +125,9 @@ fn a_connection_that_is_over_is_forgotten() {
             rtt_sum: Span::from_secs(1),
         };
         it.0.record(at(2000), &Event::Connection(record));
-        assert_eq!(it.0.over().len(), round + 1);
+        assert_eq!(it.0.finished().len(), round + 1);
     }
-    assert!(it.0.over().iter().all(|burst| burst.number == 0 && burst.idle == Span::from_millis(900)));
+    assert!(it.0.finished().iter().all(|burst| burst.number == 0 && burst.idle == Span::from_millis(900)));
 }
 
 /// Scenario with one link of 8 Mbit/s and 10 ms, on which a byte takes a microsecond. Headers and ACKs have 52 bytes, full segments 1000
@@ -246,12 +246,15 @@ fn all_variants_replay_the_same_connections() {
     for seed in [1, 2] {
         let expected = vectors(&scenario, seed);
         for row in (0..connections.rows()).filter(|&row| number[0][row] == seed as f64) {
-            let whole = expected[number[1][row] as usize].bytes(Side::Acceptor);
-            let [said, heard] = [2, 3].map(|column| number[column][row] as u64);
+            let response_bytes = expected[number[1][row] as usize].bytes(Side::Acceptor);
+            let [bytes, delivered] = [2, 3].map(|column| number[column][row] as u64);
             if number[4][row].is_nan() {
-                assert!(heard <= said && said <= whole, "{heard} {said} {whole}");
+                assert!(
+                    delivered <= bytes && bytes <= response_bytes,
+                    "{delivered} {bytes} {response_bytes}"
+                );
             } else {
-                assert_eq!([said, heard], [whole; 2]);
+                assert_eq!([bytes, delivered], [response_bytes; 2]);
                 over += 1;
             }
         }
@@ -316,7 +319,7 @@ fn what_is_wrong_with_a_trace_is_one_error_with_its_file_and_line() {
         let kept = GENERATE.lines().filter(|line| !line.starts_with(key)).collect::<Vec<_>>().join("\n");
         format!("{kept}\n{key} = {value}\n")
     };
-    for (said, whats) in [
+    for (keys, messages) in [
         ("trace = 'bad.cvec'".into(), ["x.toml: traffic.t.trace", "bad.cvec: line 2: \"many\""]),
         ("trace = 'none.cvec'".into(), ["traffic.t.trace", "none.cvec: No such file"]),
         ("trace = 'empty.cvec'".into(), ["traffic.t.trace", "empty.cvec: no connections"]),
@@ -327,8 +330,8 @@ fn what_is_wrong_with_a_trace_is_one_error_with_its_file_and_line() {
         (generate("over", "'long'"), ["traffic.t", "\"long\""]),
         (generate("epoch", "1"), ["traffic.t", "unknown field `epoch`"]),
     ] {
-        let error = Scenario::parse(&path, &one_link(&said, "")).unwrap_err().to_string();
-        assert!(whats.iter().all(|what| error.contains(what)), "{said}: {error}");
+        let error = Scenario::parse(&path, &one_link(&keys, "")).unwrap_err().to_string();
+        assert!(messages.iter().all(|message| error.contains(message)), "{keys}: {error}");
     }
 }
 
@@ -339,11 +342,11 @@ fn real_servers_answer_known_requests_and_real_clients_replay_nothing() {
     fs::write(folder.path().join("asked.cvec"), "SEQ 0 1 0 0\n> 9\nt 1\n< 4000\nt 5\n> 9\nt 1\n< 300\n")
         .unwrap();
     fs::write(folder.path().join("told.cvec"), "SEQ 0 1 0 0\n> 9\nt 1\n< 20\nSEQ 0 1 0 0\n< 9\n").unwrap();
-    let read = |real: &str, more: &str| {
+    let read = |external: &str, more: &str| {
         let text = one_link(more, "").replace("handshake = false\nfin = false", "");
         let text = text.replace(
-            &format!("{real} = {{ kind = 'host'"),
-            &format!("{real} = {{ real = true, kind = 'host'"),
+            &format!("{external} = {{ kind = 'host'"),
+            &format!("{external} = {{ real = true, kind = 'host'"),
         );
         Scenario::parse(&path, &text)
     };
@@ -355,12 +358,12 @@ fn real_servers_answer_known_requests_and_real_clients_replay_nothing() {
     let plan = known.emulation("default").unwrap();
     let server = plan.groups().next().unwrap().pairs[0].0;
     assert_eq!(plan.documents(server), [("/300".into(), 300), ("/4000".into(), 4000)]);
-    for (real, more, whats) in [
+    for (external, more, messages) in [
         ("s", "trace = 'told.cvec'", ["traffic.t.trace", "connection 2: expected one response per request"]),
         ("s", GENERATE, ["traffic.t.generate.seed", "required with an external server"]),
         ("c", "trace = 'asked.cvec'", ["traffic.t.clients", "an external client does not replay"]),
     ] {
-        let error = read(real, more).unwrap_err().to_string();
-        assert!(whats.iter().all(|what| error.contains(what)), "{real}: {error}");
+        let error = read(external, more).unwrap_err().to_string();
+        assert!(messages.iter().all(|message| error.contains(message)), "{external}: {error}");
     }
 }

@@ -4,7 +4,7 @@
 use crate::kept::{self, Check};
 use catnip_base::{Distribution, Rate, Rng, Stream, Time};
 use catnip_net::queue::{CatnipQueue, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule};
-use catnip_net::{Colour, DropReason, Fate, Packet, Route};
+use catnip_net::{DropReason, Packet, PacketEvents, Priority, Route};
 use std::num::NonZeroU32;
 
 #[test]
@@ -14,8 +14,8 @@ fn components_stay_within_their_limits_and_measure_what_the_reproduction_reports
 
 fn checks(seed: u64) -> Vec<Check> {
     let good =
-        violations(|limit, rng| CatnipQueue::good(limit, VictimRule::Random, rng), Colour::Green, seed);
-    let bad = violations(|limit, rng| CatnipQueue::bad(limit, VictimRule::Random, rng), Colour::Red, seed);
+        violations(|limit, rng| CatnipQueue::good(limit, VictimRule::Random, rng), Priority::High, seed);
+    let bad = violations(|limit, rng| CatnipQueue::bad(limit, VictimRule::Random, rng), Priority::Low, seed);
     vec![
         Check {
             id: "CAT-S8",
@@ -59,20 +59,20 @@ fn checks(seed: u64) -> Vec<Check> {
 #[derive(Default)]
 struct Lost(Option<Packet>);
 
-impl Fate for Lost {
+impl PacketEvents for Lost {
     fn dropped(&mut self, _now: Time, packet: Packet, _why: DropReason) {
         self.0 = Some(packet);
     }
 }
 
 fn packet(body: u32, high: bool) -> Packet {
-    let priority = if high { Colour::Green } else { Colour::Red };
+    let priority = if high { Priority::High } else { Priority::Low };
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
 /// Returns the number of violations under random arrivals and departures. A violation is a departure out of order, or the drop of a
 /// protected packet although there was free space or another packet to drop.
-fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Colour, seed: u64) -> f64 {
+fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Priority, seed: u64) -> f64 {
     const LIMIT: NonZeroU32 = NonZeroU32::new(9).unwrap();
     let mut random = Rng::new(seed, Stream::Workload(1));
     let mut queue = build(LIMIT, Rng::new(seed, Stream::Victim(0)));
@@ -82,16 +82,16 @@ fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Colour,
         let arrival = packet(body, random.chance(0.4));
         let mut lost = Lost::default();
         queue.enqueue(Time::ZERO, arrival, &mut lost);
-        let other_waits = waiting.iter().any(|p| p.dscp.colour() != protected);
+        let other_waits = waiting.iter().any(|p| p.dscp.priority() != protected);
         let was_full = waiting.len() == LIMIT.get() as usize;
         waiting.push(arrival);
         if let Some(gone) = lost.0 {
-            violations += u32::from(gone.dscp.colour() == protected && (other_waits || !was_full));
+            violations += u32::from(gone.dscp.priority() == protected && (other_waits || !was_full));
             waiting.retain(|p| p.body != gone.body);
         }
         if random.chance(0.8) {
-            let left = queue.dequeue(Time::ZERO, &mut Lost::default());
-            violations += u32::from(left.map(|p| p.body) != waiting.first().map(|p| p.body));
+            let dequeued = queue.dequeue(Time::ZERO, &mut Lost::default());
+            violations += u32::from(dequeued.map(|p| p.body) != waiting.first().map(|p| p.body));
             waiting.drain(..waiting.len().min(1));
         }
     }
@@ -172,7 +172,7 @@ fn red_differences(seed: u64) -> f64 {
             red.enqueue(now, arrival, &mut by_red);
             catnip.enqueue(now, arrival, &mut by_catnip);
             differences += u32::from(by_red.0.is_some() != by_catnip.0.is_some());
-            if by_catnip.0.is_some_and(|gone| gone.body != step) {
+            if by_catnip.0.is_some_and(|dropped| dropped.body != step) {
                 break;
             }
             if random.chance(0.6) {

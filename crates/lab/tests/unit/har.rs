@@ -128,9 +128,9 @@ fn what_did_not_cross_the_network_is_left_out_with_a_reason_and_its_followers_wa
         (Dropped::Empty, 2),
     ];
     assert_eq!(told[0].dropped, BTreeMap::from(reasons));
-    let kept: Vec<_> =
+    let retained: Vec<_> =
         file.pages[0].objects.iter().map(|it| (it.path.as_str(), it.after, it.delay_ms)).collect();
-    assert_eq!(kept, [("/", None, 0.0), ("/x", Some(0), 45.0)]);
+    assert_eq!(retained, [("/", None, 0.0), ("/x", Some(0), 45.0)]);
 }
 
 #[test]

@@ -21,8 +21,8 @@ fn run(link: &str, keys: &str) -> [Table; 3] {
     let wanted = [intervals, TableName::CONNECTIONS, TableName::GROUPS];
     let (variants, seeds, tables) = (vec!["default"], vec![1], wanted.to_vec());
     let request = RunRequest { variants, seeds, tables, threads: 1, every: None };
-    let mut made: BTreeMap<_, _> = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
-    wanted.map(|name| made.remove(&name).unwrap())
+    let mut tables: BTreeMap<_, _> = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
+    wanted.map(|name| tables.remove(&name).unwrap())
 }
 
 fn column(table: &Table, name: &str) -> Vec<f64> {

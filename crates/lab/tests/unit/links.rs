@@ -73,17 +73,20 @@ wire_loss = "packets:3""#,
     assert_eq!(there.queue.to_string(), "drop-tail:15KB");
     assert_eq!((there.delay.to_string(), back.delay.to_string()), ("21ms".into(), "20ms".into()));
     assert_eq!((there.before.len(), back.before.len()), (2, 0));
-    let said = |wire: &WireSpec| {
+    let values_of = |wire: &WireSpec| {
         wire.written().into_iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
     };
     let conditioner = "conditioner tb-marker:high=250kbit/6000B | policer:high=1Mbit/6000B";
     assert_eq!(
-        said(&there)[4..7],
+        values_of(&there)[4..7],
         ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1", conditioner]
     );
-    assert_eq!(said(&back)[4..7], ["loss none", "wire_loss packets:3", "conditioner none"]);
-    assert_eq!(said(&there)[7..], ["outage every=30s,for=2s", "link_layer arq:loss=0.05,retry=8ms"]);
-    assert_eq!(said(&back)[7..], ["outage none", "link_layer arq:loss=0.05,retry=8ms,tries=3,in_order=true"]);
+    assert_eq!(values_of(&back)[4..7], ["loss none", "wire_loss packets:3", "conditioner none"]);
+    assert_eq!(values_of(&there)[7..], ["outage every=30s,for=2s", "link_layer arq:loss=0.05,retry=8ms"]);
+    assert_eq!(
+        values_of(&back)[7..],
+        ["outage none", "link_layer arq:loss=0.05,retry=8ms,tries=3,in_order=true"]
+    );
     let by_time = parse(&PLAIN.replace("drop-tail:50", "drop-tail:200ms"));
     assert_eq!(wire(&by_time, 0).queue.to_string(), "drop-tail:200ms");
 }

@@ -10,7 +10,7 @@ use catnip_sim::record::SenderView;
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, SERVER, Watch};
 use catnip_wire::pcapng::{CaptureError, Reader};
-use catnip_wire::{Ip, Tcp, TcpFlags, ip, transport_is_right};
+use catnip_wire::{Ip, Tcp, TcpFlags, has_valid_transport_checksum, ip};
 use qlog::events::EventData;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -93,13 +93,13 @@ impl Logs {
     }
 
     /// Visits each packet: time, interface, bytes, original length and comment.
-    fn each(&self, mut see: impl FnMut(Time, u32, &[u8], u32, &str)) {
+    fn each(&self, mut visit: impl FnMut(Time, u32, &[u8], u32, &str)) {
         let bytes = fs::read(self.packets()).unwrap();
         let mut reader = Reader::new(&bytes[..]).unwrap();
         let mut next = || -> Result<bool, CaptureError> {
             let Some(it) = reader.next_record()? else { return Ok(false) };
             let at = Time::from_nanos(it.nanos as u64);
-            see(at, it.interface, it.frame, it.original_len, it.comment.unwrap_or(""));
+            visit(at, it.interface, it.frame, it.original_len, it.comment.unwrap_or(""));
             Ok(true)
         };
         while next().unwrap() {}
@@ -108,14 +108,14 @@ impl Logs {
 
 /// Events of packets and senders that the run itself reports.
 #[derive(Default)]
-struct Told {
+struct CaptureCounts {
     sent: u64,
     delivered: u64,
     dropped: u64,
     data: Vec<(Time, SenderView)>,
 }
 
-impl Watch for Told {
+impl Watch for CaptureCounts {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
         if let Event::Sent(view) = event {
@@ -129,8 +129,8 @@ impl Watch for Told {
     }
 }
 
-fn told(scenario: &Scenario) -> Told {
-    scenario.plan("default").unwrap().run(1, Told::default()).into_watch()
+fn capture_counts(scenario: &Scenario) -> CaptureCounts {
+    scenario.plan("default").unwrap().run(1, CaptureCounts::default()).into_watch()
 }
 
 #[test]
@@ -142,17 +142,22 @@ fn a_capture_at_all_hosts_has_every_packet_as_it_leaves_and_as_it_arrives_and_sa
         assert!(at >= last, "in order of time");
         last = at;
         let ip = Ip::parse(bytes).unwrap();
-        assert!(ip.header_is_right() && ip.padding() == 0);
-        assert_eq!(transport_is_right(&ip), Ok(true));
+        assert!(ip.has_valid_header_checksum() && ip.padding() == 0);
+        assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
         assert!(original_len as usize >= bytes.len());
         seen += 1;
         dropped += u64::from(comment.starts_with("dropped at "));
         inside += u64::from(comment == "in the network when the run ended");
     });
-    let told = told(&scenario);
-    assert!(told.dropped > 100 && told.sent > 5000, "{} {}", told.dropped, told.sent);
-    assert_eq!((seen, dropped), (told.sent + told.delivered, told.dropped));
-    assert_eq!(inside, told.sent - told.delivered - told.dropped);
+    let capture_counts = capture_counts(&scenario);
+    assert!(
+        capture_counts.dropped > 100 && capture_counts.sent > 5000,
+        "{} {}",
+        capture_counts.dropped,
+        capture_counts.sent
+    );
+    assert_eq!((seen, dropped), (capture_counts.sent + capture_counts.delivered, capture_counts.dropped));
+    assert_eq!(inside, capture_counts.sent - capture_counts.delivered - capture_counts.dropped);
 }
 
 #[test]
@@ -179,7 +184,7 @@ fn at_its_server_a_connection_is_seen_once_with_all_that_the_server_sends_at_its
             data.push((at, u64::from(client) - 1024, seq, tcp.payload().len() as u32, fin, original_len));
         }
     });
-    let of_servers = told(&scenario).data.into_iter().filter(|(_, view)| view.end == SERVER);
+    let of_servers = capture_counts(&scenario).data.into_iter().filter(|(_, view)| view.end == SERVER);
     let shown =
         |(at, it): (Time, SenderView)| (at, it.connection, it.seq, it.data_bytes, it.fin, it.wire_bytes);
     let mut expected: Vec<_> = of_servers.map(shown).collect();
@@ -271,8 +276,8 @@ fn what_cannot_be_written_is_one_error_that_names_it() {
     assert!(nowhere.starts_with(&missing.display().to_string()), "{nowhere}");
     let long = OFFICE.replace("marker = 'tcp-state'", "segment = '65480'");
     let long = error(&parse(&long), &file, &[]);
-    let what = "segments of 65480 bytes: expected at most 65455, the payload of an IP packet";
-    assert_eq!(long, format!("x.toml: --packets: {what}"));
+    let message = "segments of 65480 bytes: expected at most 65455, the payload of an IP packet";
+    assert_eq!(long, format!("x.toml: --packets: {message}"));
     assert!(!file.exists());
 }
 
@@ -316,7 +321,7 @@ fn numbers(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-fn words(table: &Table, name: &str) -> Vec<String> {
+fn texts(table: &Table, name: &str) -> Vec<String> {
     match &table.columns().iter().find(|(n, _)| *n == name).unwrap().1 {
         Column::Text(values) => values.iter().map(ToString::to_string).collect(),
         _ => panic!("{name} is a number"),
@@ -399,7 +404,7 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
         let table = table(&scenario, TableName::EVENTS);
         let [time, connection, cwnd, ssthresh] =
             ["time_s", "connection", "cwnd_bytes", "ssthresh_bytes"].map(|name| numbers(&table, name));
-        let kinds = words(&table, "kind");
+        let kinds = texts(&table, "kind");
         let mut expected: BTreeMap<u64, Vec<(i64, &str, f64, f64)>> = BTreeMap::new();
         for row in (0..table.rows()).filter(|&row| kinds[row] != "drop") {
             let nanos = (time[row] * 1e9).round() as i64;
@@ -439,7 +444,7 @@ fn what_newcwv_has_found_out_is_told_as_in_the_table_of_events() {
     }
     let table = table(&scenario, TableName::EVENTS);
     let [connection, pipe_ack] = ["connection", "pipe_ack_bytes"].map(|name| numbers(&table, name));
-    let (kinds, phases) = (words(&table, "kind"), words(&table, "phase"));
+    let (kinds, phases) = (texts(&table, "kind"), texts(&table, "phase"));
     let mut seen = BTreeMap::new();
     for row in (0..table.rows()).filter(|&row| kinds[row] != "drop") {
         let of = shown[&(connection[row] as u64)][{

@@ -221,12 +221,12 @@ fn a_key_set_from_outside_holds_in_all_variants_and_the_text_does_the_same_run()
     ];
     let scenario = set(&varied, &changes).unwrap();
     assert_eq!(scenario.seeds, 3);
-    let again = read(&scenario.text).unwrap();
+    let reread = read(&scenario.text).unwrap();
     let names: Vec<&str> = scenario.variants().collect();
     assert_eq!(names, ["a / rate=1Mbit", "a / rate=3Mbit", "b / rate=1Mbit", "b / rate=3Mbit"]);
-    assert_eq!(names, again.variants().collect::<Vec<_>>());
+    assert_eq!(names, reread.variants().collect::<Vec<_>>());
     for name in names {
-        let plans = [&scenario, &again].map(|it| it.plan(name).unwrap());
+        let plans = [&scenario, &reread].map(|it| it.plan(name).unwrap());
         assert_eq!(fingerprint(plans[0], 1), fingerprint(plans[1], 1), "{name}");
         let line = plans[0].port("line").unwrap();
         assert_eq!(plans[0].topology().ports()[line.0 as usize].wire.queue.to_string(), "codel:10");

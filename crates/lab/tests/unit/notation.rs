@@ -218,7 +218,7 @@ proptest! {
             1 => first.to_string(),
             _ => format!("{first} | priority:low={p}"),
         };
-        let said = BTreeMap::from([
+        let texts = BTreeMap::from([
             ("rate", format!("{bits}bit")),
             ("delay", format!("{}ns", jitter_ns + more_ns)),
             ("jitter", format!("uniform:{jitter_ns}ns")),
@@ -229,18 +229,18 @@ proptest! {
             ("outage", format!("mean_up={}ns,mean_down=2s", jitter_ns + 1000)),
             ("link_layer", format!("arq:loss={p},retry={more_ns}ns,tries={limit}")),
         ]);
-        let wire = read_wire(&said)?;
+        let wire = read_wire(&texts)?;
         let written: BTreeMap<_, _> = wire.written().into_iter().collect();
-        prop_assert_eq!(written.keys().collect::<Vec<_>>(), said.keys().collect::<Vec<_>>(), "every key");
+        prop_assert_eq!(written.keys().collect::<Vec<_>>(), texts.keys().collect::<Vec<_>>(), "every key");
         prop_assert_eq!(read_wire(&written)?, wire);
     }
 }
 
-fn read_wire(said: &BTreeMap<&'static str, String>) -> Result<WireSpec, TestCaseError> {
+fn read_wire(texts: &BTreeMap<&'static str, String>) -> Result<WireSpec, TestCaseError> {
     let (queues, stages) = Default::default();
     let with =
         References { queues: &queues, stages: &stages, open: &|file| Err(format!("{file}: no files here")) };
-    let read = WireSpec::read(|key| said.get(key).map(String::as_str), &with);
+    let read = WireSpec::read(|key| texts.get(key).map(String::as_str), &with);
     read.map_err(|(key, what)| TestCaseError::fail(format!("{key}: {what}")))
 }
 

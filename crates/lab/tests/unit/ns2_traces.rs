@@ -113,7 +113,8 @@ fn every_send_and_ack_of_80_transfers_agrees_with_ns2() {
         let phases: Vec<_> = (0..10).map(of_phase).collect();
         exact += usize::from(phases.iter().any(|ours| difference(&theirs, ours, 0.0).is_none()));
         if phases.iter().all(|ours| difference(&theirs, ours, tick_s).is_some()) {
-            differences.extend(difference(&theirs, &phases[0], tick_s).map(|what| format!("{name}: {what}")));
+            differences
+                .extend(difference(&theirs, &phases[0], tick_s).map(|message| format!("{name}: {message}")));
         }
     }
     assert_eq!(compared, 80, "{}", folder.display());
@@ -162,7 +163,8 @@ fn every_packet_of_transfers_with_lists_of_losses_agrees_with_ns2() {
         };
         let ours: Vec<_> =
             trace(&request).into_iter().filter(|row| matches!(row.event, "send" | "ack")).collect();
-        differences.extend(difference(theirs, &ours, 0.0).map(|what| format!("{}: {what}", row.join(","))));
+        differences
+            .extend(difference(theirs, &ours, 0.0).map(|message| format!("{}: {message}", row.join(","))));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     assert_eq!((packets.len(), transfers.len()), (COMPARED, COMPARED));

@@ -48,36 +48,36 @@ proptest! {
     ) {
         let end_ms = warm_ms + more_ms;
         let warm = run(&format!("duration = '{warm_ms}ms'"), None);
-        let whole = run(&format!("duration = '{end_ms}ms'"), None);
+        let full = run(&format!("duration = '{end_ms}ms'"), None);
         let rest = run(&format!("duration = '{end_ms}ms'\nwarm_up = '{warm_ms}ms'"), None);
         let groups = TableName::GROUPS;
-        prop_assert!(names(&whole[&groups], "group").len() > 5);
+        prop_assert!(names(&full[&groups], "group").len() > 5);
         for name in ["started", "delivered_bytes", "sent", "retransmitted", "timeouts", "dropped", "rtt_samples"] {
-            let [warm, whole, rest] = [&warm, &whole, &rest].map(|of| column(&of[&groups], name));
-            for ((warm, whole), rest) in warm.iter().zip(whole).zip(rest) {
-                prop_assert_eq!(whole - warm, rest, "{}", name);
+            let [warm, full, rest] = [&warm, &full, &rest].map(|of| column(&of[&groups], name));
+            for ((warm, full), rest) in warm.iter().zip(full).zip(rest) {
+                prop_assert_eq!(full - warm, rest, "{}", name);
             }
         }
         for name in ["arrived_low", "delivered", "delivered_bytes", "dropped_low", "loss", "overflow"] {
-            let [warm, whole, rest] = [&warm, &whole, &rest].map(|of| column(&of[&TableName::PORTS], name));
-            for ((warm, whole), rest) in warm.iter().zip(whole).zip(rest) {
-                prop_assert_eq!(whole - warm, rest, "{}", name);
+            let [warm, full, rest] = [&warm, &full, &rest].map(|of| column(&of[&TableName::PORTS], name));
+            for ((warm, full), rest) in warm.iter().zip(full).zip(rest) {
+                prop_assert_eq!(full - warm, rest, "{}", name);
             }
         }
         // A mean over time, multiplied by its duration, is a sum that can be compared.
         let seconds = |of: &BTreeMap<_, Table>| column(&of[&TableName::RUNS], "end_s")[0];
         let [packets, packets_warm, packets_rest] =
-            [&whole, &warm, &rest].map(|of| column(&of[&TableName::PORTS], "queue_mean_packets"));
+            [&full, &warm, &rest].map(|of| column(&of[&TableName::PORTS], "queue_mean_packets"));
         let measured = column(&rest[&groups], "measured_s")[0];
-        prop_assert!((measured - (seconds(&whole) - warm_ms as f64 / 1e3)).abs() < 1e-9);
+        prop_assert!((measured - (seconds(&full) - warm_ms as f64 / 1e3)).abs() < 1e-9);
         for ((all, warm_mean), mean) in packets.iter().zip(packets_warm).zip(packets_rest) {
-            let waited = all * seconds(&whole) - warm_mean * seconds(&warm);
+            let waited = all * seconds(&full) - warm_mean * seconds(&warm);
             prop_assert!((waited - mean * measured).abs() < 1e-6, "{} {}", waited, mean * measured);
         }
         // Connections opened before the end of the warm-up have rows, too, but do not count as transfers that users wait for.
         let starts = column(&rest[&TableName::TRANSFERS], "start_s");
         prop_assert!(starts.iter().all(|&start| start * 1e3 >= warm_ms as f64));
-        prop_assert_eq!(rest[&TableName::CONNECTIONS].rows(), whole[&TableName::CONNECTIONS].rows());
+        prop_assert_eq!(rest[&TableName::CONNECTIONS].rows(), full[&TableName::CONNECTIONS].rows());
     }
 
     #[test]
@@ -125,9 +125,9 @@ fn a_queue_is_seen_as_long_as_it_is() {
         threads: 1,
         every: Some(Span::from_millis(25)),
     };
-    let made = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
-    let links = &made[&TableName::LINK_SERIES];
-    let there: Vec<usize> = names(links, "port")
+    let tables = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
+    let links = &tables[&TableName::LINK_SERIES];
+    let forward: Vec<usize> = names(links, "port")
         .iter()
         .enumerate()
         .filter(|(_, name)| *name == "ab")
@@ -135,9 +135,9 @@ fn a_queue_is_seen_as_long_as_it_is() {
         .collect();
     let waiting = column(links, "waiting_packets");
     // At 25 ms, two packets have left and the third is in transmission.
-    let seen: Vec<f64> = there.iter().take(9).map(|&row| waiting[row]).collect();
+    let seen: Vec<f64> = forward.iter().take(9).map(|&row| waiting[row]).collect();
     assert_eq!(seen, [17.0, 14.0, 12.0, 9.0, 7.0, 4.0, 2.0, 0.0, 0.0]);
-    let cwnd = column(&made[&TableName::CONNECTION_SERIES], "cwnd_bytes");
+    let cwnd = column(&tables[&TableName::CONNECTION_SERIES], "cwnd_bytes");
     assert_eq!(cwnd[0], 20.0 * 1000.0);
 }
 

@@ -116,7 +116,7 @@ impl Loaded {
 }
 
 /// Returns the maximum number of these intervals that overlap.
-fn most_at_a_time(times: &[(f64, f64)]) -> usize {
+fn max_concurrent(times: &[(f64, f64)]) -> usize {
     let at = |now: f64| times.iter().filter(|(start, end)| *start <= now && now < *end - 1e-8).count();
     times.iter().map(|(start, _)| at(*start)).max().unwrap()
 }
@@ -156,8 +156,8 @@ fn a_replayed_har_has_its_sizes_and_asks_for_each_object_so_long_after_the_one_t
 fn a_server_time_is_waited_for_to_the_nanosecond() {
     let slow = |ms| vec![RecordedObject { server_ms: ms, ..object(0, 500) }];
     for http in ["http = '1.1'", "http = '2'"] {
-        let took = |ms| Loaded::of(&site(1, &[slow(ms)]), http, 1).sum(TableName::PAGES, "time_s");
-        assert!((took(123.456) - took(0.0) - 0.123_456).abs() < 1e-8, "{http}");
+        let page_time_s = |ms| Loaded::of(&site(1, &[slow(ms)]), http, 1).sum(TableName::PAGES, "time_s");
+        assert!((page_time_s(123.456) - page_time_s(0.0) - 0.123_456).abs() < 1e-8, "{http}");
     }
 }
 
@@ -169,7 +169,7 @@ fn over_http_11_no_origin_has_more_connections_than_allowed_and_those_have_one_r
         let times = loaded.times();
         for origin in [0, 1] {
             let of: Vec<_> = times.iter().copied().skip(origin).step_by(2).collect();
-            assert_eq!(most_at_a_time(&of), most, "{keys}: origin {origin}");
+            assert_eq!(max_concurrent(&of), most, "{keys}: origin {origin}");
         }
         assert_eq!(loaded.column(TableName::CONNECTIONS, "bytes").len(), 2 * most);
         assert_eq!(loaded.column(TableName::PAGES, "connections"), [2.0 * most as f64]);
@@ -203,19 +203,19 @@ fn like_http_2_equal_responses_end_close_to_each_other_and_bytes_are_conserved()
 
 #[test]
 fn like_http_2_a_late_small_response_overtakes_only_what_is_not_yet_written() {
-    let late = RecordedObject { after: None, delay_ms: 200.0, ..object(0, 1000) };
-    let page = site(1, &[vec![object(0, 2_000_000), late]]);
-    let took = |keys: &str| {
+    let delayed = RecordedObject { after: None, delay_ms: 200.0, ..object(0, 1000) };
+    let page = site(1, &[vec![object(0, 2_000_000), delayed]]);
+    let page_time_s = |keys: &str| {
         let loaded = Loaded::of(&page, &format!("http = '2'\ntcp.window_segments = 40\n{keys}"), 1);
         let (start, end) = loaded.times()[1];
         end - start
     };
     // The small response follows the 40 segments in flight and two frames.
-    let (soon, late) = (took(""), took("unsent_bytes = 100000000"));
+    let (soon, delayed) = (page_time_s(""), page_time_s("unsent_bytes = 100000000"));
     assert!(soon < 0.2, "{soon}");
     assert!(
-        late > 1.0,
-        "the server has written all of the first response before the second was asked for: {late}"
+        delayed > 1.0,
+        "the server has written all of the first response before the second was asked for: {delayed}"
     );
 }
 
@@ -257,8 +257,9 @@ fn pages_are_loaded_in_order_as_often_as_asked_with_pauses_of_the_users_own() {
     let pauses: Vec<_> = (0..12).map(pause).collect();
     assert!(pauses.iter().all(|pause| (1.0 - 1e-8..5.0).contains(pause)), "{pauses:?}");
     assert!(seeds[5] < seeds[6] && pauses[..6] != pauses[6..], "another seed draws others");
-    let again = Loaded::of(&pages, &format!("times = 3\nhttp = '2'\n{think}"), 1);
-    let (other, took) = (again.column(TableName::PAGES, "start_s"), again.column(TableName::PAGES, "time_s"));
+    let repeated = Loaded::of(&pages, &format!("times = 3\nhttp = '2'\n{think}"), 1);
+    let (other, took) =
+        (repeated.column(TableName::PAGES, "start_s"), repeated.column(TableName::PAGES, "time_s"));
     for i in 1..6 {
         let pause = other[i] - other[i - 1] - took[i - 1];
         assert!((pause - pauses[i]).abs() < 1e-8, "the same users whatever is spoken");
@@ -288,11 +289,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_site_is_loaded_whole_over_a_lossy_link(
-        said in prop::collection::vec((0u32..3, 1u64..60_000, 0.0..50f64, any::<prop::sample::Index>(), 0u64..50), 1..12),
+        drawn in prop::collection::vec((0u32..3, 1u64..60_000, 0.0..50f64, any::<prop::sample::Index>(), 0u64..50), 1..12),
         http in prop::sample::select(vec!["http = '1.1'", "http = '2'", "http = '2'\ncoalesced = true\nframe_bytes = 999\nunsent_bytes = 1"]),
         times in 1u32..3, seed in 1u64..1000
     ) {
-        let list: Vec<RecordedObject> = (0..).zip(&said).map(|(number, (origin, bytes, server_ms, after, delay))| {
+        let list: Vec<RecordedObject> = (0..).zip(&drawn).map(|(number, (origin, bytes, server_ms, after, delay))| {
             let after = after.index(number as usize + 1) as u32;
             let after = (after < number).then_some(after);
             RecordedObject { server_ms: *server_ms, after, delay_ms: *delay as f64, ..object(*origin, *bytes) }
@@ -302,8 +303,8 @@ proptest! {
         let runs = (seed % 3 + 1) as usize;
         prop_assert_eq!(loaded.column(TableName::PAGES, "page").len(), runs * times as usize);
         prop_assert_eq!(loaded.column(TableName::OBJECTS, "page").len(), runs * times as usize * list.len());
-        let whole: u64 = list.iter().map(|object| object.bytes).sum();
-        let bytes = (whole * u64::from(times)) as f64 * runs as f64;
+        let total_bytes: u64 = list.iter().map(|object| object.bytes).sum();
+        let bytes = (total_bytes * u64::from(times)) as f64 * runs as f64;
         prop_assert_eq!(loaded.sum(TableName::OBJECTS, "bytes"), bytes);
         prop_assert_eq!(loaded.sum(TableName::RUNS, "packets_open"), 0.0);
         let frame = if http.contains("999") { 999 } else { 16_384 };
@@ -348,9 +349,9 @@ fn mistakes_in_the_keys_of_page_traffic_are_named() {
         named("bad.har")
     );
     assert!(named("no.page.json").contains("no.page.json: No such file"));
-    let real = "[[variant]]\nname = 'default'\nnode.browser.real = true";
+    let external = "[[variant]]\nname = 'default'\nnode.browser.real = true";
     assert!(
-        parse(real)
+        parse(external)
             .unwrap_err()
             .contains("traffic.site.clients: \"browser\": a recorded site is only replayed between")
     );

@@ -1,7 +1,9 @@
 //! Reference of scenario files: the schema, the page of all keys and the documented defaults must agree with the types that read scenarios.
 
 use catnip_base::notation::Usage;
-use catnip_lab::{NOTATION, OLDER_NAME, OTHERWISE, Scenario, built_in, notations, schema, schema_text};
+use catnip_lab::{
+    DEFAULT_DESCRIPTION, NOTATION, OLDER_NAME, Scenario, built_in, notations, schema, schema_text,
+};
 use catnip_tcp::profile;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -16,10 +18,10 @@ struct Section {
 }
 
 impl Section {
-    fn new(title: &str, said: &Value) -> Self {
-        let about = said["description"].as_str().unwrap_or_default();
+    fn new(title: &str, schema: &Value) -> Self {
+        let about = schema["description"].as_str().unwrap_or_default();
         // Older names are listed once, not with every key.
-        let keys = said["properties"].as_object().unwrap().clone();
+        let keys = schema["properties"].as_object().unwrap().clone();
         let keys = keys.into_iter().filter(|(_, key)| key.get(OLDER_NAME).is_none()).collect();
         Self { title: title.into(), about: about.into(), keys }
     }
@@ -83,14 +85,17 @@ fn every_key_says_what_it_is_what_is_so_without_it_and_how_it_is_written() {
     for section in sections() {
         assert!(!section.about.is_empty() || section.title == "Top level", "{}", section.title);
         for (name, key) in &section.keys {
-            let place = format!("{}: {name}", section.title);
-            let about = key["description"].as_str().unwrap_or_else(|| panic!("{place}: no description"));
-            assert!(about.split("\n\n").next().unwrap().ends_with('.'), "{place}: {about:?} is no sentence");
-            assert!(!key["examples"][0].is_null(), "{place}: no example");
-            let otherwise = key.get("default").or(key.get(OTHERWISE));
+            let location = format!("{}: {name}", section.title);
+            let about = key["description"].as_str().unwrap_or_else(|| panic!("{location}: no description"));
             assert!(
-                is_required(&schema, &section, name) != otherwise.is_some(),
-                "{place}: required or with a default"
+                about.split("\n\n").next().unwrap().ends_with('.'),
+                "{location}: {about:?} is no sentence"
+            );
+            assert!(!key["examples"][0].is_null(), "{location}: no example");
+            let default = key.get("default").or(key.get(DEFAULT_DESCRIPTION));
+            assert!(
+                is_required(&schema, &section, name) != default.is_some(),
+                "{location}: required or with a default"
             );
         }
     }
@@ -98,27 +103,27 @@ fn every_key_says_what_it_is_what_is_so_without_it_and_how_it_is_written() {
 
 /// Returns true if the schema requires the key `key`, under this name or its older name.
 fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
-    fn asks(of: &Value, key: &str) -> bool {
+    fn requires(of: &Value, key: &str) -> bool {
         let list = of["required"].as_array().is_some_and(|list| list.iter().any(|one| one == key));
         let parts = ["allOf", "oneOf"].into_iter().filter_map(|name| of[name].as_array()).flatten();
-        list || parts.into_iter().any(|part| asks(part, key))
+        list || parts.into_iter().any(|part| requires(part, key))
     }
     let defs = schema["$defs"].as_object().unwrap();
     let kinds = schema["$defs"]["traffic"]["oneOf"].as_array().unwrap();
-    let whole = [&schema["then"]]
+    let tables = [&schema["then"]]
         .into_iter()
         .chain(kinds)
         .chain(defs.iter().filter(|(name, _)| !name.starts_with("part-of")).map(|(_, it)| it));
     let same = |of: &&Value| {
-        let there = of["properties"].as_object();
-        there.is_some_and(|there| {
-            section.keys.iter().all(|(name, said)| {
+        let properties = of["properties"].as_object();
+        properties.is_some_and(|properties| {
+            section.keys.iter().all(|(name, schema_of_key)| {
                 matches!(name.as_str(), "base" | "define" | "sla" | "variant" | "axis")
-                    || there.get(name) == Some(said)
+                    || properties.get(name) == Some(schema_of_key)
             })
         })
     };
-    whole.filter(same).any(|of| asks(of, key))
+    tables.filter(same).any(|of| requires(of, key))
 }
 
 /// Common part of all scenarios in which the tests set a key.
@@ -147,11 +152,11 @@ queue = "drop-tail:10"
 /// is valid in at least one of these scenarios.
 fn contexts(section: &str) -> Vec<(&'static str, String)> {
     let bulk = "[traffic.it]\nkind = 'bulk'\nfrom = 'server'\nto = 'client'\n";
-    let asks = "clients = 'client'\nservers = 'server'\n";
-    let page = format!("[traffic.it]\nkind = 'page'\npage = 'pages/site.har'\n{asks}");
-    let web = format!("[traffic.it]\nkind = 'web'\nthink = '1s'\n{asks}");
+    let hosts = "clients = 'client'\nservers = 'server'\n";
+    let page = format!("[traffic.it]\nkind = 'page'\npage = 'pages/site.har'\n{hosts}");
+    let web = format!("[traffic.it]\nkind = 'web'\nthink = '1s'\n{hosts}");
     let drawn = "generate.html_bytes = 1000\ngenerate.images = 3\ngenerate.image_bytes = 1000\n";
-    let tmix = format!("[traffic.it]\nkind = 'tmix'\n{asks}");
+    let tmix = format!("[traffic.it]\nkind = 'tmix'\n{hosts}");
     let vectors = "generate = { connections = 3, over = '1s', epochs = 1, response_bytes = 9, idle = 1 }\n";
     let background = "[traffic.it]\nkind = 'background'\nfrom = 'server'\nto = 'client'\npeak = '5Mbit'\nburst = '9ms'\npacket_bytes = 900\n";
     let transfer = format!("{bulk}bytes = 1000\n");
@@ -191,7 +196,7 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
             ("traffic.it", vec![page.clone(), format!("{page}http = '2'\n")])
         }
         "[traffic.NAME] with kind = \"telnet\"" => {
-            ("traffic.it", vec![format!("[traffic.it]\nkind = 'telnet'\npause = '1s'\n{asks}")])
+            ("traffic.it", vec![format!("[traffic.it]\nkind = 'telnet'\npause = '1s'\n{hosts}")])
         }
         "[traffic.NAME] with kind = \"tmix\"" => {
             ("traffic.it", vec![format!("{tmix}trace = 'traces/web.cvec'\n"), format!("{tmix}{vectors}")])
@@ -237,8 +242,8 @@ fn folder() -> tempfile::TempDir {
 /// Returns a scenario with the key `key` set to `value`. A table at the top level is merged with the existing table.
 fn with(text: &str, path: &str, key: &str, value: &Value) -> String {
     let mut table: toml::Table = text.parse().unwrap();
-    let place = path.split('.').filter(|part| !part.is_empty());
-    let at = place.fold(&mut table, |table, part| {
+    let parts = path.split('.').filter(|part| !part.is_empty());
+    let at = parts.fold(&mut table, |table, part| {
         table.entry(part).or_insert_with(|| toml::Table::new().into()).as_table_mut().unwrap()
     });
     let new = toml::Value::try_from(value).unwrap();
@@ -251,9 +256,9 @@ fn with(text: &str, path: &str, key: &str, value: &Value) -> String {
 
 /// Returns true if a scenario already contains this key.
 fn says(text: &str, path: &str, key: &str) -> bool {
-    let whole: toml::Value = toml::Value::Table(text.parse().unwrap());
-    let mut place = path.split('.').filter(|part| !part.is_empty());
-    place.try_fold(&whole, |value, part| value.get(part)).is_some_and(|table| table.get(key).is_some())
+    let table: toml::Value = toml::Value::Table(text.parse().unwrap());
+    let mut parts = path.split('.').filter(|part| !part.is_empty());
+    parts.try_fold(&table, |value, part| value.get(part)).is_some_and(|table| table.get(key).is_some())
 }
 
 /// Returns the number of seeds and the plan of the first variant as text, or the error.
@@ -268,16 +273,17 @@ fn every_default_is_the_one_in_effect() {
     let folder = folder();
     let mut tried = 0;
     for section in sections() {
-        for (key, default) in section.keys.iter().filter_map(|(key, said)| Some((key, said.get("default")?)))
+        for (key, default) in
+            section.keys.iter().filter_map(|(key, value)| Some((key, value.get("default")?)))
         {
             let mut accepted = 0;
             for (path, text) in contexts(&section.title) {
                 if says(&text, path, key) {
                     continue;
                 }
-                let Ok(said) = plan(folder.path(), &with(&text, path, key, default)) else { continue };
-                let place = format!("{}: {key} = {default}", section.title);
-                assert_eq!(said, plan(folder.path(), &text).unwrap(), "{place}");
+                let Ok(value) = plan(folder.path(), &with(&text, path, key, default)) else { continue };
+                let location = format!("{}: {key} = {default}", section.title);
+                assert_eq!(value, plan(folder.path(), &text).unwrap(), "{location}");
                 accepted += 1;
             }
             assert!(accepted > 0, "{}: {key} = {default} is refused", section.title);
@@ -292,8 +298,8 @@ fn every_example_is_read() {
     let folder = folder();
     for section in sections() {
         let contexts = contexts(&section.title);
-        for (key, said) in &section.keys {
-            let example = &said["examples"][0];
+        for (key, value) in &section.keys {
+            let example = &value["examples"][0];
             let read =
                 contexts.iter().map(|(path, text)| plan(folder.path(), &with(text, path, key, example)));
             let errors: Vec<String> = read.filter_map(Result::err).collect();
@@ -307,7 +313,8 @@ fn keys_of_times_have_an_older_name_that_says_the_same() {
     let folder = folder();
     let mut tried = Vec::new();
     for section in sections() {
-        for (key, said) in section.keys.iter().filter(|(_, said)| said["allOf"][0]["$ref"] == "#/$defs/times")
+        for (key, value) in
+            section.keys.iter().filter(|(_, value)| value["allOf"][0]["$ref"] == "#/$defs/times")
         {
             let (path, text) = contexts(&section.title).remove(0);
             let read = |key: &str, value: Value| {
@@ -326,8 +333,8 @@ fn keys_of_times_have_an_older_name_that_says_the_same() {
             let old = format!("{key}_s");
             assert_eq!(read(key, "2s".into()), read(&old, 2.into()), "{key}");
             assert_eq!(
-                read(key, said["examples"][0].clone()),
-                read(&old, said["examples"][0].clone()),
+                read(key, value["examples"][0].clone()),
+                read(&old, value["examples"][0].clone()),
                 "{key}"
             );
             tried.push(key.clone());
@@ -363,7 +370,7 @@ fn page() -> String {
         for (name, key) in &section.keys {
             let about =
                 key["description"].as_str().unwrap_or_default().split("\n\n").next().unwrap_or_default();
-            let default = match (key.get("default"), key.get(OTHERWISE)) {
+            let default = match (key.get("default"), key.get(DEFAULT_DESCRIPTION)) {
                 (Some(default), _) => format!("`{}`", as_toml(default)),
                 (None, Some(words)) => words.as_str().unwrap_or_default().into(),
                 (None, None) => String::new(),

@@ -175,7 +175,7 @@ fn a_base_that_is_not_there_wrong_or_a_circle_is_one_error() {
     let at = |name: &str| folder.path().join(name);
     fs::write(at("circle.toml"), "base = \"circle.toml\"\n").unwrap();
     fs::write(at("broken.toml"), "id = \n").unwrap();
-    for (base, whats) in [
+    for (base, messages) in [
         ("\"nowhere.toml\"", ["above.toml: base", "nowhere.toml"]),
         ("\"circle.toml\"", ["above.toml: base", "in a chain of base scenarios"]),
         ("\"broken.toml\"", ["broken.toml", "line 1"]),
@@ -183,6 +183,6 @@ fn a_base_that_is_not_there_wrong_or_a_circle_is_one_error() {
     ] {
         fs::write(at("above.toml"), format!("base = {base}\n")).unwrap();
         let error = Scenario::load(&at("above.toml")).unwrap_err().to_string();
-        assert!(whats.iter().all(|what| error.contains(what)), "{error}");
+        assert!(messages.iter().all(|message| error.contains(message)), "{error}");
     }
 }

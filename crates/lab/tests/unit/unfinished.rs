@@ -20,23 +20,23 @@ const TABLES: [(TableName, &[&str]); 4] = [
 ];
 
 /// Start, duration and delivered bytes of an activity; NaN means a missing value.
-type Said = [f64; 3];
+type Times3 = [f64; 3];
 
 fn run(
     path: &Path,
     text: &str,
     variant: &str,
     until_ms: u64,
-) -> BTreeMap<TableName, BTreeMap<Vec<u64>, Said>> {
+) -> BTreeMap<TableName, BTreeMap<Vec<u64>, Times3>> {
     let text = format!("duration = '{until_ms}ms'\n{text}");
     let scenario = Scenario::parse(path, &text).unwrap_or_else(|error| panic!("{error}"));
     let tables = TABLES.map(|(name, _)| name).to_vec();
     let request = RunRequest { variants: vec![variant], seeds: vec![1], tables, threads: 1, every: None };
-    let made = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
-    TABLES.into_iter().map(|(name, key)| (name, said(&made[&name], name, key))).collect()
+    let tables = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
+    TABLES.into_iter().map(|(name, key)| (name, times_by_key(&tables[&name], name, key))).collect()
 }
 
-fn said(table: &Table, name: TableName, key: &[&str]) -> BTreeMap<Vec<u64>, Said> {
+fn times_by_key(table: &Table, name: TableName, key: &[&str]) -> BTreeMap<Vec<u64>, Times3> {
     let keys: Vec<Vec<f64>> = key.iter().map(|name| column(table, name)).collect();
     let start = column(table, "start_s");
     let time = if name == TableName::CONNECTIONS {
@@ -109,9 +109,9 @@ fn of_a_page_that_is_not_complete_as_much_has_arrived_as_of_its_objects() {
     let mut before = 0.0;
     for until_ms in (100..2000).step_by(50) {
         for variant in ["HTTP/1.1", "like HTTP/2"] {
-            let made = run(&path, &text, variant, until_ms);
-            let pages = &made[&TableName::PAGES];
-            let objects: f64 = made[&TableName::OBJECTS].values().map(|[.., delivered]| delivered).sum();
+            let tables = run(&path, &text, variant, until_ms);
+            let pages = &tables[&TableName::PAGES];
+            let objects: f64 = tables[&TableName::OBJECTS].values().map(|[.., delivered]| delivered).sum();
             let delivered: f64 = pages.values().map(|[.., delivered]| delivered).sum();
             assert_eq!(objects, delivered, "a page is its objects");
             before = delivered.max(before);

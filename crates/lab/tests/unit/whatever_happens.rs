@@ -13,12 +13,12 @@ const SEGMENTS: u32 = 120;
 
 /// Time of the last loss, and number of segments sent.
 #[derive(Default)]
-struct Told {
+struct Ends {
     lost: Time,
     segments: u32,
 }
 
-impl Watch for Told {
+impl Watch for Ends {
     const PACKETS: bool = true;
     fn record(&mut self, _now: Time, event: &Event) {
         self.segments += u32::from(matches!(event, Event::Sent(_)));
@@ -31,15 +31,15 @@ impl Watch for Told {
 }
 
 fn numbers(name: &str, numbers: &[u32]) -> String {
-    let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    if words.is_empty() { "none".into() } else { format!("{name}:{}", words.join(",")) }
+    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    if texts.is_empty() { "none".into() } else { format!("{name}:{}", texts.join(",")) }
 }
 
 /// Runs a transfer in which the packets with the numbers `lost` are lost: first the packets of the server, then the packets of the client.
 /// Returns the end time of the run, the numbers of completed transfers, open connections and packets in the network, and the observed
 /// events.
-fn run(lost: [&[u32]; 2], words: [&str; 4], seed: u64) -> (Time, (u64, u64, u64), Told) {
-    let ([data, acks], [control, wire, other, queue]) = (lost, words);
+fn run(lost: [&[u32]; 2], texts: [&str; 4], seed: u64) -> (Time, (u64, u64, u64), Ends) {
+    let ([data, acks], [control, wire, other, queue]) = (lost, texts);
     let text = format!(
         r#"
 id = "X"
@@ -71,7 +71,7 @@ packets = {SEGMENTS}
     );
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/x.toml");
     let scenario = Scenario::parse(&file, &text).unwrap_or_else(|error| panic!("{error}"));
-    let sim = scenario.plan("default").unwrap().run(seed, Told::default());
+    let sim = scenario.plan("default").unwrap().run(seed, Ends::default());
     let tally = (sim.tally().completed, sim.tally().open as u64, sim.packets_out() as u64);
     (sim.now(), tally, sim.into_watch())
 }
@@ -79,9 +79,9 @@ packets = {SEGMENTS}
 /// Returns true if the run ended within the retransmission timeout and 64 round-trip times after the last loss. The timeout doubles with
 /// each expiry. The timer that runs at the last loss was therefore set to less than twice the time since the start, or to the initial
 /// second.
-fn is_soon_over(end: Time, told: &Told) -> bool {
-    let timer = Span::from_secs(1) + told.lost.since(Time::ZERO) * 2;
-    end.since(told.lost) < timer + ROUND_TRIP * 64
+fn is_soon_over(end: Time, ends: &Ends) -> bool {
+    let timer = Span::from_secs(1) + ends.lost.since(Time::ZERO) * 2;
+    end.since(ends.lost) < timer + ROUND_TRIP * 64
 }
 
 const CONTROLS: [&str; 12] = [
@@ -132,10 +132,10 @@ proptest! {
     ) {
         let [data, acks, marks] = [data, acks, marks].map(|set| set.into_iter().collect::<Vec<u32>>());
         let wire = if wire == "marks" { numbers("marks", &marks) } else { wire.into() };
-        let (end, tally, told) = run([&data, &acks], [control, &wire, other, queue], seed);
+        let (end, tally, ends) = run([&data, &acks], [control, &wire, other, queue], seed);
         prop_assert_eq!(tally, (1, 0, 0));
-        prop_assert!(is_soon_over(end, &told), "{} s after {} s", end.as_secs(), told.lost.as_secs());
-        prop_assert!(told.segments < SEGMENTS * 4, "{} segments for {SEGMENTS}", told.segments);
+        prop_assert!(is_soon_over(end, &ends), "{} s after {} s", end.as_secs(), ends.lost.as_secs());
+        prop_assert!(ends.segments < SEGMENTS * 4, "{} segments for {SEGMENTS}", ends.segments);
     }
 }
 
@@ -143,8 +143,8 @@ proptest! {
 /// must not postpone the timer.
 #[test]
 fn a_segment_whose_mark_was_taken_away_is_repaired_in_time() {
-    let words = ["eca", "reorder:10%,by=3", "pacing = \"linux\"", "drop-tail:30"];
-    let (end, tally, told) = run([&[41], &[2, 3]], words, 483);
+    let texts = ["eca", "reorder:10%,by=3", "pacing = \"linux\"", "drop-tail:30"];
+    let (end, tally, ends) = run([&[41], &[2, 3]], texts, 483);
     assert_eq!(tally, (1, 0, 0));
-    assert!(is_soon_over(end, &told), "{} s", end.as_secs());
+    assert!(is_soon_over(end, &ends), "{} s", end.as_secs());
 }

@@ -104,15 +104,15 @@ fn models_of_short_flows_say_how_long_a_flow_may_be() {
 #[test]
 fn what_a_model_gives_is_said_as_its_first_quantity_has_it() {
     for model in MODELS {
-        let (unit, words) = match model.gives {
-            Gives::Factor => ("", "factor"),
-            Gives::Probability => ("", "probability"),
-            Gives::Packets => ("packets", "packets"),
-            Gives::Rounds => ("rounds", "rounds"),
-            Gives::RatePps => ("packets/s", "rate in packets per second"),
-            Gives::TimeS => ("s", "time in seconds"),
+        let (unit, name) = match model.kind {
+            ResultKind::Factor => ("", "factor"),
+            ResultKind::Probability => ("", "probability"),
+            ResultKind::Packets => ("packets", "packets"),
+            ResultKind::Rounds => ("rounds", "rounds"),
+            ResultKind::RatePps => ("packets/s", "rate in packets per second"),
+            ResultKind::TimeS => ("s", "time in seconds"),
         };
-        assert_eq!((model.quantities[0].unit, model.gives.name()), (unit, words), "{}", model.name);
+        assert_eq!((model.quantities[0].unit, model.kind.name()), (unit, name), "{}", model.name);
     }
 }
 
@@ -182,7 +182,7 @@ fn every_quantity_is_finite(losses: &[f64]) {
                                 assert!(out.iter().all(good), "{}", told(format!("{out:?}")));
                             }
                             Err(error) => {
-                                let unbounded = p == 0.0 && model.gives == Gives::RatePps;
+                                let unbounded = p == 0.0 && model.kind == ResultKind::RatePps;
                                 let diverges = p >= 0.45 && error.to_string().contains("diverges");
                                 assert!(unbounded || diverges, "{}", told(error.to_string()));
                             }
@@ -326,7 +326,7 @@ proptest! {
         let limited = |p| terms::window(p, b) >= w_max;
         // The two branches of the rate do not meet for b = 1.
         prop_assume!(limited(p) == limited(higher));
-        let rates = MODELS.iter().filter(|model| model.gives == Gives::RatePps);
+        let rates = MODELS.iter().filter(|model| model.kind == ResultKind::RatePps);
         for name in rates.map(|model| model.name) {
             let of = |p| value(name, &[("p", p), ("Wmax", w_max), ("b", b), ("T0_s", t0)]).unwrap();
             prop_assert!(of(higher) <= of(p) * (1.0 + 1e-12), "{name}: {} {}", of(p), of(higher));

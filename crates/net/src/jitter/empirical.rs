@@ -64,17 +64,17 @@ impl Empirical {
         self,
         open: impl FnOnce(&str) -> Result<String, String>,
     ) -> Result<Self, ParseError> {
-        let named = Written::of(&self).to_string();
-        let wrong = |what: String| ParseError::new(&named, what);
-        let text = open(&self.file).map_err(|what| wrong(format!("a readable file: {what}")))?;
+        let notation = Written::of(&self).to_string();
+        let invalid = |problem: String| ParseError::new(&notation, problem);
+        let text = open(&self.file).map_err(|problem| invalid(format!("a readable file: {problem}")))?;
         let mut offsets_s = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default();
-            for word in line.split_whitespace() {
+            for token in line.split_whitespace() {
                 let value = match self.form {
-                    Form::Samples => milliseconds(word),
+                    Form::Samples => milliseconds(token),
                     Form::Table { sigma } => {
-                        word.parse().ok().map(|value: i16| f64::from(value) / TABLE_SCALE * sigma.as_secs())
+                        token.parse().ok().map(|value: i16| f64::from(value) / TABLE_SCALE * sigma.as_secs())
                     }
                 };
                 let expected = match self.form {
@@ -82,22 +82,22 @@ impl Empirical {
                     Form::Table { .. } => "whole numbers from -32768 to 32767",
                 };
                 offsets_s.push(value.ok_or_else(|| {
-                    wrong(format!("{expected} in the file, not {word:?} in line {number}"))
+                    invalid(format!("{expected} in the file, not {token:?} in line {number}"))
                 })?);
             }
         }
         if offsets_s.is_empty() {
-            return Err(wrong("a file with at least one delay".into()));
+            return Err(invalid("a file with at least one delay".into()));
         }
         Ok(Self { offsets_s: offsets_s.into(), ..self })
     }
 }
 
 /// Parses a time and returns it in seconds. A number without a unit is in milliseconds.
-fn milliseconds(word: &str) -> Option<f64> {
+fn milliseconds(token: &str) -> Option<f64> {
     let number =
-        |word: &str| word.parse().ok().filter(|ms: &f64| ms.is_finite() && *ms >= 0.0).map(|ms| ms / 1e3);
-    number(word).or_else(|| word.parse().ok().map(|time: Span| time.as_secs()))
+        |token: &str| token.parse().ok().filter(|ms: &f64| ms.is_finite() && *ms >= 0.0).map(|ms| ms / 1e3);
+    number(token).or_else(|| token.parse().ok().map(|time: Span| time.as_secs()))
 }
 
 impl JitterKind for Empirical {
@@ -107,7 +107,7 @@ impl JitterKind for Empirical {
     }
 
     /// Returns the magnitude of the most negative deviation. A normal distribution has no such bound, but a table has.
-    fn least_delay(&self) -> Span {
+    fn min_delay(&self) -> Span {
         let earliest = self.offsets_s.iter().copied().fold(0.0, f64::min);
         Span::from_secs_f64(-earliest)
     }

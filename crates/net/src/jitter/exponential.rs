@@ -25,7 +25,7 @@ impl JitterKind for Exponential {
     fn draw_s(&self, rng: &mut Rng) -> f64 {
         rng.exponential(self.mean.as_secs())
     }
-    fn least_delay(&self) -> Span {
+    fn min_delay(&self) -> Span {
         Span::ZERO
     }
 }

@@ -19,7 +19,7 @@ pub trait JitterKind: Kind {
     fn draw_s(&self, rng: &mut Rng) -> f64;
     /// Returns the shortest configured delay for which at most one packet in a thousand draws a negative sum of delay and deviation. With a
     /// shorter delay, the mean delay would exceed the configured delay.
-    fn least_delay(&self) -> Span;
+    fn min_delay(&self) -> Span;
 }
 
 macro_rules! jitters {
@@ -39,9 +39,9 @@ macro_rules! jitters {
 jitters! { $ Uniform, Normal, Exponential, Empirical }
 
 impl JitterSpec {
-    /// See [`JitterKind::least_delay`].
-    pub fn least_delay(&self) -> Span {
-        each!(self, kind => kind.least_delay())
+    /// See [`JitterKind::min_delay`].
+    pub fn min_delay(&self) -> Span {
+        each!(self, kind => kind.min_delay())
     }
 
     /// Reads a jitter. `open` returns the text of a file, or the reason why the file cannot be read.
@@ -72,9 +72,9 @@ impl Jitter {
     /// than the result of the previous call.
     pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
         // A `Span` cannot be negative, so a delay below zero becomes zero.
-        let own = departure
+        let arrival = departure
             + Span::from_secs_f64(delay.as_secs() + each!(&self.spec, kind => kind.draw_s(&mut self.rng)));
-        self.last = self.last.max(own);
+        self.last = self.last.max(arrival);
         self.last
     }
 }
@@ -95,8 +95,8 @@ mod tests {
     /// Returns the delays of packets that leave one second apart, seconds.
     fn delays(text: &str) -> Vec<f64> {
         let mut jitter = text.parse::<JitterSpec>().unwrap().build(Rng::new(4, Stream::Jitter(0)));
-        let leave = |n: u64| Time::ZERO + Span::from_secs(n);
-        (0..100_000).map(|n| (jitter.arrival(leave(n), DELAY) - leave(n)).as_secs()).collect()
+        let departure = |n: u64| Time::ZERO + Span::from_secs(n);
+        (0..100_000).map(|n| (jitter.arrival(departure(n), DELAY) - departure(n)).as_secs()).collect()
     }
 
     fn moments(sample: &[f64]) -> (f64, f64) {
@@ -129,9 +129,9 @@ mod tests {
         let mut before = Time::ZERO;
         let mut together = 0;
         for n in 0..1000 {
-            let left = Time::from_nanos(n * 100_000);
-            let arrived = jitter.arrival(left, DELAY);
-            assert!(arrived >= before && arrived >= left);
+            let departure = Time::from_nanos(n * 100_000);
+            let arrived = jitter.arrival(departure, DELAY);
+            assert!(arrived >= before && arrived >= departure);
             together += u32::from(arrived == before);
             before = arrived;
         }

@@ -25,7 +25,7 @@ impl JitterKind for Normal {
     fn draw_s(&self, rng: &mut Rng) -> f64 {
         self.deviation.as_secs() * rng.normal()
     }
-    fn least_delay(&self) -> Span {
+    fn min_delay(&self) -> Span {
         self.deviation * 3
     }
 }

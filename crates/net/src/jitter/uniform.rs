@@ -25,7 +25,7 @@ impl JitterKind for Uniform {
     fn draw_s(&self, rng: &mut Rng) -> f64 {
         self.half_width.as_secs() * (2.0 * rng.uniform() - 1.0)
     }
-    fn least_delay(&self) -> Span {
+    fn min_delay(&self) -> Span {
         self.half_width
     }
 }

@@ -1,5 +1,5 @@
 use super::{MarkerKind, PacketKind, PacketMarker, SenderState, Service};
-use crate::{Colour, Dscp, Packet};
+use crate::{Dscp, Packet, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
@@ -7,7 +7,7 @@ use catnip_base::{ParseError, Rng, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationSpec {
     /// Drop precedence; `None` selects the default of the service.
-    pub colour: Option<Colour>,
+    pub priority: Option<Priority>,
     /// Assured forwarding class, 1 to 4; `None` selects the default of the service.
     pub class: Option<u8>,
 }
@@ -20,17 +20,17 @@ impl Kind for ApplicationSpec {
     const EXAMPLES: &'static [&'static str] = &["app", "app:low,class=4"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let colour = match text.next() {
+        let priority = match text.next() {
             None => None,
-            Some(name) => Some(Colour::by_name(name).ok_or_else(|| text.error("high, med or low"))?),
+            Some(name) => Some(Priority::by_name(name).ok_or_else(|| text.error("high, med or low"))?),
         };
-        Ok(Self { colour, class: read_class(text)? })
+        Ok(Self { priority, class: read_class(text)? })
     }
 
     fn write(&self, to: &mut Written) {
         to.name("app");
-        if let Some(colour) = self.colour {
-            to.value(colour.name());
+        if let Some(priority) = self.priority {
+            to.value(priority.name());
         }
         write_class(to, self.class);
     }
@@ -56,14 +56,14 @@ pub(super) fn write_class(to: &mut Written, class: Option<u8>) {
 #[derive(Clone, Copy, Debug)]
 pub struct Application {
     class: u8,
-    colour: Colour,
+    priority: Priority,
 }
 
 impl Application {
     /// Creates the marker of an application with the requirements `service`.
     pub fn new(spec: ApplicationSpec, service: Service) -> Self {
         let class = spec.class.unwrap_or(service.class());
-        Self { class, colour: spec.colour.unwrap_or(service.colour()) }
+        Self { class, priority: spec.priority.unwrap_or(service.priority()) }
     }
 }
 
@@ -79,12 +79,12 @@ impl MarkerKind for ApplicationSpec {
 
 impl PacketMarker for Application {
     fn mark(&mut self, _now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
-        let colour = match sending.map(|sending| sending.carries) {
+        let priority = match sending.map(|sending| sending.kind) {
             // An ACK sent before any data has arrived has the application's own priority.
-            Some(PacketKind::Ack(Some(colour))) => colour,
-            _ => self.colour,
+            Some(PacketKind::Ack(Some(priority))) => priority,
+            _ => self.priority,
         };
-        packet.dscp = Dscp::assured(self.class, colour);
+        packet.dscp = Dscp::assured(self.class, priority);
         true
     }
 }
@@ -101,20 +101,20 @@ mod tests {
             Application::new(spec, service).mark(Time::ZERO, None, &mut packet);
             packet.dscp
         };
-        let usual = ApplicationSpec::default();
+        let default = ApplicationSpec::default();
         let kinds = [Service::Highly, Service::Interactive, Service::Other];
         // RFC 2597, section 6: AF11, AF22, AF33.
-        assert_eq!(kinds.map(|service| marked(usual, service).codepoint()), [10, 20, 30]);
-        let own = ApplicationSpec { colour: Some(Colour::Green), class: Some(4) };
+        assert_eq!(kinds.map(|service| marked(default, service).codepoint()), [10, 20, 30]);
+        let own = ApplicationSpec { priority: Some(Priority::High), class: Some(4) };
         assert_eq!(marked(own, Service::Other).codepoint(), 34);
     }
 
     #[test]
     fn an_ack_has_the_priority_of_the_data_that_it_answers() {
         let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
-        let sending = SenderState { carries: PacketKind::Ack(Some(Colour::Green)), ..SenderState::default() };
+        let sending = SenderState { kind: PacketKind::Ack(Some(Priority::High)), ..SenderState::default() };
         let mut marker = Application::new(ApplicationSpec::default(), Service::Other);
         marker.mark(Time::ZERO, Some(&sending), &mut packet);
-        assert_eq!(packet.dscp, Dscp::assured(3, Colour::Green));
+        assert_eq!(packet.dscp, Dscp::assured(3, Priority::High));
     }
 }

@@ -14,7 +14,7 @@ pub use srtcm::SrtcmSpec;
 pub use tcp_state::{TcpState, TcpStateSpec, Threshold};
 pub use trtcm::TrtcmSpec;
 
-use crate::{Colour, Dscp, Packet};
+use crate::{Dscp, Packet, Priority};
 use catnip_base::notation::{Custom, Registry};
 use catnip_base::{FlowContext, Rng, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
@@ -23,7 +23,7 @@ use std::fmt::Debug;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderState {
     /// Kind of the packet.
-    pub carries: PacketKind,
+    pub kind: PacketKind,
     /// Context of the message, if the application has given one.
     pub context: Option<FlowContext>,
     /// Offset of the packet's data in the message, bytes.
@@ -47,7 +47,7 @@ pub enum PacketKind {
     #[default]
     Data,
     /// Pure ACK, with the priority of the data that it acknowledges; `None` if no data has arrived yet.
-    Ack(Option<Colour>),
+    Ack(Option<Priority>),
     /// SYN or SYN-ACK.
     Syn,
 }
@@ -55,7 +55,7 @@ pub enum PacketKind {
 /// Position of data in a document, and congestion window: the only part of a [`SenderState`] on which the marks of some markers depend. See
 /// [`PacketMarker::depends_only_on_position`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// Offset of the packet's data in its document, bytes.
     pub offset: u64,
     /// Length of the document, bytes, if known.
@@ -71,38 +71,38 @@ pub struct Place {
 /// ```
 /// use catnip_base::Time;
 /// use catnip_net::mark::{PacketKind, PacketMarker, SenderState};
-/// use catnip_net::{Colour, Dscp, Packet, Route};
+/// use catnip_net::{Priority, Dscp, Packet, Route};
 ///
 /// #[derive(Debug)]
 /// struct AcksHigh;
 ///
 /// impl PacketMarker for AcksHigh {
 ///     fn mark(&mut self, _now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
-///         let is_ack = sending.is_some_and(|sending| matches!(sending.carries, PacketKind::Ack(_)));
+///         let is_ack = sending.is_some_and(|sending| matches!(sending.kind, PacketKind::Ack(_)));
 ///         if is_ack {
-///             packet.dscp = Dscp::assured(1, Colour::Green);
+///             packet.dscp = Dscp::assured(1, Priority::High);
 ///         }
 ///         is_ack
 ///     }
 /// }
 ///
 /// let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
-/// let ack = SenderState { carries: PacketKind::Ack(None), ..SenderState::default() };
+/// let ack = SenderState { kind: PacketKind::Ack(None), ..SenderState::default() };
 /// assert!(AcksHigh.mark(Time::ZERO, Some(&ack), &mut packet));
-/// assert_eq!(packet.dscp.colour(), Colour::Green);
+/// assert_eq!(packet.dscp.priority(), Priority::High);
 /// ```
 pub trait PacketMarker: Debug + Send {
     /// Marks a packet by its fields and by the state of its sender, which is `None` inside the network. Returns true if the packet was
     /// marked.
     fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool;
-    /// Returns true if the marks of packets with data depend only on the fields of a [`Place`]. The caller then uses
+    /// Returns true if the marks of packets with data depend only on the fields of a [`Position`]. The caller then uses
     /// [`mark_of_data_at`](Self::mark_of_data_at) and [`mark_of_handshake`](Self::mark_of_handshake) instead of [`mark`](Self::mark),
     /// without the full state of the sender.
     fn depends_only_on_position(&self) -> bool {
         false
     }
     /// Returns the mark of a packet with data at a position in a document, with segments of `segment` bytes.
-    fn mark_of_data_at(&self, _place: &Place, _segment: u32) -> Option<Dscp> {
+    fn mark_of_data_at(&self, _position: &Position, _segment: u32) -> Option<Dscp> {
         None
     }
     /// Returns the mark of a SYN or SYN-ACK; `None` if these packets stay unmarked.
@@ -179,7 +179,7 @@ impl PacketMarker for AnyMarker {
         #[inline]
         fn depends_only_on_position(&self) -> bool;
         #[inline]
-        fn mark_of_data_at(&self, place: &Place, segment: u32) -> Option<Dscp>;
+        fn mark_of_data_at(&self, position: &Position, segment: u32) -> Option<Dscp>;
         #[inline]
         fn mark_of_handshake(&self) -> Option<Dscp>;
     }
@@ -237,8 +237,8 @@ impl<T: PacketMarker + ?Sized> PacketMarker for Box<T> {
     fn depends_only_on_position(&self) -> bool {
         (**self).depends_only_on_position()
     }
-    fn mark_of_data_at(&self, place: &Place, segment: u32) -> Option<Dscp> {
-        (**self).mark_of_data_at(place, segment)
+    fn mark_of_data_at(&self, position: &Position, segment: u32) -> Option<Dscp> {
+        (**self).mark_of_data_at(position, segment)
     }
     fn mark_of_handshake(&self) -> Option<Dscp> {
         (**self).mark_of_handshake()

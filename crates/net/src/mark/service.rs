@@ -1,7 +1,7 @@
-use crate::Colour;
-use catnip_base::words;
+use crate::Priority;
+use catnip_base::keywords;
 
-words! {
+keywords! {
     /// Requirements of an application on the network, from which the defaults of markers follow (Noureddine and Tobagi, "Improving the
     /// performance of interactive TCP applications using service differentiation", 2002, sections V and VI).
     #[derive(Default)]
@@ -27,11 +27,11 @@ impl Service {
     }
 
     /// Returns the drop precedence in marking by application (section V).
-    pub fn colour(self) -> Colour {
+    pub fn priority(self) -> Priority {
         match self {
-            Self::Highly => Colour::Green,
-            Self::Interactive => Colour::Yellow,
-            Self::Other => Colour::Red,
+            Self::Highly => Priority::High,
+            Self::Interactive => Priority::Medium,
+            Self::Other => Priority::Low,
         }
     }
 }

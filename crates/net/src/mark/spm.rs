@@ -1,5 +1,5 @@
-use super::{MarkerKind, PacketKind, PacketMarker, Place, SenderState, Service};
-use crate::{Colour, Dscp, Packet};
+use super::{MarkerKind, PacketKind, PacketMarker, Position, SenderState, Service};
+use crate::{Dscp, Packet, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time, as_text};
 use catnip_law::spm as law;
@@ -17,7 +17,7 @@ pub struct SpmParameters {
     pub small_window: u32,
     /// Priority of SYN and SYN-ACK, HIGH or LOW. With `None`, senders leave these packets unmarked, so that queues treat them as LOW, and
     /// an edge marks them HIGH. The paper does not specify the priority, since its simulator has no handshakes.
-    pub handshake: Option<Colour>,
+    pub handshake: Option<Priority>,
     /// True if retransmissions and packets sent during a recovery are HIGH, regardless of offset and window.
     pub repairs: bool,
 }
@@ -48,18 +48,18 @@ impl Kind for SpmParameters {
         &["spm", "spm:handshake=low,repairs=high", "spm-partial", "last-only"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let usual = match text.name() {
+        let defaults = match text.name() {
             "spm" => Self::FULL,
             "spm-partial" => Self::PARTIAL,
             _ => Self::LAST_ONLY,
         };
         Ok(Self {
-            leading: text.option("leading", usual.leading)?,
-            trailing: text.option("trailing", usual.trailing)?,
-            small_window: text.option("small_window", usual.small_window)?,
+            leading: text.option("leading", defaults.leading)?,
+            trailing: text.option("trailing", defaults.trailing)?,
+            small_window: text.option("small_window", defaults.small_window)?,
             handshake: read_high_or_low(text, "handshake")?,
             repairs: read_high_or_low(text, "repairs")?
-                .map_or(usual.repairs, |colour| colour == Colour::Green),
+                .map_or(defaults.repairs, |priority| priority == Priority::High),
         })
     }
 
@@ -68,19 +68,19 @@ impl Kind for SpmParameters {
             .option("leading", self.leading, Self::FULL.leading)
             .option("trailing", self.trailing, Self::FULL.trailing)
             .option("small_window", self.small_window, Self::FULL.small_window);
-        if let Some(colour) = self.handshake {
-            to.key("handshake", colour.name());
+        if let Some(priority) = self.handshake {
+            to.key("handshake", priority.name());
         }
         if self.repairs {
-            to.key("repairs", Colour::Green.name());
+            to.key("repairs", Priority::High.name());
         }
     }
 }
 
-fn read_high_or_low(text: &mut Notation<'_>, key: &str) -> Result<Option<Colour>, ParseError> {
+fn read_high_or_low(text: &mut Notation<'_>, key: &str) -> Result<Option<Priority>, ParseError> {
     let Some(name) = text.take(key) else { return Ok(None) };
-    let colour = Colour::by_name(name).filter(|&colour| colour != Colour::Yellow);
-    colour.map(Some).ok_or_else(|| text.error(format!("{key}=high or {key}=low, not {name:?}")))
+    let priority = Priority::by_name(name).filter(|&priority| priority != Priority::Medium);
+    priority.map(Some).ok_or_else(|| text.error(format!("{key}=high or {key}=low, not {name:?}")))
 }
 
 as_text!(SpmParameters);
@@ -102,16 +102,16 @@ impl Spm {
 }
 
 impl Spm {
-    const HIGH: Dscp = Dscp::assured(1, Colour::Green);
-    const LOW: Dscp = Dscp::assured(1, Colour::Red);
+    const HIGH: Dscp = Dscp::assured(1, Priority::High);
+    const LOW: Dscp = Dscp::assured(1, Priority::Low);
 
     /// Returns the mark of a packet with data at a position in a document, with segments of `segment` bytes.
     #[inline]
-    pub fn mark_of(&self, place: &Place, segment: u32) -> Dscp {
+    pub fn mark_of(&self, position: &Position, segment: u32) -> Dscp {
         let SpmParameters { leading, trailing, small_window, .. } = self.parameters;
-        let &Place { offset, bytes, window } = place;
-        let place = law::Place { offset, bytes: bytes.unwrap_or(law::UNKNOWN), window };
-        match law::reason(&law::Rules { leading, trailing, small_window }, &place, segment) {
+        let &Position { offset, bytes, window } = position;
+        let position = law::Position { offset, bytes: bytes.unwrap_or(law::UNKNOWN), window };
+        match law::reason(&law::Rules { leading, trailing, small_window }, &position, segment) {
             law::Reason::None => Self::LOW,
             _ => Self::HIGH,
         }
@@ -120,13 +120,13 @@ impl Spm {
     /// Returns the mark of a packet at its sender; `None` for packets that are not marked, such as ACKs.
     #[inline]
     pub fn mark_of_sending(&self, sending: &SenderState) -> Option<Dscp> {
-        let &SenderState { carries, offset, window, .. } = sending;
+        let &SenderState { kind, offset, window, .. } = sending;
         let repairs = sending.retransmission || sending.recovering;
-        match carries {
+        match kind {
             PacketKind::Data if self.parameters.repairs && repairs => Some(Self::HIGH),
             PacketKind::Data => {
                 let bytes = sending.context.map(|context| context.bytes_left);
-                Some(self.mark_of(&Place { offset, bytes, window }, sending.segment))
+                Some(self.mark_of(&Position { offset, bytes, window }, sending.segment))
             }
             PacketKind::Syn => self.mark_of_handshake(),
             PacketKind::Ack(_) => None,
@@ -154,12 +154,12 @@ impl PacketMarker for Spm {
         !self.parameters.repairs
     }
     #[inline]
-    fn mark_of_data_at(&self, place: &Place, segment: u32) -> Option<Dscp> {
-        Some(self.mark_of(place, segment))
+    fn mark_of_data_at(&self, position: &Position, segment: u32) -> Option<Dscp> {
+        Some(self.mark_of(position, segment))
     }
     #[inline]
     fn mark_of_handshake(&self) -> Option<Dscp> {
-        self.parameters.handshake.map(|colour| Dscp::assured(1, colour))
+        self.parameters.handshake.map(|priority| Dscp::assured(1, priority))
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn repairs_are_high_where_they_are_told_to_be_and_last_only_marks_the_end_and_them() {
-        let place = |offset: u64, retransmission, recovering| SenderState {
+        let position = |offset: u64, retransmission, recovering| SenderState {
             context: Some(FlowContext::document(20_000)),
             offset,
             segment: 1000,
@@ -189,10 +189,10 @@ mod tests {
         ] {
             let spm = Spm::new(text.parse().unwrap());
             let sendings = [
-                place(0, false, false),
-                place(0, true, false),
-                place(0, false, true),
-                place(17_000, false, false),
+                position(0, false, false),
+                position(0, true, false),
+                position(0, false, true),
+                position(17_000, false, false),
             ];
             let found = sendings.map(|sending| spm.mark_of_sending(&sending) == Some(Spm::HIGH));
             assert_eq!(found, expected, "{text}");
@@ -215,7 +215,7 @@ mod tests {
             ..SenderState::default()
         };
         Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
-        packet.dscp.colour() == Colour::Green
+        packet.dscp.priority() == Priority::High
     }
 
     #[test]
@@ -246,39 +246,40 @@ mod tests {
 
     #[test]
     fn handshakes_are_marked_as_said_and_acks_never() {
-        let marked = |handshake, carries| {
+        let marked = |handshake, kind| {
             let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
-            let sending = SenderState { carries, segment: 512, ..SenderState::default() };
+            let sending = SenderState { kind, segment: 512, ..SenderState::default() };
             let parameters = SpmParameters { handshake, ..SpmParameters::FULL };
             Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
             packet.dscp
         };
         assert_eq!(marked(None, PacketKind::Syn), Dscp::default());
-        for (colour, mark) in [(Colour::Green, Spm::HIGH), (Colour::Red, Spm::LOW)] {
-            assert_eq!(marked(Some(colour), PacketKind::Syn), mark);
-            assert_eq!(marked(Some(colour), PacketKind::Ack(None)), Dscp::default());
-            assert_eq!(marked(Some(colour), PacketKind::Data), Spm::HIGH, "small windows stay HIGH");
+        for (priority, mark) in [(Priority::High, Spm::HIGH), (Priority::Low, Spm::LOW)] {
+            assert_eq!(marked(Some(priority), PacketKind::Syn), mark);
+            assert_eq!(marked(Some(priority), PacketKind::Ack(None)), Dscp::default());
+            assert_eq!(marked(Some(priority), PacketKind::Data), Spm::HIGH, "small windows stay HIGH");
         }
     }
 
     #[test]
     fn the_mark_of_handshakes_is_high_or_low() {
         let read = |text: &str| text.parse::<SpmParameters>();
-        assert_eq!(read("spm-partial:handshake=low").unwrap().handshake, Some(Colour::Red));
+        assert_eq!(read("spm-partial:handshake=low").unwrap().handshake, Some(Priority::Low));
         assert_eq!(read("spm").unwrap().to_string(), "spm", "what is not said is not written");
-        let wrong = read("spm:handshake=med").unwrap_err().to_string();
-        assert!(wrong.contains("handshake=high or handshake=low, not \"med\""), "{wrong}");
+        let error = read("spm:handshake=med").unwrap_err().to_string();
+        assert!(error.contains("handshake=high or handshake=low, not \"med\""), "{error}");
     }
 
     #[test]
     fn who_has_no_marker_leaves_packets_as_they_are() {
         let sending = SenderState { segment: 512, window: 8 * 512, ..SenderState::default() };
-        for (parameters, colour) in [(None, Colour::Yellow), (Some(SpmParameters::FULL), Colour::Green)] {
+        for (parameters, priority) in [(None, Priority::Medium), (Some(SpmParameters::FULL), Priority::High)]
+        {
             let packet = Packet::new(Time::ZERO, Route::default(), 512, 0);
-            let mut packet = Packet { dscp: Colour::Yellow.into(), ..packet };
+            let mut packet = Packet { dscp: Priority::Medium.into(), ..packet };
             let spm = |parameters| AnyMarker::Spm(Spm::new(parameters));
             parameters.map_or_else(AnyMarker::default, spm).mark(Time::ZERO, Some(&sending), &mut packet);
-            assert_eq!(packet.dscp.colour(), colour);
+            assert_eq!(packet.dscp.priority(), priority);
         }
     }
 

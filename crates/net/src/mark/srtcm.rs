@@ -1,5 +1,5 @@
 use super::{MarkerKind, PacketMarker, SenderState, Service};
-use crate::{Colour, Dscp, Packet};
+use crate::{Dscp, Packet, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
 
@@ -66,7 +66,7 @@ impl Srtcm {
     }
 
     /// Returns the new priority of a packet of `len` bytes with the existing priority `before`.
-    fn meter(&mut self, now: Time, len: u32, before: Colour) -> Colour {
+    fn meter(&mut self, now: Time, len: u32, before: Priority) -> Priority {
         let [committed, excess] = &mut self.tokens;
         let [cbs, ebs] = [self.spec.cbs, self.spec.ebs].map(|size| u128::from(size.0) * BYTE);
         let elapsed_ns = u128::from(now.since(self.updated).as_nanos());
@@ -75,16 +75,16 @@ impl Srtcm {
         *excess = ebs.min(*excess + filled.saturating_sub(cbs));
         *committed = filled.min(cbs);
         self.updated = self.updated.max(now);
-        let before = if self.spec.aware { before } else { Colour::Green };
+        let before = if self.spec.aware { before } else { Priority::High };
         let cost = u128::from(len) * BYTE;
-        if before == Colour::Green && *committed >= cost {
+        if before == Priority::High && *committed >= cost {
             *committed -= cost;
-            Colour::Green
-        } else if before != Colour::Red && *excess >= cost {
+            Priority::High
+        } else if before != Priority::Low && *excess >= cost {
             *excess -= cost;
-            Colour::Yellow
+            Priority::Medium
         } else {
-            Colour::Red
+            Priority::Low
         }
     }
 }
@@ -103,8 +103,8 @@ impl PacketMarker for Srtcm {
     fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         packet.dscp = match sending {
             // A packet at its sender has no existing priority.
-            Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Colour::Green)),
-            None => packet.dscp.with_colour(self.meter(now, packet.len, packet.dscp.colour())),
+            Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Priority::High)),
+            None => packet.dscp.with_priority(self.meter(now, packet.len, packet.dscp.priority())),
         };
         true
     }
@@ -113,7 +113,7 @@ impl PacketMarker for Srtcm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Colour::{Green, Red, Yellow};
+    use Priority::{High, Low, Medium};
 
     fn meter(text: &str) -> Srtcm {
         let mut text = Notation::parse(text).unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     /// Returns the new priorities of packets of 1000 bytes, each given by its time in milliseconds and its existing priority.
-    fn met(meter: &mut Srtcm, packets: &[(u64, Colour)]) -> Vec<Colour> {
+    fn met(meter: &mut Srtcm, packets: &[(u64, Priority)]) -> Vec<Priority> {
         packets
             .iter()
             .map(|&(ms, before)| meter.meter(Time::from_nanos(ms * 1_000_000), 1000, before))
@@ -132,27 +132,27 @@ mod tests {
     fn buckets_are_full_at_first_and_overflow_into_each_other_as_in_rfc_2697() {
         // 8 Mbit/s are 1000 bytes per millisecond; the buckets hold two and three packets.
         let mut blind = meter("srtcm:cir=8Mbit,cbs=2000B,ebs=3000B");
-        let at_once = [(0, Green); 6];
-        assert_eq!(met(&mut blind, &at_once), [Green, Green, Yellow, Yellow, Yellow, Red]);
+        let at_once = [(0, High); 6];
+        assert_eq!(met(&mut blind, &at_once), [High, High, Medium, Medium, Medium, Low]);
         // The committed bucket receives the tokens of one packet, the excess bucket none.
-        assert_eq!(met(&mut blind, &[(1, Green), (1, Green)]), [Green, Red]);
+        assert_eq!(met(&mut blind, &[(1, High), (1, High)]), [High, Low]);
         // The first two of four milliseconds fill the committed bucket, the other two go to the excess bucket.
-        assert_eq!(met(&mut blind, &[(5, Green); 5]), [Green, Green, Yellow, Yellow, Red]);
+        assert_eq!(met(&mut blind, &[(5, High); 5]), [High, High, Medium, Medium, Low]);
     }
 
     #[test]
     fn color_aware_packets_never_gain_a_priority() {
         let mut aware = meter("srtcm:cir=8Mbit,cbs=2000B,ebs=2000B,aware=true");
         // A MED packet takes excess tokens although committed tokens are available.
-        let packets = [(0, Yellow), (0, Red), (0, Green), (0, Yellow), (0, Yellow), (0, Green), (0, Green)];
-        assert_eq!(met(&mut aware, &packets), [Yellow, Red, Green, Yellow, Red, Green, Red]);
+        let packets = [(0, Medium), (0, Low), (0, High), (0, Medium), (0, Medium), (0, High), (0, High)];
+        assert_eq!(met(&mut aware, &packets), [Medium, Low, High, Medium, Low, High, Low]);
     }
 
     #[test]
     fn a_packet_that_takes_no_tokens_leaves_them_to_smaller_ones() {
         let mut blind = meter("srtcm:cir=8kbit,cbs=1500B,ebs=0B");
-        let lens = [1000, 1000, 500, 1].map(|len| blind.meter(Time::ZERO, len, Green));
-        assert_eq!(lens, [Green, Red, Green, Red]);
+        let lens = [1000, 1000, 500, 1].map(|len| blind.meter(Time::ZERO, len, High));
+        assert_eq!(lens, [High, Low, High, Low]);
     }
 
     #[test]

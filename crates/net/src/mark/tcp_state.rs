@@ -1,6 +1,6 @@
 use super::application::{read_class, write_class};
 use super::{MarkerKind, PacketKind, PacketMarker, SenderState, Service};
-use crate::{Colour, Dscp, Packet};
+use crate::{Dscp, Packet, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 use catnip_law::tcp_state as law;
@@ -89,7 +89,7 @@ impl Kind for TcpStateSpec {
 impl TcpStateSpec {
     /// Default thresholds for HIGH and MED: the window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice this
     /// window (MEDthresh).
-    pub const USUAL: [Threshold; 2] = [Threshold(4), Threshold(8)];
+    pub const DEFAULT: [Threshold; 2] = [Threshold(4), Threshold(8)];
 }
 
 /// Marker that sets the priority of the packets of one connection by its window.
@@ -105,20 +105,20 @@ impl TcpState {
     /// Creates the marker of a connection of an application with the requirements `service`. The randomized version takes its random stream
     /// from `rng`.
     pub fn new(spec: TcpStateSpec, service: Service, rng: impl FnOnce() -> Rng) -> Self {
-        let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { TcpStateSpec::USUAL };
-        let high = spec.high.unwrap_or(usual[0]);
-        let med = spec.med.unwrap_or(usual[1]).max(high);
+        let defaults = if service == Service::Highly { [Threshold::ALL; 2] } else { TcpStateSpec::DEFAULT };
+        let high = spec.high.unwrap_or(defaults[0]);
+        let med = spec.med.unwrap_or(defaults[1]).max(high);
         let thresholds = law::Thresholds { high: high.0, med: med.0 };
         Self { thresholds, class: spec.class.unwrap_or(service.class()), rng: spec.random.then(rng) }
     }
 
     /// Returns the priority by Algorithm 1 for a window in segments. `protected` is true during a loss recovery.
-    fn colour(&mut self, window: u32, protected: bool) -> Colour {
+    fn priority(&mut self, window: u32, protected: bool) -> Priority {
         let draw = || self.rng.as_mut().map_or(law::NEVER, |rng| (rng.uniform() * 2f64.powi(32)) as u32);
         match law::level(&self.thresholds, window, protected, draw) {
-            law::Level::High => Colour::Green,
-            law::Level::Med => Colour::Yellow,
-            law::Level::Low => Colour::Red,
+            law::Level::High => Priority::High,
+            law::Level::Medium => Priority::Medium,
+            law::Level::Low => Priority::Low,
         }
     }
 }
@@ -134,12 +134,12 @@ impl PacketMarker for TcpState {
     fn mark(&mut self, _now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         let Some(sending) = sending else { return false };
         let window = sending.window.min(sending.receive_window) / u64::from(sending.segment.max(1));
-        let colour = match sending.carries {
-            PacketKind::Ack(colour) => colour.unwrap_or_default(),
-            PacketKind::Syn => Colour::Green,
-            PacketKind::Data => self.colour(window.min(u64::from(u32::MAX)) as u32, sending.recovering),
+        let priority = match sending.kind {
+            PacketKind::Ack(priority) => priority.unwrap_or_default(),
+            PacketKind::Syn => Priority::High,
+            PacketKind::Data => self.priority(window.min(u64::from(u32::MAX)) as u32, sending.recovering),
         };
-        packet.dscp = Dscp::assured(self.class, colour);
+        packet.dscp = Dscp::assured(self.class, priority);
         true
     }
 }
@@ -154,10 +154,10 @@ mod tests {
         Rng::new(1, Stream::Workload(9))
     }
 
-    fn marked(marker: &mut TcpState, sending: &SenderState) -> Colour {
+    fn marked(marker: &mut TcpState, sending: &SenderState) -> Priority {
         let mut packet = Packet::new(Time::ZERO, Route::default(), 1040, 0);
         marker.mark(Time::ZERO, Some(sending), &mut packet);
-        packet.dscp.colour()
+        packet.dscp.priority()
     }
 
     /// Returns the state for a segment of 1000 bytes under a window in segments.
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn windows_up_to_four_are_high_up_to_eight_medium_and_larger_ones_low() {
         let mut marker = TcpState::new(TcpStateSpec::default(), Service::Interactive, rng);
-        let (high, med, low) = (Colour::Green, Colour::Yellow, Colour::Red);
+        let (high, med, low) = (Priority::High, Priority::Medium, Priority::Low);
         let table = [(1, high), (3, high), (4, high), (5, med), (8, med), (9, low), (64, low)];
-        for (window, colour) in table {
-            assert_eq!(marked(&mut marker, &data(window)), colour, "{window} segments");
+        for (window, priority) in table {
+            assert_eq!(marked(&mut marker, &data(window)), priority, "{window} segments");
         }
         // A fraction of a segment does not count, and the receive window also limits the window.
         assert_eq!(marked(&mut marker, &SenderState { window: 4999, ..data(0) }), high);
@@ -181,24 +181,24 @@ mod tests {
     #[test]
     fn handshakes_and_recoveries_are_high_and_acks_as_the_data_that_they_answer() {
         let mut marker = TcpState::new(TcpStateSpec::default(), Service::Other, rng);
-        assert_eq!(marked(&mut marker, &SenderState { carries: PacketKind::Syn, ..data(20) }), Colour::Green);
-        assert_eq!(marked(&mut marker, &SenderState { recovering: true, ..data(20) }), Colour::Green);
-        for colour in [Colour::Green, Colour::Yellow, Colour::Red] {
-            let ack = SenderState { carries: PacketKind::Ack(Some(colour)), ..data(1) };
-            assert_eq!(marked(&mut marker, &ack), colour);
+        assert_eq!(marked(&mut marker, &SenderState { kind: PacketKind::Syn, ..data(20) }), Priority::High);
+        assert_eq!(marked(&mut marker, &SenderState { recovering: true, ..data(20) }), Priority::High);
+        for priority in [Priority::High, Priority::Medium, Priority::Low] {
+            let ack = SenderState { kind: PacketKind::Ack(Some(priority)), ..data(1) };
+            assert_eq!(marked(&mut marker, &ack), priority);
         }
     }
 
     #[test]
     fn thresholds_are_set_per_connection_and_those_of_telnet_protect_everything() {
         let mut telnet = TcpState::new(TcpStateSpec::default(), Service::Highly, rng);
-        assert_eq!(marked(&mut telnet, &data(64)), Colour::Green);
+        assert_eq!(marked(&mut telnet, &data(64)), Priority::High);
         let spec =
             TcpStateSpec { high: Some(Threshold(2)), med: Some(Threshold(3)), ..TcpStateSpec::default() };
         let mut narrow = TcpState::new(spec, Service::Highly, rng);
         assert_eq!(
             [2, 3, 4].map(|window| marked(&mut narrow, &data(window))),
-            [Colour::Green, Colour::Yellow, Colour::Red]
+            [Priority::High, Priority::Medium, Priority::Low]
         );
     }
 
@@ -208,7 +208,7 @@ mod tests {
         let mut marker = TcpState::new(spec, Service::Interactive, rng);
         const PACKETS: u32 = 40_000;
         let mut shares = |window: u64| {
-            let mut counts = [0u32; Colour::COUNT];
+            let mut counts = [0u32; Priority::COUNT];
             (0..PACKETS).for_each(|_| counts[marked(&mut marker, &data(window)) as usize] += 1);
             counts.map(|count| f64::from(count) / f64::from(PACKETS))
         };
@@ -221,10 +221,10 @@ mod tests {
             let w = window as f64;
             let high = 4.0 / w;
             let med = (1.0 - high) * if window <= 8 { 1.0 } else { 8.0 / w };
-            within_3_sigma(found[Colour::Green as usize], high);
-            within_3_sigma(found[Colour::Yellow as usize], med);
-            within_3_sigma(found[Colour::Red as usize], 1.0 - high - med);
+            within_3_sigma(found[Priority::High as usize], high);
+            within_3_sigma(found[Priority::Medium as usize], med);
+            within_3_sigma(found[Priority::Low as usize], 1.0 - high - med);
         }
-        assert_eq!(shares(4)[Colour::Green as usize], 1.0);
+        assert_eq!(shares(4)[Priority::High as usize], 1.0);
     }
 }

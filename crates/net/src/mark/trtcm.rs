@@ -1,5 +1,5 @@
 use super::{MarkerKind, PacketMarker, SenderState, Service};
-use crate::{Bucket, Colour, Dscp, Packet, Profile};
+use crate::{Bucket, Dscp, Packet, Priority, Profile};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Time};
 use std::num::NonZeroU64;
@@ -66,17 +66,17 @@ impl Trtcm {
     }
 
     /// Returns the new priority of a packet of `len` bytes with the existing priority `before` (section 3).
-    fn meter(&mut self, now: Time, len: u32, before: Colour) -> Colour {
-        let before = if self.aware { before } else { Colour::Green };
-        if before == Colour::Red || !self.peak.conforms(now, len) {
-            return Colour::Red;
+    fn meter(&mut self, now: Time, len: u32, before: Priority) -> Priority {
+        let before = if self.aware { before } else { Priority::High };
+        if before == Priority::Low || !self.peak.conforms(now, len) {
+            return Priority::Low;
         }
         self.peak.take(now, len);
-        if before == Colour::Yellow || !self.committed.conforms(now, len) {
-            return Colour::Yellow;
+        if before == Priority::Medium || !self.committed.conforms(now, len) {
+            return Priority::Medium;
         }
         self.committed.take(now, len);
-        Colour::Green
+        Priority::High
     }
 }
 
@@ -94,8 +94,8 @@ impl PacketMarker for Trtcm {
     fn mark(&mut self, now: Time, sending: Option<&SenderState>, packet: &mut Packet) -> bool {
         packet.dscp = match sending {
             // A packet at its sender has no existing priority.
-            Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Colour::Green)),
-            None => packet.dscp.with_colour(self.meter(now, packet.len, packet.dscp.colour())),
+            Some(_) => Dscp::assured(self.class, self.meter(now, packet.len, Priority::High)),
+            None => packet.dscp.with_priority(self.meter(now, packet.len, packet.dscp.priority())),
         };
         true
     }
@@ -104,14 +104,14 @@ impl PacketMarker for Trtcm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Colour::{Green, Red, Yellow};
+    use Priority::{High, Low, Medium};
 
     fn read(text: &str) -> Result<TrtcmSpec, ParseError> {
         TrtcmSpec::read(&mut Notation::parse(text).unwrap())
     }
 
     /// Returns the new priorities of packets of 1000 bytes, each given by its time in milliseconds and its existing priority.
-    fn met(meter: &mut Trtcm, packets: &[(u64, Colour)]) -> Vec<Colour> {
+    fn met(meter: &mut Trtcm, packets: &[(u64, Priority)]) -> Vec<Priority> {
         packets
             .iter()
             .map(|&(ms, before)| meter.meter(Time::from_nanos(ms * 1_000_000), 1000, before))
@@ -123,17 +123,17 @@ mod tests {
         // 8 Mbit/s are 1000 bytes per millisecond: the committed rate is one packet per millisecond, the peak rate two.
         let spec = read("trtcm:cir=8Mbit,cbs=2000B,pir=16Mbit,pbs=4000B").unwrap();
         let mut blind = Trtcm::new(spec, 1);
-        assert_eq!(met(&mut blind, &[(0, Green); 6]), [Green, Green, Yellow, Yellow, Red, Red]);
-        assert_eq!(met(&mut blind, &[(1, Green); 3]), [Green, Yellow, Red]);
+        assert_eq!(met(&mut blind, &[(0, High); 6]), [High, High, Medium, Medium, Low, Low]);
+        assert_eq!(met(&mut blind, &[(1, High); 3]), [High, Medium, Low]);
         // LOW packets take no tokens; MED packets take only peak tokens.
-        assert_eq!(met(&mut blind, &[(3, Green); 5]), [Green, Green, Yellow, Yellow, Red]);
+        assert_eq!(met(&mut blind, &[(3, High); 5]), [High, High, Medium, Medium, Low]);
     }
 
     #[test]
     fn color_aware_packets_never_gain_a_priority() {
         let spec = read("trtcm:cir=8Mbit,cbs=2000B,pir=16Mbit,pbs=4000B,aware=true").unwrap();
-        let packets = [(0, Yellow), (0, Red), (0, Green), (0, Yellow), (0, Green), (0, Green)];
-        assert_eq!(met(&mut Trtcm::new(spec, 1), &packets), [Yellow, Red, Green, Yellow, Green, Red]);
+        let packets = [(0, Medium), (0, Low), (0, High), (0, Medium), (0, High), (0, High)];
+        assert_eq!(met(&mut Trtcm::new(spec, 1), &packets), [Medium, Low, High, Medium, High, Low]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::red::{Red, RedLaw, RedParameters};
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
-use crate::{Backlog, Fate, Packet};
+use crate::{Backlog, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
@@ -56,8 +56,8 @@ const MEAN_PACKET_BYTES: u32 = 500;
 /// Time between adaptations of max_p (figure 1).
 const INTERVAL: Span = Span::from_millis(500);
 /// Lower and upper bound of max_p (figure 1).
-const LEAST: f64 = 0.01;
-const MOST: f64 = 0.5;
+const MAX_P_MIN: f64 = 0.01;
+const MAX_P_MAX: f64 = 0.5;
 /// Factor of a decrease, beta (figure 1).
 const DECREASE: f64 = 0.9;
 
@@ -82,16 +82,16 @@ impl AredSpec {
 impl QueueKind for AredSpec {
     type Queue = Box<dyn QueueDiscipline>;
 
-    fn build(&self, site: &PortContext<'_>) -> Box<dyn QueueDiscipline> {
-        let rate = site.line_rate();
+    fn build(&self, context: &PortContext<'_>) -> Box<dyn QueueDiscipline> {
+        let rate = context.line_rate();
         let packets_per_s = rate.bits_per_second() as f64 / (8.0 * f64::from(self.mean_packet_bytes));
-        let law = RedLaw::new(self.parameters(packets_per_s), rate, site.drops());
+        let law = RedLaw::new(self.parameters(packets_per_s), rate, context.drop_rng());
         Box::new(Ared { red: Red::new(self.limit, law), adapted: Time::ZERO })
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 }
 
@@ -104,8 +104,8 @@ struct Ared {
 }
 
 impl QueueDiscipline for Ared {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        self.red.enqueue(now, packet, fate);
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        self.red.enqueue(now, packet, events);
         // As in ns-2, a due adaptation is performed at the next arrival, and missed adaptations are omitted.
         if now.since(self.adapted) > INTERVAL {
             let law = self.red.law_mut();
@@ -116,8 +116,8 @@ impl QueueDiscipline for Ared {
         }
     }
 
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        self.red.dequeue(now, fate)
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
+        self.red.dequeue(now, events)
     }
 
     fn backlog(&self) -> Backlog {
@@ -135,9 +135,9 @@ fn adapt(p: &mut RedParameters, average: f64) -> bool {
     let max_p = p.max_probability;
     // Figure 1: "if (avg > target and max_p <= 0.5) increase", "elseif (avg < target and max_p >= 0.01) decrease", with a target of
     // [min + 0.4 (max - min), min + 0.6 (max - min)].
-    if average > p.min_threshold + 0.6 * width && max_p <= MOST {
+    if average > p.min_threshold + 0.6 * width && max_p <= MAX_P_MAX {
         p.max_probability = max_p + (max_p / 4.0).min(0.01);
-    } else if average < p.min_threshold + 0.4 * width && max_p >= LEAST {
+    } else if average < p.min_threshold + 0.4 * width && max_p >= MAX_P_MIN {
         p.max_probability = max_p * DECREASE;
     } else {
         return false;
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn the_average_queue_comes_close_to_the_target_whatever_the_load() {
         struct Ignore;
-        impl Fate for Ignore {
-            fn dropped(&mut self, _now: Time, _packet: Packet, _why: crate::DropReason) {}
+        impl PacketEvents for Ignore {
+            fn dropped(&mut self, _now: Time, _packet: Packet, _reason: crate::DropReason) {}
         }
         // A packet of 500 bytes takes a millisecond, so a target of 20 ms is 20 packets, with thresholds of 10 and 30 packets.
         let rate = Rate::from_bits_per_second(4_000_000).unwrap().into();

@@ -1,8 +1,8 @@
 use super::fifo::Fifo;
-use super::limit::Room;
+use super::limit::Buffer;
 use super::victim::{VictimRule, Victims};
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
-use crate::{Backlog, Colour, DropReason, Fate, Packet};
+use crate::{Backlog, DropReason, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
@@ -44,9 +44,9 @@ impl Kind for CatnipSpec {
 
 impl QueueKind for CatnipSpec {
     type Queue = Box<CatnipQueue>;
-    fn build(&self, site: &PortContext<'_>) -> Box<CatnipQueue> {
+    fn build(&self, context: &PortContext<'_>) -> Box<CatnipQueue> {
         let build = if self.good { CatnipQueue::good } else { CatnipQueue::bad };
-        Box::new(build(self.limit, self.victim, site.victims()))
+        Box::new(build(self.limit, self.victim, context.victim_rng()))
     }
     fn buffer_bounds(&self) -> BufferBounds {
         self.limit.buffer_bounds()
@@ -64,7 +64,7 @@ impl QueueKind for CatnipSpec {
 #[derive(Debug)]
 pub struct CatnipQueue {
     queue: Fifo,
-    room: Room,
+    buffer: Buffer,
     victims: Victims,
 }
 
@@ -72,41 +72,42 @@ impl CatnipQueue {
     /// Creates CATNIP-Good: HIGH packets are protected at the expense of LOW packets. A `NonZeroU32` as `capacity` is the number of packets
     /// that may wait besides the one in transmission.
     pub fn good(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
-        Self::with(capacity.into(), Victims::new(victim, Colour::DROPPED_FIRST, rng))
+        Self::with(capacity.into(), Victims::new(victim, Priority::DROPPED_FIRST, rng))
     }
 
     /// Creates CATNIP-Bad: LOW packets are protected at the expense of HIGH packets.
     pub fn bad(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
-        let mut order = Colour::DROPPED_FIRST;
+        let mut order = Priority::DROPPED_FIRST;
         order.reverse();
         Self::with(capacity.into(), Victims::new(victim, order, rng))
     }
 
     fn with(capacity: Capacity, victims: Victims) -> Self {
-        Self { queue: Fifo::default(), room: Room::new(capacity), victims }
+        Self { queue: Fifo::default(), buffer: Buffer::new(capacity), victims }
     }
 }
 
 impl QueueDiscipline for CatnipQueue {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        let Self { queue, room, victims } = self;
-        if room.takes(queue.backlog(), &packet) || victims.make_room(now, &packet, (queue, room), fate) {
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        let Self { queue, buffer, victims } = self;
+        if buffer.accepts(queue.backlog(), &packet) || victims.push_out(now, &packet, (queue, buffer), events)
+        {
             queue.push(packet);
         } else {
-            fate.dropped(now, packet, DropReason::Overflow);
+            events.dropped(now, packet, DropReason::Overflow);
         }
     }
 
     #[inline]
-    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = self.queue.pop();
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 
     fn backlog(&self) -> Backlog {

@@ -32,8 +32,8 @@ impl Kind for CatnipRedSpec {
 
 impl QueueKind for CatnipRedSpec {
     type Queue = Box<Red>;
-    fn build(&self, site: &PortContext<'_>) -> Box<Red> {
-        Box::new(self.red.build(site).with_victims(self.victim, site.victims()))
+    fn build(&self, context: &PortContext<'_>) -> Box<Red> {
+        Box::new(self.red.build(context).with_victims(self.victim, context.victim_rng()))
     }
     fn buffer_bounds(&self) -> BufferBounds {
         self.red.buffer_bounds()

@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
-use super::limit::Room;
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
-use crate::{Backlog, DropReason, Ecn, Fate, Packet};
+use super::limit::Buffer;
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
@@ -31,18 +31,18 @@ impl Kind for CodelSpec {
 
 impl QueueKind for CodelSpec {
     type Queue = Box<Codel>;
-    fn build(&self, _site: &PortContext<'_>) -> Box<Codel> {
+    fn build(&self, _context: &PortContext<'_>) -> Box<Codel> {
         Box::new(Codel {
             queue: Fifo::default(),
-            room: Room::new(self.limit),
-            largest: 0,
+            buffer: Buffer::new(self.limit),
+            max_packet: 0,
             law: CodelLaw::default(),
             parameters: self.parameters,
         })
     }
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
@@ -69,11 +69,11 @@ impl Default for CodelParameters {
 
 impl CodelParameters {
     pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let usual = Self::default();
+        let defaults = Self::default();
         let read = Self {
-            target: text.option("target", usual.target)?,
-            interval: text.option("interval", usual.interval)?,
-            ecn: text.option("ecn", usual.ecn)?,
+            target: text.option("target", defaults.target)?,
+            interval: text.option("interval", defaults.interval)?,
+            ecn: text.option("ecn", defaults.ecn)?,
         };
         if read.target == Span::ZERO || read.interval < read.target {
             return Err(text.error("0 < target <= interval"));
@@ -82,10 +82,10 @@ impl CodelParameters {
     }
 
     pub(super) fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
-        let usual = Self::default();
-        to.option("target", self.target, usual.target)
-            .option("interval", self.interval, usual.interval)
-            .option("ecn", self.ecn, usual.ecn)
+        let defaults = Self::default();
+        to.option("target", self.target, defaults.target)
+            .option("interval", self.interval, defaults.interval)
+            .option("ecn", self.ecn, defaults.ecn)
     }
 }
 
@@ -96,122 +96,141 @@ impl CodelParameters {
 pub struct CodelLaw {
     /// Time at which the queueing delay will have been at or above the target for an interval (first_above_time); `None` while the queueing
     /// delay is below the target.
-    too_long_at: Option<Time>,
+    first_above_time: Option<Time>,
     dropping: bool,
     /// Time of the next drop while dropping (drop_next).
-    next_drop: Time,
+    drop_next: Time,
     /// Number of drops, which determines the drop rate (count).
     count: u32,
     /// Value of `count` at the last start of dropping (lastcount).
-    first_count: u32,
+    last_count: u32,
     /// True directly after a drop. The time of the next drop is set only if the next packet has also waited too long.
-    follows: bool,
+    just_dropped: bool,
 }
 
 impl CodelLaw {
-    /// Returns true if the packet at the head must be dropped. The packet has waited for `waited`, `behind` bytes are
-    /// queued behind it, and the largest packet has `largest` bytes.
-    pub fn drops(&mut self, p: &CodelParameters, now: Time, waited: Span, behind: u64, largest: u32) -> bool {
-        let too_long = self.too_long(p, now, waited, behind, largest);
+    /// Returns true if the packet at the head must be dropped. The packet has waited for `waited`, `backlog_bytes` bytes are
+    /// queued behind it, and the largest packet has `max_packet` bytes.
+    pub fn should_drop(
+        &mut self,
+        p: &CodelParameters,
+        now: Time,
+        waited: Span,
+        backlog_bytes: u64,
+        max_packet: u32,
+    ) -> bool {
+        let is_above_target = self.is_above_target(p, now, waited, backlog_bytes, max_packet);
         if !self.dropping {
-            if too_long {
-                self.begin(p, now);
+            if is_above_target {
+                self.start_dropping(p, now);
             }
-            return too_long;
+            return is_above_target;
         }
-        let followed = std::mem::take(&mut self.follows);
-        if !too_long {
+        let after_drop = std::mem::take(&mut self.just_dropped);
+        if !is_above_target {
             self.dropping = false;
             return false;
         }
-        if followed {
-            self.next_drop += gap(p.interval, self.count);
+        if after_drop {
+            self.drop_next += drop_interval(p.interval, self.count);
         }
-        let due = now >= self.next_drop;
+        let due = now >= self.drop_next;
         if due {
             self.count = self.count.saturating_add(1);
-            self.follows = true;
+            self.just_dropped = true;
         }
         due
     }
 
     /// Records that the queue is empty.
     pub fn on_empty(&mut self) {
-        (self.too_long_at, self.dropping, self.follows) = (None, false, false);
+        (self.first_above_time, self.dropping, self.just_dropped) = (None, false, false);
     }
 
     /// Returns true if the queueing delay has been at or above the target for an interval. A backlog of at most one packet does not count
     /// as above the target.
-    fn too_long(&mut self, p: &CodelParameters, now: Time, waited: Span, behind: u64, largest: u32) -> bool {
-        if waited < p.target || behind <= u64::from(largest) {
-            self.too_long_at = None;
+    fn is_above_target(
+        &mut self,
+        p: &CodelParameters,
+        now: Time,
+        waited: Span,
+        backlog_bytes: u64,
+        max_packet: u32,
+    ) -> bool {
+        if waited < p.target || backlog_bytes <= u64::from(max_packet) {
+            self.first_above_time = None;
             return false;
         }
-        now >= *self.too_long_at.get_or_insert(now + p.interval)
+        now >= *self.first_above_time.get_or_insert(now + p.interval)
     }
 
     /// Begins dropping with the packet at the head. If dropping has ended only recently, the last drop rate is a good initial rate.
-    fn begin(&mut self, p: &CodelParameters, now: Time) {
-        let more = self.count.wrapping_sub(self.first_count);
-        let lately = now.since(self.next_drop) < p.interval * 16;
-        self.count = if more > 1 && lately { more } else { 1 };
-        self.first_count = self.count;
-        self.next_drop = now + gap(p.interval, self.count);
+    fn start_dropping(&mut self, p: &CodelParameters, now: Time) {
+        let delta = self.count.wrapping_sub(self.last_count);
+        let recently = now.since(self.drop_next) < p.interval * 16;
+        self.count = if delta > 1 && recently { delta } else { 1 };
+        self.last_count = self.count;
+        self.drop_next = now + drop_interval(p.interval, self.count);
         self.dropping = true;
     }
 }
 
 /// Returns the time from a drop to the next one: interval / √count, rounded down. The integer square root of interval²
 /// / count is exact to the nanosecond and needs no fractions.
-fn gap(interval: Span, count: u32) -> Span {
+fn drop_interval(interval: Span, count: u32) -> Span {
     let squared = u128::from(interval.as_nanos()).pow(2);
     Span::from_nanos((squared / u128::from(count.max(1))).isqrt() as u64)
 }
 
 /// Marks a packet that would otherwise be dropped, if ECN is on and the packet is ECN-capable. Returns true if the packet is marked.
-pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
-    let marks = p.ecn && packet.ecn != Ecn::NOT_ECT;
-    if marks {
-        ce(now, packet, fate);
+pub(super) fn mark_instead(
+    p: &CodelParameters,
+    now: Time,
+    packet: &mut Packet,
+    events: &mut dyn PacketEvents,
+) -> bool {
+    let can_mark = p.ecn && packet.ecn != Ecn::NOT_ECT;
+    if can_mark {
+        set_ce(now, packet, events);
     }
-    marks
+    can_mark
 }
 
 /// FIFO managed by [`CodelLaw`].
 #[derive(Debug)]
 pub struct Codel {
     queue: Fifo,
-    room: Room,
+    buffer: Buffer,
     /// Largest packet so far, bytes.
-    largest: u32,
+    max_packet: u32,
     law: CodelLaw,
     parameters: CodelParameters,
 }
 
 impl QueueDiscipline for Codel {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if !self.room.takes(self.queue.backlog(), &packet) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        if !self.buffer.accepts(self.queue.backlog(), &packet) {
+            return events.dropped(now, packet, DropReason::Overflow);
         }
-        self.largest = self.largest.max(packet.len);
+        self.max_packet = self.max_packet.max(packet.len);
         self.queue.push(Packet { arrived: now, ..packet });
     }
 
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = loop {
             let Some(mut packet) = self.queue.pop() else {
                 self.law.on_empty();
                 break None;
             };
-            let (waited, behind) = (now.since(packet.arrived), self.queue.backlog().bytes);
-            if !self.law.drops(&self.parameters, now, waited, behind, self.largest)
-                || marks(&self.parameters, now, &mut packet, fate)
+            let (waited, backlog_bytes) = (now.since(packet.arrived), self.queue.backlog().bytes);
+            if !self.law.should_drop(&self.parameters, now, waited, backlog_bytes, self.max_packet)
+                || mark_instead(&self.parameters, now, &mut packet, events)
             {
                 break Some(packet);
             }
-            fate.dropped(now, packet, DropReason::Delay);
+            events.dropped(now, packet, DropReason::Delay);
         };
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -220,6 +239,6 @@ impl QueueDiscipline for Codel {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }

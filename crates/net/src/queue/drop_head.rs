@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
-use super::limit::Room;
+use super::limit::Buffer;
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
-use crate::{Backlog, DropReason, Fate, Packet};
+use crate::{Backlog, DropReason, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
@@ -28,8 +28,8 @@ impl Kind for DropHeadSpec {
 
 impl QueueKind for DropHeadSpec {
     type Queue = Box<DropHead>;
-    fn build(&self, _site: &PortContext<'_>) -> Box<DropHead> {
-        Box::new(DropHead { queue: Fifo::default(), room: Room::new(self.limit) })
+    fn build(&self, _context: &PortContext<'_>) -> Box<DropHead> {
+        Box::new(DropHead { queue: Fifo::default(), buffer: Buffer::new(self.limit) })
     }
     fn buffer_bounds(&self) -> BufferBounds {
         self.limit.buffer_bounds()
@@ -43,26 +43,26 @@ impl QueueKind for DropHeadSpec {
 #[derive(Debug)]
 pub struct DropHead {
     queue: Fifo,
-    room: Room,
+    buffer: Buffer,
 }
 
 impl QueueDiscipline for DropHead {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if !self.room.fits(&packet) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        if !self.buffer.fits(&packet) {
+            return events.dropped(now, packet, DropReason::Overflow);
         }
-        while !self.room.takes(self.queue.backlog(), &packet) {
+        while !self.buffer.accepts(self.queue.backlog(), &packet) {
             match self.queue.pop() {
-                Some(head) => fate.dropped(now, head, DropReason::PushedOut),
-                None => return fate.dropped(now, packet, DropReason::Overflow),
+                Some(head) => events.dropped(now, head, DropReason::PushedOut),
+                None => return events.dropped(now, packet, DropReason::Overflow),
             }
         }
         self.queue.push(packet);
     }
 
-    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = self.queue.pop();
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -71,6 +71,6 @@ impl QueueDiscipline for DropHead {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }

@@ -1,6 +1,6 @@
 use super::{BufferBounds, Capacity, PacketLimit, PortContext, QueueDiscipline, QueueKind};
 use crate::shape::{AnyShaper, Shaper};
-use crate::{Backlog, DropReason, Fate, Packet};
+use crate::{Backlog, DropReason, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ pub struct DropTailSpec(Limit);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    Room(Capacity),
+    Capacity(Capacity),
     /// Maximum waiting time, above zero.
     Wait(Span),
 }
@@ -20,13 +20,13 @@ enum Limit {
 impl DropTailSpec {
     /// Creates drop-tail with a limit in packets, including the one in transmission; `None` if the limit is below 2.
     pub fn packets(limit: u32) -> Option<Self> {
-        PacketLimit::new(limit.into()).map(|places| Self(Limit::Room(Capacity::Packets(places))))
+        PacketLimit::new(limit.into()).map(|limit| Self(Limit::Capacity(Capacity::Packets(limit))))
     }
 
     /// Creates drop-tail with a limit in bytes, including the packet in transmission until its last bit has left; `None` if the limit is
     /// zero. A packet larger than the limit is always dropped.
     pub fn bytes(limit: u64) -> Option<Self> {
-        NonZeroU64::new(limit).map(|limit| Self(Limit::Room(Capacity::Bytes(limit))))
+        NonZeroU64::new(limit).map(|limit| Self(Limit::Capacity(Capacity::Bytes(limit))))
     }
 
     /// Returns true if the limit is a time.
@@ -56,8 +56,8 @@ impl Kind for DropTailSpec {
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().unwrap_or_default();
-        let room = limit.parse().map(|room| Some(Self(Limit::Room(room))));
-        let read = room.or_else(|error: ParseError| match limit.parse().map(Self::wait) {
+        let buffer = limit.parse().map(|buffer| Some(Self(Limit::Capacity(buffer))));
+        let read = buffer.or_else(|error: ParseError| match limit.parse().map(Self::wait) {
             Err(_) if error.is_too_large() => Err(error),
             wait => wait,
         });
@@ -68,7 +68,7 @@ impl Kind for DropTailSpec {
     fn write(&self, to: &mut Written) {
         to.name("drop-tail");
         match self.0 {
-            Limit::Room(room) => to.value(room),
+            Limit::Capacity(buffer) => to.value(buffer),
             Limit::Wait(limit) => to.value(limit),
         };
     }
@@ -77,32 +77,32 @@ impl Kind for DropTailSpec {
 impl QueueKind for DropTailSpec {
     type Queue = DropTail;
 
-    fn build(&self, site: &PortContext<'_>) -> DropTail {
+    fn build(&self, context: &PortContext<'_>) -> DropTail {
         match self.0 {
-            Limit::Room(Capacity::Packets(places)) => DropTail::new(places.waiting()),
-            Limit::Room(Capacity::Bytes(limit)) => {
-                DropTail::with(Room::Bytes { limit: limit.get(), in_transmission: 0 })
+            Limit::Capacity(Capacity::Packets(limit)) => DropTail::new(limit.waiting()),
+            Limit::Capacity(Capacity::Bytes(limit)) => {
+                DropTail::with(Buffer::Bytes { limit: limit.get(), in_transmission: 0 })
             }
             Limit::Wait(limit) => {
-                let wire = site.wire();
-                DropTail::with(Room::Wait(Box::new(Waiting { limit, wire, free_at: Time::ZERO })))
+                let wire = context.wire();
+                DropTail::with(Buffer::Wait(Box::new(Waiting { limit, wire, free_at: Time::ZERO })))
             }
         }
     }
 
     fn buffer_bounds(&self) -> BufferBounds {
         match self.0 {
-            Limit::Room(room) => room.buffer_bounds(),
+            Limit::Capacity(buffer) => buffer.buffer_bounds(),
             Limit::Wait(_) => BufferBounds::default(),
         }
     }
 
-    fn counts_time(&self) -> bool {
+    fn has_time_limit(&self) -> bool {
         self.is_in_time()
     }
 
     fn counts_packets(&self) -> bool {
-        matches!(self.0, Limit::Room(Capacity::Packets(_)))
+        matches!(self.0, Limit::Capacity(Capacity::Packets(_)))
     }
 }
 
@@ -111,11 +111,11 @@ impl QueueKind for DropTailSpec {
 pub struct DropTail {
     packets: VecDeque<Packet>,
     bytes: u64,
-    room: Room,
+    buffer: Buffer,
 }
 
 #[derive(Debug)]
-enum Room {
+enum Buffer {
     /// Maximum number of waiting packets.
     Packets(NonZeroU32),
     Bytes {
@@ -137,22 +137,22 @@ struct Waiting {
 impl DropTail {
     /// Creates a queue in which at most `waiting` packets wait besides the one in transmission.
     pub fn new(waiting: NonZeroU32) -> Self {
-        Self::with(Room::Packets(waiting))
+        Self::with(Buffer::Packets(waiting))
     }
 
-    fn with(room: Room) -> Self {
-        Self { packets: VecDeque::new(), bytes: 0, room }
+    fn with(buffer: Buffer) -> Self {
+        Self { packets: VecDeque::new(), bytes: 0, buffer }
     }
 
     /// Returns true if an arriving packet of `len` bytes is accepted. With a limit in time, adds the transmission of an accepted packet to
     /// the copy of the wire.
     fn accepts(&mut self, now: Time, len: u32) -> bool {
-        match &mut self.room {
-            Room::Packets(waiting) => (self.packets.len() as u32) < waiting.get(),
-            Room::Bytes { limit, in_transmission } => {
+        match &mut self.buffer {
+            Buffer::Packets(waiting) => (self.packets.len() as u32) < waiting.get(),
+            Buffer::Bytes { limit, in_transmission } => {
                 self.bytes + u64::from(*in_transmission) + u64::from(len) <= *limit
             }
-            Room::Wait(wait) => {
+            Buffer::Wait(wait) => {
                 let accepts = wait.free_at.since(now) <= wait.limit;
                 if accepts {
                     wait.free_at = wait.wire.finish(now.max(wait.free_at), len);
@@ -165,35 +165,35 @@ impl DropTail {
 
 impl QueueDiscipline for DropTail {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         if !self.accepts(now, packet.len) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+            return events.dropped(now, packet, DropReason::Overflow);
         }
         self.bytes += u64::from(packet.len);
         self.packets.push_back(packet);
     }
 
     #[inline]
-    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = self.packets.pop_front();
         let len = packet.map_or(0, |packet| packet.len);
         self.bytes -= u64::from(len);
-        if let Room::Bytes { in_transmission, .. } = &mut self.room {
+        if let Buffer::Bytes { in_transmission, .. } = &mut self.buffer {
             *in_transmission = len;
         }
         packet
     }
 
     fn released(&mut self) {
-        if let Room::Bytes { in_transmission, .. } = &mut self.room {
+        if let Buffer::Bytes { in_transmission, .. } = &mut self.buffer {
             *in_transmission = 0;
         }
     }
 
-    fn room(&self) -> Option<u32> {
-        match self.room {
-            Room::Packets(waiting) => Some(waiting.get()),
-            Room::Bytes { .. } | Room::Wait(_) => None,
+    fn fifo_limit(&self) -> Option<u32> {
+        match self.buffer {
+            Buffer::Packets(waiting) => Some(waiting.get()),
+            Buffer::Bytes { .. } | Buffer::Wait(_) => None,
         }
     }
 

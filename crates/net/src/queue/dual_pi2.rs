@@ -1,8 +1,8 @@
 use super::fifo::Fifo;
-use super::limit::Room;
-use super::pie::{PROBABLE, change};
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
-use crate::{Backlog, DropReason, Ecn, Fate, Packet};
+use super::limit::Buffer;
+use super::pie::{MAX_PROB, change};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Share, Span, Time};
 
@@ -31,15 +31,15 @@ impl Kind for DualPi2Spec {
     const EXAMPLES: &'static [&'static str] = &["dual-pi2:9,target=1ms,update=2ms,alpha=5,beta=50"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let (limit, usual) = (Capacity::read(text)?, DualPi2Parameters::default());
+        let (limit, defaults) = (Capacity::read(text)?, DualPi2Parameters::default());
         let parameters = DualPi2Parameters {
-            target: text.option("target", usual.target)?,
-            update: text.option("update", usual.update)?,
-            alpha_hz: text.option("alpha", usual.alpha_hz)?,
-            beta_hz: text.option("beta", usual.beta_hz)?,
-            coupling: text.option("coupling", usual.coupling)?,
-            ramp_from: text.option("min", usual.ramp_from)?,
-            ramp: text.option("range", usual.ramp)?,
+            target: text.option("target", defaults.target)?,
+            update: text.option("update", defaults.update)?,
+            alpha_hz: text.option("alpha", defaults.alpha_hz)?,
+            beta_hz: text.option("beta", defaults.beta_hz)?,
+            coupling: text.option("coupling", defaults.coupling)?,
+            ramp_from: text.option("min", defaults.ramp_from)?,
+            ramp: text.option("range", defaults.ramp)?,
         };
         let Share(classic) = text.option("classic", CLASSIC)?;
         let is_gain = |hz: f64| (0.0..=1000.0).contains(&hz);
@@ -57,16 +57,16 @@ impl Kind for DualPi2Spec {
     }
 
     fn write(&self, to: &mut Written) {
-        let (p, usual) = (&self.parameters, DualPi2Parameters::default());
+        let (p, defaults) = (&self.parameters, DualPi2Parameters::default());
         to.name("dual-pi2")
             .value(self.limit)
-            .option("target", p.target, usual.target)
-            .option("update", p.update, usual.update)
-            .option("alpha", p.alpha_hz, usual.alpha_hz)
-            .option("beta", p.beta_hz, usual.beta_hz)
-            .option("coupling", p.coupling, usual.coupling)
-            .option("min", p.ramp_from, usual.ramp_from)
-            .option("range", p.ramp, usual.ramp)
+            .option("target", p.target, defaults.target)
+            .option("update", p.update, defaults.update)
+            .option("alpha", p.alpha_hz, defaults.alpha_hz)
+            .option("beta", p.beta_hz, defaults.beta_hz)
+            .option("coupling", p.coupling, defaults.coupling)
+            .option("min", p.ramp_from, defaults.ramp_from)
+            .option("range", p.ramp, defaults.ramp)
             .option("classic", Share(f64::from(self.classic_percent) / 100.0), CLASSIC);
     }
 }
@@ -74,11 +74,11 @@ impl Kind for DualPi2Spec {
 impl QueueKind for DualPi2Spec {
     type Queue = Box<DualPi2>;
 
-    fn build(&self, _site: &PortContext<'_>) -> Box<DualPi2> {
+    fn build(&self, _context: &PortContext<'_>) -> Box<DualPi2> {
         Box::new(DualPi2 {
             l4s: Fifo::default(),
             classic: Fifo::default(),
-            room: Room::new(self.limit),
+            buffer: Buffer::new(self.limit),
             law: DualPi2Law::new(&self.parameters),
             turns: Turns::new(self.classic_percent),
             parameters: self.parameters,
@@ -87,7 +87,7 @@ impl QueueKind for DualPi2Spec {
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -142,7 +142,7 @@ pub enum Signal {
 
 /// Algorithm of DualPI2 (RFC 9332, appendix A.2), separate from the packet buffer.
 ///
-/// Probabilities are in units of 1 / [`PROBABLE`]. Signals are not random: each queue adds up the probabilities of its packets and gives a
+/// Probabilities are in units of 1 / [`MAX_PROB`]. Signals are not random: each queue adds up the probabilities of its packets and gives a
 /// signal whenever the sum exceeds one.
 #[derive(Clone, Debug)]
 pub struct DualPi2Law {
@@ -182,17 +182,17 @@ impl DualPi2Law {
                 return;
             }
             let change = change(p.alpha_hz, delay, p.target) + change(p.beta_hz, delay, self.delay_before);
-            self.base = (i128::from(self.base) + change).clamp(0, PROBABLE.into()) as u64;
+            self.base = (i128::from(self.base) + change).clamp(0, MAX_PROB.into()) as u64;
             self.delay_before = delay;
             self.update_at += p.update;
         }
     }
 
-    /// Returns the signal for an L4S packet that leaves after `waited`. `was_alone` is true if the L4S queue is empty after the packet.
-    pub fn of_l4s(&mut self, p: &DualPi2Parameters, waited: Span, was_alone: bool) -> Signal {
+    /// Returns the signal for an L4S packet that leaves after `waited`. `was_last` is true if the L4S queue is empty after the packet.
+    pub fn of_l4s(&mut self, p: &DualPi2Parameters, waited: Span, was_last: bool) -> Signal {
         let coupled = self.coupled(p);
-        if coupled < PROBABLE {
-            let own = if was_alone { 0 } else { ramp(p, waited) };
+        if coupled < MAX_PROB {
+            let own = if was_last { 0 } else { ramp(p, waited) };
             return if recurs(&mut self.l4s_sum, own.max(coupled)) { Signal::Mark } else { Signal::Pass };
         }
         let squared = self.squared();
@@ -209,35 +209,35 @@ impl DualPi2Law {
             return Signal::Pass;
         }
         // Overload begins at a probability of 1 / k², at which the coupled probability is one.
-        let overload = u128::from(probability) * u128::from(p.coupling).pow(2) >= PROBABLE.into();
+        let overload = u128::from(probability) * u128::from(p.coupling).pow(2) >= MAX_PROB.into();
         if can_be_marked && !overload { Signal::Mark } else { Signal::Drop }
     }
 
     fn coupled(&self, p: &DualPi2Parameters) -> u64 {
-        (self.base * u64::from(p.coupling)).min(PROBABLE)
+        (self.base * u64::from(p.coupling)).min(MAX_PROB)
     }
 
     fn squared(&self) -> u64 {
-        (u128::from(self.base).pow(2) / u128::from(PROBABLE)) as u64
+        (u128::from(self.base).pow(2) / u128::from(MAX_PROB)) as u64
     }
 }
 
 /// Returns the marking probability of the L4S queue's own AQM.
 fn ramp(p: &DualPi2Parameters, waited: Span) -> u64 {
     if waited >= p.ramp_from + p.ramp {
-        return PROBABLE;
+        return MAX_PROB;
     }
     let beyond = u128::from(waited.as_nanos().saturating_sub(p.ramp_from.as_nanos()));
-    (beyond * u128::from(PROBABLE) / u128::from(p.ramp.as_nanos().max(1))) as u64
+    (beyond * u128::from(MAX_PROB) / u128::from(p.ramp.as_nanos().max(1))) as u64
 }
 
 fn recurs(sum: &mut u64, probability: u64) -> bool {
     *sum += probability;
-    let whole = *sum > PROBABLE;
-    if whole {
-        *sum -= PROBABLE;
+    let exceeds = *sum > MAX_PROB;
+    if exceeds {
+        *sum -= MAX_PROB;
     }
-    whole
+    exceeds
 }
 
 /// Scheduler of the two queues while both hold packets: weighted round robin by bytes (RFC 9332, section 4.2.2). The credit changes only
@@ -279,7 +279,7 @@ impl Turns {
 pub struct DualPi2 {
     l4s: Fifo,
     classic: Fifo,
-    room: Room,
+    buffer: Buffer,
     law: DualPi2Law,
     turns: Turns,
     parameters: DualPi2Parameters,
@@ -296,7 +296,7 @@ impl DualPi2 {
     }
 
     /// Returns the next packet to send. A dropped packet does not change the credit.
-    fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+    fn next(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         loop {
             let competing = self.l4s.len() > 0 && self.classic.len() > 0;
             let is_classic = if competing { self.turns.is_classic() } else { self.l4s.len() == 0 };
@@ -311,9 +311,9 @@ impl DualPi2 {
             }
             match signal {
                 Signal::Pass => {}
-                Signal::Mark => ce(now, &mut packet, fate),
+                Signal::Mark => set_ce(now, &mut packet, events),
                 Signal::Drop => {
-                    fate.dropped(now, packet, DropReason::Delay);
+                    events.dropped(now, packet, DropReason::Delay);
                     continue;
                 }
             }
@@ -326,25 +326,25 @@ impl DualPi2 {
 }
 
 impl QueueDiscipline for DualPi2 {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         let since = self.since();
         self.law.advance(&self.parameters, now, since);
-        if !self.room.takes(self.backlog(), &packet) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+        if !self.buffer.accepts(self.backlog(), &packet) {
+            return events.dropped(now, packet, DropReason::Overflow);
         }
         let is_l4s = matches!(packet.ecn, Ecn::ECT_1 | Ecn::CE);
         let queue = if is_l4s { &mut self.l4s } else { &mut self.classic };
         queue.push(Packet { arrived: now, ..packet });
     }
 
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         let since = self.since();
         self.law.advance(&self.parameters, now, since);
-        let packet = self.next(now, fate);
+        let packet = self.next(now, events);
         if packet.is_none() {
             self.turns.restart();
         }
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -354,6 +354,6 @@ impl QueueDiscipline for DualPi2 {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }

@@ -1,9 +1,9 @@
-use super::codel::{CodelLaw, CodelParameters, marks};
+use super::codel::{CodelLaw, CodelParameters, mark_instead};
 use super::drr::{Drr, Turn};
-use super::limit::Room;
+use super::limit::Buffer;
 use super::pool::{Chain, Pool};
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
-use crate::{Backlog, DropReason, Fate, Packet};
+use crate::{Backlog, DropReason, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Time};
 use std::num::NonZeroU32;
@@ -60,21 +60,21 @@ const MAX_QUANTUM: u32 = 1 << 20;
 impl QueueKind for FqCodelSpec {
     type Queue = Box<FqCodel>;
 
-    fn build(&self, _site: &PortContext<'_>) -> Box<FqCodel> {
+    fn build(&self, _context: &PortContext<'_>) -> Box<FqCodel> {
         Box::new(FqCodel {
             pool: Pool::default(),
             flows: vec![Flow::default(); self.flows.get() as usize],
             turns: Drr::new(self.quantum.get()),
             backlog: Backlog::default(),
-            room: Room::new(self.limit),
-            largest: 0,
+            buffer: Buffer::new(self.limit),
+            max_packet: 0,
             parameters: self.parameters,
         })
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -90,9 +90,9 @@ pub struct FqCodel {
     flows: Vec<Flow>,
     turns: Drr,
     backlog: Backlog,
-    room: Room,
+    buffer: Buffer,
     /// Largest packet so far, bytes.
-    largest: u32,
+    max_packet: u32,
     parameters: CodelParameters,
 }
 
@@ -111,35 +111,35 @@ impl FqCodel {
     /// Drops half of the packets of the queue with the most bytes, from its head. Out of line, because a buffer managed by CoDel is rarely
     /// full.
     #[inline(never)]
-    fn overflows(&mut self, now: Time, fate: &mut dyn Fate) {
-        let held = |flow: &&mut Flow| (flow.packets.backlog().bytes, flow.packets.backlog().packets);
-        let Some(flow) = self.flows.iter_mut().max_by_key(held) else { return };
+    fn drop_from_longest(&mut self, now: Time, events: &mut dyn PacketEvents) {
+        let length = |flow: &&mut Flow| (flow.packets.backlog().bytes, flow.packets.backlog().packets);
+        let Some(flow) = self.flows.iter_mut().max_by_key(length) else { return };
         for _ in 0..flow.packets.backlog().packets.div_ceil(2).min(BATCH) {
             let Some(packet) = self.pool.pop(&mut flow.packets) else { return };
             self.backlog.remove(&packet);
-            fate.dropped(now, packet, DropReason::Overflow);
+            events.dropped(now, packet, DropReason::Overflow);
         }
     }
 }
 
 impl QueueDiscipline for FqCodel {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if !self.room.fits(&packet) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        if !self.buffer.fits(&packet) {
+            return events.dropped(now, packet, DropReason::Overflow);
         }
-        self.largest = self.largest.max(packet.len);
+        self.max_packet = self.max_packet.max(packet.len);
         self.backlog.add(&packet);
         let id = u32::from(packet.flow) % self.flows.len() as u32;
         let flow = &mut self.flows[id as usize];
         self.pool.push(&mut flow.packets, Packet { arrived: now, ..packet });
         self.turns.activate(id, &mut flow.turn);
-        while !self.room.holds(self.backlog) && self.backlog.packets > 0 {
-            self.overflows(now, fate);
+        while !self.buffer.holds(self.backlog) && self.backlog.packets > 0 {
+            self.drop_from_longest(now, events);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        let Self { pool, flows, turns, backlog, largest, parameters, .. } = self;
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
+        let Self { pool, flows, turns, backlog, max_packet, parameters, .. } = self;
         // Drops packets of a queue as its control law decides, and returns the first packet that is not dropped.
         let next = |flow: &mut Flow| {
             loop {
@@ -148,17 +148,17 @@ impl QueueDiscipline for FqCodel {
                     return None;
                 };
                 backlog.remove(&packet);
-                let (waited, behind) = (now.since(packet.arrived), flow.packets.backlog().bytes);
-                if !flow.law.drops(parameters, now, waited, behind, *largest)
-                    || marks(parameters, now, &mut packet, fate)
+                let (waited, backlog_bytes) = (now.since(packet.arrived), flow.packets.backlog().bytes);
+                if !flow.law.should_drop(parameters, now, waited, backlog_bytes, *max_packet)
+                    || mark_instead(parameters, now, &mut packet, events)
                 {
                     return Some(packet);
                 }
-                fate.dropped(now, packet, DropReason::Delay);
+                events.dropped(now, packet, DropReason::Delay);
             }
         };
         let packet = turns.next(flows, |flow| &mut flow.turn, next);
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -167,6 +167,6 @@ impl QueueDiscipline for FqCodel {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }

@@ -1,15 +1,15 @@
 use super::drr::{Drr, Turn};
-use super::limit::Room;
+use super::limit::Buffer;
 use super::pie::{PieLaw, PieParameters, PieSpec};
 use super::pool::{Chain, Pool};
-use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, ce};
-use crate::{Backlog, DropReason, Ecn, Fate, Packet};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, set_ce};
+use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rng, Time};
 use std::num::NonZeroU32;
 
-/// Configuration of FQ-PIE, as in Linux (net/sched/sch_fq_pie.c) and FreeBSD (dummynet): queues of flows, each managed by PIE (RFC 8033) and
-/// served by deficit round robin.
+/// Configuration of FQ-PIE, as in Linux (net/sched/sch_fq_pie.c) and FreeBSD (dummynet): queues of flows, each managed by PIE (RFC 8033)
+/// and served by deficit round robin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FqPieSpec {
     /// Buffer limit and parameters of PIE in each queue.
@@ -58,7 +58,7 @@ impl Kind for FqPieSpec {
 impl QueueKind for FqPieSpec {
     type Queue = Box<dyn QueueDiscipline>;
 
-    fn build(&self, site: &PortContext<'_>) -> Box<dyn QueueDiscipline> {
+    fn build(&self, context: &PortContext<'_>) -> Box<dyn QueueDiscipline> {
         let law = PieLaw::new(&self.pie.parameters);
         let flow = Flow { packets: Chain::default(), law, turn: Turn::default() };
         Box::new(FqPie {
@@ -66,10 +66,10 @@ impl QueueKind for FqPieSpec {
             flows: vec![flow; self.flows.get() as usize],
             turns: Drr::new(self.quantum.get()),
             backlog: Backlog::default(),
-            room: Room::new(self.pie.limit),
-            largest: 0,
+            buffer: Buffer::new(self.pie.limit),
+            max_packet: 0,
             parameters: self.pie.parameters,
-            rng: site.drops(),
+            rng: context.drop_rng(),
         })
     }
 
@@ -89,9 +89,9 @@ struct FqPie {
     flows: Vec<Flow>,
     turns: Drr,
     backlog: Backlog,
-    room: Room,
+    buffer: Buffer,
     /// Largest packet so far, bytes.
-    largest: u32,
+    max_packet: u32,
     parameters: PieParameters,
     rng: Rng,
 }
@@ -104,28 +104,28 @@ struct Flow {
 }
 
 impl QueueDiscipline for FqPie {
-    fn enqueue(&mut self, now: Time, mut packet: Packet, fate: &mut dyn Fate) {
+    fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         let id = u32::from(packet.flow) % self.flows.len() as u32;
         let Flow { packets, law, turn } = &mut self.flows[id as usize];
         law.advance(&self.parameters, now);
         // fq_pie_qdisc_enqueue drops the arriving packet if the buffer is full, regardless of the length of its queue.
-        if !self.room.takes(self.backlog, &packet) {
+        if !self.buffer.accepts(self.backlog, &packet) {
             law.on_overflow();
-            return fate.dropped(now, packet, DropReason::Overflow);
+            return events.dropped(now, packet, DropReason::Overflow);
         }
-        self.largest = self.largest.max(packet.len);
-        if law.drops(&self.parameters, packets.backlog().bytes, self.largest, self.rng.next_u32()) {
-            if !law.marks(&self.parameters) || packet.ecn == Ecn::NOT_ECT {
-                return fate.dropped(now, packet, DropReason::Early);
+        self.max_packet = self.max_packet.max(packet.len);
+        if law.should_drop(&self.parameters, packets.backlog().bytes, self.max_packet, self.rng.next_u32()) {
+            if !law.is_marking(&self.parameters) || packet.ecn == Ecn::NOT_ECT {
+                return events.dropped(now, packet, DropReason::Early);
             }
-            ce(now, &mut packet, fate);
+            set_ce(now, &mut packet, events);
         }
         self.backlog.add(&packet);
         self.pool.push(packets, Packet { arrived: now, ..packet });
         self.turns.activate(id, turn);
     }
 
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let Self { pool, flows, turns, parameters, .. } = self;
         let next = |flow: &mut Flow| {
             let packet = pool.pop(&mut flow.packets)?;
@@ -135,7 +135,7 @@ impl QueueDiscipline for FqPie {
         };
         let packet = turns.next(flows, |flow| &mut flow.turn, next);
         packet.iter().for_each(|packet| self.backlog.remove(packet));
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -144,7 +144,7 @@ impl QueueDiscipline for FqPie {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }
 
@@ -158,8 +158,8 @@ mod tests {
     #[derive(Default)]
     struct Dropped([u32; 2]);
 
-    impl Fate for Dropped {
-        fn dropped(&mut self, _now: Time, packet: Packet, _why: DropReason) {
+    impl PacketEvents for Dropped {
+        fn dropped(&mut self, _now: Time, packet: Packet, _reason: DropReason) {
             self.0[usize::from(packet.flow)] += 1;
         }
     }

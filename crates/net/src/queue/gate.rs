@@ -1,6 +1,6 @@
 use super::{BufferBounds, Capacity, PortContext};
 use crate::shape::RateSpec;
-use crate::{Colour, Meter, Packet, Sla};
+use crate::{Meter, Packet, Priority, Sla};
 use catnip_base::notation::{Notation, Written};
 use catnip_base::{ParseError, Span, Time, WireTime};
 
@@ -24,12 +24,13 @@ impl Gated {
 
     /// Returns the bounds in packets, with a lower bound of 0 because a packet larger than its bucket is always dropped.
     pub(super) fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 }
 
 /// Priorities in order of service, the highest first.
-pub(super) const SERVED_FIRST: [Colour; Colour::COUNT] = [Colour::Green, Colour::Yellow, Colour::Red];
+pub(super) const SERVED_FIRST: [Priority; Priority::COUNT] =
+    [Priority::High, Priority::Medium, Priority::Low];
 
 /// Token buckets in front of a wire. A packet takes its tokens at the time at which its last bit leaves the wire. A policer at the other
 /// end with the same SLA then never drops or remarks the packet. On a wire without a constant rate a packet takes its tokens at the start
@@ -43,21 +44,22 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(sla: &Sla, site: &PortContext<'_>) -> Self {
-        let wire = if let RateSpec::Constant(rate) = site.rate { Some(WireTime::new(*rate)) } else { None };
+    pub(super) fn new(sla: &Sla, context: &PortContext<'_>) -> Self {
+        let wire =
+            if let RateSpec::Constant(rate) = context.rate { Some(WireTime::new(*rate)) } else { None };
         Self { meter: Meter::new(sla), sla: *sla, wire }
     }
 
     /// Returns true if the packet can ever conform.
     pub(super) fn fits(&self, packet: &Packet) -> bool {
-        self.sla.fits(packet.dscp.colour(), packet.len)
+        self.sla.fits(packet.dscp.priority(), packet.len)
     }
 
     /// Returns true if a packet whose transmission would begin at `start` conforms. If it conforms, takes its tokens.
     pub(super) fn admits(&mut self, start: Time, packet: &Packet) -> bool {
         let mut wire = self.wire.clone();
         let end = wire.as_mut().map_or(start, |wire| wire.finish(start, packet.len));
-        let admits = self.meter.admits(end, packet.dscp.colour(), packet.len);
+        let admits = self.meter.admits(end, packet.dscp.priority(), packet.len);
         if admits {
             self.wire = wire;
         }
@@ -66,9 +68,10 @@ impl Gate {
 
     /// Returns the earliest time at which the transmission of the packet can start if no other packet starts before it.
     pub(super) fn ready_at(&self, packet: &Packet) -> Time {
-        let ready = self.meter.ready_at(packet.dscp.colour(), packet.len);
+        let ready = self.meter.ready_at(packet.dscp.priority(), packet.len);
         // Transmission time on an idle wire. On a busy wire, the last bit leaves at the same time or later.
-        let takes = self.wire.as_ref().map_or(Span::ZERO, |wire| wire.rate().time_of(packet.len.into()));
-        Time::ZERO + ready.since(Time::ZERO + takes)
+        let transmission_time =
+            self.wire.as_ref().map_or(Span::ZERO, |wire| wire.rate().time_of(packet.len.into()));
+        Time::ZERO + ready.since(Time::ZERO + transmission_time)
     }
 }

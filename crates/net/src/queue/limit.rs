@@ -41,7 +41,7 @@ impl Capacity {
     /// Writes the limit as [`Self::read_waiting`] reads it.
     pub(super) fn write_waiting(self, to: &mut Written) -> &mut Written {
         match self {
-            Self::Packets(places) => to.value(places.waiting()),
+            Self::Packets(limit) => to.value(limit.waiting()),
             Self::Bytes(_) => to.value(self),
         }
     }
@@ -54,7 +54,7 @@ impl Capacity {
     /// Returns the limit as a number of waiting packets or of bytes.
     pub(super) fn amount(self) -> f64 {
         match self {
-            Self::Packets(places) => f64::from(places.waiting().get()),
+            Self::Packets(limit) => f64::from(limit.waiting().get()),
             Self::Bytes(limit) => limit.get() as f64,
         }
     }
@@ -62,7 +62,7 @@ impl Capacity {
     /// Returns the bounds in packets. A limit in bytes does not determine them.
     pub(super) fn buffer_bounds(self) -> BufferBounds {
         match self {
-            Self::Packets(places) => BufferBounds { surely: places.all(), at_most: Some(places.all()) },
+            Self::Packets(limit) => BufferBounds { guaranteed: limit.total(), max: Some(limit.total()) },
             Self::Bytes(_) => BufferBounds::default(),
         }
     }
@@ -80,7 +80,7 @@ impl FromStr for Capacity {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let limit = match text.ends_with(|last: char| last.is_ascii_alphabetic()) {
             true => text.parse().map(|Bytes(limit)| NonZeroU64::new(limit).map(Self::Bytes)),
-            false => text.parse().map(|places| Some(Self::Packets(places))),
+            false => text.parse().map(|limit| Some(Self::Packets(limit))),
         };
         match limit {
             Err(error) if error.is_too_large() => Err(error),
@@ -92,7 +92,7 @@ impl FromStr for Capacity {
 impl fmt::Display for Capacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Packets(places) => places.fmt(f),
+            Self::Packets(limit) => limit.fmt(f),
             Self::Bytes(limit) => Bytes(limit.get()).fmt(f),
         }
     }
@@ -100,13 +100,13 @@ impl fmt::Display for Capacity {
 
 /// Buffer limit of a queue, and the packet of the queue that is in transmission.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct Buffer {
     capacity: Capacity,
     /// Bytes of the packet in transmission, which counts until its last bit has left.
     in_transmission: u32,
 }
 
-impl Room {
+impl Buffer {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self { capacity, in_transmission: 0 }
     }
@@ -115,20 +115,20 @@ impl Room {
     #[inline]
     pub(super) fn holds(&self, backlog: Backlog) -> bool {
         match self.capacity {
-            Capacity::Packets(places) => backlog.packets <= places.waiting().get(),
+            Capacity::Packets(limit) => backlog.packets <= limit.waiting().get(),
             Capacity::Bytes(limit) => backlog.bytes + u64::from(self.in_transmission) <= limit.get(),
         }
     }
 
     /// Returns true if there is space for one more packet.
     #[inline]
-    pub(super) fn takes(&self, mut backlog: Backlog, packet: &Packet) -> bool {
+    pub(super) fn accepts(&self, mut backlog: Backlog, packet: &Packet) -> bool {
         backlog.add(packet);
         self.holds(backlog)
     }
 
     /// Returns the number of bytes by which this backlog exceeds a limit in bytes, and 0 for a limit in packets.
-    pub(super) fn lacks_bytes(&self, backlog: Backlog) -> u64 {
+    pub(super) fn excess_bytes(&self, backlog: Backlog) -> u64 {
         match self.capacity {
             Capacity::Packets(_) => 0,
             Capacity::Bytes(limit) => {
@@ -147,7 +147,7 @@ impl Room {
 
     /// Records the packet that is in transmission from now on; `None` if no packet is.
     #[inline]
-    pub(super) fn gives(&mut self, packet: Option<&Packet>) {
+    pub(super) fn set_in_transmission(&mut self, packet: Option<&Packet>) {
         self.in_transmission = packet.map_or(0, |packet| packet.len);
     }
 }
@@ -160,7 +160,7 @@ pub struct PacketLimit {
 
 impl PacketLimit {
     const EXPECTED: &str = "a limit in packets, at least 2 packets";
-    const MOST: u64 = u32::MAX as u64 + 1;
+    const MAX: u64 = u32::MAX as u64 + 1;
 
     /// Returns a limit of `limit` packets; `None` if it is below 2 or above 2^32.
     pub fn new(limit: u64) -> Option<Self> {
@@ -174,7 +174,7 @@ impl PacketLimit {
     }
 
     /// Returns the limit including the packet in transmission, at most `u32::MAX`.
-    pub fn all(self) -> u32 {
+    pub fn total(self) -> u32 {
         self.waiting.get().saturating_add(1)
     }
 }
@@ -182,7 +182,7 @@ impl PacketLimit {
 impl FromStr for PacketLimit {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        packets(text, Self::EXPECTED, Self::MOST, Self::new)
+        packets(text, Self::EXPECTED, Self::MAX, Self::new)
     }
 }
 
@@ -192,12 +192,12 @@ impl fmt::Display for PacketLimit {
     }
 }
 
-/// Parses a number of packets and converts it with `of`. Numbers above `most` have an error of their own.
-fn packets<T>(text: &str, expected: &str, most: u64, of: impl Fn(u64) -> Option<T>) -> Result<T, ParseError> {
+/// Parses a number of packets and converts it with `of`. Numbers above `max` have an error of their own.
+fn packets<T>(text: &str, expected: &str, max: u64, of: impl Fn(u64) -> Option<T>) -> Result<T, ParseError> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse().map_err(|_| is_number) {
         Err(false) => Err(ParseError::new(text, expected)),
-        Ok(limit) if limit <= most => of(limit).ok_or_else(|| ParseError::new(text, expected)),
-        _ => Err(ParseError::too_large(text, format!("{most} packets"))),
+        Ok(limit) if limit <= max => of(limit).ok_or_else(|| ParseError::new(text, expected)),
+        _ => Err(ParseError::too_large(text, format!("{max} packets"))),
     }
 }

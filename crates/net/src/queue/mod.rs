@@ -38,7 +38,7 @@ pub use fq_codel::{FqCodel, FqCodelSpec};
 pub use fq_pie::FqPieSpec;
 pub use gate::Gated;
 pub use limit::{Capacity, PacketLimit};
-pub use pie::{PROBABLE, Pie, PieLaw, PieParameters, PieSpec};
+pub use pie::{MAX_PROB, Pie, PieLaw, PieParameters, PieSpec};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
 pub use scheduler::{Scheduler, SchedulerSpec};
@@ -47,7 +47,7 @@ pub use victim::VictimRule;
 pub use wrr::{Wrr, WrrSpec};
 
 use crate::shape::{AnyShaper, Pausing, RateSpec};
-use crate::{Backlog, Ecn, Fate, OutageSpec, Outages, Packet, Route, Sla};
+use crate::{Backlog, Ecn, OutageSpec, Outages, Packet, PacketEvents, Route, Sla};
 use catnip_base::notation::{Custom, Registry};
 use catnip_base::{Rate, Rng, Stream, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
@@ -62,20 +62,20 @@ use std::fmt::Debug;
 /// ```
 /// use catnip_base::Time;
 /// use catnip_net::queue::QueueDiscipline;
-/// use catnip_net::{Backlog, DropReason, Fate, Packet, Route};
+/// use catnip_net::{Backlog, DropReason, PacketEvents, Packet, Route};
 ///
 /// #[derive(Debug, Default)]
 /// struct One(Option<Packet>);
 ///
 /// impl QueueDiscipline for One {
-///     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+///     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
 ///         if self.0.is_some() {
-///             fate.dropped(now, packet, DropReason::Overflow);
+///             events.dropped(now, packet, DropReason::Overflow);
 ///         } else {
 ///             self.0 = Some(packet);
 ///         }
 ///     }
-///     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+///     fn dequeue(&mut self, _now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
 ///         self.0.take()
 ///     }
 ///     fn backlog(&self) -> Backlog {
@@ -85,8 +85,8 @@ use std::fmt::Debug;
 ///
 /// struct Dropped(Vec<u32>);
 ///
-/// impl Fate for Dropped {
-///     fn dropped(&mut self, _now: Time, packet: Packet, _why: DropReason) {
+/// impl PacketEvents for Dropped {
+///     fn dropped(&mut self, _now: Time, packet: Packet, _reason: DropReason) {
 ///         self.0.push(packet.body);
 ///     }
 /// }
@@ -99,14 +99,14 @@ use std::fmt::Debug;
 /// assert_eq!(queue.dequeue(Time::ZERO, &mut dropped).unwrap().body, 1);
 /// ```
 pub trait QueueDiscipline: Debug + Send {
-    /// Enqueues `packet`. Packets that are dropped because of the arrival, possibly `packet` itself, are reported to `fate`.
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);
+    /// Enqueues `packet`. Packets that are dropped because of the arrival, possibly `packet` itself, are reported to `events`.
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents);
     /// Removes and returns the packet whose transmission starts at `now`; `None` if no packet can be sent.
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet>;
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet>;
     /// Returns the limit on waiting packets if the queue is a plain FIFO that drops only arriving packets and only on overflow; `None` for
     /// any other queue. The departures of a plain FIFO are known at arrival, so that the port counts the packets itself and never calls
     /// `enqueue`.
-    fn room(&self) -> Option<u32> {
+    fn fifo_limit(&self) -> Option<u32> {
         None
     }
     /// Returns the time at which the port must call `dequeue` next if the queue holds packets back; `None` otherwise.
@@ -130,13 +130,13 @@ pub trait QueueKind: Send + Sync {
     /// Type of the queue. Large queues are boxed to keep ports small.
     type Queue;
     /// Builds the queue of one port.
-    fn build(&self, site: &PortContext<'_>) -> Self::Queue;
+    fn build(&self, context: &PortContext<'_>) -> Self::Queue;
     /// Returns the bounds of the buffer in packets.
     fn buffer_bounds(&self) -> BufferBounds {
         BufferBounds::default()
     }
     /// Returns true if the buffer limit is a time, so that the queue must compute waiting times in advance.
-    fn counts_time(&self) -> bool {
+    fn has_time_limit(&self) -> bool {
         false
     }
     /// Returns true if the behaviour depends on numbers of packets, and not only on numbers of bytes.
@@ -144,7 +144,7 @@ pub trait QueueKind: Send + Sync {
         true
     }
     /// Returns true if the discipline is work-conserving: the link never idles while packets wait.
-    fn conserves_work(&self) -> bool {
+    fn is_work_conserving(&self) -> bool {
         true
     }
     /// Returns true if the behaviour depends on the source and destination hosts of packets.
@@ -162,9 +162,9 @@ pub trait QueueKind: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferBounds {
     /// Number of packets that are certain to fit into the buffer without a drop.
-    pub surely: u32,
+    pub guaranteed: u32,
     /// Maximum number of packets in the buffer; `None` if the configuration does not limit it.
-    pub at_most: Option<u32>,
+    pub max: Option<u32>,
 }
 
 /// Properties of the port for which a queue is built.
@@ -194,8 +194,8 @@ impl<'a> PortContext<'a> {
 
     /// Returns the long-run line rate, or the maximum value of [`Rate`] if the rate is unlimited.
     pub fn line_rate(&self) -> Rate {
-        const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
-        self.rate.mean().unwrap_or(FASTEST)
+        const MAX_RATE: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
+        self.rate.mean().unwrap_or(MAX_RATE)
     }
 
     /// Builds an idle wire.
@@ -212,15 +212,15 @@ impl<'a> PortContext<'a> {
     }
 
     /// Returns the random stream for drop decisions.
-    pub fn drops(&self) -> Rng {
-        let whole = Stream::Queue(self.port);
-        Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfQueue(self.port, part)))
+    pub fn drop_rng(&self) -> Rng {
+        let single = Stream::Queue(self.port);
+        Rng::new(self.seed, self.part.map_or(single, |part| Stream::PartOfQueue(self.port, part)))
     }
 
     /// Returns the random stream for the choice of the packet to push out.
-    pub fn victims(&self) -> Rng {
-        let whole = Stream::Victim(self.port);
-        Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfVictim(self.port, part)))
+    pub fn victim_rng(&self) -> Rng {
+        let single = Stream::Victim(self.port);
+        Rng::new(self.seed, self.part.map_or(single, |part| Stream::PartOfVictim(self.port, part)))
     }
 }
 
@@ -245,17 +245,17 @@ macro_rules! queues {
 
         impl QueueKind for QueueSpec {
             type Queue = AnyQueue;
-            fn build(&self, site: &PortContext<'_>) -> AnyQueue {
+            fn build(&self, context: &PortContext<'_>) -> AnyQueue {
                 match self {
-                    $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(site)),)+
-                    $(Self::$Other(kind) => AnyQueue::Other(kind.build(site)),)+
+                    $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(context)),)+
+                    $(Self::$Other(kind) => AnyQueue::Other(kind.build(context)),)+
                 }
             }
             dispatch! { each_kind:
                 fn buffer_bounds(&self) -> BufferBounds;
-                fn counts_time(&self) -> bool;
+                fn has_time_limit(&self) -> bool;
                 fn counts_packets(&self) -> bool;
-                fn conserves_work(&self) -> bool;
+                fn is_work_conserving(&self) -> bool;
                 fn isolates_hosts(&self) -> bool;
                 fn sla(&self) -> Option<Sla>;
             }
@@ -290,10 +290,10 @@ queues! { $
 impl QueueDiscipline for AnyQueue {
     dispatch! { each_queue:
         #[inline]
-        fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);
+        fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents);
         #[inline]
-        fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet>;
-        fn room(&self) -> Option<u32>;
+        fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet>;
+        fn fifo_limit(&self) -> Option<u32>;
         #[inline(always)]
         fn wake_at(&self) -> Option<Time>;
         fn backlog(&self) -> Backlog;
@@ -311,9 +311,9 @@ pub type CustomQueues = Registry<CustomQueue>;
 pub type CustomQueue = dyn QueueKind<Queue = Box<dyn QueueDiscipline>>;
 
 /// Sets the CE codepoint of an ECN-capable packet and reports the mark. No effect if the packet is already marked.
-fn ce(now: Time, packet: &mut Packet, fate: &mut dyn Fate) {
+fn set_ce(now: Time, packet: &mut Packet, events: &mut dyn PacketEvents) {
     if packet.ecn != Ecn::CE {
         packet.ecn = Ecn::CE;
-        fate.marked(now, packet);
+        events.marked(now, packet);
     }
 }

@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
-use super::limit::Room;
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
-use crate::{Backlog, DropReason, Ecn, Fate, Packet};
+use super::limit::Buffer;
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span, Time};
 
@@ -24,22 +24,22 @@ impl Kind for PieSpec {
     const EXAMPLES: &'static [&'static str] = &["pie:9000B,target=1ms,update=2ms,burst=0s,alpha=5,beta=50"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let (limit, usual) = (Capacity::read(text)?, PieParameters::default());
+        let (limit, defaults) = (Capacity::read(text)?, PieParameters::default());
         let parameters = PieParameters {
-            target: text.option("target", usual.target)?,
-            update: text.option("update", usual.update)?,
-            burst: text.option("burst", usual.burst)?,
-            alpha_hz: text.option("alpha", usual.alpha_hz)?,
-            beta_hz: text.option("beta", usual.beta_hz)?,
-            even: text.option("even", usual.even)?,
-            ecn: text.option("ecn", usual.ecn)?,
+            target: text.option("target", defaults.target)?,
+            update: text.option("update", defaults.update)?,
+            burst: text.option("burst", defaults.burst)?,
+            alpha_hz: text.option("alpha", defaults.alpha_hz)?,
+            beta_hz: text.option("beta", defaults.beta_hz)?,
+            even: text.option("even", defaults.even)?,
+            ecn: text.option("ecn", defaults.ecn)?,
         };
         let is_gain = |hz: f64| (0.0..=MAX_GAIN_HZ).contains(&hz);
-        let (is_timed, is_governed) = (
+        let (shortest, has_valid_gains) = (
             parameters.target.min(parameters.update),
             is_gain(parameters.alpha_hz) && is_gain(parameters.beta_hz),
         );
-        if is_timed == Span::ZERO || !is_governed {
+        if shortest == Span::ZERO || !has_valid_gains {
             return Err(
                 text.error(format!("target and update above zero, alpha and beta from 0 to {MAX_GAIN_HZ}"))
             );
@@ -55,15 +55,15 @@ impl Kind for PieSpec {
 impl PieSpec {
     /// Writes the limit and the parameters, without a name.
     pub(super) fn write_parameters<'a>(&self, to: &'a mut Written) -> &'a mut Written {
-        let (p, usual) = (&self.parameters, PieParameters::default());
+        let (p, defaults) = (&self.parameters, PieParameters::default());
         to.value(self.limit)
-            .option("target", p.target, usual.target)
-            .option("update", p.update, usual.update)
-            .option("burst", p.burst, usual.burst)
-            .option("alpha", p.alpha_hz, usual.alpha_hz)
-            .option("beta", p.beta_hz, usual.beta_hz)
-            .option("even", p.even, usual.even)
-            .option("ecn", p.ecn, usual.ecn)
+            .option("target", p.target, defaults.target)
+            .option("update", p.update, defaults.update)
+            .option("burst", p.burst, defaults.burst)
+            .option("alpha", p.alpha_hz, defaults.alpha_hz)
+            .option("beta", p.beta_hz, defaults.beta_hz)
+            .option("even", p.even, defaults.even)
+            .option("ecn", p.ecn, defaults.ecn)
     }
 }
 
@@ -72,20 +72,20 @@ const MAX_GAIN_HZ: f64 = 1000.0;
 impl QueueKind for PieSpec {
     type Queue = Box<Pie>;
 
-    fn build(&self, site: &PortContext<'_>) -> Box<Pie> {
+    fn build(&self, context: &PortContext<'_>) -> Box<Pie> {
         Box::new(Pie {
             queue: Fifo::default(),
-            room: Room::new(self.limit),
+            buffer: Buffer::new(self.limit),
             law: PieLaw::new(&self.parameters),
-            largest: 0,
+            max_packet: 0,
             parameters: self.parameters,
-            rng: site.drops(),
+            rng: context.drop_rng(),
         })
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -134,19 +134,19 @@ impl Default for PieParameters {
 pub struct PieLaw {
     /// Time of the next update of the probability.
     update_at: Time,
-    /// Drop probability, in units of 1 / [`PROBABLE`].
+    /// Drop probability, in units of 1 / [`MAX_PROB`].
     probability: u64,
     delay: Span,
     /// Queueing delay at the last update of the probability.
     delay_before: Span,
     /// Remaining burst allowance.
     burst: Span,
-    /// Sum of the drop probabilities of the packets since the last drop, in units of 1 / [`PROBABLE`].
+    /// Sum of the drop probabilities of the packets since the last drop, in units of 1 / [`MAX_PROB`].
     accumulated: u64,
 }
 
 /// Fixed-point value of a probability of one. Random numbers of 32 bits are compared with the upper 32 of its 56 bits.
-pub const PROBABLE: u64 = 1 << 56;
+pub const MAX_PROB: u64 = 1 << 56;
 
 /// Upper limits of the probability in millionths, each with the divisor for changes of the probability below this limit (section 4.2).
 const SCALES: [(u64, i128); 6] = [(1, 2048), (10, 512), (100, 128), (1_000, 32), (10_000, 8), (100_000, 2)];
@@ -164,7 +164,7 @@ impl PieLaw {
         }
     }
 
-    /// Returns the drop probability of an arriving packet, in units of 1 / [`PROBABLE`].
+    /// Returns the drop probability of an arriving packet, in units of 1 / [`MAX_PROB`].
     pub fn probability(&self) -> u64 {
         self.probability
     }
@@ -183,9 +183,9 @@ impl PieLaw {
         }
     }
 
-    /// Returns true if an arriving packet that finds `waiting` bytes in the queue must be dropped. `largest` is the size of the largest
+    /// Returns true if an arriving packet that finds `waiting` bytes in the queue must be dropped. `max_packet` is the size of the largest
     /// packet, bytes, and `random` is a 32-bit random number.
-    pub fn drops(&mut self, p: &PieParameters, waiting: u64, largest: u32, random: u32) -> bool {
+    pub fn should_drop(&mut self, p: &PieParameters, waiting: u64, max_packet: u32, random: u32) -> bool {
         let half = |delay: Span| delay < Span::from_nanos(p.target.as_nanos() / 2);
         if self.probability == 0 && half(self.delay) && half(self.delay_before) {
             self.burst = p.burst;
@@ -194,18 +194,19 @@ impl PieLaw {
             return false;
         }
         // Work conservation: no packet is dropped while the queue is short.
-        if half(self.delay_before) && self.probability < PROBABLE / 5 || waiting <= 2 * u64::from(largest) {
+        if half(self.delay_before) && self.probability < MAX_PROB / 5 || waiting <= 2 * u64::from(max_packet)
+        {
             return false;
         }
         if p.even {
             // No drop occurs before the sum of the probabilities is 0.85, and a drop is certain once the sum is 8.5.
             self.accumulated = if self.probability == 0 { 0 } else { self.accumulated + self.probability };
-            if self.accumulated < PROBABLE / 100 * 85 {
+            if self.accumulated < MAX_PROB / 100 * 85 {
                 return false;
             }
         }
         let drops =
-            u64::from(random) << 24 < self.probability || p.even && self.accumulated >= PROBABLE / 2 * 17;
+            u64::from(random) << 24 < self.probability || p.even && self.accumulated >= MAX_PROB / 2 * 17;
         if drops {
             self.accumulated = 0;
         }
@@ -213,8 +214,8 @@ impl PieLaw {
     }
 
     /// Returns true if ECN-capable packets are currently marked instead of dropped.
-    pub fn marks(&self, p: &PieParameters) -> bool {
-        p.ecn && self.probability < PROBABLE / 10
+    pub fn is_marking(&self, p: &PieParameters) -> bool {
+        p.ecn && self.probability < MAX_PROB / 10
     }
 
     /// Records that a packet was dropped because the buffer was full.
@@ -231,28 +232,28 @@ impl PieLaw {
         let change =
             change(p.alpha_hz, self.delay, p.target) + change(p.beta_hz, self.delay, self.delay_before);
         let below = |millionths: u64| {
-            u128::from(self.probability) * 1_000_000 < u128::from(PROBABLE) * u128::from(millionths)
+            u128::from(self.probability) * 1_000_000 < u128::from(MAX_PROB) * u128::from(millionths)
         };
         let scale = SCALES.iter().find(|(millionths, _)| below(*millionths));
         let mut change = scale.map_or(change, |(_, scale)| change / scale);
         if !below(100_000) {
             // Section 5.5: an increase of at most two percent at a time.
-            change = change.min(i128::from(PROBABLE / 50));
+            change = change.min(i128::from(MAX_PROB / 50));
         }
         let mut probability = i128::from(self.probability) + change;
         if self.delay.max(self.delay_before) == Span::ZERO {
             probability -= probability / 50;
         }
-        self.probability = probability.clamp(0, i128::from(PROBABLE)) as u64;
+        self.probability = probability.clamp(0, i128::from(MAX_PROB)) as u64;
         self.delay_before = self.delay;
         self.burst = Span::from_nanos(self.burst.as_nanos().saturating_sub(p.update.as_nanos()));
     }
 }
 
-/// Returns the change of the probability, in units of 1 / [`PROBABLE`]: `hz` times the difference `delay` - `other` in seconds.
+/// Returns the change of the probability, in units of 1 / [`MAX_PROB`]: `hz` times the difference `delay` - `other` in seconds.
 pub(super) fn change(hz: f64, delay: Span, other: Span) -> i128 {
     // The gain per nanosecond has twenty fractional bits more than a probability.
-    let per_nanosecond = (hz * 2f64.powi(20) * PROBABLE as f64 / 1e9).round() as i128;
+    let per_nanosecond = (hz * 2f64.powi(20) * MAX_PROB as f64 / 1e9).round() as i128;
     (per_nanosecond * (i128::from(delay.as_nanos()) - i128::from(other.as_nanos()))) >> 20
 }
 
@@ -260,40 +261,40 @@ pub(super) fn change(hz: f64, delay: Span, other: Span) -> i128 {
 #[derive(Debug)]
 pub struct Pie {
     queue: Fifo,
-    room: Room,
+    buffer: Buffer,
     law: PieLaw,
     /// Largest packet so far, bytes.
-    largest: u32,
+    max_packet: u32,
     parameters: PieParameters,
     rng: Rng,
 }
 
 impl QueueDiscipline for Pie {
-    fn enqueue(&mut self, now: Time, mut packet: Packet, fate: &mut dyn Fate) {
+    fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         let p = &self.parameters;
         self.law.advance(p, now);
-        if !self.room.takes(self.queue.backlog(), &packet) {
+        if !self.buffer.accepts(self.queue.backlog(), &packet) {
             self.law.on_overflow();
-            return fate.dropped(now, packet, DropReason::Overflow);
+            return events.dropped(now, packet, DropReason::Overflow);
         }
-        self.largest = self.largest.max(packet.len);
+        self.max_packet = self.max_packet.max(packet.len);
         let waiting = self.queue.backlog().bytes;
-        if self.law.drops(p, waiting, self.largest, self.rng.next_u32()) {
-            if !self.law.marks(p) || packet.ecn == Ecn::NOT_ECT {
-                return fate.dropped(now, packet, DropReason::Early);
+        if self.law.should_drop(p, waiting, self.max_packet, self.rng.next_u32()) {
+            if !self.law.is_marking(p) || packet.ecn == Ecn::NOT_ECT {
+                return events.dropped(now, packet, DropReason::Early);
             }
-            ce(now, &mut packet, fate);
+            set_ce(now, &mut packet, events);
         }
         self.queue.push(Packet { arrived: now, ..packet });
     }
 
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         self.law.advance(&self.parameters, now);
         let packet = self.queue.pop();
         if let Some(packet) = &packet {
             self.law.on_departure(now.since(packet.arrived), self.queue.len() == 0);
         }
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -302,6 +303,6 @@ impl QueueDiscipline for Pie {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }

@@ -1,8 +1,8 @@
 use super::fifo::Fifo;
-use super::limit::Room;
+use super::limit::Buffer;
 use super::victim::{VictimRule, Victims};
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
-use crate::{Backlog, Colour, DropReason, Ecn, Fate, Packet};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time};
 
@@ -17,29 +17,29 @@ pub struct RedSpec {
 
 impl RedSpec {
     pub(super) fn write_numbers<'a>(&self, to: &'a mut Written) -> &'a mut Written {
-        let (p, usual) = (&self.parameters, RedParameters::of_the_paper(self.limit));
+        let (p, defaults) = (&self.parameters, RedParameters::of_the_paper(self.limit));
         let to = self.limit.write_waiting(to);
         if self.limit.is_in_bytes() {
             let bytes = |threshold| Bytes(threshold as u64);
-            to.option("min", bytes(p.min_threshold), bytes(usual.min_threshold)).option(
+            to.option("min", bytes(p.min_threshold), bytes(defaults.min_threshold)).option(
                 "max",
                 bytes(p.max_threshold),
-                bytes(usual.max_threshold),
+                bytes(defaults.max_threshold),
             );
         } else {
-            to.option("min", p.min_threshold, usual.min_threshold).option(
+            to.option("min", p.min_threshold, defaults.min_threshold).option(
                 "max",
                 p.max_threshold,
-                usual.max_threshold,
+                defaults.max_threshold,
             );
         }
-        to.option("weight", p.weight, usual.weight)
-            .option("max_p", p.max_probability, usual.max_probability)
-            .option("gentle", p.gentle, usual.gentle)
-            .option("wait", p.wait, usual.wait)
-            .option("mean_packet", p.mean_packet_bytes, usual.mean_packet_bytes)
-            .option("ecn", p.ecn, usual.ecn)
-            .option("hard", p.hard, usual.hard)
+        to.option("weight", p.weight, defaults.weight)
+            .option("max_p", p.max_probability, defaults.max_probability)
+            .option("gentle", p.gentle, defaults.gentle)
+            .option("wait", p.wait, defaults.wait)
+            .option("mean_packet", p.mean_packet_bytes, defaults.mean_packet_bytes)
+            .option("ecn", p.ecn, defaults.ecn)
+            .option("hard", p.hard, defaults.hard)
     }
 }
 
@@ -60,23 +60,23 @@ impl Kind for RedSpec {
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = Capacity::read_waiting(text)?;
-        let usual = RedParameters::of_the_paper(limit);
-        let mut threshold = |key, usual: f64| match limit {
-            Capacity::Packets(_) => text.option(key, usual),
-            Capacity::Bytes(_) => text.option(key, Bytes(usual as u64)).map(|Bytes(bytes)| bytes as f64),
+        let defaults = RedParameters::of_the_paper(limit);
+        let mut threshold = |key, defaults: f64| match limit {
+            Capacity::Packets(_) => text.option(key, defaults),
+            Capacity::Bytes(_) => text.option(key, Bytes(defaults as u64)).map(|Bytes(bytes)| bytes as f64),
         };
         let (min_threshold, max_threshold) =
-            (threshold("min", usual.min_threshold)?, threshold("max", usual.max_threshold)?);
+            (threshold("min", defaults.min_threshold)?, threshold("max", defaults.max_threshold)?);
         let parameters = RedParameters {
             min_threshold,
             max_threshold,
-            weight: text.option("weight", Share(usual.weight))?.0,
-            max_probability: text.option("max_p", Share(usual.max_probability))?.0,
-            gentle: text.option("gentle", usual.gentle)?,
-            wait: text.option("wait", usual.wait)?,
-            mean_packet_bytes: text.option("mean_packet", usual.mean_packet_bytes)?,
-            ecn: text.option("ecn", usual.ecn)?,
-            hard: text.option("hard", usual.hard)?,
+            weight: text.option("weight", Share(defaults.weight))?.0,
+            max_probability: text.option("max_p", Share(defaults.max_probability))?.0,
+            gentle: text.option("gentle", defaults.gentle)?,
+            wait: text.option("wait", defaults.wait)?,
+            mean_packet_bytes: text.option("mean_packet", defaults.mean_packet_bytes)?,
+            ecn: text.option("ecn", defaults.ecn)?,
+            hard: text.option("hard", defaults.hard)?,
         };
         let p = &parameters;
         let ordered = 0.0 <= p.min_threshold && p.min_threshold < p.max_threshold;
@@ -95,13 +95,13 @@ impl Kind for RedSpec {
 impl QueueKind for RedSpec {
     type Queue = Box<Red>;
 
-    fn build(&self, site: &PortContext<'_>) -> Box<Red> {
-        Box::new(Red::new(self.limit, RedLaw::new(self.parameters, site.line_rate(), site.drops())))
+    fn build(&self, context: &PortContext<'_>) -> Box<Red> {
+        Box::new(Red::new(self.limit, RedLaw::new(self.parameters, context.line_rate(), context.drop_rng())))
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -222,7 +222,7 @@ impl RedLaw {
 
     /// Returns the decision about a packet that arrives at `now` and finds `waiting` packets in the queue.
     pub fn on_arrival(&mut self, now: Time, waiting: u32) -> Verdict {
-        self.judge(now, waiting.into(), 1.0)
+        self.evaluate(now, waiting.into(), 1.0)
     }
 
     /// Returns the decision about a packet of `len` bytes that arrives at `now` and finds `waiting_bytes` bytes in the queue. The spacing
@@ -230,12 +230,12 @@ impl RedLaw {
     /// small packet").
     pub fn on_arrival_in_bytes(&mut self, now: Time, waiting_bytes: u64, len: u32) -> Verdict {
         let share = f64::from(len) / f64::from(self.parameters.mean_packet_bytes);
-        self.judge(now, waiting_bytes as f64, share)
+        self.evaluate(now, waiting_bytes as f64, share)
     }
 
     /// Returns the decision about an arriving packet. `waiting` has the unit of the thresholds. `share` is the size of the packet divided
     /// by the mean packet size, or 1 with queue lengths in packets.
-    fn judge(&mut self, now: Time, waiting: f64, share: f64) -> Verdict {
+    fn evaluate(&mut self, now: Time, waiting: f64, share: f64) -> Verdict {
         self.update_average(now, waiting);
         self.count += share;
         let p = &self.parameters;
@@ -302,7 +302,7 @@ pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
 #[derive(Debug)]
 pub struct Red {
     queue: Fifo,
-    room: Room,
+    buffer: Buffer,
     in_bytes: bool,
     law: RedLaw,
     victims: Option<Victims>,
@@ -312,8 +312,8 @@ impl Red {
     /// Creates a queue with this limit. A `NonZeroU32` is the number of packets that may wait besides the one in transmission.
     pub fn new(limit: impl Into<Capacity>, law: RedLaw) -> Self {
         let limit = limit.into();
-        let (room, in_bytes) = (Room::new(limit), limit.is_in_bytes());
-        Self { queue: Fifo::default(), room, in_bytes, law, victims: None }
+        let (buffer, in_bytes) = (Buffer::new(limit), limit.is_in_bytes());
+        Self { queue: Fifo::default(), buffer, in_bytes, law, victims: None }
     }
 
     /// Returns the algorithm.
@@ -325,18 +325,18 @@ impl Red {
     /// priority than the arriving packet, selected by `rule`, is then pushed out. If the queue has no such packet, the arriving packet is
     /// dropped.
     pub fn with_victims(self, rule: VictimRule, rng: Rng) -> Self {
-        Self { victims: Some(Victims::new(rule, Colour::DROPPED_FIRST, rng)), ..self }
+        Self { victims: Some(Victims::new(rule, Priority::DROPPED_FIRST, rng)), ..self }
     }
 
     /// Returns the reason for which RED or the buffer limit requires a drop at the arrival of `packet`; `None` if neither requires a drop.
-    fn drops(&mut self, now: Time, packet: &Packet) -> Option<DropReason> {
+    fn drop_reason(&mut self, now: Time, packet: &Packet) -> Option<DropReason> {
         let backlog = self.queue.backlog();
         let verdict = if self.in_bytes {
             self.law.on_arrival_in_bytes(now, backlog.bytes, packet.len)
         } else {
             self.law.on_arrival(now, backlog.packets)
         };
-        if !self.room.takes(backlog, packet) {
+        if !self.buffer.accepts(backlog, packet) {
             self.law.on_overflow();
             return Some(DropReason::Overflow);
         }
@@ -349,38 +349,38 @@ impl Red {
 }
 
 impl QueueDiscipline for Red {
-    fn enqueue(&mut self, now: Time, mut packet: Packet, fate: &mut dyn Fate) {
-        let why = self.drops(now, &packet);
+    fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
+        let reason = self.drop_reason(now, &packet);
         let p = &self.law.parameters;
-        let marks = match why {
+        let can_mark = match reason {
             Some(DropReason::Early) => p.ecn,
             Some(DropReason::Forced) => p.ecn && !p.hard,
             _ => false,
         };
-        if marks && packet.ecn != Ecn::NOT_ECT {
+        if can_mark && packet.ecn != Ecn::NOT_ECT {
             // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would
             // otherwise have dropped the packet as an indication of congestion to the end nodes".
-            ce(now, &mut packet, fate);
-        } else if let Some(why) = why {
-            let Self { queue, room, victims, .. } = self;
-            let gives = |victims: &mut Victims| {
+            set_ce(now, &mut packet, events);
+        } else if let Some(reason) = reason {
+            let Self { queue, buffer, victims, .. } = self;
+            let push_out_victim = |victims: &mut Victims| {
                 // A limit in bytes may require several packets to be pushed out.
-                if why == DropReason::Overflow {
-                    return victims.make_room(now, &packet, (queue, room), fate);
+                if reason == DropReason::Overflow {
+                    return victims.push_out(now, &packet, (queue, buffer), events);
                 }
-                let victim = victims.choose(queue, packet.dscp.colour());
-                victim.map(|index| fate.dropped(now, queue.remove(index), DropReason::PushedOut)).is_some()
+                let victim = victims.choose(queue, packet.dscp.priority());
+                victim.map(|index| events.dropped(now, queue.remove(index), DropReason::PushedOut)).is_some()
             };
-            if !victims.as_mut().is_some_and(gives) {
-                return fate.dropped(now, packet, why);
+            if !victims.as_mut().is_some_and(push_out_victim) {
+                return events.dropped(now, packet, reason);
             }
         }
         self.queue.push(packet);
     }
 
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = self.queue.pop();
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         if packet.is_none() {
             self.law.on_idle(now);
         }
@@ -388,7 +388,7 @@ impl QueueDiscipline for Red {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 
     fn backlog(&self) -> Backlog {

@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
-use super::limit::Room;
+use super::limit::Buffer;
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, Verdict};
-use crate::{Backlog, Colour, DropReason, Fate, Packet};
+use crate::{Backlog, DropReason, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 use std::fmt;
@@ -18,8 +18,8 @@ pub struct RioSpec {
 }
 
 /// Names of the levels in the order of their keys in text, from the level that is dropped first.
-const LEVELS: [(&str, Colour); Colour::COUNT] =
-    [("low", Colour::Red), ("med", Colour::Yellow), ("high", Colour::Green)];
+const LEVELS: [(&str, Priority); Priority::COUNT] =
+    [("low", Priority::Low), ("med", Priority::Medium), ("high", Priority::High)];
 
 impl Kind for RioSpec {
     const USAGE: &'static [Usage] = &[(
@@ -31,8 +31,8 @@ impl Kind for RioSpec {
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = Capacity::read_waiting(text)?;
         let mut p = RioParameters::default();
-        for (key, colour) in LEVELS {
-            let band = &mut p.bands[colour as usize];
+        for (key, priority) in LEVELS {
+            let band = &mut p.bands[priority as usize];
             *band = text.take(key).map_or(Ok(*band), |band| {
                 let expected = || text.error(format!("{key}=MIN%-MAX%, 0 <= MIN < MAX <= 100"));
                 band.parse().map_err(|_| expected())
@@ -44,7 +44,8 @@ impl Kind for RioSpec {
         if !(fraction(p.weight) && fraction(p.max_probability)) {
             return Err(text.error("weight and max_p in (0, 1]"));
         }
-        let falls = |by: fn(Band) -> f64| !LEVELS.map(|(_, colour)| by(p.bands[colour as usize])).is_sorted();
+        let falls =
+            |by: fn(Band) -> f64| !LEVELS.map(|(_, priority)| by(p.bands[priority as usize])).is_sorted();
         if falls(|band| band.min) || falls(|band| band.max) {
             return Err(text.error("thresholds that do not decrease from low to med to high"));
         }
@@ -52,27 +53,31 @@ impl Kind for RioSpec {
     }
 
     fn write(&self, to: &mut Written) {
-        let (p, usual) = (&self.parameters, RioParameters::default());
+        let (p, defaults) = (&self.parameters, RioParameters::default());
         self.limit.write_waiting(to.name("rio"));
-        for (key, colour) in LEVELS {
-            to.option(key, p.bands[colour as usize], usual.bands[colour as usize]);
+        for (key, priority) in LEVELS {
+            to.option(key, p.bands[priority as usize], defaults.bands[priority as usize]);
         }
-        to.option("weight", p.weight, usual.weight).option("max_p", p.max_probability, usual.max_probability);
+        to.option("weight", p.weight, defaults.weight).option(
+            "max_p",
+            p.max_probability,
+            defaults.max_probability,
+        );
     }
 }
 
 impl QueueKind for RioSpec {
     type Queue = Box<Rio>;
 
-    fn build(&self, site: &PortContext<'_>) -> Box<Rio> {
-        let law = RioLaw::new(&self.parameters, self.limit, site.drops());
-        let (room, in_bytes) = (Room::new(self.limit), self.limit.is_in_bytes());
-        Box::new(Rio { queue: Fifo::default(), room, bytes: in_bytes.then_some([0; Colour::COUNT]), law })
+    fn build(&self, context: &PortContext<'_>) -> Box<Rio> {
+        let law = RioLaw::new(&self.parameters, self.limit, context.drop_rng());
+        let (buffer, in_bytes) = (Buffer::new(self.limit), self.limit.is_in_bytes());
+        Box::new(Rio { queue: Fifo::default(), buffer, bytes: in_bytes.then_some([0; Priority::COUNT]), law })
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
@@ -83,8 +88,8 @@ impl QueueKind for RioSpec {
 /// Parameters of three-level RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RioParameters {
-    /// Thresholds between which packets are dropped at random, indexed by [`Colour`].
-    pub bands: [Band; Colour::COUNT],
+    /// Thresholds between which packets are dropped at random, indexed by [`Priority`].
+    pub bands: [Band; Priority::COUNT],
     /// Weight of the current counts in the averages at each arrival.
     pub weight: f64,
     /// Drop probability when the average of a level reaches the upper threshold of the level.
@@ -94,9 +99,9 @@ pub struct RioParameters {
 /// Defaults of the DiffServ paper, whose figure has thresholds of 10, 25, 40, 60 and 95 percent.
 impl Default for RioParameters {
     fn default() -> Self {
-        let mut bands = [Band { min: 10.0, max: 25.0 }; Colour::COUNT];
-        bands[Colour::Yellow as usize] = Band { min: 40.0, max: 60.0 };
-        bands[Colour::Green as usize] = Band { min: 60.0, max: 95.0 };
+        let mut bands = [Band { min: 10.0, max: 25.0 }; Priority::COUNT];
+        bands[Priority::Medium as usize] = Band { min: 40.0, max: 60.0 };
+        bands[Priority::High as usize] = Band { min: 60.0, max: 95.0 };
         Self { bands, weight: 0.5, max_probability: 0.1 }
     }
 }
@@ -135,8 +140,8 @@ impl fmt::Display for Band {
 #[derive(Debug)]
 pub struct RioLaw {
     /// Lower and upper thresholds in packets or bytes, by drop precedence.
-    bands: [(f64, f64); Colour::COUNT],
-    averages: [f64; Colour::COUNT],
+    bands: [(f64, f64); Priority::COUNT],
+    averages: [f64; Priority::COUNT],
     weight: f64,
     max_probability: f64,
     rng: Rng,
@@ -150,7 +155,7 @@ impl RioLaw {
         let of_buffer = |percent: f64| percent / 100.0 * limit.amount();
         Self {
             bands: parameters.bands.map(|band| (of_buffer(band.min), of_buffer(band.max))),
-            averages: [0.0; Colour::COUNT],
+            averages: [0.0; Priority::COUNT],
             weight: parameters.weight,
             max_probability: parameters.max_probability,
             rng,
@@ -158,13 +163,13 @@ impl RioLaw {
     }
 
     /// Returns the average count of a level.
-    pub fn average(&self, level: Colour) -> f64 {
+    pub fn average(&self, level: Priority) -> f64 {
         self.averages[level as usize]
     }
 
     /// Returns the drop probability of an arriving packet of this drop precedence if the average count of its level is `average`.
-    pub fn probability(&self, colour: Colour, average: f64) -> f64 {
-        let (min, max) = self.bands[colour as usize];
+    pub fn probability(&self, priority: Priority, average: f64) -> f64 {
+        let (min, max) = self.bands[priority as usize];
         match average {
             average if average < min => 0.0,
             average if average < max => self.max_probability * (average - min) / (max - min),
@@ -173,22 +178,22 @@ impl RioLaw {
     }
 
     /// Returns the decision about an arriving packet of this drop precedence that finds `waiting` packets or bytes of each drop precedence.
-    pub fn on_arrival(&mut self, colour: Colour, waiting: [u64; Colour::COUNT]) -> Verdict {
+    pub fn on_arrival(&mut self, priority: Priority, waiting: [u64; Priority::COUNT]) -> Verdict {
         let mut count: u64 = waiting.iter().sum();
-        for level in Colour::DROPPED_FIRST {
+        for level in Priority::DROPPED_FIRST {
             let average = &mut self.averages[level as usize];
             *average = (1.0 - self.weight) * *average + self.weight * count as f64;
-            if level == colour {
+            if level == priority {
                 break;
             }
             count -= waiting[level as usize];
         }
-        let (average, (min, max)) = (self.average(colour), self.bands[colour as usize]);
+        let (average, (min, max)) = (self.average(priority), self.bands[priority as usize]);
         if average < min {
             Verdict::Accept
         } else if average >= max {
             Verdict::Forced
-        } else if self.rng.chance(self.probability(colour, average)) {
+        } else if self.rng.chance(self.probability(priority, average)) {
             Verdict::Early
         } else {
             Verdict::Accept
@@ -200,42 +205,42 @@ impl RioLaw {
 #[derive(Debug)]
 pub struct Rio {
     queue: Fifo,
-    room: Room,
+    buffer: Buffer,
     /// Waiting bytes by drop precedence; `None` if the limit is in packets.
-    bytes: Option<[u64; Colour::COUNT]>,
+    bytes: Option<[u64; Priority::COUNT]>,
     law: RioLaw,
 }
 
 impl QueueDiscipline for Rio {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        let colour = packet.dscp.colour();
-        let waiting = self.bytes.unwrap_or_else(|| self.queue.by_colour().map(u64::from));
-        let verdict = self.law.on_arrival(colour, waiting);
-        let why = match verdict {
-            _ if !self.room.takes(self.queue.backlog(), &packet) => DropReason::Overflow,
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        let priority = packet.dscp.priority();
+        let waiting = self.bytes.unwrap_or_else(|| self.queue.by_priority().map(u64::from));
+        let verdict = self.law.on_arrival(priority, waiting);
+        let reason = match verdict {
+            _ if !self.buffer.accepts(self.queue.backlog(), &packet) => DropReason::Overflow,
             Verdict::Early => DropReason::Early,
             Verdict::Forced => DropReason::Forced,
             Verdict::Accept => {
                 if let Some(bytes) = &mut self.bytes {
-                    bytes[colour as usize] += u64::from(packet.len);
+                    bytes[priority as usize] += u64::from(packet.len);
                 }
                 return self.queue.push(packet);
             }
         };
-        fate.dropped(now, packet, why);
+        events.dropped(now, packet, reason);
     }
 
-    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = self.queue.pop();
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         if let (Some(bytes), Some(packet)) = (&mut self.bytes, &packet) {
-            bytes[packet.dscp.colour() as usize] -= u64::from(packet.len);
+            bytes[packet.dscp.priority() as usize] -= u64::from(packet.len);
         }
         packet
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 
     fn backlog(&self) -> Backlog {

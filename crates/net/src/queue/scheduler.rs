@@ -1,8 +1,8 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
-use super::limit::Room;
+use super::limit::Buffer;
 use super::pool::{Chain, Pool};
 use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
-use crate::{Backlog, Colour, DropReason, Dscp, Fate, Packet, Sla};
+use crate::{Backlog, DropReason, Dscp, Packet, PacketEvents, Priority, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Slab, Time};
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ impl Kind for SchedulerSpec {
 
 impl QueueKind for SchedulerSpec {
     type Queue = Box<Scheduler>;
-    fn build(&self, site: &PortContext<'_>) -> Box<Scheduler> {
+    fn build(&self, context: &PortContext<'_>) -> Box<Scheduler> {
         Box::new(Scheduler {
             pool: Pool::default(),
             connections: Slab::default(),
@@ -36,8 +36,8 @@ impl QueueKind for SchedulerSpec {
             rings: Default::default(),
             weights: Vec::new(),
             backlog: Backlog::default(),
-            room: Room::new(self.0.limit),
-            gate: Gate::new(&self.0.sla, site),
+            buffer: Buffer::new(self.0.limit),
+            gate: Gate::new(&self.0.sla, context),
             wake_at: None,
         })
     }
@@ -47,7 +47,7 @@ impl QueueKind for SchedulerSpec {
     fn counts_packets(&self) -> bool {
         !self.0.limit.is_in_bytes()
     }
-    fn conserves_work(&self) -> bool {
+    fn is_work_conserving(&self) -> bool {
         false
     }
     fn sla(&self) -> Option<Sla> {
@@ -86,7 +86,7 @@ pub struct Scheduler {
     /// Pairs of flow identifier and weight, for weights other than 1, in order of flow identifiers.
     weights: Vec<(u16, u32)>,
     backlog: Backlog,
-    room: Room,
+    buffer: Buffer,
     gate: Gate,
     /// Earliest time at which a packet that had to wait for tokens at the last `dequeue` conforms; `None` if no packet had to wait.
     wake_at: Option<Time>,
@@ -104,12 +104,12 @@ struct Connection {
 impl Scheduler {
     /// Returns the index of a connection with packets to send, and adds the connection if it is new.
     fn connection(&mut self, flow: u16, class: usize) -> u32 {
-        let place = self.by_flow.binary_search_by_key(&flow, |(flow, _)| *flow);
-        place.map(|place| self.by_flow[place].1).unwrap_or_else(|place| {
-            let weight = find(&self.weights, flow).map_or(1, |place| self.weights[place].1);
+        let index = self.by_flow.binary_search_by_key(&flow, |(flow, _)| *flow);
+        index.map(|index| self.by_flow[index].1).unwrap_or_else(|index| {
+            let weight = find(&self.weights, flow).map_or(1, |index| self.weights[index].1);
             let packets = Chain::default();
             let id = self.connections.insert(Connection { flow, packets, weight, turns: weight });
-            self.by_flow.insert(place, (flow, id));
+            self.by_flow.insert(index, (flow, id));
             self.rings[class].push_back(id);
             id
         })
@@ -119,19 +119,21 @@ impl Scheduler {
     /// if no packet conforms.
     fn next(&mut self, now: Time) -> Option<(usize, usize)> {
         self.wake_at = None;
-        let mut blocked = [false; Colour::COUNT];
+        let mut blocked = [false; Priority::COUNT];
         for (class, ring) in self.rings.iter().enumerate() {
-            for colour in SERVED_FIRST {
-                if blocked[colour as usize] {
+            for priority in SERVED_FIRST {
+                if blocked[priority as usize] {
                     continue;
                 }
-                for (place, &id) in ring.iter().enumerate() {
+                for (index, &id) in ring.iter().enumerate() {
                     let first = self.pool.first(&self.connections[id].packets);
-                    let Some(first) = first.filter(|packet| packet.dscp.colour() == colour) else { continue };
+                    let Some(first) = first.filter(|packet| packet.dscp.priority() == priority) else {
+                        continue;
+                    };
                     if self.gate.admits(now, first) {
-                        return Some((class, place));
+                        return Some((class, index));
                     }
-                    blocked[colour as usize] = true;
+                    blocked[priority as usize] = true;
                     let ready = self.gate.ready_at(first);
                     self.wake_at = Some(self.wake_at.map_or(ready, |other| other.min(ready)));
                 }
@@ -140,10 +142,10 @@ impl Scheduler {
         None
     }
 
-    /// Removes and returns the first packet of the connection at `place` in the ring of `class`, and moves the connection to its next
+    /// Removes and returns the first packet of the connection at `index` in the ring of `class`, and moves the connection to its next
     /// position.
-    fn send(&mut self, class: usize, place: usize) -> Option<Packet> {
-        let id = self.rings[class][place];
+    fn send(&mut self, class: usize, index: usize) -> Option<Packet> {
+        let id = self.rings[class][index];
         let connection = &mut self.connections[id];
         let packet = self.pool.pop(&mut connection.packets)?;
         self.backlog.remove(&packet);
@@ -152,13 +154,13 @@ impl Scheduler {
         if next == Some(class) && connection.turns > 0 {
             return Some(packet);
         }
-        self.rings[class].remove(place);
+        self.rings[class].remove(index);
         connection.turns = connection.weight;
         if let Some(class) = next {
             self.rings[class].push_back(id);
         } else {
-            let place = find(&self.by_flow, connection.flow);
-            place.map(|place| self.by_flow.remove(place));
+            let index = find(&self.by_flow, connection.flow);
+            index.map(|index| self.by_flow.remove(index));
             self.connections.release(id);
         }
         Some(packet)
@@ -180,26 +182,26 @@ fn find(by_flow: &[(u16, u32)], flow: u16) -> Option<usize> {
 }
 
 impl QueueDiscipline for Scheduler {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         if !self.gate.fits(&packet) {
-            return fate.dropped(now, packet, DropReason::Policed);
+            return events.dropped(now, packet, DropReason::Policed);
         }
-        if !self.room.takes(self.backlog, &packet) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+        if !self.buffer.accepts(self.backlog, &packet) {
+            return events.dropped(now, packet, DropReason::Overflow);
         }
         self.backlog.add(&packet);
         let id = self.connection(packet.flow, class_of(packet.dscp));
         self.pool.push(&mut self.connections[id].packets, packet);
     }
 
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
-        let packet = self.next(now).and_then(|(class, place)| self.send(class, place));
-        self.room.gives(packet.as_ref());
+    fn dequeue(&mut self, now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
+        let packet = self.next(now).and_then(|(class, index)| self.send(class, index));
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -213,13 +215,13 @@ impl QueueDiscipline for Scheduler {
     fn set_weight(&mut self, flow: u16, weight: u32) {
         let weight = weight.max(1);
         match self.weights.binary_search_by_key(&flow, |(flow, _)| *flow) {
-            Ok(place) if weight == 1 => _ = self.weights.remove(place),
-            Ok(place) => self.weights[place].1 = weight,
+            Ok(index) if weight == 1 => _ = self.weights.remove(index),
+            Ok(index) => self.weights[index].1 = weight,
             Err(_) if weight == 1 => {}
-            Err(place) => self.weights.insert(place, (flow, weight)),
+            Err(index) => self.weights.insert(index, (flow, weight)),
         }
-        if let Some(place) = find(&self.by_flow, flow) {
-            let connection = &mut self.connections[self.by_flow[place].1];
+        if let Some(index) = find(&self.by_flow, flow) {
+            let connection = &mut self.connections[self.by_flow[index].1];
             (connection.weight, connection.turns) = (weight, connection.turns.min(weight));
         }
     }

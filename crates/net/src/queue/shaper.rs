@@ -1,7 +1,7 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
-use super::limit::Room;
+use super::limit::Buffer;
 use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
-use crate::{Backlog, Colour, DropReason, Fate, Packet, Sla};
+use crate::{Backlog, DropReason, Packet, PacketEvents, Priority, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 use std::collections::VecDeque;
@@ -28,12 +28,12 @@ impl Kind for ShaperSpec {
 
 impl QueueKind for ShaperSpec {
     type Queue = Box<ShaperQueue>;
-    fn build(&self, site: &PortContext<'_>) -> Box<ShaperQueue> {
+    fn build(&self, context: &PortContext<'_>) -> Box<ShaperQueue> {
         Box::new(ShaperQueue {
             fifos: Default::default(),
             backlog: Backlog::default(),
-            room: Room::new(self.0.limit),
-            gate: Gate::new(&self.0.sla, site),
+            buffer: Buffer::new(self.0.limit),
+            gate: Gate::new(&self.0.sla, context),
             wake_at: None,
         })
     }
@@ -43,7 +43,7 @@ impl QueueKind for ShaperSpec {
     fn counts_packets(&self) -> bool {
         !self.0.limit.is_in_bytes()
     }
-    fn conserves_work(&self) -> bool {
+    fn is_work_conserving(&self) -> bool {
         false
     }
     fn sla(&self) -> Option<Sla> {
@@ -56,29 +56,29 @@ impl QueueKind for ShaperSpec {
 #[derive(Debug)]
 pub struct ShaperQueue {
     /// FIFOs by drop precedence.
-    fifos: [VecDeque<Packet>; Colour::COUNT],
+    fifos: [VecDeque<Packet>; Priority::COUNT],
     backlog: Backlog,
-    room: Room,
+    buffer: Buffer,
     gate: Gate,
     /// Earliest time at which a packet that had to wait for tokens at the last `dequeue` conforms; `None` if no packet had to wait.
     wake_at: Option<Time>,
 }
 
 impl QueueDiscipline for ShaperQueue {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         if !self.gate.fits(&packet) {
-            return fate.dropped(now, packet, DropReason::Policed);
+            return events.dropped(now, packet, DropReason::Policed);
         }
-        if !self.room.takes(self.backlog, &packet) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+        if !self.buffer.accepts(self.backlog, &packet) {
+            return events.dropped(now, packet, DropReason::Overflow);
         }
         self.backlog.add(&packet);
-        self.fifos[packet.dscp.colour() as usize].push_back(packet);
+        self.fifos[packet.dscp.priority() as usize].push_back(packet);
     }
 
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
         let packet = self.next(now);
-        self.room.gives(packet.as_ref());
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -91,7 +91,7 @@ impl QueueDiscipline for ShaperQueue {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }
 
@@ -99,8 +99,8 @@ impl ShaperQueue {
     /// Removes and returns the packet to send now; `None` if no packet conforms.
     fn next(&mut self, now: Time) -> Option<Packet> {
         self.wake_at = None;
-        for colour in SERVED_FIRST {
-            let fifo = &mut self.fifos[colour as usize];
+        for priority in SERVED_FIRST {
+            let fifo = &mut self.fifos[priority as usize];
             let Some(first) = fifo.front() else { continue };
             if self.gate.admits(now, first) {
                 let packet = fifo.pop_front()?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Colour, DropReason, Dscp, Ecn, Route};
+use crate::{DropReason, Dscp, Ecn, Priority, Route};
 use catnip_base::{Rate, Rng, Span, Stream};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -18,19 +18,19 @@ mod wrr;
 #[derive(Default)]
 struct Lost(Vec<(Packet, DropReason)>);
 
-impl Fate for Lost {
-    fn dropped(&mut self, _now: Time, packet: Packet, why: DropReason) {
-        self.0.push((packet, why));
+impl PacketEvents for Lost {
+    fn dropped(&mut self, _now: Time, packet: Packet, reason: DropReason) {
+        self.0.push((packet, reason));
     }
 }
 
 /// Log of dropped packets with the reason, and of marked packets, by body.
 #[derive(Default)]
-struct Told(Vec<(u32, DropReason)>, Vec<u32>);
+struct EventLog(Vec<(u32, DropReason)>, Vec<u32>);
 
-impl Fate for Told {
-    fn dropped(&mut self, _now: Time, packet: Packet, why: DropReason) {
-        self.0.push((packet.body, why));
+impl PacketEvents for EventLog {
+    fn dropped(&mut self, _now: Time, packet: Packet, reason: DropReason) {
+        self.0.push((packet.body, reason));
     }
     fn marked(&mut self, _now: Time, packet: &Packet) {
         assert_eq!(packet.ecn, Ecn::CE);
@@ -38,7 +38,7 @@ impl Fate for Told {
     }
 }
 
-fn packet(body: u32, priority: Colour) -> Packet {
+fn packet(body: u32, priority: Priority) -> Packet {
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
@@ -143,30 +143,30 @@ fn a_queue_without_room_cannot_be_built() {
 fn drop_tail_keeps_the_first_and_drops_the_rest() {
     let (mut queue, mut lost) = (DropTail::new(packets(3)), Lost::default());
     for body in 0..5 {
-        queue.enqueue(Time::ZERO, packet(body, Colour::Red), &mut lost);
+        queue.enqueue(Time::ZERO, packet(body, Priority::Low), &mut lost);
     }
     assert_eq!(queue.backlog(), Backlog { packets: 3, bytes: 3 * 512 });
     assert_eq!(contents(&mut queue).iter().map(|p| p.body).collect::<Vec<_>>(), [0, 1, 2]);
-    let fates: Vec<_> = lost.0.iter().map(|(p, why)| (p.body, *why)).collect();
-    assert_eq!(fates, [(3, DropReason::Overflow), (4, DropReason::Overflow)]);
+    let outcomes: Vec<_> = lost.0.iter().map(|(p, reason)| (p.body, *reason)).collect();
+    assert_eq!(outcomes, [(3, DropReason::Overflow), (4, DropReason::Overflow)]);
 }
 
 /// Checks which packets are dropped in a sequence of arrivals at a queue that protects one priority.
 fn check_protection(
     queue: &mut AnyQueue,
-    protected: Colour,
+    protected: Priority,
     arrivals: &[bool],
     limit: usize,
 ) -> Result<(), TestCaseError> {
     let mut inside: Vec<Packet> = Vec::new();
     for (body, &high) in arrivals.iter().enumerate() {
-        let arrival = packet(body as u32, if high { Colour::Green } else { Colour::Red });
+        let arrival = packet(body as u32, if high { Priority::High } else { Priority::Low });
         let mut lost = Lost::default();
         queue.enqueue(Time::ZERO, arrival, &mut lost);
-        let sacrificed_waits = inside.iter().any(|p| p.dscp.colour() != protected);
+        let sacrificed_waits = inside.iter().any(|p| p.dscp.priority() != protected);
         inside.push(arrival);
-        for (gone, _) in &lost.0 {
-            if gone.dscp.colour() == protected {
+        for (dropped_packet, _) in &lost.0 {
+            if dropped_packet.dscp.priority() == protected {
                 prop_assert_eq!(
                     inside.len(),
                     limit + 1,
@@ -174,7 +174,7 @@ fn check_protection(
                 );
                 prop_assert!(!sacrificed_waits, "and only if no other waits");
             }
-            inside.retain(|p| p.body != gone.body);
+            inside.retain(|p| p.body != dropped_packet.body);
         }
         prop_assert!(lost.0.len() <= 1 && inside.len() <= limit);
     }
@@ -184,22 +184,22 @@ fn check_protection(
 }
 
 /// Returns the bodies of the packets that wait after these arrivals (bytes, drop precedence), and the bodies of the dropped packets.
-fn in_bytes(limit: &str, arrivals: &[(u32, Colour)]) -> (Vec<u32>, Vec<u32>) {
+fn in_bytes(limit: &str, arrivals: &[(u32, Priority)]) -> (Vec<u32>, Vec<u32>) {
     let spec: QueueSpec = limit.parse().unwrap();
     let rate = RateSpec::Unlimited;
     let mut queue = spec.build(&PortContext::new(&rate, 1, 0));
     let mut lost = Lost::default();
-    for (body, &(len, colour)) in (0..).zip(arrivals) {
-        queue.enqueue(Time::ZERO, Packet { len, ..packet(body, colour) }, &mut lost);
+    for (body, &(len, priority)) in (0..).zip(arrivals) {
+        queue.enqueue(Time::ZERO, Packet { len, ..packet(body, priority) }, &mut lost);
     }
     (contents(&mut queue).iter().map(|p| p.body).collect(), lost.0.iter().map(|(p, _)| p.body).collect())
 }
 
 #[test]
 fn in_bytes_an_arrival_pushes_out_as_many_as_it_needs_and_none_in_vain() {
-    use Colour::{Green as HIGH, Red as LOW};
+    use Priority::{High as HIGH, Low as LOW};
     let three = [(1000, LOW), (1000, LOW), (1000, LOW)];
-    let and = |more: &[(u32, Colour)]| [&three[..], more].concat();
+    let and = |more: &[(u32, Priority)]| [&three[..], more].concat();
     // A packet of 1500 bytes needs the space of two packets of 1000 bytes, a packet of 1000 bytes the space of one.
     assert_eq!(in_bytes("catnip-good:3000B,victim=oldest", &and(&[(1500, HIGH)])), (vec![2, 3], vec![0, 1]));
     assert_eq!(in_bytes("catnip-good:3000B,victim=newest", &and(&[(1000, HIGH)])), (vec![0, 1, 3], vec![2]));
@@ -222,7 +222,7 @@ fn in_bytes_the_packet_in_transmission_keeps_its_place() {
     let mut queue = spec.build(&PortContext::new(&RateSpec::Unlimited, 1, 0));
     let mut lost = Lost::default();
     let mut arrives = |queue: &mut AnyQueue, body| {
-        queue.enqueue(Time::ZERO, Packet { len: 1000, ..packet(body, Colour::Red) }, &mut lost);
+        queue.enqueue(Time::ZERO, Packet { len: 1000, ..packet(body, Priority::Low) }, &mut lost);
         lost.0.len()
     };
     arrives(&mut queue, 0);
@@ -241,7 +241,7 @@ proptest! {
     ) {
         let victim = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest][rule];
         let mut queue = AnyQueue::Catnip(Box::new(CatnipQueue::good(packets(limit), victim, rng(1))));
-        check_protection(&mut queue, Colour::Green, &arrivals, limit as usize)?;
+        check_protection(&mut queue, Priority::High, &arrivals, limit as usize)?;
     }
 
     #[test]
@@ -249,8 +249,8 @@ proptest! {
         let mirrored: Vec<bool> = arrivals.iter().map(|high| !high).collect();
         let mut bad = AnyQueue::Catnip(Box::new(CatnipQueue::bad(packets(limit), VictimRule::Random, rng(1))));
         let mut good = AnyQueue::Catnip(Box::new(CatnipQueue::good(packets(limit), VictimRule::Random, rng(1))));
-        check_protection(&mut bad, Colour::Red, &arrivals, limit as usize)?;
-        check_protection(&mut good, Colour::Green, &mirrored, limit as usize)?;
+        check_protection(&mut bad, Priority::Low, &arrivals, limit as usize)?;
+        check_protection(&mut good, Priority::High, &mirrored, limit as usize)?;
     }
 }
 
@@ -263,12 +263,12 @@ fn the_random_victim_is_uniform_among_low_packets() {
         let mut lost = Lost::default();
         for body in 0..8 {
             // LOW packets at indices 0, 2, 3, 5 and 7.
-            let priority = if [0, 2, 3, 5, 7].contains(&body) { Colour::Red } else { Colour::Green };
+            let priority = if [0, 2, 3, 5, 7].contains(&body) { Priority::Low } else { Priority::High };
             queue.enqueue(Time::ZERO, packet(body, priority), &mut lost);
         }
-        queue.enqueue(Time::ZERO, packet(8, Colour::Green), &mut lost);
-        let place = [0, 2, 3, 5, 7].iter().position(|&b| b == lost.0[0].0.body).unwrap();
-        counts[place] += 1;
+        queue.enqueue(Time::ZERO, packet(8, Priority::High), &mut lost);
+        let index = [0, 2, 3, 5, 7].iter().position(|&b| b == lost.0[0].0.body).unwrap();
+        counts[index] += 1;
     }
     let expected = f64::from(trials) / 5.0;
     let chi_square: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
@@ -285,11 +285,11 @@ fn a_probe_drops_the_arrival_as_often_as_it_finds_a_high_packet() {
             for body in 0..4 {
                 queue.enqueue(
                     Time::ZERO,
-                    packet(body, if body == 0 { Colour::Red } else { Colour::Green }),
+                    packet(body, if body == 0 { Priority::Low } else { Priority::High }),
                     &mut lost,
                 );
             }
-            queue.enqueue(Time::ZERO, packet(4, Colour::Green), &mut lost);
+            queue.enqueue(Time::ZERO, packet(4, Priority::High), &mut lost);
             lost.0[0].0.body == 4
         })
         .count();
@@ -391,25 +391,28 @@ fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all
     let run = |text: &str, ecn: Ecn| {
         let mut queue =
             text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0));
-        let mut told = Told::default();
+        let mut event_log = EventLog::default();
         for body in 0..40 {
-            queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Colour::Red) }, &mut told);
+            queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Priority::Low) }, &mut event_log);
         }
         let marked = contents(&mut queue).iter().filter(|packet| packet.ecn == Ecn::CE).count();
-        let count = |reason| told.0.iter().filter(|(_, why)| *why == reason).count();
+        let count = |counted| event_log.0.iter().filter(|(_, reason)| *reason == counted).count();
         (
             count(DropReason::Early),
             count(DropReason::Forced) + count(DropReason::Overflow),
-            told.1.len(),
+            event_log.1.len(),
             marked,
         )
     };
-    let (early, late, told, marked) = run(&spec(true), Ecn::ECT_0);
+    let (early, late, event_log, marked) = run(&spec(true), Ecn::ECT_0);
     // Above the upper threshold and with a full buffer, ECN-capable packets are dropped, too.
-    assert!(early == 0 && late > 20 && marked > 0 && told == marked, "{early} {late} {told} {marked}");
+    assert!(
+        early == 0 && late > 20 && marked > 0 && event_log == marked,
+        "{early} {late} {event_log} {marked}"
+    );
     for (text, ecn) in [(spec(true), Ecn::NOT_ECT), (spec(false), Ecn::ECT_0)] {
-        let (early, _, told, _) = run(&text, ecn);
-        assert!(early > 0 && told == 0, "{text} {ecn:?}: {early} {told}");
+        let (early, _, event_log, _) = run(&text, ecn);
+        assert!(early > 0 && event_log == 0, "{text} {ecn:?}: {early} {event_log}");
     }
     // A packet that arrives with a mark stays marked and is not reported.
     assert_eq!(run(&spec(true), Ecn::CE).2, 0);
@@ -459,16 +462,16 @@ fn the_law_s_thresholds_by_hand() {
 fn whoever_has_left_gives_its_place_no_more() {
     let mut queue = CatnipQueue::good(packets(2), VictimRule::Random, rng(1));
     let mut lost = Lost::default();
-    queue.enqueue(Time::ZERO, packet(0, Colour::Red), &mut lost);
-    queue.enqueue(Time::ZERO, packet(1, Colour::Green), &mut lost);
+    queue.enqueue(Time::ZERO, packet(0, Priority::Low), &mut lost);
+    queue.enqueue(Time::ZERO, packet(1, Priority::High), &mut lost);
     assert_eq!(queue.backlog(), Backlog { packets: 2, bytes: 2 * 512 });
     assert_eq!(queue.dequeue(Time::ZERO, &mut lost).map(|packet| packet.body), Some(0));
     assert_eq!(queue.backlog(), Backlog { packets: 1, bytes: 512 });
-    queue.enqueue(Time::ZERO, packet(2, Colour::Green), &mut lost);
-    queue.enqueue(Time::ZERO, packet(3, Colour::Green), &mut lost);
+    queue.enqueue(Time::ZERO, packet(2, Priority::High), &mut lost);
+    queue.enqueue(Time::ZERO, packet(3, Priority::High), &mut lost);
     assert_eq!(lost.0.iter().map(|(packet, _)| packet.body).collect::<Vec<_>>(), [3]);
     let mut red = Red::new(packets(3), RedLaw::new(red_parameters(), RATE, rng(0)));
-    red.enqueue(Time::ZERO, packet(0, Colour::Red), &mut lost);
+    red.enqueue(Time::ZERO, packet(0, Priority::Low), &mut lost);
     assert_eq!(red.backlog(), Backlog { packets: 1, bytes: 512 });
 }
 
@@ -528,10 +531,10 @@ proptest! {
             prop_assert!(!spec.counts_packets());
             let mut queue = spec.build(&PortContext::new(&RATE.into(), 1, 0));
             let (mut lost, mut sending, mut inside) = (Lost::default(), 0, 0);
-            for (body, &(colour, len, leave)) in steps.iter().enumerate() {
+            for (body, &(priority, len, leave)) in steps.iter().enumerate() {
                 let now = Time::from_nanos(body as u64 * 3_000_000);
-                let colour = Colour::DROPPED_FIRST[usize::from(colour)];
-                let arrival = Packet { len, flow: body as u16 % 3, ..packet(body as u32, colour) };
+                let priority = Priority::DROPPED_FIRST[usize::from(priority)];
+                let arrival = Packet { len, flow: body as u16 % 3, ..packet(body as u32, priority) };
                 queue.enqueue(now, arrival, &mut lost);
                 inside += u64::from(len);
                 if leave == 0 {
@@ -568,28 +571,31 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
         let mut inside: Vec<Packet> = Vec::new();
         for step in 0..400u32 {
             let now = Time::from_nanos(u64::from(step) * 1_000_000);
-            let arrival = packet(step, if arrivals.chance(0.4) { Colour::Green } else { Colour::Red });
+            let arrival = packet(step, if arrivals.chance(0.4) { Priority::High } else { Priority::Low });
             let (mut by_red, mut by_catnip) = (Lost::default(), Lost::default());
             red.enqueue(now, arrival, &mut by_red);
             catnip.enqueue(now, arrival, &mut by_catnip);
             if !substituted {
                 assert_eq!(by_red.0.len(), by_catnip.0.len(), "seed {seed}, step {step}");
-                substituted = by_catnip.0.first().is_some_and(|(gone, _)| gone.body != arrival.body);
+                substituted = by_catnip
+                    .0
+                    .first()
+                    .is_some_and(|(dropped_packet, _)| dropped_packet.body != arrival.body);
             }
             inside.push(arrival);
-            for (gone, _) in &by_catnip.0 {
-                if gone.dscp.colour() == Colour::Green {
+            for (dropped_packet, _) in &by_catnip.0 {
+                if dropped_packet.dscp.priority() == Priority::High {
                     assert!(
-                        inside.iter().all(|p| p.dscp.colour() == Colour::Green),
+                        inside.iter().all(|p| p.dscp.priority() == Priority::High),
                         "seed {seed}, step {step}"
                     );
                 }
-                inside.retain(|p| p.body != gone.body);
+                inside.retain(|p| p.body != dropped_packet.body);
             }
             if arrivals.chance(0.6) {
                 red.dequeue(now, &mut Lost::default());
-                let gone = catnip.dequeue(now, &mut Lost::default());
-                inside.retain(|p| gone.is_none_or(|gone| gone.body != p.body));
+                let dropped_packet = catnip.dequeue(now, &mut Lost::default());
+                inside.retain(|p| dropped_packet.is_none_or(|dropped_packet| dropped_packet.body != p.body));
             }
         }
         assert!(substituted, "seed {seed} never came to a substitution");
@@ -598,31 +604,31 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
 
 /// Returns the drop precedence of the packet that an arriving packet pushes out of a full CATNIP queue; `None` if the arriving packet
 /// itself is dropped.
-fn pushes_out(text: &str, waiting: [Colour; 3], arrival: Colour) -> Option<Colour> {
+fn pushes_out(text: &str, waiting: [Priority; 3], arrival: Priority) -> Option<Priority> {
     let mut queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
-    for (body, colour) in (0..).zip(waiting) {
-        queue.enqueue(Time::ZERO, packet(body, colour), &mut Lost::default());
+    for (body, priority) in (0..).zip(waiting) {
+        queue.enqueue(Time::ZERO, packet(body, priority), &mut Lost::default());
     }
     let mut lost = Lost::default();
     queue.enqueue(Time::ZERO, packet(3, arrival), &mut lost);
-    let [(gone, _)] = lost.0[..] else { panic!("one of four does not fit") };
-    (gone.body < 3).then(|| gone.dscp.colour())
+    let [(dropped_packet, _)] = lost.0[..] else { panic!("one of four does not fit") };
+    (dropped_packet.body < 3).then(|| dropped_packet.dscp.priority())
 }
 
 #[test]
 fn of_three_colours_the_one_that_is_dropped_first_goes_first() {
-    use Colour::{Green, Red, Yellow};
+    use Priority::{High, Low, Medium};
     for victim in ["random", "newest", "oldest"] {
         let good = |waiting, arrival| pushes_out(&format!("catnip-good:4,victim={victim}"), waiting, arrival);
-        assert_eq!(good([Green, Yellow, Red], Green), Some(Red));
-        assert_eq!(good([Green, Yellow, Red], Yellow), Some(Red));
-        assert_eq!(good([Green, Yellow, Red], Red), None);
-        assert_eq!(good([Green, Yellow, Green], Green), Some(Yellow));
-        assert_eq!(good([Green, Yellow, Yellow], Yellow), None);
+        assert_eq!(good([High, Medium, Low], High), Some(Low));
+        assert_eq!(good([High, Medium, Low], Medium), Some(Low));
+        assert_eq!(good([High, Medium, Low], Low), None);
+        assert_eq!(good([High, Medium, High], High), Some(Medium));
+        assert_eq!(good([High, Medium, Medium], Medium), None);
         let bad = |waiting, arrival| pushes_out(&format!("catnip-bad:4,victim={victim}"), waiting, arrival);
-        assert_eq!(bad([Green, Yellow, Red], Red), Some(Green));
-        assert_eq!(bad([Red, Yellow, Red], Red), Some(Yellow));
-        assert_eq!(bad([Green, Yellow, Red], Green), None);
+        assert_eq!(bad([High, Medium, Low], Low), Some(High));
+        assert_eq!(bad([Low, Medium, Low], Low), Some(Medium));
+        assert_eq!(bad([High, Medium, Low], High), None);
     }
 }
 
@@ -630,29 +636,30 @@ fn of_three_colours_the_one_that_is_dropped_first_goes_first() {
 fn colours_are_the_drop_precedences_of_rfc_2597_and_whatever_else_is_red() {
     for codepoint in 0..64 {
         // Section 6: AF11 = 001010, AF12 = 001100, AF13 = 001110, and so on up to AF43 = 100110.
-        let colour = match codepoint {
-            0b001010 | 0b010010 | 0b011010 | 0b100010 => Colour::Green,
-            0b001100 | 0b010100 | 0b011100 | 0b100100 => Colour::Yellow,
-            _ => Colour::Red,
+        let priority = match codepoint {
+            0b001010 | 0b010010 | 0b011010 | 0b100010 => Priority::High,
+            0b001100 | 0b010100 | 0b011100 | 0b100100 => Priority::Medium,
+            _ => Priority::Low,
         };
         let dscp = Dscp::new(codepoint);
-        assert_eq!((dscp.colour(), dscp.codepoint()), (colour, codepoint));
+        assert_eq!((dscp.priority(), dscp.codepoint()), (priority, codepoint));
         let assured = matches!(codepoint >> 3, 1..=4) && matches!(codepoint & 7, 2 | 4 | 6);
         assert_eq!(dscp.class(), assured.then_some(codepoint >> 3));
-        for colour in Colour::DROPPED_FIRST {
-            assert_eq!(dscp.with_colour(colour), Dscp::assured(dscp.class().unwrap_or(1), colour));
+        for priority in Priority::DROPPED_FIRST {
+            assert_eq!(dscp.with_priority(priority), Dscp::assured(dscp.class().unwrap_or(1), priority));
         }
     }
-    assert_eq!(Colour::NAMES.map(|(colour, _)| Dscp::from(colour).codepoint()), [10, 12, 14]);
-    assert_eq!(Colour::NAMES.map(|(colour, _)| colour.name()), ["high", "med", "low"]);
+    assert_eq!(Priority::NAMES.map(|(priority, _)| Dscp::from(priority).codepoint()), [10, 12, 14]);
+    assert_eq!(Priority::NAMES.map(|(priority, _)| priority.name()), ["high", "med", "low"]);
 }
 
 #[test]
 fn a_full_queue_that_drops_at_its_head_gives_up_what_came_first_and_takes_in_all_that_fits_at_all() {
     let mut queue = "drop-head:4".parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     let mut lost = Lost::default();
-    (1..=5).for_each(|body| queue.enqueue(Time::ZERO, packet(body, Colour::Red), &mut lost));
-    let given_up = |lost: &Lost| lost.0.iter().map(|(packet, why)| (packet.body, *why)).collect::<Vec<_>>();
+    (1..=5).for_each(|body| queue.enqueue(Time::ZERO, packet(body, Priority::Low), &mut lost));
+    let given_up =
+        |lost: &Lost| lost.0.iter().map(|(packet, reason)| (packet.body, *reason)).collect::<Vec<_>>();
     assert_eq!(given_up(&lost), [1, 2].map(|body| (body, DropReason::PushedOut)));
     assert_eq!(contents(&mut queue).iter().map(|packet| packet.body).collect::<Vec<_>>(), [3, 4, 5]);
 
@@ -660,7 +667,7 @@ fn a_full_queue_that_drops_at_its_head_gives_up_what_came_first_and_takes_in_all
         "drop-head:1100B".parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
     let mut lost = Lost::default();
     for (body, len) in [(1, 300), (2, 300), (3, 500), (4, 900), (5, 1101)] {
-        queue.enqueue(Time::ZERO, Packet { len, ..packet(body, Colour::Red) }, &mut lost);
+        queue.enqueue(Time::ZERO, Packet { len, ..packet(body, Priority::Low) }, &mut lost);
     }
     let pushed_out = [1, 2, 3].map(|body| (body, DropReason::PushedOut));
     assert_eq!(given_up(&lost), [&pushed_out[..], &[(5, DropReason::Overflow)]].concat());

@@ -1,10 +1,10 @@
 use super::fifo::Fifo;
-use super::limit::Room;
-use crate::{Colour, DropReason, Fate, Packet};
+use super::limit::Buffer;
+use crate::{DropReason, Packet, PacketEvents, Priority};
 use catnip_base::notation::Notation;
-use catnip_base::{ParseError, Rng, Time, words};
+use catnip_base::{ParseError, Rng, Time, keywords};
 
-words! {
+keywords! {
     /// Rule that selects the packet to push out for an arriving packet, among the queued packets of the least protected drop precedence.
     #[derive(Default)]
     pub enum VictimRule {
@@ -34,29 +34,29 @@ impl VictimRule {
 pub(super) struct Victims {
     rule: VictimRule,
     /// Drop precedences in the order in which they are pushed out.
-    order: [Colour; Colour::COUNT],
+    order: [Priority; Priority::COUNT],
     rng: Rng,
 }
 
 impl Victims {
-    pub(super) fn new(rule: VictimRule, order: [Colour; Colour::COUNT], rng: Rng) -> Self {
+    pub(super) fn new(rule: VictimRule, order: [Priority; Priority::COUNT], rng: Rng) -> Self {
         Self { rule, order, rng }
     }
 
     /// Returns the index of the packet to push out for a packet that arrives with drop precedence `arrival`; `None` if no packet can be
     /// pushed out. A packet can be pushed out if its drop precedence precedes `arrival` in `order`. The candidates are the packets of the
     /// first such drop precedence that the queue holds, or, with [`VictimRule::Probe`], of all such drop precedences.
-    pub(super) fn choose(&mut self, queue: &Fifo, arrival: Colour) -> Option<u32> {
-        let before = || self.order.into_iter().take_while(|&colour| colour != arrival);
-        let sacrificed = before().find(|&colour| queue.count(colour) > 0)?;
-        let candidates = queue.count(sacrificed);
+    pub(super) fn choose(&mut self, queue: &Fifo, arrival: Priority) -> Option<u32> {
+        let before = || self.order.into_iter().take_while(|&priority| priority != arrival);
+        let victim_priority = before().find(|&priority| queue.count(priority) > 0)?;
+        let candidates = queue.count(victim_priority);
         match self.rule {
-            VictimRule::Random => Some(queue.nth_of(sacrificed, self.rng.below(candidates))),
-            VictimRule::Newest => Some(queue.nth_of(sacrificed, candidates - 1)),
-            VictimRule::Oldest => Some(queue.nth_of(sacrificed, 0)),
+            VictimRule::Random => Some(queue.nth_of(victim_priority, self.rng.below(candidates))),
+            VictimRule::Newest => Some(queue.nth_of(victim_priority, candidates - 1)),
+            VictimRule::Oldest => Some(queue.nth_of(victim_priority, 0)),
             VictimRule::Probe => {
                 let drawn = self.rng.below(queue.len());
-                before().any(|colour| colour == queue.colour_at(drawn)).then_some(drawn)
+                before().any(|priority| priority == queue.priority_at(drawn)).then_some(drawn)
             }
         }
     }
@@ -64,29 +64,29 @@ impl Victims {
     /// Pushes out as many packets as `packet` needs to fit, or none if the space of all candidates is not enough. Returns true if `packet`
     /// fits afterwards. Out of line, which keeps the common path short (measured: 2 % of all instructions).
     #[inline(never)]
-    pub(super) fn make_room(
+    pub(super) fn push_out(
         &mut self,
         now: Time,
         packet: &Packet,
-        (queue, room): (&mut Fifo, &Room),
-        fate: &mut dyn Fate,
+        (queue, buffer): (&mut Fifo, &Buffer),
+        events: &mut dyn PacketEvents,
     ) -> bool {
-        let colour = packet.dscp.colour();
-        let may = self.could_make_room(packet, queue, room);
-        while may && !room.takes(queue.backlog(), packet) {
-            let Some(index) = self.choose(queue, colour) else { return false };
-            fate.dropped(now, queue.remove(index), DropReason::PushedOut);
+        let priority = packet.dscp.priority();
+        let can_fit = self.can_push_out(packet, queue, buffer);
+        while can_fit && !buffer.accepts(queue.backlog(), packet) {
+            let Some(index) = self.choose(queue, priority) else { return false };
+            events.dropped(now, queue.remove(index), DropReason::PushedOut);
         }
-        may
+        can_fit
     }
 
     /// Returns true if `packet` would fit, in bytes, after the removal of all packets that may be pushed out for it. A large packet may
     /// need the space of several packets.
-    fn could_make_room(&self, packet: &Packet, queue: &Fifo, room: &Room) -> bool {
+    fn can_push_out(&self, packet: &Packet, queue: &Fifo, buffer: &Buffer) -> bool {
         let mut with = queue.backlog();
         with.add(packet);
-        let lacks = room.lacks_bytes(with);
-        let before = self.order.into_iter().take_while(|&other| other != packet.dscp.colour());
-        lacks == 0 || lacks <= before.map(|other| queue.bytes_of(other)).sum()
+        let excess = buffer.excess_bytes(with);
+        let candidates = self.order.into_iter().take_while(|&other| other != packet.dscp.priority());
+        excess == 0 || excess <= candidates.map(|other| queue.bytes_of(other)).sum()
     }
 }

@@ -88,7 +88,7 @@ impl RateSpec {
             Some(("trace", file)) if !file.trim().is_empty() => {
                 let file = file.trim();
                 let trace = open(file).and_then(|lines| Trace::parse(&lines).map_err(|error| error.to_string()));
-                let trace = trace.map_err(|what| ParseError::new(text, format!("a valid trace: {what}")))?;
+                let trace = trace.map_err(|error| ParseError::new(text, format!("a valid trace: {error}")))?;
                 Ok(Self::Trace { file: file.into(), trace: Arc::new(trace) })
             }
             Some(("steps", steps)) => Steps::parse(steps).map(Self::Steps),

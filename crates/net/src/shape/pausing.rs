@@ -9,19 +9,19 @@ pub struct Pausing<S> {
     wire: S,
     outages: Outages,
     /// Total length of the outages before the current one.
-    stopped: Span,
+    total_pause: Span,
 }
 
 impl<S> Pausing<S> {
     /// Creates an idle wire with these outages.
     pub fn new(wire: S, outages: Outages) -> Self {
-        Self { wire, outages, stopped: Span::ZERO }
+        Self { wire, outages, total_pause: Span::ZERO }
     }
 
-    fn go_on(&mut self) {
+    fn skip_outage(&mut self) {
         let (from, until) = self.outages.current();
-        self.stopped += until - from;
-        self.outages.go_on();
+        self.total_pause += until - from;
+        self.outages.advance();
     }
 
     /// Returns the beginning of the current outage, measured on the clock of the wire.
@@ -30,7 +30,7 @@ impl<S> Pausing<S> {
     }
 
     fn on_wire(&self, at: Time) -> Time {
-        Time::ZERO + at.since(Time::ZERO + self.stopped)
+        Time::ZERO + at.since(Time::ZERO + self.total_pause)
     }
 }
 
@@ -39,13 +39,13 @@ impl<S: Shaper> Shaper for Pausing<S> {
         let mut start = start;
         while self.outages.current().0 <= start && start < Time::NEVER {
             start = start.max(self.outages.current().1);
-            self.go_on();
+            self.skip_outage();
         }
         let end = self.wire.finish(self.on_wire(start), len);
         while self.stops_at() < end && end < Time::NEVER {
-            self.go_on();
+            self.skip_outage();
         }
-        end + self.stopped
+        end + self.total_pause
     }
 }
 
@@ -114,8 +114,8 @@ mod tests {
                 let start = free_at + Span::from_nanos(gap * u64::from(gap % 3 == 0));
                 free_at = wire.finish(start, len);
                 prop_assert!(free_at >= start);
-                let took = (up(free_at) - up(start)) as f64;
-                prop_assert!((took - f64::from(len) * 8e9 / bits_per_s).abs() <= 1.0, "{took} ns for {len} bytes at {start}");
+                let duration = (up(free_at) - up(start)) as f64;
+                prop_assert!((duration - f64::from(len) * 8e9 / bits_per_s).abs() <= 1.0, "{duration} ns for {len} bytes at {start}");
                 let before = Time::from_nanos(free_at.as_nanos().saturating_sub(1));
                 prop_assert!(free_at == start || up(before) < up(free_at) || rate == "unlimited", "no later than it must");
             }

@@ -10,20 +10,20 @@ pub struct Steps(Arc<[(Time, Rate)]>);
 impl Steps {
     /// Parses a text such as `10Mbit,10s=1Mbit,20s=5Mbit`: the first rate, then pairs of a time and the rate from this time on.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let wrong = || {
+        let invalid = || {
             let expected = "a rate and then times and rates, as in steps:10Mbit,10s=1Mbit,20s=5Mbit, with times that increase";
             ParseError::new(text, expected)
         };
         let mut parts = text.split(',').map(str::trim);
-        let first: Rate = parts.next().unwrap_or_default().parse().map_err(|_| wrong())?;
+        let first: Rate = parts.next().unwrap_or_default().parse().map_err(|_| invalid())?;
         let mut steps = vec![(Time::ZERO, first)];
         for part in parts {
-            let (at, rate) = part.split_once('=').ok_or_else(wrong)?;
-            let at = Time::ZERO + at.trim().parse::<Span>().map_err(|_| wrong())?;
-            let later = steps.last().is_some_and(|(before, _)| *before < at);
-            steps.push((at, rate.trim().parse().map_err(|_| wrong())?));
-            if !later {
-                return Err(wrong());
+            let (at, rate) = part.split_once('=').ok_or_else(invalid)?;
+            let at = Time::ZERO + at.trim().parse::<Span>().map_err(|_| invalid())?;
+            let is_later = steps.last().is_some_and(|(before, _)| *before < at);
+            steps.push((at, rate.trim().parse().map_err(|_| invalid())?));
+            if !is_later {
+                return Err(invalid());
             }
         }
         Ok(Self(steps.into()))
@@ -78,9 +78,9 @@ impl Stepped {
 
 impl Shaper for Stepped {
     fn finish(&mut self, start: Time, len: u32) -> Time {
-        let mut left = u128::from(len) * 8 * BILLION;
+        let mut remaining = u128::from(len) * 8 * BILLION;
         if start == self.last_end {
-            left += self.carry;
+            remaining += self.carry;
         }
         let mut at = start;
         loop {
@@ -88,13 +88,13 @@ impl Shaper for Stepped {
                 self.current += 1;
             }
             let rate = u128::from(self.steps.0[self.current].1.bits_per_second());
-            let room = u128::from(self.ends_at().since(at).as_nanos()) * rate;
-            if left < room {
-                self.last_end = at + Span::from_nanos((left / rate) as u64);
-                self.carry = left % rate;
+            let capacity = u128::from(self.ends_at().since(at).as_nanos()) * rate;
+            if remaining < capacity {
+                self.last_end = at + Span::from_nanos((remaining / rate) as u64);
+                self.carry = remaining % rate;
                 return self.last_end;
             }
-            left -= room;
+            remaining -= capacity;
             at = self.ends_at();
         }
     }

@@ -19,14 +19,14 @@ pub struct TraceError {
     /// Number of the invalid line, from 1; `None` if the error concerns the whole text.
     pub line: Option<usize>,
     /// Description of the error.
-    pub what: String,
+    pub problem: String,
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.what),
-            None => f.write_str(&self.what),
+            Some(line) => write!(f, "line {line}: {}", self.problem),
+            None => f.write_str(&self.problem),
         }
     }
 }
@@ -41,20 +41,20 @@ impl Trace {
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut opportunities_ms: Vec<u32> = Vec::new();
         for (index, line) in text.lines().enumerate() {
-            let wrong = |what: String| TraceError { line: Some(index + 1), what };
+            let invalid = |problem: String| TraceError { line: Some(index + 1), problem };
             let at: u32 = line
                 .parse()
-                .map_err(|_| wrong(format!("{line:?}: expected milliseconds since the start")))?;
+                .map_err(|_| invalid(format!("{line:?}: expected milliseconds since the start")))?;
             if let Some(before) = opportunities_ms.last().filter(|&&before| at < before) {
-                return Err(wrong(format!("{at} comes after {before}: times must not decrease")));
+                return Err(invalid(format!("{at} comes after {before}: times must not decrease")));
             }
             opportunities_ms.push(at);
         }
         match opportunities_ms.last() {
-            None => Err(TraceError { line: None, what: "no opportunities".into() }),
+            None => Err(TraceError { line: None, problem: "no opportunities".into() }),
             Some(0) => Err(TraceError {
                 line: Some(opportunities_ms.len()),
-                what: "0: the last time is the period, which must be positive".into(),
+                problem: "0: the last time is the period, which must be positive".into(),
             }),
             Some(_) => Ok(Self { opportunities_ms }),
         }
@@ -97,7 +97,7 @@ pub struct TraceDriven {
     trace: Arc<Trace>,
     next: Opportunity,
     /// Unused bytes of the opportunity at `last_end`.
-    left: u32,
+    remaining: u32,
     last_end: Time,
 }
 
@@ -105,7 +105,7 @@ impl TraceDriven {
     /// Creates an idle wire whose trace begins at time zero.
     pub fn new(trace: Arc<Trace>) -> Self {
         let next = Opportunity { cycle_starts: Time::ZERO, index: 0 };
-        Self { trace, next, left: 0, last_end: Time::NEVER }
+        Self { trace, next, remaining: 0, last_end: Time::NEVER }
     }
 
     fn use_opportunity(&mut self) -> Time {
@@ -125,16 +125,16 @@ impl Shaper for TraceDriven {
     fn finish(&mut self, start: Time, len: u32) -> Time {
         if start != self.last_end {
             self.next = self.trace.first_after(start);
-            self.left = 0;
+            self.remaining = 0;
         }
         let mut end = start;
-        let mut need = len;
-        while need > self.left {
-            need -= self.left;
+        let mut needed = len;
+        while needed > self.remaining {
+            needed -= self.remaining;
             end = self.use_opportunity();
-            self.left = Trace::OPPORTUNITY_BYTES;
+            self.remaining = Trace::OPPORTUNITY_BYTES;
         }
-        self.left -= need;
+        self.remaining -= needed;
         self.last_end = end;
         end
     }
@@ -173,8 +173,8 @@ mod tests {
         let mut wire = wire("3\n3\n5\n10\n");
         assert_eq!(wire.finish(ms(0), 100), ms(3));
         // Half a millisecond later, both opportunities at 3 ms have passed. At exactly 5 ms, the opportunity at 5 ms has passed, too.
-        let mut late = wire.clone();
-        assert_eq!(late.finish(Time::from_nanos(3_500_000), 100), ms(5));
+        let mut later = wire.clone();
+        assert_eq!(later.finish(Time::from_nanos(3_500_000), 100), ms(5));
         assert_eq!(wire.finish(ms(5), 100), ms(10));
         // A long idle period may end anywhere in any period of the trace.
         assert_eq!(wire.finish(ms(1_000_004), 1504), ms(1_000_005));

@@ -1,5 +1,5 @@
 use super::{ByPriority, StageKind, probability};
-use crate::Colour;
+use crate::Priority;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share};
 
@@ -26,9 +26,9 @@ impl Kind for BernoulliSpec {
 impl StageKind for BernoulliSpec {
     type Stage = ByPriority;
     fn build(&self, rng: Rng) -> ByPriority {
-        ByPriority::new([self.probability; Colour::COUNT], rng)
+        ByPriority::new([self.probability; Priority::COUNT], rng)
     }
-    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-        Some([self.probability; Colour::COUNT])
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        Some([self.probability; Priority::COUNT])
     }
 }

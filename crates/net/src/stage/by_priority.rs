@@ -1,5 +1,5 @@
 use super::{Stage, StageKind, lost_if, probability};
-use crate::{Colour, DropReason, Packet};
+use crate::{DropReason, Packet, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
@@ -38,18 +38,18 @@ impl Kind for ByPrioritySpec {
 impl StageKind for ByPrioritySpec {
     type Stage = ByPriority;
     fn build(&self, rng: Rng) -> ByPriority {
-        ByPriority::new(self.by_colour(), rng)
+        ByPriority::new(self.probabilities(), rng)
     }
-    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-        Some(self.by_colour())
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        Some(self.probabilities())
     }
 }
 
 impl ByPrioritySpec {
-    fn by_colour(&self) -> [f64; Colour::COUNT] {
-        let mut probability = [self.low; Colour::COUNT];
-        probability[Colour::Green as usize] = self.high;
-        probability[Colour::Yellow as usize] = self.med;
+    fn probabilities(&self) -> [f64; Priority::COUNT] {
+        let mut probability = [self.low; Priority::COUNT];
+        probability[Priority::High as usize] = self.high;
+        probability[Priority::Medium as usize] = self.med;
         probability
     }
 }
@@ -58,18 +58,18 @@ impl ByPrioritySpec {
 /// probabilities therefore lose the same packets as [`super::BernoulliSpec`] with that probability.
 #[derive(Debug)]
 pub struct ByPriority {
-    probability: [f64; Colour::COUNT],
+    probability: [f64; Priority::COUNT],
     rng: Rng,
 }
 
 impl ByPriority {
-    pub(super) fn new(probability: [f64; Colour::COUNT], rng: Rng) -> Self {
+    pub(super) fn new(probability: [f64; Priority::COUNT], rng: Rng) -> Self {
         Self { probability, rng }
     }
 }
 
 impl Stage for ByPriority {
     fn pass(&mut self, _now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-        lost_if(self.rng.chance(self.probability[packet.dscp.colour() as usize]))
+        lost_if(self.rng.chance(self.probability[packet.dscp.priority() as usize]))
     }
 }

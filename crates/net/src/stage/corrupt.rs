@@ -47,7 +47,7 @@ impl Stage for Corrupt {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
         Ok(())
     }
-    fn onward(&mut self, packet: &Packet) -> Forwarding {
+    fn forwarding(&mut self, packet: &Packet) -> Forwarding {
         match self.rng.chance(self.probability) {
             true => Forwarding::Corrupted { bit: self.rng.below(packet.len.max(1).saturating_mul(8)) },
             false => Forwarding::Immediate,

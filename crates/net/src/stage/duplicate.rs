@@ -46,7 +46,7 @@ impl Stage for Duplicate {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
         Ok(())
     }
-    fn onward(&mut self, _packet: &Packet) -> Forwarding {
+    fn forwarding(&mut self, _packet: &Packet) -> Forwarding {
         if self.rng.chance(self.probability) { Forwarding::Duplicated } else { Forwarding::Immediate }
     }
 }

@@ -19,7 +19,7 @@ pub struct FourStateSpec {
     pub p14: f64,
 }
 
-const USUAL: [(&str, f64); 3] = [("p32", 0.0), ("p23", 1.0), ("p14", 0.0)];
+const DEFAULT: [(&str, f64); 3] = [("p32", 0.0), ("p23", 1.0), ("p14", 0.0)];
 
 impl Kind for FourStateSpec {
     const USAGE: &'static [Usage] = &[(
@@ -35,9 +35,9 @@ impl Kind for FourStateSpec {
             return Err(text.error("p13=, the probability that a burst of losses begins"));
         };
         let Share(p31) = text.option("p31", Share(1.0 - p13))?;
-        let mut others = [0.0; USUAL.len()];
-        for (value, (key, usual)) in others.iter_mut().zip(USUAL) {
-            Share(*value) = text.option(key, Share(usual))?;
+        let mut others = [0.0; DEFAULT.len()];
+        for (value, (key, default)) in others.iter_mut().zip(DEFAULT) {
+            Share(*value) = text.option(key, Share(default))?;
         }
         let [p32, p23, p14] = others;
         let all = [p13, p31, p32, p23, p14, p13 + p14, p31 + p32];
@@ -49,8 +49,8 @@ impl Kind for FourStateSpec {
 
     fn write(&self, to: &mut Written) {
         to.name("four-state").key("p13", self.p13).option("p31", self.p31, 1.0 - self.p13);
-        for ((key, usual), value) in USUAL.into_iter().zip([self.p32, self.p23, self.p14]) {
-            to.option(key, value, usual);
+        for ((key, default), value) in DEFAULT.into_iter().zip([self.p32, self.p23, self.p14]) {
+            to.option(key, value, default);
         }
     }
 }

@@ -29,11 +29,11 @@ impl Kind for GilbertElliottSpec {
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let mut probability = |key| match text.optional(key)? {
             Some(Share(value)) if !(0.0..=1.0).contains(&value) => Err(text.error("probabilities in [0, 1]")),
-            said => Ok(said.map(|Share(value)| value)),
+            value => Ok(value.map(|Share(value)| value)),
         };
-        let said = [probability("to_bad")?, probability("to_good")?, probability("loss_bad")?];
+        let values = [probability("to_bad")?, probability("to_good")?, probability("loss_bad")?];
         let loss_good = probability("loss_good")?.unwrap_or(0.0);
-        let [Some(to_bad), Some(to_good), Some(loss_bad)] = said else {
+        let [Some(to_bad), Some(to_good), Some(loss_bad)] = values else {
             return Err(text.error("to_bad=, to_good= and loss_bad=, and loss_good= if it is not 0"));
         };
         Ok(Self { to_bad, to_good, loss_good, loss_bad })

@@ -1,6 +1,6 @@
-use super::numbers::{Named, Numbers};
+use super::numbers::{PacketCounter, PacketNumbers};
 use super::{Stage, StageKind};
-use crate::{Colour, DropReason, Ecn, Packet};
+use crate::{DropReason, Ecn, Packet, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
@@ -8,7 +8,7 @@ use catnip_base::{ParseError, Rng, Time};
 /// codepoint (RFC 3168) if they are ECN-capable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkListSpec {
-    packets: Numbers,
+    packets: PacketNumbers,
 }
 
 impl Kind for MarkListSpec {
@@ -19,7 +19,7 @@ impl Kind for MarkListSpec {
     const EXAMPLES: &'static [&'static str] = &["marks:2,5"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { packets: Numbers::read(text, "marks:20,22")? })
+        Ok(Self { packets: PacketNumbers::read(text, "marks:20,22")? })
     }
 
     fn write(&self, to: &mut Written) {
@@ -30,22 +30,22 @@ impl Kind for MarkListSpec {
 impl StageKind for MarkListSpec {
     type Stage = Box<MarkList>;
     fn build(&self, _rng: Rng) -> Box<MarkList> {
-        Box::new(MarkList { packets: self.packets.count() })
+        Box::new(MarkList { packets: self.packets.counter() })
     }
-    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-        Some([0.0; Colour::COUNT])
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        Some([0.0; Priority::COUNT])
     }
 }
 
 /// Stage that marks exactly the packets with the given numbers.
 #[derive(Debug)]
 pub struct MarkList {
-    packets: Named,
+    packets: PacketCounter,
 }
 
 impl Stage for MarkList {
     fn pass(&mut self, _now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-        if self.packets.hits() && packet.ecn != Ecn::NOT_ECT {
+        if self.packets.next_is_listed() && packet.ecn != Ecn::NOT_ECT {
             packet.ecn = Ecn::CE;
         }
         Ok(())

@@ -4,10 +4,10 @@
 mod bernoulli;
 mod by_priority;
 mod corrupt;
+mod delay_list;
 mod duplicate;
 mod four_state;
 mod gilbert_elliott;
-mod late;
 mod mark;
 mod mark_list;
 mod numbers;
@@ -22,10 +22,10 @@ mod tests;
 pub use bernoulli::BernoulliSpec;
 pub use by_priority::{ByPriority, ByPrioritySpec};
 pub use corrupt::{Corrupt, CorruptSpec};
+pub use delay_list::{DelayList, DelayListSpec};
 pub use duplicate::{Duplicate, DuplicateSpec};
 pub use four_state::{FourState, FourStateSpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
-pub use late::{Late, LateSpec};
 pub use mark::{Mark, MarkSpec};
 pub use mark_list::{MarkList, MarkListSpec};
 pub use outage::{OutageLoss, OutageLossSpec};
@@ -34,7 +34,7 @@ pub use policer::{Policer, PolicerAction, PolicerSpec};
 pub use reorder::{Reorder, ReorderSpec};
 pub use tb_marker::{TbMarker, TbMarkerSpec};
 
-use crate::{Colour, DropReason, Forwarding, Packet, Sla};
+use crate::{DropReason, Forwarding, Packet, Priority, Sla};
 use catnip_base::notation::{Custom, Notation, Registry};
 use catnip_base::{ParseError, Rng, Time, dispatch, kinds, variants};
 use std::fmt::Debug;
@@ -66,7 +66,7 @@ pub trait Stage: Debug + Send {
     /// Processes a packet. An error is the reason why the packet is dropped.
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
     /// Returns the forwarding decision for a packet that the stage has not dropped. Called only for stages behind a wire.
-    fn onward(&mut self, _packet: &Packet) -> Forwarding {
+    fn forwarding(&mut self, _packet: &Packet) -> Forwarding {
         Forwarding::Immediate
     }
 }
@@ -78,7 +78,7 @@ pub trait StageKind: Send + Sync {
     /// Builds the stage of one port, with random numbers of its own.
     fn build(&self, rng: Rng) -> Self::Stage;
     /// Returns the loss probability by priority if the stage drops each packet independently of all other packets; `None` otherwise.
-    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
         None
     }
     /// Returns the SLA against which the stage checks packets; `None` if the stage has no SLA.
@@ -118,7 +118,7 @@ macro_rules! stages {
                 }
             }
             dispatch! { each_kind:
-                fn loss(&self) -> Option<[f64; Colour::COUNT]>;
+                fn loss(&self) -> Option<[f64; Priority::COUNT]>;
                 fn sla(&self) -> Option<Sla>;
                 fn needs_wire(&self) -> bool;
             }
@@ -139,7 +139,7 @@ stages! { $
         Mark(MarkSpec),
         Outage(OutageLossSpec),
         Reorder(ReorderSpec),
-        Late(LateSpec),
+        DelayList(DelayListSpec),
         MarkList(MarkListSpec),
         Duplicate(DuplicateSpec),
         Corrupt(CorruptSpec),
@@ -151,7 +151,7 @@ stages! { $
 impl Stage for AnyStage {
     dispatch! { each_stage:
         fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
-        fn onward(&mut self, packet: &Packet) -> Forwarding;
+        fn forwarding(&mut self, packet: &Packet) -> Forwarding;
     }
 }
 
@@ -162,11 +162,11 @@ pub type CustomStages = Registry<CustomStage>;
 pub type CustomStage = dyn StageKind<Stage = Box<dyn Stage>>;
 
 /// Reads stages, separated by `|`, in the order in which packets pass them.
-pub fn read(text: &str, outside: &CustomStages) -> Result<Vec<StageSpec>, ParseError> {
+pub fn read(text: &str, custom: &CustomStages) -> Result<Vec<StageSpec>, ParseError> {
     if text == "none" {
         return Ok(Vec::new());
     }
-    text.split('|').map(|stage| outside.read(stage.trim(), StageSpec::Custom)).collect()
+    text.split('|').map(|stage| custom.read(stage.trim(), StageSpec::Custom)).collect()
 }
 
 /// Writes stages as [`read`] reads them.
@@ -179,8 +179,8 @@ pub fn write(stages: &[StageSpec]) -> String {
 
 /// Returns the probability that one of these stages drops a packet, by priority; `None` if a stage does not drop each packet independently
 /// of all other packets.
-pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
-    stages.iter().try_fold([0.0; Colour::COUNT], |sum, stage| {
+pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Priority::COUNT]> {
+    stages.iter().try_fold([0.0; Priority::COUNT], |sum, stage| {
         let own = stage.loss()?;
         Some(std::array::from_fn(|of| sum[of] + own[of] - sum[of] * own[of]))
     })

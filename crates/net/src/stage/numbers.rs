@@ -3,17 +3,17 @@ use catnip_base::notation::{Notation, Written};
 
 /// Numbers of packets, counted from 1, in ascending order and without repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Numbers(Vec<u64>);
+pub(super) struct PacketNumbers(Vec<u64>);
 
 /// Counter of packets that recognizes the packets with the given numbers.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct PacketCounter {
     packets: Vec<u64>,
     next: usize,
-    seen: u64,
+    count: u64,
 }
 
-impl Numbers {
+impl PacketNumbers {
     /// Creates the list; `None` if `packets` is empty or contains 0.
     pub(super) fn new(mut packets: Vec<u64>) -> Option<Self> {
         packets.sort_unstable();
@@ -32,16 +32,16 @@ impl Numbers {
         self.0.iter().fold(to, Written::value)
     }
 
-    pub(super) fn count(&self) -> Named {
-        Named { packets: self.0.clone(), next: 0, seen: 0 }
+    pub(super) fn counter(&self) -> PacketCounter {
+        PacketCounter { packets: self.0.clone(), next: 0, count: 0 }
     }
 }
 
-impl Named {
+impl PacketCounter {
     /// Counts a packet. Returns true if its number is in the list.
-    pub(super) fn hits(&mut self) -> bool {
-        self.seen += 1;
-        let hit = self.packets.get(self.next) == Some(&self.seen);
+    pub(super) fn next_is_listed(&mut self) -> bool {
+        self.count += 1;
+        let hit = self.packets.get(self.next) == Some(&self.count);
         self.next += usize::from(hit);
         hit
     }

@@ -1,7 +1,7 @@
 use super::{Stage, StageKind};
-use crate::{Colour, DropReason, Meter, Packet, Sla};
+use crate::{DropReason, Meter, Packet, Priority, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Rng, Time, words};
+use catnip_base::{ParseError, Rng, Time, keywords};
 
 /// Configuration of a policer (RFC 2475, section 2.3.3.4) at the edge of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct PolicerSpec {
     pub action: PolicerAction,
 }
 
-words! {
+keywords! {
     /// Action of a policer on a packet beyond its profile.
     #[derive(Default)]
     pub enum PolicerAction {
@@ -60,14 +60,14 @@ pub struct Policer {
 
 impl Stage for Policer {
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-        let said = packet.dscp.colour();
+        let current = packet.dscp.priority();
         match self.action {
-            PolicerAction::Drop if self.meter.admits(now, said, packet.len) => Ok(()),
+            PolicerAction::Drop if self.meter.admits(now, current, packet.len) => Ok(()),
             PolicerAction::Drop => Err(DropReason::Policed),
             PolicerAction::Remark => {
-                let colour = highest(&mut self.meter, now, packet.len, said);
-                if colour != said {
-                    packet.dscp = packet.dscp.with_colour(colour);
+                let priority = highest_conforming(&mut self.meter, now, packet.len, current);
+                if priority != current {
+                    packet.dscp = packet.dscp.with_priority(priority);
                 }
                 Ok(())
             }
@@ -76,7 +76,7 @@ impl Stage for Policer {
 }
 
 /// Returns the highest priority at or below `from` to whose profile a packet conforms, and takes the tokens of the packet.
-pub(super) fn highest(meter: &mut Meter, now: Time, len: u32, from: Colour) -> Colour {
-    let falling = Colour::DROPPED_FIRST.into_iter().rev().skip_while(|&colour| colour != from);
-    falling.into_iter().find(|&colour| meter.admits(now, colour, len)).unwrap_or(Colour::Red)
+pub(super) fn highest_conforming(meter: &mut Meter, now: Time, len: u32, from: Priority) -> Priority {
+    let descending = Priority::DROPPED_FIRST.into_iter().rev().skip_while(|&priority| priority != from);
+    descending.into_iter().find(|&priority| meter.admits(now, priority, len)).unwrap_or(Priority::Low)
 }

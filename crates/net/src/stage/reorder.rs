@@ -1,5 +1,5 @@
 use super::{Stage, StageKind, probability};
-use crate::{Colour, DropReason, Forwarding, Packet};
+use crate::{DropReason, Forwarding, Packet, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Span, Time};
 use std::num::NonZeroU32;
@@ -15,8 +15,8 @@ pub struct ReorderSpec {
     pub overtakers: Option<NonZeroU32>,
 }
 
-const USUAL: Span = Span::from_millis(10);
-const USUAL_WITHIN: Span = Span::from_millis(100);
+const DEFAULT: Span = Span::from_millis(10);
+const DEFAULT_WITHIN: Span = Span::from_millis(100);
 
 impl Kind for ReorderSpec {
     const USAGE: &'static [Usage] = &[
@@ -38,8 +38,8 @@ impl Kind for ReorderSpec {
         let by = text.take("by");
         let overtakers = by.and_then(|by| by.parse().ok());
         let by = match (by, overtakers) {
-            (None, _) => USUAL,
-            (Some(_), Some(_)) => text.option("within", USUAL_WITHIN)?,
+            (None, _) => DEFAULT,
+            (Some(_), Some(_)) => text.option("within", DEFAULT_WITHIN)?,
             (Some(by), None) => by.parse().unwrap_or(Span::ZERO),
         };
         if by == Span::ZERO {
@@ -51,8 +51,8 @@ impl Kind for ReorderSpec {
     fn write(&self, to: &mut Written) {
         to.name("reorder").value(self.probability);
         match self.overtakers {
-            None => to.option("by", self.by, USUAL),
-            Some(overtakers) => to.key("by", overtakers).option("within", self.by, USUAL_WITHIN),
+            None => to.option("by", self.by, DEFAULT),
+            Some(overtakers) => to.key("by", overtakers).option("within", self.by, DEFAULT_WITHIN),
         };
     }
 }
@@ -62,8 +62,8 @@ impl StageKind for ReorderSpec {
     fn build(&self, rng: Rng) -> Box<Reorder> {
         Box::new(Reorder { spec: *self, rng })
     }
-    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-        Some([0.0; Colour::COUNT])
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        Some([0.0; Priority::COUNT])
     }
     fn needs_wire(&self) -> bool {
         true
@@ -81,7 +81,7 @@ impl Stage for Reorder {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
         Ok(())
     }
-    fn onward(&mut self, _packet: &Packet) -> Forwarding {
+    fn forwarding(&mut self, _packet: &Packet) -> Forwarding {
         let ReorderSpec { probability, by, overtakers } = self.spec;
         if self.rng.chance(probability) {
             Forwarding::Delayed { by, overtakers }

@@ -1,6 +1,6 @@
-use super::policer::highest;
+use super::policer::highest_conforming;
 use super::{Stage, StageKind};
-use crate::{Colour, DropReason, Meter, Packet, Sla};
+use crate::{DropReason, Meter, Packet, Priority, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
@@ -41,8 +41,8 @@ pub struct TbMarker(Meter);
 
 impl Stage for TbMarker {
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-        let colour = highest(&mut self.0, now, packet.len, Colour::Green);
-        packet.dscp = packet.dscp.with_colour(colour);
+        let priority = highest_conforming(&mut self.0, now, packet.len, Priority::High);
+        packet.dscp = packet.dscp.with_priority(priority);
         Ok(())
     }
 }

@@ -5,10 +5,10 @@ use catnip_base::{Span, Stream};
 const PACKETS: u32 = 200_000;
 
 /// Sends many packets, every third of them HIGH, through a stage. Returns the priority of each packet, and true if the packet is lost.
-fn lost(text: &str) -> Vec<(Colour, bool)> {
+fn lost(text: &str) -> Vec<(Priority, bool)> {
     let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Before(0, 0)));
     let one = |n: u32| {
-        let priority = if n.is_multiple_of(3) { Colour::Green } else { Colour::Red };
+        let priority = if n.is_multiple_of(3) { Priority::High } else { Priority::Low };
         let mut packet =
             Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, n) };
         (priority, model.pass(Time::ZERO, &mut packet).is_err())
@@ -16,7 +16,7 @@ fn lost(text: &str) -> Vec<(Colour, bool)> {
     (0..PACKETS).map(one).collect()
 }
 
-fn rate(lost: &[(Colour, bool)], of: impl Fn(Colour) -> bool) -> (f64, f64) {
+fn rate(lost: &[(Priority, bool)], of: impl Fn(Priority) -> bool) -> (f64, f64) {
     let chosen: Vec<bool> =
         lost.iter().filter(|(priority, _)| of(*priority)).map(|(_, lost)| *lost).collect();
     (chosen.iter().filter(|lost| **lost).count() as f64 / chosen.len() as f64, chosen.len() as f64)
@@ -34,8 +34,8 @@ fn bernoulli_loses_the_share_it_is_told_to() {
 #[test]
 fn each_priority_has_its_own_rate_and_equal_rates_lose_the_same_packets_as_bernoulli() {
     let split = lost("priority:high=0.01,low=0.1");
-    assert_near(rate(&split, |p| p == Colour::Green), 0.01);
-    assert_near(rate(&split, |p| p == Colour::Red), 0.1);
+    assert_near(rate(&split, |p| p == Priority::High), 0.01);
+    assert_near(rate(&split, |p| p == Priority::Low), 0.1);
     assert_eq!(lost("priority:high=0.05,low=0.05"), lost("bernoulli:0.05"));
 }
 
@@ -178,7 +178,7 @@ fn an_edge_marks_what_its_buckets_admit_whatever_it_said() {
 
 #[test]
 fn the_packets_that_were_named_are_marked_if_they_can_be_and_no_others() {
-    let mut stage = "marks:2,4".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Behind(0, 0)));
+    let mut stage = "marks:2,4".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::After(0, 0)));
     let marked = [Ecn::ECT_0, Ecn::ECT_0, Ecn::ECT_1, Ecn::NOT_ECT].map(|ecn| {
         let mut packet = Packet { ecn, ..Packet::new(Time::ZERO, Route::default(), 1000, 0) };
         stage.pass(Time::ZERO, &mut packet).unwrap();
@@ -189,8 +189,8 @@ fn the_packets_that_were_named_are_marked_if_they_can_be_and_no_others() {
 
 #[test]
 fn the_packets_that_were_named_come_late_and_no_others() {
-    let mut stage = "late:1,3,by=5ms".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Behind(0, 0)));
+    let mut stage = "late:1,3,by=5ms".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::After(0, 0)));
     let packet = Packet::new(Time::ZERO, Route::default(), 1000, 0);
-    let late = [0; 4].map(|_| matches!(stage.onward(&packet), Forwarding::Delayed { by, overtakers: None } if by == Span::from_millis(5)));
+    let late = [0; 4].map(|_| matches!(stage.forwarding(&packet), Forwarding::Delayed { by, overtakers: None } if by == Span::from_millis(5)));
     assert_eq!(late, [true, false, true, false]);
 }

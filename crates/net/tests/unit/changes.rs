@@ -10,7 +10,7 @@ use proptest::prelude::*;
 struct Lost(Vec<u32>);
 
 impl NetworkEvents for Lost {
-    fn dropped(&mut self, _now: Time, _at: PortId, packet: Packet, _why: DropReason) {
+    fn dropped(&mut self, _now: Time, _at: PortId, packet: Packet, _reason: DropReason) {
         self.0.push(packet.body);
     }
 }
@@ -33,7 +33,7 @@ fn run(wires: &[(u64, WireSpec)], packets: &[(u64, u32)], changes: bool) -> (Vec
     let link = topology.link(from, to, wires[0].1.clone(), wires[0].1.clone());
     let mut fabric = Fabric::new(&topology, 1);
     if changes {
-        fabric.let_change(&topology, link.forward());
+        fabric.allow_changes(&topology, link.forward());
     }
     let route = fabric.route(from, to).unwrap();
     let (mut lost, mut out) = (Lost::default(), Vec::new());
@@ -94,7 +94,7 @@ fn losses_that_stay_go_on_counting_and_new_ones_begin() {
 #[test]
 fn a_queue_cannot_become_another_and_one_in_time_needs_its_rate() {
     let of = |rate, queue| wire(rate, 0, queue, "none");
-    let refused = |from: WireSpec, to: WireSpec| from.may_become(&to).map_err(|(key, _)| key);
+    let refused = |from: WireSpec, to: WireSpec| from.check_change_to(&to).map_err(|(key, _)| key);
     assert_eq!(refused(of("1Mbit", "drop-tail:9"), of("1Mbit", "drop-tail:8")), Err("queue"));
     assert_eq!(refused(of("1Mbit", "drop-tail:9ms"), of("2Mbit", "drop-tail:9ms")), Err("rate"));
     assert_eq!(refused(of("1Mbit", "drop-tail:9KB"), of("2Mbit", "drop-tail:9KB")), Ok(()));

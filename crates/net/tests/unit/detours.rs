@@ -6,7 +6,8 @@ use catnip_net::queue::{PortContext, QueueKind, QueueSpec};
 use catnip_net::shape::{RateSpec, Shaper};
 use catnip_net::stage::{self, StageKind};
 use catnip_net::{
-    ArqSpec, Colour, DropReason, Fate, Next, OutageSpec, Outages, Packet, Port, PortExtensions, Route,
+    ArqSpec, DropReason, Next, OutageSpec, Outages, Packet, PacketEvents, Port, PortExtensions, Priority,
+    Route,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -15,10 +16,10 @@ type AnyPort = Port<catnip_net::queue::AnyQueue, catnip_net::shape::AnyShaper>;
 
 /// Log of drops. The body of a copy is that of its original plus 1000.
 #[derive(Default)]
-struct Fates(Vec<(Time, u32)>);
+struct Drops(Vec<(Time, u32)>);
 
-impl Fate for Fates {
-    fn dropped(&mut self, now: Time, packet: Packet, _why: DropReason) {
+impl PacketEvents for Drops {
+    fn dropped(&mut self, now: Time, packet: Packet, _reason: DropReason) {
         self.0.push((now, packet.body));
     }
     fn copied(&mut self, _now: Time, packet: &Packet) -> Option<u32> {
@@ -34,16 +35,16 @@ fn ms(ms: u64) -> Time {
 fn link(queue: &str, outage: Option<&str>, extras: PortExtensions) -> AnyPort {
     let rate = RateSpec::read("8Mbit", |_| Err(String::new())).unwrap();
     let outage = outage.map(|text| text.parse::<OutageSpec>().unwrap());
-    let site = PortContext::new(&rate, 1, 0).with_outages(outage);
-    let queue = queue.parse::<QueueSpec>().unwrap().build(&site);
-    Port::new(queue, site.wire(), Span::from_millis(5)).with(extras)
+    let context = PortContext::new(&rate, 1, 0).with_outages(outage);
+    let queue = queue.parse::<QueueSpec>().unwrap().build(&context);
+    Port::new(queue, context.wire(), Span::from_millis(5)).with(extras)
 }
 
-fn behind(stages: &str) -> PortExtensions {
+fn after(stages: &str) -> PortExtensions {
     let stages = stage::read(stages, &Default::default()).unwrap();
     let build =
-        |(number, stage): (u32, &stage::StageSpec)| stage.build(Rng::new(1, Stream::Behind(0, number)));
-    PortExtensions { behind: (0..).zip(&stages).map(build).collect(), ..PortExtensions::default() }
+        |(number, stage): (u32, &stage::StageSpec)| stage.build(Rng::new(1, Stream::After(0, number)));
+    PortExtensions { after: (0..).zip(&stages).map(build).collect(), ..PortExtensions::default() }
 }
 
 fn arq(text: &str) -> PortExtensions {
@@ -54,30 +55,30 @@ fn arq(text: &str) -> PortExtensions {
 /// Sends packets of 1000 bytes, which arrive at these times. Returns the deliveries and the drops (time, packet). Packets with the same
 /// arrival time keep their order.
 fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Time, u32)>; 2] {
-    let (mut fates, mut out) = (Fates::default(), Vec::new());
-    let mut drain = |port: &mut AnyPort, until, fates: &mut Fates| {
-        while let Next::Deliver(at, packet) = port.poll(until, fates) {
+    let (mut drops, mut out) = (Drops::default(), Vec::new());
+    let mut drain = |port: &mut AnyPort, until, drops: &mut Drops| {
+        while let Next::Deliver(at, packet) = port.poll(until, drops) {
             assert_eq!(packet.arrived, at);
             out.push((at, packet.body));
         }
     };
     for (at, body) in arrivals.into_iter().zip(0..) {
-        drain(port, at, &mut fates);
-        port.arrive(at, Packet::new(at, Route::default(), 1000, body), &mut fates);
+        drain(port, at, &mut drops);
+        port.arrive(at, Packet::new(at, Route::default(), 1000, body), &mut drops);
     }
-    drain(port, Time::from_nanos(u64::MAX / 2), &mut fates);
+    drain(port, Time::from_nanos(u64::MAX / 2), &mut drops);
     assert_eq!((port.backlog().packets, port.backlog().bytes, port.next_at()), (0, 0, None));
     let counters = port.counters();
     let arrived: u64 = counters.arrived.iter().sum();
     assert_eq!(counters.delivered, out.len() as u64);
-    assert_eq!(counters.dropped_of(Colour::Red), fates.0.len() as u64);
-    assert_eq!(arrived + counters.duplicated, counters.delivered + counters.dropped_of(Colour::Red));
-    [out, fates.0]
+    assert_eq!(counters.dropped_of(Priority::Low), drops.0.len() as u64);
+    assert_eq!(arrived + counters.duplicated, counters.delivered + counters.dropped_of(Priority::Low));
+    [out, drops.0]
 }
 
 /// Returns the random decisions of stage `number` behind the wire for its first `packets` packets, each true with probability `p`.
 fn chosen(number: u32, p: f64, packets: usize) -> Vec<bool> {
-    let mut rng = Rng::new(1, Stream::Behind(0, number));
+    let mut rng = Rng::new(1, Stream::After(0, number));
     (0..packets).map(|_| rng.chance(p)).collect()
 }
 
@@ -86,7 +87,7 @@ fn a_packet_that_is_held_back_arrives_exactly_so_much_later_and_all_others_as_ev
     let packets = 20_000;
     let every = |ms: u64| (0..packets).map(move |n| Time::ZERO + Span::from_millis(ms) * n);
     let [plain, _] = run(&mut link("drop-tail:9", None, PortExtensions::default()), every(2));
-    let [out, dropped] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms")), every(2));
+    let [out, dropped] = run(&mut link("drop-tail:9", None, after("reorder:0.1,by=7ms")), every(2));
     assert_eq!((out.len(), dropped), (plain.len(), vec![]));
     let mut held = 0;
     for (at, body) in out {
@@ -102,16 +103,19 @@ fn a_packet_that_is_held_back_arrives_exactly_so_much_later_and_all_others_as_ev
 fn packets_are_overtaken_by_as_many_as_were_asked_for() {
     let arrivals = || (0..200).map(|n| ms(2 * n));
     let held = chosen(0, 0.1, 200);
-    let [out, _] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=3,within=1s")), arrivals());
-    let place = |body: u32| out.iter().position(|&(_, other)| other == body).unwrap();
+    let [out, _] = run(&mut link("drop-tail:9", None, after("reorder:0.1,by=3,within=1s")), arrivals());
+    let index_of = |body: u32| out.iter().position(|&(_, other)| other == body).unwrap();
     let mut seen = 0;
     for (body, _) in (0..).zip(&held).filter(|(_, held)| **held) {
         // The overtaking packets are the next three packets that are not held back themselves. The last one of them releases the held-back
         // packet.
         let overtakers = (body + 1..200).filter(|&other| !held[other as usize]).take(3).collect::<Vec<_>>();
         let &[_, _, last] = &overtakers[..] else { continue };
-        let between =
-            out.iter().filter(|(at, _)| *at == out[place(last)].0).map(|(_, body)| *body).collect::<Vec<_>>();
+        let between = out
+            .iter()
+            .filter(|(at, _)| *at == out[index_of(last)].0)
+            .map(|(_, body)| *body)
+            .collect::<Vec<_>>();
         assert!(between[0] == last && between.contains(&body), "{body} with {last}: {between:?}");
         seen += 1;
     }
@@ -119,7 +123,7 @@ fn packets_are_overtaken_by_as_many_as_were_asked_for() {
     // Without enough following packets, the packet continues after the maximum time.
     let first = held.iter().position(|held| *held).unwrap() as u64;
     let [out, _] = run(
-        &mut link("drop-tail:9", None, behind("reorder:0.1,by=3,within=30ms")),
+        &mut link("drop-tail:9", None, after("reorder:0.1,by=3,within=30ms")),
         (0..=first).map(|n| ms(2 * n)),
     );
     assert_eq!(out.last(), Some(&(ms(2 * first + 6 + 30), first as u32)));
@@ -128,8 +132,7 @@ fn packets_are_overtaken_by_as_many_as_were_asked_for() {
 #[test]
 fn a_copy_arrives_right_behind_its_original_and_both_are_counted() {
     let copied = chosen(0, 0.25, 4000);
-    let [out, _] =
-        run(&mut link("drop-tail:9", None, behind("duplicate:0.25")), (0..4000).map(|n| ms(2 * n)));
+    let [out, _] = run(&mut link("drop-tail:9", None, after("duplicate:0.25")), (0..4000).map(|n| ms(2 * n)));
     let expected = (0..4000u32).flat_map(|body| {
         let copy = copied[body as usize].then_some((ms(2 * u64::from(body) + 6), body + 1000));
         [(ms(2 * u64::from(body) + 6), body)].into_iter().chain(copy)
@@ -144,12 +147,12 @@ fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
     let arrivals = || (0..400).map(|n| ms(2 * n));
     // Reordering before losses: the loss model counts packets in the order in which they leave the reordering stage.
     let [_, dropped] =
-        run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms | packets:20,40")), arrivals());
-    let [plain, _] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms")), arrivals());
+        run(&mut link("drop-tail:9", None, after("reorder:0.1,by=7ms | packets:20,40")), arrivals());
+    let [plain, _] = run(&mut link("drop-tail:9", None, after("reorder:0.1,by=7ms")), arrivals());
     assert_eq!(dropped, [plain[19], plain[39]]);
     // Losses before reordering: lost packets never reach the reordering stage.
     let [out, dropped] =
-        run(&mut link("drop-tail:9", None, behind("packets:20,40 | reorder:0.1,by=7ms")), arrivals());
+        run(&mut link("drop-tail:9", None, after("packets:20,40 | reorder:0.1,by=7ms")), arrivals());
     assert_eq!(dropped, [(ms(44), 19), (ms(84), 39)]);
     let (held, mut draws) = (chosen(1, 0.1, 398), 0);
     for body in (0..400).filter(|body| ![19, 39].contains(body)) {
@@ -160,11 +163,11 @@ fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
     // A copy made before the reordering stage may be held back like any other packet. A copy made after the reordering stage stays directly
     // behind its original.
     let [out, _] =
-        run(&mut link("drop-tail:9", None, behind("duplicate:0.3 | reorder:0.3,by=7ms")), arrivals());
+        run(&mut link("drop-tail:9", None, after("duplicate:0.3 | reorder:0.3,by=7ms")), arrivals());
     let apart = |(at, body): &(Time, u32)| *body >= 1000 && !out.contains(&(*at, body - 1000));
     assert!(out.iter().any(apart));
     let [out, _] =
-        run(&mut link("drop-tail:9", None, behind("reorder:0.3,by=7ms | duplicate:0.3")), arrivals());
+        run(&mut link("drop-tail:9", None, after("reorder:0.3,by=7ms | duplicate:0.3")), arrivals());
     for pair in out.windows(2).filter(|pair| pair[1].1 >= 1000) {
         assert_eq!(pair[0], (pair[1].0, pair[1].1 - 1000), "right behind its original, whenever that comes");
     }
@@ -185,7 +188,7 @@ fn a_wire_that_stands_still_keeps_packets_and_an_outage_as_loss_takes_them() {
         assert_eq!(dropped, lost, "{limit}");
     }
     // As a loss model, the outage applies at the end of the wire, for example to packets that arrive there from 10 ms on and before 15 ms.
-    let [out, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{outage}"))), arrivals);
+    let [out, dropped] = run(&mut link("drop-tail:9", None, after(&format!("outage:{outage}"))), arrivals);
     assert_eq!(
         dropped.iter().map(|(at, body)| (at.as_nanos() / 1_000_000, *body)).collect::<Vec<_>>(),
         [(34, 5)]
@@ -199,16 +202,19 @@ fn outages_take_the_share_of_packets_that_they_last() {
         let outage = text.parse::<OutageSpec>().unwrap();
         // The interval between arrivals is no divisor of the period.
         let arrivals = (0..300_000u64).map(|n| Time::from_nanos(n * 1_111_111));
-        let [_, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{text}"))), arrivals);
+        let [_, dropped] = run(&mut link("drop-tail:9", None, after(&format!("outage:{text}"))), arrivals);
         // There are about n = 1000 outages. With random outages, the share has a relative error of sqrt(2 / n) times the share of uptime.
         let share = dropped.len() as f64 / 300_000.0;
-        assert!((share / outage.share() - 1.0).abs() < 4.0 * (2f64 / 900.0).sqrt(), "{text}: {share}");
+        assert!(
+            (share / outage.down_fraction() - 1.0).abs() < 4.0 * (2f64 / 900.0).sqrt(),
+            "{text}: {share}"
+        );
     }
     // Exactly the packets that arrive while the link is down are lost.
     let mut outages =
-        Outages::new("mean_up=300ms,mean_down=60ms".parse().unwrap(), Rng::new(1, Stream::Behind(0, 0)));
+        Outages::new("mean_up=300ms,mean_down=60ms".parse().unwrap(), Rng::new(1, Stream::After(0, 0)));
     let [out, dropped] = run(
-        &mut link("drop-tail:9", None, behind("outage:mean_up=300ms,mean_down=60ms")),
+        &mut link("drop-tail:9", None, after("outage:mean_up=300ms,mean_down=60ms")),
         (0..20_000).map(|n| ms(2 * n)),
     );
     let mut all: Vec<_> =
@@ -353,25 +359,25 @@ proptest! {
         let text = format!("arq:loss={loss},retry={retry_us}us,tries={tries},in_order={in_order}");
         let rate = RateSpec::read(rate, |_| Err(String::new())).unwrap();
         let outage = outage.then(|| "every=9ms,for=3ms".parse().unwrap());
-        let site = PortContext::new(&rate, 1, 0).with_outages(outage);
-        let queue = "drop-tail:1000".parse::<QueueSpec>().unwrap().build(&site);
+        let context = PortContext::new(&rate, 1, 0).with_outages(outage);
+        let queue = "drop-tail:1000".parse::<QueueSpec>().unwrap().build(&context);
         let delay = Span::from_millis(2);
-        let mut port = Port::new(queue, site.wire(), delay).with(arq(&text));
+        let mut port = Port::new(queue, context.wire(), delay).with(arq(&text));
         let mut at = Time::ZERO;
         let arrivals: Vec<_> = arrivals.into_iter().map(|(gap, len)| { at += Span::from_nanos(gap); (at, len) }).collect();
-        let mut fates = Fates::default();
+        let mut drops = Drops::default();
         for (&(at, len), body) in arrivals.iter().zip(0..) {
-            port.arrive(at, Packet::new(at, Route::default(), len, body), &mut fates);
+            port.arrive(at, Packet::new(at, Route::default(), len, body), &mut drops);
         }
         let mut out = Vec::new();
-        while let Next::Deliver(at, packet) = port.poll(Time::from_nanos(u64::MAX / 2), &mut fates) {
+        while let Next::Deliver(at, packet) = port.poll(Time::from_nanos(u64::MAX / 2), &mut drops) {
             out.push((at, packet.body));
         }
         let is_sorted = out.is_sorted_by_key(|it| it.1);
         prop_assert!(out.is_sorted_by_key(|it| it.0) && (is_sorted || !in_order));
         // The model returns packets in the order of their numbers.
         out.sort_by_key(|it| it.1);
-        fates.0.sort_by_key(|it| it.1);
-        prop_assert_eq!([out, fates.0], slowly(&text.parse().unwrap(), &arrivals, &mut site.wire(), delay));
+        drops.0.sort_by_key(|it| it.1);
+        prop_assert_eq!([out, drops.0], slowly(&text.parse().unwrap(), &arrivals, &mut context.wire(), delay));
     }
 }

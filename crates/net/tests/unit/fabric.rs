@@ -4,7 +4,7 @@
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::stage;
 use catnip_net::{
-    Colour, DropReason, Fabric, NetworkEvents, NodeId, Out, Packet, PortId, Topology, WireSpec,
+    DropReason, Fabric, NetworkEvents, NodeId, Out, Packet, PortId, Priority, Topology, WireSpec,
 };
 use proptest::prelude::*;
 
@@ -24,18 +24,18 @@ fn wire(transmission_ms: u64, delay_ms: u64, limit: u32) -> WireSpec {
 struct Log(Vec<(u64, &'static str, u32, u32)>);
 
 impl Log {
-    fn add(&mut self, now: Time, what: &'static str, at: PortId, packet: &Packet) {
-        self.0.push((millis(now), what, at.0, packet.body));
+    fn add(&mut self, now: Time, kind: &'static str, at: PortId, packet: &Packet) {
+        self.0.push((millis(now), kind, at.0, packet.body));
     }
 
-    fn count(&self, what: &str) -> usize {
-        self.0.iter().filter(|entry| entry.1 == what).count()
+    fn count(&self, kind: &str) -> usize {
+        self.0.iter().filter(|entry| entry.1 == kind).count()
     }
 }
 
 impl NetworkEvents for Log {
-    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
-        self.add(now, DropReason::NAMES[why as usize].1, at, &packet);
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, reason: DropReason) {
+        self.add(now, DropReason::NAMES[reason as usize].1, at, &packet);
     }
     fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
         self.add(now, "entered", at, packet);
@@ -156,8 +156,8 @@ fn what_overflows_is_told_at_once_and_where() {
     let overflows: Vec<_> = net.log.0.iter().filter(|entry| entry.1 == "overflow").collect();
     assert_eq!(overflows, [&(8, "overflow", 2, 2), &(9, "overflow", 2, 3)]);
     let counters = net.fabric.counters(PortId(2));
-    assert_eq!((counters.arrived[Colour::Red as usize], counters.delivered), (4, 2));
-    assert_eq!((counters.delivered_bytes, counters.dropped_of(Colour::Red)), (2000, 2));
+    assert_eq!((counters.arrived[Priority::Low as usize], counters.delivered), (4, 2));
+    assert_eq!((counters.delivered_bytes, counters.dropped_of(Priority::Low)), (2000, 2));
     assert_eq!(net.fabric.counters(PortId(0)).delivered, 4);
 }
 
@@ -236,7 +236,7 @@ fn routes_lead_from_each_host_to_each_other_and_nowhere_else() {
 
 #[test]
 fn a_packet_lost_on_a_wire_never_passes_it() {
-    let lossy = WireSpec { behind: vec![read("packets:2")], ..wire(1, 5, 10) };
+    let lossy = WireSpec { after: vec![read("packets:2")], ..wire(1, 5, 10) };
     let (topology, a, b) = line(lossy, wire(2, 20, 10));
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
@@ -253,13 +253,13 @@ fn a_packet_lost_on_a_wire_never_passes_it() {
 fn conditioners_come_last_and_leave_the_random_choices_of_others_as_they_are() {
     let lost = |conditioner: &str| {
         let conditioner = stage::read(conditioner, &Default::default()).unwrap();
-        let lossy = WireSpec { behind: vec![read("bernoulli:0.3")], conditioner, ..wire(1, 5, 100) };
+        let lossy = WireSpec { after: vec![read("bernoulli:0.3")], conditioner, ..wire(1, 5, 100) };
         let (topology, a, b) = line(lossy, wire(2, 20, 100));
         let mut net = Net::new(&topology);
         (0..80).for_each(|_| _ = net.send(0, a, b));
         net.run(1000);
         let with =
-            |what| net.log.0.iter().filter(|entry| entry.1 == what).map(|entry| entry.3).collect::<Vec<_>>();
+            |kind| net.log.0.iter().filter(|entry| entry.1 == kind).map(|entry| entry.3).collect::<Vec<_>>();
         (with("loss"), with("policed"), net.delivered.len(), net.fabric.packets_inside())
     };
     let (plain, none, delivered, _) = lost("none");
@@ -297,9 +297,9 @@ fn the_turn_of_a_packet_that_was_held_back_is_no_arrival_of_one_that_is_on_its_w
     let (topology, a, b) = line(shaper, wire(1, 0, 10));
     let mut net = Net::new(&topology);
     let route = net.fabric.route(a, b).unwrap();
-    for (body, at, colour) in [(0, 0, Colour::Green), (1, 0, Colour::Green), (2, 90, Colour::Red)] {
+    for (body, at, priority) in [(0, 0, Priority::High), (1, 0, Priority::High), (2, 90, Priority::Low)] {
         net.run(at);
-        let packet = Packet { dscp: colour.into(), ..Packet::new(Time::ZERO, route, 1000, body) };
+        let packet = Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, route, 1000, body) };
         net.fabric.arrive(ms(at), a, packet, &mut net.log);
     }
     net.run(1000);
@@ -405,7 +405,7 @@ fn nobody_forwards_for_others_but_routers() {
     // Links with loss have the same routes.
     let mut lossy = Topology::default();
     let hosts = ["a", "between", "b"].map(|name| lossy.host(name));
-    let wire = WireSpec { behind: vec![read("bernoulli:0.1")], ..wire(1, 0, 10) };
+    let wire = WireSpec { after: vec![read("bernoulli:0.1")], ..wire(1, 0, 10) };
     hosts.windows(2).for_each(|pair| _ = lossy.link(pair[0], pair[1], wire.clone(), wire.clone()));
     for topology in [&topology, &lossy] {
         let fabric = Fabric::new(topology, 1);
@@ -446,7 +446,7 @@ fn bad_ring() -> (Topology, [NodeId; 3]) {
         let spec = match n % 4 {
             0 => plain,
             1 => WireSpec { before: loss, ..plain },
-            2 => WireSpec { behind: loss, ..plain },
+            2 => WireSpec { after: loss, ..plain },
             _ => WireSpec { jitter, ..plain },
         };
         bad.link(pair[0].from, pair[0].to, spec.clone(), spec);
@@ -461,7 +461,7 @@ type Ends = (Vec<(Time, NodeId, u32)>, Vec<(Time, PortId, u32)>);
 struct Drops(Vec<(Time, PortId, u32)>);
 
 impl NetworkEvents for Drops {
-    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, _why: DropReason) {
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, _reason: DropReason) {
         self.0.push((now, at, packet.body));
     }
 }
@@ -473,7 +473,7 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
     let mut fabric = Fabric::new(&topology, seed);
     let (mut drops, mut out) = (Drops::default(), Vec::new());
     let mut rng = Rng::new(seed, Stream::Workload(3));
-    let (mut now, mut asked) = (Time::ZERO, Time::ZERO);
+    let (mut now, mut polled) = (Time::ZERO, Time::ZERO);
     let mut take = |fabric: &mut Fabric, until: Time, drops: &mut Drops| {
         while let Out::Deliver(at, node, packet) = fabric.poll(until, drops) {
             out.push((at, node, packet.body));
@@ -484,10 +484,10 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
         now += Span::from_micros(gap_us);
         if rng.chance(attention) {
             let share = if attention < 1.0 { rng.uniform() } else { 1.0 };
-            asked += Span::from_nanos((now.since(asked).as_nanos() as f64 * share) as u64);
-            let delivered = take(&mut fabric, asked, &mut drops);
-            let gone = delivered + drops.0.len();
-            assert_eq!(fabric.packets_inside() as usize + gone, body, "nothing is lost silently");
+            polled += Span::from_nanos((now.since(polled).as_nanos() as f64 * share) as u64);
+            let delivered = take(&mut fabric, polled, &mut drops);
+            let accounted = delivered + drops.0.len();
+            assert_eq!(fabric.packets_inside() as usize + accounted, body, "nothing is lost silently");
         }
         // Each host sends to the other two hosts.
         let to = hosts[(from + turn) % hosts.len()];
@@ -523,13 +523,14 @@ fn a_port_counts_what_arrives_by_colour() {
     let (topology, a, b) = line(wire(1, 5, 10), wire(1, 5, 10));
     let mut net = Net::new(&topology);
     let route = net.fabric.checked_route(a, b);
-    for (body, (colour, _)) in [0, 1, 1, 2, 2, 2].into_iter().map(|number| Colour::NAMES[number]).enumerate()
+    for (body, (priority, _)) in
+        [0, 1, 1, 2, 2, 2].into_iter().map(|number| Priority::NAMES[number]).enumerate()
     {
-        let packet = Packet { dscp: colour.into(), ..Packet::new(Time::ZERO, route, 1000, body as u32) };
+        let packet = Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, route, 1000, body as u32) };
         net.fabric.arrive(ms(0), a, packet, &mut net.log);
     }
     let arrived = net.fabric.counters(PortId(0)).arrived;
-    assert_eq!(Colour::NAMES.map(|(colour, _)| arrived[colour as usize]), [1, 2, 3]);
+    assert_eq!(Priority::NAMES.map(|(priority, _)| arrived[priority as usize]), [1, 2, 3]);
 }
 
 #[test]
@@ -554,7 +555,7 @@ fn a_network_counts_its_drops_like_its_host() {
     let mut net = Net::new(&topology);
     (0..20).for_each(|n| _ = net.send(n, a, b));
     net.run(1000);
-    let counted: u64 = (0..4).map(|port| net.fabric.counters(PortId(port)).dropped_of(Colour::Red)).sum();
+    let counted: u64 = (0..4).map(|port| net.fabric.counters(PortId(port)).dropped_of(Priority::Low)).sum();
     assert_eq!((counted as usize, net.delivered.len()), (net.dropped(), 20 - net.dropped()));
     assert!(net.dropped() > 0);
 }

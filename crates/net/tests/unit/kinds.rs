@@ -152,7 +152,7 @@ fn delays_are_drawn_from_a_file_as_they_are_there() {
 
 #[test]
 fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
-    let exactly = |n| BufferBounds { surely: n, at_most: Some(n) };
+    let exactly = |n| BufferBounds { guaranteed: n, max: Some(n) };
     for (text, holds, counts) in [
         ("drop-tail:10", exactly(10), true),
         ("drop-tail:15KB", BufferBounds::default(), false),
@@ -160,13 +160,13 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("catnip-good:10", exactly(10), true),
         ("catnip-bad:10", exactly(10), true),
         // RED may drop packets long before the limit. In addition to ten waiting packets, an eleventh packet is in transmission.
-        ("red:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
-        ("catnip-red:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
-        ("rio:10", BufferBounds { surely: 0, at_most: Some(11) }, true),
+        ("red:10", BufferBounds { guaranteed: 0, max: Some(11) }, true),
+        ("catnip-red:10", BufferBounds { guaranteed: 0, max: Some(11) }, true),
+        ("rio:10", BufferBounds { guaranteed: 0, max: Some(11) }, true),
         // All packets may be of one class, and only one packet of all classes is in transmission.
         (
             "wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)",
-            BufferBounds { surely: 10, at_most: Some(29) },
+            BufferBounds { guaranteed: 10, max: Some(29) },
             true,
         ),
         ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10KB)", BufferBounds::default(), true),
@@ -175,20 +175,20 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("catnip-red:10KB", BufferBounds::default(), false),
         ("rio:10KB", BufferBounds::default(), false),
         ("shaper:10KB,high=250kbit/6000B", BufferBounds::default(), false),
-        ("drop-head:10", BufferBounds { surely: 10, at_most: Some(10) }, true),
+        ("drop-head:10", BufferBounds { guaranteed: 10, max: Some(10) }, true),
         ("drop-head:10KB", BufferBounds::default(), false),
-        ("codel:10", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("codel:10", BufferBounds { guaranteed: 0, max: Some(10) }, true),
         ("fq-codel:10KB", BufferBounds::default(), false),
-        ("pie:10", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("pie:10", BufferBounds { guaranteed: 0, max: Some(10) }, true),
         ("pie:10KB", BufferBounds::default(), false),
-        ("dual-pi2:10", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("dual-pi2:10", BufferBounds { guaranteed: 0, max: Some(10) }, true),
         ("dual-pi2:10KB", BufferBounds::default(), false),
-        ("shaper:10,high=250kbit/6000B", BufferBounds { surely: 0, at_most: Some(10) }, true),
-        ("scheduler:10,high=250kbit/6000B", BufferBounds { surely: 0, at_most: Some(10) }, true),
+        ("shaper:10,high=250kbit/6000B", BufferBounds { guaranteed: 0, max: Some(10) }, true),
+        ("scheduler:10,high=250kbit/6000B", BufferBounds { guaranteed: 0, max: Some(10) }, true),
     ] {
         let queue = read::<QueueSpec>(text);
         assert_eq!((queue.buffer_bounds(), queue.counts_packets()), (holds, counts), "{text}");
-        assert_eq!(queue.conserves_work(), !text.starts_with('s'), "{text}");
+        assert_eq!(queue.is_work_conserving(), !text.starts_with('s'), "{text}");
     }
 }
 
@@ -218,19 +218,19 @@ fn a_jitter_fits_into_its_delay() {
     let (queues, stages) = (CustomQueues::default(), CustomStages::default());
     let with = References { queues: &queues, stages: &stages, open: &|_| Err(String::new()) };
     let wire = |jitter: &'static str, delay: &'static str| {
-        let said = move |key| match key {
+        let value_of = move |key| match key {
             "rate" => Some("unlimited"),
             "queue" => Some("drop-tail:10"),
             "delay" => Some(delay),
             "jitter" => Some(jitter),
             _ => None,
         };
-        WireSpec::read(said, &with).map_err(|(key, _)| key)
+        WireSpec::read(value_of, &with).map_err(|(key, _)| key)
     };
     // The least delay is the bound for `uniform`, three standard deviations for `normal`, which one packet in a thousand exceeds, and zero
     // for `exponential`.
-    for (jitter, least_ms) in [("uniform:5ms", 5), ("normal:2ms", 6), ("exponential:3ms", 0)] {
-        assert_eq!(read::<JitterSpec>(jitter).least_delay(), Span::from_millis(least_ms));
+    for (jitter, min_ms) in [("uniform:5ms", 5), ("normal:2ms", 6), ("exponential:3ms", 0)] {
+        assert_eq!(read::<JitterSpec>(jitter).min_delay(), Span::from_millis(min_ms));
     }
     for (jitter, delay) in [("uniform:5ms", "4999us"), ("normal:2ms", "5ms")] {
         assert_eq!(wire(jitter, delay).unwrap_err(), "jitter", "{jitter} around {delay}");

@@ -11,7 +11,7 @@
 use catnip_base::{Rate, Span, Time};
 use catnip_net::queue::{PortContext, QueueDiscipline, QueueKind, QueueSpec};
 use catnip_net::shape::RateSpec;
-use catnip_net::{DropReason, Ecn, Fate, Packet, Route};
+use catnip_net::{DropReason, Ecn, Packet, PacketEvents, Route};
 use std::collections::VecDeque;
 
 const STEP: &str = include_str!("data/ns3-step.csv");
@@ -22,14 +22,14 @@ const FQ_CODEL: &str = include_str!("data/ns3-fq-codel.csv");
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     Marked(u32),
-    Left(Time, u32),
+    Departed(Time, u32),
     Dropped(Time, u32),
 }
 
 /// Queue that is driven by the log of an ns-3 queue.
 trait Driven {
     fn arrives(&mut self, now: Time, packet: Packet);
-    fn is_asked(&mut self, now: Time);
+    fn poll(&mut self, now: Time);
     fn events(self) -> Vec<Event>;
 }
 
@@ -40,32 +40,32 @@ fn drive(log: &str, ecn: Ecn, queue: &mut impl Driven) -> Vec<Event> {
     // After a drop, the next packet left at once, in the same `dequeue` call.
     let mut is_answered = true;
     for row in log.lines().skip(1) {
-        let [what, gap, flow, bytes] = row.split(',').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let [kind, gap, flow, bytes] = row.split(',').collect::<Vec<_>>()[..] else { panic!("{row}") };
         let gap = Span::from_nanos(gap.parse().unwrap());
         now += gap;
-        if what == "e" {
+        if kind == "e" {
             // A drop may have emptied the queue.
             if is_answered {
-                queue.is_asked(now);
+                queue.poll(now);
             }
             is_answered = true;
             continue;
         }
         let flow: u16 = flow.parse().unwrap();
         let of_flow = &mut waiting[usize::from(flow)];
-        if what == "o" || what == "x" {
+        if kind == "o" || kind == "x" {
             let number = of_flow.pop_front().expect("it has arrived");
             if is_answered {
-                queue.is_asked(now);
+                queue.poll(now);
             }
-            is_answered = what == "o";
-            events.push(if is_answered { Event::Left(now, number) } else { Event::Dropped(now, number) });
+            is_answered = kind == "o";
+            events.push(if is_answered { Event::Departed(now, number) } else { Event::Dropped(now, number) });
             continue;
         }
         is_answered = true;
         let len = if bytes.is_empty() { 1500 } else { bytes.parse().unwrap() };
         queue.arrives(now, Packet { flow, ecn, ..Packet::new(now, Route::default(), len, arrivals) });
-        if what == "m" {
+        if kind == "m" {
             events.push(Event::Marked(arrivals));
         }
         of_flow.push_back(arrivals);
@@ -77,14 +77,14 @@ fn drive(log: &str, ecn: Ecn, queue: &mut impl Driven) -> Vec<Event> {
 /// Queue of CATNIP with a log of its events.
 struct Ours<Q> {
     queue: Q,
-    told: Told,
+    event_log: EventLog,
 }
 
 #[derive(Default)]
-struct Told(Vec<Event>);
+struct EventLog(Vec<Event>);
 
-impl Fate for Told {
-    fn dropped(&mut self, now: Time, packet: Packet, _why: DropReason) {
+impl PacketEvents for EventLog {
+    fn dropped(&mut self, now: Time, packet: Packet, _reason: DropReason) {
         self.0.push(Event::Dropped(now, packet.body));
     }
     fn marked(&mut self, _now: Time, packet: &Packet) {
@@ -95,19 +95,19 @@ impl Fate for Told {
 fn ours(text: &str) -> Ours<impl QueueDiscipline> {
     let rate = RateSpec::Constant(Rate::from_bits_per_second(20_000_000).unwrap());
     let queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&rate, 1, 0));
-    Ours { queue, told: Told::default() }
+    Ours { queue, event_log: EventLog::default() }
 }
 
 impl<Q: QueueDiscipline> Driven for Ours<Q> {
     fn arrives(&mut self, now: Time, packet: Packet) {
-        self.queue.enqueue(now, packet, &mut self.told);
+        self.queue.enqueue(now, packet, &mut self.event_log);
     }
-    fn is_asked(&mut self, now: Time) {
-        let packet = self.queue.dequeue(now, &mut self.told);
-        self.told.0.extend(packet.map(|packet| Event::Left(now, packet.body)));
+    fn poll(&mut self, now: Time) {
+        let packet = self.queue.dequeue(now, &mut self.event_log);
+        self.event_log.0.extend(packet.map(|packet| Event::Departed(now, packet.body)));
     }
     fn events(self) -> Vec<Event> {
-        self.told.0
+        self.event_log.0
     }
 }
 
@@ -146,13 +146,13 @@ struct Model {
     flows: Vec<Flow>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
-    told: Vec<Event>,
+    event_log: Vec<Event>,
 }
 
 impl Model {
     fn new(law: Law, flows: usize) -> Self {
         let flows = vec![Flow::default(); flows];
-        Self { law, flows, new: VecDeque::new(), old: VecDeque::new(), told: Vec::new() }
+        Self { law, flows, new: VecDeque::new(), old: VecDeque::new(), event_log: Vec::new() }
     }
 }
 
@@ -192,7 +192,7 @@ impl Law {
         if self.ticks { now > at } else { now >= at }
     }
 
-    fn dequeue(self, flow: &mut Flow, at: Time, told: &mut Vec<Event>) -> Option<Packet> {
+    fn dequeue(self, flow: &mut Flow, at: Time, event_log: &mut Vec<Event>) -> Option<Packet> {
         let (nanos, now) = (at.as_nanos(), self.units(at.as_nanos()));
         let mut packet = flow.packets.pop_front();
         let Some(first) = packet else {
@@ -205,7 +205,7 @@ impl Law {
             while flow.dropping && now >= flow.drop_next {
                 flow.count += 1;
                 self.step(flow);
-                told.extend(packet.map(|packet| Event::Dropped(at, packet.body)));
+                event_log.extend(packet.map(|packet| Event::Dropped(at, packet.body)));
                 packet = flow.packets.pop_front();
                 flow.dropping = self.ok_to_drop(flow, nanos, packet.as_ref());
                 if flow.dropping {
@@ -213,7 +213,7 @@ impl Law {
                 }
             }
         } else if ok {
-            told.push(Event::Dropped(at, first.body));
+            event_log.push(Event::Dropped(at, first.body));
             packet = flow.packets.pop_front();
             self.ok_to_drop(flow, nanos, packet.as_ref());
             flow.dropping = true;
@@ -242,7 +242,7 @@ impl Driven for Model {
         }
     }
 
-    fn is_asked(&mut self, now: Time) {
+    fn poll(&mut self, now: Time) {
         loop {
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
@@ -251,9 +251,9 @@ impl Driven for Model {
             if flow.deficit <= 0 {
                 flow.deficit += 1500;
                 self.old.push_back(number);
-            } else if let Some(packet) = self.law.dequeue(flow, now, &mut self.told) {
+            } else if let Some(packet) = self.law.dequeue(flow, now, &mut self.event_log) {
                 flow.deficit -= i64::from(packet.len);
-                self.told.push(Event::Left(now, packet.body));
+                self.event_log.push(Event::Departed(now, packet.body));
                 return (if is_new { &mut self.new } else { &mut self.old }).push_front(number);
             } else if is_new {
                 self.old.push_back(number);
@@ -264,7 +264,7 @@ impl Driven for Model {
     }
 
     fn events(self) -> Vec<Event> {
-        self.told
+        self.event_log
     }
 }
 

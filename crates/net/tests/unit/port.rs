@@ -8,8 +8,8 @@ use catnip_net::queue::{AnyQueue, DropTail, PortContext, QueueDiscipline, QueueK
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{
-    ArqSpec, Backlog, Colour, DropReason, Dscp, Fabric, Fate, NetworkEvents, Next, NodeId, Out, OutageSpec,
-    Packet, Port, PortCounters, PortExtensions, PortId, Route, Topology, WireSpec,
+    ArqSpec, Backlog, DropReason, Dscp, Fabric, NetworkEvents, Next, NodeId, Out, OutageSpec, Packet,
+    PacketEvents, Port, PortCounters, PortExtensions, PortId, Priority, Route, Topology, WireSpec,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ impl Log {
 }
 
 impl NetworkEvents for Log {
-    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
-        self.dropped.push((now, at, packet.body, why));
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, reason: DropReason) {
+        self.dropped.push((now, at, packet.body, reason));
     }
     fn copied(&mut self, _now: Time, _at: PortId, packet: &Packet) -> Option<u32> {
         self.copies.push(packet.body);
@@ -57,14 +57,14 @@ fn links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
     let jitter = || Some(read("exponential:2ms"));
-    let behind = vec![read("bernoulli:0.2")];
+    let after = vec![read("bernoulli:0.2")];
     let worse = |queue: &QueueSpec| {
         [
             WireSpec { rate: rate("trace:x"), ..of(queue.clone()) },
             WireSpec { rate: rate("steps:3Mbit,20ms=500kbit,90ms=9Mbit"), ..of(queue.clone()) },
-            WireSpec { rate: rate("trace:x"), jitter: jitter(), behind: behind.clone(), ..of(queue.clone()) },
+            WireSpec { rate: rate("trace:x"), jitter: jitter(), after: after.clone(), ..of(queue.clone()) },
             WireSpec { jitter: jitter(), ..of(queue.clone()) },
-            WireSpec { behind: behind.clone(), ..of(queue.clone()) },
+            WireSpec { after: after.clone(), ..of(queue.clone()) },
             WireSpec { rate: RateSpec::Unlimited, jitter: jitter(), ..of(queue.clone()) },
             WireSpec { rate: RateSpec::Unlimited, ..of(queue.clone()) },
         ]
@@ -72,7 +72,8 @@ fn links() -> Vec<WireSpec> {
     let arq = |text| Some(read::<ArqSpec>(text));
     let interrupted = |queue: &QueueSpec| {
         let outage = Some(read::<OutageSpec>("mean_up=9ms,mean_down=3ms"));
-        let link_layer = arq("arq:loss=0.3,retry=2ms,tries=3,in_order=true").filter(|_| !queue.counts_time());
+        let link_layer =
+            arq("arq:loss=0.3,retry=2ms,tries=3,in_order=true").filter(|_| !queue.has_time_limit());
         let lossy = vec![read("outage:every=20ms,for=4ms")];
         [
             WireSpec { outage, ..of(queue.clone()) },
@@ -80,7 +81,7 @@ fn links() -> Vec<WireSpec> {
                 outage,
                 rate: rate("trace:x"),
                 jitter: jitter(),
-                behind: lossy.clone(),
+                after: lossy.clone(),
                 ..of(queue.clone())
             },
             WireSpec { outage, rate: RateSpec::Unlimited, ..of(queue.clone()) },
@@ -90,7 +91,7 @@ fn links() -> Vec<WireSpec> {
                 outage,
                 jitter: jitter(),
                 rate: rate("trace:x"),
-                behind: lossy,
+                after: lossy,
                 ..of(queue.clone())
             },
             WireSpec { link_layer, rate: RateSpec::Unlimited, ..of(queue.clone()) },
@@ -108,11 +109,11 @@ fn crooked_links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
     let jitter = || Some(read("exponential:2ms"));
-    let queues = QueueSpec::examples().into_iter().filter(|queue| !queue.counts_time());
+    let queues = QueueSpec::examples().into_iter().filter(|queue| !queue.has_time_limit());
     let crooked = |queue: QueueSpec| {
-        let behind = |texts: &[&str]| texts.iter().map(|text| read(text)).collect::<Vec<_>>();
+        let after = |texts: &[&str]| texts.iter().map(|text| read(text)).collect::<Vec<_>>();
         let link_layer = Some(read("arq:loss=0.3,retry=2ms,tries=3"));
-        let both = behind(&[
+        let both = after(&[
             "duplicate:0.2",
             "reorder:0.3,by=5ms",
             "bernoulli:0.1",
@@ -121,19 +122,19 @@ fn crooked_links() -> Vec<WireSpec> {
         ]);
         let outage = Some(read("every=20ms,for=4ms"));
         [
-            WireSpec { behind: behind(&["reorder:0.3,by=3ms"]), ..of(queue.clone()) },
-            WireSpec { behind: behind(&["reorder:0.3,by=2,within=20ms"]), ..of(queue.clone()) },
-            WireSpec { behind: behind(&["duplicate:0.3", "corrupt:0.2"]), ..of(queue.clone()) },
+            WireSpec { after: after(&["reorder:0.3,by=3ms"]), ..of(queue.clone()) },
+            WireSpec { after: after(&["reorder:0.3,by=2,within=20ms"]), ..of(queue.clone()) },
+            WireSpec { after: after(&["duplicate:0.3", "corrupt:0.2"]), ..of(queue.clone()) },
             WireSpec { link_layer, ..of(queue.clone()) },
             WireSpec {
                 link_layer,
                 jitter: jitter(),
                 outage,
                 rate: rate("trace:x"),
-                behind: both.clone(),
+                after: both.clone(),
                 ..of(queue.clone())
             },
-            WireSpec { rate: RateSpec::Unlimited, jitter: jitter(), behind: both, ..of(queue) },
+            WireSpec { rate: RateSpec::Unlimited, jitter: jitter(), after: both, ..of(queue) },
         ]
     };
     queues.flat_map(crooked).collect()
@@ -175,11 +176,11 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let one = (0u64..3_000_000, 0usize..2, 40u32..1500, prop::sample::select(marks.to_vec()));
     prop::collection::vec(one, 1..150).prop_map(|steps| {
         let mut at = Time::ZERO;
-        let place = |(gap, source, len, dscp): (u64, usize, u32, Dscp)| {
+        let index = |(gap, source, len, dscp): (u64, usize, u32, Dscp)| {
             at += Span::from_nanos(gap);
             Arrival { at, source, len, dscp, flow: (source as u16) << 8 | u16::from(dscp.codepoint() >> 3) }
         };
-        steps.into_iter().map(place).collect()
+        steps.into_iter().map(index).collect()
     })
 }
 
@@ -189,9 +190,9 @@ fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
         QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) | QueueSpec::FqPie(_) => arrival.flow,
         // A connection has a queue in each tin.
         QueueSpec::Cake(_) => arrival.dscp.codepoint().into(),
-        QueueSpec::Wrr(_) if arrival.dscp.class() == Some(1) => 1 + arrival.dscp.colour() as u16,
+        QueueSpec::Wrr(_) if arrival.dscp.class() == Some(1) => 1 + arrival.dscp.priority() as u16,
         QueueSpec::Wrr(_) if arrival.dscp.class() == Some(3) => 9,
-        QueueSpec::Shaper(_) => arrival.dscp.colour() as u16,
+        QueueSpec::Shaper(_) => arrival.dscp.priority() as u16,
         _ => 0,
     };
     (arrival.source, number)
@@ -315,16 +316,16 @@ fn does_not_depend_on_the_host(
     Ok(())
 }
 
-/// Drop-tail without [`QueueDiscipline::room`], so that a port does not compute departures at arrival.
+/// Drop-tail without [`QueueDiscipline::fifo_limit`], so that a port does not compute departures at arrival.
 #[derive(Debug)]
 struct Opaque(DropTail);
 
 impl QueueDiscipline for Opaque {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        self.0.enqueue(now, packet, fate);
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        self.0.enqueue(now, packet, events);
     }
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        self.0.dequeue(now, fate)
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
+        self.0.dequeue(now, events)
     }
     fn backlog(&self) -> Backlog {
         self.0.backlog()
@@ -336,11 +337,11 @@ impl QueueDiscipline for Opaque {
 struct Gate(DropTail, Time);
 
 impl QueueDiscipline for Gate {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        self.0.enqueue(now, packet, fate);
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        self.0.enqueue(now, packet, events);
     }
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        if now < self.1 { None } else { self.0.dequeue(now, fate) }
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
+        if now < self.1 { None } else { self.0.dequeue(now, events) }
     }
     fn wake_at(&self) -> Option<Time> {
         (self.0.backlog().packets > 0).then_some(self.1)
@@ -353,8 +354,8 @@ impl QueueDiscipline for Gate {
 #[derive(Default)]
 struct Lost(Vec<(Time, u32)>);
 
-impl Fate for Lost {
-    fn dropped(&mut self, now: Time, packet: Packet, _why: DropReason) {
+impl PacketEvents for Lost {
+    fn dropped(&mut self, now: Time, packet: Packet, _reason: DropReason) {
         self.0.push((now, packet.body));
     }
 }
@@ -505,9 +506,9 @@ proptest! {
     }
 }
 
-fn send(port: &mut Port<AnyQueue, AnyShaper>, at_us: u64, len: u32, body: u32, fate: &mut Lost) {
+fn send(port: &mut Port<AnyQueue, AnyShaper>, at_us: u64, len: u32, body: u32, events: &mut Lost) {
     let arrived = Time::from_nanos(at_us * 1000);
-    port.arrive(arrived, Packet::new(arrived, Route::default(), len, body), fate);
+    port.arrive(arrived, Packet::new(arrived, Route::default(), len, body), events);
 }
 
 #[test]
@@ -580,8 +581,8 @@ fn a_port_with_jitter_delays_each_packet_as_long_as_chance_wants() {
 #[test]
 fn a_packet_lost_on_the_wire_took_its_time_on_it() {
     let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
-    let loss = read::<StageSpec>("packets:1,3").build(Rng::new(1, Stream::Behind(0, 0)));
-    let extras = PortExtensions { behind: vec![loss], ..PortExtensions::default() };
+    let loss = read::<StageSpec>("packets:1,3").build(Rng::new(1, Stream::After(0, 0)));
+    let extras = PortExtensions { after: vec![loss], ..PortExtensions::default() };
     let queue = build(&read("drop-tail:10"), &rate);
     let mut port = Port::new(queue, rate.build(), Span::from_millis(5)).with(extras);
     let mut lost = Lost::default();
@@ -593,7 +594,7 @@ fn a_packet_lost_on_the_wire_took_its_time_on_it() {
     assert_eq!(port.poll(ms(100), &mut lost), Next::Idle);
     assert_eq!(lost.0, [(ms(6), 0), (ms(8), 2)]);
     let counters = port.counters();
-    assert_eq!((counters.delivered, counters.dropped_of(Colour::Red)), (1, 2));
+    assert_eq!((counters.delivered, counters.dropped_of(Priority::Low)), (1, 2));
 }
 
 #[test]

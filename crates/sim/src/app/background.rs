@@ -7,30 +7,30 @@ use std::sync::Arc;
 /// Configuration of sources of background traffic: bursts of packets at a peak rate, separated by idle periods.
 ///
 /// Burst and idle periods have Pareto distributions, so that the aggregate of many sources is self-similar traffic (Willinger et al.,
-/// "Self-similarity through high-variability", 1997). Periods are bounded by [`BackgroundConfig::LONGEST`] times the shortest one, so that
-/// means and variances exist and the load of a run of any length is near its expected value.
+/// "Self-similarity through high-variability", 1997). Periods are bounded by [`BackgroundConfig::MAX_PERIOD_RATIO`] times the shortest one,
+/// so that means and variances exist and the load of a run of any length is near its expected value.
 #[derive(Clone, Debug)]
 pub struct BackgroundConfig {
     peak: Rate,
     burst_s: Distribution,
     /// Length of idle periods, seconds; `None` for a source that never sends, zero for a source that never pauses.
-    silence_s: Option<Distribution>,
+    idle_s: Option<Distribution>,
     packet_bytes: Distribution,
 }
 
 impl BackgroundConfig {
     /// Longest period, in multiples of the shortest one.
-    pub const LONGEST: f64 = 1000.0;
+    pub const MAX_PERIOD_RATIO: f64 = 1000.0;
 
     /// Returns the configuration of sources that send packets with sizes from `packet_bytes`. Sources send at the rate `peak` during
     /// bursts, whose mean duration is `burst`. The mean duration of idle periods follows from the mean rate `mean` (bit/s, at most the
     /// peak). `shapes` are the tail indices of bursts and of idle periods.
     pub fn new(mean: f64, peak: Rate, burst: Span, shapes: [f64; 2], packet_bytes: Distribution) -> Self {
-        let silence_s = burst.as_secs() * (peak.bits_per_second() as f64 / mean - 1.0);
+        let idle_s = burst.as_secs() * (peak.bits_per_second() as f64 / mean - 1.0);
         Self {
             peak,
             burst_s: pareto(burst.as_secs(), shapes[0]),
-            silence_s: (mean > 0.0).then(|| pareto(silence_s.max(0.0), shapes[1])),
+            idle_s: (mean > 0.0).then(|| pareto(idle_s.max(0.0), shapes[1])),
             packet_bytes,
         }
     }
@@ -38,11 +38,12 @@ impl BackgroundConfig {
 
 /// Returns the bounded Pareto distribution with mean `mean` and tail index `shape`.
 fn pareto(mean: f64, shape: f64) -> Distribution {
-    let longest = BackgroundConfig::LONGEST;
-    // The mean of min(X, longest) for a minimum of 1 is 1 plus the integral of the tail from 1 to `longest`.
-    let tail = if shape == 1.0 { longest.ln() } else { (1.0 - longest.powf(1.0 - shape)) / (shape - 1.0) };
+    let max_ratio = BackgroundConfig::MAX_PERIOD_RATIO;
+    // The mean of min(X, longest) for a minimum of 1 is 1 plus the integral of the tail from 1 to `max_ratio`.
+    let tail =
+        if shape == 1.0 { max_ratio.ln() } else { (1.0 - max_ratio.powf(1.0 - shape)) / (shape - 1.0) };
     let minimum = mean / (1.0 + tail);
-    Distribution::Pareto { shape, minimum, maximum: longest * minimum }
+    Distribution::Pareto { shape, minimum, maximum: max_ratio * minimum }
 }
 
 /// Source of bursts of datagrams, without feedback from the network.
@@ -72,12 +73,12 @@ impl Background {
     /// Returns the next step of the source: the size of the packet to send, or `None` for no packet, and the pause until the following
     /// step. Returns `None` if the source never sends.
     fn next(&mut self) -> Option<(Option<u32>, Span)> {
-        let silence_s = self.config.silence_s.as_ref()?;
+        let idle_s = self.config.idle_s.as_ref()?;
         let transmission = self.config.peak.time_of(self.bytes.into());
         if self.burst < transmission {
-            let silence = Span::from_secs_f64(silence_s.draw(&mut self.rng));
+            let idle = Span::from_secs_f64(idle_s.draw(&mut self.rng));
             self.draw_burst();
-            return Some((None, silence));
+            return Some((None, idle));
         }
         self.burst = self.burst.saturating_sub(transmission);
         let bytes = std::mem::replace(&mut self.bytes, draw_bytes(&self.config, &mut self.rng));
@@ -86,7 +87,7 @@ impl Background {
 
     /// Returns the first idle period, a random part of a full idle period, so that the sources do not start at the same time.
     fn first(&mut self) -> Option<Span> {
-        let rest = self.config.silence_s.as_ref()?.draw(&mut self.rng) * self.rng.uniform();
+        let rest = self.config.idle_s.as_ref()?.draw(&mut self.rng) * self.rng.uniform();
         self.draw_burst();
         Some(Span::from_secs_f64(rest))
     }

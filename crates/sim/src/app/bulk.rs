@@ -30,7 +30,7 @@ impl Application for Bulk {
             AppEvent::Timer(_) => {
                 let conn = host.open(self.spec);
                 if self.spec.opener == CLIENT {
-                    host.send(conn, Message { asks: self.message.bytes, ..Message::default() });
+                    host.send(conn, Message { response_bytes: self.message.bytes, ..Message::default() });
                 } else {
                     host.send(conn, self.message);
                     host.close(conn);

@@ -41,10 +41,10 @@ impl Files {
     }
 
     fn fetch(&mut self, host: &mut Host<'_>) {
-        let asks = super::pages::whole_bytes(self.config.bytes.draw(&mut self.rng));
+        let response_bytes = super::pages::round_to_bytes(self.config.bytes.draw(&mut self.rng));
         let conn = host.open(self.spec);
         let (bytes, tag) = (self.config.request_bytes, u64::from(self.fetched));
-        host.send(conn, Message { bytes, tag, asks, context: None });
+        host.send(conn, Message { bytes, tag, response_bytes, context: None });
         self.fetched += 1;
     }
 }

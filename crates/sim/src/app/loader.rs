@@ -31,7 +31,7 @@ pub struct Loader {
     servers: Vec<ConnectionSpec>,
     rng: Rng,
     /// Number of pages started.
-    begun: u64,
+    pages_started: u64,
     page: u32,
     page_start: Time,
     objects: Vec<Progress>,
@@ -52,16 +52,16 @@ struct Progress {
 /// Connections that share a queue of objects to request.
 #[derive(Debug, Default)]
 struct Pool {
-    lines: Vec<Line>,
+    conns: Vec<ConnState>,
     /// Objects that wait for a connection.
     queue: VecDeque<u32>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct ConnState {
     conn: Conn,
     /// Number of outstanding responses.
-    awaited: u32,
+    outstanding: u32,
     /// Object of the last request.
     last: u32,
     /// True if the current page has used the connection.
@@ -69,7 +69,7 @@ struct Line {
 }
 
 /// Key of the timer that starts a page. The key of an object is its number plus one.
-const BEGIN: u64 = 0;
+const START_PAGE: u64 = 0;
 
 impl Loader {
     /// Creates the browser of user `user`. Its think times depend only on the configuration, the seed of the run and `user`. `servers` must
@@ -83,7 +83,7 @@ impl Loader {
             rng: Rng::new(seed, Stream::User(user)),
             config,
             servers,
-            begun: 0,
+            pages_started: 0,
             page: 0,
             page_start: Time::ZERO,
             objects: Vec::new(),
@@ -94,83 +94,83 @@ impl Loader {
 
     fn think(&mut self, host: &mut Host<'_>) {
         let pages = self.config.site.pages.len() as u64;
-        if self.config.times.is_some_and(|times| self.begun >= pages * u64::from(times)) {
-            return self.hang_up(host);
+        if self.config.times.is_some_and(|times| self.pages_started >= pages * u64::from(times)) {
+            return self.close_conns(host);
         }
         let pause = Span::from_secs_f64(self.config.think_s.draw(&mut self.rng));
-        host.timer(host.now() + pause, BEGIN);
+        host.timer(host.now() + pause, START_PAGE);
     }
 
-    fn hang_up(&mut self, host: &mut Host<'_>) {
-        self.pools.iter_mut().flat_map(|pool| pool.lines.drain(..)).for_each(|line| host.close(line.conn));
+    fn close_conns(&mut self, host: &mut Host<'_>) {
+        self.pools.iter_mut().flat_map(|pool| pool.conns.drain(..)).for_each(|state| host.close(state.conn));
     }
 
-    fn begin_page(&mut self, host: &mut Host<'_>) {
+    fn start_page(&mut self, host: &mut Host<'_>) {
         let config = self.config.clone();
-        self.page = (self.begun % config.site.pages.len() as u64) as u32;
-        self.begun += 1;
+        self.page = (self.pages_started % config.site.pages.len() as u64) as u32;
+        self.pages_started += 1;
         self.page_start = host.now();
         self.complete = 0;
         let objects = config.site.pages[self.page as usize].objects();
         self.objects.clear();
         self.objects.resize(objects.len(), Progress::default());
-        self.pools.iter_mut().flat_map(|pool| &mut pool.lines).for_each(|line| line.used = false);
+        self.pools.iter_mut().flat_map(|pool| &mut pool.conns).for_each(|state| state.used = false);
         for (number, object) in (0..).zip(objects) {
             if object.after.is_none() {
-                self.plan(number, object.delay, host);
+                self.schedule_request(number, object.delay, host);
             }
         }
     }
 
     /// Requests an object after a delay.
-    fn plan(&mut self, object: u32, delay: Span, host: &mut Host<'_>) {
+    fn schedule_request(&mut self, object: u32, delay: Span, host: &mut Host<'_>) {
         if delay == Span::ZERO {
-            self.ask(object, host);
+            self.request(object, host);
         } else {
             host.timer(host.now() + delay, u64::from(object) + 1);
         }
     }
 
     /// Requests an object as soon as a connection is available.
-    fn ask(&mut self, object: u32, host: &mut Host<'_>) {
+    fn request(&mut self, object: u32, host: &mut Host<'_>) {
         let Some(of) = self.config.site.object((self.page, object)) else { return };
-        let (most_lines, most_awaited) = match self.config.http {
+        let (max_conns, max_outstanding) = match self.config.http {
             Multiplexing::Http1 { connections_per_origin } => (connections_per_origin as usize, 1),
             Multiplexing::Http2 { .. } => (1, u32::MAX),
         };
         let server = self.servers[of.origin as usize % self.servers.len()];
         let pool = of.origin as usize % self.pools.len();
-        let Pool { lines, queue } = &mut self.pools[pool];
-        let free = lines.iter().position(|line| line.awaited < most_awaited);
+        let Pool { conns, queue } = &mut self.pools[pool];
+        let free = conns.iter().position(|state| state.outstanding < max_outstanding);
         match free {
-            Some(line) => self.send(pool, line, object, host),
-            None if lines.len() < most_lines => {
-                lines.push(Line { conn: host.open(server), awaited: 0, last: object, used: false });
-                let line = lines.len() - 1;
-                self.send(pool, line, object, host);
+            Some(index) => self.send(pool, index, object, host),
+            None if conns.len() < max_conns => {
+                conns.push(ConnState { conn: host.open(server), outstanding: 0, last: object, used: false });
+                let index = conns.len() - 1;
+                self.send(pool, index, object, host);
             }
             None => queue.push_back(object),
         }
     }
 
-    fn send(&mut self, pool: usize, line: usize, object: u32, host: &mut Host<'_>) {
+    fn send(&mut self, pool: usize, index: usize, object: u32, host: &mut Host<'_>) {
         let Some(of) = self.config.site.object((self.page, object)) else { return };
         self.objects[object as usize].start = Some(host.now());
-        let line = &mut self.pools[pool].lines[line];
-        line.awaited += 1;
-        line.last = object;
-        line.used = true;
+        let state = &mut self.pools[pool].conns[index];
+        state.outstanding += 1;
+        state.last = object;
+        state.used = true;
         let tag = tag_of(self.page, object);
         let bytes = of.request_bytes + self.config.http.header_bytes();
-        host.send(line.conn, Message { bytes, tag, asks: of.bytes, context: None });
+        host.send(state.conn, Message { bytes, tag, response_bytes: of.bytes, context: None });
     }
 
     /// Handles a response or a frame of a response.
     fn on_message(&mut self, conn: Conn, bytes: u64, tag: u64, host: &mut Host<'_>) {
         let (page, object) = object_of(tag);
-        let is_it = |line: &Line| line.conn == conn;
-        let place = |(pool, of): (usize, &Pool)| Some((pool, of.lines.iter().position(is_it)?));
-        let Some((pool, line)) = self.pools.iter().enumerate().find_map(place) else { return };
+        let is_same_conn = |state: &ConnState| state.conn == conn;
+        let find_in = |(pool, of): (usize, &Pool)| Some((pool, of.conns.iter().position(is_same_conn)?));
+        let Some((pool, index)) = self.pools.iter().enumerate().find_map(find_in) else { return };
         let config = self.config.clone();
         let Some(of) = config.site.object((page, object)).filter(|_| page == self.page) else { return };
         let Progress { start, received } = &mut self.objects[object as usize];
@@ -180,18 +180,18 @@ impl Loader {
         }
         let (app, bytes, start) = (host.program(), *received, start.unwrap_or(self.page_start));
         host.record(&ObjectRecord { app, page, object, bytes, start });
-        let Pool { lines, queue } = &mut self.pools[pool];
-        lines[line].awaited -= 1;
+        let Pool { conns, queue } = &mut self.pools[pool];
+        conns[index].outstanding -= 1;
         if let Some(next) = queue.pop_front() {
-            self.send(pool, line, next, host);
+            self.send(pool, index, next, host);
         }
         self.complete += 1;
-        let whole = &config.site.pages[page as usize];
-        for &follower in whole.followers(object) {
-            self.plan(follower, whole.objects()[follower as usize].delay, host);
+        let site_page = &config.site.pages[page as usize];
+        for &follower in site_page.followers(object) {
+            self.schedule_request(follower, site_page.objects()[follower as usize].delay, host);
         }
-        if self.complete as usize == whole.objects().len() {
-            self.end_page(whole.bytes(), host);
+        if self.complete as usize == site_page.objects().len() {
+            self.end_page(site_page.bytes(), host);
         }
     }
 
@@ -200,7 +200,7 @@ impl Loader {
             (host.program(), self.page, self.page_start, self.connections());
         host.record(&PageRecord { app, page, bytes, connections, start });
         if !self.config.keep_alive {
-            self.hang_up(host);
+            self.close_conns(host);
         }
         self.think(host);
     }
@@ -212,7 +212,7 @@ impl Loader {
 
     /// Returns the number of connections that the page has used so far.
     fn connections(&self) -> u32 {
-        self.pools.iter().flat_map(|pool| &pool.lines).filter(|line| line.used).count() as u32
+        self.pools.iter().flat_map(|pool| &pool.conns).filter(|state| state.used).count() as u32
     }
 }
 
@@ -224,8 +224,8 @@ impl Application for Loader {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Start => self.think(host),
-            AppEvent::Timer(BEGIN) => self.begin_page(host),
-            AppEvent::Timer(key) => self.ask((key - 1) as u32, host),
+            AppEvent::Timer(START_PAGE) => self.start_page(host),
+            AppEvent::Timer(key) => self.request((key - 1) as u32, host),
             AppEvent::Message { conn, message, .. } => {
                 self.on_message(conn, message.bytes, message.tag, host)
             }
@@ -233,29 +233,30 @@ impl Application for Loader {
         }
     }
 
-    fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
-        let Some(whole) = self.config.site.pages.get(self.page as usize).filter(|_| self.is_loading()) else {
+    fn unfinished(&self, app: u32, visitor: &mut Unfinished<'_>) {
+        let Some(site_page) = self.config.site.pages.get(self.page as usize).filter(|_| self.is_loading())
+        else {
             return;
         };
         let (page, start) = (self.page, self.page_start);
-        let lines = || self.pools.iter().flat_map(|pool| &pool.lines);
+        let conns = || self.pools.iter().flat_map(|pool| &pool.conns);
         let mut delivered = 0;
-        for ((object, of), progress) in (0..).zip(whole.objects()).zip(&self.objects) {
+        for ((object, of), progress) in (0..).zip(site_page.objects()).zip(&self.objects) {
             // `progress` counts the frames of HTTP/2 as they arrive, but a response of HTTP/1.1 only when it is complete.
-            let line = lines().find(|line| line.awaited == 1 && line.last == object);
-            let underway = match self.config.http {
-                Multiplexing::Http1 { .. } => line.map_or(0, |line| (to.arrived)(line.conn)),
+            let state = conns().find(|state| state.outstanding == 1 && state.last == object);
+            let partial = match self.config.http {
+                Multiplexing::Http1 { .. } => state.map_or(0, |state| (visitor.arrived)(state.conn)),
                 Multiplexing::Http2 { .. } => 0,
             };
-            let received = progress.received.max(underway).min(of.bytes);
+            let received = progress.received.max(partial).min(of.bytes);
             delivered += received;
             if let Some(start) = progress.start.filter(|_| progress.received < of.bytes) {
                 let bytes = of.bytes;
-                (to.visit)(&ObjectRecord { app, page, object, bytes, start }, received);
+                (visitor.visit)(&ObjectRecord { app, page, object, bytes, start }, received);
             }
         }
         let connections = self.connections();
-        let bytes = whole.bytes();
-        (to.visit)(&PageRecord { app, page, bytes, connections, start }, delivered);
+        let bytes = site_page.bytes();
+        (visitor.visit)(&PageRecord { app, page, bytes, connections, start }, delivered);
     }
 }

@@ -50,7 +50,7 @@ pub enum AppEvent {
         /// Message received.
         message: ReceivedMessage,
         /// True if the message is complete. Only a message of an external host may end early.
-        whole: bool,
+        complete: bool,
     },
     /// Arrival of the number of bytes of a message that the application has set with [`Host::notify`].
     Progress {
@@ -118,7 +118,7 @@ pub trait Application: Debug + Send {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
 
     /// Reports unfinished activities of the application, whose number in records is `program`.
-    fn unfinished(&self, _program: u32, _tell: &mut Unfinished<'_>) {}
+    fn unfinished(&self, _program: u32, _visitor: &mut Unfinished<'_>) {}
 }
 
 /// Visitor of the unfinished activities of an application.
@@ -166,7 +166,7 @@ impl Application for AnyApp {
     dispatch! { each:
         fn interest(&self) -> Interest;
         fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
-        fn unfinished(&self, program: u32, visit: &mut Unfinished<'_>);
+        fn unfinished(&self, program: u32, visitor: &mut Unfinished<'_>);
     }
 }
 

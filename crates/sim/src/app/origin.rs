@@ -23,16 +23,16 @@ pub struct OriginConfig {
 pub struct Origin {
     config: Arc<OriginConfig>,
     /// Requests in progress, by the key of their timers.
-    working: BTreeMap<u64, (Conn, u64)>,
+    in_progress: BTreeMap<u64, (Conn, u64)>,
     next_key: u64,
-    lines: BTreeMap<Conn, Line>,
+    conns: BTreeMap<Conn, ConnState>,
 }
 
 /// State of a connection with a request.
 #[derive(Debug, Default)]
-struct Line {
+struct ConnState {
     /// Number of requests in progress.
-    working: u32,
+    in_progress: u32,
     /// Tag and number of unwritten bytes of each started response. The next frame belongs to the first response.
     streams: VecDeque<(u64, u64)>,
     /// True while the next frame must wait, since too many bytes of the last frame are unsent; see [`Framing::unsent_bytes`].
@@ -44,41 +44,41 @@ struct Line {
 impl Origin {
     /// Returns a server without connections.
     pub fn new(config: Arc<OriginConfig>) -> Self {
-        Self { config, working: BTreeMap::new(), next_key: 0, lines: BTreeMap::new() }
+        Self { config, in_progress: BTreeMap::new(), next_key: 0, conns: BTreeMap::new() }
     }
 
     fn on_request(&mut self, conn: Conn, tag: u64, host: &mut Host<'_>) {
         let Some(object) = self.config.site.object(object_of(tag)) else { return };
-        let line = self.lines.entry(conn).or_default();
+        let state = self.conns.entry(conn).or_default();
         if object.server_time == Span::ZERO {
-            return self.answer(conn, tag, host);
+            return self.respond(conn, tag, host);
         }
-        line.working += 1;
+        state.in_progress += 1;
         host.timer(host.now() + object.server_time, self.next_key);
-        self.working.insert(self.next_key, (conn, tag));
+        self.in_progress.insert(self.next_key, (conn, tag));
         self.next_key += 1;
     }
 
     fn on_timer(&mut self, key: u64, host: &mut Host<'_>) {
-        let Some((conn, tag)) = self.working.remove(&key) else { return };
-        if let Some(line) = self.lines.get_mut(&conn) {
-            line.working -= 1;
+        let Some((conn, tag)) = self.in_progress.remove(&key) else { return };
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.in_progress -= 1;
         }
-        self.answer(conn, tag, host);
+        self.respond(conn, tag, host);
         self.close_if_done(conn, host);
     }
 
-    fn answer(&mut self, conn: Conn, tag: u64, host: &mut Host<'_>) {
+    fn respond(&mut self, conn: Conn, tag: u64, host: &mut Host<'_>) {
         let Some(&object) = self.config.site.object(object_of(tag)) else { return };
         match self.config.http {
             Multiplexing::Http1 { .. } => {
                 let context = self.config.tells_size.then(|| FlowContext::document(object.bytes));
-                host.send(conn, Message { bytes: object.bytes, tag, asks: 0, context });
+                host.send(conn, Message { bytes: object.bytes, tag, response_bytes: 0, context });
             }
             Multiplexing::Http2 { framing, .. } => {
-                let Some(line) = self.lines.get_mut(&conn) else { return };
-                line.streams.push_back((tag, object.bytes));
-                if !line.writing {
+                let Some(state) = self.conns.get_mut(&conn) else { return };
+                state.streams.push_back((tag, object.bytes));
+                if !state.writing {
                     self.write(conn, framing, host);
                 }
             }
@@ -87,15 +87,15 @@ impl Origin {
 
     /// Writes the next frame if a response has unwritten bytes.
     fn write(&mut self, conn: Conn, framing: Framing, host: &mut Host<'_>) {
-        let Some(line) = self.lines.get_mut(&conn) else { return };
-        let next = line.streams.pop_front();
-        line.writing = next.is_some();
-        let Some((tag, left)) = next else { return };
-        let bytes = left.min(framing.frame_bytes);
-        host.send(conn, Message { bytes: bytes + FRAME_HEADER_BYTES, tag, asks: 0, context: None });
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        let next = state.streams.pop_front();
+        state.writing = next.is_some();
+        let Some((tag, remaining)) = next else { return };
+        let bytes = remaining.min(framing.frame_bytes);
+        host.send(conn, Message { bytes: bytes + FRAME_HEADER_BYTES, tag, response_bytes: 0, context: None });
         host.notify_drained(conn, framing.unsent_bytes);
-        if left > bytes {
-            line.streams.push_back((tag, left - bytes));
+        if remaining > bytes {
+            state.streams.push_back((tag, remaining - bytes));
         }
     }
 
@@ -107,14 +107,14 @@ impl Origin {
     }
 
     fn on_peer_closed(&mut self, conn: Conn, host: &mut Host<'_>) {
-        self.lines.entry(conn).or_default().closed = true;
+        self.conns.entry(conn).or_default().closed = true;
         self.close_if_done(conn, host);
     }
 
     fn close_if_done(&mut self, conn: Conn, host: &mut Host<'_>) {
-        let is_done = |line: &Line| line.closed && line.working == 0 && line.streams.is_empty();
-        if self.lines.get(&conn).is_some_and(is_done) {
-            self.lines.remove(&conn);
+        let is_done = |state: &ConnState| state.closed && state.in_progress == 0 && state.streams.is_empty();
+        if self.conns.get(&conn).is_some_and(is_done) {
+            self.conns.remove(&conn);
             host.close(conn);
         }
     }

@@ -115,15 +115,15 @@ impl PageGenerator {
 
     /// Draws a page.
     pub fn draw(&self, rng: &mut Rng) -> Page {
-        let html = whole_bytes(self.html_bytes.draw(rng));
+        let html = round_to_bytes(self.html_bytes.draw(rng));
         let images = self.images.draw(rng).round().clamp(0.0, MAX_IMAGES) as u32;
-        let images = (0..images).map(|_| whole_bytes(self.image_bytes.draw(rng))).collect::<Vec<_>>();
+        let images = (0..images).map(|_| round_to_bytes(self.image_bytes.draw(rng))).collect::<Vec<_>>();
         Page { objects: std::iter::once(html).chain(images).collect() }
     }
 }
 
 /// Rounds a drawn size to whole bytes within bounds.
-pub(super) fn whole_bytes(drawn: f64) -> u64 {
+pub(super) fn round_to_bytes(drawn: f64) -> u64 {
     drawn.round().clamp(1.0, MAX_OBJECT_BYTES) as u64
 }
 

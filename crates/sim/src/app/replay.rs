@@ -58,13 +58,13 @@ impl Initiator {
         }
         self.next += self.step;
         self.plan_next(host);
-        self.replay.begin(number, conn, host);
+        self.replay.start(number, conn, host);
     }
 }
 
 impl Application for Initiator {
     fn interest(&self) -> Interest {
-        WANTS
+        INTEREST
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
@@ -80,7 +80,7 @@ impl Application for Initiator {
             }
             AppEvent::Closed(conn) => {
                 if let Some(number) = self.replay.number_of(conn) {
-                    self.replay.parts.remove(&number);
+                    self.replay.states.remove(&number);
                 }
             }
             // No other events are requested.
@@ -98,7 +98,7 @@ impl Acceptor {
 
 impl Application for Acceptor {
     fn interest(&self) -> Interest {
-        WANTS
+        INTEREST
     }
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
@@ -107,7 +107,7 @@ impl Application for Acceptor {
             AppEvent::Message { conn, message, .. } => {
                 let number = message.tag;
                 if self.vectors.insert(conn, number).is_none() {
-                    self.replay.begin(number, conn, host);
+                    self.replay.start(number, conn, host);
                 }
                 if message.bytes > 0 {
                     self.replay.receive(number, host);
@@ -119,7 +119,7 @@ impl Application for Acceptor {
             },
             AppEvent::Closed(conn) => {
                 if let Some(number) = self.vectors.remove(&conn) {
-                    self.replay.parts.remove(&number);
+                    self.replay.states.remove(&number);
                 }
             }
             _ => {}
@@ -127,7 +127,7 @@ impl Application for Acceptor {
     }
 }
 
-const WANTS: Interest = Interest { opened: false, peer_closed: true, closed: true };
+const INTEREST: Interest = Interest { opened: false, peer_closed: true, closed: true };
 
 /// Replay of one side of vectors. An end that has a FIN in the vector closes at the time of this FIN; an end without a FIN closes after its
 /// peer. If neither end has a FIN, each end closes when all data units are sent and received.
@@ -137,21 +137,21 @@ struct Replay {
     side: Side,
     tells_size: bool,
     /// Open connections by the indices of their vectors.
-    parts: BTreeMap<u64, Part>,
+    states: BTreeMap<u64, SideState>,
 }
 
 /// Progress of one side of a connection.
 #[derive(Debug)]
-struct Part {
+struct SideState {
     conn: Conn,
     /// Index of the next ADU of the vector.
-    at: usize,
+    next_adu: usize,
     /// Number of ADUs of the other side before this index.
-    before: usize,
+    expected_adus: usize,
     /// Number of ADUs of the other side that have arrived.
-    heard: usize,
+    received_adus: usize,
     /// True while the timer of the next ADU runs.
-    waits: bool,
+    is_waiting: bool,
     peer_closed: bool,
     /// True once this side has closed.
     closed: bool,
@@ -159,102 +159,112 @@ struct Part {
 
 impl Replay {
     fn new(vectors: Arc<[ConnectionVector]>, side: Side, tells_size: bool) -> Self {
-        Self { vectors, side, tells_size, parts: BTreeMap::new() }
+        Self { vectors, side, tells_size, states: BTreeMap::new() }
     }
 
     /// Starts the replay of a vector over a connection.
-    fn begin(&mut self, number: u64, conn: Conn, host: &mut Host<'_>) {
-        let part = Part { conn, at: 0, before: 0, heard: 0, waits: false, peer_closed: false, closed: false };
-        self.parts.insert(number, part);
-        self.go_on(number, host);
+    fn start(&mut self, number: u64, conn: Conn, host: &mut Host<'_>) {
+        let state = SideState {
+            conn,
+            next_adu: 0,
+            expected_adus: 0,
+            received_adus: 0,
+            is_waiting: false,
+            peer_closed: false,
+            closed: false,
+        };
+        self.states.insert(number, state);
+        self.send_due(number, host);
     }
 
     /// Handles an ADU of the other side.
     fn receive(&mut self, number: u64, host: &mut Host<'_>) {
-        if let Some(part) = self.parts.get_mut(&number) {
-            part.heard += 1;
-            self.go_on(number, host);
+        if let Some(state) = self.states.get_mut(&number) {
+            state.received_adus += 1;
+            self.send_due(number, host);
         }
     }
 
     /// Handles the close of the other side.
     fn on_peer_closed(&mut self, number: u64, host: &mut Host<'_>) {
-        if let Some(part) = self.parts.get_mut(&number) {
-            part.peer_closed = true;
-            self.go_on(number, host);
+        if let Some(state) = self.states.get_mut(&number) {
+            state.peer_closed = true;
+            self.send_due(number, host);
         }
     }
 
     /// Sends the next ADU at its time.
     fn on_timer(&mut self, number: u64, host: &mut Host<'_>) {
-        if let Some(part) = self.parts.get_mut(&number) {
-            part.waits = false;
-            self.say(number, host);
-            self.go_on(number, host);
+        if let Some(state) = self.states.get_mut(&number) {
+            state.is_waiting = false;
+            self.send_adu(number, host);
+            self.send_due(number, host);
         }
     }
 
     /// Sends the ADUs that are due, and sets the timer of the next ADU.
-    fn go_on(&mut self, number: u64, host: &mut Host<'_>) {
-        while let Some(part) = self.parts.get_mut(&number).filter(|part| !part.waits && !part.closed) {
+    fn send_due(&mut self, number: u64, host: &mut Host<'_>) {
+        while let Some(state) =
+            self.states.get_mut(&number).filter(|state| !state.is_waiting && !state.closed)
+        {
             let vector = &self.vectors[number as usize];
-            let Some(adu) = part.next(&vector.adus, self.side) else {
+            let Some(adu) = state.next(&vector.adus, self.side) else {
                 // An external host does not send the FIN of the vector.
-                let nobody_has_a_fin =
-                    host.has_external_peer(part.conn) || vector.adus.iter().all(|adu| adu.bytes > 0);
-                if part.peer_closed || (nobody_has_a_fin && part.heard >= part.before) {
-                    part.close(host);
+                let has_no_fin =
+                    host.has_external_peer(state.conn) || vector.adus.iter().all(|adu| adu.bytes > 0);
+                if state.peer_closed || (has_no_fin && state.received_adus >= state.expected_adus) {
+                    state.close(host);
                 }
                 return;
             };
-            if adu.after == After::Received && part.heard < part.before {
-                if part.peer_closed {
+            if adu.after == After::Received && state.received_adus < state.expected_adus {
+                if state.peer_closed {
                     // The awaited ADU will never arrive.
-                    part.close(host);
+                    state.close(host);
                 }
                 return;
             }
             if adu.wait_us > 0 {
-                part.waits = true;
+                state.is_waiting = true;
                 return host.timer(host.now() + Span::from_micros(adu.wait_us), number);
             }
-            self.say(number, host);
+            self.send_adu(number, host);
         }
     }
 
-    fn say(&mut self, number: u64, host: &mut Host<'_>) {
+    fn send_adu(&mut self, number: u64, host: &mut Host<'_>) {
         let adus = &self.vectors[number as usize].adus;
-        let Some(part) = self.parts.get_mut(&number) else { return };
-        let Some(adu) = part.next(adus, self.side) else { return };
-        part.at += 1;
+        let Some(state) = self.states.get_mut(&number) else { return };
+        let Some(adu) = state.next(adus, self.side) else { return };
+        state.next_adu += 1;
         if adu.bytes == 0 {
-            return part.close(host);
+            return state.close(host);
         }
-        let response = adus.get(part.at).filter(|next| next.by != self.side);
+        let response = adus.get(state.next_adu).filter(|next| next.by != self.side);
         let message = Message {
             bytes: adu.bytes,
             tag: number,
-            asks: response.map_or(0, |response| response.bytes),
+            response_bytes: response.map_or(0, |response| response.bytes),
             context: self.tells_size.then(|| FlowContext::document(adu.bytes)),
         };
-        host.send(part.conn, message);
+        host.send(state.conn, message);
     }
 
     /// Returns the index of the vector of a connection.
     fn number_of(&self, conn: Conn) -> Option<u64> {
-        self.parts.iter().find(|(_, part)| part.conn == conn).map(|(&number, _)| number)
+        self.states.iter().find(|(_, state)| state.conn == conn).map(|(&number, _)| number)
     }
 }
 
-impl Part {
+impl SideState {
     /// Returns this side's next ADU, and counts the ADUs of the other side before it.
     fn next(&mut self, adus: &[Adu], side: Side) -> Option<Adu> {
-        while let Some(adu) = adus.get(self.at) {
+        while let Some(adu) = adus.get(self.next_adu) {
             if adu.by == side {
                 return Some(*adu);
             }
-            self.before += usize::from(adu.bytes > 0);
-            self.at += 1;
+            self.expected_adus += usize::from(adu.bytes > 0);
+            self.next_adu += 1;
         }
         None
     }

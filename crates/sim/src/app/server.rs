@@ -22,7 +22,7 @@ pub struct Server {
     config: Arc<ServerConfig>,
     rng: Rng,
     /// Responses in progress, by the key of their timers.
-    waiting: BTreeMap<u64, (Conn, Message)>,
+    pending: BTreeMap<u64, (Conn, Message)>,
     next_key: u64,
     /// Connections with responses in progress, each with the time of its last response, and true if the client has closed the connection.
     busy: BTreeMap<Conn, (Time, bool)>,
@@ -32,26 +32,26 @@ impl Server {
     /// Creates server `server`. Its processing times depend only on the configuration, the seed of the run and `server`.
     pub fn new(config: Arc<ServerConfig>, seed: u64, server: u32) -> Self {
         let rng = Rng::new(seed, Stream::Server(server));
-        Self { config, rng, waiting: BTreeMap::new(), next_key: 0, busy: BTreeMap::new() }
+        Self { config, rng, pending: BTreeMap::new(), next_key: 0, busy: BTreeMap::new() }
     }
 
     fn on_request(&mut self, conn: Conn, request: ReceivedMessage, host: &mut Host<'_>) {
-        let bytes = request.asks;
+        let bytes = request.response_bytes;
         let context = self.config.tells_size.then(|| FlowContext::document(bytes));
-        let answer = Message { bytes, tag: request.tag, asks: 0, context };
-        let Some(delay_s) = &self.config.delay_s else { return self.answer(conn, answer, host) };
+        let response = Message { bytes, tag: request.tag, response_bytes: 0, context };
+        let Some(delay_s) = &self.config.delay_s else { return self.respond(conn, response, host) };
         let ready = host.now() + Span::from_secs_f64(delay_s.draw(&mut self.rng));
         let (last, _) = self.busy.entry(conn).or_insert((ready, false));
         *last = ready.max(*last);
         host.timer(*last, self.next_key);
-        self.waiting.insert(self.next_key, (conn, answer));
+        self.pending.insert(self.next_key, (conn, response));
         self.next_key += 1;
     }
 
     fn on_timer(&mut self, key: u64, host: &mut Host<'_>) {
-        let Some((conn, answer)) = self.waiting.remove(&key) else { return };
-        self.answer(conn, answer, host);
-        if self.waiting.values().all(|(other, _)| *other != conn)
+        let Some((conn, response)) = self.pending.remove(&key) else { return };
+        self.respond(conn, response, host);
+        if self.pending.values().all(|(other, _)| *other != conn)
             && let Some((_, closed)) = self.busy.remove(&conn)
             && closed
         {
@@ -59,8 +59,8 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, conn: Conn, answer: Message, host: &mut Host<'_>) {
-        host.send(conn, answer);
+    fn respond(&mut self, conn: Conn, response: Message, host: &mut Host<'_>) {
+        host.send(conn, response);
         if self.config.closes {
             host.close(conn);
         }

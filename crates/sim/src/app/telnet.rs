@@ -41,32 +41,41 @@ pub struct Telnet {
     spec: ConnectionSpec,
     rng: Rng,
     conn: Option<Conn>,
-    typed: Time,
+    typed_at: Time,
     /// Earliest time of the next keystroke.
     next: Time,
     count: u64,
     /// True while the echo of the last keystroke is outstanding.
-    awaits: bool,
+    awaits_echo: bool,
 }
 
 impl Telnet {
     /// Creates the session of user `user`. Its keystrokes depend only on the configuration, the seed of the run and `user`.
     pub fn new(config: Arc<TelnetConfig>, spec: ConnectionSpec, seed: u64, user: u32) -> Self {
         let rng = Rng::new(seed, Stream::User(user));
-        Self { config, spec, rng, conn: None, typed: Time::ZERO, next: Time::ZERO, count: 0, awaits: false }
+        Self {
+            config,
+            spec,
+            rng,
+            conn: None,
+            typed_at: Time::ZERO,
+            next: Time::ZERO,
+            count: 0,
+            awaits_echo: false,
+        }
     }
 
     fn pause(&mut self) -> Span {
         Span::from_secs_f64(self.config.pause_s.draw(&mut self.rng))
     }
 
-    fn type_on(&mut self, host: &mut Host<'_>) {
+    fn type_next(&mut self, host: &mut Host<'_>) {
         let conn = *self.conn.get_or_insert_with(|| host.open(self.spec));
         let bytes = self.config.bytes;
-        host.send(conn, Message { bytes, tag: self.count, asks: bytes, context: None });
+        host.send(conn, Message { bytes, tag: self.count, response_bytes: bytes, context: None });
         self.count += 1;
-        self.awaits = true;
-        self.typed = host.now();
+        self.awaits_echo = true;
+        self.typed_at = host.now();
         self.next = host.now() + self.pause();
     }
 }
@@ -82,27 +91,27 @@ impl Application for Telnet {
                 let first = host.now() + self.pause();
                 host.timer(first, 0);
             }
-            AppEvent::Timer(_) => self.type_on(host),
+            AppEvent::Timer(_) => self.type_next(host),
             AppEvent::Message { message, .. } => {
-                self.awaits = false;
-                let (app, start, number) = (host.program(), self.typed, message.tag);
+                self.awaits_echo = false;
+                let (app, start, number) = (host.program(), self.typed_at, message.tag);
                 host.record(&EchoRecord { app, number, start });
                 host.timer(self.next, 0);
             }
             AppEvent::PeerClosed(conn) => {
                 host.close(conn);
                 self.conn = None;
-                self.awaits = false;
+                self.awaits_echo = false;
                 host.timer(self.next, 0);
             }
             _ => {}
         }
     }
 
-    fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
-        if let (true, Some(conn)) = (self.awaits, self.conn) {
-            let echo = EchoRecord { app, number: self.count - 1, start: self.typed };
-            (to.visit)(&echo, (to.arrived)(conn));
+    fn unfinished(&self, app: u32, visitor: &mut Unfinished<'_>) {
+        if let (true, Some(conn)) = (self.awaits_echo, self.conn) {
+            let echo = EchoRecord { app, number: self.count - 1, start: self.typed_at };
+            (visitor.visit)(&echo, (visitor.arrived)(conn));
         }
     }
 }

@@ -1,4 +1,4 @@
-use super::pages::whole_bytes;
+use super::pages::round_to_bytes;
 use catnip_base::{Distribution, Rng, Span};
 
 /// Connection vector (Weigle et al., "Tmix: a tool for generating realistic TCP application workloads in ns-2", ACM CCR 36(3), 2006): the
@@ -76,11 +76,11 @@ impl ConnectionVector {
     /// Returns the number of exchanges. Each data unit starts an exchange, except an acceptor's unit directly after a unit of the
     /// initiator.
     pub fn epochs(&self) -> u64 {
-        let mut asked = false;
+        let mut after_request = false;
         let mut epochs = 0;
         for adu in self.adus.iter().filter(|adu| adu.bytes > 0) {
-            epochs += u64::from(adu.by == Side::Initiator || !asked);
-            asked = adu.by == Side::Initiator;
+            epochs += u64::from(adu.by == Side::Initiator || !after_request);
+            after_request = adu.by == Side::Initiator;
         }
         epochs
     }
@@ -92,15 +92,15 @@ impl ConnectionVector {
 
     /// Returns true if the vector consists of requests of the initiator with one response each.
     pub fn is_request_response(&self) -> bool {
-        let said: Vec<&Adu> = self.adus.iter().filter(|adu| adu.bytes > 0).collect();
-        let in_turn = said.chunks(2).all(|epoch| match epoch {
+        let data_adus: Vec<&Adu> = self.adus.iter().filter(|adu| adu.bytes > 0).collect();
+        let in_turn = data_adus.chunks(2).all(|epoch| match epoch {
             [request, response] => {
                 (request.by, response.by, response.after)
                     == (Side::Initiator, Side::Acceptor, After::Received)
             }
             _ => false,
         });
-        let waits = said.iter().skip(1).all(|adu| adu.after == After::Received);
+        let waits = data_adus.iter().skip(1).all(|adu| adu.after == After::Received);
         self.order == Order::Sequential && in_turn && waits
     }
 }
@@ -157,12 +157,12 @@ impl VectorGenerator {
         for epoch in 0..epochs {
             let (after, wait_us) = match epoch {
                 0 => (After::Sent, 0),
-                _ => (After::Received, whole_us(self.idle_s.draw(rng))),
+                _ => (After::Received, round_to_us(self.idle_s.draw(rng))),
             };
-            let request = whole_bytes(self.request_bytes.draw(rng));
+            let request = round_to_bytes(self.request_bytes.draw(rng));
             adus.push(Adu { by: Side::Initiator, after, wait_us, bytes: request });
-            let wait_us = whole_us(self.server_s.draw(rng));
-            let response = whole_bytes(self.response_bytes.draw(rng));
+            let wait_us = round_to_us(self.server_s.draw(rng));
+            let response = round_to_bytes(self.response_bytes.draw(rng));
             adus.push(Adu { by: Side::Acceptor, after: After::Received, wait_us, bytes: response });
         }
         adus
@@ -170,7 +170,7 @@ impl VectorGenerator {
 }
 
 /// Rounds a drawn waiting time down to whole microseconds, but at least one, since 0 means no waiting time in Tmix.
-fn whole_us(seconds: f64) -> u64 {
+fn round_to_us(seconds: f64) -> u64 {
     (Span::from_secs_f64(seconds).as_nanos() / 1000).max(1)
 }
 

@@ -66,23 +66,23 @@ pub struct WebClient {
     page: u32,
     page_start: Time,
     /// Number of objects requested so far.
-    asked: u32,
+    requested: u32,
     /// Objects to request again, because the server closed their connection before the response.
-    again: Vec<u32>,
+    retry: Vec<u32>,
     /// Number of objects received.
     complete: u32,
     images_known: bool,
     started: Vec<Time>,
-    lines: Vec<Line>,
+    conns: Vec<ConnState>,
     /// Number of connections opened for the page.
     opened: u32,
 }
 
 /// Connection, and the objects requested over it that have not arrived.
 #[derive(Debug)]
-struct Line {
+struct ConnState {
     conn: Conn,
-    awaited: Vec<u32>,
+    outstanding: Vec<u32>,
 }
 
 impl WebClient {
@@ -96,12 +96,12 @@ impl WebClient {
             objects: Vec::new(),
             page: 0,
             page_start: Time::ZERO,
-            asked: 0,
-            again: Vec::new(),
+            requested: 0,
+            retry: Vec::new(),
             complete: 0,
             images_known: false,
             started: Vec::new(),
-            lines: Vec::new(),
+            conns: Vec::new(),
             opened: 0,
         };
         client.shuffle();
@@ -117,23 +117,23 @@ impl WebClient {
     }
 
     fn think(&mut self, host: &mut Host<'_>) {
-        let goes_on = match &self.config.pages {
+        let continues = match &self.config.pages {
             PageSource::Drawn(_) => true,
             PageSource::Known { endless, .. } => *endless || !self.order.is_empty(),
         };
-        if goes_on {
+        if continues {
             let pause = Span::from_secs_f64(self.config.think_s.draw(&mut self.rng));
             host.timer(host.now() + pause, 0);
         } else {
-            self.hang_up(host);
+            self.close_conns(host);
         }
     }
 
-    fn hang_up(&mut self, host: &mut Host<'_>) {
-        self.lines.drain(..).for_each(|line| host.close(line.conn));
+    fn close_conns(&mut self, host: &mut Host<'_>) {
+        self.conns.drain(..).for_each(|state| host.close(state.conn));
     }
 
-    fn begin_page(&mut self, host: &mut Host<'_>) {
+    fn start_page(&mut self, host: &mut Host<'_>) {
         match &self.config.pages {
             PageSource::Drawn(generator) => {
                 self.objects = generator.draw(&mut self.rng).objects;
@@ -151,87 +151,87 @@ impl WebClient {
             }
         }
         self.page_start = host.now();
-        self.asked = 0;
+        self.requested = 0;
         self.complete = 0;
         self.images_known = false;
         self.started.clear();
         self.opened = 0;
-        let conn = match self.lines.first() {
-            Some(line) => line.conn,
+        let conn = match self.conns.first() {
+            Some(state) => state.conn,
             None => self.open(host),
         };
         if matches!(self.config.http, Http::V10 { .. } | Http::V11 { .. }) {
             host.notify(conn, self.config.images_after_bytes);
         }
-        self.ask_next(conn, host);
+        self.request_next(conn, host);
     }
 
     /// Returns the number of responses that the page needs.
-    fn answers(&self) -> u32 {
+    fn response_count(&self) -> u32 {
         if self.config.http == Http::Approximate { 1 } else { self.objects.len() as u32 }
     }
 
     fn open(&mut self, host: &mut Host<'_>) -> Conn {
         let conn = host.open(self.spec);
-        self.lines.push(Line { conn, awaited: Vec::new() });
+        self.conns.push(ConnState { conn, outstanding: Vec::new() });
         self.opened += 1;
         conn
     }
 
     /// Requests the next object over this connection.
-    fn ask_next(&mut self, conn: Conn, host: &mut Host<'_>) {
-        let object = self.again.pop().unwrap_or_else(|| {
+    fn request_next(&mut self, conn: Conn, host: &mut Host<'_>) {
+        let object = self.retry.pop().unwrap_or_else(|| {
             self.started.push(host.now());
-            self.asked += 1;
-            self.asked - 1
+            self.requested += 1;
+            self.requested - 1
         });
-        let asks = match self.config.http {
+        let response_bytes = match self.config.http {
             Http::Approximate => self.objects.iter().sum(),
             _ => self.objects[object as usize],
         };
-        if let Some(line) = self.lines.iter_mut().find(|line| line.conn == conn) {
-            line.awaited.push(object);
+        if let Some(state) = self.conns.iter_mut().find(|state| state.conn == conn) {
+            state.outstanding.push(object);
         }
         let tag = tag_of(self.page, object);
-        host.send(conn, Message { bytes: self.config.request_bytes, tag, asks, context: None });
+        host.send(conn, Message { bytes: self.config.request_bytes, tag, response_bytes, context: None });
     }
 
-    fn is_to_ask(&self) -> bool {
-        !self.again.is_empty() || (self.images_known && self.asked < self.answers())
+    fn has_pending_request(&self) -> bool {
+        !self.retry.is_empty() || (self.images_known && self.requested < self.response_count())
     }
 
     /// Requests as many images as the connections allow.
-    fn ask_on(&mut self, host: &mut Host<'_>) {
-        let most = self.config.http.max_connections();
+    fn request_more(&mut self, host: &mut Host<'_>) {
+        let max_conns = self.config.http.max_connections();
         match self.config.http {
             Http::Approximate => {}
             Http::V10 { .. } => {
-                while self.is_to_ask() && self.lines.len() < most {
+                while self.has_pending_request() && self.conns.len() < max_conns {
                     let conn = self.open(host);
-                    self.ask_next(conn, host);
+                    self.request_next(conn, host);
                 }
             }
             Http::V11 { pipelining, .. } => {
-                while self.is_to_ask() {
-                    let least = self.lines.iter().min_by_key(|line| line.awaited.len());
-                    let conn = match least {
-                        Some(line) if line.awaited.is_empty() => line.conn,
-                        _ if self.lines.len() < most => self.open(host),
-                        Some(line) if pipelining => line.conn,
+                while self.has_pending_request() {
+                    let least_loaded = self.conns.iter().min_by_key(|state| state.outstanding.len());
+                    let conn = match least_loaded {
+                        Some(state) if state.outstanding.is_empty() => state.conn,
+                        _ if self.conns.len() < max_conns => self.open(host),
+                        Some(state) if pipelining => state.conn,
                         _ => return,
                     };
-                    self.ask_next(conn, host);
+                    self.request_next(conn, host);
                 }
             }
         }
     }
 
-    fn on_answer(&mut self, conn: Conn, object: u32, host: &mut Host<'_>) {
-        let Some(at) = self.lines.iter().position(|line| line.conn == conn) else { return };
-        self.lines[at].awaited.retain(|&other| other != object);
-        let persists = matches!(self.config.http, Http::V11 { .. });
-        if !persists {
-            self.lines.remove(at);
+    fn on_response(&mut self, conn: Conn, object: u32, host: &mut Host<'_>) {
+        let Some(at) = self.conns.iter().position(|state| state.conn == conn) else { return };
+        self.conns[at].outstanding.retain(|&other| other != object);
+        let is_persistent = matches!(self.config.http, Http::V11 { .. });
+        if !is_persistent {
+            self.conns.remove(at);
             host.close(conn);
         }
         self.complete += 1;
@@ -241,29 +241,29 @@ impl WebClient {
             let (bytes, start) = (self.objects[object as usize], self.started[object as usize]);
             host.record(&ObjectRecord { app, page: self.page, object, bytes, start });
         }
-        if self.complete < self.answers() {
-            return self.ask_on(host);
+        if self.complete < self.response_count() {
+            return self.request_more(host);
         }
         let (page, bytes, start) = (self.page, self.objects.iter().sum(), self.page_start);
         host.record(&PageRecord { app, page, bytes, connections: self.opened, start });
         if !matches!(self.config.http, Http::V11 { keep_alive: true, .. }) {
-            self.hang_up(host);
+            self.close_conns(host);
         }
         self.think(host);
     }
 
     /// Handles the close of a connection by the server. Unanswered requests are repeated over another connection.
     fn on_end(&mut self, conn: Conn, host: &mut Host<'_>) {
-        let Some(at) = self.lines.iter().position(|line| line.conn == conn) else { return };
-        let line = self.lines.remove(at);
+        let Some(at) = self.conns.iter().position(|state| state.conn == conn) else { return };
+        let state = self.conns.remove(at);
         host.close(conn);
-        let unanswered = !line.awaited.is_empty();
-        self.again.extend(line.awaited.into_iter().rev());
-        if unanswered && self.lines.is_empty() {
+        let has_unanswered = !state.outstanding.is_empty();
+        self.retry.extend(state.outstanding.into_iter().rev());
+        if has_unanswered && self.conns.is_empty() {
             let conn = self.open(host);
-            self.ask_next(conn, host);
+            self.request_next(conn, host);
         }
-        self.ask_on(host);
+        self.request_more(host);
     }
 }
 
@@ -275,30 +275,30 @@ impl Application for WebClient {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Start => self.think(host),
-            AppEvent::Timer(_) => self.begin_page(host),
+            AppEvent::Timer(_) => self.start_page(host),
             AppEvent::Progress { .. } => {
                 self.images_known = true;
-                self.ask_on(host);
+                self.request_more(host);
             }
-            AppEvent::Message { conn, message, .. } => self.on_answer(conn, object_of(message.tag).1, host),
+            AppEvent::Message { conn, message, .. } => self.on_response(conn, object_of(message.tag).1, host),
             AppEvent::PeerClosed(conn) | AppEvent::Closed(conn) => self.on_end(conn, host),
             AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Drained(_) => {}
         }
     }
 
-    fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
-        if self.objects.is_empty() || self.complete == self.answers() {
+    fn unfinished(&self, app: u32, visitor: &mut Unfinished<'_>) {
+        if self.objects.is_empty() || self.complete == self.response_count() {
             return;
         }
         let (page, bytes, start) = (self.page, self.objects.iter().sum(), self.page_start);
         let mut delivered = bytes;
-        let underway = self.lines.iter().flat_map(|line| {
-            let first = line.awaited.first().map(|_| (to.arrived)(line.conn));
-            line.awaited.iter().zip(first.into_iter().chain(std::iter::repeat(0)))
+        let in_progress = self.conns.iter().flat_map(|state| {
+            let first = state.outstanding.first().map(|_| (visitor.arrived)(state.conn));
+            state.outstanding.iter().zip(first.into_iter().chain(std::iter::repeat(0)))
         });
-        let not_asked = (self.asked..self.answers()).chain(self.again.iter().copied());
-        let mut missing: Vec<(u32, u64)> = underway.map(|(&object, arrived)| (object, arrived)).collect();
-        missing.extend(not_asked.map(|object| (object, 0)));
+        let not_requested = (self.requested..self.response_count()).chain(self.retry.iter().copied());
+        let mut missing: Vec<(u32, u64)> = in_progress.map(|(&object, arrived)| (object, arrived)).collect();
+        missing.extend(not_requested.map(|object| (object, 0)));
         missing.sort_unstable();
         for (object, arrived) in missing {
             if self.config.http == Http::Approximate {
@@ -309,9 +309,9 @@ impl Application for WebClient {
             let arrived = arrived.min(bytes);
             delivered -= bytes - arrived;
             if let Some(&start) = self.started.get(object as usize) {
-                (to.visit)(&ObjectRecord { app, page, object, bytes, start }, arrived);
+                (visitor.visit)(&ObjectRecord { app, page, object, bytes, start }, arrived);
             }
         }
-        (to.visit)(&PageRecord { app, page, bytes, connections: self.opened, start }, delivered);
+        (visitor.visit)(&PageRecord { app, page, bytes, connections: self.opened, start }, delivered);
     }
 }

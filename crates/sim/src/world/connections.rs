@@ -9,7 +9,7 @@ use crate::host::Conn;
 use crate::medium::{End, Owner};
 use crate::message_stream::{Stream, StreamEvent};
 use crate::record::{NO_APP, ServedStep};
-use crate::watch::{Made, Watch};
+use crate::watch::{Created, Watch};
 use catnip_base::{self as base, Rng, Span, Time};
 use catnip_net::Packet;
 use catnip_net::mark::PacketMarker;
@@ -23,28 +23,28 @@ impl<M: Handler, W: Watch> World<M, W> {
         let mut programs = [program; 2];
         programs[1 - opener] =
             if self.hosts.medium.is_external(node) { NO_APP } else { self.service(node, tcp) };
-        let make = |medium: &mut M, config: &TcpConfig, phases, rng: &mut Rng| {
+        let create_ends = |medium: &mut M, config: &TcpConfig, phases, rng: &mut Rng| {
             medium.connect(now, &spec, config, phases, rng)
         };
-        let id = self.add_connection(now, program, spec, programs, make);
+        let id = self.add_connection(now, program, spec, programs, create_ends);
         self.mark_dirty(id, opener);
         for end in [opener, 1 - opener] {
             if self.hosts.connections[id].next_event_at[end] == 0 {
-                self.note_news(now, id, end);
+                self.queue_app_events(now, id, end);
             }
         }
         Conn { id, number: self.hosts.connections[id].info.number as u32 }
     }
 
-    /// Adds a connection that the application `app`, or an external host, has opened, and returns its slot. `make` creates its ends from the
-    /// TCP parameters, the phases of both clocks and the random stream of the connection.
+    /// Adds a connection that the application `app`, or an external host, has opened, and returns its slot. `create_ends` creates its ends
+    /// from the TCP parameters, the phases of both clocks and the random stream of the connection.
     pub(super) fn add_connection(
         &mut self,
         now: Time,
         app: u32,
         spec: ConnectionSpec,
         programs: [u32; 2],
-        make: impl FnOnce(&mut M, &TcpConfig, [Span; 2], &mut Rng) -> [M::End; 2],
+        create_ends: impl FnOnce(&mut M, &TcpConfig, [Span; 2], &mut Rng) -> [M::End; 2],
     ) -> u32 {
         let ConnectionSpec { client, server, tcp, .. } = spec;
         let routes = [self.fabric.checked_route(client, server), self.fabric.checked_route(server, client)];
@@ -52,18 +52,18 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.tally.opened += 1;
         let mut rng = Rng::new(self.seed, base::Stream::Connection(number as u32));
         let is_external = [client, server].map(|node| self.hosts.medium.is_external(node));
-        let (clock, fixed) = (self.tcp(tcp).config.slowest_clock(), self.tick_phase);
+        let (clock, fixed_phase) = (self.tcp(tcp).config.slowest_clock(), self.tick_phase);
         let mut phase = |end: usize| {
             if is_external[end] {
                 return Span::ZERO;
             }
             let drawn = tick_phase(clock, rng.uniform());
-            fixed.unwrap_or(drawn)
+            fixed_phase.unwrap_or(drawn)
         };
         let (server_phase, client_phase) = (phase(SERVER), phase(CLIENT));
         let hosts = &mut self.hosts;
         let options = &hosts.tcp[tcp.0 as usize];
-        let ends = make(&mut hosts.medium, &options.config, [client_phase, server_phase], &mut rng);
+        let ends = create_ends(&mut hosts.medium, &options.config, [client_phase, server_phase], &mut rng);
         let has_session = is_external != [false; 2];
         // The client's stream is received by the server, and the server's by the client. A session has no streams.
         let streams = [SERVER, CLIENT]
@@ -102,19 +102,19 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// Returns the end of a connection that this application has, if the connection still exists.
     pub(super) fn end_of(&self, conn: Conn, program: u32) -> Option<usize> {
         let connection = &self.hosts.connections[conn.id];
-        let is_it = connection.info.number as u32 == conn.number && connection.info.closed.is_none();
+        let is_current = connection.info.number as u32 == conn.number && connection.info.closed.is_none();
         let end = || connection.programs.iter().position(|&it| it == program);
-        is_it.then(end).flatten()
+        is_current.then(end).flatten()
     }
 
     /// Queues the events due for the application at an end of a connection.
-    pub(super) fn note_news(&mut self, now: Time, id: u32, end: usize) {
+    pub(super) fn queue_app_events(&mut self, now: Time, id: u32, end: usize) {
         loop {
             let connection = &mut self.hosts.connections[id];
             let config = &self.hosts.tcp[connection.info.spec.tcp.0 as usize].config;
-            let Some(news) = connection.next_event(end, config) else { break };
+            let Some(stream_event) = connection.next_event(end, config) else { break };
             let conn = Conn { id, number: connection.info.number as u32 };
-            let event = match news {
+            let event = match stream_event {
                 StreamEvent::Open if end == connection.info.spec.opener => AppEvent::Opened(conn),
                 StreamEvent::Open => AppEvent::Accepted(conn),
                 StreamEvent::Message(message) => {
@@ -124,15 +124,15 @@ impl<M: Handler, W: Watch> World<M, W> {
                         connection.info.received = Some(now);
                     }
                     self.tally.last_end = now;
-                    AppEvent::Message { conn, message, whole: true }
+                    AppEvent::Message { conn, message, complete: true }
                 }
                 StreamEvent::Progress(tag) => AppEvent::Progress { conn, tag },
                 StreamEvent::PeerClosed => AppEvent::PeerClosed(conn),
             };
             let program = connection.programs[end];
             if program == NO_APP {
-                connection.streams[end].closed |= news == StreamEvent::PeerClosed;
-            } else if news != StreamEvent::PeerClosed || self.programs.interest(program).peer_closed {
+                connection.streams[end].closed |= stream_event == StreamEvent::PeerClosed;
+            } else if stream_event != StreamEvent::PeerClosed || self.programs.interest(program).peer_closed {
                 self.pending_events.push_back((program, event));
             }
         }
@@ -149,19 +149,19 @@ impl<M: Handler, W: Watch> World<M, W> {
             return hosts.retire_if_over(now, id);
         }
         let config = &hosts.tcp[connection.info.spec.tcp.0 as usize].config;
-        let heard = hosts.medium.receive(now, &packet, &mut connection.ends[end], config);
+        let received = hosts.medium.receive(now, &packet, &mut connection.ends[end], config);
         hosts.medium.release(packet.body);
-        let Some(segment) = heard else { return };
+        let Some(segment) = received else { return };
         let is_closing = connection.streams[CLIENT].closed && connection.streams[SERVER].closed;
         let next_event_at = connection.next_event_at[end];
         let mut has_event = next_event_at == 0;
-        if segment.span() > 0 {
+        if segment.seq_len() > 0 {
             connection.info.on_data_received(end, packet.dscp);
             has_event |= segment.flags.fin || connection.ends[end].received() >= next_event_at;
         }
         hosts.record_segment(now, id, end, &segment, packet.len);
         if has_event {
-            self.note_news(now, id, end);
+            self.queue_app_events(now, id, end);
             if !self.pending_events.is_empty() {
                 self.mark_dirty(id, end);
                 return self.deliver_pending(now);
@@ -226,24 +226,24 @@ impl<M: Handler, W: Watch> World<M, W> {
             let marker = &connection.info.markers[end];
             if marker.is_none() {
             } else if marker.depends_only_on_position() && connection.session().is_none() {
-                let mark = if segment.span() > 0 {
-                    marker.mark_of_data_at(&connection.ends[end].place(segment.seq), config.segment_bytes)
+                let mark = if segment.seq_len() > 0 {
+                    marker.mark_of_data_at(&connection.ends[end].position(segment.seq), config.segment_bytes)
                 } else {
                     marker.mark_of_handshake().filter(|_| segment.flags.syn)
                 };
                 if let Some(mark) = mark {
                     packet.dscp = mark;
-                    connection.info.counts(end, packet.dscp);
+                    connection.info.count_mark(end, packet.dscp);
                     hosts.medium.stamp(&packet);
                 }
             } else if let Some(mark) = connection.mark(now, end, out, packet, config) {
                 packet.dscp = mark;
                 hosts.medium.stamp(&packet);
             }
-            connection.info.enters();
+            connection.info.on_sent_packet();
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
             let &ConnectionInfo { number, ref spec, .. } = &connection.info;
-            hosts.watch.made(now, &packet, Made::Segment { connection: number, end, spec, segment });
+            hosts.watch.created(now, &packet, Created::Segment { connection: number, end, spec, segment });
             let sender = connection.ends[end].sender();
             if W::PACKETS
                 && let Some(event) = connection.info.sent(end, sender, &out, &packet)
@@ -266,15 +266,15 @@ impl<M: Handler, W: Watch> World<M, W> {
             self.hosts.timers.push(deadline, Timer::End { connection: id, end }.pack());
         }
         if connection.streams[end].awaits_drain() {
-            self.note_drained(now, id, end);
+            self.deliver_drained(now, id, end);
         }
     }
 
     /// Notifies the application at an end if the unsent part of its data is below the requested number of bytes.
     #[inline(never)]
-    pub(super) fn note_drained(&mut self, now: Time, id: u32, end: usize) {
+    pub(super) fn deliver_drained(&mut self, now: Time, id: u32, end: usize) {
         let connection = &mut self.hosts.connections[id];
-        let sent = connection.ends[end].sender().map_or(0, Sender::sent_to);
+        let sent = connection.ends[end].sender().map_or(0, Sender::snd_max);
         if connection.streams[end].is_drained(sent) {
             let conn = Conn { id, number: connection.info.number as u32 };
             let program = connection.programs[end];

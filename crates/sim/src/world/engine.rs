@@ -39,7 +39,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
             connection.ends[end].write(now, message.bytes, message.context, false, config);
             self.mark_dirty(conn.id, end);
         } else {
-            self.note_news(now, conn.id, 1 - end);
+            self.queue_app_events(now, conn.id, 1 - end);
         }
     }
 
@@ -59,7 +59,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
             if config.fin {
                 connection.ends[end].write(now, 0, None, true, config);
             } else {
-                self.note_news(now, conn.id, 1 - end);
+                self.queue_app_events(now, conn.id, 1 - end);
             }
         }
         self.mark_dirty(conn.id, end);

@@ -15,16 +15,17 @@ use catnip_net::{NodeId, Packet};
 use catnip_tcp::TcpConfig;
 
 impl<M: Handler, W: Watch> World<M, W> {
-    /// Adds the connection of an external client to the listener of a simulated server, and sends the answer to its SYN. `make` creates the
-    /// ends from the TCP parameters, the phases of both clocks and the random stream of the connection. Returns the slot of the connection.
+    /// Adds the connection of an external client to the listener of a simulated server, and sends the answer to its SYN. `create_ends`
+    /// creates the ends from the TCP parameters, the phases of both clocks and the random stream of the connection. Returns the slot of the
+    /// connection.
     pub fn accept(
         &mut self,
         now: Time,
         spec: ConnectionSpec,
-        make: impl FnOnce(&mut M, &TcpConfig, [Span; 2], &mut Rng) -> [M::End; 2],
+        create_ends: impl FnOnce(&mut M, &TcpConfig, [Span; 2], &mut Rng) -> [M::End; 2],
     ) -> u32 {
         let programs = [NO_APP, self.service(spec.server, spec.tcp)];
-        let id = self.add_connection(now, NO_APP, spec, programs, make);
+        let id = self.add_connection(now, NO_APP, spec, programs, create_ends);
         self.transmit_pending(now, id, SERVER);
         id
     }
@@ -46,8 +47,8 @@ impl<M: Handler, W: Watch> World<M, W> {
             let (_, data_bytes) = hosts.medium.data(packet.body);
             self.tally.data_sent += u64::from(data_bytes > 0 && end == SERVER);
             let connection = &mut hosts.connections[connection];
-            connection.info.enters();
-            connection.info.counts(end, packet.dscp);
+            connection.info.on_sent_packet();
+            connection.info.count_mark(end, packet.dscp);
             hosts.medium.observe(packet.body, &mut connection.ends[end]);
         }
         self.inject(now, from, packet);
@@ -59,13 +60,13 @@ impl<M: Handler, W: Watch> World<M, W> {
         let hosts = &mut self.hosts;
         let connection = &mut hosts.connections[id];
         // The slot is not reused before the packet is processed.
-        connection.info.enters();
+        connection.info.on_sent_packet();
         let has_ended = connection.info.closed.is_some();
         let config = &hosts.tcp[connection.info.spec.tcp.0 as usize].config;
         let received = hosts.medium.receive(now, &packet, &mut connection.ends[end], config);
         hosts.medium.release(packet.body);
         if let Some(segment) = received {
-            if segment.span() > 0 {
+            if segment.seq_len() > 0 {
                 connection.info.on_data_received(end, packet.dscp);
             }
             hosts.record_segment(now, id, end, &segment, packet.len);
@@ -78,7 +79,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         if has_ended && connection.session().is_some_and(|session| session.was_reset()) {
             hosts.medium.released(id, &mut connection.ends);
         }
-        hosts.leave_network(now, Owner::External { connection: id, end });
+        hosts.on_left_network(now, Owner::External { connection: id, end });
     }
 
     /// Delivers the events that a packet has caused for the application at this end.
@@ -91,19 +92,19 @@ impl<M: Handler, W: Watch> World<M, W> {
             let event = match event {
                 SessionEvent::Open if end == CLIENT => AppEvent::Opened(conn),
                 SessionEvent::Open => AppEvent::Accepted(conn),
-                SessionEvent::Message { message, whole } => AppEvent::Message { conn, message, whole },
-                SessionEvent::Response { message, whole, reply } => {
-                    self.note_responses(now, 1);
-                    self.tally.completed += u64::from(whole);
+                SessionEvent::Message { message, complete } => AppEvent::Message { conn, message, complete },
+                SessionEvent::Response { message, complete, reply } => {
+                    self.count_responses(now, 1);
+                    self.tally.completed += u64::from(complete);
                     self.hosts.connections[id].info.received = Some(now);
                     // Records assign an activity to the last response, so the response precedes the event.
                     if let Some(reply) = reply {
                         self.hosts.watch.record(now, &Event::Reply(reply));
                     }
-                    AppEvent::Message { conn, message, whole }
+                    AppEvent::Message { conn, message, complete }
                 }
                 SessionEvent::Abandoned(count) => {
-                    self.note_responses(now, count);
+                    self.count_responses(now, count);
                     continue;
                 }
                 SessionEvent::Progress(tag) => AppEvent::Progress { conn, tag },
@@ -121,7 +122,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     /// Counts responses for which applications no longer wait.
-    fn note_responses(&mut self, now: Time, count: usize) {
+    fn count_responses(&mut self, now: Time, count: usize) {
         self.tally.waiting -= count;
         self.tally.last_end = now;
     }

@@ -37,7 +37,7 @@ impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
         let body = self.medium.copy(packet.body)?;
         match self.medium.owner(body) {
             Owner::End { connection, .. } | Owner::External { connection, .. } => {
-                self.connections[connection].info.enters();
+                self.connections[connection].info.on_sent_packet();
             }
             Owner::Datagram(flow, _) => self.datagrams.copied(flow),
             Owner::Other => {}
@@ -61,15 +61,15 @@ impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
         crosses_border
     }
 
-    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
-        self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, why));
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, reason: DropReason) {
+        self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, reason));
         let (id, end, is_external) = match self.medium.owner(packet.body) {
             Owner::End { connection, end } => (connection, end, false),
             Owner::External { connection, end } => (connection, end, true),
             Owner::Datagram(flow, _) => {
                 self.medium.release(packet.body);
                 self.datagrams.dropped(flow);
-                return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, why));
+                return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, reason));
             }
             Owner::Other => return self.medium.release(packet.body),
         };
@@ -77,10 +77,10 @@ impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
         self.medium.release(packet.body);
         let connection = &mut self.connections[id];
         let data_of_server = len > 0 && end == SERVER;
-        connection.info.loses(data_of_server);
+        connection.info.on_dropped_packet(data_of_server);
         self.data_dropped += u64::from(data_of_server);
         if W::PACKETS {
-            self.watch.record(now, &connection.info.lost(seq, at, &packet, why));
+            self.watch.record(now, &connection.info.lost(seq, at, &packet, reason));
             if data_of_server && !is_external {
                 let step = ServedStep::Dropped { seq };
                 self.watch.served(now, &connection.info.served(connection.written(), step));
@@ -91,9 +91,9 @@ impl<M: Medium, W: Watch> NetworkEvents for Hosts<M, W> {
 }
 
 impl<M: Medium, W: Watch> Hosts<M, W> {
-    pub(super) fn record_datagram(&mut self, now: Time, flow: FlowId, wire_bytes: u32, what: DatagramStep) {
+    pub(super) fn record_datagram(&mut self, now: Time, flow: FlowId, wire_bytes: u32, step: DatagramStep) {
         if W::PACKETS {
-            self.watch.record(now, &Event::Datagram { flow, wire_bytes, what });
+            self.watch.record(now, &Event::Datagram { flow, wire_bytes, step });
         }
     }
 
@@ -125,7 +125,7 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
     }
 
     /// Counts a packet of a connection that an external host has sent or received as gone from the network.
-    pub(super) fn leave_network(&mut self, now: Time, owner: Owner) {
+    pub(super) fn on_left_network(&mut self, now: Time, owner: Owner) {
         if let Owner::End { connection, .. } | Owner::External { connection, .. } = owner {
             self.connections[connection].info.in_network -= 1;
             self.retire_if_over(now, connection);

@@ -60,10 +60,10 @@ fn data_segments(sim: &Sim<Record>) -> (u64, u64) {
 }
 
 /// Events of an application: (microseconds, event).
-type ReceivedMessage = Arc<Mutex<Vec<(u64, Told)>>>;
+type NoteLog = Arc<Mutex<Vec<(u64, Notified)>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Told {
+enum Notified {
     /// Start, or expiry of the timer.
     Timing,
     /// Arrival of the requested number of bytes of the message with this tag.
@@ -95,7 +95,7 @@ enum Step {
 #[derive(Debug)]
 struct Script {
     steps: Vec<(u64, Step)>,
-    heard: ReceivedMessage,
+    notifications: NoteLog,
     /// Number of bytes after which the application requests a notification on accepted connections.
     notify_at: Option<u64>,
 }
@@ -109,10 +109,10 @@ impl Script {
                 host.send(conn, Message { bytes, tag, ..Message::default() });
                 host.close(conn);
             }
-            Step::Open(Transfer { spec, request_bytes, bytes: asks, notify_at, tag }) => {
+            Step::Open(Transfer { spec, request_bytes, bytes: response_bytes, notify_at, tag }) => {
                 let conn = host.open(spec);
                 notify_at.into_iter().for_each(|at| host.notify(conn, at));
-                host.send(conn, Message { bytes: request_bytes, tag, asks, context: None });
+                host.send(conn, Message { bytes: request_bytes, tag, response_bytes, context: None });
             }
         }
     }
@@ -126,23 +126,23 @@ impl Script {
 
 impl Application for Script {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
-        let note = |told| self.heard.lock().unwrap().push((micros(host.now()), told));
+        let note = |notified| self.notifications.lock().unwrap().push((micros(host.now()), notified));
         match event {
             AppEvent::Start => {
-                note(Told::Timing);
+                note(Notified::Timing);
                 self.wait(host);
             }
             AppEvent::Timer(_) => {
-                note(Told::Timing);
+                note(Notified::Timing);
                 Self::act(self.steps.remove(0).1, host);
                 self.wait(host);
             }
             AppEvent::Accepted(conn) => {
                 self.notify_at.into_iter().for_each(|at| host.notify(conn, at));
             }
-            AppEvent::Progress { tag, .. } => note(Told::Reached(tag)),
+            AppEvent::Progress { tag, .. } => note(Notified::Reached(tag)),
             AppEvent::Message { conn, message, .. } => {
-                note(Told::Complete(message.tag));
+                note(Notified::Complete(message.tag));
                 host.close(conn);
             }
             AppEvent::Opened(_) | AppEvent::Drained(_) | AppEvent::PeerClosed(_) | AppEvent::Closed(_) => {}
@@ -159,26 +159,26 @@ fn server(number: u32) -> AnyApp {
 /// Client and server with one link between them, and the events of an application at the client.
 struct World {
     sim: Sim<Record>,
-    heard: ReceivedMessage,
+    notifications: NoteLog,
     client: NodeId,
     server: NodeId,
 }
 
 impl World {
-    /// Creates a world where `there` leads from the server to the client and the reverse direction loses no packets.
-    fn new(there: WireSpec, config: TcpConfig) -> Self {
-        let back = WireSpec { before: Vec::new(), ..there.clone() };
-        Self::between(there, back, config)
+    /// Creates a world where `forward` leads from the server to the client and the reverse direction loses no packets.
+    fn new(forward: WireSpec, config: TcpConfig) -> Self {
+        let back = WireSpec { before: Vec::new(), ..forward.clone() };
+        Self::between(forward, back, config)
     }
 
-    fn between(there: WireSpec, back: WireSpec, config: TcpConfig) -> Self {
+    fn between(forward: WireSpec, back: WireSpec, config: TcpConfig) -> Self {
         let mut topology = Topology::default();
         let (client, server) = (topology.host("client"), topology.host("server"));
-        topology.link(server, client, there, back);
+        topology.link(server, client, forward, back);
         let mut sim = Sim::new(&topology, 1, Record::default());
         assert_eq!(sim.add_tcp(config.into()), TcpId(0));
         sim.add_server(server, TcpId(0), self::server(0));
-        Self { sim, heard: ReceivedMessage::default(), client, server }
+        Self { sim, notifications: NoteLog::default(), client, server }
     }
 
     /// Returns the transfer of a document of `bytes` bytes that the server pushes.
@@ -188,7 +188,7 @@ impl World {
     }
 
     /// Returns the transfer of a document that the client requests with `request_bytes` bytes.
-    fn asked(&self, request_bytes: u64, bytes: u64) -> Transfer {
+    fn requested(&self, request_bytes: u64, bytes: u64) -> Transfer {
         let document = self.document(bytes);
         Transfer { request_bytes, spec: ConnectionSpec { opener: CLIENT, ..document.spec }, ..document }
     }
@@ -196,7 +196,7 @@ impl World {
     fn plays(&mut self, steps: &[(u64, Step)]) -> u32 {
         let opens = |step: &Step| if let Step::Open(transfer) = step { Some(*transfer) } else { None };
         let notify_at = steps.iter().find_map(|(_, step)| opens(step)).and_then(|it| it.notify_at);
-        let script = |steps| Script { steps, heard: self.heard.clone(), notify_at };
+        let script = |steps| Script { steps, notifications: self.notifications.clone(), notify_at };
         // The listener at the client receives pushed documents.
         let listener = AnyApp::Custom(Box::new(script(Vec::new())));
         let player = AnyApp::Custom(Box::new(script(steps.to_vec())));
@@ -211,9 +211,9 @@ impl World {
     }
 
     /// Returns the events of the applications except starts and timers.
-    fn heard(&self) -> Vec<(u64, Told)> {
-        let heard = self.heard.lock().unwrap();
-        heard.iter().filter(|(_, told)| *told != Told::Timing).copied().collect()
+    fn notifications(&self) -> Vec<(u64, Notified)> {
+        let notifications = self.notifications.lock().unwrap();
+        notifications.iter().filter(|(_, notified)| *notified != Notified::Timing).copied().collect()
     }
 
     /// Returns the time of each data segment sent: (microseconds, first byte).
@@ -243,8 +243,8 @@ fn micros(at: Time) -> u64 {
     at.as_nanos() / 1000
 }
 
-const COMPLETE: Told = Told::Complete(7);
-const REACHED: Told = Told::Reached(7);
+const COMPLETE: Notified = Notified::Complete(7);
+const REACHED: Notified = Notified::Reached(7);
 
 #[test]
 fn a_document_arrives_after_its_rounds_of_slow_start() {
@@ -254,14 +254,14 @@ fn a_document_arrives_after_its_rounds_of_slow_start() {
     let second_round = SEGMENT_US + ACK_US;
     assert_eq!(world.sent(), [(0, 0), (0, 1000), (second_round, 2000), (second_round, 3000)]);
     // The last segment waits for the transmission of the previous segment.
-    assert_eq!(world.heard(), [(second_round + 1000 + SEGMENT_US, COMPLETE)]);
+    assert_eq!(world.notifications(), [(second_round + 1000 + SEGMENT_US, COMPLETE)]);
 }
 
 #[test]
 fn a_short_document_takes_the_time_of_its_bytes() {
     let mut world = World::new(wire(), tcp());
     world.fetches(world.document(300));
-    assert_eq!(world.heard(), [(300 + DELAY_US, COMPLETE)]);
+    assert_eq!(world.notifications(), [(300 + DELAY_US, COMPLETE)]);
 }
 
 #[test]
@@ -272,31 +272,31 @@ fn documents_share_the_wire_in_the_order_in_which_they_were_asked_for() {
     world.plays(&[open(1), open(2), open(3)]);
     world.sim.run(us(1_000_000));
     let first = 5000 + SEGMENT_US;
-    let complete = |n: u64| (first + 1000 * n, Told::Complete(n + 1));
-    assert_eq!(world.heard(), [complete(0), complete(1), complete(2)]);
+    let complete = |n: u64| (first + 1000 * n, Notified::Complete(n + 1));
+    assert_eq!(world.notifications(), [complete(0), complete(1), complete(2)]);
 }
 
 #[test]
 fn the_server_answers_when_the_whole_request_has_arrived() {
     let mut world = World::new(wire(), tcp());
-    world.fetches(world.asked(1500, 1000));
+    world.fetches(world.requested(1500, 1000));
     // The request consists of segments of 1000 and 500 bytes. The document carries the ACK of the second segment.
-    let asked = 1500 + DELAY_US;
-    assert_eq!(world.sent(), [(0, 0), (0, 1000), (asked, 0)]);
+    let requested = 1500 + DELAY_US;
+    assert_eq!(world.sent(), [(0, 0), (0, 1000), (requested, 0)]);
     // The ACK of the first segment left at 11 ms and does not delay the document.
-    assert_eq!(world.heard(), [(asked + SEGMENT_US, COMPLETE)]);
+    assert_eq!(world.notifications(), [(requested + SEGMENT_US, COMPLETE)]);
 }
 
 #[test]
 fn a_handshake_by_the_client_carries_its_request_and_one_by_the_server_its_document() {
     let config = TcpConfig { handshake: true, ..tcp() };
     let mut world = World::new(wire(), config.clone());
-    world.fetches(world.asked(200, 1000));
+    world.fetches(world.requested(200, 1000));
     // SYN, SYN-ACK, request, document.
-    assert_eq!(world.heard(), [(2 * ACK_US + 200 + DELAY_US + SEGMENT_US, COMPLETE)]);
+    assert_eq!(world.notifications(), [(2 * ACK_US + 200 + DELAY_US + SEGMENT_US, COMPLETE)]);
     let mut world = World::new(wire(), config);
     world.fetches(world.document(1000));
-    assert_eq!(world.heard(), [(2 * ACK_US + SEGMENT_US, COMPLETE)]);
+    assert_eq!(world.notifications(), [(2 * ACK_US + SEGMENT_US, COMPLETE)]);
 }
 
 #[test]
@@ -305,12 +305,12 @@ fn an_application_hears_once_that_so_much_has_arrived() {
         let mut world = World::new(wire(), TcpConfig { initial_window: 4, ..tcp() });
         world.fetches(Transfer { notify_at: Some(notify_at), ..world.document(4000) });
         let at = |segments: u64| DELAY_US + 1000 * segments;
-        assert_eq!(world.heard(), [(at(segments), REACHED), (at(4), COMPLETE)], "{notify_at} bytes");
+        assert_eq!(world.notifications(), [(at(segments), REACHED), (at(4), COMPLETE)], "{notify_at} bytes");
     }
     // The end of the message is not reported as progress, too.
     let mut world = World::new(wire(), tcp());
     world.fetches(Transfer { notify_at: Some(1500), ..world.document(2000) });
-    assert_eq!(world.heard(), [(SEGMENT_US + 1000, COMPLETE)]);
+    assert_eq!(world.notifications(), [(SEGMENT_US + 1000, COMPLETE)]);
 }
 
 #[test]
@@ -322,8 +322,8 @@ fn what_arrives_out_of_order_counts_when_the_gap_is_filled() {
     // first transmission took no time, since it was lost before the wire. Each ACK carries one SACK block of 8 bytes.
     let resent = 3 * 1000 + DELAY_US + ACK_US + 8;
     assert_eq!(world.sent()[4], (resent, 0));
-    assert_eq!(world.heard()[0], (resent + SEGMENT_US, REACHED));
-    assert_eq!(world.heard().len(), 2);
+    assert_eq!(world.notifications()[0], (resent + SEGMENT_US, REACHED));
+    assert_eq!(world.notifications().len(), 2);
 }
 
 #[test]
@@ -364,10 +364,10 @@ fn of_a_connection_that_is_not_over_what_has_arrived_is_told() {
     let first = 500 + SEGMENT_US;
     for (until, delivered) in [(first - 1, 0), (first, 1000), (first + 1000, 2000)] {
         world.sim.advance(us(until));
-        let mut told = Vec::new();
-        world.sim.unfinished_connections(&mut |event, delivered| told.push((event, delivered)));
-        let [(Event::Connection(record), came)] = told[..] else { panic!("{told:?}") };
-        assert_eq!((record.bytes, came), (2000, delivered));
+        let mut notified = Vec::new();
+        world.sim.unfinished_connections(&mut |event, delivered| notified.push((event, delivered)));
+        let [(Event::Connection(record), arrived)] = notified[..] else { panic!("{notified:?}") };
+        assert_eq!((record.bytes, arrived), (2000, delivered));
         let received = if delivered == 2000 { us(first + 1000) } else { Time::NEVER };
         assert_eq!((record.received, record.acked), (received, Time::NEVER));
     }
@@ -387,7 +387,7 @@ fn a_record_waits_for_the_last_packet_of_its_connection() {
     assert_eq!((record.received, record.acked), (us(SEGMENT_US), us(SEGMENT_US + ACK_US)));
     // The second copy arrives at a closed connection and is not acknowledged.
     assert_eq!(at, 15_000 + SEGMENT_US);
-    assert_eq!((world.sim.packets_out(), world.heard().len()), (0, 1));
+    assert_eq!((world.sim.packets_out(), world.notifications().len()), (0, 1));
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn a_lost_segment_goes_out_again_when_its_timer_expires() {
     // RFC 6298: 1 s, then 2 s.
     assert_eq!(world.sent(), [(0, 0), (1_000_000, 0), (3_000_000, 0)]);
     assert_eq!(world.timeouts().iter().map(|t| t.0).collect::<Vec<_>>(), [1_000_000, 3_000_000]);
-    assert_eq!(world.heard(), [(3_000_000 + SEGMENT_US, COMPLETE)]);
+    assert_eq!(world.notifications(), [(3_000_000 + SEGMENT_US, COMPLETE)]);
     let (_, record) = world.connections()[0];
     assert_eq!((record.dropped, record.sent, record.timeouts), (2, 3, 2));
     assert_eq!(data_segments(&world.sim), (3, 2));
@@ -467,13 +467,13 @@ fn datagrams_take_their_time_and_are_counted() {
     let delays = [500 + DELAY_US, 300 + 700 + DELAY_US];
     assert!((counters.delay_s.mean() - (delays[0] + delays[1]) as f64 / 2e6).abs() < 1e-12);
     assert_eq!(world.sim.datagrams(back), Default::default());
-    let told =
-        world.events(|event| if let Event::Datagram { what, .. } = event { Some(*what) } else { None });
-    let times: Vec<u64> = told.iter().map(|step| step.0).collect();
+    let steps =
+        world.events(|event| if let Event::Datagram { step, .. } = event { Some(*step) } else { None });
+    let times: Vec<u64> = steps.iter().map(|step| step.0).collect();
     assert_eq!(times, [0, 100, 100, 200, delays[0], 200 + delays[1]]);
-    assert_eq!(told[4].1, DatagramStep::Received(Span::from_micros(delays[0])));
-    assert!(matches!(told[2].1, DatagramStep::Dropped(..)));
-    assert!(world.heard().is_empty() && world.sent().is_empty());
+    assert_eq!(steps[4].1, DatagramStep::Received(Span::from_micros(delays[0])));
+    assert!(matches!(steps[2].1, DatagramStep::Dropped(..)));
+    assert!(world.notifications().is_empty() && world.sent().is_empty());
 }
 
 #[test]
@@ -483,7 +483,8 @@ fn a_timer_in_the_past_comes_at_once_and_an_event_of_now_in_its_order() {
     // The time of the second action is before the time of the first action.
     world.plays(&[(3000, open(1)), (1000, open(2))]);
     world.sim.run(us(1_000_000));
-    let times: Vec<u64> = world.heard.lock().unwrap().iter().map(|heard| heard.0).collect();
+    let times: Vec<u64> =
+        world.notifications.lock().unwrap().iter().map(|notifications| notifications.0).collect();
     // The listener and the player start at 0.
     assert_eq!(times, [0, 0, 3000, 3000, 3000 + SEGMENT_US, 3000 + SEGMENT_US + 1000]);
 }
@@ -496,8 +497,8 @@ fn busy() -> Sim<Record> {
     let (left, right) = (topology.router("left"), topology.router("right"));
     let loss = vec![read("bernoulli:0.05")];
     let back = WireSpec { queue: read("drop-tail:8"), before: loss.clone(), ..wire() };
-    let there = WireSpec { behind: loss, ..back.clone() };
-    topology.link(left, right, there, back);
+    let forward = WireSpec { after: loss, ..back.clone() };
+    topology.link(left, right, forward, back);
     topology.links(servers.map(|server| (server, left)), wire(), wire());
     topology.links(clients.map(|client| (client, right)), wire(), wire());
     let mut sim = Sim::new(&topology, 5, Record::default());
@@ -520,7 +521,7 @@ fn busy() -> Sim<Record> {
         ];
         sim.add_app(AnyApp::Custom(Box::new(Script {
             steps,
-            heard: ReceivedMessage::default(),
+            notifications: NoteLog::default(),
             notify_at: None,
         })));
     }
@@ -558,20 +559,20 @@ fn a_run_in_steps_is_the_run_in_one_go() {
 fn a_run_in_the_memory_of_another_one_is_the_same_run() {
     let mut world = World::new(wire(), tcp());
     world.fetches(world.document(30_000));
-    let expected = world.heard();
+    let expected = world.notifications();
     let mut used = busy();
     used.run(us(150_000));
     assert!(used.packets_out() > 0, "it ends in the middle");
     let mut topology = Topology::default();
     let (client, server) = (topology.host("client"), topology.host("server"));
     topology.link(server, client, wire(), wire());
-    let mut again = World::new(wire(), tcp());
-    again.sim = Sim::with_memory(&topology, 1, Record::default(), used.into_memory());
-    again.sim.add_tcp(tcp().into());
-    again.sim.add_server(server, TcpId(0), self::server(0));
-    again.fetches(again.document(30_000));
-    assert_eq!(again.heard(), expected);
-    assert_eq!(again.sim.watch().0, world.sim.watch().0);
+    let mut reused = World::new(wire(), tcp());
+    reused.sim = Sim::with_memory(&topology, 1, Record::default(), used.into_memory());
+    reused.sim.add_tcp(tcp().into());
+    reused.sim.add_server(server, TcpId(0), self::server(0));
+    reused.fetches(reused.document(30_000));
+    assert_eq!(reused.notifications(), expected);
+    assert_eq!(reused.sim.watch().0, world.sim.watch().0);
 }
 
 #[test]
@@ -579,9 +580,13 @@ fn a_run_ends_with_its_time_and_goes_on_from_there() {
     let mut world = World::new(wire(), tcp());
     world.plays(&[(0, Step::Open(world.document(1000)))]);
     world.sim.run(us(SEGMENT_US - 1));
-    assert_eq!((world.heard().len(), world.sim.tally().completed), (0, 0));
+    assert_eq!((world.notifications().len(), world.sim.tally().completed), (0, 0));
     world.sim.run(us(SEGMENT_US));
-    assert_eq!((world.heard().len(), world.sim.tally().completed), (1, 1), "what is due at the end happens");
+    assert_eq!(
+        (world.notifications().len(), world.sim.tally().completed),
+        (1, 1),
+        "what is due at the end happens"
+    );
     assert!(world.connections().is_empty());
     world.sim.run(us(1_000_000));
     assert_eq!(world.connections().len(), 1);

@@ -1,10 +1,10 @@
-use super::recovery::{Facts, OnAdvance, OnDuplicate, Recovery, Sack};
+use super::recovery::{AckContext, DupackAction, NewAckAction, Recovery, Sack};
 use crate::control::validated::ValidationSpec;
 use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Start,
 };
 use crate::messages::{Message, Messages};
-use crate::pacing::{Leaving, Pacing};
+use crate::pacing::{PacedSegment, Pacing};
 use crate::recovery::{DUPACK_THRESHOLD, RecoveryKind};
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
@@ -120,28 +120,28 @@ impl Sender {
         self.peer_window = u64::from(segment.window);
         self.burst_limit = u32::MAX;
         self.limited_transmit_credit = 0;
-        let news = self.read_sack(segment);
+        let has_new_delivery = self.update_scoreboard(segment);
         if segment.ack > self.snd_una {
             self.on_new_ack(now, segment.ack, config);
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
-        } else if self.snd_una < self.snd_max && segment.span() == 0 {
-            self.on_duplicate_ack(now, news, config);
+        } else if self.snd_una < self.snd_max && segment.seq_len() == 0 {
+            self.on_duplicate_ack(now, has_new_delivery, config);
         }
     }
 
     /// Returns true if the retransmission timer has expired by `now`. In this case, backs off the RTO and restarts the transmission at
     /// SND.UNA.
-    pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
+    pub fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return false;
         }
         self.stats.timeouts += 1;
-        self.take_from_window(now, self.recovery.taken(), config);
+        self.apply_deflation(now, self.recovery.deflation(), config);
         self.recovery.on_timeout(self.snd_max);
-        self.cut(now, Cause::Restart);
+        self.notify_congestion(now, Cause::Restart);
         self.timed_out = true;
-        if !config.tahoe_counts_on || config.recovery != RecoveryKind::Tahoe {
+        if !config.tahoe_keeps_dupacks || config.recovery != RecoveryKind::Tahoe {
             self.dupacks = 0;
         }
         self.burst_limit = u32::MAX;
@@ -150,7 +150,7 @@ impl Sender {
         // RFC 6298, section 5.5: "The host MUST set RTO <- RTO * 2". 5.4: "Retransmit the earliest segment that has not
         // been acknowledged". 5.6: "Start the retransmission timer".
         self.rto.back_off(&config.rto);
-        self.start_over();
+        self.go_back_n();
         self.restart_timer(now, config);
         true
     }
@@ -166,9 +166,9 @@ impl Sender {
             return None;
         }
         let segment = u64::from(config.segment_bytes);
-        let seq = self.choose(segment, config)?;
+        let seq = self.next_seq(segment, config)?;
         if seq >= self.snd_max {
-            if config.nagle && self.waits_for_more(segment) {
+            if config.nagle && self.is_nagle_delayed(segment) {
                 return None;
             }
             if seq >= self.message_end {
@@ -179,7 +179,7 @@ impl Sender {
                 self.paced_until = Some(release);
                 return None;
             }
-            self.pacing.on_sent(&Leaving {
+            self.pacing.on_sent(&PacedSegment {
                 now,
                 is_new: true,
                 bytes: segment,
@@ -205,7 +205,7 @@ impl Sender {
 
     /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. The function must be called before
     /// any data is sent.
-    pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
+    pub(crate) fn on_handshake_retransmitted(&mut self, config: &TcpConfig, phase: Span) {
         let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
         self.rto = Rto::new(&rto, phase);
         self.control = config.control.build(&Start { window: 1, ..config.start() });
@@ -243,7 +243,7 @@ impl Sender {
     }
 
     /// Returns the end of the data sent so far (SND.MAX).
-    pub fn sent_to(&self) -> u64 {
+    pub fn snd_max(&self) -> u64 {
         self.snd_max
     }
 
@@ -285,21 +285,21 @@ impl Sender {
 
     /// Adds the SACK blocks of `segment` to the scoreboard. Returns true if they report new data, or if the recovery does not use SACK.
     #[inline]
-    fn read_sack(&mut self, segment: &Segment) -> bool {
+    fn update_scoreboard(&mut self, segment: &Segment) -> bool {
         let Some(board) = self.recovery.scoreboard() else { return true };
-        let mut news = board.advance(segment.ack);
+        let mut has_new_delivery = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
             // RFC 6675 counts bytes of data, without the FIN.
-            news |= end <= self.snd_max && board.add(start, end.min(self.written));
+            has_new_delivery |= end <= self.snd_max && board.add(start, end.min(self.written));
         }
-        news
+        has_new_delivery
     }
 
-    fn facts(&self, ack: u64, config: &TcpConfig) -> Facts {
-        Facts {
+    fn ack_context(&self, ack: u64, config: &TcpConfig) -> AckContext {
+        AckContext {
             ack,
             snd_una: self.snd_una,
-            max: self.snd_max,
+            snd_max: self.snd_max,
             dupacks: self.dupacks,
             segment: u64::from(config.segment_bytes),
             second_always_fast: config.second_always_fast,
@@ -310,13 +310,13 @@ impl Sender {
     #[inline]
     fn on_new_ack(&mut self, now: Time, ack: u64, config: &TcpConfig) {
         let cwnd = self.control.cwnd();
-        let advance = self.recovery.on_advance(&self.facts(ack, config));
+        let action = self.recovery.on_new_ack(&self.ack_context(ack, config));
         let (acked, in_flight) = (ack - self.snd_una, self.snd_nxt.saturating_sub(self.snd_una));
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.timed_out = false;
         let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
-        if let OnAdvance::Partial { resend, restart_timer, ends_backoff } = advance {
+        if let NewAckAction::Partial { retransmit, restart_timer, ends_backoff } = action {
             // No RTT measurement ends here: the measured segment was sent after the recovery began and lies beyond its end.
             if ends_backoff {
                 self.rto.end_backoff();
@@ -324,8 +324,8 @@ impl Sender {
             if restart_timer {
                 self.restart_timer(now, config);
             }
-            self.retransmit_at = resend.then_some(self.snd_una);
-            if resend && self.dupacks >= DUPACK_THRESHOLD {
+            self.retransmit_at = retransmit.then_some(self.snd_una);
+            if retransmit && self.dupacks >= DUPACK_THRESHOLD {
                 self.burst_limit = config.recovery_burst;
             }
             return;
@@ -343,14 +343,14 @@ impl Sender {
             self.deadline = None;
         }
         self.begin_round(ack, config);
-        let grows = match advance {
-            OnAdvance::Recovered { taken, grows } => {
-                self.take_from_window(now, taken, config);
-                grows && config.grow_on_exit
+        let grows_cwnd = match action {
+            NewAckAction::Recovered { deflation, grows_cwnd } => {
+                self.apply_deflation(now, deflation, config);
+                grows_cwnd && config.grow_on_exit
             }
             _ => true,
         };
-        if grows {
+        if grows_cwnd {
             self.control.on_ack(&Ack {
                 now,
                 bytes: acked,
@@ -358,7 +358,7 @@ impl Sender {
                 marked: 0,
                 in_flight,
                 snd_una: self.snd_una,
-                next: self.snd_max,
+                snd_max: self.snd_max,
                 unsent: self.unsent(),
                 rtt: probe.map(|(_, sent)| now - sent),
                 srtt: self.rto.srtt(),
@@ -380,31 +380,32 @@ impl Sender {
         self.pacing.on_round(&config.round_start(&self.control, self.unsent(), self.rto.srtt()));
     }
 
-    fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
+    fn on_duplicate_ack(&mut self, now: Time, has_new_delivery: bool, config: &TcpConfig) {
         self.dupacks += 1;
-        let answer = self.recovery.on_duplicate(&self.facts(self.snd_una, config), news);
-        match answer {
-            OnDuplicate::Ignore => self.dupacks -= 1,
-            OnDuplicate::Count => {}
-            OnDuplicate::FastRetransmit => {
+        let action = self.recovery.on_duplicate(&self.ack_context(self.snd_una, config), has_new_delivery);
+        match action {
+            DupackAction::Ignore => self.dupacks -= 1,
+            DupackAction::Count => {}
+            DupackAction::FastRetransmit => {
                 self.stats.fast_retransmits += 1;
-                self.cut(now, Cause::Loss);
+                self.notify_congestion(now, Cause::Loss);
                 self.rtt_probe = None;
                 self.restart_timer(now, config);
                 self.retransmit_at = Some(self.snd_una);
             }
-            OnDuplicate::SlowStart => {
+            DupackAction::SlowStart => {
                 self.stats.fast_retransmits += 1;
-                self.cut(now, Cause::Restart);
-                self.start_over();
+                self.notify_congestion(now, Cause::Restart);
+                self.go_back_n();
                 self.restart_timer(now, config);
             }
         }
-        let few = self.dupacks > 0 && self.dupacks < DUPACK_THRESHOLD && !self.recovery.in_recovery();
+        let is_below_threshold =
+            self.dupacks > 0 && self.dupacks < DUPACK_THRESHOLD && !self.recovery.in_recovery();
         if self.paced_until.is_some() {
             // A segment that pacing delays was permitted by an earlier event. A duplicate ACK does not revoke that permission.
             self.burst_limit = u32::MAX;
-        } else if few && config.limited_transmit {
+        } else if is_below_threshold && config.limited_transmit {
             // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
             // send a segment of previously unsent data per [RFC3042]".
             self.burst_limit = 1;
@@ -412,17 +413,17 @@ impl Sender {
         } else {
             self.burst_limit = match config.recovery {
                 RecoveryKind::Tahoe => u32::MAX,
-                RecoveryKind::Reno if !few => u32::MAX,
-                RecoveryKind::NewReno if !few => config.recovery_burst,
+                RecoveryKind::Reno if !is_below_threshold => u32::MAX,
+                RecoveryKind::NewReno if !is_below_threshold => config.recovery_burst,
                 // ns-2 sends only the retransmission in response to this ACK.
-                RecoveryKind::Sack1 if answer == OnDuplicate::FastRetransmit => 0,
+                RecoveryKind::Sack1 if action == DupackAction::FastRetransmit => 0,
                 RecoveryKind::Sack1 if self.recovery.in_recovery() || self.dupacks == 0 => u32::MAX,
                 _ => 0,
             };
         }
     }
 
-    fn cut(&mut self, now: Time, cause: Cause) {
+    fn notify_congestion(&mut self, now: Time, cause: Cause) {
         self.control.on_congestion(&Congestion {
             now,
             cause,
@@ -432,16 +433,16 @@ impl Sender {
         });
     }
 
-    /// Reduces cwnd by the deflation `taken` at the end of a recovery, as ns-2 does. RFC 6582, section 3.2, step 3, specifies "set cwnd to
+    /// Reduces cwnd by `deflation` at the end of a recovery, as ns-2 does. RFC 6582, section 3.2, step 3, specifies "set cwnd to
     /// ... ssthresh" instead.
-    fn take_from_window(&mut self, now: Time, taken: u64, config: &TcpConfig) {
-        if taken > 0 && config.halving != Halving::Flight {
-            self.control.on_recovered(&Recovered { now, taken, retransmitted: 0 });
+    fn apply_deflation(&mut self, now: Time, deflation: u64, config: &TcpConfig) {
+        if deflation > 0 && config.halving != Halving::Flight {
+            self.control.on_recovered(&Recovered { now, deflation, retransmitted: 0 });
         }
     }
 
     /// Moves SND.NXT back to SND.UNA and discards the RTT measurement.
-    fn start_over(&mut self) {
+    fn go_back_n(&mut self) {
         self.snd_nxt = self.snd_una;
         self.rtt_probe = None;
     }
@@ -452,12 +453,12 @@ impl Sender {
 
     /// Returns the next byte to send that the window and the recovery permit.
     #[inline]
-    fn choose(&self, segment: u64, config: &TcpConfig) -> Option<u64> {
+    fn next_seq(&self, segment: u64, config: &TcpConfig) -> Option<u64> {
         let cwnd = self.control.cwnd();
         if let Recovery::Sack(sack) = &self.recovery
             && sack.in_recovery()
         {
-            return self.choose_in_recovery(sack, cwnd, segment, config);
+            return self.next_seq_in_recovery(sack, cwnd, segment, config);
         }
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (self.recovery.window(cwnd) + self.limited_transmit_credit).min(self.peer_window);
@@ -465,22 +466,23 @@ impl Sender {
         (self.snd_nxt < self.end() && self.snd_nxt + segment <= self.snd_una + window).then_some(self.snd_nxt)
     }
 
-    /// Returns the next byte to send during a SACK recovery. This is a separate function so that it does not take registers from `choose`.
+    /// Returns the next byte to send during a SACK recovery. This is a separate function so that it does not take registers from
+    /// `next_seq`.
     #[inline(never)]
-    fn choose_in_recovery(&self, sack: &Sack, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<u64> {
-        if !sack.has_room(cwnd, segment) {
+    fn next_seq_in_recovery(&self, sack: &Sack, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<u64> {
+        if !sack.can_send(cwnd, segment) {
             return None;
         }
-        let fits = |seq: &u64| *seq + segment <= self.snd_una + self.peer_window;
-        let held = config.nagle && self.waits_for_more(segment);
-        let fresh = || Some(self.snd_nxt).filter(|&next| next < self.end() && !held);
-        sack.next_missing(self.snd_una).or_else(fresh).filter(fits)
+        let in_peer_window = |seq: &u64| *seq + segment <= self.snd_una + self.peer_window;
+        let is_nagle_delayed = config.nagle && self.is_nagle_delayed(segment);
+        let new_data = || Some(self.snd_nxt).filter(|&next| next < self.end() && !is_nagle_delayed);
+        sack.next_missing(self.snd_una).or_else(new_data).filter(in_peer_window)
     }
 
     /// Returns true if Nagle's algorithm delays a short segment. RFC 896: "inhibit the sending of new TCP segments when new outgoing data
     /// arrives from the user if any previously transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or
     /// until the TCP can send a full-sized segment". No data follows a FIN, so a segment with a FIN is not delayed.
-    fn waits_for_more(&self, segment: u64) -> bool {
+    fn is_nagle_delayed(&self, segment: u64) -> bool {
         let short = self.snd_nxt >= self.snd_max && self.written.saturating_sub(self.snd_nxt) < segment;
         short && !self.fin && self.snd_una < self.snd_max
     }

@@ -63,7 +63,7 @@ pub struct Cubic {
     grow_unused: bool,
     byte_counting: bool,
     /// True if a reduction is computed from cwnd instead of the data in flight.
-    cuts_window: bool,
+    reduces_from_cwnd: bool,
     slow_start: SlowStart,
 }
 
@@ -103,7 +103,7 @@ impl Cubic {
             undo: None,
             grow_unused: start.grow_unused,
             byte_counting: start.byte_counting,
-            cuts_window: start.halving != Halving::Flight,
+            reduces_from_cwnd: start.halving != Halving::Flight,
             slow_start: SlowStart::from(spec.slow_start).byte_counting(start.byte_counting),
         }
     }
@@ -115,7 +115,7 @@ impl Cubic {
     /// Returns a new stage, which begins with the first ACK of congestion avoidance (section 4.2). After a timeout, or after a slow start
     /// without a loss, there is no earlier maximum: "K is set to 0 and W_max is set to the congestion window size at the beginning of the
     /// current congestion avoidance stage".
-    fn begin(&self, now: Time) -> Epoch {
+    fn begin_epoch(&self, now: Time) -> Epoch {
         let (k, plateau) = match self.w_max > self.cwnd {
             true => (((self.w_max - self.cwnd) / C).cbrt(), self.w_max),
             false => (0.0, self.cwnd),
@@ -123,8 +123,8 @@ impl Cubic {
         Epoch { start: now, k, plateau, w_est: self.cwnd }
     }
 
-    fn avoid(&mut self, ack: &Ack) {
-        let mut epoch = self.epoch.unwrap_or_else(|| self.begin(ack.now));
+    fn cong_avoid(&mut self, ack: &Ack) {
+        let mut epoch = self.epoch.unwrap_or_else(|| self.begin_epoch(ack.now));
         let acked = self.segments(ack.bytes);
         // Section 4.3: "W_est = W_est + alpha_cubic * segments_acked / cwnd", and once W_est has "reached cwnd_prior ... the sender
         // SHOULD set alpha_cubic to 1".
@@ -177,7 +177,9 @@ impl CongestionControl for Cubic {
                     self.ssthresh_was_set = true;
                 }
             }
-            Phase::CongestionAvoidance if self.cwnd < self.ssthresh && !self.slow_start.ends_linear() => {
+            Phase::CongestionAvoidance
+                if self.cwnd < self.ssthresh && !self.slow_start.ends_when_linear() =>
+            {
                 self.cwnd += self.segments(ack.bytes) / self.cwnd;
             }
             Phase::CongestionAvoidance => {
@@ -185,7 +187,7 @@ impl CongestionControl for Cubic {
                     self.ssthresh = self.cwnd;
                     self.ssthresh_was_set = true;
                 }
-                self.avoid(ack);
+                self.cong_avoid(ack);
             }
         }
     }
@@ -199,14 +201,17 @@ impl CongestionControl for Cubic {
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh unchanged.
         if !event.repeated {
             // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two segments. Data sent beyond cwnd does not count.
-            let flight =
-                if self.cuts_window { self.cwnd } else { self.segments(event.in_flight).min(self.cwnd) };
+            let flight = if self.reduces_from_cwnd {
+                self.cwnd
+            } else {
+                self.segments(event.in_flight).min(self.cwnd)
+            };
             self.ssthresh = (flight * BETA).max(MIN_SSTHRESH);
             self.ssthresh_was_set = true;
             self.cwnd_prior = self.cwnd;
             // Section 4.7: "if (cwnd < W_max and fast convergence is enabled), further reduce W_max".
-            let releases = self.spec.fast_convergence && self.cwnd < self.w_max;
-            self.w_max = if releases { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+            let converges = self.spec.fast_convergence && self.cwnd < self.w_max;
+            self.w_max = if converges { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
         }
         self.epoch = None;
         match event.cause {
@@ -221,9 +226,9 @@ impl CongestionControl for Cubic {
 
     /// Restores the state from before the reduction (section 4.9), but keeps the present cwnd if it is larger.
     fn on_spurious(&mut self, _now: Time) {
-        if let Some(before) = self.undo.take() {
-            let cwnd = before.cwnd.max(self.cwnd);
-            *self = Self { cwnd, ..*before };
+        if let Some(prior) = self.undo.take() {
+            let cwnd = prior.cwnd.max(self.cwnd);
+            *self = Self { cwnd, ..*prior };
         }
     }
 
@@ -231,7 +236,7 @@ impl CongestionControl for Cubic {
     /// updated due to application-limited behavior".
     fn on_idle(&mut self, idle: &Idle) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = (epoch.start + idle.silence).min(idle.now);
+            epoch.start = (epoch.start + idle.idle_time).min(idle.now);
         }
     }
 

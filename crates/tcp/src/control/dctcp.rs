@@ -42,7 +42,7 @@ impl ControlKind for DctcpSpec {
     type Control = Box<Dctcp>;
     fn build(&self, start: &Start) -> Box<Dctcp> {
         Box::new(Dctcp {
-            reno: Reno::new(start).with(self.slow_start),
+            reno: Reno::new(start).with_slow_start(self.slow_start),
             gain: self.gain.0,
             // Section 3.3: the initial estimate is the most conservative one.
             alpha: 1.0,
@@ -69,7 +69,7 @@ impl Dctcp {
     }
 
     /// Updates the estimate of the marked share (section 3.3, steps 1 to 8 for each ACK).
-    fn observe(&mut self, ack: &Ack) {
+    fn update_alpha(&mut self, ack: &Ack) {
         if let Some(share) = self.marks.on_ack(ack, true) {
             self.alpha = self.alpha * (1.0 - self.gain) + self.gain * share;
         }
@@ -86,18 +86,18 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        self.observe(ack);
+        self.update_alpha(ack);
         self.reno.on_ack(ack);
     }
 
     fn on_ack_while_reduced(&mut self, ack: &Ack) {
-        self.observe(ack);
+        self.update_alpha(ack);
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
         match event.cause {
             // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
-            Cause::Mark => self.reno.cut_by_marks(event, self.alpha),
+            Cause::Mark => self.reno.reduce_by_marks(event, self.alpha),
             // The response to a loss is Reno's (section 3.5).
             Cause::Loss | Cause::Restart => self.reno.on_congestion(event),
         }
@@ -130,17 +130,17 @@ mod tests {
         control
     }
 
-    /// Returns an ACK of one segment, up to segment `snd_una`, whose data is marked if `marked` is true. All segments before `next` are
+    /// Returns an ACK of one segment, up to segment `snd_una`, whose data is marked if `marked` is true. All segments before `snd_max` are
     /// sent.
-    fn ack(snd_una: u64, next: u64, marked: bool) -> Ack {
+    fn ack(snd_una: u64, snd_max: u64, marked: bool) -> Ack {
         Ack {
             now: Time::ZERO,
             bytes: SEGMENT,
             delivered: SEGMENT,
             marked: if marked { SEGMENT } else { 0 },
-            in_flight: next * SEGMENT,
+            in_flight: snd_max * SEGMENT,
             snd_una: snd_una * SEGMENT,
-            next: next * SEGMENT,
+            snd_max: snd_max * SEGMENT,
             unsent: 0,
             rtt: None,
             srtt: None,

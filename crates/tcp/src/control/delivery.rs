@@ -7,7 +7,7 @@ pub struct Delivery {
     /// Arrival time of the ACK.
     pub now: Time,
     /// Newly delivered segments, whether acknowledged or reported by SACK.
-    pub arrived: u32,
+    pub acked_sacked: u32,
     /// Segments newly detected as lost.
     pub lost: u32,
     /// Delivery rate sample; `None` if the ACK yields no sample.
@@ -15,23 +15,23 @@ pub struct Delivery {
     /// RTT sample from the most recently sent segment that has arrived; `None` if the ACK yields no sample.
     pub rtt: Option<Span>,
     /// True if the ACK acknowledges a single short segment, so that the peer may have delayed it.
-    pub may_be_delayed: bool,
+    pub is_ack_delayed: bool,
     /// SRTT; `None` before the first RTT sample.
     pub srtt: Option<Span>,
     /// Segments in flight before this ACK.
-    pub before: u32,
+    pub prior_in_flight: u32,
     /// Segments in flight after this ACK.
-    pub in_network: u32,
+    pub packets_in_flight: u32,
     /// Total number of segments delivered.
     pub delivered: u64,
     /// Time of the last delivery.
-    pub delivered_at: Time,
+    pub delivered_time: Time,
     /// Loss sample with the highest loss rate among the segments detected as lost since the previous ACK.
     pub loss: Option<LossSample>,
     /// Total number of segments detected as lost. A segment counts each time that it is detected as lost.
-    pub lost_in_all: u64,
+    pub total_lost: u64,
     /// State of loss recovery.
-    pub repair: Repair,
+    pub recovery_state: RecoveryState,
     /// Earliest departure time of the next segment under pacing.
     pub next_departure: Time,
 }
@@ -49,7 +49,7 @@ pub struct RateSample {
     /// Segments detected as lost since the reference segment was sent.
     pub lost: u32,
     /// Segments in flight when the reference segment was sent, including the reference segment.
-    pub in_network: u32,
+    pub tx_in_flight: u32,
     /// True if the sender was application-limited when the reference segment was sent.
     pub is_app_limited: bool,
 }
@@ -60,14 +60,14 @@ pub struct LossSample {
     /// Segments detected as lost since the segment was sent, including the segment.
     pub lost: u32,
     /// Segments in flight when the segment was sent, including the segment.
-    pub in_network: u32,
+    pub tx_in_flight: u32,
     /// True if the sender was application-limited when the segment was sent.
     pub is_app_limited: bool,
 }
 
 /// State of loss recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Repair {
+pub enum RecoveryState {
     /// No recovery.
     #[default]
     None,

@@ -41,7 +41,7 @@ impl Kind for EcaSpec {
 impl ControlKind for EcaSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
-        Reno::new(start).with(SlowStartKind::of(self.0))
+        Reno::new(start).with_slow_start(SlowStartKind::of(self.0))
     }
 }
 
@@ -58,13 +58,13 @@ mod tests {
         EcaSpec(rule).build(&rfc(RecoveryKind::Reno, window).start())
     }
 
-    fn hears_ack(control: &mut impl CongestionControl, unsent: u64) {
+    fn on_ack(control: &mut impl CongestionControl, unsent: u64) {
         control.on_ack(&Ack {
             now: Time::ZERO,
             delivered: 0,
             marked: 0,
             snd_una: 0,
-            next: 0,
+            snd_max: 0,
             srtt: None,
             bytes: SEGMENT,
             in_flight: 0,
@@ -77,7 +77,7 @@ mod tests {
     /// Returns cwnd and ssthresh in bytes after an ACK with `unsent` segments unsent.
     fn after_ack(rule: EcaRule, window: u32, unsent: u64) -> (u64, Option<u64>) {
         let mut control = eca(rule, window);
-        hears_ack(&mut control, unsent);
+        on_ack(&mut control, unsent);
         (control.control().cwnd, control.control().ssthresh)
     }
 
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn last_round_doubles_again_when_there_is_more_to_send() {
         let mut control = eca(EcaRule::LastRound, 4);
-        hears_ack(&mut control, 8);
+        on_ack(&mut control, 8);
         assert_eq!(control.phase(8 * SEGMENT), Phase::CongestionAvoidance);
         assert_eq!(control.phase(100 * SEGMENT), Phase::SlowStart);
-        hears_ack(&mut control, 100);
+        on_ack(&mut control, 100);
         assert_eq!(control.control().cwnd, 5250);
     }
 
@@ -128,8 +128,8 @@ mod tests {
     fn final_window_and_one_more_round_stay_out_of_slow_start_whatever_is_written_later() {
         for rule in [EcaRule::FinalWindow, EcaRule::OneMoreRound] {
             let mut control = eca(rule, 4);
-            hears_ack(&mut control, 8);
-            hears_ack(&mut control, 1000);
+            on_ack(&mut control, 8);
+            on_ack(&mut control, 1000);
             // 4 + 1/4 + 1/4.25
             assert_eq!(control.control().cwnd, 4485, "{rule:?}");
         }
@@ -163,7 +163,7 @@ mod tests {
         control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
         assert_eq!((control.control().cwnd, control.control().ssthresh), (4000, Some(4000)));
         assert_eq!(control.phase(1000 * SEGMENT), Phase::CongestionAvoidance);
-        control.on_recovered(&Recovered { now, taken: SEGMENT, retransmitted: 0 });
+        control.on_recovered(&Recovered { now, deflation: SEGMENT, retransmitted: 0 });
         assert_eq!(control.control().cwnd, 3000);
     }
 
@@ -175,7 +175,7 @@ mod tests {
             let cause = crate::control::Cause::Loss;
             control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
             assert_eq!(control.control().cwnd, 0);
-            hears_ack(&mut control, 10);
+            on_ack(&mut control, 10);
             assert_eq!(control.control().cwnd, SEGMENT, "{rule:?}");
         }
     }
@@ -194,20 +194,20 @@ mod tests {
             let mut gentle = build("eca");
             assert_eq!(gentle.phase(8 * SEGMENT), Phase::CongestionAvoidance, "{control}");
             assert_eq!(gentle.phase(9 * SEGMENT), Phase::SlowStart, "{control}");
-            (0..4).for_each(|_| hears_ack(&mut gentle, 8));
+            (0..4).for_each(|_| on_ack(&mut gentle, 8));
             let grown = gentle.control().cwnd;
             assert!(
                 (4900..=5000).contains(&grown) && gentle.control().ssthresh.is_none(),
                 "{control}: {grown}"
             );
-            hears_ack(&mut gentle, 100);
+            on_ack(&mut gentle, 100);
             assert!(
                 gentle.control().cwnd > grown + 900,
                 "{control} doubles again when there is more to send"
             );
             for rule in ["eca-final-window", "eca-one-more-round"] {
                 let mut final_one = build(rule);
-                hears_ack(&mut final_one, 8);
+                on_ack(&mut final_one, 8);
                 assert_eq!(final_one.control().ssthresh, Some(4000), "{control} {rule}");
                 assert_eq!(final_one.phase(100 * SEGMENT), Phase::CongestionAvoidance, "{control} {rule}");
             }

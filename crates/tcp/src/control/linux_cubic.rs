@@ -40,11 +40,11 @@ impl ControlKind for LinuxCubicSpec {
             segment: start.segment_bytes.into(),
             cwnd: start.window.into(),
             ssthresh: start.ssthresh.unwrap_or(u64::MAX),
-            counted: 0,
-            last_max: 0,
-            least_rtt: None,
+            cwnd_cnt: 0,
+            last_max_cwnd: 0,
+            min_rtt: None,
             epoch: None,
-            before: None,
+            prior: None,
             grow_unused: start.grow_unused,
             slow_start: SlowStart::from(self.slow_start).byte_counting(true),
         })
@@ -61,14 +61,14 @@ pub struct LinuxCubic {
     cwnd: u64,
     ssthresh: u64,
     /// Number of acknowledged segments that count towards the next increase of cwnd (snd_cwnd_cnt).
-    counted: u64,
+    cwnd_cnt: u64,
     /// Window before the last reduction, or less with fast convergence; 0 after a timeout.
-    last_max: u64,
+    last_max_cwnd: u64,
     /// Minimum RTT, delay_min.
-    least_rtt: Option<Span>,
+    min_rtt: Option<Span>,
     epoch: Option<Epoch>,
     /// cwnd and ssthresh before the last reduction, to restore if the reduction proves spurious.
-    before: Option<(u64, u64)>,
+    prior: Option<(u64, u64)>,
     grow_unused: bool,
     slow_start: SlowStart,
 }
@@ -77,21 +77,21 @@ pub struct LinuxCubic {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
-    law: Law,
+    cubic: CubicFunction,
     /// Number of segments acknowledged in the stage that have not yet increased the Reno-friendly window.
-    acked: u64,
+    ack_cnt: u64,
     /// Reno-friendly window (tcp_cwnd).
-    friendly: u64,
-    /// Number of acknowledged segments per segment of growth (cnt). `found` has the window and the tick for which it was computed.
-    count: u64,
-    found: Option<(u64, u64)>,
+    tcp_cwnd: u64,
+    /// Number of acknowledged segments per segment of growth (cnt). `last_update` has the window and the tick for which it was computed.
+    cnt: u64,
+    last_update: Option<(u64, u64)>,
 }
 
 /// Cubic function of a stage, which gives the window as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Law {
+struct CubicFunction {
     /// Window at the plateau, segments.
-    origin: u64,
+    origin_point: u64,
     /// Time from the start of the stage to the plateau, 1/1024 s.
     k: u64,
 }
@@ -103,21 +103,23 @@ const SCALE: u64 = 1024;
 const C: u64 = 410;
 /// Number of fraction bits of the cubic function, which is computed in units of 2^-40 segments: ten bits from C, and three times ten bits
 /// from seconds.
-const FRACTION: u32 = 40;
+const FRACTION_BITS: u32 = 40;
 /// beta_scale. It makes the Reno-friendly window grow by 8/15 of a segment per round trip, alpha_cubic of RFC 9438.
-const FRIENDLY: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
+const FRIENDLY_SCALE: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
 /// Tick of a kernel with CONFIG_HZ = 250.
 const TICK: Span = Span::from_millis(4);
 const TICKS_PER_SECOND: u64 = 250;
 /// Minimum ssthresh, segments.
 const MIN_SSTHRESH: u64 = 2;
 
-impl Law {
-    /// Creates the function that starts at `cwnd`. Its plateau is the larger of `cwnd` and `last_max`, the window at the last loss.
-    fn new(cwnd: u64, last_max: u64) -> Self {
-        match last_max.checked_sub(cwnd) {
-            None | Some(0) => Self { origin: cwnd, k: 0 },
-            Some(missing) => Self { origin: last_max, k: cube_root(missing * ((1 << FRACTION) / C)) },
+impl CubicFunction {
+    /// Creates the function that starts at `cwnd`. Its plateau is the larger of `cwnd` and `last_max_cwnd`, the window at the last loss.
+    fn new(cwnd: u64, last_max_cwnd: u64) -> Self {
+        match last_max_cwnd.checked_sub(cwnd) {
+            None | Some(0) => Self { origin_point: cwnd, k: 0 },
+            Some(delta) => {
+                Self { origin_point: last_max_cwnd, k: cube_root(delta * ((1 << FRACTION_BITS) / C)) }
+            }
         }
     }
 
@@ -125,67 +127,68 @@ impl Law {
     fn target(self, ticks: u64) -> u64 {
         let t = (ticks << 10) / TICKS_PER_SECOND;
         let distance = u128::from(t.abs_diff(self.k));
-        let segments = ((u128::from(C) * distance.pow(3)) >> FRACTION).min(u128::from(u32::MAX)) as u64;
-        if t < self.k { self.origin.saturating_sub(segments) } else { self.origin + segments }
+        let segments = ((u128::from(C) * distance.pow(3)) >> FRACTION_BITS).min(u128::from(u32::MAX)) as u64;
+        if t < self.k { self.origin_point.saturating_sub(segments) } else { self.origin_point + segments }
     }
 }
 
 impl LinuxCubic {
     /// Increases the window in congestion avoidance (bictcp_update, then tcp_cong_avoid_ai with its result).
-    fn avoid(&mut self, now: Time, acked: u64) {
+    fn cong_avoid(&mut self, now: Time, acked: u64) {
         let (cwnd, tick) = (self.cwnd, ticks(now));
         let mut epoch = match self.epoch {
-            Some(epoch) => Epoch { acked: epoch.acked + acked, ..epoch },
+            Some(epoch) => Epoch { ack_cnt: epoch.ack_cnt + acked, ..epoch },
             None => {
-                let law = Law::new(cwnd, self.last_max);
-                Epoch { start: now, law, acked, friendly: cwnd, count: 1, found: None }
+                let cubic = CubicFunction::new(cwnd, self.last_max_cwnd);
+                Epoch { start: now, cubic, ack_cnt: acked, tcp_cwnd: cwnd, cnt: 1, last_update: None }
             }
         };
         // "The CUBIC function can update ca->cnt at most once per jiffy", and every 32nd of a second while the window is unchanged.
-        let is_fresh =
-            epoch.found.is_some_and(|(window, then)| window == cwnd && tick - then <= TICKS_PER_SECOND / 32);
+        let is_fresh = epoch
+            .last_update
+            .is_some_and(|(window, then)| window == cwnd && tick - then <= TICKS_PER_SECOND / 32);
         if !is_fresh {
-            if epoch.found.is_none_or(|(_, then)| then != tick) {
-                epoch.found = Some((cwnd, tick));
-                let delay = self.least_rtt.map_or(0, |rtt| rtt.as_nanos().div_ceil(TICK.as_nanos()));
-                let target = epoch.law.target(tick - ticks(epoch.start) + delay);
-                epoch.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+            if epoch.last_update.is_none_or(|(_, then)| then != tick) {
+                epoch.last_update = Some((cwnd, tick));
+                let delay = self.min_rtt.map_or(0, |rtt| rtt.as_nanos().div_ceil(TICK.as_nanos()));
+                let target = epoch.cubic.target(tick - ticks(epoch.start) + delay);
+                epoch.cnt = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
                 // "The initial growth of cubic function may be too conservative when the available bandwidth is still unknown."
-                if self.last_max == 0 {
-                    epoch.count = epoch.count.min(20);
+                if self.last_max_cwnd == 0 {
+                    epoch.cnt = epoch.cnt.min(20);
                 }
             }
             // RFC 9438, section 4.3: the window grows at least as fast as Reno's.
-            let each = (cwnd * FRIENDLY) >> 3;
-            if let Some(more) = epoch.acked.checked_sub(1).map(|acked| acked / each.max(1)) {
-                epoch.acked -= more * each;
-                epoch.friendly += more;
+            let acks_per_segment = (cwnd * FRIENDLY_SCALE) >> 3;
+            if let Some(more) = epoch.ack_cnt.checked_sub(1).map(|acked| acked / acks_per_segment.max(1)) {
+                epoch.ack_cnt -= more * acks_per_segment;
+                epoch.tcp_cwnd += more;
             }
-            if let Some(behind) = epoch.friendly.checked_sub(cwnd).filter(|&behind| behind > 0) {
-                epoch.count = epoch.count.min(cwnd / behind);
+            if let Some(delta) = epoch.tcp_cwnd.checked_sub(cwnd).filter(|&delta| delta > 0) {
+                epoch.cnt = epoch.cnt.min(cwnd / delta);
             }
-            epoch.count = epoch.count.max(2);
+            epoch.cnt = epoch.cnt.max(2);
         }
         self.epoch = Some(epoch);
-        self.count(epoch.count, acked);
+        self.cong_avoid_ai(epoch.cnt, acked);
     }
 
-    /// Adds one segment to the window per `each` acknowledged segments (tcp_cong_avoid_ai).
-    fn count(&mut self, each: u64, acked: u64) {
-        if self.counted >= each {
-            self.counted = 0;
+    /// Adds one segment to the window per `acks_per_segment` acknowledged segments (tcp_cong_avoid_ai).
+    fn cong_avoid_ai(&mut self, acks_per_segment: u64, acked: u64) {
+        if self.cwnd_cnt >= acks_per_segment {
+            self.cwnd_cnt = 0;
             self.cwnd += 1;
         }
-        self.counted += acked;
-        self.cwnd += self.counted / each;
-        self.counted %= each;
+        self.cwnd_cnt += acked;
+        self.cwnd += self.cwnd_cnt / acks_per_segment;
+        self.cwnd_cnt %= acks_per_segment;
     }
 
     /// Updates the minimum RTT, except in the first second of a stage (cubictcp_acked): "Discard delay samples right after fast recovery".
-    fn observe(&mut self, ack: &Ack) {
+    fn update_min_rtt(&mut self, ack: &Ack) {
         let is_settled = self.epoch.is_none_or(|epoch| ack.now.since(epoch.start) >= Span::from_secs(1));
         if let Some(rtt) = ack.rtt.filter(|_| is_settled) {
-            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
         }
     }
 }
@@ -205,7 +208,7 @@ impl CongestionControl for LinuxCubic {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        self.observe(ack);
+        self.update_min_rtt(ack);
         let mut acked = ack.bytes.div_ceil(self.segment);
         if self.phase(ack.unsent) == Phase::SlowStart
             && self.slow_start.on_ack(ack, self.cwnd as f64, self.segment as f64).ends
@@ -216,46 +219,46 @@ impl CongestionControl for LinuxCubic {
             return;
         }
         if self.phase(ack.unsent) == Phase::SlowStart {
-            let room = (self.ssthresh - self.cwnd).min(acked);
-            self.cwnd += room;
-            acked -= room;
+            let growth = (self.ssthresh - self.cwnd).min(acked);
+            self.cwnd += growth;
+            acked -= growth;
         } else if self.cwnd < self.ssthresh {
-            if !self.slow_start.ends_linear() {
-                return self.count(self.cwnd, acked);
+            if !self.slow_start.ends_when_linear() {
+                return self.cong_avoid_ai(self.cwnd, acked);
             }
             self.ssthresh = self.cwnd;
         }
         if acked > 0 {
-            self.avoid(ack.now, acked);
+            self.cong_avoid(ack.now, acked);
         }
     }
 
     fn on_ack_while_reduced(&mut self, ack: &Ack) {
-        self.observe(ack);
+        self.update_min_rtt(ack);
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
         let is_timeout = event.cause == Cause::Restart;
         self.slow_start.on_congestion(is_timeout);
         if !event.repeated {
-            self.before = Some((self.cwnd, self.ssthresh));
+            self.prior = Some((self.cwnd, self.ssthresh));
             // RFC 9438, section 4.7: fast convergence.
-            let releases = self.cwnd < self.last_max;
-            self.last_max = if releases { self.cwnd * (SCALE + BETA) / (2 * SCALE) } else { self.cwnd };
+            let converges = self.cwnd < self.last_max_cwnd;
+            self.last_max_cwnd = if converges { self.cwnd * (SCALE + BETA) / (2 * SCALE) } else { self.cwnd };
             self.ssthresh = (self.cwnd * BETA / SCALE).max(MIN_SSTHRESH);
         }
         self.epoch = None;
-        self.counted = 0;
+        self.cwnd_cnt = 0;
         self.cwnd = if is_timeout { 1 } else { self.ssthresh };
         if is_timeout {
             // bictcp_reset.
-            (self.last_max, self.least_rtt) = (0, None);
+            (self.last_max_cwnd, self.min_rtt) = (0, None);
         }
     }
 
     /// Restores cwnd and ssthresh from before the reduction, but keeps a value that is now larger.
     fn on_spurious(&mut self, _now: Time) {
-        if let Some((cwnd, ssthresh)) = self.before.take() {
+        if let Some((cwnd, ssthresh)) = self.prior.take() {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
@@ -264,7 +267,7 @@ impl CongestionControl for LinuxCubic {
     /// Excludes the idle period from the duration of the stage (CA_EVENT_TX_START).
     fn on_idle(&mut self, idle: &Idle) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = (epoch.start + idle.silence).min(idle.now);
+            epoch.start = (epoch.start + idle.idle_time).min(idle.now);
         }
     }
 

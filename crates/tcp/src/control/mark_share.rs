@@ -19,7 +19,7 @@ impl MarkShare {
             return None;
         }
         let share = self.marked as f64 / self.acked.max(1) as f64;
-        *self = Self { window_end: ack.next, acked: 0, marked: 0 };
+        *self = Self { window_end: ack.snd_max, acked: 0, marked: 0 };
         Some(share)
     }
 }

@@ -20,7 +20,7 @@ pub use bbr::{Bbr, BbrSpec};
 pub use bbr3::{Bbr3, Bbr3Spec};
 pub use cubic::{Cubic, CubicSpec};
 pub use dctcp::{Dctcp, DctcpSpec};
-pub use delivery::{Delivery, LossSample, RateSample, Repair};
+pub use delivery::{Delivery, LossSample, RateSample, RecoveryState};
 pub use eca::EcaSpec;
 pub use linux_cubic::{LinuxCubic, LinuxCubicSpec};
 pub use prague::{Prague, PragueSpec};
@@ -70,7 +70,7 @@ pub struct Ack {
     /// SND.UNA after this ACK.
     pub snd_una: u64,
     /// Next byte of new data to send (SND.MAX).
-    pub next: u64,
+    pub snd_max: u64,
     /// Bytes that the application has written and that have never been sent.
     pub unsent: u64,
     /// Newly delivered bytes, whether acknowledged or reported by SACK.
@@ -117,7 +117,7 @@ pub struct Recovered {
     /// Time at which the end was detected.
     pub now: Time,
     /// Deflation of the window by partial ACKs, bytes (ns-2's NewReno). The window always remains at least one segment.
-    pub taken: u64,
+    pub deflation: u64,
     /// Retransmitted bytes that have arrived, each counted once.
     pub retransmitted: u64,
 }
@@ -128,7 +128,7 @@ pub struct Idle {
     /// Current time.
     pub now: Time,
     /// Time since the last segment was sent.
-    pub silence: Span,
+    pub idle_time: Span,
     /// RTO.
     pub rto: Span,
     /// Restart window, bytes (RFC 5681, section 4.1).

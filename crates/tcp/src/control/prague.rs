@@ -51,7 +51,7 @@ impl ControlKind for PragueSpec {
     type Control = Box<Prague>;
     fn build(&self, start: &Start) -> Box<Prague> {
         Box::new(Prague {
-            reno: Reno::new(start).with(self.slow_start),
+            reno: Reno::new(start).with_slow_start(self.slow_start),
             rtt: self.rtt,
             after: self.after,
             marks: MarkShare::default(),
@@ -59,9 +59,9 @@ impl ControlKind for PragueSpec {
             alpha: 1.0,
             was_marked: false,
             rounds: 0,
-            estimated: Time::ZERO,
-            cut: None,
-            repairs: false,
+            alpha_updated_at: Time::ZERO,
+            last_reduction: None,
+            in_loss_recovery: false,
         })
     }
 }
@@ -81,11 +81,11 @@ pub struct Prague {
     was_marked: bool,
     /// Number of observation windows since slow start.
     rounds: u32,
-    /// Time of the last update of `alpha`. `cut` is the time of the last reduction for a mark.
-    estimated: Time,
-    cut: Option<Time>,
+    /// Time of the last update of `alpha`. `last_reduction` is the time of the last reduction for a mark.
+    alpha_updated_at: Time,
+    last_reduction: Option<Time>,
     /// True during a loss recovery.
-    repairs: bool,
+    in_loss_recovery: bool,
 }
 
 impl Prague {
@@ -95,21 +95,21 @@ impl Prague {
     }
 
     /// Returns true if the flow behaves as if its RTT were at least the reference RTT.
-    fn is_independent(&self) -> bool {
+    fn is_rtt_independent(&self) -> bool {
         self.rounds >= self.after && !self.reno.is_in_slow_start()
     }
 
-    fn hear(&mut self, ack: &Ack) {
+    fn process_ack(&mut self, ack: &Ack) {
         self.was_marked |= ack.marked > 0;
-        if !self.repairs {
+        if !self.in_loss_recovery {
             self.grow(&Ack { bytes: ack.bytes - ack.marked, marked: 0, ..*ack });
         }
-        let is_due = !self.is_independent() || ack.now >= self.estimated + self.rtt;
+        let is_due = !self.is_rtt_independent() || ack.now >= self.alpha_updated_at + self.rtt;
         if let Some(share) = self.marks.on_ack(ack, is_due) {
             if self.was_marked {
                 self.alpha += GAIN * (share - self.alpha);
             }
-            self.estimated = ack.now;
+            self.alpha_updated_at = ack.now;
             self.rounds += u32::from(!self.reno.is_in_slow_start());
         }
     }
@@ -125,19 +125,19 @@ impl Prague {
             return self.reno.on_ack(unmarked);
         }
         let share = unmarked.srtt.map_or(1.0, |srtt| srtt.as_secs() / self.rtt.as_secs());
-        let pace = if self.is_independent() { (share * share).min(1.0) } else { 1.0 };
-        self.reno.avoid(unmarked, pace);
+        let gain = if self.is_rtt_independent() { (share * share).min(1.0) } else { 1.0 };
+        self.reno.cong_avoid(unmarked, gain);
     }
 
     /// Reduces the window by half of the marked share, once per round trip. If the flow is RTT-independent, reduces the window at most once
     /// per reference RTT.
     fn on_mark(&mut self, event: &Congestion) {
         self.was_marked = true;
-        if self.is_independent() && self.cut.is_some_and(|cut| event.now < cut + self.rtt) {
+        if self.is_rtt_independent() && self.last_reduction.is_some_and(|cut| event.now < cut + self.rtt) {
             return;
         }
-        self.cut = Some(event.now);
-        self.reno.cut_by_marks(event, self.alpha);
+        self.last_reduction = Some(event.now);
+        self.reno.reduce_by_marks(event, self.alpha);
     }
 }
 
@@ -151,26 +151,26 @@ impl CongestionControl for Prague {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        self.repairs = false;
-        self.hear(ack);
+        self.in_loss_recovery = false;
+        self.process_ack(ack);
     }
 
     fn on_ack_while_reduced(&mut self, ack: &Ack) {
-        self.hear(ack);
+        self.process_ack(ack);
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
         match event.cause {
             Cause::Mark => self.on_mark(event),
             Cause::Loss | Cause::Restart => {
-                self.repairs = true;
+                self.in_loss_recovery = true;
                 self.reno.on_congestion(event);
             }
         }
     }
 
     fn on_recovered(&mut self, end: &Recovered) {
-        self.repairs = false;
+        self.in_loss_recovery = false;
         self.reno.on_recovered(end);
     }
 
@@ -201,15 +201,15 @@ mod tests {
     }
 
     /// Returns an ACK of one segment at `at_ms` milliseconds, with an SRTT of `rtt_ms` milliseconds and `marked` marked bytes.
-    fn ack(at_ms: u64, rtt_ms: u64, snd_una: u64, next: u64, marked: u64) -> Ack {
+    fn ack(at_ms: u64, rtt_ms: u64, snd_una: u64, snd_max: u64, marked: u64) -> Ack {
         Ack {
             now: Time::ZERO + Span::from_millis(at_ms),
             bytes: SEGMENT,
             delivered: SEGMENT,
             marked,
-            in_flight: next * SEGMENT,
+            in_flight: snd_max * SEGMENT,
             snd_una: snd_una * SEGMENT,
-            next: next * SEGMENT,
+            snd_max: snd_max * SEGMENT,
             unsent: 0,
             rtt: None,
             srtt: Some(Span::from_millis(rtt_ms)),
@@ -254,7 +254,7 @@ mod tests {
         assert!(cut.abs_diff(start / 2) <= SEGMENT / 10, "{cut}");
         control.on_ack_while_reduced(&ack(4, 100, 3, 20, 0));
         assert_eq!(control.control().cwnd, cut);
-        control.on_recovered(&Recovered { now: Time::ZERO, taken: 0, retransmitted: 0 });
+        control.on_recovered(&Recovered { now: Time::ZERO, deflation: 0, retransmitted: 0 });
         control.on_ack(&ack(5, 100, 4, 20, 0));
         assert!(control.control().cwnd > cut);
     }

@@ -30,7 +30,7 @@ impl Kind for RenoSpec {
 impl ControlKind for RenoSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
-        Reno::new(start).with(self.slow_start)
+        Reno::new(start).with_slow_start(self.slow_start)
     }
 }
 
@@ -47,7 +47,7 @@ pub struct Reno {
     grow_unused: bool,
     byte_counting: bool,
     /// cwnd and ssthresh before the last reduction, to restore if the reduction proves spurious.
-    before: Option<(f64, f64)>,
+    prior: Option<(f64, f64)>,
     slow_start: SlowStart,
 }
 
@@ -65,18 +65,18 @@ impl Reno {
             halving: start.halving,
             grow_unused: start.grow_unused,
             byte_counting: start.byte_counting,
-            before: None,
+            prior: None,
             slow_start: SlowStart::from(SlowStartKind::Standard).byte_counting(start.byte_counting),
         }
     }
 
     /// Sets the slow start algorithm.
-    pub fn with(self, slow_start: SlowStartKind) -> Self {
+    pub fn with_slow_start(self, slow_start: SlowStartKind) -> Self {
         Self { slow_start: SlowStart::from(slow_start).byte_counting(self.byte_counting), ..self }
     }
 
     /// Returns cwnd rounded down to whole segments.
-    fn whole_cwnd(&self) -> f64 {
+    fn floor_cwnd(&self) -> f64 {
         self.cwnd.floor()
     }
 
@@ -109,24 +109,24 @@ impl Reno {
         }
     }
 
-    /// Increases the window as in congestion avoidance, by `pace` segments per window of acknowledged data.
-    pub(super) fn avoid(&mut self, ack: &Ack, pace: f64) {
+    /// Increases the window as in congestion avoidance, by `gain` segments per window of acknowledged data.
+    pub(super) fn cong_avoid(&mut self, ack: &Ack, gain: f64) {
         if self.grow_unused || ack.cwnd_limited {
-            self.cwnd += pace * self.segments(ack.bytes) / self.cwnd.max(1.0);
+            self.cwnd += gain * self.segments(ack.bytes) / self.cwnd.max(1.0);
         }
     }
 
     /// Reduces the window by half of `share`, the marked share of the data, and ends slow start (RFC 8257, section 3.3).
-    pub(super) fn cut_by_marks(&mut self, event: &Congestion, share: f64) {
-        let before = self.cwnd;
+    pub(super) fn reduce_by_marks(&mut self, event: &Congestion, share: f64) {
+        let prior = self.cwnd;
         self.on_congestion(event);
-        self.cwnd = (before * (1.0 - share / 2.0)).max(MIN_SSTHRESH);
+        self.cwnd = (prior * (1.0 - share / 2.0)).max(MIN_SSTHRESH);
         self.ssthresh = self.cwnd;
     }
 
     /// Ends slow start at the current window.
     fn end_slow_start(&mut self) {
-        self.ssthresh = self.whole_cwnd();
+        self.ssthresh = self.floor_cwnd();
         self.ssthresh_was_set = true;
     }
 
@@ -159,7 +159,10 @@ impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         let phase = self.phase(ack.unsent);
-        if phase == Phase::CongestionAvoidance && self.is_in_slow_start() && self.slow_start.ends_linear() {
+        if phase == Phase::CongestionAvoidance
+            && self.is_in_slow_start()
+            && self.slow_start.ends_when_linear()
+        {
             self.end_slow_start();
         }
         self.grow(phase, ack);
@@ -168,7 +171,7 @@ impl CongestionControl for Reno {
     fn on_congestion(&mut self, event: &Congestion) {
         self.slow_start.on_congestion(event.cause == Cause::Restart);
         if !event.repeated {
-            self.before = Some((self.cwnd, self.ssthresh));
+            self.prior = Some((self.cwnd, self.ssthresh));
         }
         let limit = self.segments(event.receive_window);
         let half = match self.halving {
@@ -182,8 +185,8 @@ impl CongestionControl for Reno {
             self.cwnd = 1.0;
             return;
         }
-        let whole = if self.halving == Halving::Flight { half } else { half.floor() };
-        self.ssthresh = whole.max(MIN_SSTHRESH);
+        let rounded = if self.halving == Halving::Flight { half } else { half.floor() };
+        self.ssthresh = rounded.max(MIN_SSTHRESH);
         self.ssthresh_was_set = true;
         self.cwnd = match event.cause {
             Cause::Restart => 1.0,
@@ -192,14 +195,14 @@ impl CongestionControl for Reno {
     }
 
     fn on_recovered(&mut self, end: &Recovered) {
-        if end.taken > 0 {
-            self.cwnd = (self.cwnd - self.segments(end.taken)).max(1.0);
+        if end.deflation > 0 {
+            self.cwnd = (self.cwnd - self.segments(end.deflation)).max(1.0);
         }
     }
 
     /// Restores cwnd and ssthresh from before the reduction, but keeps a value that is now larger (RFC 5682, section 3.1, and Linux).
     fn on_spurious(&mut self, _now: Time) {
-        if let Some((cwnd, ssthresh)) = self.before.take() {
+        if let Some((cwnd, ssthresh)) = self.prior.take() {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
@@ -232,7 +235,7 @@ mod tests {
             marked: 0,
             in_flight: 0,
             snd_una: bytes,
-            next: bytes,
+            snd_max: bytes,
             unsent: 0,
             rtt: None,
             srtt: None,
@@ -328,16 +331,16 @@ mod tests {
 
     #[test]
     fn a_second_timeout_for_the_same_data_leaves_ssthresh_alone_by_the_rfc() {
-        let again = Congestion { repeated: true, ..congestion(Cause::Restart, 8) };
+        let repeated_timeout = Congestion { repeated: true, ..congestion(Cause::Restart, 8) };
         let mut control = reno(8, Halving::Flight);
         control.on_congestion(&congestion(Cause::Restart, 8));
         // RFC 5681, section 3.1: "the value of ssthresh is held constant."
-        control.on_congestion(&again);
+        control.on_congestion(&repeated_timeout);
         assert_eq!(state(&control), (1000, Some(4000)));
         // ns-2 halves ssthresh each time that the timer expires.
         let mut control = reno(8, Halving::WholeSegments);
         control.on_congestion(&congestion(Cause::Restart, 8));
-        control.on_congestion(&again);
+        control.on_congestion(&repeated_timeout);
         assert_eq!(state(&control), (1000, Some(2000)));
     }
 
@@ -398,10 +401,10 @@ mod tests {
     #[test]
     fn partial_acks_leave_at_least_one_segment_of_the_window() {
         let mut control = reno(8, Halving::Window);
-        for (taken, left) in [(5, 3000), (1, 2000), (4, 1000)] {
-            let taken = taken * SEGMENT;
-            control.on_recovered(&Recovered { now: Time::ZERO, taken, retransmitted: 0 });
-            assert_eq!(control.control().cwnd, left);
+        for (deflation, expected) in [(5, 3000), (1, 2000), (4, 1000)] {
+            let deflation = deflation * SEGMENT;
+            control.on_recovered(&Recovered { now: Time::ZERO, deflation, retransmitted: 0 });
+            assert_eq!(control.control().cwnd, expected);
         }
     }
 }

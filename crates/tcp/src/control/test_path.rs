@@ -1,6 +1,6 @@
 //! Path for tests of controllers that set cwnd and the pacing rate themselves.
 
-use super::{CongestionControl, ControlKind, Delivery, RateSample, Repair};
+use super::{CongestionControl, ControlKind, Delivery, RateSample, RecoveryState};
 use catnip_base::{Span, Time};
 
 pub(super) const SEGMENT: u32 = 1000;
@@ -23,39 +23,39 @@ impl<C: CongestionControl> Path<C> {
         Self { control, now, delivered: 1, lost: 0 }
     }
 
-    fn ack(&self, arrived: u32) -> Delivery {
-        let prior = self.delivered - u64::from(arrived);
+    fn ack(&self, acked_sacked: u32) -> Delivery {
+        let prior = self.delivered - u64::from(acked_sacked);
         Delivery {
             now: self.now,
-            arrived,
+            acked_sacked,
             lost: 0,
             rate: Some(RateSample {
-                delivered: arrived,
+                delivered: acked_sacked,
                 interval: Some(RTT),
                 prior_delivered: prior,
                 lost: 0,
-                in_network: arrived,
+                tx_in_flight: acked_sacked,
                 is_app_limited: false,
             }),
             rtt: Some(RTT),
-            may_be_delayed: false,
+            is_ack_delayed: false,
             srtt: Some(RTT),
-            before: arrived,
-            in_network: arrived,
+            prior_in_flight: acked_sacked,
+            packets_in_flight: acked_sacked,
             delivered: self.delivered,
-            delivered_at: self.now,
+            delivered_time: self.now,
             loss: None,
-            lost_in_all: self.lost,
-            repair: Repair::None,
+            total_lost: self.lost,
+            recovery_state: RecoveryState::None,
             next_departure: self.now,
         }
     }
 
-    /// Runs a round in which `arrived` segments arrive. `change` modifies the ACK before the controller receives it.
-    pub(super) fn round(&mut self, arrived: u32, change: impl FnOnce(&mut Delivery)) {
+    /// Runs a round in which `acked_sacked` segments arrive. `change` modifies the ACK before the controller receives it.
+    pub(super) fn round(&mut self, acked_sacked: u32, change: impl FnOnce(&mut Delivery)) {
         self.now += RTT + Span::from_micros(1);
-        self.delivered += u64::from(arrived);
-        let mut ack = self.ack(arrived);
+        self.delivered += u64::from(acked_sacked);
+        let mut ack = self.ack(acked_sacked);
         change(&mut ack);
         self.control.on_delivery(&ack);
     }

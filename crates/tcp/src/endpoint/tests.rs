@@ -32,25 +32,25 @@ impl End {
         self.endpoint.write(ms(at), bytes, None, true, &self.config);
     }
 
-    fn hears(&mut self, at: u64, segment: Segment) {
+    fn receives(&mut self, at: u64, segment: Segment) {
         self.endpoint.on_segment(ms(at), &segment, &self.config);
     }
 
     /// Returns the segment that the end sends at `at`. Panics if it sends none or several.
     #[track_caller]
-    fn says(&mut self, at: u64) -> Segment {
-        let said = self.all(at);
-        assert_eq!(said.len(), 1, "{said:?}");
-        said[0]
+    fn sends(&mut self, at: u64) -> Segment {
+        let sent = self.all(at);
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        sent[0]
     }
 
     fn all(&mut self, at: u64) -> Vec<Segment> {
-        let said = std::iter::from_fn(|| self.endpoint.transmit(ms(at), &self.config));
-        said.map(|out| out.segment).take(1000).collect()
+        let sent = std::iter::from_fn(|| self.endpoint.transmit(ms(at), &self.config));
+        sent.map(|out| out.segment).take(1000).collect()
     }
 
     fn expires(&mut self, at: u64) -> bool {
-        self.endpoint.on_time(ms(at), &self.config)
+        self.endpoint.on_timer(ms(at), &self.config)
     }
 }
 
@@ -61,9 +61,9 @@ fn pair(config: &TcpConfig) -> (End, End) {
 /// Returns client and server after a handshake, with a one-way delay of 50 ms.
 fn open(config: &TcpConfig) -> (End, End) {
     let (mut client, mut server) = pair(config);
-    server.hears(50, client.says(0));
-    client.hears(100, server.says(50));
-    server.hears(150, client.says(100));
+    server.receives(50, client.sends(0));
+    client.receives(100, server.sends(50));
+    server.receives(150, client.sends(100));
     (client, server)
 }
 
@@ -77,38 +77,38 @@ fn a_connection_opens_with_syn_syn_ack_and_ack() {
     assert_eq!(server.all(0), [], "the passive side waits");
     assert_eq!(server.endpoint.deadline(), None);
     // RFC 9293, section 3.5, figure 6.
-    let syn = client.says(0);
-    assert_eq!((syn.flags.syn, syn.flags.ack, syn.span()), (true, false, 0));
-    server.hears(50, syn);
-    let answer = server.says(50);
+    let syn = client.sends(0);
+    assert_eq!((syn.flags.syn, syn.flags.ack, syn.seq_len()), (true, false, 0));
+    server.receives(50, syn);
+    let answer = server.sends(50);
     assert_eq!(answer.flags, SYN_ACK);
-    client.hears(100, answer);
+    client.receives(100, answer);
     assert_eq!(client.endpoint.deadline(), None, "nothing is out");
-    assert_eq!(client.says(100).flags, ACK);
-    server.hears(150, Segment { flags: ACK, ..Segment::default() });
+    assert_eq!(client.sends(100).flags, ACK);
+    server.receives(150, Segment { flags: ACK, ..Segment::default() });
     assert_eq!((server.all(150), server.endpoint.deadline()), (vec![], None));
 }
 
 #[test]
 fn the_syn_says_which_side_it_comes_from() {
     let (mut client, mut server) = pair(&config());
-    assert!(!client.says(0).flags.ack);
-    server.hears(50, Segment { flags: SYN, ..Segment::default() });
-    assert!(server.says(50).flags.ack);
+    assert!(!client.sends(0).flags.ack);
+    server.receives(50, Segment { flags: SYN, ..Segment::default() });
+    assert!(server.sends(50).flags.ack);
 }
 
 #[test]
 fn data_waits_for_the_handshake_and_rides_on_its_last_ack() {
     let (mut client, mut server) = pair(&config());
     client.writes(0, 500);
-    let syn = client.says(0);
+    let syn = client.sends(0);
     assert_eq!(syn.len, 0);
-    server.hears(50, syn);
-    client.hears(100, server.says(50));
-    let first = client.says(100);
+    server.receives(50, syn);
+    client.receives(100, server.sends(50));
+    let first = client.sends(100);
     assert_eq!((first.seq, first.len, first.flags), (0, 500, Flags { fin: true, ..ACK }));
     // Data completes the handshake of the passive side like a pure ACK.
-    server.hears(150, first);
+    server.receives(150, first);
     assert_eq!(server.endpoint.received(), 500);
 }
 
@@ -117,20 +117,20 @@ fn without_a_handshake_both_sides_are_open_at_once() {
     let (mut client, mut server) = pair(&TcpConfig { handshake: false, ..config() });
     client.writes(0, 500);
     server.writes(0, 700);
-    assert_eq!((client.says(0).len, server.says(0).len), (500, 700));
+    assert_eq!((client.sends(0).len, server.sends(0).len), (500, 700));
 }
 
 #[test]
 fn a_syn_goes_out_again_with_a_timeout_that_doubles_up_to_the_greatest_one() {
     let rto = RtoConfig { max: Span::from_secs(5), ..config().rto };
     let mut client = End::new(Role::Active, TcpConfig { rto, ..config() });
-    client.says(0);
+    client.sends(0);
     // RFC 6298, section 2.1: 1 second at first; section 5.5: doubled by back-off; section 2.5: limited to the maximum timeout.
     for (at, next) in [(1000, 3000), (3000, 7000), (7000, 12_000), (12_000, 17_000)] {
         assert!(!client.expires(at - 1), "not before {at} ms");
         assert_eq!(client.all(at - 1), []);
         assert!(client.expires(at));
-        assert_eq!(client.says(at).flags, SYN);
+        assert_eq!(client.sends(at).flags, SYN);
         assert_eq!(client.endpoint.deadline(), Some(ms(next)));
     }
 }
@@ -138,37 +138,37 @@ fn a_syn_goes_out_again_with_a_timeout_that_doubles_up_to_the_greatest_one() {
 #[test]
 fn a_syn_ack_goes_out_again_by_its_timer_and_for_each_syn() {
     let (mut client, mut server) = pair(&config());
-    let syn = client.says(0);
-    server.hears(50, syn);
-    server.says(50);
+    let syn = client.sends(0);
+    server.receives(50, syn);
+    server.sends(50);
     assert!(server.expires(1050));
-    assert_eq!(server.says(1050).flags, SYN_ACK);
-    server.hears(1100, syn);
-    assert_eq!(server.says(1100).flags, SYN_ACK);
+    assert_eq!(server.sends(1050).flags, SYN_ACK);
+    server.receives(1100, syn);
+    assert_eq!(server.sends(1100).flags, SYN_ACK);
 }
 
 #[test]
 fn a_syn_ack_that_comes_again_is_acknowledged_again() {
     let (mut client, mut server) = pair(&config());
-    server.hears(50, client.says(0));
-    let answer = server.says(50);
-    client.hears(100, answer);
-    client.says(100);
+    server.receives(50, client.sends(0));
+    let answer = server.sends(50);
+    client.receives(100, answer);
+    client.sends(100);
     // RFC 9293, section 3.10.7.4: the ACK of the client was lost.
-    client.hears(1200, answer);
-    assert_eq!(client.says(1200).flags, ACK);
+    client.receives(1200, answer);
+    assert_eq!(client.sends(1200).flags, ACK);
 }
 
 #[test]
 fn a_waiting_side_answers_nothing_but_a_syn_and_an_opening_one_nothing_but_its_answer() {
     let (mut client, mut server) = pair(&config());
     for flags in [ACK, SYN_ACK, Flags { fin: true, ..ACK }] {
-        server.hears(10, Segment { len: 100, flags, ..Segment::default() });
+        server.receives(10, Segment { len: 100, flags, ..Segment::default() });
         assert_eq!((server.all(10), server.endpoint.received()), (vec![], 0), "{flags:?}");
     }
-    client.says(0);
+    client.sends(0);
     for flags in [ACK, SYN] {
-        client.hears(10, Segment { len: 100, flags, ..Segment::default() });
+        client.receives(10, Segment { len: 100, flags, ..Segment::default() });
         assert_eq!((client.all(10), client.endpoint.received()), (vec![], 0), "{flags:?}");
     }
     assert_eq!(client.endpoint.deadline(), Some(ms(1000)), "it still waits for its answer");
@@ -188,8 +188,8 @@ fn a_handshake_at_the_first_try_is_the_first_round_trip() {
     assert_eq!(server.endpoint.deadline(), Some(ms(200 + 300)), "SYN+ACK at 50, ACK at 150 ms");
     let (mut client, mut server) = pair(&config);
     client.writes(0, 100);
-    server.hears(50, client.says(0));
-    client.hears(80, server.says(50));
+    server.receives(50, client.sends(0));
+    client.receives(80, server.sends(50));
     client.all(80);
     assert_eq!(client.endpoint.deadline(), Some(ms(80 + 240)));
 }
@@ -214,16 +214,16 @@ fn after_a_syn_that_was_sent_twice_one_segment_and_three_seconds_are_the_beginni
         if writes_first {
             client.writes(0, 20_000);
         }
-        client.says(0);
+        client.sends(0);
         assert!(client.expires(1000));
-        server.hears(1050, client.says(1000));
-        client.hears(1100, server.says(1050));
+        server.receives(1050, client.sends(1000));
+        client.receives(1100, server.sends(1050));
         if !writes_first {
-            client.says(1100);
+            client.sends(1100);
             client.writes(1100, 20_000);
         }
         // RFC 5681, section 3.1, and RFC 6298, section 5.7. The answer may be to the first or the second SYN (Karn's rule).
-        assert_eq!(client.says(1100).len, 1000);
+        assert_eq!(client.sends(1100).len, 1000);
         assert_eq!(client.endpoint.deadline(), Some(ms(1100 + 3000)));
     }
 }
@@ -232,14 +232,14 @@ fn after_a_syn_that_was_sent_twice_one_segment_and_three_seconds_are_the_beginni
 fn data_carries_the_ack_that_was_delayed() {
     let (mut client, mut server) = open(&config());
     client.writes(200, 500);
-    server.hears(250, Segment { flags: ACK, ..client.says(200) });
+    server.receives(250, Segment { flags: ACK, ..client.sends(200) });
     assert_eq!(
         (server.all(250), server.endpoint.deadline()),
         (vec![], Some(ms(450))),
         "RFC 5681, section 4.2"
     );
     server.endpoint.write(ms(260), 700, None, false, &server.config);
-    let answer = server.says(260);
+    let answer = server.sends(260);
     assert_eq!((answer.len, answer.ack), (700, 500));
     assert_eq!(server.all(460), []);
 }
@@ -248,10 +248,10 @@ fn data_carries_the_ack_that_was_delayed() {
 fn a_delayed_ack_goes_out_when_it_is_due() {
     let (mut client, mut server) = open(&config());
     client.endpoint.write(ms(200), 500, None, false, &client.config);
-    server.hears(250, client.says(200));
+    server.receives(250, client.sends(200));
     assert!(!server.expires(450), "a delayed ACK is no timeout");
     assert_eq!(server.all(449), []);
-    let ack = server.says(450);
+    let ack = server.sends(450);
     assert_eq!((ack.ack, ack.len, ack.flags, ack.window), (500, 0, ACK, 100_000));
     assert_eq!((server.all(450), server.endpoint.deadline()), (vec![], None));
 }
@@ -260,10 +260,10 @@ fn a_delayed_ack_goes_out_when_it_is_due() {
 fn a_fin_is_acknowledged_at_once_and_is_no_data() {
     let (mut client, mut server) = open(&config());
     client.writes(200, 500);
-    server.hears(250, client.says(200));
+    server.receives(250, client.sends(200));
     assert!(server.endpoint.peer_closed());
     // RFC 9293, section 3.4: the FIN has its own sequence number.
-    assert_eq!((server.says(250).ack, server.endpoint.received()), (501, 500));
+    assert_eq!((server.sends(250).ack, server.endpoint.received()), (501, 500));
 }
 
 #[test]
@@ -271,13 +271,13 @@ fn a_fin_out_of_order_closes_when_what_was_missing_has_arrived() {
     let (mut client, mut server) = open(&config());
     client.writes(200, 2500);
     let [first, second, third] = client.all(200)[..] else { panic!("three segments") };
-    server.hears(250, third);
+    server.receives(250, third);
     assert!(!server.endpoint.peer_closed());
-    let ack = server.says(250);
+    let ack = server.sends(250);
     assert_eq!((ack.ack, ack.sack.ranges(0).collect::<Vec<_>>()), (0, vec![(2000, 2501)]));
-    server.hears(260, first);
+    server.receives(260, first);
     assert_eq!(server.endpoint.received(), 1000);
-    server.hears(270, second);
+    server.receives(270, second);
     assert!(server.endpoint.peer_closed());
     assert_eq!(server.endpoint.received(), 2500);
 }
@@ -288,8 +288,8 @@ fn blocks_are_reported_only_where_the_recovery_looks_at_them() {
         [(RecoveryKind::NewReno, 0), (RecoveryKind::Sack1, 1), (RecoveryKind::SackRfc6675, 1)]
     {
         let (_, mut server) = open(&TcpConfig { recovery, ..config() });
-        server.hears(250, Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() });
-        assert_eq!(server.says(250).sack.len(), blocks, "{recovery:?}");
+        server.receives(250, Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() });
+        assert_eq!(server.sends(250).sack.len(), blocks, "{recovery:?}");
     }
 }
 
@@ -297,7 +297,7 @@ fn blocks_are_reported_only_where_the_recovery_looks_at_them() {
 fn an_end_that_never_wrote_has_no_sender_and_expects_no_acks() {
     let (client, mut server) = open(&config());
     assert!(client.endpoint.sender().is_none());
-    server.hears(200, Segment { ack: 700, flags: ACK, ..Segment::default() });
+    server.receives(200, Segment { ack: 700, flags: ACK, ..Segment::default() });
     assert_eq!((server.all(200), server.endpoint.deadline()), (vec![], None));
     assert!(!server.expires(10_000));
 }
@@ -306,11 +306,13 @@ fn an_end_that_never_wrote_has_no_sender_and_expects_no_acks() {
 fn a_timer_that_expires_says_so_and_sends_again() {
     let (mut client, _) = open(&config());
     client.writes(200, 500);
-    client.says(200);
+    client.sends(200);
     assert!(!client.expires(1199));
     assert!(client.expires(1200));
-    let again = client.endpoint.transmit(ms(1200), &client.config).expect("the segment");
-    assert!(again.retransmission && again.segment.seq == 0 && again.segment.flags.fin);
+    let retransmitted = client.endpoint.transmit(ms(1200), &client.config).expect("the segment");
+    assert!(
+        retransmitted.retransmission && retransmitted.segment.seq == 0 && retransmitted.segment.flags.fin
+    );
 }
 
 #[test]
@@ -322,23 +324,23 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
         retransmission: false,
         ecn: Ecn::NOT_ECT,
     };
-    assert_eq!(client.endpoint.sending(&ack, &config).carries, PacketKind::Ack(None));
+    assert_eq!(client.endpoint.sender_state(&ack, &config).kind, PacketKind::Ack(None));
     client.endpoint.write(ms(200), 2000, Some(FlowContext::document(2000)), true, &config);
     client.all(200);
     let segment = Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() };
     let sending =
-        client.endpoint.sending(&Outgoing { segment, retransmission: true, ecn: Ecn::NOT_ECT }, &config);
+        client.endpoint.sender_state(&Outgoing { segment, retransmission: true, ecn: Ecn::NOT_ECT }, &config);
     assert_eq!((sending.offset, sending.segment, sending.window), (1000, 1000, 10_000));
     assert_eq!(sending.context, Some(FlowContext::document(2000)));
     assert!(sending.retransmission && !sending.recovering);
-    assert_eq!(sending.carries, PacketKind::Data);
+    assert_eq!(sending.kind, PacketKind::Data);
     let syn = Flags { syn: true, ..Flags::default() };
     let opening = Outgoing {
         segment: Segment { flags: syn, ..Segment::default() },
         retransmission: false,
         ecn: Ecn::NOT_ECT,
     };
-    assert_eq!(client.endpoint.sending(&opening, &config).carries, PacketKind::Syn);
+    assert_eq!(client.endpoint.sender_state(&opening, &config).kind, PacketKind::Syn);
 }
 
 /// Delivers segments in both directions after 50 ms each, except the segments with an index in `lost`; see [`transfer_over`].
@@ -360,7 +362,7 @@ fn transfer_over(config: &TcpConfig, bytes: u64, arrives_ms: &dyn Fn(usize) -> V
                 let arrivals = arrives_ms(sent).into_iter().map(|ms| now + Span::from_millis(ms));
                 flying.extend(arrivals.map(|at| (at, 1 - side, out.segment)));
                 let snd_una = end.endpoint.sender().map_or(0, |sender| sender.snd_una());
-                most_out = most_out.max((out.segment.seq + out.segment.span()).saturating_sub(snd_una));
+                most_out = most_out.max((out.segment.seq + out.segment.seq_len()).saturating_sub(snd_una));
                 sent += 1;
                 assert!(sent < 10_000, "it never stops");
             }
@@ -373,7 +375,7 @@ fn transfer_over(config: &TcpConfig, bytes: u64, arrives_ms: &dyn Fn(usize) -> V
             let (_, side, segment) = flying.remove(first);
             ends[side].endpoint.on_segment(now, &segment, config);
         } else {
-            ends.iter_mut().for_each(|end| _ = end.endpoint.on_time(now, config));
+            ends.iter_mut().for_each(|end| _ = end.endpoint.on_timer(now, config));
         }
     }
     assert!(ends[0].endpoint.sender().is_some_and(|sender| sender.is_done()));

@@ -13,21 +13,21 @@ pub struct Sack {
     episode: Option<Episode>,
     /// Byte that must be acknowledged before an episode can begin. After a timeout, it is the end of the data that was outstanding at the
     /// timeout (RFC 6675, section 5.1).
-    opens_at: u64,
+    blocked_until: u64,
     /// True from a timeout until new data is acknowledged. Duplicate ACKs are ignored during this time.
     after_timeout: bool,
     /// Number of bytes that have arrived after the first missing segment, for a peer without SACK.
-    arrived: u64,
+    reno_sacked: u64,
 }
 
 #[derive(Debug)]
 struct Episode {
     /// End of the data outstanding when the episode began, RecoveryPoint.
-    end: u64,
+    recovery_point: u64,
     /// End of the retransmitted data, HighRxt.
-    resent_to: u64,
+    high_rxt: u64,
     /// True if the rescue retransmission was sent.
-    rescued: bool,
+    rescue_sent: bool,
 }
 
 impl Sack {
@@ -42,110 +42,111 @@ impl Sack {
         self.episode.is_some()
     }
 
-    /// Returns true if a duplicate ACK counts: `news` is true because it reports new data, and new data was acknowledged since the last
-    /// timeout.
-    pub fn counts(&self, news: bool) -> bool {
-        news && (self.in_recovery() || !self.after_timeout)
+    /// Returns true if a duplicate ACK counts: `has_new_delivery` is true because it reports new data, and new data was acknowledged since
+    /// the last timeout.
+    pub fn counts_dupack(&self, has_new_delivery: bool) -> bool {
+        has_new_delivery && (self.in_recovery() || !self.after_timeout)
     }
 
-    /// Handles a duplicate ACK that counts. `max` is the end of the data sent. Returns true if a recovery episode begins.
-    pub fn begins(&mut self, dupacks: u32, snd_una: u64, max: u64, segment: u64) -> bool {
+    /// Handles a duplicate ACK that counts. `snd_max` is the end of the data sent. Returns true if a recovery episode begins.
+    pub fn try_enter_recovery(&mut self, dupacks: u32, snd_una: u64, snd_max: u64, segment: u64) -> bool {
         // RFC 6675, section 5: "If DupAcks >= DupThresh, go to step (4)", and if "IsLost (HighACK + 1) returns true".
-        let says_lost = dupacks >= DUPACK_THRESHOLD || self.is_lost(snd_una, segment);
-        if self.in_recovery() || !says_lost || snd_una < self.opens_at {
+        let is_loss_detected = dupacks >= DUPACK_THRESHOLD || self.is_lost(snd_una, segment);
+        if self.in_recovery() || !is_loss_detected || snd_una < self.blocked_until {
             return false;
         }
         // RFC 6582, section 4: the next episode requires an ACK beyond all data of this episode.
-        self.opens_at = max + 1;
-        self.episode = Some(Episode { end: max, resent_to: snd_una + segment, rescued: false });
+        self.blocked_until = snd_max + 1;
+        self.episode =
+            Some(Episode { recovery_point: snd_max, high_rxt: snd_una + segment, rescue_sent: false });
         true
     }
 
     /// Handles a cumulative acknowledgement of all data before `ack`. Returns whether the episode ends, or `None` without an episode.
     #[inline]
-    pub fn on_advance(&mut self, ack: u64) -> Option<bool> {
+    pub fn on_new_ack(&mut self, ack: u64) -> Option<bool> {
         self.after_timeout = false;
-        let ends = ack >= self.episode.as_ref()?.end;
-        if ends {
+        let is_over = ack >= self.episode.as_ref()?.recovery_point;
+        if is_over {
             self.episode = None;
-            self.opens_at = 0;
+            self.blocked_until = 0;
         }
-        Some(ends)
+        Some(is_over)
     }
 
     /// Handles an expiry of the retransmission timer. RFC 6675, section 5.1: "RecoveryPoint MUST be set to HighData", and no episode begins
     /// before that point is acknowledged. RFC 2018, section 8: "the sender SHOULD turn off all of the SACKed bits".
-    pub fn on_timeout(&mut self, max: u64) {
-        self.opens_at = max;
+    pub fn on_timeout(&mut self, snd_max: u64) {
+        self.blocked_until = snd_max;
         self.episode = None;
         self.after_timeout = true;
-        self.arrived = 0;
+        self.reno_sacked = 0;
         self.scoreboard.clear();
     }
 
     /// Handles a duplicate ACK that counts from a peer without SACK: one more segment has arrived.
-    pub fn on_arrival(&mut self, snd_una: u64, max: u64, segment: u64) {
-        self.arrived = (self.arrived + segment).min((max - snd_una).saturating_sub(segment));
-        self.place_arrived(snd_una, segment);
+    pub fn add_reno_sack(&mut self, snd_una: u64, snd_max: u64, segment: u64) {
+        self.reno_sacked = (self.reno_sacked + segment).min((snd_max - snd_una).saturating_sub(segment));
+        self.set_reno_sack(snd_una, segment);
     }
 
     /// Handles a partial ACK from a peer without SACK. One of the acknowledged segments was retransmitted; the others had arrived before.
     /// "the first unacknowledged segment" is retransmitted next (RFC 6582, section 3.2, step 3).
     pub fn on_partial_ack(&mut self, acked: u64, snd_una: u64, segment: u64) {
-        self.arrived = self.arrived.saturating_sub(acked.saturating_sub(segment));
-        self.place_arrived(snd_una, segment);
-        self.on_resent(snd_una + segment);
+        self.reno_sacked = self.reno_sacked.saturating_sub(acked.saturating_sub(segment));
+        self.set_reno_sack(snd_una, segment);
+        self.on_retransmitted(snd_una + segment);
     }
 
     /// Handles a full ACK from a peer without SACK: no more data is known to have arrived out of order.
     pub fn on_full_ack(&mut self) {
-        self.arrived = 0;
+        self.reno_sacked = 0;
         self.scoreboard.clear();
     }
 
-    fn place_arrived(&mut self, snd_una: u64, segment: u64) {
+    fn set_reno_sack(&mut self, snd_una: u64, segment: u64) {
         self.scoreboard.clear();
-        self.scoreboard.add(snd_una + segment, snd_una + segment + self.arrived);
+        self.scoreboard.add(snd_una + segment, snd_una + segment + self.reno_sacked);
     }
 
     /// Returns true if a recovery is in progress and cwnd permits one more segment in the network.
-    pub fn has_room(&self, cwnd: u64, snd_una: u64, max: u64, segment: u64) -> bool {
+    pub fn can_send(&self, cwnd: u64, snd_una: u64, snd_max: u64, segment: u64) -> bool {
         self.episode
             .as_ref()
-            .is_some_and(|episode| self.pipe(episode, snd_una, max, segment) + segment <= cwnd)
+            .is_some_and(|episode| self.pipe(episode, snd_una, snd_max, segment) + segment <= cwnd)
     }
 
     /// Returns the start of the first missing segment that counts as lost and was not retransmitted in this recovery (NextSeg, rule 1).
     pub fn next_lost(&self, snd_una: u64, segment: u64) -> Option<u64> {
-        self.next_unsure(snd_una).filter(|&hole| self.is_lost(hole, segment))
+        self.next_hole(snd_una).filter(|&hole| self.is_lost(hole, segment))
     }
 
     /// Returns the start of the first missing segment that was not retransmitted in this recovery, whether it counts as lost or not
     /// (NextSeg, rule 3).
-    pub fn next_unsure(&self, snd_una: u64) -> Option<u64> {
+    pub fn next_hole(&self, snd_una: u64) -> Option<u64> {
         let episode = self.episode.as_ref()?;
-        self.scoreboard.next_hole(episode.resent_to.max(snd_una))
+        self.scoreboard.next_hole(episode.high_rxt.max(snd_una))
     }
 
     /// Returns the start of the rescue retransmission, which is sent once per recovery. It is the last missing segment below `end`. Returns
     /// `None` if that segment was retransmitted already (NextSeg, rule 4).
-    pub fn rescue(&self, snd_una: u64, end: u64, segment: u64) -> Option<u64> {
-        let episode = self.episode.as_ref().filter(|episode| !episode.rescued)?;
-        let (from, to) = self.scoreboard.last_hole(snd_una, end).filter(|hole| hole.1 > episode.resent_to)?;
+    pub fn rescue_seq(&self, snd_una: u64, end: u64, segment: u64) -> Option<u64> {
+        let episode = self.episode.as_ref().filter(|episode| !episode.rescue_sent)?;
+        let (from, to) = self.scoreboard.last_hole(snd_una, end).filter(|hole| hole.1 > episode.high_rxt)?;
         Some(to.saturating_sub(segment).max(from))
     }
 
     /// Records the rescue retransmission: "HighRxt MUST NOT be updated".
-    pub fn on_rescued(&mut self) {
+    pub fn on_rescue_sent(&mut self) {
         if let Some(episode) = &mut self.episode {
-            episode.rescued = true;
+            episode.rescue_sent = true;
         }
     }
 
     /// Records the retransmission of a segment that ends at `end` during recovery.
-    pub fn on_resent(&mut self, end: u64) {
+    pub fn on_retransmitted(&mut self, end: u64) {
         if let Some(episode) = &mut self.episode {
-            episode.resent_to = episode.resent_to.max(end);
+            episode.high_rxt = episode.high_rxt.max(end);
         }
     }
 
@@ -157,15 +158,15 @@ impl Sack {
     }
 
     /// Returns the number of bytes in the network (SetPipe). The computation iterates over holes instead of bytes.
-    fn pipe(&self, episode: &Episode, snd_una: u64, max: u64, segment: u64) -> u64 {
+    fn pipe(&self, episode: &Episode, snd_una: u64, snd_max: u64, segment: u64) -> u64 {
         let mut pipe = 0;
         let mut from = snd_una;
         for &(start, end) in self.scoreboard.ranges() {
-            let resent = episode.resent_to.min(start).saturating_sub(from);
+            let retransmitted = episode.high_rxt.min(start).saturating_sub(from);
             let lost = self.is_lost(from, segment);
-            pipe += resent + if lost { 0 } else { start.saturating_sub(from) };
+            pipe += retransmitted + if lost { 0 } else { start.saturating_sub(from) };
             from = end;
         }
-        pipe + max.saturating_sub(from)
+        pipe + snd_max.saturating_sub(from)
     }
 }

@@ -1,11 +1,11 @@
 use super::stream::Stream;
-use super::{Ledger, Sack, Sample};
+use super::{Sack, Sample, SentSegments};
 use crate::control::validated::{Validated, Validity};
 use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Recovered,
     Sent, Start,
 };
-use crate::pacing::{Leaving, Pacing};
+use crate::pacing::{PacedSegment, Pacing};
 use crate::recovery::DUPACK_THRESHOLD;
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
@@ -42,10 +42,10 @@ pub struct Sender {
     /// End of the data that was sent before the current round began.
     round_end: u64,
     /// End of the data sent at the last reduction. ECN marks of data before this byte cause no further reduction.
-    answered_to: u64,
+    high_seq: u64,
     /// True if the next new segment carries CWR.
     cwr_due: bool,
-    ledger: Ledger,
+    sent_segments: SentSegments,
     sack: Sack,
     control: Validated<AnyControl>,
     pacing: Pacing,
@@ -57,11 +57,11 @@ pub struct Sender {
 
 /// Next segment to send, with the reason for sending it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Next {
+enum NextSegment {
     /// Fast retransmit after a loss was detected.
     FastRetransmit(u64),
     /// Segment that the window or the pipe permits.
-    Fits(u64),
+    Permitted(u64),
     /// Rescue retransmission, if there is no other segment to send.
     Rescue(u64),
 }
@@ -83,9 +83,9 @@ impl Sender {
             paced_until: None,
             timed_out: false,
             round_end: 0,
-            answered_to: 0,
+            high_seq: 0,
             cwr_due: false,
-            ledger: Ledger::default(),
+            sent_segments: SentSegments::default(),
             sack: Sack::default(),
             control: config.controller(),
             pacing: Pacing::new(config.pacing),
@@ -118,43 +118,44 @@ impl Sender {
         let same_window = std::mem::replace(&mut self.peer_window, segment.window.into()) == self.peer_window;
         self.burst_limit = u32::MAX;
         self.limited_transmit_credit = 0;
-        let mut sampling = self.ledger.sampling(now);
+        let mut sample = self.sent_segments.begin_sample(now);
         let board = self.sack.scoreboard();
-        let mut news = board.advance(segment.ack);
+        let mut has_new_delivery = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
             // RFC 6675 counts bytes of data, without the FIN.
             let end = if end <= self.snd_max { end.min(self.stream.written()) } else { start };
-            news |= board.add_and_tell(start, end, |from, to| self.ledger.report(from, to, &mut sampling));
+            has_new_delivery |=
+                board.add_with(start, end, |from, to| self.sent_segments.on_sack(from, to, &mut sample));
         }
         if segment.ack > self.snd_una {
-            self.ledger.acknowledge(segment.ack.min(self.stream.written()), &mut sampling);
-            let sample = self.ledger.sample(sampling);
+            self.sent_segments.on_cumulative_ack(segment.ack.min(self.stream.written()), &mut sample);
+            let sample = self.sent_segments.finish_sample(sample);
             self.on_new_ack(now, segment.ack, &sample, segment.ecn.ece(), config);
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
-        } else if self.snd_una < self.snd_max && segment.span() == 0 {
+        } else if self.snd_una < self.snd_max && segment.seq_len() == 0 {
             if !config.recovery.uses_sack() {
                 // "... (e) the advertised window in the incoming acknowledgment is equal to the advertised window in the last incoming
                 // acknowledgment." Each such ACK shows that a segment has arrived.
-                news = same_window;
-                if self.sack.counts(news) {
-                    self.sack.on_arrival(self.snd_una, self.snd_max, config.segment_bytes.into());
+                has_new_delivery = same_window;
+                if self.sack.counts_dupack(has_new_delivery) {
+                    self.sack.add_reno_sack(self.snd_una, self.snd_max, config.segment_bytes.into());
                 }
             }
-            self.on_duplicate_ack(now, news, config);
+            self.on_duplicate_ack(now, has_new_delivery, config);
         }
         if segment.ecn.ece() {
-            self.on_mark(now);
+            self.on_ece(now);
         }
     }
 
-    pub(crate) fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
+    pub(crate) fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return false;
         }
         self.stats.timeouts += 1;
         self.sack.on_timeout(self.snd_max);
-        self.cut(now, Cause::Restart);
+        self.notify_congestion(now, Cause::Restart);
         self.timed_out = true;
         self.dupacks = 0;
         self.burst_limit = u32::MAX;
@@ -173,11 +174,12 @@ impl Sender {
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
         let segment = u64::from(config.segment_bytes);
-        let next = self.choose(segment, config)?;
-        let (Next::FastRetransmit(seq) | Next::Fits(seq) | Next::Rescue(seq)) = next;
+        let next = self.next_segment(segment, config)?;
+        let (NextSegment::FastRetransmit(seq) | NextSegment::Permitted(seq) | NextSegment::Rescue(seq)) =
+            next;
         let is_new = seq >= self.snd_max;
         if is_new {
-            if config.nagle && self.waits_for_more(segment) {
+            if config.nagle && self.is_nagle_delayed(segment) {
                 return None;
             }
             if self.stream.begins_message(seq) {
@@ -192,13 +194,13 @@ impl Sender {
             }
         }
         match next {
-            Next::FastRetransmit(_) => self.retransmit_at = None,
-            Next::Fits(_) => self.burst_limit = self.burst_limit.saturating_sub(1),
-            Next::Rescue(_) => self.sack.on_rescued(),
+            NextSegment::FastRetransmit(_) => self.retransmit_at = None,
+            NextSegment::Permitted(_) => self.burst_limit = self.burst_limit.saturating_sub(1),
+            NextSegment::Rescue(_) => self.sack.on_rescue_sent(),
         }
-        let sent = self.send(now, seq, !matches!(next, Next::Rescue(_)), config);
-        if sent.retransmission && matches!(next, Next::Fits(_)) {
-            self.sack.on_resent(sent.end());
+        let sent = self.send(now, seq, !matches!(next, NextSegment::Rescue(_)), config);
+        if sent.retransmission && matches!(next, NextSegment::Permitted(_)) {
+            self.sack.on_retransmitted(sent.end());
         }
         self.notify_sent(now, is_new, sent.len, segment, config);
         Some(sent)
@@ -208,7 +210,7 @@ impl Sender {
         earlier(self.deadline, self.paced_until)
     }
 
-    pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
+    pub(crate) fn on_handshake_retransmitted(&mut self, config: &TcpConfig, phase: Span) {
         let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
         self.rto = Rto::new(&rto, phase);
         self.control.replace(config.control.build(&Start { window: 1, ..config.start() }));
@@ -238,7 +240,7 @@ impl Sender {
         self.dupacks
     }
 
-    pub(crate) fn sent_to(&self) -> u64 {
+    pub(crate) fn snd_max(&self) -> u64 {
         self.snd_max
     }
 
@@ -275,7 +277,7 @@ impl Sender {
     #[inline]
     fn on_new_ack(&mut self, now: Time, ack: u64, sample: &Sample, marked: bool, config: &TcpConfig) {
         let cwnd = self.control.cwnd();
-        let episode_ends = self.sack.on_advance(ack);
+        let episode_ends = self.sack.on_new_ack(ack);
         let (acked, in_flight) = (ack - self.snd_una, self.snd_nxt.saturating_sub(self.snd_una));
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
@@ -309,8 +311,8 @@ impl Sender {
         }
         self.begin_round(ack, config);
         if episode_ends == Some(true) {
-            let retransmitted = self.ledger.retransmitted();
-            return self.control.on_recovered(&Recovered { now, taken: 0, retransmitted });
+            let retransmitted = self.sent_segments.retransmitted();
+            return self.control.on_recovered(&Recovered { now, deflation: 0, retransmitted });
         }
         self.control.on_ack(&Ack {
             now,
@@ -319,7 +321,7 @@ impl Sender {
             marked: if marked { acked } else { 0 },
             in_flight,
             snd_una: self.snd_una,
-            next: self.snd_max,
+            snd_max: self.snd_max,
             unsent: self.unsent(),
             rtt: sample.rtt,
             srtt: self.rto.srtt(),
@@ -341,30 +343,30 @@ impl Sender {
         self.pacing.on_round(&config.round_start(&self.control, self.unsent(), self.rto.srtt()));
     }
 
-    fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
+    fn on_duplicate_ack(&mut self, now: Time, has_new_delivery: bool, config: &TcpConfig) {
         let segment = u64::from(config.segment_bytes);
-        if self.sack.counts(news) {
+        if self.sack.counts_dupack(has_new_delivery) {
             self.dupacks += 1;
-            if self.sack.begins(self.dupacks, self.snd_una, self.snd_max, segment) {
+            if self.sack.try_enter_recovery(self.dupacks, self.snd_una, self.snd_max, segment) {
                 self.stats.fast_retransmits += 1;
-                self.ledger.begin_episode();
-                self.cut(now, Cause::Loss);
+                self.sent_segments.begin_episode();
+                self.notify_congestion(now, Cause::Loss);
                 self.rtt_probe = None;
                 self.restart_timer(now, config);
                 self.retransmit_at = Some(self.snd_una);
             }
         }
-        let few = (1..DUPACK_THRESHOLD).contains(&self.dupacks);
+        let is_below_threshold = (1..DUPACK_THRESHOLD).contains(&self.dupacks);
         self.burst_limit = match self.dupacks {
             // A segment that pacing delays was permitted by an earlier event. A duplicate ACK does not revoke that permission.
             _ if self.paced_until.is_some() || self.sack.in_recovery() => u32::MAX,
             0 => u32::MAX,
             // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
             // send a segment of previously unsent data per [RFC3042]".
-            _ if few && config.limited_transmit => 1,
+            _ if is_below_threshold && config.limited_transmit => 1,
             _ => 0,
         };
-        if few && config.limited_transmit && !self.sack.in_recovery() {
+        if is_below_threshold && config.limited_transmit && !self.sack.in_recovery() {
             self.limited_transmit_credit = u64::from(self.dupacks) * segment;
         }
     }
@@ -372,11 +374,11 @@ impl Sender {
     /// Handles ECN-Echo. RFC 3168, section 6.1.2: "TCP should not react to congestion indications more than once every window of data". A
     /// mark also has no effect if cwnd was reduced for a loss in the same window of data.
     #[inline(never)]
-    fn on_mark(&mut self, now: Time) {
-        if self.snd_una > self.answered_to && !self.sack.in_recovery() {
-            self.cut(now, Cause::Mark);
+    fn on_ece(&mut self, now: Time) {
+        if self.snd_una > self.high_seq && !self.sack.in_recovery() {
+            self.notify_congestion(now, Cause::Mark);
             // No data is lost, so the reduction is complete immediately.
-            self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: 0 });
+            self.control.on_recovered(&Recovered { now, deflation: 0, retransmitted: 0 });
             self.cwr_due = true;
         }
     }
@@ -386,7 +388,7 @@ impl Sender {
     fn notify_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
         if !matches!(self.pacing, Pacing::None) {
             let Control { cwnd, ssthresh } = self.control.control();
-            self.pacing.on_sent(&Leaving {
+            self.pacing.on_sent(&PacedSegment {
                 now,
                 is_new,
                 bytes: bytes.into(),
@@ -408,8 +410,8 @@ impl Sender {
         }
     }
 
-    fn cut(&mut self, now: Time, cause: Cause) {
-        self.answered_to = self.snd_max;
+    fn notify_congestion(&mut self, now: Time, cause: Cause) {
+        self.high_seq = self.snd_max;
         self.control.on_congestion(&Congestion {
             now,
             cause,
@@ -425,48 +427,50 @@ impl Sender {
 
     /// Returns the next segment that the window and the recovery permit.
     #[inline]
-    fn choose(&self, segment: u64, config: &TcpConfig) -> Option<Next> {
+    fn next_segment(&self, segment: u64, config: &TcpConfig) -> Option<NextSegment> {
         if let Some(seq) = self.retransmit_at {
-            return Some(Next::FastRetransmit(seq));
+            return Some(NextSegment::FastRetransmit(seq));
         }
         if self.burst_limit == 0 {
             return None;
         }
         let cwnd = self.control.cwnd();
         if self.sack.in_recovery() {
-            return self.choose_in_recovery(cwnd, segment, config);
+            return self.next_segment_in_recovery(cwnd, segment, config);
         }
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (cwnd + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full segment, so that windows contain whole segments.
-        let fits = !self.stream.is_sent(self.snd_nxt) && self.snd_nxt + segment <= self.snd_una + window;
-        fits.then_some(Next::Fits(self.snd_nxt))
+        let in_window = !self.stream.is_sent(self.snd_nxt) && self.snd_nxt + segment <= self.snd_una + window;
+        in_window.then_some(NextSegment::Permitted(self.snd_nxt))
     }
 
-    /// Returns the next segment to send during a recovery. This is a separate function so that it does not take registers from `choose`.
+    /// Returns the next segment to send during a recovery. This is a separate function so that it does not take registers from
+    /// `next_segment`.
     #[inline(never)]
-    fn choose_in_recovery(&self, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<Next> {
+    fn next_segment_in_recovery(&self, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<NextSegment> {
         let (snd_una, end) = (self.snd_una, self.sent_data());
-        if !self.sack.has_room(cwnd, snd_una, end, segment) {
+        if !self.sack.can_send(cwnd, snd_una, end, segment) {
             return None;
         }
-        let fits = |seq: &u64| *seq + segment <= snd_una + self.peer_window;
-        let held = config.nagle && self.waits_for_more(segment);
-        let fresh = Some(self.snd_nxt).filter(|&next| !self.stream.is_sent(next) && !held);
+        let in_peer_window = |seq: &u64| *seq + segment <= snd_una + self.peer_window;
+        let is_nagle_delayed = config.nagle && self.is_nagle_delayed(segment);
+        let new_data = Some(self.snd_nxt).filter(|&next| !self.stream.is_sent(next) && !is_nagle_delayed);
         if !config.recovery.uses_sack() {
             // RFC 6582: only the first missing segment is known, and each partial ACK causes its retransmission.
-            return fresh.filter(fits).map(Next::Fits);
+            return new_data.filter(in_peer_window).map(NextSegment::Permitted);
         }
         // RFC 6675, section 4, NextSeg: rule 1 selects lost segments, rule 2 new data, rule 3 segments that may be lost, and rule 4 the
         // rescue retransmission.
-        let lost = self.sack.next_lost(snd_una, segment).or(fresh.filter(fits));
-        let next = lost.or_else(|| self.sack.next_unsure(snd_una)).filter(fits).map(Next::Fits);
-        next.or_else(|| self.sack.rescue(snd_una, end, segment).map(Next::Rescue))
+        let lost = self.sack.next_lost(snd_una, segment).or(new_data.filter(in_peer_window));
+        let next =
+            lost.or_else(|| self.sack.next_hole(snd_una)).filter(in_peer_window).map(NextSegment::Permitted);
+        next.or_else(|| self.sack.rescue_seq(snd_una, end, segment).map(NextSegment::Rescue))
     }
 
-    fn waits_for_more(&self, segment: u64) -> bool {
+    fn is_nagle_delayed(&self, segment: u64) -> bool {
         self.snd_nxt >= self.snd_max
-            && self.stream.waits_for_more(self.snd_nxt, self.snd_una < self.snd_max, segment)
+            && self.stream.is_nagle_delayed(self.snd_nxt, self.snd_una < self.snd_max, segment)
     }
 
     /// Begins the message that contains byte `seq`, the start of the next segment. The first bytes of the message may have been sent at the
@@ -479,7 +483,7 @@ impl Sender {
         if self.snd_una == self.snd_max && self.snd_max > 0 {
             self.control.on_idle(&Idle {
                 now,
-                silence: now.since(self.last_sent),
+                idle_time: now.since(self.last_sent),
                 rto: self.rto.timeout(&config.rto),
                 restart_window: config.initial_window_bytes(),
             });
@@ -496,10 +500,10 @@ impl Sender {
             // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
             self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
             if seq < data_end {
-                self.ledger.resend(now, seq, data_end, was_lost);
+                self.sent_segments.retransmit(now, seq, data_end, was_lost);
             }
         } else if seq < data_end {
-            self.ledger.push(now, data_end);
+            self.sent_segments.push(now, data_end);
         }
         if end > self.snd_max {
             self.rtt_probe = self.rtt_probe.or(Some((end, now)));

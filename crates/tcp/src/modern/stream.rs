@@ -35,17 +35,17 @@ impl Stream {
         self.written + u64::from(self.fin)
     }
 
-    /// Returns true if all data and the FIN were sent. `max` is the end of the data sent so far.
+    /// Returns true if all data and the FIN were sent. `snd_max` is the end of the data sent so far.
     #[inline]
-    pub(super) fn is_sent(&self, max: u64) -> bool {
-        max >= self.end()
+    pub(super) fn is_sent(&self, snd_max: u64) -> bool {
+        snd_max >= self.end()
     }
 
-    /// Returns the number of unsent bytes of the current message, or of the next message if the current message is sent completely. `max`
-    /// is the end of the data sent so far.
+    /// Returns the number of unsent bytes of the current message, or of the next message if the current message is sent completely.
+    /// `snd_max` is the end of the data sent so far.
     #[inline]
-    pub(super) fn unsent(&self, max: u64) -> u64 {
-        self.messages.at(max).end.saturating_sub(max)
+    pub(super) fn unsent(&self, snd_max: u64) -> u64 {
+        self.messages.at(snd_max).end.saturating_sub(snd_max)
     }
 
     /// Returns the start and the context of the message to which byte `seq` belongs.
@@ -65,8 +65,8 @@ impl Stream {
     /// arrives from the user if any previously transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or
     /// until the TCP can send a full-sized segment". No data follows a FIN, so a segment with a FIN is not delayed.
     #[inline]
-    pub(super) fn waits_for_more(&self, next: u64, is_unacknowledged: bool, segment: u64) -> bool {
-        self.written.saturating_sub(next) < segment && !self.fin && is_unacknowledged
+    pub(super) fn is_nagle_delayed(&self, snd_nxt: u64, is_unacknowledged: bool, segment: u64) -> bool {
+        self.written.saturating_sub(snd_nxt) < segment && !self.fin && is_unacknowledged
     }
 
     /// Returns true if a segment at `seq` begins in a later message than the newest segment.

@@ -1,4 +1,4 @@
-use super::Leaving;
+use super::PacedSegment;
 use catnip_base::{Span, Time};
 
 /// Pacing of Linux without a pacing qdisc (tcp_internal_pacing). The rate is twice the window per SRTT in slow start and 1.2 times the
@@ -11,7 +11,7 @@ pub struct KernelPacing {
 }
 
 /// Number of segments sent before pacing begins.
-const UNPACED: u32 = 10;
+const UNPACED_SEGMENTS: u32 = 10;
 /// Pacing ratios (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio), per cent.
 const SLOW_START_PCT: u128 = 200;
 const AVOIDANCE_PCT: u128 = 120;
@@ -22,24 +22,24 @@ impl KernelPacing {
         self.next_at
     }
 
-    pub(super) fn on_sent(&mut self, leaving: &Leaving) {
+    pub(super) fn on_sent(&mut self, paced: &PacedSegment) {
         let planned = self.next_at;
-        self.next_at = planned.max(leaving.now);
+        self.next_at = planned.max(paced.now);
         self.sent = self.sent.saturating_add(1);
-        let Some(takes) = takes(leaving).filter(|_| self.sent > UNPACED) else { return };
-        let credit = leaving.now.since(planned.min(leaving.now));
-        self.next_at += takes.saturating_sub(credit.min(takes / 2));
+        let Some(interval) = pacing_interval(paced).filter(|_| self.sent > UNPACED_SEGMENTS) else { return };
+        let credit = paced.now.since(planned.min(paced.now));
+        self.next_at += interval.saturating_sub(credit.min(interval / 2));
     }
 }
 
 /// Returns how long sending a segment takes at the pacing rate; `None` if neither a rate nor an SRTT is available.
-fn takes(leaving: &Leaving) -> Option<Span> {
-    let nanos = match leaving.rate {
-        Some(rate) => u128::from(leaving.bytes) * NANOS / u128::from(rate.max(1)),
+fn pacing_interval(paced: &PacedSegment) -> Option<Span> {
+    let nanos = match paced.rate {
+        Some(rate) => u128::from(paced.bytes) * NANOS / u128::from(rate.max(1)),
         None => {
-            let percent = if leaving.in_slow_start { SLOW_START_PCT } else { AVOIDANCE_PCT };
-            let srtt = u128::from(leaving.srtt?.as_nanos());
-            u128::from(leaving.bytes) * srtt * 100 / (percent * u128::from(leaving.cwnd.max(1)))
+            let percent = if paced.in_slow_start { SLOW_START_PCT } else { AVOIDANCE_PCT };
+            let srtt = u128::from(paced.srtt?.as_nanos());
+            u128::from(paced.bytes) * srtt * 100 / (percent * u128::from(paced.cwnd.max(1)))
         }
     };
     Some(Span::from_nanos(nanos as u64))
@@ -53,19 +53,19 @@ mod tests {
         Time::ZERO + Span::from_millis(n)
     }
 
-    fn leaving(at: u64, in_slow_start: bool, rate: Option<u64>) -> Leaving {
+    fn paced(at: u64, in_slow_start: bool, rate: Option<u64>) -> PacedSegment {
         let srtt = Some(Span::from_millis(240));
-        Leaving { now: ms(at), is_new: true, bytes: 1000, cwnd: 10_000, in_slow_start, srtt, rate }
+        PacedSegment { now: ms(at), is_new: true, bytes: 1000, cwnd: 10_000, in_slow_start, srtt, rate }
     }
 
     /// Returns the release time of the segment that follows the unpaced segments and one more segment, all sent at 1000 ms.
     fn next(in_slow_start: bool, rate: Option<u64>) -> Time {
         let mut pacing = KernelPacing::default();
-        for _ in 0..UNPACED {
-            pacing.on_sent(&leaving(1000, in_slow_start, rate));
+        for _ in 0..UNPACED_SEGMENTS {
+            pacing.on_sent(&paced(1000, in_slow_start, rate));
             assert_eq!(pacing.release_at(), ms(1000), "the first ten leave at once");
         }
-        pacing.on_sent(&leaving(1000, in_slow_start, rate));
+        pacing.on_sent(&paced(1000, in_slow_start, rate));
         pacing.release_at()
     }
 
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn who_was_late_goes_on_the_sooner_by_half_of_a_segment_at_most() {
         let mut pacing = KernelPacing::default();
-        (0..=UNPACED).for_each(|_| pacing.on_sent(&leaving(1000, false, None)));
+        (0..=UNPACED_SEGMENTS).for_each(|_| pacing.on_sent(&paced(1000, false, None)));
         assert_eq!(pacing.release_at(), ms(1020));
-        pacing.on_sent(&leaving(1024, false, None));
+        pacing.on_sent(&paced(1024, false, None));
         assert_eq!(pacing.release_at(), ms(1024 + 16));
-        pacing.on_sent(&leaving(5000, false, None));
+        pacing.on_sent(&paced(5000, false, None));
         assert_eq!(pacing.release_at(), ms(5010));
     }
 }

@@ -88,7 +88,7 @@ pub struct RoundStart {
 
 /// Transmission of a segment.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving {
+pub struct PacedSegment {
     /// Transmission time.
     pub now: Time,
     /// True if this is the first transmission of the segment.
@@ -175,16 +175,16 @@ impl Pacing {
 
     /// Handles the transmission of a new or retransmitted segment.
     #[inline]
-    pub fn on_sent(&mut self, leaving: &Leaving) {
+    pub fn on_sent(&mut self, paced: &PacedSegment) {
         match self {
             Self::None => {}
             Self::Rbplw(pacing) => {
-                if leaving.is_new {
-                    pacing.on_sent(leaving.now);
+                if paced.is_new {
+                    pacing.on_sent(paced.now);
                 }
             }
-            Self::Rate(pacing) => pacing.on_sent(leaving),
-            Self::Kernel(pacing) => pacing.on_sent(leaving),
+            Self::Rate(pacing) => pacing.on_sent(paced),
+            Self::Kernel(pacing) => pacing.on_sent(paced),
         }
     }
 }

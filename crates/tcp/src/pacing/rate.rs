@@ -1,4 +1,4 @@
-use super::Leaving;
+use super::PacedSegment;
 use catnip_base::{Span, Time};
 
 /// Pacing by rate: segments, including retransmissions, are sent at K windows per SRTT. After an idle period, one burst is sent at once and
@@ -23,14 +23,14 @@ impl RatePacing {
     }
 
     /// Handles the transmission of a segment. Pacing begins after the first RTT sample.
-    pub(super) fn on_sent(&mut self, &Leaving { now, bytes, cwnd, srtt, .. }: &Leaving) {
+    pub(super) fn on_sent(&mut self, &PacedSegment { now, bytes, cwnd, srtt, .. }: &PacedSegment) {
         let Some(srtt) = srtt else { return };
         let share = bytes as f64 / (self.windows_per_rtt * cwnd.max(1) as f64);
-        let takes = Span::from_secs_f64(srtt.as_secs() * share);
+        let interval = Span::from_secs_f64(srtt.as_secs() * share);
         // An idle period permits at most one burst.
-        let earned = takes * u64::from(self.burst - 1);
-        let earliest = Time::ZERO + now.since(Time::ZERO).saturating_sub(earned);
-        self.next_at = self.next_at.max(earliest) + takes;
+        let burst_credit = interval * u64::from(self.burst - 1);
+        let earliest = Time::ZERO + now.since(Time::ZERO).saturating_sub(burst_credit);
+        self.next_at = self.next_at.max(earliest) + interval;
     }
 }
 
@@ -44,9 +44,17 @@ mod tests {
 
     /// Returns the transmission at `at` milliseconds of a segment of `bytes` bytes, with a window of ten segments of 1000 bytes and an SRTT
     /// of 200 ms.
-    fn leaving(at: u64, bytes: u64) -> Leaving {
+    fn paced(at: u64, bytes: u64) -> PacedSegment {
         let srtt = Some(Span::from_millis(200));
-        Leaving { now: ms(at), is_new: true, bytes, cwnd: 10_000, in_slow_start: false, srtt, rate: None }
+        PacedSegment {
+            now: ms(at),
+            is_new: true,
+            bytes,
+            cwnd: 10_000,
+            in_slow_start: false,
+            srtt,
+            rate: None,
+        }
     }
 
     #[test]
@@ -54,9 +62,9 @@ mod tests {
         for (k, gap) in [(1.0, 20), (2.0, 10), (0.5, 40)] {
             let mut pacing = RatePacing::new(k, 1);
             assert_eq!(pacing.release_at(), Time::ZERO);
-            pacing.on_sent(&leaving(1000, 1000));
+            pacing.on_sent(&paced(1000, 1000));
             assert_eq!(pacing.release_at(), ms(1000 + gap));
-            pacing.on_sent(&leaving(1000 + gap, 500));
+            pacing.on_sent(&paced(1000 + gap, 500));
             assert_eq!(pacing.release_at(), ms(1000 + gap + gap / 2));
         }
     }
@@ -65,7 +73,7 @@ mod tests {
     fn a_silence_earns_nothing_and_a_segment_that_was_late_delays_the_next() {
         let mut pacing = RatePacing::new(1.0, 1);
         for at in [1000, 5000, 5003] {
-            pacing.on_sent(&leaving(at, 1000));
+            pacing.on_sent(&paced(at, 1000));
         }
         assert_eq!(pacing.release_at(), ms(5040));
     }
@@ -73,10 +81,10 @@ mod tests {
     #[test]
     fn a_silence_earns_a_burst_and_no_more() {
         let mut pacing = RatePacing::new(1.0, 4);
-        pacing.on_sent(&leaving(1000, 1000));
+        pacing.on_sent(&paced(1000, 1000));
         for sent in 0..4 {
             assert!(pacing.release_at() <= ms(5000), "{sent} have left");
-            pacing.on_sent(&leaving(5000, 1000));
+            pacing.on_sent(&paced(5000, 1000));
         }
         assert_eq!(pacing.release_at(), ms(5020));
     }
@@ -84,7 +92,7 @@ mod tests {
     #[test]
     fn without_a_round_trip_nothing_waits() {
         let mut pacing = RatePacing::new(1.0, 1);
-        pacing.on_sent(&Leaving { srtt: None, ..leaving(1000, 1000) });
+        pacing.on_sent(&PacedSegment { srtt: None, ..paced(1000, 1000) });
         assert_eq!(pacing.release_at(), Time::ZERO);
     }
 }

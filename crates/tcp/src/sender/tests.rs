@@ -32,10 +32,10 @@ fn an_ack_of_half_a_segment_opens_the_window_by_half_a_segment() {
     let mut tcp = Scene::new(standard(2), 100);
     let half = Segment { ack: SEGMENT / 2, window: 100_000, flags: ACK, ..Segment::default() };
     // RFC 5681, equation 2: "cwnd += min (N, SMSS)".
-    tcp.sends(&[1, 2]).at(100).hears(&half).sends(&[3]).cwnd(2.5);
+    tcp.sends(&[1, 2]).at(100).receives(&half).sends(&[3]).cwnd(2.5);
     // The same holds for half of a later segment.
     let later = Segment { ack: 3 * SEGMENT / 2, ..half };
-    tcp.at(200).ack(1).cwnd(3.0).hears(&later).cwnd(3.5).take();
+    tcp.at(200).ack(1).cwnd(3.0).receives(&later).cwnd(3.5).take();
 }
 
 const ACK: Flags = Flags { syn: false, ack: true, fin: false };
@@ -79,7 +79,7 @@ fn a_duplicate_carries_no_data_and_something_is_out() {
     let mut tcp = Scene::new(standard(4), 4);
     // RFC 5681, section 2: "(b) the incoming acknowledgment carries no data, (c) the SYN and FIN bits are both off".
     tcp.sends(&[1, 2, 3, 4]).at(100);
-    (0..4).for_each(|_| _ = tcp.hears(&with_data).hears(&with_fin));
+    (0..4).for_each(|_| _ = tcp.receives(&with_data).receives(&with_fin));
     assert_eq!(tcp.sender().dupacks(), 0);
     // "(a) the receiver of the ACK has outstanding data".
     tcp.at(110).ack(4).dup().dup().dup().no_timer();
@@ -285,9 +285,9 @@ fn the_last_segment_may_be_short_and_the_fin_counts_as_one_byte() {
     sender.on_ack(ms(100), &ack(1500), &config);
     assert!(!sender.is_done() && sender.deadline().is_some(), "the FIN is out");
     // RFC 9293, section 3.4: a FIN occupies one sequence number and is retransmitted like data.
-    assert!(sender.on_time(ms(1100), &config));
-    let again = Transmission { seq: 1500, len: 0, fin: true, retransmission: true, cwr: false };
-    assert_eq!(sender.transmit(ms(1100), &config), Some(again));
+    assert!(sender.on_timer(ms(1100), &config));
+    let retransmission = Transmission { seq: 1500, len: 0, fin: true, retransmission: true, cwr: false };
+    assert_eq!(sender.transmit(ms(1100), &config), Some(retransmission));
     sender.on_ack(ms(1200), &ack(1501), &config);
     assert!(sender.is_done() && sender.deadline().is_none());
 }
@@ -369,7 +369,7 @@ fn what_is_in_flight_counts_at_a_loss_not_what_cwnd_would_have_allowed() {
 fn a_connection_whose_syn_was_lost_begins_with_one_segment_and_a_timeout_of_three_seconds() {
     let config = standard(10);
     let mut sender = Sender::new(&config, Span::ZERO);
-    sender.on_repeated_handshake(&config, Span::ZERO);
+    sender.on_handshake_retransmitted(&config, Span::ZERO);
     sender.write(Time::ZERO, 100 * SEGMENT, None, true, &config);
     // RFC 5681, section 3.1: "if the SYN or SYN/ACK is lost, the initial window used by a sender after a correctly
     // transmitted SYN MUST be one segment".
@@ -383,7 +383,7 @@ fn a_connection_whose_syn_was_lost_begins_with_one_segment_and_a_timeout_of_thre
 fn a_timeout_above_three_seconds_stays_after_a_lost_syn() {
     let config = ns2(RecoveryKind::Reno, 1);
     let mut sender = Sender::new(&config, Span::ZERO);
-    sender.on_repeated_handshake(&config, Span::ZERO);
+    sender.on_handshake_retransmitted(&config, Span::ZERO);
     sender.write(Time::ZERO, SEGMENT, None, true, &config);
     sender.transmit(Time::ZERO, &config);
     // RFC 6298, section 5.7 applies only if "the TCP implementation is using an RTO less than 3 seconds".
@@ -442,12 +442,12 @@ fn a_message_that_waits_behind_another_one_is_not_a_part_of_it() {
 fn a_marker_is_told_of_the_message_to_which_a_byte_belongs() {
     let config = standard(4);
     let mut sender = Sender::new(&config, Span::ZERO);
-    let said = |bytes| Some(catnip_base::FlowContext::document(bytes));
-    sender.write(Time::ZERO, 2500, said(2500), false, &config);
-    sender.write(Time::ZERO, 900, said(900), false, &config);
-    assert_eq!(sender.message_at(2499), (0, said(2500)));
-    assert_eq!(sender.message_at(2500), (2500, said(900)));
-    assert_eq!(sender.message_at(3400), (2500, said(900)), "a FIN");
+    let context = |bytes| Some(catnip_base::FlowContext::document(bytes));
+    sender.write(Time::ZERO, 2500, context(2500), false, &config);
+    sender.write(Time::ZERO, 900, context(900), false, &config);
+    assert_eq!(sender.message_at(2499), (0, context(2500)));
+    assert_eq!(sender.message_at(2500), (2500, context(900)));
+    assert_eq!(sender.message_at(3400), (2500, context(900)), "a FIN");
 }
 
 #[test]

@@ -28,9 +28,9 @@ impl Pair {
         pair
     }
 
-    fn carry(&mut self, from: usize, segment: &Segment, wrong: u32) -> Incoming {
+    fn carry(&mut self, from: usize, segment: &Segment, invalid: u32) -> Incoming {
         let header = self.ends[from].outgoing(segment);
-        let header = TcpHeader { sequence: header.sequence.wrapping_add(wrong), ..header };
+        let header = TcpHeader { sequence: header.sequence.wrapping_add(invalid), ..header };
         self.deliver(1 - from, &header, segment.len)
     }
 
@@ -47,11 +47,11 @@ impl Pair {
 
 #[test]
 fn a_number_unwraps_to_the_nearest_value() {
-    assert_eq!(unwrap_near(0, 5), Some(5));
-    assert_eq!(unwrap_near(0xffff_fff0, 5), Some(0x1_0000_0005));
-    assert_eq!(unwrap_near(0x1_0000_0005, 0xffff_fff0), Some(0xffff_fff0));
-    assert_eq!(unwrap_near(5, 0xffff_fff0), None, "there is nothing before byte 0");
-    assert_eq!(unwrap_near(u64::MAX, 5), None);
+    assert_eq!(unwrap_sequence(0, 5), Some(5));
+    assert_eq!(unwrap_sequence(0xffff_fff0, 5), Some(0x1_0000_0005));
+    assert_eq!(unwrap_sequence(0x1_0000_0005, 0xffff_fff0), Some(0xffff_fff0));
+    assert_eq!(unwrap_sequence(5, 0xffff_fff0), None, "there is nothing before byte 0");
+    assert_eq!(unwrap_sequence(u64::MAX, 5), None);
 }
 
 #[test]
@@ -149,15 +149,15 @@ fn numbers_outside_of_the_window_are_stray() {
     let mut pair = Pair::open([100, 200], [ANNOUNCEMENT; 2]);
     let data = Segment { len: 10, window: 65_535, flags: flags(false, true, false), ..Segment::default() };
     assert!(matches!(pair.carry(0, &data, 65_535), Incoming::Segment(_)));
-    assert_eq!(pair.carry(0, &data, 65_536), Incoming::Stray);
-    assert_eq!(pair.carry(0, &data, 1 << 31), Incoming::Stray);
-    assert_eq!(pair.carry(0, &data, u32::MAX), Incoming::Stray, "before byte 0");
+    assert_eq!(pair.carry(0, &data, 65_536), Incoming::Unacceptable);
+    assert_eq!(pair.carry(0, &data, 1 << 31), Incoming::Unacceptable);
+    assert_eq!(pair.carry(0, &data, u32::MAX), Incoming::Unacceptable, "before byte 0");
     let header = TcpHeader { acknowledgement: 212, ..pair.ends[0].outgoing(&data) };
-    assert_eq!(pair.deliver(1, &header, 10), Incoming::Stray, "acknowledges what was never sent");
+    assert_eq!(pair.deliver(1, &header, 10), Incoming::Unacceptable, "acknowledges what was never sent");
     let syn = TcpHeader { sequence: 5, flags: TcpFlags::SYN, ..TcpHeader::default() };
-    assert_eq!(pair.deliver(1, &syn, 0), Incoming::Stray, "opens another connection");
+    assert_eq!(pair.deliver(1, &syn, 0), Incoming::Unacceptable, "opens another connection");
     let early = TcpHeader { sequence: 5, flags: TcpFlags::ACK, acknowledgement: 1, ..TcpHeader::default() };
-    assert_eq!(Pair::new([0, 0], [ANNOUNCEMENT; 2]).deliver(1, &early, 0), Incoming::Stray);
+    assert_eq!(Pair::new([0, 0], [ANNOUNCEMENT; 2]).deliver(1, &early, 0), Incoming::Unacceptable);
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn a_reset_counts_if_it_lies_in_the_window_or_answers_the_syn() {
     let mut pair = Pair::open([100, 200], [ANNOUNCEMENT; 2]);
     let reset = |sequence| TcpHeader { sequence, flags: TcpFlags::RST, ..TcpHeader::default() };
     assert_eq!(pair.deliver(1, &reset(101), 0), Incoming::Reset);
-    assert_eq!(pair.deliver(1, &reset(100), 0), Incoming::Stray);
-    assert_eq!(pair.deliver(1, &reset(101 + 70_000), 0), Incoming::Stray);
+    assert_eq!(pair.deliver(1, &reset(100), 0), Incoming::Unacceptable);
+    assert_eq!(pair.deliver(1, &reset(101 + 70_000), 0), Incoming::Unacceptable);
     let mut opening = Pair::new([100, 200], [ANNOUNCEMENT; 2]);
     opening.ends[0].outgoing(&Segment { flags: flags(true, false, false), ..Segment::default() });
     let refused = |acknowledgement| TcpHeader {
@@ -174,7 +174,7 @@ fn a_reset_counts_if_it_lies_in_the_window_or_answers_the_syn() {
         flags: TcpFlags::RST | TcpFlags::ACK,
         ..TcpHeader::default()
     };
-    assert_eq!(opening.deliver(0, &refused(100), 0), Incoming::Stray);
+    assert_eq!(opening.deliver(0, &refused(100), 0), Incoming::Unacceptable);
     assert_eq!(opening.deliver(0, &refused(101), 0), Incoming::Reset);
 }
 
@@ -189,15 +189,15 @@ fn blocks_that_cannot_be_are_left_out() {
     let header = pair.ends[1].outgoing(&bare);
     let header = TcpHeader { options: TcpOptions { sack, ..header.options }, ..header };
     let Incoming::Segment(segment) = pair.deliver(0, &header, 0) else { panic!("in the window") };
-    let kept: Vec<_> = segment.sack.ranges(segment.ack).collect();
-    assert_eq!(kept, [(300, 400)], "not the duplicate, the reversed one and the one never sent");
+    let ranges: Vec<_> = segment.sack.ranges(segment.ack).collect();
+    assert_eq!(ranges, [(300, 400)], "not the duplicate, the reversed one and the one never sent");
 }
 
 proptest! {
     #[test]
     fn unwrapping_inverts_wrapping_within_2_to_the_31(reference: u64, distance in -(1i64 << 31)..(1 << 31)) {
         if let Some(value) = reference.checked_add_signed(distance) {
-            prop_assert_eq!(unwrap_near(reference, value as u32), Some(value));
+            prop_assert_eq!(unwrap_sequence(reference, value as u32), Some(value));
         }
     }
 
@@ -216,12 +216,12 @@ proptest! {
             let seq = at;
             let data = Segment { seq, ack: 0, len, window, flags: flags(false, true, fin), ecn, ..Segment::default() };
             let carried = pair.carry(0, &data, 0);
-            let expected = if data.span() == 0 { Segment { seq: pair.ends[0].sent, ..data } } else { data };
+            let expected = if data.seq_len() == 0 { Segment { seq: pair.ends[0].snd_max, ..data } } else { data };
             prop_assert_eq!(carried, Incoming::Segment(expected));
             // The position jumps ahead. The skipped data counts as sent and acknowledged.
-            at = seq + data.span() + stride;
-            pair.ends[0].sent = at + 10_000;
-            pair.ends[1].offered = at + (1 << 30);
+            at = seq + data.seq_len() + stride;
+            pair.ends[0].snd_max = at + 10_000;
+            pair.ends[1].right_edge = at + (1 << 30);
             let ranges = [(at + 4000, at + 6000), (at + 1000, at + 2000)];
             let answer = Segment {
                 seq: 0,
@@ -231,10 +231,10 @@ proptest! {
                 flags: flags(false, true, false),
                 sack: SackBlocks::new(at, ranges.into_iter()),
                 ecn,
-                stamps: Stamps::default(),
+                timestamps: Timestamps::default(),
             };
             prop_assert_eq!(pair.carry(1, &answer, 0), Incoming::Segment(answer));
-            pair.ends[0].sent = at;
+            pair.ends[0].snd_max = at;
         }
     }
 }
@@ -243,24 +243,33 @@ proptest! {
 fn timed() -> Pair {
     let announcement = Announcement { timestamps: true, ..ANNOUNCEMENT };
     let mut pair = Pair::new([7, 1000], [announcement; 2]);
-    let syn = |ack, stamps| Segment {
+    let syn = |ack, timestamps| Segment {
         window: 65_535,
         flags: flags(true, ack, false),
-        stamps,
+        timestamps,
         ..Segment::default()
     };
-    let [ours, theirs] = [Stamps { value: 100, echo: 0 }, Stamps { value: 900, echo: 100 }];
+    let [ours, theirs] = [Timestamps { tsval: 100, tsecr: 0 }, Timestamps { tsval: 900, tsecr: 100 }];
     // The timestamp of a SYN is read before timestamps are negotiated.
-    assert!(matches!(pair.carry(0, &syn(false, ours), 0), Incoming::Segment(heard) if heard.stamps == ours));
     assert!(
-        matches!(pair.carry(1, &syn(true, theirs), 0), Incoming::Segment(heard) if heard.stamps == theirs)
+        matches!(pair.carry(0, &syn(false, ours), 0), Incoming::Segment(segment) if segment.timestamps == ours)
+    );
+    assert!(
+        matches!(pair.carry(1, &syn(true, theirs), 0), Incoming::Segment(segment) if segment.timestamps == theirs)
     );
     pair
 }
 
 fn data(seq: u64, value: u32) -> Segment {
-    let stamps = Stamps { value, echo: 900 };
-    Segment { seq, len: 100, window: 65_535, flags: flags(false, true, false), stamps, ..Segment::default() }
+    let timestamps = Timestamps { tsval: value, tsecr: 900 };
+    Segment {
+        seq,
+        len: 100,
+        window: 65_535,
+        flags: flags(false, true, false),
+        timestamps,
+        ..Segment::default()
+    }
 }
 
 #[test]
@@ -268,13 +277,13 @@ fn times_are_carried_if_both_sides_announce_them_and_by_nobody_else() {
     let mut pair = timed();
     assert!(pair.ends.iter().all(Translation::uses_timestamps));
     assert!(
-        matches!(pair.carry(0, &data(0, 101), 0), Incoming::Segment(heard) if heard.stamps == data(0, 101).stamps)
+        matches!(pair.carry(0, &data(0, 101), 0), Incoming::Segment(segment) if segment.timestamps == data(0, 101).timestamps)
     );
     let mixed = [Announcement { timestamps: true, ..ANNOUNCEMENT }, ANNOUNCEMENT];
     let mut pair = Pair::open([7, 1000], mixed);
     assert!(!pair.ends.iter().any(Translation::uses_timestamps));
     assert!(
-        matches!(pair.carry(0, &data(0, 101), 0), Incoming::Segment(heard) if heard.stamps == Stamps::default())
+        matches!(pair.carry(0, &data(0, 101), 0), Incoming::Segment(segment) if segment.timestamps == Timestamps::default())
     );
 }
 
@@ -282,16 +291,16 @@ fn times_are_carried_if_both_sides_announce_them_and_by_nobody_else() {
 fn an_old_duplicate_is_dropped_by_its_time_and_so_is_a_segment_without_one() {
     let mut pair = timed();
     pair.carry(0, &data(0, 200), 0);
-    pair.ends[1].acknowledged = 100;
+    pair.ends[1].last_ack_sent = 100;
     // RFC 7323, section 5.3: "SEG.TSval < TS.Recent".
-    assert_eq!(pair.carry(0, &data(100, 199), 0), Incoming::Stray);
+    assert_eq!(pair.carry(0, &data(100, 199), 0), Incoming::Unacceptable);
     assert!(matches!(pair.carry(0, &data(100, 200), 0), Incoming::Segment(_)));
     // A segment that has arrived before is accepted, so that the endpoint can report it.
     assert!(matches!(pair.carry(0, &data(0, 150), 0), Incoming::Segment(_)));
     // Section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP SHOULD silently drop the segment."
     let header = pair.ends[0].outgoing(&data(200, 300));
     let bare = TcpHeader { options: TcpOptions::default(), ..header };
-    assert_eq!(pair.deliver(1, &bare, 100), Incoming::Stray);
+    assert_eq!(pair.deliver(1, &bare, 100), Incoming::Unacceptable);
 }
 
 #[test]
@@ -300,16 +309,16 @@ fn a_duplicate_is_reported_below_the_acknowledgement_to_who_asks_for_times() {
         [(Announcement { timestamps: true, ..ANNOUNCEMENT }, vec![(0, 100)]), (ANNOUNCEMENT, vec![])]
     {
         let mut pair = Pair::open([7, 1000], [announcement; 2]);
-        (pair.ends[0].sent, pair.ends[1].offered) = (1000, 65_535);
+        (pair.ends[0].snd_max, pair.ends[1].right_edge) = (1000, 65_535);
         let sack = SackBlocks::new(500, [(0, 100)].into_iter());
         let ack = Segment {
             ack: 500,
             flags: flags(false, true, false),
             sack,
-            stamps: Stamps { value: 901, echo: 1 },
+            timestamps: Timestamps { tsval: 901, tsecr: 1 },
             ..Segment::default()
         };
-        let Incoming::Segment(heard) = pair.carry(1, &ack, 0) else { panic!("it is one") };
-        assert_eq!(heard.sack.ranges(500).collect::<Vec<_>>(), expected);
+        let Incoming::Segment(segment) = pair.carry(1, &ack, 0) else { panic!("it is one") };
+        assert_eq!(segment.sack.ranges(500).collect::<Vec<_>>(), expected);
     }
 }

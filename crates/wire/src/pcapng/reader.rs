@@ -39,7 +39,7 @@ pub enum CaptureError {
     /// I/O error.
     Io(io::Error),
     /// End of file within a block or packet, as after an interrupted capture.
-    Cut,
+    Truncated,
     /// File that is neither pcapng nor pcap, with its first bytes.
     Magic([u8; 4]),
     /// Implausible length of a block or packet: the file is corrupt.
@@ -77,10 +77,10 @@ impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
-            Self::Cut => write!(f, "the capture ends within a packet"),
+            Self::Truncated => write!(f, "the capture ends within a packet"),
             Self::Magic(magic) => write!(f, "not a capture: begins with {magic:02x?}"),
             Self::BlockLength(len) => write!(f, "invalid block length: {len} bytes"),
-            Self::Block(what) => write!(f, "{what}"),
+            Self::Block(description) => write!(f, "{description}"),
         }
     }
 }
@@ -89,7 +89,7 @@ impl std::error::Error for CaptureError {}
 
 impl From<io::Error> for CaptureError {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Cut } else { Self::Io(error) }
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Truncated } else { Self::Io(error) }
     }
 }
 
@@ -255,7 +255,7 @@ impl<R: Read> Reader<R> {
             return Err(CaptureError::Block("packet block without its header"));
         }
         let number = if kind == OLD_PACKET { u32::from(self.u16(0)) } else { self.u32(0) };
-        let interface = self.known(number)?;
+        let interface = self.interface(number)?;
         let (len, original_len) = (self.u32(12), self.u32(16));
         let end = FIXED.saturating_add(len as usize);
         let Some(frame) = self.block.get(FIXED..end) else {
@@ -276,19 +276,19 @@ impl<R: Read> Reader<R> {
 
     /// Parses a simple packet block, which has a packet of the first interface without a timestamp.
     fn simple_packet(&self) -> Result<Record<'_>, CaptureError> {
-        let interface = self.known(0)?;
+        let interface = self.interface(0)?;
         if self.block.len() < 4 {
             return Err(CaptureError::Block("packet block without its header"));
         }
         let original_len = self.u32(0);
-        let kept = if interface.snap == 0 { original_len } else { original_len.min(interface.snap) };
-        let Some(frame) = self.block[4..].get(..kept as usize) else {
+        let captured_len = if interface.snap == 0 { original_len } else { original_len.min(interface.snap) };
+        let Some(frame) = self.block[4..].get(..captured_len as usize) else {
             return Err(CaptureError::Block("packet longer than its block"));
         };
         Ok(Record { nanos: 0, interface: 0, link: interface.link, frame, original_len, comment: None })
     }
 
-    fn known(&self, interface: u32) -> Result<&Interface, CaptureError> {
+    fn interface(&self, interface: u32) -> Result<&Interface, CaptureError> {
         self.interfaces
             .get(interface as usize)
             .ok_or(CaptureError::Block("packet of an interface without a description"))
@@ -315,7 +315,7 @@ impl<R: Read> Reader<R> {
         // The allocated memory depends on the bytes that are present, not on the length field.
         self.block.clear();
         let read = self.input.by_ref().take(u64::from(len)).read_to_end(&mut self.block)?;
-        if read < len as usize { Err(CaptureError::Cut) } else { Ok(()) }
+        if read < len as usize { Err(CaptureError::Truncated) } else { Ok(()) }
     }
 
     /// Fills `bytes` from the input. Returns false if the input ends before the first byte.
@@ -324,7 +324,7 @@ impl<R: Read> Reader<R> {
         while filled < bytes.len() {
             match self.input.read(&mut bytes[filled..]) {
                 Ok(0) if filled == 0 => return Ok(false),
-                Ok(0) => return Err(CaptureError::Cut),
+                Ok(0) => return Err(CaptureError::Truncated),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

@@ -41,13 +41,13 @@ proptest! {
     ) {
         let mut writer = Writer::new(Vec::new(), Span::from_nanos(began)).unwrap();
         let interfaces = ["left", "right"].map(|name| writer.interface(name).unwrap());
-        for (at, seen, packet, comment) in &packets {
-            writer.packet(Time::from_nanos(*at), interfaces[*seen], packet, comment).unwrap();
+        for (at, interface, packet, comment) in &packets {
+            writer.packet(Time::from_nanos(*at), interfaces[*interface], packet, comment).unwrap();
         }
         let expected: Vec<_> = packets
             .into_iter()
-            .map(|(at, seen, packet, comment)| {
-                ((began + at) as i64, seen as u32, packet, (!comment.is_empty()).then_some(comment))
+            .map(|(at, interface, packet, comment)| {
+                ((began + at) as i64, interface as u32, packet, (!comment.is_empty()).then_some(comment))
             })
             .collect();
         prop_assert_eq!(read(&writer.finish().unwrap()).unwrap(), expected);
@@ -155,9 +155,9 @@ fn ip_is_found_behind_link_layers() {
 #[test]
 fn a_packet_may_have_been_longer_on_the_wire_than_it_is_shown_and_never_shorter() {
     let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
-    let seen = writer.interface("a").unwrap();
+    let interface = writer.interface("a").unwrap();
     for wire_bytes in [0, 3, 4, 1500] {
-        writer.packet_of(Time::ZERO, seen, &[0x45, 0, 0, 4], wire_bytes, "").unwrap();
+        writer.packet_of(Time::ZERO, interface, &[0x45, 0, 0, 4], wire_bytes, "").unwrap();
     }
     let capture = writer.finish().unwrap();
     let mut reader = Reader::new(&capture[..]).unwrap();

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 pub struct Writer<W> {
     out: W,
     /// Time from 1970 to the beginning of the run.
-    began: Span,
+    epoch_offset: Span,
     interfaces: u32,
     /// Block under construction.
     block: Vec<u8>,
@@ -21,9 +21,9 @@ pub struct Writer<W> {
 pub struct InterfaceId(u32);
 
 impl<W: Write> Writer<W> {
-    /// Begins a capture. `began` is the time from 1970 to the beginning of the run, zero in a simulation.
-    pub fn new(out: W, began: Span) -> io::Result<Self> {
-        let mut writer = Self { out, began, interfaces: 0, block: Vec::new() };
+    /// Begins a capture. `epoch_offset` is the time from 1970 to the beginning of the run, zero in a simulation.
+    pub fn new(out: W, epoch_offset: Span) -> io::Result<Self> {
+        let mut writer = Self { out, epoch_offset, interfaces: 0, block: Vec::new() };
         writer.begin(SECTION_HEADER);
         writer.u32(BYTE_ORDER);
         // Version 1.0 and a section of unspecified length.
@@ -53,24 +53,30 @@ impl<W: Write> Writer<W> {
         Ok(InterfaceId(self.interfaces - 1))
     }
 
-    /// Adds a packet that interface `seen` captured at `at`. An empty comment is omitted.
-    pub fn packet(&mut self, at: Time, seen: InterfaceId, packet: &[u8], comment: &str) -> io::Result<()> {
-        self.packet_of(at, seen, packet, 0, comment)
+    /// Adds a packet that interface `interface` captured at `at`. An empty comment is omitted.
+    pub fn packet(
+        &mut self,
+        at: Time,
+        interface: InterfaceId,
+        packet: &[u8],
+        comment: &str,
+    ) -> io::Result<()> {
+        self.packet_of(at, interface, packet, 0, comment)
     }
 
     /// Adds a packet of which only the beginning may be written. Its length on the wire is `wire_bytes`.
     pub fn packet_of(
         &mut self,
         at: Time,
-        seen: InterfaceId,
+        interface: InterfaceId,
         packet: &[u8],
         wire_bytes: u32,
         comment: &str,
     ) -> io::Result<()> {
-        let nanos = (at + self.began).as_nanos();
+        let nanos = (at + self.epoch_offset).as_nanos();
         let len = u32::try_from(packet.len()).map_err(io::Error::other)?;
         self.begin(ENHANCED_PACKET);
-        self.u32(seen.0);
+        self.u32(interface.0);
         self.u32((nanos >> 32) as u32);
         self.u32(nanos as u32);
         self.u32(len);

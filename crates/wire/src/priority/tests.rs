@@ -1,5 +1,5 @@
 use super::*;
-use crate::transport_is_right;
+use crate::has_valid_transport_checksum;
 use crate::{Addresses, TcpHeader};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -24,9 +24,9 @@ fn codepoints_are_those_of_rfc_2597_section_6() {
     ];
     for (class, row) in (1..).zip(expected) {
         for (precedence, dscp) in row.into_iter().enumerate() {
-            let colour = [Colour::Green, Colour::Yellow, Colour::Red][precedence];
-            assert_eq!(Dscp::assured(class, colour).codepoint(), dscp);
-            assert_eq!(Dscp::new(dscp).colour(), colour);
+            let priority = [Priority::High, Priority::Medium, Priority::Low][precedence];
+            assert_eq!(Dscp::assured(class, priority).codepoint(), dscp);
+            assert_eq!(Dscp::new(dscp).priority(), priority);
         }
     }
     assert_eq!((AfClass::new(0), AfClass::new(5)), (None, None));
@@ -38,9 +38,9 @@ fn drop_precedences_1_and_2_of_the_own_class_are_high_and_med_and_all_else_is_lo
         let packet = packet(false, dscp << 2, TcpFlags::ACK);
         let read = |class| PriorityCodec::Dscp(class).read(&packet).unwrap();
         let expected = |high, med| match dscp {
-            _ if dscp == high => Colour::Green,
-            _ if dscp == med => Colour::Yellow,
-            _ => Colour::Red,
+            _ if dscp == high => Priority::High,
+            _ if dscp == med => Priority::Medium,
+            _ => Priority::Low,
         };
         assert_eq!(read(AfClass::AF1), expected(10, 12));
         assert_eq!(read(AfClass::new(4).unwrap()), expected(34, 36));
@@ -52,9 +52,9 @@ fn the_historical_bit_is_the_high_order_bit_of_the_flags() {
     for v6 in [false, true] {
         let mut bytes = packet(v6, 0, TcpFlags::ACK);
         let flags = bytes.len() - 4 - 20 + 13;
-        PriorityCodec::FlagBit.write(&mut bytes, Colour::Green).unwrap();
+        PriorityCodec::FlagBit.write(&mut bytes, Priority::High).unwrap();
         assert_eq!(bytes[flags], 0x90);
-        assert_eq!(PriorityCodec::FlagBit.read(&bytes), Ok(Colour::Green));
+        assert_eq!(PriorityCodec::FlagBit.read(&bytes), Ok(Priority::High));
     }
 }
 
@@ -66,7 +66,7 @@ fn the_historical_bit_is_refused_beside_ecn() {
     {
         let mut bytes = packet(false, traffic_class, flags);
         let before = bytes.clone();
-        assert_eq!(PriorityCodec::FlagBit.write(&mut bytes, Colour::Green), Err(WireError::EcnInUse));
+        assert_eq!(PriorityCodec::FlagBit.write(&mut bytes, Priority::High), Err(WireError::EcnInUse));
         assert_eq!(PriorityCodec::FlagBit.read(&bytes), Err(WireError::EcnInUse));
         assert_eq!(bytes, before, "a refused packet is unchanged");
     }
@@ -76,12 +76,12 @@ fn the_historical_bit_is_refused_beside_ecn() {
 fn a_packet_without_tcp_header_is_low_and_cannot_have_the_bit() {
     let mut udp = packet(false, 0, TcpFlags::ACK);
     udp[9] = ip::UDP;
-    assert_eq!(PriorityCodec::FlagBit.read(&udp), Ok(Colour::Red));
-    assert_eq!(PriorityCodec::FlagBit.write(&mut udp, Colour::Green), Err(WireError::Protocol(17)));
+    assert_eq!(PriorityCodec::FlagBit.read(&udp), Ok(Priority::Low));
+    assert_eq!(PriorityCodec::FlagBit.write(&mut udp, Priority::High), Err(WireError::Protocol(17)));
     let mut fragment = packet(false, 0, TcpFlags::ACK);
     fragment[7] = 1;
-    assert_eq!(PriorityCodec::FlagBit.read(&fragment), Ok(Colour::Red));
-    assert_eq!(PriorityCodec::FlagBit.write(&mut fragment, Colour::Green), Err(WireError::Fragment));
+    assert_eq!(PriorityCodec::FlagBit.read(&fragment), Ok(Priority::Low));
+    assert_eq!(PriorityCodec::FlagBit.write(&mut fragment, Priority::High), Err(WireError::Fragment));
 }
 
 proptest! {
@@ -98,12 +98,12 @@ proptest! {
         let traffic_class = if historical { traffic_class & !3 } else { traffic_class };
         let codec = if historical { PriorityCodec::FlagBit } else { PriorityCodec::Dscp(AfClass(class)) };
         let mut bytes = packet(v6, traffic_class, TcpFlags(flags));
-        let priority = if high { Colour::Green } else { Colour::Red };
+        let priority = if high { Priority::High } else { Priority::Low };
         codec.write(&mut bytes, priority).unwrap();
         prop_assert_eq!(codec.read(&bytes), Ok(priority));
         let ip = Ip::parse(&bytes).unwrap();
-        prop_assert!(ip.header_is_right());
-        prop_assert_eq!(transport_is_right(&ip), Ok(true));
+        prop_assert!(ip.has_valid_header_checksum());
+        prop_assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
         let tcp = Tcp::parse(ip.payload()).unwrap();
         let expected = match codec {
             PriorityCodec::FlagBit => (traffic_class, if high { flags | 0x80 } else { flags }),
@@ -120,7 +120,7 @@ proptest! {
             ip::set_ecn(&mut bytes, ecn).unwrap();
             let ip = Ip::parse(&bytes).unwrap();
             prop_assert_eq!((ip.ecn(), ip.dscp()), (ecn, traffic_class >> 2));
-            prop_assert!(ip.header_is_right());
+            prop_assert!(ip.has_valid_header_checksum());
         }
     }
 }

@@ -58,8 +58,8 @@ proptest! {
         prop_assert_eq!((ip.total_len(), ip.padding()), (len, padding));
         prop_assert_eq!((ip.source(), ip.destination()), (addresses.source, addresses.destination));
         prop_assert_eq!((ip.traffic_class(), ip.hop_limit()), (addresses.traffic_class, addresses.hop_limit));
-        prop_assert!(ip.fragment().is_none() && ip.header_is_right());
-        prop_assert_eq!(crate::transport_is_right(&ip), Ok(true));
+        prop_assert!(ip.fragment().is_none() && ip.has_valid_header_checksum());
+        prop_assert_eq!(crate::has_valid_transport_checksum(&ip), Ok(true));
         let tcp = Tcp::parse(ip.transport(TCP).unwrap()).unwrap();
         prop_assert_eq!(tcp.header(), Ok(header));
         prop_assert_eq!(tcp.payload(), &payload[..]);
@@ -77,7 +77,7 @@ proptest! {
             let segment = if addresses.source.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
             buffer[segment + at.index(len - segment)] ^= 1 << bit;
             let ip = Ip::parse(&buffer[..len]).unwrap();
-            prop_assert_ne!(crate::transport_is_right(&ip), Ok(true));
+            prop_assert_ne!(crate::has_valid_transport_checksum(&ip), Ok(true));
         }
     }
 }
@@ -111,9 +111,9 @@ fn unknown_options_are_skipped_and_the_end_is_the_end() {
 fn a_packet_that_cannot_be_is_refused() {
     let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
-    let write = |source, destination, header: TcpHeader, payload: &[u8], room: usize| {
+    let write = |source, destination, header: TcpHeader, payload: &[u8], space: usize| {
         let addresses = Addresses { source, destination, traffic_class: 0, hop_limit: 64 };
-        header.write(&addresses, payload, &mut vec![0; room])
+        header.write(&addresses, payload, &mut vec![0; space])
     };
     let plain = TcpHeader::default();
     assert_eq!(write(v4, v6, plain, &[], 100), Err(WireError::MixedVersions));

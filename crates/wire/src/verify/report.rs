@@ -107,22 +107,22 @@ impl Report {
 
     /// Returns true if every packet that can be judged has the correct mark, and every packet can carry a mark. Wrong checksums do not
     /// count.
-    pub fn marks_are_right(&self) -> bool {
-        self.sides().all(|side| side.wrong_marks() + side.unmarkable == 0)
+    pub fn marks_are_correct(&self) -> bool {
+        self.sides().all(|side| side.misclassified() + side.unmarkable == 0)
     }
 
     /// Returns the share of packets with the correct mark among the packets that can be judged; 1 if no packet can be judged.
     pub fn agreement(&self) -> f64 {
-        let (judged, wrong) = self.sides().fold((0, 0), |(judged, wrong), side| {
-            (judged + side.must_be_high + side.must_be_low, wrong + side.wrong_marks())
+        let (checked, misclassified) = self.sides().fold((0, 0), |(checked, misclassified), side| {
+            (checked + side.must_be_high + side.must_be_low, misclassified + side.misclassified())
         });
-        if judged == 0 { 1.0 } else { 1.0 - wrong as f64 / judged as f64 }
+        if checked == 0 { 1.0 } else { 1.0 - misclassified as f64 / checked as f64 }
     }
 
     pub(super) fn fault(&mut self, fault: Fault) {
         // Checksum offload at the sender must not hide the other faults.
-        let room = if fault.kind == FaultKind::Checksum { Self::MAX_FAULTS / 2 } else { Self::MAX_FAULTS };
-        if self.faults.len() < room {
+        let limit = if fault.kind == FaultKind::Checksum { Self::MAX_FAULTS / 2 } else { Self::MAX_FAULTS };
+        if self.faults.len() < limit {
             self.faults.push(fault);
         }
     }
@@ -144,7 +144,7 @@ impl Connection {
 
 impl Side {
     /// Returns the number of packets with the wrong mark.
-    pub fn wrong_marks(&self) -> u64 {
+    pub fn misclassified(&self) -> u64 {
         self.missing_high + self.wrong_high
     }
 }
@@ -185,14 +185,14 @@ impl fmt::Display for Side {
             self.wrong_high,
             self.must_be_low,
         )?;
-        for (count, what) in [
+        for (count, description) in [
             (self.unmarkable, "cannot be marked"),
             (self.bad_checksums, "bad checksums"),
             (self.unchecked, "checksums not seen"),
             (self.gaps, "gaps in the capture"),
         ] {
             if count > 0 {
-                write!(f, ", {count} {what}")?;
+                write!(f, ", {count} {description}")?;
             }
         }
         Ok(())

@@ -4,12 +4,12 @@ use super::*;
 use crate::pcapng::Writer;
 use crate::{Addresses, TcpHeader, WireError};
 use catnip_base::{Span, Time};
-use catnip_net::Colour;
+use catnip_net::Priority;
 use std::net::{IpAddr, Ipv4Addr};
 
 const SIZE: u32 = 100;
-const LOW: Colour = Colour::Red;
-const HIGH: Colour = Colour::Green;
+const LOW: Priority = Priority::Low;
+const HIGH: Priority = Priority::High;
 
 /// Connection whose packets are specified by a test, one per line.
 struct Scene {
@@ -28,11 +28,11 @@ impl Scene {
         scene
     }
 
-    fn server(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Colour) -> u64 {
+    fn server(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
         self.push(false, flags, seq, ack, len, mark)
     }
 
-    fn client(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Colour) -> u64 {
+    fn client(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
         self.push(true, flags, seq, ack, len, mark)
     }
 
@@ -51,7 +51,7 @@ impl Scene {
         sequence: u32,
         acknowledgement: u32,
         len: u32,
-        mark: Colour,
+        mark: Priority,
     ) -> u64 {
         let ends = [(1, 4000), (2, 80)];
         let (from, to) = if client { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
@@ -109,17 +109,17 @@ fn on_a_persistent_connection_each_answer_is_a_document() {
     assert_eq!((side.must_be_high, side.data), (1 + 6 + 6 + 1, 20));
 
     scene.rules = Rules::default();
-    let wrong = scene.faults();
-    assert!(wrong.len() >= 3, "as one document, marks in its middle are wrong: {wrong:?}");
-    assert!(wrong.iter().all(|(packet, kind)| *kind == FaultKind::WrongHigh && *packet < fin - 3));
+    let faults = scene.faults();
+    assert!(faults.len() >= 3, "as one document, marks in its middle are wrong: {faults:?}");
+    assert!(faults.iter().all(|(packet, kind)| *kind == FaultKind::WrongHigh && *packet < fin - 3));
 }
 
 #[test]
 fn a_retransmission_must_be_high_if_the_rules_say_so() {
     let mut scene = Scene::new(Rules::default());
     scene.document(0, 1, "HHHllll");
-    let again = scene.server(TcpFlags::ACK, 1 + 4 * SIZE, 1, SIZE, LOW);
-    assert_eq!(scene.faults(), [(again, FaultKind::MissingHigh(Reason::Retransmission))]);
+    let retransmission = scene.server(TcpFlags::ACK, 1 + 4 * SIZE, 1, SIZE, LOW);
+    assert_eq!(scene.faults(), [(retransmission, FaultKind::MissingHigh(Reason::Retransmission))]);
     scene.rules.retransmissions = false;
     assert_eq!(scene.faults(), []);
 }
@@ -248,8 +248,8 @@ fn a_keep_alive_probe_is_no_retransmission() {
     assert_eq!(scene.faults(), []);
     assert_eq!(scene.report().connections[0].from_server.retransmissions, 0);
     scene.document(3, 1, "l");
-    let again = scene.server(TcpFlags::ACK, 4 * SIZE, 1, 1, LOW);
-    let fault = (again, FaultKind::MissingHigh(Reason::Retransmission));
+    let retransmission = scene.server(TcpFlags::ACK, 4 * SIZE, 1, 1, LOW);
+    let fault = (retransmission, FaultKind::MissingHigh(Reason::Retransmission));
     assert_eq!(scene.faults(), [fault], "a byte that is not acknowledged is one");
 }
 
@@ -276,10 +276,10 @@ fn only_those_who_mark_are_judged() {
 fn a_marker_may_be_told_what_handshakes_are_marked_with() {
     let (syn_ack, missing) = (TcpFlags::SYN | TcpFlags::ACK, FaultKind::MissingHigh(Reason::Syn));
     for (handshake, marked, fault) in [
-        (Colour::Green, HIGH, None),
-        (Colour::Green, LOW, Some(missing)),
-        (Colour::Red, HIGH, Some(FaultKind::WrongHigh)),
-        (Colour::Red, LOW, None),
+        (Priority::High, HIGH, None),
+        (Priority::High, LOW, Some(missing)),
+        (Priority::Low, HIGH, Some(FaultKind::WrongHigh)),
+        (Priority::Low, LOW, None),
     ] {
         let spm = SpmParameters { handshake: Some(handshake), ..SpmParameters::FULL };
         let mut scene = Scene::new(Rules { spm, markers: Markers::Servers, ..Rules::default() });
@@ -296,7 +296,7 @@ fn a_packet_with_ecn_cannot_carry_the_historical_bit() {
     let ect = scene.client(TcpFlags::ACK, 1, 1, 0, LOW);
     ip::set_ecn(&mut scene.packets.last_mut().unwrap().1, catnip_net::Ecn::ECT_0).unwrap();
     assert_eq!(scene.faults(), [(ect, FaultKind::Unmarkable(WireError::EcnInUse))]);
-    assert!(!scene.report().marks_are_right());
+    assert!(!scene.report().marks_are_correct());
 }
 
 #[test]
@@ -320,8 +320,8 @@ fn a_capture_of_headers_only_is_judged_without_checksums() {
     scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 10 * SIZE, 1, 0, HIGH);
     let mut verifier = Verifier::new(&scene.rules);
     for (_, packet) in &scene.packets {
-        let kept = packet.len().min(60);
-        verifier.packet(0, Some(&packet[..kept]), packet.len() - kept);
+        let captured = packet.len().min(60);
+        verifier.packet(0, Some(&packet[..captured]), packet.len() - captured);
     }
     let report = verifier.finish();
     let side = report.connections[0].from_server;
@@ -347,9 +347,9 @@ fn the_report_names_connection_packet_and_reason() {
     let mut scene = Scene::new(Rules::default());
     scene.document(0, 1, "HlH");
     let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
-    let seen = writer.interface("server").unwrap();
+    let interface = writer.interface("server").unwrap();
     for (_, packet) in &scene.packets {
-        writer.packet(Time::ZERO, seen, packet, "").unwrap();
+        writer.packet(Time::ZERO, interface, packet, "").unwrap();
     }
     let report = verify(writer.finish().unwrap().as_slice(), &scene.rules).unwrap();
     let expected = "\

@@ -1,7 +1,7 @@
 use super::{Documents, Fault, FaultKind, Markers, Reason, Report, Rules};
-use crate::convert::count;
+use crate::convert::stream_offset;
 use crate::{Tcp, TcpFlags};
-use catnip_net::Colour;
+use catnip_net::Priority;
 use std::collections::VecDeque;
 
 /// State of the client and of the server of a connection.
@@ -12,13 +12,13 @@ pub(super) struct Tracked {
 
 /// Packet of a tracked connection.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct Captured<'a> {
     pub(super) number: u64,
     /// Capture time, nanoseconds since 1970.
     pub(super) nanos: i64,
     pub(super) connection: usize,
     pub(super) server: bool,
-    pub(super) priority: Colour,
+    pub(super) priority: Priority,
     pub(super) tcp: &'a Tcp<'a>,
 }
 
@@ -30,10 +30,10 @@ struct End {
     /// MSS announced in the SYN.
     mss: Option<u16>,
     /// Largest amount of data in one packet, bytes.
-    largest: u64,
+    max_segment: u64,
     /// End of the data sent (SND.MAX).
-    sent: u64,
-    acknowledged: u64,
+    snd_max: u64,
+    snd_una: u64,
     /// Recovery point: until it is acknowledged, cwnd may be smaller than the data in flight.
     recover: Option<u64>,
     /// Lower bound of cwnd, bytes: the largest amount of data in flight since the last possible reduction of cwnd.
@@ -41,7 +41,7 @@ struct End {
     /// Time of the last data packet, nanoseconds since 1970.
     last_data: i64,
     /// Start of the document.
-    document: u64,
+    document_start: u64,
     /// Number of new data packets in the document.
     packets: u32,
     /// True if the next data begins a document.
@@ -49,13 +49,13 @@ struct End {
     /// Packets that may turn out to be the last of the document.
     undecided: VecDeque<Undecided>,
     /// True if data is missing in the capture.
-    gap: bool,
+    has_gap: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Undecided {
     number: u64,
-    priority: Colour,
+    priority: Priority,
     end: u64,
     /// Verdict if the packet is not among the last packets of the document.
     verdict: Verdict,
@@ -70,15 +70,15 @@ enum Verdict {
 
 /// Packet as far as its verdict depends on it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sent {
+struct PacketContext {
     syn: bool,
     fin: bool,
     /// True if the rules apply to this side of the connection.
-    judged: bool,
+    is_checked: bool,
     /// True if the packet carries data whose place in the document is known.
-    has_place: bool,
+    has_known_offset: bool,
     /// True for a retransmission.
-    again: bool,
+    is_retransmission: bool,
     /// Number of new data packets of the document before this one.
     index: u32,
     /// Distance from the start of the document, full segments.
@@ -87,7 +87,7 @@ struct Sent {
     window: u64,
 }
 
-impl Sent {
+impl PacketContext {
     /// Returns the verdict of the first clause that applies.
     fn verdict(&self, rules: &Rules) -> Verdict {
         CLAUSES.iter().find_map(|clause| clause(self, rules)).unwrap_or(Verdict::Free)
@@ -95,43 +95,43 @@ impl Sent {
 }
 
 /// Verdict on a packet; `None` if the clause does not apply to it.
-type Clause = fn(&Sent, &Rules) -> Option<Verdict>;
+type Clause = fn(&PacketContext, &Rules) -> Option<Verdict>;
 
 /// Rules that a packet alone can break, in order of precedence. The trailing packets are known only when the document ends.
-const CLAUSES: [Clause; 6] = [handshake, fin, unplaced, retransmission, leading, middle];
+const CLAUSES: [Clause; 6] = [handshake, fin, without_offset, retransmission, leading, middle];
 
 /// Verdict on a SYN: the priority of the rules, or HIGH as a control packet.
-fn handshake(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+fn handshake(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     packet.syn.then_some(match rules.spm.handshake {
-        _ if !packet.judged => Verdict::Free,
-        Some(Colour::Red) => Verdict::Low,
+        _ if !packet.is_checked => Verdict::Free,
+        Some(Priority::Low) => Verdict::Low,
         None if !rules.control => Verdict::Free,
         _ => Verdict::High(Reason::Syn),
     })
 }
 
 /// Verdict on a FIN as a control packet.
-fn fin(packet: &Sent, rules: &Rules) -> Option<Verdict> {
-    (packet.fin && packet.judged && rules.control).then_some(Verdict::High(Reason::Fin))
+fn fin(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
+    (packet.fin && packet.is_checked && rules.control).then_some(Verdict::High(Reason::Fin))
 }
 
 /// Verdict on packets without data, on probes, and after a gap in the capture.
-fn unplaced(packet: &Sent, _rules: &Rules) -> Option<Verdict> {
-    (!packet.has_place).then_some(Verdict::Free)
+fn without_offset(packet: &PacketContext, _rules: &Rules) -> Option<Verdict> {
+    (!packet.has_known_offset).then_some(Verdict::Free)
 }
 
-fn retransmission(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+fn retransmission(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     let verdict = if rules.retransmissions { Verdict::High(Reason::Retransmission) } else { Verdict::Free };
-    packet.again.then_some(verdict)
+    packet.is_retransmission.then_some(verdict)
 }
 
-fn leading(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+fn leading(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     (packet.index < rules.spm.leading).then_some(Verdict::High(Reason::Leading))
 }
 
-/// Verdict on packets after the leading ones, while cwnd is not small. The window is one segment larger than the rule's, because a tail loss
-/// probe may exceed cwnd (RFC 8985, section 7.3).
-fn middle(packet: &Sent, rules: &Rules) -> Option<Verdict> {
+/// Verdict on packets after the leading ones, while cwnd is not small. The window is one segment larger than the rule's, because a tail
+/// loss probe may exceed cwnd (RFC 8985, section 7.3).
+fn middle(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     let is_leading = packet.distance < u64::from(rules.spm.leading);
     let is_small = packet.window < u64::from(rules.spm.small_window.saturating_add(1));
     (!is_leading && !is_small).then_some(Verdict::Low)
@@ -145,26 +145,26 @@ const DEFAULT_MSS: u16 = 536;
 
 impl Tracked {
     /// Returns true if this SYN can belong to the connection.
-    pub(super) fn may_open_with(&self, server: bool, sequence: u32) -> bool {
+    pub(super) fn accepts_syn(&self, server: bool, sequence: u32) -> bool {
         self.ends[usize::from(server)].initial.is_none_or(|initial| initial == sequence)
     }
 
     /// Handles the end of the connection or of the capture, at which the ends of the documents are unknown.
-    pub(super) fn cut(&mut self, connection: usize, report: &mut Report) {
+    pub(super) fn close(&mut self, connection: usize, report: &mut Report) {
         for (end, server) in self.ends.iter_mut().zip([false, true]) {
-            end.decide(connection, server, 0, report);
+            end.end_document(connection, server, 0, report);
         }
     }
 
-    pub(super) fn packet(&mut self, seen: &Seen<'_>, rules: &Rules, report: &mut Report) {
+    pub(super) fn packet(&mut self, captured: &Captured<'_>, rules: &Rules, report: &mut Report) {
         let [client, server] = &mut self.ends;
-        let (from, to) = if seen.server { (server, client) } else { (client, server) };
-        let (tcp, flags) = (seen.tcp, seen.tcp.flags());
+        let (from, to) = if captured.server { (server, client) } else { (client, server) };
+        let (tcp, flags) = (captured.tcp, captured.tcp.flags());
         let len = tcp.payload().len() as u64;
-        let side = report.connections[seen.connection].side_mut(seen.server);
+        let side = report.connections[captured.connection].side_mut(captured.server);
         side.packets += 1;
         side.data += u64::from(len > 0);
-        side.high += u64::from(seen.priority == Colour::Green);
+        side.high += u64::from(captured.priority == Priority::High);
         if flags.contains(TcpFlags::SYN) {
             from.initial = Some(tcp.sequence());
             from.mss = tcp.options().ok().and_then(|options| options.mss);
@@ -175,14 +175,14 @@ impl Tracked {
         if len > 0 && rules.documents == Documents::PerExchange {
             to.answered = true;
         }
-        let judged = match rules.markers {
+        let is_checked = match rules.markers {
             Markers::Both => true,
-            Markers::Clients => !seen.server,
-            Markers::Servers => seen.server,
+            Markers::Clients => !captured.server,
+            Markers::Servers => captured.server,
         };
-        from.sends(seen, to.mss, judged, rules, report);
+        from.on_packet(captured, to.mss, is_checked, rules, report);
         if flags.contains(TcpFlags::RST) {
-            self.cut(seen.connection, report);
+            self.close(captured.connection, report);
         }
     }
 }
@@ -190,103 +190,111 @@ impl Tracked {
 impl End {
     /// Handles an acknowledgement from the other side.
     fn on_ack(&mut self, tcp: &Tcp<'_>) {
-        let ack = self.initial.and_then(|initial| count(initial, tcp.acknowledgement(), self.sent));
+        let ack =
+            self.initial.and_then(|initial| stream_offset(initial, tcp.acknowledgement(), self.snd_max));
         let Some(ack) = ack else { return };
-        if ack > self.sent {
-            (self.gap, self.sent) = (true, ack);
+        if ack > self.snd_max {
+            (self.has_gap, self.snd_max) = (true, ack);
         }
-        let bare = tcp.payload().is_empty() && !tcp.flags().contains(TcpFlags::FIN);
-        let repeats = bare && ack == self.acknowledged && self.sent > ack;
-        let reports = tcp.options().is_ok_and(|options| !options.sack.as_slice().is_empty());
-        self.acknowledged = self.acknowledged.max(ack);
-        if repeats || reports || tcp.flags().contains(TcpFlags::ECE) {
-            self.recover = Some(self.sent);
-        } else if self.recover.is_some_and(|recover| self.acknowledged > recover) {
+        let is_bare = tcp.payload().is_empty() && !tcp.flags().contains(TcpFlags::FIN);
+        let is_duplicate = is_bare && ack == self.snd_una && self.snd_max > ack;
+        let has_sack = tcp.options().is_ok_and(|options| !options.sack.as_slice().is_empty());
+        self.snd_una = self.snd_una.max(ack);
+        if is_duplicate || has_sack || tcp.flags().contains(TcpFlags::ECE) {
+            self.recover = Some(self.snd_max);
+        } else if self.recover.is_some_and(|recover| self.snd_una > recover) {
             // Data sent after the recovery point is acknowledged. The data in flight during the recovery did not count for the bound.
             self.recover = None;
         }
     }
 
     /// Handles a packet of this side. Judges the packet at once, or stores it until its distance from the end of the document is known.
-    fn sends(
+    fn on_packet(
         &mut self,
-        seen: &Seen<'_>,
-        other_mss: Option<u16>,
-        judged: bool,
+        captured: &Captured<'_>,
+        peer_mss: Option<u16>,
+        is_checked: bool,
         rules: &Rules,
         report: &mut Report,
     ) {
-        let &Seen { number, nanos, connection, server, priority, tcp } = seen;
+        let &Captured { number, nanos, connection, server, priority, tcp } = captured;
         let flags = tcp.flags();
         let (syn, fin) = (flags.contains(TcpFlags::SYN), flags.contains(TcpFlags::FIN));
-        let packet = Sent { syn, fin, judged, ..Sent::default() };
-        let now = |packet: Sent, report: &mut Report| {
-            judge(number, connection, server, priority, packet.verdict(rules), report);
+        let packet = PacketContext { syn, fin, is_checked, ..PacketContext::default() };
+        let check_now = |packet: PacketContext, report: &mut Report| {
+            check(number, connection, server, priority, packet.verdict(rules), report);
         };
-        let place = self.initial.and_then(|initial| count(initial, tcp.sequence(), self.sent));
-        let Some(start) = place.filter(|_| !syn) else { return now(packet, report) };
+        let offset = self.initial.and_then(|initial| stream_offset(initial, tcp.sequence(), self.snd_max));
+        let Some(start) = offset.filter(|_| !syn) else { return check_now(packet, report) };
         let len = tcp.payload().len() as u64;
         let end = start + len;
-        let segment_size = self.segment_size(tcp, other_mss, len);
+        let segment_size = self.segment_size(tcp, peer_mss, len);
         // A packet with only the last byte of the data, if all data is acknowledged, is a keep-alive probe.
-        let probe = len == 1 && end == self.sent && self.acknowledged >= end && !fin;
-        let again = len > 0 && start < self.sent && !probe;
-        if again {
-            self.recover = Some(self.sent);
+        let is_probe = len == 1 && end == self.snd_max && self.snd_una >= end && !fin;
+        let is_retransmission = len > 0 && start < self.snd_max && !is_probe;
+        if is_retransmission {
+            self.recover = Some(self.snd_max);
         }
         let side = report.connections[connection].side_mut(server);
-        side.retransmissions += u64::from(again);
-        if start > self.sent {
+        side.retransmissions += u64::from(is_retransmission);
+        if start > self.snd_max {
             side.gaps += 1;
-            self.gap = true;
+            self.has_gap = true;
         }
-        let sure = judged && !self.gap;
-        let last = if sure { rules.spm.trailing } else { 0 };
-        let new = end > self.sent;
-        if new && std::mem::take(&mut self.answered) {
-            self.decide(connection, server, last, report);
-            (self.document, self.packets, self.window) = (start, 0, 0);
+        let is_certain = is_checked && !self.has_gap;
+        let last = if is_certain { rules.spm.trailing } else { 0 };
+        let is_new = end > self.snd_max;
+        if is_new && std::mem::take(&mut self.answered) {
+            self.end_document(connection, server, last, report);
+            (self.document_start, self.packets, self.window) = (start, 0, 0);
         }
         if len > 0 {
             self.update_window(nanos, end);
         }
-        let has_place = len > 0 && !probe && sure;
-        let distance = start.saturating_sub(self.document) / segment_size;
+        let has_known_offset = len > 0 && !is_probe && is_certain;
+        let distance = start.saturating_sub(self.document_start) / segment_size;
         let window = self.window / segment_size;
-        let packet = Sent { has_place, again, index: self.packets, distance, window, ..packet };
-        if new {
-            self.sent = end;
+        let packet = PacketContext {
+            has_known_offset,
+            is_retransmission,
+            index: self.packets,
+            distance,
+            window,
+            ..packet
+        };
+        if is_new {
+            self.snd_max = end;
             self.packets += 1;
             self.undecided.push_back(Undecided { number, priority, end, verdict: packet.verdict(rules) });
         } else {
-            now(packet, report);
+            check_now(packet, report);
         }
         if fin {
-            self.decide(connection, server, last, report);
-            self.sent = self.sent.max(end + 1);
+            self.end_document(connection, server, last, report);
+            self.snd_max = self.snd_max.max(end + 1);
         }
         // A packet this far from the end of the data sent is not among the last packets, regardless of what follows.
         let trailing = rules.spm.trailing;
         let tail = if trailing == 0 { 0 } else { u64::from(trailing.saturating_add(1)) * segment_size };
-        while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.sent {
+        while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.snd_max {
             let Undecided { number, priority, verdict, .. } = self.undecided[0];
-            judge(number, connection, server, priority, verdict, report);
+            check(number, connection, server, priority, verdict, report);
             self.undecided.pop_front();
         }
     }
 
     /// Updates the lower bound of cwnd when a data packet that ends at `end` is sent.
     fn update_window(&mut self, nanos: i64, end: u64) {
-        let idle = self.acknowledged >= self.sent && nanos.saturating_sub(self.last_data) >= IDLE_NANOS;
-        let kept = if idle { 0 } else { self.window };
-        let in_flight = end.saturating_sub(self.acknowledged);
-        self.window = if self.recover.is_some() { 0 } else { kept.max(in_flight) };
+        let idle = self.snd_una >= self.snd_max && nanos.saturating_sub(self.last_data) >= IDLE_NANOS;
+        let window = if idle { 0 } else { self.window };
+        let in_flight = end.saturating_sub(self.snd_una);
+        self.window = if self.recover.is_some() { 0 } else { window.max(in_flight) };
         self.last_data = nanos;
     }
 
     /// Handles the end of the document. The last `trailing` packets must be HIGH. Packets close to these packets may be HIGH, because a
     /// marker counts bytes rather than packets.
-    fn decide(&mut self, connection: usize, server: bool, trailing: u32, report: &mut Report) {
+    fn end_document(&mut self, connection: usize, server: bool, trailing: u32, report: &mut Report) {
         let first = self.undecided.len().saturating_sub(trailing as usize);
         for (i, packet) in self.undecided.drain(..).enumerate() {
             let verdict = match packet.verdict {
@@ -294,38 +302,38 @@ impl End {
                 _ if i >= first => Verdict::High(Reason::Trailing),
                 _ => Verdict::Free,
             };
-            judge(packet.number, connection, server, packet.priority, verdict, report);
+            check(packet.number, connection, server, packet.priority, verdict, report);
         }
     }
 
     /// Returns the size of a full segment in bytes: the smaller MSS minus the length of the options (RFC 6691), or the largest segment so
     /// far if that is larger.
-    fn segment_size(&mut self, tcp: &Tcp<'_>, other_mss: Option<u16>, len: u64) -> u64 {
-        self.largest = self.largest.max(len);
-        let announced = match (self.mss, other_mss) {
+    fn segment_size(&mut self, tcp: &Tcp<'_>, peer_mss: Option<u16>, len: u64) -> u64 {
+        self.max_segment = self.max_segment.max(len);
+        let announced = match (self.mss, peer_mss) {
             (Some(ours), Some(theirs)) => ours.min(theirs),
             (ours, theirs) => ours.or(theirs).unwrap_or(DEFAULT_MSS),
         };
         let options = tcp.header_len() as u64 - 20;
-        self.largest.max(u64::from(announced).saturating_sub(options)).max(1)
+        self.max_segment.max(u64::from(announced).saturating_sub(options)).max(1)
     }
 }
 
-fn judge(
+fn check(
     packet: u64,
     connection: usize,
     server: bool,
-    priority: Colour,
+    priority: Priority,
     verdict: Verdict,
     report: &mut Report,
 ) {
     let side = report.connections[connection].side_mut(server);
     let kind = match (verdict, priority) {
-        (Verdict::High(reason), Colour::Red) => {
+        (Verdict::High(reason), Priority::Low) => {
             side.missing_high += 1;
             Some(FaultKind::MissingHigh(reason))
         }
-        (Verdict::Low, Colour::Green) => {
+        (Verdict::Low, Priority::High) => {
             side.wrong_high += 1;
             Some(FaultKind::WrongHigh)
         }

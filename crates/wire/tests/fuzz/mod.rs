@@ -1,7 +1,7 @@
 //! Runs every parser on the same bytes. The results are ignored; every parser only has to return.
 
 use catnip_base::{Span, Time};
-use catnip_net::{Colour, Ecn};
+use catnip_net::{Ecn, Priority};
 use catnip_wire::pcapng::{Reader, Writer};
 use catnip_wire::verify::{Rules, verify};
 use catnip_wire::*;
@@ -19,8 +19,8 @@ pub(crate) fn parsers(data: &[u8]) {
     }
     // The bytes are the only packet of a valid capture, so that they reach the verifier.
     let mut writer = Writer::new(Vec::new(), Span::ZERO).expect("a vector takes everything");
-    let seen = writer.interface("fuzz").expect("a vector takes everything");
-    writer.packet(Time::ZERO, seen, data, "").expect("a vector takes everything");
+    let interface = writer.interface("fuzz").expect("a vector takes everything");
+    writer.packet(Time::ZERO, interface, data, "").expect("a vector takes everything");
     let _ = verify(writer.finish().expect("a vector takes everything").as_slice(), &Rules::default());
 }
 
@@ -28,8 +28,8 @@ fn packet(data: &[u8]) {
     if let Ok(ip) = Ip::parse(data) {
         assert_eq!(ip.header_len() + ip.payload().len(), ip.total_len());
         assert_eq!(ip.total_len() + ip.padding(), data.len());
-        let _ = (ip.source(), ip.destination(), ip.ecn(), ip.hop_limit(), ip.header_is_right());
-        let _ = (FlowKey::of(&ip), transport_is_right(&ip));
+        let _ = (ip.source(), ip.destination(), ip.ecn(), ip.hop_limit(), ip.has_valid_header_checksum());
+        let _ = (FlowKey::of(&ip), has_valid_transport_checksum(&ip));
         let announcement = Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false };
         if let Ok(tcp) = ip.transport(ip::TCP).and_then(Tcp::parse) {
             let mut translation = Translation::new(0, announcement);
@@ -42,7 +42,7 @@ fn packet(data: &[u8]) {
     }
     let mut copy = data.to_vec();
     for codec in [PriorityCodec::default(), PriorityCodec::FlagBit] {
-        for priority in [Colour::Green, Colour::Red] {
+        for priority in [Priority::High, Priority::Low] {
             let written = codec.write(&mut copy, priority);
             assert!(written.is_err() || codec.read(&copy) == Ok(priority));
         }

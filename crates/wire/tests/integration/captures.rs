@@ -56,7 +56,7 @@ fn packet(source: IpAddr, destination: IpAddr) -> Vec<u8> {
     let addresses = Addresses { source, destination, traffic_class: 2, hop_limit: 61 };
     let len = header.write(&addresses, b"hello", &mut packet).unwrap();
     packet.truncate(len);
-    PriorityCodec::default().write(&mut packet, catnip_net::Colour::Green).unwrap();
+    PriorityCodec::default().write(&mut packet, catnip_net::Priority::High).unwrap();
     packet
 }
 
@@ -64,8 +64,8 @@ fn ours(names: &[&str]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), BEGAN).unwrap();
     let interfaces: Vec<_> = names.iter().map(|name| writer.interface(name).unwrap()).collect();
     for (i, ((at, packet), comment)) in packets().into_iter().zip(COMMENTS).enumerate() {
-        let seen = interfaces[i % interfaces.len()];
-        writer.packet(Time::from_nanos(at), seen, &packet, comment).unwrap();
+        let interface = interfaces[i % interfaces.len()];
+        writer.packet(Time::from_nanos(at), interface, &packet, comment).unwrap();
     }
     writer.finish().unwrap()
 }

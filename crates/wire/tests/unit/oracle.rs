@@ -1,7 +1,7 @@
 //! Comparison with etherparse, which shares no code with this crate: each library reads the packets that the other library writes.
 
 use catnip_net::Ecn;
-use catnip_wire::transport_is_right;
+use catnip_wire::has_valid_transport_checksum;
 use catnip_wire::{
     Addresses, Fragment, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, Udp, WireError, ip,
 };
@@ -142,8 +142,8 @@ proptest! {
     fn their_tcp_packets_are_read_and_have_right_checksums((addresses, header, elements, payload) in packets()) {
         let bytes = build(&addresses, &header, &elements, &payload);
         let ip = Ip::parse(&bytes).unwrap();
-        prop_assert!(ip.header_is_right());
-        prop_assert_eq!(transport_is_right(&ip), Ok(true));
+        prop_assert!(ip.has_valid_header_checksum());
+        prop_assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
         prop_assert_eq!((ip.source(), ip.destination()), (addresses.source, addresses.destination));
         prop_assert_eq!((ip.traffic_class(), ip.hop_limit()), (addresses.traffic_class, addresses.hop_limit));
         let tcp = Tcp::parse(ip.transport(ip::TCP).unwrap()).unwrap();
@@ -210,14 +210,14 @@ proptest! {
         let mut bytes = Vec::new();
         builder.udp(ports[0], ports[1]).write(&mut bytes, &payload).unwrap();
         let ip = Ip::parse(&bytes).unwrap();
-        prop_assert_eq!(transport_is_right(&ip), Ok(true));
+        prop_assert_eq!(has_valid_transport_checksum(&ip), Ok(true));
         let udp = Udp::parse(ip.transport(ip::UDP).unwrap()).unwrap();
         prop_assert_eq!([udp.source_port(), udp.destination_port()], ports);
         prop_assert_eq!(udp.payload(), payload);
         bytes[if v6 { 47 } else { 27 }] ^= 1;
         let ip = Ip::parse(&bytes).unwrap();
         let none = !v6 && Udp::parse(ip.payload()).unwrap().checksum() == 0;
-        prop_assert_eq!(transport_is_right(&ip), Ok(none), "a wrong checksum, or by chance the sign for none");
+        prop_assert_eq!(has_valid_transport_checksum(&ip), Ok(none), "a wrong checksum, or by chance the sign for none");
     }
 
     /// Tests packets with any extension headers, whole or in fragments.

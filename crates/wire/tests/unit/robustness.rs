@@ -4,8 +4,8 @@
 //! that has revealed an error of a parser is added there.
 
 use crate::{fuzz, hex};
+use catnip_wire::has_valid_transport_checksum;
 use catnip_wire::pcapng::Reader;
-use catnip_wire::transport_is_right;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, Udp, ip};
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -48,36 +48,36 @@ fn describe(bytes: &[u8]) -> String {
         Err(error) => return error.to_string(),
     };
     let mut line = format!("{} > {} protocol {}", ip.source(), ip.destination(), ip.protocol());
-    let mut say = |text: std::fmt::Arguments<'_>| write!(line, ", {text}").unwrap();
+    let mut append = |text: std::fmt::Arguments<'_>| write!(line, ", {text}").unwrap();
     if let Some(fragment) = ip.fragment() {
-        say(format_args!("fragment at {}{}", fragment.offset, if fragment.more { "+" } else { "" }));
+        append(format_args!("fragment at {}{}", fragment.offset, if fragment.more { "+" } else { "" }));
     }
     if ip.padding() > 0 {
-        say(format_args!("padding {}", ip.padding()));
+        append(format_args!("padding {}", ip.padding()));
     }
-    if !ip.header_is_right() {
-        say(format_args!("wrong header checksum"));
+    if !ip.has_valid_header_checksum() {
+        append(format_args!("wrong header checksum"));
     }
     if let Ok(segment) = ip.transport(ip::TCP) {
         match Tcp::parse(segment).map(|tcp| (tcp, tcp.options())) {
             Ok((tcp, Ok(options))) => {
-                say(format_args!("{:?}, {} bytes", tcp.flags(), tcp.payload().len()));
+                append(format_args!("{:?}, {} bytes", tcp.flags(), tcp.payload().len()));
                 if options != TcpOptions::default() {
-                    say(format_args!("mss {:?}, scale {:?}", options.mss, options.window_scale));
-                    say(format_args!("{} blocks", options.sack.as_slice().len()));
+                    append(format_args!("mss {:?}, scale {:?}", options.mss, options.window_scale));
+                    append(format_args!("{} blocks", options.sack.as_slice().len()));
                 }
             }
-            Ok((_, Err(error))) | Err(error) => say(format_args!("{error}")),
+            Ok((_, Err(error))) | Err(error) => append(format_args!("{error}")),
         }
     }
     if let Ok(datagram) = ip.transport(ip::UDP) {
         match Udp::parse(datagram) {
-            Ok(udp) => say(format_args!("{} bytes", udp.payload().len())),
-            Err(error) => say(format_args!("{error}")),
+            Ok(udp) => append(format_args!("{} bytes", udp.payload().len())),
+            Err(error) => append(format_args!("{error}")),
         }
     }
-    if transport_is_right(&ip) == Ok(false) {
-        say(format_args!("wrong checksum"));
+    if has_valid_transport_checksum(&ip) == Ok(false) {
+        append(format_args!("wrong checksum"));
     }
     line
 }
@@ -103,8 +103,8 @@ fn the_corpus_is_read_as_expected() {
     for Case { path, bytes, expected } in &cases {
         fuzz::parsers(bytes);
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let seen = if name.starts_with("capture") { describe_capture(bytes) } else { describe(bytes) };
-        assert_eq!(&seen, expected, "{}", path.display());
+        let description = if name.starts_with("capture") { describe_capture(bytes) } else { describe(bytes) };
+        assert_eq!(&description, expected, "{}", path.display());
     }
 }
 

@@ -3,7 +3,7 @@
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::mark::{PacketMarker, Spm, SpmParameters};
-use catnip_net::{Colour, Packet, Route};
+use catnip_net::{Packet, Priority, Route};
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::pcapng::{InterfaceId, Writer};
 use catnip_wire::verify::{FaultKind, Markers, Reason, Report, Rules, verify};
@@ -97,9 +97,9 @@ impl Scene {
 
     fn report(&self, capture: &[(Time, Vec<u8>)]) -> Report {
         let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
-        let seen: InterfaceId = writer.interface("server").unwrap();
+        let interface: InterfaceId = writer.interface("server").unwrap();
         for (at, packet) in capture {
-            writer.packet(*at, seen, packet, "").unwrap();
+            writer.packet(*at, interface, packet, "").unwrap();
         }
         verify(writer.finish().unwrap().as_slice(), &self.rules()).unwrap()
     }
@@ -117,7 +117,7 @@ impl Net {
     fn run(&mut self) {
         let config = self.scene.config.clone();
         let mut now = Time::ZERO;
-        let mut asked = false;
+        let mut requested = false;
         loop {
             self.send(CLIENT, now);
             self.send(SERVER, now);
@@ -138,13 +138,13 @@ impl Net {
                 };
                 endpoint.on_segment(now, &segment, &config);
             }
-            if !asked && self.ends[SERVER].0.received() == REQUEST {
-                asked = true;
+            if !requested && self.ends[SERVER].0.received() == REQUEST {
+                requested = true;
                 let context = FlowContext::document(self.scene.document);
                 self.ends[SERVER].0.write(now, self.scene.document, Some(context), true, &config);
             }
             for (endpoint, _) in &mut self.ends {
-                endpoint.on_time(now, &config);
+                endpoint.on_timer(now, &config);
             }
         }
     }
@@ -172,16 +172,16 @@ impl Net {
             packet.truncate(len);
             if from == SERVER {
                 let mut descriptor = Packet::new(now, Route::default(), len as u32, 0);
-                let sending = endpoint.sending(&out, &scene.config);
+                let sending = endpoint.sender_state(&out, &scene.config);
                 Spm::new(scene.spm).mark(now, Some(&sending), &mut descriptor);
                 let eager = match segment.flags.syn {
                     true => scene.spm.handshake.is_none(),
                     false => segment.flags.fin || out.retransmission,
                 };
                 if scene.eager && eager {
-                    descriptor.dscp = (Colour::Green).into();
+                    descriptor.dscp = (Priority::High).into();
                 }
-                scene.codec.write(&mut packet, descriptor.dscp.colour()).unwrap();
+                scene.codec.write(&mut packet, descriptor.dscp.priority()).unwrap();
                 self.capture.push((now, packet.clone()));
                 self.from_server += 1;
                 if scene.lost.contains(&self.from_server) {
@@ -196,8 +196,8 @@ impl Net {
 
 fn flip(packet: &mut [u8], codec: PriorityCodec) {
     let other = match codec.read(packet).unwrap() {
-        Colour::Green => Colour::Red,
-        Colour::Yellow | Colour::Red => Colour::Green,
+        Priority::High => Priority::Low,
+        Priority::Medium | Priority::Low => Priority::High,
     };
     codec.write(packet, other).unwrap();
 }
@@ -206,14 +206,14 @@ fn flip(packet: &mut [u8], codec: PriorityCodec) {
 fn planted(scene: &Scene, capture: &[(Time, Vec<u8>)]) -> Vec<(u64, FaultKind)> {
     let mut found = Vec::new();
     for i in 0..capture.len() {
-        let mut wrong = capture.to_vec();
-        if Ip::parse(&wrong[i].1).unwrap().source() != scene.address(SERVER) {
+        let mut flipped = capture.to_vec();
+        if Ip::parse(&flipped[i].1).unwrap().source() != scene.address(SERVER) {
             continue;
         }
-        flip(&mut wrong[i].1, scene.codec);
-        let report = scene.report(&wrong);
+        flip(&mut flipped[i].1, scene.codec);
+        let report = scene.report(&flipped);
         assert!(report.faults.len() <= 1);
-        assert_eq!(report.marks_are_right(), report.faults.is_empty());
+        assert_eq!(report.marks_are_correct(), report.faults.is_empty());
         found.extend(report.faults.iter().map(|fault| {
             assert!(fault.server && fault.packet == i as u64 + 1, "{report}");
             (fault.packet, fault.kind)
@@ -228,7 +228,7 @@ fn a_clean_capture_passes_and_each_planted_mark_is_found() {
     let scene = Scene::plain(16 * 512 + 100);
     let capture = scene.run();
     let clean = scene.report(&capture);
-    assert!(clean.marks_are_right() && clean.faults.is_empty(), "{clean}");
+    assert!(clean.marks_are_correct() && clean.faults.is_empty(), "{clean}");
     assert_eq!(clean.agreement(), 1.0);
     let side = clean.connections[0].from_server;
     assert_eq!((side.data, side.retransmissions, side.gaps, side.bad_checksums), (17, 0, 0, 0), "{clean}");
@@ -253,16 +253,16 @@ fn a_wrong_checksum_is_found_and_does_not_hide_the_mark() {
     let report = scene.report(&capture);
     assert_eq!(report.connections[0].from_server.bad_checksums, 1);
     assert_eq!((report.faults.len(), report.faults[0].kind), (1, FaultKind::Checksum), "{report}");
-    assert!(report.marks_are_right());
+    assert!(report.marks_are_correct());
 }
 
 #[test]
 fn full_marking_fails_where_partial_marking_was_done() {
     let partial = Scene { spm: SpmParameters::PARTIAL, ..Scene::plain(30 * 512) };
     let capture = partial.run();
-    assert!(partial.report(&capture).marks_are_right());
+    assert!(partial.report(&capture).marks_are_correct());
     let report = Scene { spm: SpmParameters::FULL, ..partial }.report(&capture);
-    assert!(!report.marks_are_right() && report.agreement() < 1.0);
+    assert!(!report.marks_are_correct() && report.agreement() < 1.0);
     assert!(report.faults.iter().all(|f| f.kind == FaultKind::MissingHigh(Reason::Trailing)), "{report}");
 }
 
@@ -276,23 +276,23 @@ fn what_is_missing_in_the_capture_makes_the_verdict_milder_and_never_wrong() {
         let report = scene.report(&holed);
         assert!(report.connections[0].from_server.missing_high <= 1, "without packet {}: {report}", i + 1);
     }
-    let late = scene.report(&capture[5..]);
-    assert!(late.marks_are_right(), "without a SYN only FINs are judged: {late}");
+    let without_syn = scene.report(&capture[5..]);
+    assert!(without_syn.marks_are_correct(), "without a SYN only FINs are judged: {without_syn}");
 }
 
 #[test]
 fn several_connections_are_told_apart_even_on_the_same_ports() {
     let scene = Scene::plain(10 * 512);
     let first = scene.run();
-    let again = Scene { initial: [99_999, 1 << 31], ..scene.clone() };
+    let reused_ports = Scene { initial: [99_999, 1 << 31], ..scene.clone() };
     let v6 = Scene { v6: true, ..scene.clone() };
     let mut capture = first.clone();
-    capture.extend(again.run());
+    capture.extend(reused_ports.run());
     for (i, packet) in v6.run().into_iter().enumerate() {
         capture.insert(2 * i, packet);
     }
     let report = scene.report(&capture);
-    assert!(report.marks_are_right(), "{report}");
+    assert!(report.marks_are_correct(), "{report}");
     assert_eq!(report.connections.len(), 3);
     let sides: Vec<_> = report.connections.iter().map(|c| (c.from_client, c.from_server)).collect();
     assert!(sides.iter().all(|side| *side == sides[0]), "{report}");
@@ -310,7 +310,7 @@ proptest! {
         initial: [u32; 2],
         partial: bool,
         small_window in 2u32..6,
-        handshake in prop::sample::select(vec![None, Some(Colour::Green), Some(Colour::Red)]),
+        handshake in prop::sample::select(vec![None, Some(Priority::High), Some(Priority::Low)]),
         initial_window in 1u32..11,
         window in 4u64..64,
         lost in prop::collection::vec(2usize..80, 0..8),
@@ -328,11 +328,11 @@ proptest! {
         let scene = Scene { config, spm, eager, codec, v6, initial, lost, ..plain };
         let capture = scene.run();
         let report = scene.report(&capture);
-        prop_assert!(report.marks_are_right() && report.faults.is_empty(), "{}", report);
+        prop_assert!(report.marks_are_correct() && report.faults.is_empty(), "{}", report);
         if document < 20_000 {
             let side = report.connections[0].from_server;
-            let judged = side.must_be_high + side.must_be_low;
-            prop_assert_eq!(planted(&scene, &capture).len() as u64, judged);
+            let checked = side.must_be_high + side.must_be_low;
+            prop_assert_eq!(planted(&scene, &capture).len() as u64, checked);
         }
     }
 }

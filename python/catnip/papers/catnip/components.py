@@ -48,11 +48,11 @@ def packets_unheard_of(runs: VariantRuns, scenario: str) -> str:
 @measured
 def packet_after_third_duplicate(_runs: VariantRuns, drop: int) -> str:
     """CAT-S2: number of the packet sent on the third duplicate ACK, if the packet `drop` is lost."""
-    late = transfers.trace(transfers.PACKETS, drop=[drop])
+    events = transfers.trace(transfers.PACKETS, drop=[drop])
     third = next(
-        i for i, dupacks in enumerate(late["dupacks"]) if dupacks == 3 and late["event"][i] == "send"
+        i for i, dupacks in enumerate(events["dupacks"]) if dupacks == 3 and events["event"][i] == "send"
     )
-    return str(late["seq"][third] + 1)
+    return str(events["seq"][third] + 1)
 
 
 @measured
@@ -98,7 +98,7 @@ def timeout_on_a_short_path_s(_runs: VariantRuns) -> float:
 
 
 @measured
-def most_extra_round_trips(_runs: VariantRuns, source: str) -> float:
+def max_extra_round_trips(_runs: VariantRuns, source: str) -> float:
     """CAT-S3, S4: largest excess of a source's transfer time over Reno's, in round trips.
 
     The documents have 1 to 200 packets, none of which is lost.
@@ -176,8 +176,8 @@ def orders_of_pages(runs: VariantRuns) -> float:
     result = runs.of("catnip-e4")["Reno/DropTail"]
     rows = result.rows("pages")
     of_seed = rows["seed"] == result.seeds[0]
-    mine = [of_seed & (rows["client"] == client) for client in np.unique(rows["client"])]
-    return float(len({tuple(rows["page"][user][np.argsort(rows["start_s"][user])]) for user in mine}))
+    rows_of_user = [of_seed & (rows["client"] == client) for client in np.unique(rows["client"])]
+    return float(len({tuple(rows["page"][user][np.argsort(rows["start_s"][user])]) for user in rows_of_user}))
 
 
 @measured
@@ -188,15 +188,15 @@ def generated_pages(runs: VariantRuns) -> str:
 
 
 @measured
-def most_open_connections(runs: VariantRuns) -> str:
+def max_open_connections(runs: VariantRuns) -> str:
     """CAT-S15: largest number of connections that one client has open at a time."""
     objects = _objects(runs)
     start, end = objects["start_s"], objects["start_s"] + objects["time_s"]
-    most = 0
+    max_open = 0
     for user in np.unique(objects["client"]):
-        mine = objects["client"] == user
-        most = max(most, measures.most_at_a_time(start[mine], end[mine]))
-    return str(most)
+        is_own = objects["client"] == user
+        max_open = max(max_open, measures.max_concurrent(start[is_own], end[is_own]))
+    return str(max_open)
 
 
 @measured
@@ -206,8 +206,8 @@ def pages_that_begin_with_an_image(runs: VariantRuns) -> str:
     count = 0
     for user in np.unique(objects["client"]):
         for page in np.unique(objects["page"]):
-            mine = (objects["client"] == user) & (objects["page"] == page)
-            count += int(objects["object"][mine][np.argmin(objects["start_s"][mine])] != 0)
+            is_own = (objects["client"] == user) & (objects["page"] == page)
+            count += int(objects["object"][is_own][np.argmin(objects["start_s"][is_own])] != 0)
     return str(count)
 
 
@@ -229,11 +229,11 @@ def bytes_of_connections_less_pages(runs: VariantRuns) -> str:
 def packets_dropped_exactly_once(runs: VariantRuns) -> str:
     """CAT-S17: number of packets k such that every transfer with the loss of k drops exactly one packet."""
     results = runs.of("catnip-e1")
-    right = (
+    is_single = (
         (results[f"k = {k}"].rows("connections")["dropped"] == 1).all()
         for k in range(1, transfers.PACKETS + 1)
     )
-    return str(sum(map(bool, right)))
+    return str(sum(map(bool, is_single)))
 
 
 @measured
@@ -271,7 +271,7 @@ def _objects(runs: VariantRuns) -> dict[str, np.ndarray]:
         table = paths.scenario("catnip-e4").run(["Reno/DropTail"], [runs.first_seed], ["objects"])["objects"]
         return {key: np.asarray(values) for key, values in table.items()}
 
-    return runs.kept("objects", make)
+    return runs.cached("objects", make)
 
 
 def _idle_s(runs: VariantRuns, source: str) -> list[float]:

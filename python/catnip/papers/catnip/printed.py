@@ -15,8 +15,8 @@ CALIBRATED_THINK = "exp:40"
 
 def paper_pages(tcp: str, router: str, column: str) -> list[float]:
     """Returns a column of Tables II, III, V, VI, VIII or IX, page by page, seconds."""
-    wanted = [r for r in rows("catnip_transfer_times.csv") if (r["tcp"], r["router"]) == (tcp, router)]
-    return [float(row[column]) for row in sorted(wanted, key=lambda row: int(row["page"]))]
+    selected = [r for r in rows("catnip_transfer_times.csv") if (r["tcp"], r["router"]) == (tcp, router)]
+    return [float(row[column]) for row in sorted(selected, key=lambda row: int(row["page"]))]
 
 
 def ns2_pages(queue: str, column: str, tcp: str = "") -> list[float]:
@@ -29,8 +29,8 @@ def ns2_pages(queue: str, column: str, tcp: str = "") -> list[float]:
             for row in rows("ns2/catnip_pages_droptail_red.csv")
             if row["queue"] == queue and row["red_gentle"] in ("-", "false")
         ]
-    wanted = [row for row in table if row["think"] == CALIBRATED_THINK]
-    return [float(row[column]) for row in sorted(wanted, key=lambda row: int(row["page"]))]
+    selected = [row for row in table if row["think"] == CALIBRATED_THINK]
+    return [float(row[column]) for row in sorted(selected, key=lambda row: int(row["page"]))]
 
 
 def paper_reductions_pct(router: str, column: str) -> list[float]:
@@ -59,8 +59,8 @@ def single_loss_s() -> dict[int, tuple[float, float, float]]:
 @printed
 def paper_loss_pct(tcp: str, router: str, priority: str = "all") -> float:
     """Packet loss with a source and router from Tables IV, VII or X, percent."""
-    wanted = (tcp, router, priority)
-    found = (r for r in rows("catnip_loss.csv") if (r["tcp"], r["router"], r["priority"]) == wanted)
+    key = (tcp, router, priority)
+    found = (r for r in rows("catnip_loss.csv") if (r["tcp"], r["router"], r["priority"]) == key)
     return float(next(found)["loss_pct"])
 
 

@@ -77,7 +77,7 @@ class VariantRuns(Runs):
 
     def of(self, name: str) -> dict[str, Result]:
         """Returns the variants of a scenario by name."""
-        return self.kept(name, lambda: self._of(name))
+        return self.cached(name, lambda: self._of(name))
 
     def _of(self, name: str) -> dict[str, Result]:
         scenario, seeds = paths.scenario(name), self.seeds(name)

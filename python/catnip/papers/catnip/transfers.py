@@ -103,7 +103,7 @@ def late_extra_over_early(runs: VariantRuns, late: Sequence[int], early: Sequenc
 
 
 @measured
-def most_extra_s(runs: VariantRuns, first: int, last: int) -> float:
+def max_extra_s(runs: VariantRuns, first: int, last: int) -> float:
     """CAT-E1: largest extra time due to the loss of one packet, s.
 
     The maximum is taken over the packets from `first` to `last` and over all clock phases.

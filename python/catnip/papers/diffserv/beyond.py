@@ -64,7 +64,7 @@ def spread_ratio(runs: TreeRuns, other: str, rate_mbps: float) -> Interval:
 
 
 @measured
-def late_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interval:
+def slow_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interval:
     """IDS-E11: ratio of the share of pages above 5 s with a scheme to that with drop tail.
 
     All senders use the loss recovery `recovery`.
@@ -80,8 +80,8 @@ def reversed_pairs(runs: TreeRuns, recovery: str) -> str:
     their difference excludes zero.
     """
 
-    def order(late: Mapping[str, Floats], one: str, other: str) -> int:
-        apart = stats.paired_difference(late[one], late[other])
+    def order(slow: Mapping[str, Floats], one: str, other: str) -> int:
+        apart = stats.paired_difference(slow[one], slow[other])
         return int(apart.low > 0) - int(apart.high < 0)
 
     usual = {name: runs.small(name, 100).pages[WEB_10].above(5) for name in SCHEMES}
@@ -100,7 +100,7 @@ def files_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interv
 
 
 @measured
-def late_ratio_of_few(runs: TreeRuns, scheme: str) -> Interval:
+def slow_ratio_of_few(runs: TreeRuns, scheme: str) -> Interval:
     """IDS-E11: ratio of the share of pages above 5 s with a scheme to that with drop tail.
 
     The network is the small tree.
@@ -123,21 +123,21 @@ def deviation_s(runs: TreeRuns, objects: str) -> Interval:
 
 
 @measured
-def time_falls_with_thresholds(runs: TreeRuns, what: str, last: str = THRESHOLDS[-1]) -> str:
+def time_falls_with_thresholds(runs: TreeRuns, traffic: str, last: str = THRESHOLDS[-1]) -> str:
     """IDS-E13: `yes` if the mean page or file time decreases from each pair of thresholds to the next."""
     pairs = THRESHOLDS[: THRESHOLDS.index(last) + 1]
-    means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in pairs]
+    means = [float(_with_thresholds(runs, pair, traffic).seconds.mean()) for pair in pairs]
     return yes(np.diff(means) < 0)
 
 
 @measured
-def with_thresholds_s(runs: TreeRuns, thresholds: str, what: str) -> Interval:
+def with_thresholds_s(runs: TreeRuns, thresholds: str, traffic: str) -> Interval:
     """IDS-E13: mean time of the measured pages or files with a pair of thresholds, s."""
-    return stats.mean(_with_thresholds(runs, thresholds, what).per_seed(np.mean))
+    return stats.mean(_with_thresholds(runs, thresholds, traffic).per_seed(np.mean))
 
 
 @measured
-def edge_late_ratio(runs: TreeRuns, side: str) -> Interval:
+def edge_slow_ratio(runs: TreeRuns, side: str) -> Interval:
     """IDS-E8: ratio of the share of pages above 5 s with marking at the edges to that with RED.
 
     `side` is `sources` if only the sources' edge marks, or `both sides`.
@@ -156,12 +156,12 @@ def slow_echoes_by_host_buffer_pct(runs: TreeRuns, packets: str) -> Interval:
 
 
 @measured
-def late_at_random_pct(runs: TreeRuns, who: str) -> Interval:
+def slow_at_random_pct(runs: TreeRuns, programs: str) -> Interval:
     """IDS-E8: share of pages above 5 s in the small tree at 60 Mbit/s, percent.
 
-    Marking is randomized for the programs that `who` selects, and plain for all other programs.
+    Marking is randomized for the programs that `programs` selects, and plain for all other programs.
     """
-    return share_pct(runs.of("diffserv-random", who, *AT_RANDOM).pages[WEB_10].above(5))
+    return share_pct(runs.of("diffserv-random", programs, *AT_RANDOM).pages[WEB_10].above(5))
 
 
 @measured
@@ -189,7 +189,7 @@ def others_files_ratio(runs: TreeRuns, variant: str) -> Interval:
 
 
 @measured
-def others_late_points(runs: TreeRuns, variant: str) -> Interval:
+def others_slow_points(runs: TreeRuns, variant: str) -> Interval:
     """IDS-E15: increase of the share of the other users' pages above 5 s, percentage points.
 
     The reference is the same share if all users are honest.
@@ -212,10 +212,10 @@ def _greedy_bps(result: Result) -> Floats:
     return np.asarray(bits / COUNTED_S / GREEDY_USERS)
 
 
-def _with_thresholds(runs: TreeRuns, thresholds: str, what: str) -> Times:
-    known = [f"{what} {pair}" for pair in THRESHOLDS]
-    made = runs.of("diffserv-thresholds", f"{what} {thresholds}", *known)
-    return made.pages[WEB_10] if what == "pages" else made.connections["ftp-probe"]
+def _with_thresholds(runs: TreeRuns, thresholds: str, traffic: str) -> Times:
+    known = [f"{traffic} {pair}" for pair in THRESHOLDS]
+    result = runs.of("diffserv-thresholds", f"{traffic} {thresholds}", *known)
+    return result.pages[WEB_10] if traffic == "pages" else result.connections["ftp-probe"]
 
 
 def _version(runs: TreeRuns, scheme: str, recovery: str) -> Result:
@@ -226,28 +226,28 @@ def _version(runs: TreeRuns, scheme: str, recovery: str) -> Result:
 def throughputs(runs: TreeRuns, scheme: str, rate_mbps: float) -> list[list[Floats]]:
     """Returns the throughput in each sample of each long transfer, bit/s, by run and user."""
     variant = f"{scheme} / rate={rate_mbps / SMALLER:g}Mbit"
-    return runs.kept(("throughputs", variant), lambda: _throughputs(runs, variant))
+    return runs.cached(("throughputs", variant), lambda: _throughputs(runs, variant))
 
 
 def _throughputs(runs: TreeRuns, variant: str) -> list[list[Floats]]:
-    told = runs.progress.task(f"{paths.scenario(LONG).id} {variant}")
-    rows = measures.select(runs.run(LONG, [variant], ["objects"], told)["objects"], 0)
+    report = runs.progress.task(f"{paths.scenario(LONG).id} {variant}")
+    rows = measures.select(runs.run(LONG, [variant], ["objects"], report)["objects"], 0)
     # Only the pieces of long transfers have this size among all measured objects.
     pieces = rows["bytes"] == PIECE_BYTES
     edges = np.arange(WARM_UP_S, END_S + 1, SAMPLE_S)
     ended = rows["start_s"] + rows["time_s"]
-    made = []
+    series = []
     for seed in runs.seeds(LONG):
         of_run = pieces & (rows["seed"] == seed)
         users = np.unique(rows["client"][of_run])
         of_users = (ended[of_run & (rows["client"] == user)] for user in users)
-        made.append([np.histogram(times, edges)[0] * 8 * PIECE_BYTES / SAMPLE_S for times in of_users])
-    return made
+        series.append([np.histogram(times, edges)[0] * 8 * PIECE_BYTES / SAMPLE_S for times in of_users])
+    return series
 
 
 def _variation(runs: TreeRuns, scheme: str, rate_mbps: float) -> Floats:
-    made = throughputs(runs, scheme, rate_mbps)
-    return np.array([np.mean([bps.std(ddof=1) / bps.mean() for bps in users]) for users in made])
+    series = throughputs(runs, scheme, rate_mbps)
+    return np.array([np.mean([bps.std(ddof=1) / bps.mean() for bps in users]) for users in series])
 
 
 def _spread(runs: TreeRuns, scheme: str, rate_mbps: float) -> Floats:

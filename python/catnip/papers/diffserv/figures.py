@@ -43,7 +43,7 @@ LOOKS = {
     **{scheme: number for number, scheme in enumerate(SCHEMES)},
     FQ_CODEL: 5,
     CODEL: 7,
-    **{name: RAMP + place for place, name in enumerate(SLOW_LINKS[4:])},
+    **{name: RAMP + index for index, name in enumerate(SLOW_LINKS[4:])},
 }
 """Styles in all figures. FQ-CoDel shares a style with TCP-RAND, but no figure has both."""
 
@@ -72,11 +72,11 @@ def by_application(runs: TreeRuns) -> Figure:
 
 def slow_links(runs: TreeRuns) -> Figure:
     """Figure 7: echoes over slow links."""
-    made = {name: schemes.slow_echoes(runs, name) for name in SLOW_LINKS}
+    echoes = {name: schemes.slow_echoes(runs, name) for name in SLOW_LINKS}
     panels = [
-        Panel("One queue", [_curve(name, made[name], 3) for name in SLOW_LINKS[:4]]),
+        Panel("One queue", [_curve(name, echoes[name], 3) for name in SLOW_LINKS[:4]]),
         Panel(
-            "A queue for Telnet", [_curve(name, made[name], 1) for name in SLOW_LINKS[4:]], (ECHO_LIMIT_S,)
+            "A queue for Telnet", [_curve(name, echoes[name], 1) for name in SLOW_LINKS[4:]], (ECHO_LIMIT_S,)
         ),
     ]
     caption = (
@@ -138,7 +138,7 @@ def files_of_schemes(runs: TreeRuns) -> Figure:
     return Figure("diffserv-files-per-second", "Figure 13: files of all schemes", caption, svg)
 
 
-def worth(runs: TreeRuns) -> Figure:
+def todays_queues(runs: TreeRuns) -> Figure:
     """Page times with the paper's end systems and with today's."""
     hosts = {"the paper's end systems": PAPERS_HOSTS, "today's end systems": TODAYS_HOSTS}
     panels = [
@@ -168,20 +168,20 @@ FIGURES = (
     pages_of_schemes,
     echoes_of_schemes,
     files_of_schemes,
-    worth,
+    todays_queues,
 )
 
 
 def headline(runs: TreeRuns) -> str:
     """Returns the main result in two sentences."""
     shown = (DROP_TAIL, APPL_250, TCP_DS)
-    late = {scheme: 100 * runs.tree(scheme, 100).pages[WEB_10].above(GOOD_S).mean() for scheme in shown}
+    slow = {scheme: 100 * runs.tree(scheme, 100).pages[WEB_10].above(GOOD_S).mean() for scheme in shown}
     files = 100 * schemes.files_ratio(runs, TCP_DS, 100).mean
     fair = 100 * runs.small(FQ_CODEL, 60, TODAYS_HOSTS).pages[WEB_10].above(GOOD_S).mean()
     marked = 100 * runs.small(TCP_DS, 60, TODAYS_HOSTS).pages[WEB_10].above(GOOD_S).mean()
     return (
-        f"At 100 Mbit/s {late[DROP_TAIL]:.0f} % of the pages take more than 5 s over drop tail,"
-        f" {late[APPL_250]:.1f} % if packets are marked by application and {late[TCP_DS]:.1f} % if they are"
+        f"At 100 Mbit/s {slow[DROP_TAIL]:.0f} % of the pages take more than 5 s over drop tail,"
+        f" {slow[APPL_250]:.1f} % if packets are marked by application and {slow[TCP_DS]:.1f} % if they are"
         f" marked by the window, which leaves files {files:.0f} % of what RED gives them."
         f" With today's end systems at 60 Mbit/s a fair queue without any marks leaves {fair:.1f} % of the"
         f" pages above 5 s, marking by the window {marked:.1f} %."
@@ -194,7 +194,7 @@ def tables(runs: TreeRuns) -> Sequence[Table]:
 
 
 def _findings(runs: TreeRuns) -> Table:
-    def late(scheme: str, rate: int, limit_s: float, http: str = "1.0") -> str:
+    def slow(scheme: str, rate: int, limit_s: float, http: str = "1.0") -> str:
         return f"{show_interval(schemes.pages_above_pct(runs, scheme, rate, limit_s, http))} %"
 
     def files(scheme: str, rate: int) -> str:
@@ -208,11 +208,11 @@ def _findings(runs: TreeRuns) -> Table:
         (
             "Over drop tail at 100 Mbit/s pages of HTTP/1.0 take more than 10 s",
             _printed("dsc05", " %"),
-            late(DROP_TAIL, 100, 10),
+            slow(DROP_TAIL, 100, 10),
         ),
-        ("at 60 Mbit/s", _printed("dsc06", " %"), late(DROP_TAIL, 60, 10)),
-        ("With HTTP/1.1 fewer do: at 100 Mbit/s", _printed("dsc07", " %"), late(DROP_TAIL, 100, 10, "1.1")),
-        ("at 60 Mbit/s", _printed("dsc08", " %"), late(DROP_TAIL, 60, 10, "1.1")),
+        ("at 60 Mbit/s", _printed("dsc06", " %"), slow(DROP_TAIL, 60, 10)),
+        ("With HTTP/1.1 fewer do: at 100 Mbit/s", _printed("dsc07", " %"), slow(DROP_TAIL, 100, 10, "1.1")),
+        ("at 60 Mbit/s", _printed("dsc08", " %"), slow(DROP_TAIL, 60, 10, "1.1")),
         (
             "One echo in ten takes about a second at 100 Mbit/s",
             _printed("dsc09", " %"),
@@ -221,31 +221,31 @@ def _findings(runs: TreeRuns) -> Table:
         (
             f"Marked by application, hardly a page takes more than 10 s: {APPL_250}, 60 Mbit/s",
             "",
-            late(APPL_250, 60, 10),
+            slow(APPL_250, 60, 10),
         ),
         (
             f"Lower rates for MED make pages wait at their source: {APPL_110}, above 5 s, 60 Mbit/s",
             "",
-            late(APPL_110, 60, 5),
+            slow(APPL_110, 60, 5),
         ),
         (
             "Files pay for it: files per second over those with RED, 60 Mbit/s",
             "very poor",
             files(APPL_250, 60),
         ),
-        ("Marked by TCP's state, pages are good from 60 Mbit/s on: above 10 s", "0", late(TCP_DS, 60, 10)),
-        ("above 5 s", "", late(TCP_DS, 60, 5)),
+        ("Marked by TCP's state, pages are good from 60 Mbit/s on: above 10 s", "0", slow(TCP_DS, 60, 10)),
+        ("above 5 s", "", slow(TCP_DS, 60, 5)),
         ("and files do not pay: over those with RED, 60 Mbit/s", "like RED", files(TCP_DS, 60)),
         (
             "Marking the aggregate at the edge does not help: above 5 s, 100 Mbit/s",
             "not better",
-            late(ER_TBM, 100, 5),
+            slow(ER_TBM, 100, 5),
         ),
-        ("with RED", "", late(RED, 100, 5)),
-        ("Randomized marking is no different: above 5 s, 100 Mbit/s", "none", late(TCP_RAND, 100, 5)),
-        ("with plain marking", "", late(TCP_DS, 100, 5)),
-        ("at 60 Mbit/s", "", late(TCP_RAND, 60, 5)),
-        ("with plain marking, 60 Mbit/s", "", late(TCP_DS, 60, 5)),
+        ("with RED", "", slow(RED, 100, 5)),
+        ("Randomized marking is no different: above 5 s, 100 Mbit/s", "none", slow(TCP_RAND, 100, 5)),
+        ("with plain marking", "", slow(TCP_DS, 100, 5)),
+        ("at 60 Mbit/s", "", slow(TCP_RAND, 60, 5)),
+        ("with plain marking, 60 Mbit/s", "", slow(TCP_DS, 60, 5)),
         (
             "Long transfers vary less: variation over that with drop tail",
             _printed("dsc17"),
@@ -332,7 +332,7 @@ def _over_rates(runs: TreeRuns, scheme: str, group: str = WEB_10) -> list[Curve]
 
 def _of_rates(panels: Iterable[Panel]) -> dict[str, int]:
     """Returns the styles of curves by their rate, regardless of the loss in their labels."""
-    return {curve.label: RAMP + place for panel in panels for place, curve in enumerate(panel.curves)}
+    return {curve.label: RAMP + index for panel in panels for index, curve in enumerate(panel.curves)}
 
 
 def _curve(label: str, times: Times, end_s: float) -> Curve:

@@ -13,7 +13,7 @@ NAMES = {"newreno": "NewReno", "reno": "Reno", "sack": "Sack1"}
 @printed
 def timeouts_in_ns2(recovery: str, lost: Sequence[int]) -> float:
     """IDS-S2: timeouts in ns-2 of a transfer of 100 packets over 1 Mbit/s and 50 ms that loses `lost`."""
-    wanted = ("ns235", NAMES[recovery], f"d{'_'.join(map(str, lost))}", "1000")
+    values = ("ns235", NAMES[recovery], f"d{'_'.join(map(str, lost))}", "1000")
     table = rows("ns2/traces/summary.csv")
     keys = ("preset", "variant", "scenario", "queue_limit")
-    return next(float(row["timeouts"]) for row in table if tuple(row[key] for key in keys) == wanted)
+    return next(float(row["timeouts"]) for row in table if tuple(row[key] for key in keys) == values)

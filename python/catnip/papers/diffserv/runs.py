@@ -156,10 +156,10 @@ class TreeRuns(Runs):
         seeds = self.seeds(name)[:1]
 
         def make() -> Result:
-            told = self.progress.task(f"{paths.scenario(name).id} {variant}")
-            return reduced(self.run(name, [variant], TABLES, told, seeds=seeds), 0, seeds)
+            report = self.progress.task(f"{paths.scenario(name).id} {variant}")
+            return reduced(self.run(name, [variant], TABLES, report, seeds=seeds), 0, seeds)
 
-        return self.kept((name, variant, "first"), make)
+        return self.cached((name, variant, "first"), make)
 
     def small(self, scheme: str, rate_mbps: float, name: str = "diffserv-small") -> Result:
         """Returns the results of the small tree, or of the scenario `name`, which builds on it.
@@ -172,26 +172,26 @@ class TreeRuns(Runs):
         """Returns the results of the first of these variants of a scenario; the others are run with it."""
         seeds = self.seeds(name)
         self.count_sample(len(seeds))
-        missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._kept]
+        missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._cache]
         if missing:
-            told = self.progress.task(f"{paths.scenario(name).id} {missing[0]}")
+            report = self.progress.task(f"{paths.scenario(name).id} {missing[0]}")
         for first in range(0, len(missing), CHUNK):
             chunk = missing[first : first + CHUNK]
-            part = shifted(told, first * len(seeds), len(missing) * len(seeds))
+            part = shifted(report, first * len(seeds), len(missing) * len(seeds))
             tables = self.run(name, chunk, TABLES, part)
             for index, variant in enumerate(chunk):
-                self.kept((name, variant), partial(reduced, tables, index, seeds))
-        made: Result = self._kept[name, variants[0]][0]
-        return made
+                self.cached((name, variant), partial(reduced, tables, index, seeds))
+        result: Result = self._cache[name, variants[0]][0]
+        return result
 
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
     ) -> Result:
         """Returns the results of a scheme at one rate; runs all rates together, as callers request all."""
-        wanted, *others = (
+        requested, *others = (
             f"{scheme} / rate={rate / smaller:g}Mbit" for rate in dict.fromkeys((rate_mbps, *rates))
         )
-        return self.of(name, wanted, *others)
+        return self.of(name, requested, *others)
 
 
 def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> Result:
@@ -253,8 +253,8 @@ def _typed(echoes: Rows, seed: int) -> Floats:
 
 
 def _port(rows: Rows) -> Port:
-    def by_priority(what: str) -> dict[str, Floats]:
-        return {priority: rows[f"{what}_{priority}"].astype(float) for priority in ("high", "med", "low")}
+    def by_priority(counter: str) -> dict[str, Floats]:
+        return {priority: rows[f"{counter}_{priority}"].astype(float) for priority in ("high", "med", "low")}
 
     bps = rows["delivered_bytes"] * 8 / END_S
     return Port(by_priority("arrived"), by_priority("dropped"), bps, rows["utilization"])

@@ -51,7 +51,7 @@ def pages_above_pct(
 
 
 @measured
-def late_with_reverse_pct(runs: TreeRuns, reverse: str) -> Interval:
+def slow_with_reverse_pct(runs: TreeRuns, reverse: str) -> Interval:
     """IDS-E1: share of pages above 10 s in the small tree at 60 Mbit/s, percent.
 
     `reverse` is the part of the users who also send files.
@@ -60,14 +60,14 @@ def late_with_reverse_pct(runs: TreeRuns, reverse: str) -> Interval:
 
 
 @measured
-def fewer_late_with_11(runs: TreeRuns, rate_mbps: float) -> Interval:
+def fewer_slow_with_11(runs: TreeRuns, rate_mbps: float) -> Interval:
     """IDS-E1: share of pages above 10 s, HTTP/1.1 minus HTTP/1.0, percentage points."""
     pages = runs.tree(DROP_TAIL, rate_mbps).pages
     return stats.paired_difference(100 * pages[WEB_11].above(10), 100 * pages[WEB_10].above(10))
 
 
 @measured
-def fewer_late_with_short_timeout(runs: TreeRuns, rate_mbps: float) -> Interval:
+def fewer_slow_with_short_timeout(runs: TreeRuns, rate_mbps: float) -> Interval:
     """IDS-E2: share of pages above 10 s, first timeout of 1 s minus one of 6 s, percentage points."""
     short = runs.small(DROP_TAIL, rate_mbps, "diffserv-first-timeout").pages[WEB_10]
     usual = runs.small(DROP_TAIL, rate_mbps).pages[WEB_10]
@@ -90,8 +90,8 @@ def echoes_within_pct(runs: TreeRuns, from_s: float, to_s: float) -> Interval:
 @measured
 def between_the_modes(runs: TreeRuns) -> Interval:
     """IDS-E3: ratio of the number of echoes of 0.6 to 1 s to that of 1 to 1.4 s, drop tail at 100 Mbit/s."""
-    late = {limit_s: runs.tree(DROP_TAIL, 100).echoes.above(limit_s) for limit_s in (0.6, 1, 1.4)}
-    return stats.ratio(late[0.6] - late[1], late[1] - late[1.4])
+    above = {limit_s: runs.tree(DROP_TAIL, 100).echoes.above(limit_s) for limit_s in (0.6, 1, 1.4)}
+    return stats.ratio(above[0.6] - above[1], above[1] - above[1.4])
 
 
 @measured
@@ -141,18 +141,18 @@ def page_time_falls_with_rate(runs: TreeRuns, scheme: str) -> str:
 
 
 @measured
-def late_ratio(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Interval:
+def slow_ratio(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Interval:
     """IDS-E8: ratio of the share of pages above a limit with a scheme to that with `other`, at 100 Mbit/s."""
-    return ratio(_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
+    return ratio(_above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
 
 
 @measured
-def told_apart(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> str:
+def are_distinguishable(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> str:
     """IDS-E8: `yes` if two schemes have significantly different shares of pages above a limit, at 100 Mbit/s.
 
     The difference is significant if its 95 % interval excludes zero.
     """
-    one, two = (_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
+    one, two = (_above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
     apart = stats.paired_difference(one, two)
     return "no" if apart.low <= 0 <= apart.high else "yes"
 
@@ -185,7 +185,7 @@ def slow_echoes(runs: TreeRuns, variant: str) -> Times:
     return runs.of("diffserv-scaled", variant).echoes.of(typists(80))
 
 
-def _late(result: Result, limit_s: float) -> Floats:
+def _above_limit(result: Result, limit_s: float) -> Floats:
     return result.pages[WEB_10].above(limit_s)
 
 

@@ -43,8 +43,8 @@ def echo_off_us(runs: TreeRuns, rtt_ms: int) -> float:
 @measured
 def pairs(runs: TreeRuns) -> str:
     """IDS-S1: number of users who fetch files."""
-    made = runs.first("diffserv-alone", "FTP").connections
-    return str(sum(len(np.unique(made[group].user)) for group in ("ftp", "ftp-probe")))
+    connections = runs.first("diffserv-alone", "FTP").connections
+    return str(sum(len(np.unique(connections[group].user)) for group in ("ftp", "ftp-probe")))
 
 
 @measured
@@ -85,19 +85,19 @@ def keystrokes_before_the_echo(runs: TreeRuns) -> str:
 @measured
 def connections_of_a_page(runs: TreeRuns, http: str) -> str:
     """IDS-S4, S5: smallest and largest number of connections of a measured page."""
-    made = runs.of("diffserv-alone", "probes").page_connections[GROUPS[http]]
-    return " to ".join(str(int(count)) for count in np.unique([made.min(), made.max()]))
+    counts = runs.of("diffserv-alone", "probes").page_connections[GROUPS[http]]
+    return " to ".join(str(int(count)) for count in np.unique([counts.min(), counts.max()]))
 
 
 @measured
 def connections_at_a_time(runs: TreeRuns) -> str:
     """IDS-S4: largest number of simultaneous connections of an HTTP/1.0 user, in an idle network."""
     rows = _alone(runs, "connections", WEB_10)
-    most = 0
+    max_count = 0
     for client in np.unique(rows["client"]):
         start, end = (rows[key][rows["client"] == client] for key in ("start_s", "received_s"))
-        most = max(most, measures.most_at_a_time(start, end))
-    return str(most)
+        max_count = max(max_count, measures.max_concurrent(start, end))
+    return str(max_count)
 
 
 @measured
@@ -127,8 +127,8 @@ def longest_gap(runs: TreeRuns) -> float:
     The unit is the transmission time of an image. The round trip is 20 ms and the network is otherwise empty.
     """
     rows = _alone(runs, "objects", WEB_11)
-    near = rows["client"] == np.unique(rows["client"])[_pages_with_rtt(0, offset=1)[0]]
-    image = near & (rows["object"] > 0)
+    is_nearest = rows["client"] == np.unique(rows["client"])[_pages_with_rtt(0, offset=1)[0]]
+    image = is_nearest & (rows["object"] > 0)
     ends = (rows["start_s"] + rows["time_s"])[image]
     same_page = np.diff(rows["page"][image]) == 0
     packets = 10
@@ -151,8 +151,8 @@ def file_mean_off_pct(runs: TreeRuns) -> float:
     Both means count larger sizes as 1 MB.
     """
     sizes = runs.of("diffserv-alone", "FTP").file_bytes["ftp"].astype(float)
-    shape, least = number("dsp25"), 1e3 * number("dsp24") * (number("dsp25") - 1) / number("dsp25")
-    expected = least * (shape - (least / LARGE_FILE) ** (shape - 1)) / (shape - 1)
+    shape, minimum = number("dsp25"), 1e3 * number("dsp24") * (number("dsp25") - 1) / number("dsp25")
+    expected = minimum * (shape - (minimum / LARGE_FILE) ** (shape - 1)) / (shape - 1)
     return float(100 * abs(np.minimum(sizes, LARGE_FILE).mean() / expected - 1))
 
 
@@ -172,8 +172,8 @@ def files_alone_mbps(runs: TreeRuns) -> Interval:
 @measured
 def page_sizes(runs: TreeRuns, http: str) -> str:
     """IDS-S7: distinct sizes of the measured pages, bytes."""
-    made = runs.tree(DROP_TAIL, 100).page_bytes[GROUPS[http]]
-    return ", ".join(str(int(size)) for size in np.unique(made))
+    sizes = runs.tree(DROP_TAIL, 100).page_bytes[GROUPS[http]]
+    return ", ".join(str(int(size)) for size in np.unique(sizes))
 
 
 @measured
@@ -186,8 +186,8 @@ def file_sizes(runs: TreeRuns) -> str:
 def sessions(runs: TreeRuns, group: str) -> str:
     """IDS-S7: number of users of a measured group."""
     tree = runs.of("diffserv-alone", "probes")
-    made = tree.pages if group in tree.pages else tree.connections
-    return str(len(np.unique(made[group].user)))
+    by_group = tree.pages if group in tree.pages else tree.connections
+    return str(len(np.unique(by_group[group].user)))
 
 
 @measured
@@ -206,15 +206,15 @@ def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:
 
 def _alone(runs: TreeRuns, table: str, group: str) -> Rows:
     """Returns the rows of a group of measured pages in an otherwise empty network, of the first run."""
-    made = runs.kept("pages alone", lambda: _pages_alone(runs.first_seed))
+    tables = runs.cached("pages alone", lambda: _pages_alone(runs.first_seed))
     # The table of objects has no group; users are numbered group by group.
-    connections = made["connections"]
+    connections = tables["connections"]
     clients = np.unique(connections["client"][connections["group"] == group])
-    rows = made[table]
+    rows = tables[table]
     return where(rows, np.isin(rows["client"], clients))
 
 
 def _pages_alone(seed: int) -> dict[str, Rows]:
     tables = ["connections", "objects"]
-    made = paths.scenario("diffserv-alone").run(["pages"], [seed], tables)
-    return {name: measures.select(made[name], 0) for name in tables}
+    results = paths.scenario("diffserv-alone").run(["pages"], [seed], tables)
+    return {name: measures.select(results[name], 0) for name in tables}

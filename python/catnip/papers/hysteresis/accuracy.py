@@ -84,8 +84,8 @@ def bias_pct(trials: Trials, flows: str, loss: float) -> float:
 @measured
 def v_by_hand(_trials: Trials, measure: str) -> float:
     """HYS-S14: error measure of the predictions 1 and 4 for two sizes with the samples (2, 2) and (1, 3)."""
-    made = errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
-    return made.v.mean if measure == "v" else float(getattr(made, measure))
+    result = errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
+    return result.v.mean if measure == "v" else float(getattr(result, measure))
 
 
 @measured

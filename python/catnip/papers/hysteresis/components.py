@@ -187,7 +187,9 @@ def alike_by_threads(trials: Trials, threads: Sequence[int]) -> str:
 def seeds_not_recorded(trials: Trials) -> str:
     """HYS-S13: number of trials whose result row does not contain their seed."""
     recorded = _batch(trials, 1)["seed"]
-    return str(sum(int(seed) != wanted for seed, wanted in zip(recorded, trials.seeds(DESIGN), strict=False)))
+    return str(
+        sum(int(seed) != expected for seed, expected in zip(recorded, trials.seeds(DESIGN), strict=False))
+    )
 
 
 @measured
@@ -220,7 +222,7 @@ def slow_start_off_ns(_trials: Trials) -> float:
     """HYS-S4: largest difference between simulated and closed-form slow start, 1 to 255 packets, ns."""
     scenario = paths.scenario("slow-start")
     rows = scenario.run(scenario.variants, [1], ["connections"])["connections"]
-    took = transfer_times_s(rows)
+    durations_s = transfer_times_s(rows)
     packets = np.asarray(rows["bytes"]) / MSS
     wire_s = (MSS + 40) * 8 / LINK_BPS
     round_s = ROUND_TRIP_S + wire_s + 40 * 8 / LINK_BPS
@@ -228,7 +230,7 @@ def slow_start_off_ns(_trials: Trials) -> float:
     # The packets of the last round leave back to back; the first ACK ends the round.
     last_round = np.minimum((packets + 1) / 2, window)
     closed = models.E_Tss(packets, w1=1, b=1, RTT_s=round_s, Wmax=window) + (last_round - 1) * wire_s
-    return float(np.abs(took - closed).max() * 1e9)
+    return float(np.abs(durations_s - closed).max() * 1e9)
 
 
 @measured
@@ -264,7 +266,7 @@ def _batch(trials: Trials, threads: int) -> dict[str, Floats]:
         table = paths.scenario(DESIGN).run([variant], seeds, ["connections"], threads)["connections"]
         return {key: np.asarray(values) for key, values in table.items()}
 
-    return trials.kept(("batch", threads), make)
+    return trials.cached(("batch", threads), make)
 
 
 def _ports(trials: Trials, variant: str, ports: list[str], name: str = DESIGN) -> Rows:

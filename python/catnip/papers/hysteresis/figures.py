@@ -148,7 +148,7 @@ def _table(trials: Trials, title: str, flows: str) -> Table:
         paper_like = [errors_of(trials, model, flows, loss, few) for loss in LOSSES]
         rows.append([f"{model.name}: V, {few} trials, s²", *(show(one.v.mean) for one in paper_like)])
         if count > few:
-            rows.append([f"{model.name}: V, {count} trials, s²", *(_give_or_take(one.v) for one in at)])
+            rows.append([f"{model.name}: V, {count} trials, s²", *(_plus_minus(one.v) for one in at)])
         rows.append(
             [f"{model.name}: mean squared relative difference", *(show(one.squared_relative) for one in at)]
         )
@@ -179,7 +179,7 @@ def _first_timeouts(trials: Trials) -> Table:
                 ).v
                 for loss in LOSSES
             ]
-            rows.append([f"{flows} transfers, {first_timeout_s} s", *map(_give_or_take, at)])
+            rows.append([f"{flows} transfers, {first_timeout_s} s", *map(_plus_minus, at)])
     return Table(
         "V of the hysteresis model by the timeout before the first sample, s²",
         ["transfers, first timeout", *map(_percent, LOSSES)],
@@ -206,7 +206,7 @@ def _marked_panel(trials: Trials, loss: float) -> Panel:
     return Panel(f"p = {_percent(loss)}, p' = 0", kilobytes, simulated, curves)
 
 
-def _give_or_take(v: Interval) -> str:
+def _plus_minus(v: Interval) -> str:
     return f"{show(v.mean)} ± {show((v.high - v.low) / 2)}"
 
 

@@ -26,11 +26,11 @@ def paper_v_ratio(flows: str, loss: float) -> float | None:
 @printed
 def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
     """Value of a quantity by another simulator, from hysteresis_independent.csv."""
-    wanted = (name, flows, str(packets or ""), f"{100 * loss:g}")
+    key = (name, flows, str(packets or ""), f"{100 * loss:g}")
     found = (
         row
         for row in rows("hysteresis_independent.csv")
-        if (row["quantity"], row["flow_class"], row["packets"], row["loss_pct"]) == wanted
+        if (row["quantity"], row["flow_class"], row["packets"], row["loss_pct"]) == key
     )
     return float(next(found)["value"])
 

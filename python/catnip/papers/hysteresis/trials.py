@@ -47,7 +47,7 @@ class Trials(Runs):
     def of(self, name: str, count: int | None = None) -> Mapping[str, Floats]:
         """Returns the transfer times by variant of a scenario: from the first packet sent to the last ACK."""
         seeds = self.seeds(name)[:count]
-        return self.kept(name, lambda: self.run_each(name, "connections", transfer_times_s, seeds))
+        return self.cached(name, lambda: self.run_each(name, "connections", transfer_times_s, seeds))
 
 
 def transfer_times_s(connections: Table) -> Floats:

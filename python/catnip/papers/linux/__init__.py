@@ -17,5 +17,5 @@ PAPER = Paper(
     figures=figures.FIGURES,
     headline=figures.headline,
     tables=figures.tables,
-    seeds=lambda runs: runs.seeds(stack.REAL),
+    seeds=lambda runs: runs.seeds(stack.EMULATED),
 )

@@ -75,12 +75,12 @@ def paced_over_unpaced_points(runs: KernelRuns, burst_kb: float = 80, idle_s: fl
 
 
 @measured
-def sent_again_ratio(runs: KernelRuns, setting: str) -> float:
+def retransmission_ratio(runs: KernelRuns, setting: str) -> float:
     """Ratio of two shares of retransmitted segments: with newCWV to with the kernel's Reno."""
 
     def share(system: str) -> float:
-        made = [real.of(one).run(setting, system) for one in _traces(runs)]
-        return sum(run.retransmitted for run in made) / sum(run.sent for run in made)
+        chosen = [real.of(one).run(setting, system) for one in _traces(runs)]
+        return sum(run.retransmitted for run in chosen) / sum(run.sent for run in chosen)
 
     theirs = share(RENO)
     return share(KERNEL_CWV) / theirs if theirs else float("nan")
@@ -117,7 +117,7 @@ def cwv_red_certificates(runs: KernelRuns) -> str:
 
 
 @measured
-def wrong_bursts(runs: KernelRuns) -> str:
+def invalid_bursts(runs: KernelRuns) -> str:
     """Number of responses with a wrong size plus number of connections that ended early."""
     counts = (real.responses_of_another_size, real.broken_connections)
     return str(sum(int(count(one)) for one in _traces(runs) for count in counts))
@@ -129,11 +129,11 @@ def table(runs: KernelRuns) -> Table:
     for setting in real.SETTINGS:
         for system in (KERNEL_CWV, KERNEL_PACED):
             for size in SIZES_KB:
-                told = []
+                cells = []
                 for simulated in (False, True):
                     for idle in (1, 5, 15):
-                        told.append(_told(runs, setting, system, size, idle, simulated))
-                rows.append([f"{setting}, {system}, above {size} KB", *told])
+                        cells.append(_cell(runs, setting, system, size, idle, simulated))
+                rows.append([f"{setting}, {system}, above {size} KB", *cells])
     silences = ("after 1 s", "after 5 s", "after 15 s")
     columns = ["", *(f"kernel: {one}" for one in silences), *(f"simulator: {one}" for one in silences)]
     note = (
@@ -145,7 +145,7 @@ def table(runs: KernelRuns) -> Table:
     return Table("Bursts under newCWV in the kernel", columns, rows, note)
 
 
-def _told(runs: KernelRuns, setting: str, system: str, size: int, idle: int, simulated: bool) -> str:
+def _cell(runs: KernelRuns, setting: str, system: str, size: int, idle: int, simulated: bool) -> str:
     here = _class(runs, setting, system, size, idle, simulated)
     if len(here.gain_pct) < FEWEST:
         return ""
@@ -167,13 +167,13 @@ def _class(
 
 def _classes(runs: KernelRuns, setting: str, system: str) -> dict[tuple[int, int], Interval]:
     """Returns the gain of each class of the paper with enough bursts."""
-    made = {}
+    gains = {}
     for size in SIZES_KB:
         for idle in IDLES_S:
             here = _class(runs, setting, system, size, idle)
             if len(here.gain_pct) >= FEWEST:
-                made[size, idle] = bursts.gain(here, _seeds(runs))
-    return made
+                gains[size, idle] = bursts.gain(here, _seeds(runs))
+    return gains
 
 
 def _seeds(runs: KernelRuns) -> list[int]:
@@ -184,11 +184,11 @@ def _traces(runs: KernelRuns) -> list[Runs]:
     """Returns the runs with each trace, as an argument for the quantities of the newCWV paper."""
 
     def make() -> list[Runs]:
-        runs.must_have()
+        runs.require()
         traces = [Runs(runs.quick, None, seed, runs.progress) for seed in runs.seeds(real.EMULATED)]
         with controllers():
             for one in traces:
-                one.kept("real", partial(real.measure, one, OF_THE_KERNEL, FULL_S))
+                one.cached("real", partial(real.measure, one, OF_THE_KERNEL, FULL_S))
         return traces
 
-    return runs.kept("traces", make)
+    return runs.cached("traces", make)

@@ -59,8 +59,8 @@ DSCP = {18: "high", 20: "med", 22: "low"}
 class Verdict:
     """Comparison of the marks in a capture with the expected marks: counts, and the first faults."""
 
-    judged: int = 0
-    right: int = 0
+    checked: int = 0
+    matching: int = 0
     packets: int = 0
     connections: int = 0
     retransmissions: int = 0
@@ -76,17 +76,17 @@ def agreement_pct(
     runs: KernelRuns, mark: str, server: str, lossy: bool = False, segments: str = PACED
 ) -> float:
     """Share of packets with the expected mark among those whose expected mark can be derived, percent."""
-    made = _of(runs, mark, server, lossy, segments)
-    runs.sample = made.judged
-    return 100 * made.right / made.judged
+    verdict = _of(runs, mark, server, lossy, segments)
+    runs.sample = verdict.checked
+    return 100 * verdict.matching / verdict.checked
 
 
 @measured
 def red_captures(runs: KernelRuns) -> str:
     """Number of capture links whose certificate is red in all tries."""
-    made = [_of(runs, *each) for each in cases()]
-    runs.sample = len(made)
-    return str(sum(one.is_red for one in made))
+    verdicts = [_of(runs, *each) for each in cases()]
+    runs.sample = len(verdicts)
+    return str(sum(one.is_red for one in verdicts))
 
 
 @measured
@@ -98,9 +98,9 @@ def retransmissions(runs: KernelRuns, mark: str, server: str) -> float:
 @measured
 def damaged(runs: KernelRuns) -> str:
     """Number of packets with a wrong checksum plus number of gaps in the captures."""
-    made = [_of(runs, *each) for each in cases()]
-    runs.sample = len(made)
-    return str(sum(one.bad_checksums + one.gaps for one in made))
+    verdicts = [_of(runs, *each) for each in cases()]
+    runs.sample = len(verdicts)
+    return str(sum(one.bad_checksums + one.gaps for one in verdicts))
 
 
 def table(runs: KernelRuns) -> Table:
@@ -108,8 +108,8 @@ def table(runs: KernelRuns) -> Table:
     rows = []
     for mark, server, lossy, segments in cases():
         one = _of(runs, mark, server, lossy, segments)
-        share = f"{100 * one.right / one.judged:.2f}" if one.judged else "–"
-        counts = (one.connections, one.packets, one.judged, one.judged - one.right, one.retransmissions)
+        share = f"{100 * one.matching / one.checked:.2f}" if one.checked else "–"
+        counts = (one.connections, one.packets, one.checked, one.checked - one.matching, one.retransmissions)
         rows.append(
             [
                 f"{mark}, {server}{', 2 % lost' if lossy else ''}{ALONE if segments == SINGLE else ''}",
@@ -133,14 +133,14 @@ def cases() -> list[Case]:
 
 
 def _of(runs: KernelRuns, mark: str, server: str, lossy: bool, segments: str = PACED) -> Verdict:
-    return runs.kept("captures", lambda: _all(runs))[mark, server, lossy, segments]
+    return runs.cached("captures", lambda: _all(runs))[mark, server, lossy, segments]
 
 
 def _all(runs: KernelRuns) -> dict[Case, Verdict]:
-    runs.must_have(*SERVERS)
-    told = runs.progress.task("captures at a server")
+    runs.require(*SERVERS)
+    report = runs.progress.task("captures at a server")
     jobs = [partial(captured, *case, seed=runs.first_seed) for case in cases()]
-    return dict(zip(cases(), side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
+    return dict(zip(cases(), side_by_side(jobs, SIDE_BY_SIDE, report), strict=True))
 
 
 def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: int = 1) -> Verdict:
@@ -161,12 +161,12 @@ def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: i
                 marking(link, mark, segments),
                 capturing(link, folder / "sender.pcap") as capture,
             ):
-                got = fetch_all(link.inside, seed, persistent=mark != STATE)
-            made = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark)
-        made.fetched, made.is_red = got, link.certificate.get("verdict") == "red"
-        if not made.is_red:
+                received = fetch_all(link.inside, seed, persistent=mark != STATE)
+            verdict = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark)
+        verdict.fetched, verdict.is_red = received, link.certificate.get("verdict") == "red"
+        if not verdict.is_red:
             break
-    return made
+    return verdict
 
 
 @contextmanager
@@ -223,19 +223,19 @@ def fetch_all(address: str, seed: int, persistent: bool) -> int:
     def several(number: int) -> int:
         lots = Random((seed << 8) + number)
         connection = http.client.HTTPConnection(address, site.PORT, timeout=60)
-        got = sum(one(connection, lots.choice(SIZES)) for _ in range(ROUNDS))
+        received = sum(one(connection, lots.choice(SIZES)) for _ in range(ROUNDS))
         connection.close()
-        return got
+        return received
 
     def alone(size: int) -> int:
         connection = http.client.HTTPConnection(address, site.PORT, timeout=60)
-        got = one(connection, size)
+        received = one(connection, size)
         connection.close()
-        return got
+        return received
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        got = sum(pool.map(several, range(CONNECTIONS))) if persistent else 0
-        return got + sum(pool.map(alone, SIZES * (1 if persistent else 3)))
+        received = sum(pool.map(several, range(CONNECTIONS))) if persistent else 0
+        return received + sum(pool.map(alone, SIZES * (1 if persistent else 3)))
 
 
 def verified(capture: Path, mark: str) -> Verdict:
@@ -245,10 +245,12 @@ def verified(capture: Path, mark: str) -> Verdict:
     if done.returncode not in (0, 1):
         raise InputError(f"linux: {done.stderr.strip()}")
     sums = json.loads(done.stdout)
-    judged = sums["must_be_high"] + sums["must_be_low"]
-    wrong = sums["missing_high"] + sums["wrong_high"]
+    checked = sums["must_be_high"] + sums["must_be_low"]
+    mismatches = sums["missing_high"] + sums["wrong_high"]
     same = ("packets", "connections", "retransmissions", "bad_checksums", "gaps")
-    return Verdict(judged, judged - wrong, faults=sums["faults"][:5], **{name: sums[name] for name in same})
+    return Verdict(
+        checked, checked - mismatches, faults=sums["faults"][:5], **{name: sums[name] for name in same}
+    )
 
 
 @dataclass
@@ -269,7 +271,7 @@ def follow(capture: bytes, port: int = site.PORT) -> Verdict:
 
     The congestion window is derived from the ACKs.
     """
-    made, known = Verdict(), defaultdict[tuple[bytes, int], Followed](Followed)
+    verdict, known = Verdict(), defaultdict[tuple[bytes, int], Followed](Followed)
     for packet in packets(capture):
         tcp = packet[4 * (packet[0] & 15) :]
         source, target, sequence, following = struct.unpack("!HHII", tcp[:12])
@@ -277,34 +279,34 @@ def follow(capture: bytes, port: int = site.PORT) -> Verdict:
         length = int.from_bytes(packet[2:4]) - 4 * (packet[0] & 15) - 4 * (tcp[12] >> 4)
         if source == port:
             one = known[packet[16:20], target]
-            made.packets += 1
-            _sent(one, made, sequence, length, flags, level)
+            verdict.packets += 1
+            _sent(one, verdict, sequence, length, flags, level)
         elif target == port and flags & ACK:
             _acked(known[packet[12:16], source], following)
-    made.connections = len(known)
-    return made
+    verdict.connections = len(known)
+    return verdict
 
 
-def _sent(one: Followed, made: Verdict, sequence: int, length: int, flags: int, level: str) -> None:
+def _sent(one: Followed, verdict: Verdict, sequence: int, length: int, flags: int, level: str) -> None:
     if flags & SYN:
         one.begun = sequence + 1
-        _judge(made, level, "high", "SYN-ACK")
+        _check(verdict, level, "high", "SYN-ACK")
         return
     offset = (sequence - one.begun) % 2**32
     if not length:
         return
     if offset < one.next:
         # A tail loss probe repeats the last packet, whose mark depends on the window.
-        made.retransmissions += 1
+        verdict.retransmissions += 1
         if offset + length < one.next:
-            _judge(made, level, "high", "repair")
+            _check(verdict, level, "high", "repair")
         one.has_lost = True
         return
     one.next = offset + length
     one.sent.append((one.next, True))
     if not one.has_lost:
         expected = "high" if one.window <= HIGH_WINDOW else "med" if one.window <= MED_WINDOW else "low"
-        _judge(made, level, expected, f"window {one.window}")
+        _check(verdict, level, expected, f"window {one.window}")
 
 
 def _acked(one: Followed, following: int) -> None:
@@ -315,11 +317,11 @@ def _acked(one: Followed, following: int) -> None:
         one.acked = upto
 
 
-def _judge(made: Verdict, level: str, expected: str, what: str) -> None:
-    made.judged += 1
-    made.right += level == expected
-    if level != expected and len(made.faults) < 20:
-        made.faults.append(f"{what}: {level}, not {expected}")
+def _check(verdict: Verdict, level: str, expected: str, packet: str) -> None:
+    verdict.checked += 1
+    verdict.matching += level == expected
+    if level != expected and len(verdict.faults) < 20:
+        verdict.faults.append(f"{packet}: {level}, not {expected}")
 
 
 def packets(capture: bytes) -> Iterator[bytes]:
@@ -329,8 +331,8 @@ def packets(capture: bytes) -> Iterator[bytes]:
     before = {1: 14, 101: 0, 12: 0, 228: 0}[link]
     at = 24
     while at + 16 <= len(capture):
-        (kept,) = struct.unpack(f"{order}I", capture[at + 8 : at + 12])
-        packet = capture[at + 16 + before : at + 16 + kept]
+        (captured_bytes,) = struct.unpack(f"{order}I", capture[at + 8 : at + 12])
+        packet = capture[at + 16 + before : at + 16 + captured_bytes]
         if packet and packet[0] >> 4 == 4 and packet[9] == socket.IPPROTO_TCP:
             yield packet
-        at += 16 + kept
+        at += 16 + captured_bytes

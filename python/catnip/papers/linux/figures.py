@@ -35,8 +35,8 @@ def _cells(runs: KernelRuns, control: str) -> Figure:
     caption = (
         "Thirty clients fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars: change "
         "of the mean fetch time from DropTail without marks; negative values are faster. Each group changes "
-        f"one setting. Whiskers are 95 % intervals of {len(runs.seeds(stack.REAL))} pairs of real runs and "
-        f"of {stack.MODEL_SEEDS} simulated ones."
+        f"one setting. Whiskers are 95 % intervals of {len(runs.seeds(stack.EMULATED))} pairs of real runs "
+        f"and of {stack.MODEL_SEEDS} simulated ones."
     )
     if control == "bbr":
         caption += " The simulator has no BBR without RACK."
@@ -120,7 +120,7 @@ def _stack(runs: KernelRuns, control: str) -> Table:
     columns += [f"{statistic}, {by}" for statistic in stack.STATISTICS for by in (KERNEL, SIMULATED)]
     note = (
         "Change of fetch times against DropTail without marks, percent, with 95 % intervals over pairs of "
-        f"runs with the same seed at the same time: {len(runs.seeds(stack.REAL))} of {stack.FOR_S:.0f} s "
+        f"runs with the same seed at the same time: {len(runs.seeds(stack.EMULATED))} of {stack.FOR_S:.0f} s "
         f"by the kernel, {stack.MODEL_SEEDS} by the simulator."
     )
     return Table(f"{stack.CONTROLS[control]}: what marks change", columns, rows, note)
@@ -130,16 +130,16 @@ def _others(runs: KernelRuns) -> Table:
     rows = []
     for control, name in stack.CONTROLS.items():
         for system in (LAST, SPM):
-            told = [
+            cells = [
                 _against(stack.change_pct(runs, control, HALF, system, statistic, by, group))
                 for group in (MARKED, OTHERS)
                 for statistic in ("mean", "95th percentile")
                 for by in (KERNEL, SIMULATED)
             ]
-            rows.append([f"{name}, {system}", *told])
+            rows.append([f"{name}, {system}", *cells])
     columns = [""] + [
-        f"{who}: {statistic}, {by}"
-        for who in ("marked", "unmarked")
+        f"{group}: {statistic}, {by}"
+        for group in ("marked", "unmarked")
         for statistic in ("mean", "95th percentile")
         for by in (KERNEL, SIMULATED)
     ]
@@ -153,15 +153,15 @@ def _losses(runs: KernelRuns) -> Table:
         for cell in stack.ONE_AT_A_TIME:
             for system in stack.SYSTEMS:
                 kinds = ("all",) if system == stack.DROP_TAIL else ("all", "high", "low", "share")
-                told = [
+                cells = [
                     f"{stack.loss_pct(runs, control, cell, system, kind, by).mean:.1f}"
                     for kind in kinds
                     for by in (KERNEL, SIMULATED)
                 ]
-                rows.append([f"{name}, {cell}, {system}", *told, *["–"] * (8 - len(told))])
+                rows.append([f"{name}, {cell}, {system}", *cells, *["–"] * (8 - len(cells))])
     columns = [""] + [
-        f"{what}, {by}"
-        for what in ("lost", "HIGH lost", "LOW lost", "HIGH of all")
+        f"{column}, {by}"
+        for column in ("lost", "HIGH lost", "LOW lost", "HIGH of all")
         for by in (KERNEL, SIMULATED)
     ]
     return Table(

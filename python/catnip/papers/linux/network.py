@@ -74,9 +74,9 @@ def wan_spread_is_larger(
 @measured
 def wan_red_runs(runs: KernelRuns) -> str:
     """CAT-E10: number of runs whose certificate is still red after the last try."""
-    made = [one for key in _known(runs) for one in _of(runs, *key)]
-    runs.sample = len(made)
-    return str(sum(one.is_red for one in made))
+    emulated = [one for key in _known(runs) for one in _of(runs, *key)]
+    runs.sample = len(emulated)
+    return str(sum(one.is_red for one in emulated))
 
 
 @measured
@@ -109,12 +109,12 @@ def _known(runs: KernelRuns) -> list[tuple[int, str, str]]:
 
 
 def _of(runs: KernelRuns, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
-    made = runs.kept("wan", lambda: _runs(runs))
+    by_cell = runs.cached("wan", lambda: _runs(runs))
     # A quick run uses, in place of a missing cell, the same cell with the other server or with full marks.
     of = (
-        made.get((buffer_kb, marks, server))
-        or made.get((buffer_kb, marks, SERVERS[0]))
-        or made[buffer_kb, FULL, SERVERS[0]]
+        by_cell.get((buffer_kb, marks, server))
+        or by_cell.get((buffer_kb, marks, SERVERS[0]))
+        or by_cell[buffer_kb, FULL, SERVERS[0]]
     )
     runs.count_sample(len(of))
     return of
@@ -126,7 +126,7 @@ def _ratios(runs: KernelRuns, buffer_kb: int, marks: str, than: str, server: str
 
 
 def _runs(runs: KernelRuns) -> dict[tuple[int, str, str], list[Emulated]]:
-    runs.must_have(*SERVERS)
+    runs.require(*SERVERS)
     scenario = str(paths.scenario_file(SCENARIO))
     keys = [(key, seed) for key in _known(runs) for seed in runs.seeds(SCENARIO)]
     jobs = [
@@ -139,8 +139,8 @@ def _runs(runs: KernelRuns) -> dict[tuple[int, str, str], list[Emulated]]:
         )
         for (buffer_kb, marks, server), seed in keys
     ]
-    told = runs.progress.task("100 clients and a server with a marking kernel")
-    made: dict[tuple[int, str, str], list[Emulated]] = {}
-    for (key, _), one in zip(keys, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True):
-        made.setdefault(key, []).append(one)
-    return made
+    report = runs.progress.task("100 clients and a server with a marking kernel")
+    results: dict[tuple[int, str, str], list[Emulated]] = {}
+    for (key, _), one in zip(keys, side_by_side(jobs, SIDE_BY_SIDE, report), strict=True):
+        results.setdefault(key, []).append(one)
+    return results

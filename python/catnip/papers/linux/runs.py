@@ -29,13 +29,13 @@ class KernelRuns(Runs):
         """Returns the number of runs of a scenario at full length."""
         return USUAL_SEEDS.get(name, 1)
 
-    def must_have(self, *servers: str) -> None:
+    def require(self, *servers: str) -> None:
         """Raises InputError if this machine lacks a requirement for measurements with these Web servers."""
-        if missing := why_not(*servers):
+        if missing := missing_requirement(*servers):
             raise InputError(f"linux: {missing}")
 
 
-def why_not(*servers: str) -> str | None:
+def missing_requirement(*servers: str) -> str | None:
     """Returns the reason why this machine cannot measure with these Web servers, None if it can."""
     return cannot_control() or cannot_mark() or can_run(*servers)
 
@@ -85,10 +85,10 @@ def catch_up(watch: "subprocess.Popen[str]") -> None:
     while idle_looks < IDLE_LOOKS:
         watch.send_signal(signal.SIGUSR1)
         # Example: "250 packets captured, 250 packets received by filter, 0 packets dropped by kernel"
-        told = watch.stderr.readline()
-        counts = re.findall(r"(\d+) packets?", told)
+        counters = watch.stderr.readline()
+        counts = re.findall(r"(\d+) packets?", counters)
         if len(counts) != 3:
-            raise InputError(f"linux: tcpdump exited: {told.strip()}")
+            raise InputError(f"linux: tcpdump exited: {counters.strip()}")
         captured, received, dropped = map(int, counts)
         if dropped:
             raise InputError(f"linux: tcpdump was too slow for {dropped} of {received} packets")

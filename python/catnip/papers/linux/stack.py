@@ -23,7 +23,7 @@ from catnip.papers.testbed.wan import mean_pct
 
 measured = Quantities()
 
-MODEL, REAL = "linux-stack-model", "linux-stack"
+MODEL, EMULATED = "linux-stack-model", "linux-stack"
 DROP_TAIL, LAST, SPM = "DropTail", "last packets", "SPM"
 MARKS = {DROP_TAIL: "none", LAST: "last-only", SPM: "spm"}
 """Marker of the agent by system. The router is DropTail for the first system, and CATNIP-Good for the other
@@ -69,7 +69,7 @@ class Cell:
     def changes(self, system: str) -> list[tuple[str, str]]:
         """Returns the changed keys of the simulated scenario."""
         marks = MODEL_MARKS[system]
-        made = [
+        keys = [
             ("tcp.control", {"cubic": "linux-cubic"}.get(self.control, self.control)),
             ("tcp.initial_window_segments", str(self.window)),
             ("define.marker", marks),
@@ -79,7 +79,7 @@ class Cell:
                 f"{'drop-tail' if system == DROP_TAIL else 'catnip-good'}:{self.queue}",
             ),
         ]
-        return made if self.rack else [*made, ("tcp.recovery", "sack")]
+        return keys if self.rack else [*keys, ("tcp.recovery", "sack")]
 
     @property
     def can_be_simulated(self) -> bool:
@@ -128,34 +128,34 @@ def cells() -> list[tuple[str, str]]:
     return [(control, name) for control in CONTROLS for name in ONE_AT_A_TIME]
 
 
-def real(runs: KernelRuns) -> Measured:
+def kernel_runs(runs: KernelRuns) -> Measured:
     """Returns the runs of all cells with the kernel; the systems of a cell run concurrently."""
-    return runs.kept("stack", lambda: _real(runs))
+    return runs.cached("stack", lambda: _kernel_runs(runs))
 
 
 def model(runs: KernelRuns) -> Measured:
     """Returns the runs of all cells in the simulator."""
-    return runs.kept("stack model", lambda: _model(runs))
+    return runs.cached("stack model", lambda: _model(runs))
 
 
 def _of(runs: KernelRuns, control: str, name: str, system: str, by: str) -> list[Run]:
-    made = (real if by == KERNEL else model)(runs).get((control, name, system), [])
-    runs.count_sample(len(made))
-    return made
+    results = (kernel_runs if by == KERNEL else model)(runs).get((control, name, system), [])
+    runs.count_sample(len(results))
+    return results
 
 
 @measured
 def red_runs(runs: KernelRuns) -> str:
     """LIN-S1: number of runs whose certificate is red in all tries."""
-    made = [run for of in real(runs).values() for run in of]
-    runs.sample = len(made)
-    return str(sum(run.is_red for run in made))
+    results = [run for of in kernel_runs(runs).values() for run in of]
+    runs.sample = len(results)
+    return str(sum(run.is_red for run in results))
 
 
 @measured
 def failed_fetches(runs: KernelRuns) -> str:
     """LIN-S1: number of fetches that ended with an error or without the complete file."""
-    return str(sum(run.errors for of in real(runs).values() for run in of))
+    return str(sum(run.errors for of in kernel_runs(runs).values() for run in of))
 
 
 @measured
@@ -169,12 +169,12 @@ def fetch_s(
     group: str = ALL,
 ) -> Interval:
     """Statistic of fetch times, s: mean over the runs, or a quantile of the pooled times of all runs."""
-    made = _of(runs, control, cell, system, by)
-    if not made:
+    results = _of(runs, control, cell, system, by)
+    if not results:
         return NOTHING
     if statistic == "mean":
-        return stats.mean([run.of(group).mean() for run in made])
-    return stats.jackknife(_pooled(made, statistic, group), len(made))
+        return stats.mean([run.of(group).mean() for run in results])
+    return stats.jackknife(_pooled(results, statistic, group), len(results))
 
 
 @measured
@@ -192,11 +192,11 @@ def change_pct(
     if not ours:
         return NOTHING
     if statistic == "mean":
-        here, there = ([float(run.of(group).mean()) for run in of] for of in (ours, theirs))
-        over = stats.ratio(here, there)
+        here, theirs_mean = ([float(run.of(group).mean()) for run in of] for of in (ours, theirs))
+        over = stats.ratio(here, theirs_mean)
         return Interval(100 * over.mean - 100, 100 * over.low - 100, 100 * over.high - 100, over.n)
-    mine, other = (_pooled(of, statistic, group) for of in (ours, theirs))
-    return stats.jackknife(lambda kept: 100 * (mine(kept) / other(kept) - 1), len(ours))
+    our_value, their_value = (_pooled(of, statistic, group) for of in (ours, theirs))
+    return stats.jackknife(lambda chosen: 100 * (our_value(chosen) / their_value(chosen) - 1), len(ours))
 
 
 @measured
@@ -225,35 +225,35 @@ def loss_pct(
     `packets` selects `all`, `high` or `low` packets. With `share`, the result is the share of HIGH packets
     among all arriving packets instead.
     """
-    made = _of(runs, control, cell, system, by)
-    return mean_pct([run.loss for run in made], packets) if made else NOTHING
+    results = _of(runs, control, cell, system, by)
+    return mean_pct([run.loss for run in results], packets) if results else NOTHING
 
 
 NOTHING = Interval(float("nan"), float("nan"), float("nan"), 0)
 
 
-def _pooled(made: Sequence[Run], statistic: str, group: str) -> Callable[[NDArray[np.intp]], float]:
-    return lambda kept: STATISTICS[statistic](np.concatenate([made[run].of(group) for run in kept]))
+def _pooled(results: Sequence[Run], statistic: str, group: str) -> Callable[[NDArray[np.intp]], float]:
+    return lambda chosen: STATISTICS[statistic](np.concatenate([results[run].of(group) for run in chosen]))
 
 
-def _real(runs: KernelRuns) -> Measured:
-    runs.must_have("nginx")
+def _kernel_runs(runs: KernelRuns) -> Measured:
+    runs.require("nginx")
     for_s = QUICK_FOR_S if runs.quick else FOR_S
     keys = cells()
-    jobs = [(*key, seed, system) for key in keys for seed in runs.seeds(REAL) for system in SYSTEMS]
-    told = runs.progress.task("files over a slow link, kernel")
-    ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, told)
-    made: dict[tuple[str, str, str], list[Run]] = {}
+    jobs = [(*key, seed, system) for key in keys for seed in runs.seeds(EMULATED) for system in SYSTEMS]
+    report = runs.progress.task("files over a slow link, kernel")
+    ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, report)
+    results: dict[tuple[str, str, str], list[Run]] = {}
     for (control, name, _, system), run in zip(jobs, ended, strict=True):
-        made.setdefault((control, name, system), []).append(run)
-    return made
+        results.setdefault((control, name, system), []).append(run)
+    return results
 
 
 def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
     """Emulates one run, at most `TRIES` times, until its certificate is not red."""
     one = cell(control, name)
     queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
-    told = {
+    environment = {
         "CATNIP_HOST": one.host(system, is_other=False),
         "CATNIP_OTHER_HOST": one.host(system, is_other=True),
         "CATNIP_FILES": " ".join(str(size) for size in files()),
@@ -261,14 +261,14 @@ def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> R
         "CATNIP_SEED": str(seed),
         "CATNIP_AGENT": str(program(AGENT)),
     }
-    scenario = str(paths.scenario_file(REAL))
+    scenario = str(paths.scenario_file(EMULATED))
     for _ in range(TRIES):
         variant = f"{queue}, {one.queue}"
-        ended = emulate(scenario, variant, seed, told, f"linux: {control}, {name}")
-        made = read_run(ended.out, measures.port_loss(ended.tables["ports"], 0, [seed], LINE), for_s)
+        ended = emulate(scenario, variant, seed, environment, f"linux: {control}, {name}")
+        result = read_run(ended.out, measures.port_loss(ended.tables["ports"], 0, [seed], LINE), for_s)
         if not ended.is_red:
-            return made
-    return replace(made, is_red=True)
+            return result
+    return replace(result, is_red=True)
 
 
 def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
@@ -281,8 +281,8 @@ def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
         )
         for server, name in enumerate((MARKED, OTHERS))
     }
-    wrong = sum("error" in line or line.get("bytes", line["size"]) != line["size"] for line in lines)
-    return Run(waited, loss, errors=wrong)
+    errors = sum("error" in line or line.get("bytes", line["size"]) != line["size"] for line in lines)
+    return Run(waited, loss, errors=errors)
 
 
 def files() -> list[int]:
@@ -292,19 +292,19 @@ def files() -> list[int]:
 
 def _model(runs: KernelRuns) -> Measured:
     for_s = QUICK_FOR_S if runs.quick else FOR_S
-    told = runs.progress.task("files over a slow link, simulated")
-    count = len(runs.seeds(REAL)) if runs.quick else MODEL_SEEDS
+    report = runs.progress.task("files over a slow link, simulated")
+    count = len(runs.seeds(EMULATED)) if runs.quick else MODEL_SEEDS
     chosen = runs.first_seeds(count)
     known = [(*key, system) for key in cells() if cell(*key).can_be_simulated for system in SYSTEMS]
-    made = {}
+    results = {}
     for done, (control, name, system) in enumerate(known):
         one = cell(control, name)
         changes = [*one.changes(system), ("duration", f"{for_s:g}s")]
         scenario = paths.scenario(MODEL, changes)
         tables = scenario.run(scenario.variants, chosen, ["transfers", "ports"])
-        made[control, name, system] = [_simulated(tables, seed, for_s) for seed in chosen]
-        told(done + 1, len(known))
-    return made
+        results[control, name, system] = [_simulated(tables, seed, for_s) for seed in chosen]
+        report(done + 1, len(known))
+    return results
 
 
 def _simulated(tables: Mapping[str, Mapping[str, Any]], seed: int, for_s: float) -> Run:

@@ -74,9 +74,9 @@ def window_ratio(runs: KernelRuns, lost: str, nth: int) -> float:
 
 
 @measured
-def kept_share(runs: KernelRuns, lost: str) -> float:
+def retained_share(runs: KernelRuns, lost: str) -> float:
     """Smallest ratio of the kernel's cwnd after an idle period of 2 s to cwnd before it, with newCWV."""
-    return runs.kept("kept windows", lambda: _kept(runs))[lost]
+    return runs.cached("kept windows", lambda: _retained(runs))[lost]
 
 
 def burst(
@@ -84,7 +84,7 @@ def burst(
     sizes: Sequence[int],
     idle_s: float,
     *,
-    tells: bool = False,
+    sets_context: bool = False,
     capture: Path | None = None,
     **link_options: str | int | bool,
 ) -> list[list[int]]:
@@ -98,7 +98,7 @@ def burst(
     options = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, **tolerance, **link_options}
     for _ in range(TRIES):
         with api.link(**options) as link:
-            windows = _behind(link, control, sizes, idle_s, tells, capture)
+            windows = _measure_behind(link, control, sizes, idle_s, sets_context, capture)
         if link.certificate["verdict"] != "red":
             return windows
     raise InputError(f"linux: the certificate of the link was red {TRIES} times")
@@ -107,8 +107,8 @@ def burst(
 def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: str = "none") -> Any:
     """Returns the events of a simulated server on the same path; all sizes are the same."""
     [size] = set(sizes)
-    near = {"rate": "10Gbit", "delay": "0ms", "queue": "drop-tail:10000"}
-    far = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, "there": {"loss": loss}}
+    access = {"rate": "10Gbit", "delay": "0ms", "queue": "drop-tail:10000"}
+    bottleneck = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, "there": {"loss": loss}}
     scenario = {
         "id": "X",
         "title": "Bursts of one connection",
@@ -116,8 +116,8 @@ def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: st
         "duration": "30s",
         "node": {"server": {"kind": "host"}, "router": {"kind": "router"}, "client": {"kind": "host"}},
         "link": {
-            "near": {"from": "server", "to": "router", **near},
-            "far": {"from": "router", "to": "client", **far},
+            "near": {"from": "server", "to": "router", **access},
+            "far": {"from": "router", "to": "client", **bottleneck},
         },
         "tcp": {"profile": "linux-6", **tcp},
         "traffic": {
@@ -151,7 +151,7 @@ def ends(events: Any, count: int) -> list[float]:
 
 def _of(runs: KernelRuns) -> dict[str, tuple[list[float], list[float]]]:
     """Returns cwnd of the kernel and of the simulator at the end of each burst, by the name of the loss."""
-    return runs.kept(
+    return runs.cached(
         "windows",
         lambda: {
             lost: (
@@ -163,7 +163,7 @@ def _of(runs: KernelRuns) -> dict[str, tuple[list[float], list[float]]]:
     )
 
 
-def _kept(runs: KernelRuns) -> dict[str, float]:
+def _retained(runs: KernelRuns) -> dict[str, float]:
     return {
         lost: min(after / before for before, after in windows[1:-1])
         for lost, windows in _scripted(runs).items()
@@ -172,30 +172,30 @@ def _kept(runs: KernelRuns) -> dict[str, float]:
 
 def _scripted(runs: KernelRuns) -> dict[str, list[list[int]]]:
     def measure() -> dict[str, list[list[int]]]:
-        runs.must_have()
-        told = runs.progress.task("windows of newCWV")
+        runs.require()
+        report = runs.progress.task("windows of newCWV")
         sizes = [BURST_BYTES] * BURSTS
         jobs = [
             partial(burst, "catnip_newcwv", sizes, SILENCE_S, up=f"loss={loss}") for loss in SCRIPTS.values()
         ]
-        return dict(zip(SCRIPTS, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
+        return dict(zip(SCRIPTS, side_by_side(jobs, SIDE_BY_SIDE, report), strict=True))
 
-    return runs.kept("scripted windows", measure)
+    return runs.cached("scripted windows", measure)
 
 
-def _behind(
-    link: Link, control: str, sizes: Sequence[int], idle_s: float, tells: bool, capture: Path | None
+def _measure_behind(
+    link: Link, control: str, sizes: Sequence[int], idle_s: float, sets_context: bool, capture: Path | None
 ) -> list[list[int]]:
     link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
     agent = str(program(AGENT))
     # Controllers registered by another agent do not receive the context set here.
-    whose = ["--controllers", "all"] if tells else []
-    start = [agent, "start", "--device", device(link), "--mark", "none", *whose]
+    controllers = ["--controllers", "all"] if sets_context else []
+    start = [agent, "start", "--device", device(link), "--mark", "none", *controllers]
     started = link.run(start, capture_output=True, text=True, timeout=60)
     if started.returncode:
         raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
     try:
-        return _served(link, control, sizes, idle_s, tells, capture)
+        return _served(link, control, sizes, idle_s, sets_context, capture)
     finally:
         link.run([agent, "stop"], check=True, timeout=60)
 
@@ -205,11 +205,11 @@ def _served(
     control: str,
     sizes: Sequence[int],
     idle_s: float,
-    tells: bool,
+    sets_context: bool,
     capture: Path | None,
 ) -> list[list[int]]:
     source = str(Path(context.__file__).parents[1])
-    command = [sys.executable, "-c", SERVER, source, control, "tells" if tells else "is silent"]
+    command = [sys.executable, "-c", SERVER, source, control, "tells" if sets_context else "is silent"]
     pipe = subprocess.PIPE
     server = link.start(command, stdin=pipe, stdout=pipe, text=True)
     assert server.stdout is not None
@@ -220,9 +220,9 @@ def _served(
             for at, size in enumerate(sizes):
                 time.sleep(idle_s if at else 0)
                 connection.sendall(b"x")
-                left = size
-                while left:
-                    left -= len(connection.recv(min(left, 1 << 16)))
+                remaining = size
+                while remaining:
+                    remaining -= len(connection.recv(min(remaining, 1 << 16)))
             time.sleep(0.2)
             connection.sendall(b"x")
             used, windows = json.loads(server.stdout.readline())

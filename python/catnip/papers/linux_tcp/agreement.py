@@ -79,20 +79,20 @@ def window_ratio(runs: TransferRuns, control: str) -> Interval:
 
 
 @measured
-def window_segments(runs: TransferRuns, control: str, whose: str) -> Interval:
-    """LNX-E2: mean cwnd of the simulator (`whose` is `ours`) or the kernel under random loss, segments."""
+def window_segments(runs: TransferRuns, control: str, source: str) -> Interval:
+    """LNX-E2: mean cwnd of the simulator (`source` is `ours`) or the kernel under random loss, segments."""
     kernel, ours = runs.windows[control]
-    return stats.mean(ours if whose == "ours" else kernel)
+    return stats.mean(ours if source == "ours" else kernel)
 
 
 @measured
-def flow_ratio(runs: TransferRuns, delay_ms: float, link: str, what: str) -> Interval:
-    """LNX-E3: ratio of `what` in the simulator to that in the kernel, for long transfers with BBR.
+def flow_ratio(runs: TransferRuns, delay_ms: float, link: str, measure: str) -> Interval:
+    """LNX-E3: ratio of `measure` in the simulator to that in the kernel, for long transfers with BBR.
 
-    `what` is `goodput_kbps` or `queue_ms`.
+    `measure` is `goodput_kbps` or `queue_ms`.
     """
     kernel, ours = runs.flows[Setting(int(delay_ms), link)]
-    return stats.ratio([getattr(one, what) for one in ours], [getattr(one, what) for one in kernel])
+    return stats.ratio([getattr(one, measure) for one in ours], [getattr(one, measure) for one in kernel])
 
 
 @measured
@@ -119,7 +119,7 @@ def headline(runs: TransferRuns) -> str:
 def tables(runs: TransferRuns) -> Sequence[Table]:
     """Returns the tables of agreement by type of case and path, of BBR, and of all cases that differ."""
     by_kind = {
-        words: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, words in KINDS.items()
+        label: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, label in KINDS.items()
     }
     by_path = {
         f"round trip of {2 * delay_ms} ms, {control}": [
@@ -140,12 +140,12 @@ def tables(runs: TransferRuns) -> Sequence[Table]:
 def _flows(runs: TransferRuns) -> Table:
     rows = []
     for setting in SETTINGS:
-        told = (
-            str(stats.mean([getattr(one, what) for one in made]))
-            for what in ("goodput_kbps", "queue_ms")
-            for made in runs.flows[setting]
+        cells = (
+            str(stats.mean([getattr(one, measure) for one in flows]))
+            for measure in ("goodput_kbps", "queue_ms")
+            for flows in runs.flows[setting]
         )
-        rows.append([f"{setting.link}, round trip of {2 * setting.delay_ms} ms", *told])
+        rows.append([f"{setting.link}, round trip of {2 * setting.delay_ms} ms", *cells])
     columns = ["", "kernel, kbit/s", "simulator, kbit/s", "kernel's queue, ms", "simulator's queue, ms"]
     note = f"Transfers of {FLOW_S:g} s over {RATE}: goodput, and mean round trip above the least one."
     return Table("BBR", columns, rows, note)
@@ -157,7 +157,7 @@ def _differences(pairs: Sequence[Pair]) -> Table:
         missed = [name for name, likeness in LIKENESSES.items() if not likeness(pair)]
         if missed:
             both = [
-                f"{_again(one.retransmitted)}; {one.timeouts}, {one.probes}; {1e3 * one.done_s:.0f}"
+                f"{_joined(one.retransmitted)}; {one.timeouts}, {one.probes}; {1e3 * one.done_s:.0f}"
                 for one in (pair.kernel, pair.ours)
             ]
             rows.append([pair.case.name, ", ".join(missed), *both])
@@ -166,7 +166,7 @@ def _differences(pairs: Sequence[Pair]) -> Table:
     return Table("What differs", columns, rows, note)
 
 
-def _again(segments: Sequence[int]) -> str:
+def _joined(segments: Sequence[int]) -> str:
     return " ".join(map(str, segments)) or "none"
 
 

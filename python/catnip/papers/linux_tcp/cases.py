@@ -39,31 +39,31 @@ class Case:
     control: str
     lost: Sequence[int] = ()
     acks: Sequence[int] = ()
-    late: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    delayed: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Numbers of the delayed packets, by their additional delay in milliseconds."""
     marked: Sequence[int] = ()
 
     @property
     def name(self) -> str:
         """Name of the case in tables."""
-        what = [f"lost {_list(self.lost)}"] if self.lost else []
-        what += [f"ACKs {_list(self.acks)} lost"] if self.acks else []
-        what += [f"{_list(which)} late by {by} ms" for by, which in self.late.items()]
-        what += [f"marked {_list(self.marked)}"] if self.marked else []
-        return f"{self.control}, {2 * self.delay_ms} ms, {', '.join(what)}"
+        events = [f"lost {_list(self.lost)}"] if self.lost else []
+        events += [f"ACKs {_list(self.acks)} lost"] if self.acks else []
+        events += [f"{_list(which)} late by {by} ms" for by, which in self.delayed.items()]
+        events += [f"marked {_list(self.marked)}"] if self.marked else []
+        return f"{self.control}, {2 * self.delay_ms} ms, {', '.join(events)}"
 
-    def ways(self, before_data: int, before_acks: int) -> dict[str, dict[str, str]]:
+    def directions(self, before_data: int, before_acks: int) -> dict[str, dict[str, str]]:
         """Returns the link's scenario keys for the directions of the data and of the ACKs.
 
         `before_data` and `before_acks` packets precede the first segment and the first ACK.
         """
         data = {}
         losses = [_stage("packets", self.lost, before_data), _stage("marks", self.marked, before_data)]
-        if said := " | ".join(filter(None, losses)):
-            data["loss"] = said
-        held = [f"{_stage('late', which, before_data)},by={by}ms" for by, which in self.late.items()]
-        if held:
-            data["wire_loss"] = " | ".join(held)
+        if stages := " | ".join(filter(None, losses)):
+            data["loss"] = stages
+        delays = [f"{_stage('late', which, before_data)},by={by}ms" for by, which in self.delayed.items()]
+        if delays:
+            data["wire_loss"] = " | ".join(delays)
         acks = {"loss": _stage("packets", self.acks, before_acks)} if self.acks else {}
         return {"data": data, "acks": acks}
 
@@ -71,10 +71,10 @@ class Case:
 def scripted(quick: bool) -> list[Case]:
     """Returns all cases, or every eleventh with `quick`."""
     cases = [
-        Case(kind, delay_ms, control, **what)
+        Case(kind, delay_ms, control, **events)
         for delay_ms in DELAYS_MS
         for control in CONTROLS
-        for kind, what in _scripts(delay_ms, control)
+        for kind, events in _scripts(delay_ms, control)
     ]
     return cases[::11] if quick else cases
 
@@ -105,7 +105,7 @@ def _scripts(delay_ms: int, control: str) -> Iterator[tuple[str, dict[str, Any]]
     for first, count in ((1, 1), (3, 2), (8, 4), (18, 10), (42, 10)):
         yield "acks", {"acks": list(range(first, first + count))}
     for by, which in ((2, [20]), (5, [20, 40]), (15, [30]), (40, [12]), (40, [25, 26, 27]), (150, [50])):
-        yield "late", {"late": {by: which}}
+        yield "late", {"delayed": {by: which}}
     for marked in ([5], [20], [20, 21, 22], [15, 40], [60, 100]):
         yield "marks", {"marked": marked}
 

@@ -11,10 +11,10 @@ SHOWN = (("head", "cubic", 10), ("burst", "reno", 50), ("tail", "cubic", 50), ("
 
 def sequences(runs: TransferRuns) -> Figure:
     """Segments over time of four transfers, each by the kernel and by the simulator."""
-    chosen = [pair for wanted in SHOWN if (pair := _first(runs, *wanted))]
+    chosen = [pair for key in SHOWN if (pair := _first(runs, *key))]
     drawn = {
         pair.case.name: {
-            name: Drawn(one.times_s, one.segments, one.is_again)
+            name: Drawn(one.times_s, one.segments, one.is_retransmission)
             for name, one in (("kernel", pair.kernel), ("simulator", pair.ours))
         }
         for pair in chosen
@@ -29,8 +29,8 @@ def sequences(runs: TransferRuns) -> Figure:
 
 
 def _first(runs: TransferRuns, kind: str, control: str, delay_ms: int) -> Pair | None:
-    wanted = kind, control, delay_ms
-    found = (pair for pair in runs.pairs if (pair.case.kind, pair.case.control, pair.case.delay_ms) == wanted)
+    key = kind, control, delay_ms
+    found = (pair for pair in runs.pairs if (pair.case.kind, pair.case.control, pair.case.delay_ms) == key)
     return next(found, None)
 
 

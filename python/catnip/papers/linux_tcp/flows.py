@@ -62,25 +62,25 @@ def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) ->
     is_new = np.concatenate([[True], followings[1:] > np.maximum.accumulate(followings)[:-1]])
     acked_s, followings = acked_s[is_new], followings[is_new]
     segment = np.searchsorted(bytes_, followings) - 1
-    is_told = (segment >= 0) & (times[segment] == 1)
-    round_trips_s = acked_s[is_told] - sent_s[at[segment[is_told]]]
+    is_sampled = (segment >= 0) & (times[segment] == 1)
+    round_trips_s = acked_s[is_sampled] - sent_s[at[segment[is_sampled]]]
     return Flow(
         8e-3 * float(followings[-1]) / FLOW_S, 1e3 * float(np.mean(round_trips_s) - np.min(round_trips_s))
     )
 
 
-def from_kernel(said: Mapping[str, Any]) -> Flow:
+def from_kernel(report: Mapping[str, Any]) -> Flow:
     """Computes the results of a transfer from the output of `sender`."""
-    sent, acks = np.array(said["segments"], float), np.array(said["acks"], float)
+    sent, acks = np.array(report["segments"], float), np.array(report["acks"], float)
     acks = acks[acks[:, 0] <= FLOW_S]
     return flow(sent[:, 0], sent[:, 1], acks[:, 0], acks[:, 1])
 
 
 def from_events(events: pd.DataFrame) -> list[Flow]:
     """Computes the results of simulated transfers, by seed, from the sender's rows of the table events."""
-    made = []
+    flows = []
     for _, here in events[events["end"] == "server"].groupby("seed"):
         sent, acks = (here[here["kind"] == kind] for kind in ("send", "ack"))
         columns = (one[name].to_numpy(float) for one in (sent, acks) for name in ("time_s", "seq_bytes"))
-        made.append(flow(*columns))
-    return made
+        flows.append(flow(*columns))
+    return flows

@@ -50,19 +50,19 @@ class Transfer:
     """Time from the first segment to the last ACK."""
 
     @cached_property
-    def is_again(self) -> list[bool]:
+    def is_retransmission(self) -> list[bool]:
         """True for each transmission that repeats a segment."""
-        seen: set[int] = set()
-        again = []
+        sent: set[int] = set()
+        flags = []
         for segment in self.segments:
-            again.append(segment in seen)
-            seen.add(segment)
-        return again
+            flags.append(segment in sent)
+            sent.add(segment)
+        return flags
 
     @property
     def retransmitted(self) -> list[int]:
         """Retransmitted segments, in order."""
-        return list(compress(self.segments, self.is_again))
+        return list(compress(self.segments, self.is_retransmission))
 
 
 @dataclass(frozen=True)
@@ -94,40 +94,40 @@ class TransferRuns(Runs):
     @cached_property
     def pairs(self) -> list[Pair]:
         """Pairs of transfers of all scripted cases."""
-        _must_have()
+        _require_kernel()
         cases = self.cases
-        told = self.progress.task("cases, by the kernel")
-        theirs = side_by_side([partial(self._by_kernel, case) for case in cases], SIDE_BY_SIDE, told)
-        told = self.progress.task("cases, simulated")
-        ours = side_by_side([partial(simulated, case) for case in cases], 2, told)
+        report = self.progress.task("cases, by the kernel")
+        theirs = side_by_side([partial(self._by_kernel, case) for case in cases], SIDE_BY_SIDE, report)
+        report = self.progress.task("cases, simulated")
+        ours = side_by_side([partial(simulated, case) for case in cases], 2, report)
         return [Pair(*three) for three in zip(cases, theirs, ours, strict=True)]
 
     @cached_property
     def windows(self) -> Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Mean cwnd of each long transfer in segments, by controller: the kernel's and the simulator's."""
-        _must_have()
-        seeds, made = self.seeds(LONG), {}
+        _require_kernel()
+        seeds, windows = self.seeds(LONG), {}
         for control in CONTROLS:
-            told = self.progress.task(f"random loss, {control}")
+            report = self.progress.task(f"random loss, {control}")
             jobs = [partial(self._long, control, seed) for seed in seeds]
-            theirs = np.array(side_by_side(jobs, LONG_SIDE_BY_SIDE, told))
-            made[control] = theirs, _long_simulated(control, seeds)
-        return made
+            theirs = np.array(side_by_side(jobs, LONG_SIDE_BY_SIDE, report))
+            windows[control] = theirs, _long_simulated(control, seeds)
+        return windows
 
     @cached_property
     def flows(self) -> Mapping[Setting, tuple[list[Flow], list[Flow]]]:
         """Long transfers with BBR, by setting and seed: the kernel's and the simulator's."""
-        _must_have()
+        _require_kernel()
         seeds = self.seeds(LONG)[:FLOWS]
         each = [(setting, seed) for setting in SETTINGS for seed in seeds]
-        told = self.progress.task("BBR, by the kernel")
+        report = self.progress.task("BBR, by the kernel")
         jobs = [partial(self._flow, *one) for one in each]
-        theirs = side_by_side(jobs, FLOWS_SIDE_BY_SIDE, told)
-        told = self.progress.task("BBR, simulated")
-        ours = side_by_side([partial(_flows, one, seeds) for one in SETTINGS], 2, told)
+        theirs = side_by_side(jobs, FLOWS_SIDE_BY_SIDE, report)
+        report = self.progress.task("BBR, simulated")
+        ours = side_by_side([partial(_flows, one, seeds) for one in SETTINGS], 2, report)
         return {
-            setting: (theirs[at * len(seeds) : (at + 1) * len(seeds)], made)
-            for at, (setting, made) in enumerate(zip(SETTINGS, ours, strict=True))
+            setting: (theirs[at * len(seeds) : (at + 1) * len(seeds)], simulated)
+            for at, (setting, simulated) in enumerate(zip(SETTINGS, ours, strict=True))
         }
 
     def _flow(self, setting: Setting, seed: int) -> Flow:
@@ -137,36 +137,36 @@ class TransferRuns(Runs):
 
     def _by_kernel(self, case: Case) -> Transfer:
         # SYN and ACK precede the data, the SYN-ACK precedes the ACKs of the data.
-        ways = case.ways(before_data=2, before_acks=1)
-        said = self._measured(
-            {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(ways),
+        directions = case.directions(before_data=2, before_acks=1)
+        output = self._measured(
+            {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(directions),
             [str(SEGMENTS * SEGMENT_BYTES), case.control, "1" if case.marked else "0", str(POLLED_S)],
         )
-        counted = said["counters"]
+        counted = output["counters"]
         return Transfer(
-            [at for at, _ in said["segments"]],
-            [first // SEGMENT_BYTES + 1 for _, first in said["segments"]],
+            [at for at, _ in output["segments"]],
+            [first // SEGMENT_BYTES + 1 for _, first in output["segments"]],
             counted.get("TCPTimeouts", 0),
             counted.get("TCPLossProbes", 0),
-            said["done_s"],
+            output["done_s"],
         )
 
     def _long(self, control: str, seed: int) -> float:
         link = {"delay": f"{LONG_DELAY_MS}ms", "rate": RATE, "queue": QUEUE}
         options = {**link, "seed": str(seed), "up": f"loss=bernoulli:{LOSS_PCT}%"}
-        said = self._measured(options, [f"{LONG_S}s", control, "0", str(LONG_POLLED_S)])
-        return float(np.mean([cwnd for at, cwnd in said["cwnd"] if at > SETTLED_S]))
+        output = self._measured(options, [f"{LONG_S}s", control, "0", str(LONG_POLLED_S)])
+        return float(np.mean([cwnd for at, cwnd in output["cwnd"] if at > SETTLED_S]))
 
     def _measured(self, options: Mapping[str, str], arguments: Sequence[str]) -> dict[str, Any]:
         for _ in range(TRIES):
-            certificate, said = _behind_a_link(options, arguments)
+            certificate, output = _measure_behind_link(options, arguments)
             if certificate.get("verdict") != "red":
-                return said
+                return output
         self.red += 1
-        return said
+        return output
 
 
-def _must_have() -> None:
+def _require_kernel() -> None:
     if missing := cannot_control():
         raise InputError(f"linux-tcp: {missing}")
 
@@ -176,17 +176,17 @@ def simulated(case: Case) -> Transfer:
 
     The sender opens the connection; the ACK of its handshake travels with the data.
     """
-    ways = case.ways(before_data=1, before_acks=1)
+    directions = case.directions(before_data=1, before_acks=1)
     tcp = {"control": CONTROLS[case.control], "ecn": "classic" if case.marked else "none"}
-    scenario = _scenario(case.delay_ms, ways, tcp, {"packets": SEGMENTS})
+    scenario = _scenario(case.delay_ms, directions, tcp, {"packets": SEGMENTS})
     result = api.run(scenario, seeds=[1], tables=["events", "connections"])
     events = result.to_arrow("events").to_pylist()
-    left = [event for event in events if event["end"] == "server" and event["kind"] == "send"]
+    sent = [event for event in events if event["end"] == "server" and event["kind"] == "send"]
     connection = result.to_arrow("connections").to_pylist()[0]
-    start = left[0]["time_s"]
+    start = sent[0]["time_s"]
     return Transfer(
-        [event["time_s"] - start for event in left],
-        [event["seq_bytes"] // SEGMENT_BYTES + 1 for event in left],
+        [event["time_s"] - start for event in sent],
+        [event["seq_bytes"] // SEGMENT_BYTES + 1 for event in sent],
         connection["timeouts"],
         connection["probes"],
         connection["acked_s"] - start,
@@ -194,8 +194,8 @@ def simulated(case: Case) -> Transfer:
 
 
 def _long_simulated(control: str, seeds: Sequence[int]) -> NDArray[np.float64]:
-    ways = {"data": {"loss": f"bernoulli:{LOSS_PCT}%"}, "acks": {}}
-    scenario = _scenario(LONG_DELAY_MS, ways, {"control": CONTROLS[control]}, {"bytes": "endless"})
+    directions = {"data": {"loss": f"bernoulli:{LOSS_PCT}%"}, "acks": {}}
+    scenario = _scenario(LONG_DELAY_MS, directions, {"control": CONTROLS[control]}, {"bytes": "endless"})
     scenario["duration"] = f"{LONG_S:g}s"
     result = api.run(scenario, seeds=seeds, series=f"{LONG_POLLED_S:g}s", tables=["connection_series"])
     series = result.to_pandas("connection_series")
@@ -204,17 +204,20 @@ def _long_simulated(control: str, seeds: Sequence[int]) -> NDArray[np.float64]:
 
 
 def _flows(setting: Setting, seeds: Sequence[int]) -> list[Flow]:
-    ways = {"data": setting.loss, "acks": {}}
+    directions = {"data": setting.loss, "acks": {}}
     # Without loss, runs differ only in their start.
     begin = {"bytes": "endless", "start": "uniform:minimum=0s,maximum=20ms"}
-    scenario = _scenario(setting.delay_ms, ways, {"control": "bbr"}, begin)
+    scenario = _scenario(setting.delay_ms, directions, {"control": "bbr"}, begin)
     scenario["duration"] = f"{FLOW_S:g}s"
     scenario["link"]["path"]["queue"] = setting.queue
     return from_events(api.run(scenario, seeds=seeds, tables=["events"]).to_pandas("events"))
 
 
 def _scenario(
-    delay_ms: int, ways: Mapping[str, Mapping[str, str]], tcp: Mapping[str, str], file: Mapping[str, Any]
+    delay_ms: int,
+    directions: Mapping[str, Mapping[str, str]],
+    tcp: Mapping[str, str],
+    file: Mapping[str, Any],
 ) -> dict[str, Any]:
     link = {"from": "server", "to": "client", "rate": RATE, "delay": f"{delay_ms}ms", "queue": QUEUE}
     return {
@@ -223,22 +226,22 @@ def _scenario(
         "seeds": 1,
         "duration": f"{LONGEST_S}s",
         "node": {"server": {"kind": "host"}, "client": {"kind": "host"}},
-        "link": {"path": {**link, "there": ways["data"], "back": ways["acks"]}},
+        "link": {"path": {**link, "there": directions["data"], "back": directions["acks"]}},
         "tcp": {"profile": "linux-6", **tcp},
         "traffic": {"file": {"kind": "bulk", "from": "server", "to": "client", **file}},
     }
 
 
-def _options(ways: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def _options(directions: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Returns the options of `catnip link`, behind which the sender runs."""
     return {
-        way: ",".join(f"{key.replace('_', '-')}={value}" for key, value in said.items())
-        for way, said in (("up", ways["data"]), ("down", ways["acks"]))
-        if said
+        option: ",".join(f"{key.replace('_', '-')}={value}" for key, value in keys.items())
+        for option, keys in (("up", directions["data"]), ("down", directions["acks"]))
+        if keys
     }
 
 
-def _behind_a_link(
+def _measure_behind_link(
     options: Mapping[str, str], arguments: Sequence[str]
 ) -> tuple[Mapping[str, Any], dict[str, Any]]:
     """Runs a sender behind a link and a receiver before it; returns certificate and sender's output."""
@@ -255,13 +258,13 @@ def _behind_a_link(
 
 
 def _receive(server: socket.socket) -> None:
-    server.settimeout(sender.PATIENCE_S)
+    server.settimeout(sender.TIMEOUT_S)
     try:
         connection, _ = server.accept()
     except OSError:
         # The sender never connected and reports the reason.
         return
     with connection:
-        connection.settimeout(sender.PATIENCE_S)
+        connection.settimeout(sender.TIMEOUT_S)
         while connection.recv(1 << 20):
             pass

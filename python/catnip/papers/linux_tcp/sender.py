@@ -17,7 +17,7 @@ from pathlib import Path
 
 TCP_INFO, TCP_CONGESTION, TIMESTAMPNS = 11, 13, 35
 CWND_AT, FIN, SYN = 80, 1, 2
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 
 
 def main(address: str, port: str, size: str, control: str, marks: str, polled_s: str) -> None:
@@ -30,7 +30,7 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
     capture = Capture(device, int(port))
     with socket.socket() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, control.encode())
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(TIMEOUT_S)
         connection.connect((address, int(port)))
         cwnd = Polled(connection, float(polled_s))
         if size.endswith("s"):
@@ -52,7 +52,7 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
                 "acks": [[at - start, following] for at, following in acks],
                 "done_s": next((at for at, following in acks if following > last), acks[-1][0]) - start,
                 "counters": counters(),
-                "cwnd": cwnd.seen,
+                "cwnd": cwnd.samples,
             }
         )
     )
@@ -111,7 +111,7 @@ class Polled:
     """Periodic record of a connection's congestion window."""
 
     def __init__(self, connection: socket.socket, every_s: float) -> None:
-        self.seen: list[tuple[float, int]] = []
+        self.samples: list[tuple[float, int]] = []
         self._connection, self._every_s = connection, every_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._poll)
@@ -126,7 +126,7 @@ class Polled:
         begun = time.monotonic()
         while not self._ended.wait(self._every_s):
             info = self._connection.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256)
-            self.seen.append((time.monotonic() - begun, *struct.unpack_from("I", info, CWND_AT)))
+            self.samples.append((time.monotonic() - begun, *struct.unpack_from("I", info, CWND_AT)))
 
 
 def counters() -> dict[str, int]:

@@ -36,7 +36,7 @@ def average_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> floa
 
 
 @measured
-def least_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
+def min_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
     """Smallest `gain_pct` of all classes of burst sizes and idle periods."""
     return min(_classes(runs, path, variant), key=lambda one: one.mean)
 
@@ -172,5 +172,7 @@ def per_seed(
 
 def _lost(runs: BurstRuns, path: str, variant: str) -> Floats:
     rows = runs.bursts(path, variant)
-    again, sent = (measures.per_seed(rows, name, runs.seeds(path)) for name in ("retransmitted", "sent"))
-    return np.asarray(again / sent)
+    retransmitted, sent = (
+        measures.per_seed(rows, name, runs.seeds(path)) for name in ("retransmitted", "sent")
+    )
+    return np.asarray(retransmitted / sent)

@@ -44,7 +44,7 @@ BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux", KERNEL_CWV: NEW_CWV, K
 
 EMULATED, SIMULATED = "newcwv-real", "newcwv-short"
 FULL_S, QUICK_S = 300.0, 45.0
-LEAST_BYTES = 5_000
+MIN_BYTES = 5_000
 """Smallest size of a burst that counts; smaller bursts fit into the initial window."""
 SHORTEST_BYTES = 200
 """Upper bound of the size of a response header. Responses of the trace that are shorter cannot be
@@ -101,7 +101,9 @@ class Run:
         """Share of the packets of all traffic towards the clients that the router drops, percent."""
         port = self._port(BOTTLENECK)
         names = [
-            f"{what}_{priority}" for what in ("dropped", "arrived") for priority in ("high", "med", "low")
+            f"{counter}_{priority}"
+            for counter in ("dropped", "arrived")
+            for priority in ("high", "med", "low")
         ]
         counts = [port[name] for name in names]
         return 100 * sum(counts[:3]) / max(sum(counts[3:]), 1)
@@ -112,14 +114,14 @@ class Run:
         return self._port(FILE)["delivered_bytes"] * 8 / self.duration_s / 1e3
 
     def _port(self, name: str) -> dict[str, float]:
-        place = int(np.flatnonzero(self.ports["port"] == name)[0])
+        index = int(np.flatnonzero(self.ports["port"] == name)[0])
         return {
-            key: float(values[place]) for key, values in self.ports.items() if key not in ("port", "group")
+            key: float(values[index]) for key, values in self.ports.items() if key not in ("port", "group")
         }
 
 
 @dataclass(frozen=True)
-class Real:
+class RealRuns:
     """Runs of all variants with the same trace."""
 
     seed: int
@@ -141,12 +143,12 @@ class Real:
         return pair(self.runs[reference].responses, self.runs[other].responses)
 
 
-def of(runs: Runs) -> Real:
+def of(runs: Runs) -> RealRuns:
     """Returns the runs of all settings and systems, which are measured when first needed.
 
     Quick runs are shorter.
     """
-    return runs.kept("real", lambda: measure(runs, SYSTEMS, FULL_S))
+    return runs.cached("real", lambda: measure(runs, SYSTEMS, FULL_S))
 
 
 @measured
@@ -156,13 +158,13 @@ def red_certificates(runs: Runs) -> str:
 
 
 @measured
-def router_late_ms(runs: Runs) -> float:
+def router_lateness_ms(runs: Runs) -> float:
     """CWV-S14: 99th percentile of the router's lateness, largest over all runs and hosts."""
-    late_us = []
+    lateness_us = []
     for run in of(runs).emulated:
         certificate = run.certificate or {}
-        late_us += [host["lateness_us"][1] for host in (certificate, *certificate["hosts"])]
-    return float(max(late_us)) / 1e3
+        lateness_us += [host["lateness_us"][1] for host in (certificate, *certificate["hosts"])]
+    return float(max(lateness_us)) / 1e3
 
 
 @measured
@@ -198,20 +200,20 @@ def responses_of_another_size(runs: Runs) -> str:
 
     Responses of the trace that are shorter than a header are not counted.
     """
-    real = of(runs)
-    wrong = 0
-    for run in real.emulated:
+    known = of(runs)
+    mismatches = 0
+    for run in known.emulated:
         columns = (run.responses[name].tolist() for name in ("connection", "first_byte", "bytes"))
         for connection, first_byte, size in zip(*columns, strict=True):
-            asked = real.trace_bytes[connection, first_byte]
+            expected_bytes = known.trace_bytes[connection, first_byte]
             # A header grows with the digits of the length in it, so some responses are one byte short.
-            wrong += not 0 <= asked - size <= 1 and asked > SHORTEST_BYTES
-    return str(wrong)
+            mismatches += not 0 <= expected_bytes - size <= 1 and expected_bytes > SHORTEST_BYTES
+    return str(mismatches)
 
 
 @measured
 def real_time_s(
-    runs: Runs, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
+    runs: Runs, setting: str, system: str, simulated: bool = False, above_bytes: float = MIN_BYTES
 ) -> Interval:
     """CWV-E6 to E9: mean time of responses above a size, s.
 
@@ -222,7 +224,7 @@ def real_time_s(
 
 
 @measured
-def over_simulated(runs: Runs, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
+def over_simulated(runs: Runs, setting: str, system: str, above_bytes: float = MIN_BYTES) -> Interval:
     """CWV-S15: ratio of measured to simulated time of the responses that occur in both runs."""
     here = beside_simulated(runs, setting, system, above_bytes)
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
@@ -233,7 +235,7 @@ def real_gain_pct(
     runs: Runs,
     setting: str,
     system: str,
-    above_bytes: float = LEAST_BYTES,
+    above_bytes: float = MIN_BYTES,
     idle_s: float = 1.0,
     simulated: bool = False,
     reference: str = NEW_RENO,
@@ -283,7 +285,7 @@ def class_of(
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
 
-def beside_simulated(runs: Runs, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Pairs:
+def beside_simulated(runs: Runs, setting: str, system: str, above_bytes: float = MIN_BYTES) -> Pairs:
     """Returns the measured responses above a size, each paired with the same response in the simulation."""
     sides = Variant(setting, system, simulated=True), Variant(setting, system)
     return of(runs).pairs(*sides).within(above_bytes, 0)
@@ -301,14 +303,14 @@ def spread_ms(both: Pairs, quantile: float = 0.5) -> float:
 
 def table(runs: Runs) -> ReportTable:
     """Returns the table of all measured and simulated variants."""
-    real, rows = of(runs), []
-    for variant, run in real.runs.items():
+    known, rows = of(runs), []
+    for variant, run in known.runs.items():
         setting, system, simulated = variant.setting, variant.system, variant.simulated
-        gains = [_gain_told(runs, variant, above_bytes) for above_bytes in (5_000, 20_000, 80_000)]
+        gains = [_gain_text(runs, variant, above_bytes) for above_bytes in (5_000, 20_000, 80_000)]
         rows.append(
             [
                 f"{variant.name}, {'simulated' if simulated else 'measured'}",
-                str((run.responses["bytes"] > LEAST_BYTES).sum()),
+                str((run.responses["bytes"] > MIN_BYTES).sum()),
                 str(real_time_s(runs, setting, system, simulated)),
                 *gains,
                 f"{100 * run.retransmitted / run.sent:.2f}",
@@ -333,14 +335,14 @@ def table(runs: Runs) -> ReportTable:
     return ReportTable("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
 
 
-def _gain_told(runs: Runs, variant: Variant, above_bytes: float) -> str:
+def _gain_text(runs: Runs, variant: Variant, above_bytes: float) -> str:
     """Returns the gain of a class as text, empty for the reference and for an empty class."""
     here = class_of(runs, variant.setting, variant.system, above_bytes, 1.0, variant.simulated)
     is_known = variant.system != NEW_RENO and len(here.gain_pct) > 0
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
-def measure(runs: Runs, systems: Sequence[str], full_s: float) -> Real:
+def measure(runs: Runs, systems: Sequence[str], full_s: float) -> RealRuns:
     """Measures all settings with these systems concurrently, and simulates their counterparts."""
     if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
@@ -348,17 +350,19 @@ def measure(runs: Runs, systems: Sequence[str], full_s: float) -> Real:
     variants = [Variant(setting, system) for setting in SETTINGS for system in systems]
     simulation = paths.scenario(SIMULATED)
     text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
-    emulation, told = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
-    made: dict[Variant, Run] = {}
+    emulation, report = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
+    results: dict[Variant, Run] = {}
     with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
         trace = Path(folder) / "web.cvec"
         trace.write_text(text, encoding="ascii")
         for _ in range(TRIES):
-            left = [variant for variant in variants if variant not in made or made[variant].is_red]
-            jobs = [partial(_emulate, str(emulation), each, trace, for_s, runs.first_seed) for each in left]
-            made |= zip(left, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True)
+            remaining = [variant for variant in variants if variant not in results or results[variant].is_red]
+            jobs = [
+                partial(_emulate, str(emulation), each, trace, for_s, runs.first_seed) for each in remaining
+            ]
+            results |= zip(remaining, side_by_side(jobs, SIDE_BY_SIDE, report), strict=True)
     beside = [Variant(one.setting, one.system, simulated=True) for one in variants]
-    return Real(runs.first_seed, trace_bytes(text), made | _simulate(beside, for_s, runs.first_seed))
+    return RealRuns(runs.first_seed, trace_bytes(text), results | _simulate(beside, for_s, runs.first_seed))
 
 
 def _emulate(scenario: str, variant: Variant, trace: Path, for_s: float, seed: int) -> Run:
@@ -382,21 +386,21 @@ def read_run(
         raise InputError(
             f"newcwv: {variant.name}: the client ended after {len(lines)} responses: {err[-300:]}"
         )
-    said_last = lines.pop()
+    totals = lines.pop()
     if variant.system in BESIDE:
         counts = [json.loads(line) for line in err.splitlines() if line.startswith('{"sent"')]
     else:
         counts = [measures.select(tables["bursts"], 0, "http")]
-    sent, again = (int(sum(np.sum(one[key]) for one in counts)) for key in ("sent", "retransmitted"))
+    sent, retransmitted = (int(sum(np.sum(one[key]) for one in counts)) for key in ("sent", "retransmitted"))
     responses: Rows = {key: np.array([line[key] for line in lines]) for key in lines[0]}
     return Run(
         responses={**responses, "seed": np.full(len(lines), seed)},
         ports=measures.select(tables["ports"], 0),
         duration_s=float(certificate["links"][0]["certificate"]["duration_s"]),
         sent=sent,
-        retransmitted=again,
+        retransmitted=retransmitted,
         certificate=certificate,
-        broken=int(said_last["errors"]),
+        broken=int(totals["errors"]),
     )
 
 
@@ -404,40 +408,40 @@ def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Vari
     """Simulates variants and keeps the responses that end before real clients give up."""
     scenario = paths.scenario(SIMULATED)
     tables = scenario.run([variant.name for variant in variants], [seed], ["bursts", "ports", "runs"])
-    made = {}
-    for place, variant in enumerate(variants):
-        rows = _of_trace(tables["bursts"], place, "web", variant)
+    results = {}
+    for index, variant in enumerate(variants):
+        rows = _of_trace(tables["bursts"], index, "web", variant)
         ended = rows["start_s"] + rows["time_s"] <= for_s
         known = {key: values[ended] for key, values in rows.items()}
-        made[variant] = Run(
+        results[variant] = Run(
             responses=known,
-            ports=measures.select(tables["ports"], place),
-            duration_s=float(np.asarray(tables["runs"]["end_s"])[place]),
+            ports=measures.select(tables["ports"], index),
+            duration_s=float(np.asarray(tables["runs"]["end_s"])[index]),
             sent=int(known["sent"].sum()),
             retransmitted=int(known["retransmitted"].sum()),
         )
-    return made
+    return results
 
 
-def _of_trace(table: ResultTable, place: int, group: str, variant: Variant) -> Rows:
+def _of_trace(table: ResultTable, index: int, group: str, variant: Variant) -> Rows:
     """Returns the bursts of the Web server, with connections numbered as in the trace."""
-    rows = measures.select(table, place, group)
+    rows = measures.select(table, index, group)
     before = OPENED_BEFORE[variant.setting]
     return {**rows, "connection": rows["connection"].astype(np.int64) - before}
 
 
 def trace_bytes(text: str) -> dict[tuple[int, int], int]:
     """Returns the length of each response of a trace by its connection and first byte."""
-    made: dict[tuple[int, int], int] = {}
+    lengths: dict[tuple[int, int], int] = {}
     connection, first_byte = -1, 0
     for line in text.splitlines():
-        word, _, value = line.partition(" ")
-        if word == "SEQ":
+        tag, _, value = line.partition(" ")
+        if tag == "SEQ":
             connection, first_byte = connection + 1, 0
-        elif word == "<":
-            made[connection, first_byte] = int(value)
+        elif tag == "<":
+            lengths[connection, first_byte] = int(value)
             first_byte += int(value)
-    return made
+    return lengths
 
 
 def _bottleneck(run: Run) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ class Replay:
 
     address: tuple[str, int]
     began: float
-    late_s: list[float] = field(default_factory=list)
+    lateness_s: list[float] = field(default_factory=list)
     """Lateness of each connection and each request, s."""
     errors: int = 0
     """Number of connections that ended early."""
@@ -113,10 +113,10 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
 
     Lines begin with SEQ, w, >, t or <; times are in us.
     """
-    at_s, pause_s, asked, exchanges = 0.0, 0.0, (0, 0.0), list[Exchange]()
+    at_s, pause_s, request, exchanges = 0.0, 0.0, (0, 0.0), list[Exchange]()
     for line in lines:
-        word, *values = line.split()
-        match word:
+        tag, *values = line.split()
+        match tag:
             case "SEQ":
                 if exchanges:
                     yield Connection(at_s, exchanges)
@@ -124,10 +124,10 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
             case "t":
                 pause_s = int(values[0]) / 1e6
             case ">":
-                asked, pause_s = (int(values[0]), pause_s), 0.0
+                request, pause_s = (int(values[0]), pause_s), 0.0
             case "<":
                 # A server has no thinking time: the pause before a response is one microsecond.
-                request_bytes, silence_s = asked
+                request_bytes, silence_s = request
                 exchanges.append(Exchange(request_bytes, int(values[0]), silence_s))
                 pause_s = 0.0
             case "w" | "r" | "l" | "m":
@@ -140,53 +140,55 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
 
 async def replay(address: tuple[str, int], trace: list[Connection], for_s: float) -> None:
     """Replays all connections until the last one ends or `for_s` seconds are over."""
-    made = Replay(address, time.perf_counter())
+    state = Replay(address, time.perf_counter())
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(for_s):
-            await asyncio.gather(*(one(made, number, each) for number, each in enumerate(trace)))
+            await asyncio.gather(*(one(state, number, each) for number, each in enumerate(trace)))
     # Servers must receive the end of the connections before the network is removed.
     await asyncio.sleep(PARTING_S)
-    late_s = sorted(made.late_s)
-    quantiles = [late_s[int(share * (len(late_s) - 1))] for share in (0.5, 0.99, 1.0)] if late_s else []
-    print(json.dumps({"late_s": quantiles, "errors": made.errors}))
+    lateness_s = sorted(state.lateness_s)
+    quantiles = (
+        [lateness_s[int(share * (len(lateness_s) - 1))] for share in (0.5, 0.99, 1.0)] if lateness_s else []
+    )
+    print(json.dumps({"late_s": quantiles, "errors": state.errors}))
 
 
-async def one(made: Replay, number: int, trace: Connection) -> None:
+async def one(state: Replay, number: int, trace: Connection) -> None:
     """Replays one connection, which opens at its time in the trace."""
     loop = asyncio.get_running_loop()
-    await until(made, made.began + trace.at_s)
+    await until(state, state.began + trace.at_s)
     with socket.socket() as stream:
         stream.setblocking(False)
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            await loop.sock_connect(stream, made.address)
+            await loop.sock_connect(stream, state.address)
             ended, first_byte = time.perf_counter(), 0
             for exchange in trace.exchanges:
                 if exchange.silence_s:
-                    await until(made, ended + exchange.silence_s)
+                    await until(state, ended + exchange.silence_s)
                 start = time.perf_counter()
-                await loop.sock_sendall(stream, request(made.address[0], exchange))
+                await loop.sock_sendall(stream, request(state.address[0], exchange))
                 size, first, last = await response(stream)
-                said = Response(
+                record = Response(
                     connection=number,
                     first_byte=first_byte,
                     bytes=size,
                     idle_s=start - ended,
-                    start_s=start - made.began,
+                    start_s=start - state.began,
                     first_s=first - start,
                     time_s=last - start,
                 )
-                print(json.dumps(asdict(said)))
+                print(json.dumps(asdict(record)))
                 ended, first_byte = last, first_byte + exchange.response_bytes
         except OSError as error:
-            made.errors += 1
+            state.errors += 1
             print(f"connection {number}: {error}", file=sys.stderr)
 
 
-async def until(made: Replay, due: float) -> None:
+async def until(state: Replay, due: float) -> None:
     """Waits until the time `due` and records the lateness."""
     await asyncio.sleep(due - time.perf_counter())
-    made.late_s.append(time.perf_counter() - due)
+    state.lateness_s.append(time.perf_counter() - due)
 
 
 def request(host: str, exchange: Exchange) -> bytes:
@@ -228,10 +230,10 @@ async def response(stream: socket.socket) -> tuple[int, float, float]:
     if status.split()[1] != "200":
         raise ConnectionError(f"the server returned {status}")
     of_field = dict(line.lower().split(": ", 1) for line in fields)
-    whole = len(header) + 4 + int(of_field["content-length"])
+    total = len(header) + 4 + int(of_field["content-length"])
     size = len(header) + 4 + len(body)
-    while size < whole:
-        received = await loop.sock_recv(stream, min(CHUNK_BYTES, whole - size))
+    while size < total:
+        received = await loop.sock_recv(stream, min(CHUNK_BYTES, total - size))
         if not received:
             raise ConnectionError("the server closed the connection in the middle of a response")
         size += len(received)
@@ -259,9 +261,9 @@ class Handler(StreamRequestHandler):
                     pass
                 self.answer(int(line.split()[1].rpartition(b"/")[2]))
         info = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
-        (sent,), (again,) = (struct.unpack_from("I", info, at) for at in (SENT_AT, RETRANSMITTED_AT))
+        (sent,), (retransmitted,) = (struct.unpack_from("I", info, at) for at in (SENT_AT, RETRANSMITTED_AT))
         # The line is a single write, because other threads write as well.
-        sys.stderr.write(json.dumps({"sent": sent, "retransmitted": again}) + "\n")
+        sys.stderr.write(json.dumps({"sent": sent, "retransmitted": retransmitted}) + "\n")
 
     def answer(self, body_bytes: int) -> None:
         """Sends header and body in one call, so that a short response is one segment."""

@@ -30,7 +30,7 @@ class BurstRuns(Runs):
 
     def tables(self, name: str) -> Mapping[str, Table]:
         """Returns the tables bursts, ports and runs of all variants of a scenario."""
-        return self.kept(("tables", name), lambda: self._tables(name))
+        return self.cached(("tables", name), lambda: self._tables(name))
 
     def variants(self, name: str) -> list[str]:
         """Returns the variants of a scenario."""
@@ -38,7 +38,7 @@ class BurstRuns(Runs):
 
     def bursts(self, name: str, variant: str) -> Rows:
         """Returns the bursts of the Web server in one variant of a scenario."""
-        return self.kept(
+        return self.cached(
             ("bursts", name, variant),
             lambda: measures.select(self.tables(name)["bursts"], self.variants(name).index(variant), "web"),
         )
@@ -46,7 +46,7 @@ class BurstRuns(Runs):
     def pairs(self, name: str, variant: str, reference: str = NEW_RENO) -> Pairs:
         """Returns pairs of the same burst under two algorithms."""
         known = self.variants(name)
-        return self.kept(
+        return self.cached(
             ("pairs", name, variant, reference),
             lambda: bursts.pair(
                 self.tables(name)["bursts"], known.index(reference), known.index(variant), "web"
@@ -55,7 +55,7 @@ class BurstRuns(Runs):
 
     def events(self, name: str, variant: str, seed: int | None = None) -> Rows:
         """Returns all events of one run of a scenario."""
-        return self.kept(
+        return self.cached(
             ("events", name, variant, seed),
             lambda: measures.select(
                 paths.scenario(name).run([variant], [seed or self.first_seed], ["events"])["events"], 0
@@ -63,5 +63,5 @@ class BurstRuns(Runs):
         )
 
     def _tables(self, name: str) -> Mapping[str, Table]:
-        told = self.progress.task(paths.scenario(name).id)
-        return self.run(name, self.variants(name), ["bursts", "ports"], told)
+        report = self.progress.task(paths.scenario(name).id)
+        return self.run(name, self.variants(name), ["bursts", "ports"], report)

@@ -60,7 +60,7 @@ def cwnd_after_silence(runs: BurstRuns, rule: str, idle_s: float) -> float:
 
 
 @measured
-def cwnd_kept(runs: BurstRuns, rule: str, idle_s: float) -> float:
+def cwnd_after_idle_ratio(runs: BurstRuns, rule: str, idle_s: float) -> float:
     """Ratio of cwnd after an idle period to cwnd before it."""
     here = silence(runs, rule, idle_s)
     return here.after.cwnd / here.before.cwnd
@@ -90,7 +90,7 @@ def cwv_off_bytes(runs: BurstRuns, idle_s: float) -> float:
 
 
 @measured
-def kept_by_newcwv_off_bytes(runs: BurstRuns, idle_s: float) -> float:
+def newcwv_after_idle_off_bytes(runs: BurstRuns, idle_s: float) -> float:
     """CWV-S3, E12: larger difference of cwnd or ssthresh after an idle period from RFC 7661, bytes.
 
     The rule is that of section 4.4.3.
@@ -111,7 +111,7 @@ def pipe_ack_after_silence(runs: BurstRuns, idle_s: float) -> float:
 
 
 @measured
-def pipe_ack_kept(runs: BurstRuns) -> float:
+def pipe_ack_after_idle_ratio(runs: BurstRuns) -> float:
     """CWV-S4: ratio of pipeACK after an idle period of 20 ms to pipeACK before it."""
     here = silence(runs, "newcwv", 0.02)
     return here.after.pipe_ack / here.before.pipe_ack
@@ -136,8 +136,8 @@ def pipe_ack_over_rate(runs: BurstRuns) -> float:
 def window_over_use(runs: BurstRuns, rule: str) -> float:
     """CWV-E3, E4: ratio of a constant-rate source's largest cwnd to its largest amount of data in flight."""
     rows = runs.events("newcwv-limited", rule)
-    late = of_server(rows)["time_s"] > WARM_UP_S
-    return float(of_server(rows)["cwnd_bytes"][late].max() / flight(rows)[1].max())
+    is_warm = of_server(rows)["time_s"] > WARM_UP_S
+    return float(of_server(rows)["cwnd_bytes"][is_warm].max() / flight(rows)[1].max())
 
 
 @measured
@@ -188,8 +188,8 @@ def paced_time_ratio(runs: BurstRuns) -> float:
     scenario = paths.scenario("newcwv-long")
     rows = scenario.run(list(scenario.variants), [runs.first_seed], ["connections"], 0, None)["connections"]
     parts = {name: measures.select(rows, index) for index, name in enumerate(scenario.variants)}
-    taken_s = {name: float((part["acked_s"] - part["start_s"])[0]) for name, part in parts.items()}
-    return taken_s["paced"] / taken_s["at once"]
+    durations_s = {name: float((part["acked_s"] - part["start_s"])[0]) for name, part in parts.items()}
+    return durations_s["paced"] / durations_s["at once"]
 
 
 @measured
@@ -228,16 +228,20 @@ def cwnd_after_loss_off_segments(runs: BurstRuns, variant: str) -> float:
     """
     rows = runs.events("newcwv-loss", variant)
     server = of_server(rows)
-    again = _retransmissions(server)
-    first, last = int(np.flatnonzero(again)[0]), int(np.flatnonzero(again)[-1])
+    is_retransmission = _retransmissions(server)
+    first, last = int(np.flatnonzero(is_retransmission)[0]), int(np.flatnonzero(is_retransmission)[-1])
     phase = server["phase"][first - 1]
     assert phase == "non-validated", phase
     in_flight, used = flight(rows), server["pipe_ack_bytes"][first - 1]
     lost_at_s = server["time_s"][first]
     at_loss = float(in_flight[1][in_flight[0] <= lost_at_s][-1])
-    retransmitted = SEGMENT * len(np.unique(server["seq_bytes"][again]))
+    retransmitted = SEGMENT * len(np.unique(server["seq_bytes"][is_retransmission]))
     end_byte = server["seq_bytes"][: first + 1].max() + SEGMENT
-    over = (server["kind"] == "ack") & (server["seq_bytes"] >= end_byte) & (np.arange(len(again)) > last)
+    over = (
+        (server["kind"] == "ack")
+        & (server["seq_bytes"] >= end_byte)
+        & (np.arange(len(is_retransmission)) > last)
+    )
     after = float(server["cwnd_bytes"][np.flatnonzero(over)[0]])
     expected = max((max(np.nan_to_num(used), at_loss) - retransmitted) / 2, SEGMENT)
     return float(abs(after - expected) / SEGMENT)
@@ -300,8 +304,8 @@ def found_silence_off_ms(runs: BurstRuns) -> float:
 def traced(runs: BurstRuns) -> str:
     """CWV-S13: names of the columns of the table events that hold the sender's state."""
     rows = runs.events("newcwv-silence", _name("newcwv", 5))
-    wanted = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
-    return ", ".join(name for name in wanted if name in rows)
+    names = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
+    return ", ".join(name for name in names if name in rows)
 
 
 FILTERS = ("last sample", "largest of five")
@@ -341,17 +345,17 @@ def round_trips_s(rows: Rows) -> Floats:
     Only ACKs without delay are included.
     """
     server = of_server(rows)
-    again = _retransmissions(server)
-    first = (server["kind"] == "send") & ~again
+    is_retransmission = _retransmissions(server)
+    first = (server["kind"] == "send") & ~is_retransmission
     ends = server["seq_bytes"][first] + np.maximum(server["wire_bytes"][first] - HEADERS, 0)
     acks = _acks(rows)
     newest = np.searchsorted(ends, acks["seq_bytes"], side="right") - 1
     known = newest >= 0
     times = acks["time_s"][known] - server["time_s"][first][newest[known]]
     # Only an ACK of two segments in order is immediate. Other ACKs were delayed, or follow a filled gap.
-    told = np.diff(acks["seq_bytes"][known], prepend=0)
+    newly_acked = np.diff(acks["seq_bytes"][known], prepend=0)
     calm = acks["dupacks"][known] == 0
-    fresh = (told == 2 * SEGMENT) & calm & np.concatenate([[True], calm[:-1]])
+    fresh = (newly_acked == 2 * SEGMENT) & calm & np.concatenate([[True], calm[:-1]])
     return np.asarray(times[fresh], dtype=np.float64)
 
 

@@ -12,7 +12,7 @@ SEGMENT_BYTES = int(number("tbp14"))
 HEADER_BYTES = 260
 """Size of the HTTP header that nginx sends before a file."""
 
-LEAST_DELAY_S = 1e-4
+MIN_DELAY_S = 1e-4
 """Smallest one-way delay given to the models, which need a round trip: the time to cross the emulator, s."""
 
 
@@ -22,7 +22,7 @@ class Timers:
 
     first_s: float
     times_handshake: bool
-    least_s: float = number("tbp09") / 1e3
+    min_s: float = number("tbp09") / 1e3
 
 
 TODAY = Timers(first_s=1.0, times_handshake=True)
@@ -44,7 +44,7 @@ def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
     The first timeout of the data is computed from an RTT sample if the handshake gives one. Otherwise it is
     the timeout of the handshake.
     """
-    delay_s = max(delay_s, LEAST_DELAY_S)
+    delay_s = max(delay_s, MIN_DELAY_S)
     parts = models.evaluate("wzk_new", data=data, pl=loss, delay_s=delay_s, Ts_s=timers.first_s)
     if not timers.times_handshake:
         return float(parts["t_s"])
@@ -59,8 +59,8 @@ def model_c(data: int, loss: float, delay_s: float, timers: Timers, high: bool) 
     The first timeout is computed as by a sender with an RTT sample.
     """
     model = models.model_c_high if high else models.model_c_low
-    timeout_s = max(6 * delay_s, timers.least_s)
-    return float(model(data, loss, max(delay_s, LEAST_DELAY_S), T0_s=timeout_s, Ts_s=timers.first_s))
+    timeout_s = max(6 * delay_s, timers.min_s)
+    return float(model(data, loss, max(delay_s, MIN_DELAY_S), T0_s=timeout_s, Ts_s=timers.first_s))
 
 
 NEW, LOW, HIGH = "new model", "Model C low", "Model C high"

@@ -60,7 +60,7 @@ def numbers_of_the_comparison(runs: FetchRuns) -> str:
 
 def stacks(runs: FetchRuns) -> Table:
     """TB-E8: table of the latencies of Linux stacks, each changed in one factor, and by the new model."""
-    made = runs.simulated("testbed-loss")
+    simulated = runs.simulated("testbed-loss")
     suffix = f" / wire_loss=bernoulli:{STACK_LOSS_PCT / 100:g}"
     kernel = [latency.fetches(runs, "loss")[f"{size}-{STACK_LOSS_PCT}"] for size in SIZES_KB]
 
@@ -68,7 +68,7 @@ def stacks(runs: FetchRuns) -> Table:
         return [f"{np.median(one):.2f}; {stats.mean(one)}" for one in times]
 
     rows = [["nginx on this kernel", *(f"{np.median(one.latencies_s):.2f}; {one.mean_s}" for one in kernel)]]
-    for variant, of_size in made.items():
+    for variant, of_size in simulated.items():
         if variant.endswith(suffix):
             name = variant.removesuffix(suffix)
             rows.append([f"simulated: {name}", *cells([of_size[size] for size in SIZES_KB])])
@@ -155,12 +155,12 @@ def _panels(
     server: str = latency.KERNEL,
     label: str = MEASURED_LABEL,
 ) -> str:
-    places = [case.x for case in latency.cases(runs, over, server)]
+    positions = [case.x for case in latency.cases(runs, over, server)]
     panels = [
         Panel(
             f"{size} KB",
-            places,
-            list(zip(places, latency.latencies(runs, over, size, server), strict=True)),
+            positions,
+            list(zip(positions, latency.latencies(runs, over, size, server), strict=True)),
             [
                 Curve(name, list(latency.predicted(runs, name, over, size, server)))
                 for name in (NEW, LOW, HIGH)
@@ -171,4 +171,4 @@ def _panels(
     return latency_panels(title, panels, xlabel=xlabel, ylabel="latency, s", simulated=label)
 
 
-FIGURES = (link, over_load, over_delay, over_loss, paper_kernel, wan.whose_pages_gain)
+FIGURES = (link, over_load, over_delay, over_loss, paper_kernel, wan.page_time_changes)

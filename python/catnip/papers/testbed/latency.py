@@ -60,7 +60,7 @@ class Case:
 
 def states(runs: FetchRuns) -> tuple[LinkState, ...]:
     """Returns delay and loss of the simulated link at each offered load (Figure 3)."""
-    return runs.kept("states", lambda: _states(runs))
+    return runs.cached("states", lambda: _states(runs))
 
 
 def cases(runs: FetchRuns, over: str, server: str = KERNEL) -> list[Case]:
@@ -86,8 +86,8 @@ def fetches(runs: FetchRuns, over: str) -> dict[str, Measured]:
 def latencies(runs: FetchRuns, over: str, size: int, server: str = KERNEL) -> list[Interval]:
     """Returns the mean latencies of a file size along an axis, s."""
     if server == KERNEL:
-        made = fetches(runs, over)
-        return [made[f"{size}-{case.x:g}"].mean_s for case in cases(runs, over)]
+        measured_at = fetches(runs, over)
+        return [measured_at[f"{size}-{case.x:g}"].mean_s for case in cases(runs, over)]
     return [stats.mean(times) for times in _simulated(runs, over, size)]
 
 
@@ -97,15 +97,15 @@ def predicted(
     over: str,
     size: int,
     server: str = KERNEL,
-    least_timeout_s: float | None = None,
+    min_timeout_s: float | None = None,
 ) -> Floats:
     """Returns a model's latencies along an axis, s.
 
-    The models use the timers of the server, with `least_timeout_s`, if given, as the minimum timeout.
+    The models use the timers of the server, with `min_timeout_s`, if given, as the minimum timeout.
     """
     timers = TODAY if server == KERNEL else PAPER
-    if least_timeout_s is not None:
-        timers = replace(timers, least_s=least_timeout_s)
+    if min_timeout_s is not None:
+        timers = replace(timers, min_s=min_timeout_s)
     estimates = ESTIMATORS[model]
     return np.array(
         [estimates(packets(size), one.loss, one.delay_s, timers) for one in cases(runs, over, server)]
@@ -209,11 +209,11 @@ def parts_off_pct(runs: FetchRuns, size: int, statistic: str) -> float:
     """
     loaded = [case for case in cases(runs, "load") if 0 < case.loss < HEAVY_LOSS]
     parts = _parts(runs, loaded)
-    whole = fetches(runs, "load")
+    combined = fetches(runs, "load")
     summed = np.array(
         [sum(parts[f"{size}-{case.x:g}-{part}"].mean_s.mean for part in ("delay", "loss")) for case in loaded]
     )
-    together = np.array([whole[f"{size}-{case.x:g}"].mean_s.mean for case in loaded])
+    together = np.array([combined[f"{size}-{case.x:g}"].mean_s.mean for case in loaded])
     if statistic == "in total":
         return float(100 * abs(summed.sum() / together.sum() - 1))
     off = 100 * np.abs(summed / together - 1)
@@ -243,7 +243,7 @@ def error_less_pct(runs: FetchRuns, than: str, over: str, size: int, server: str
 
 
 @measured
-def places_of_another(runs: FetchRuns, over: str, size: int, server: str) -> str:
+def positions_of_another(runs: FetchRuns, over: str, size: int, server: str) -> str:
     """TB-E7: positions on an axis at which Model C is closer to the measured latency than the new model.
 
     Model C counts as close as the closer of its two variants, low and high.
@@ -252,18 +252,18 @@ def places_of_another(runs: FetchRuns, over: str, size: int, server: str) -> str
         model: np.abs(_over_measured(runs, model, over, size, server) - 1) for model in (NEW, LOW, HIGH)
     }
     closer = np.minimum(errors[LOW], errors[HIGH]) < errors[NEW]
-    places = [
+    positions = [
         f"{case.x:g}" for case, is_closer in zip(_lossy(runs, over, server), closer, strict=True) if is_closer
     ]
-    return ", ".join(places) or "none"
+    return ", ".join(positions) or "none"
 
 
 @measured
 def measured_over(
-    runs: FetchRuns, model: str, size: int, server: str, statistic: str, least_timeout_s: float | None = None
+    runs: FetchRuns, model: str, size: int, server: str, statistic: str, min_timeout_s: float | None = None
 ) -> float:
     """TB-E6: smallest or largest ratio of measured to predicted latency, over the loads from 60 % on."""
-    model_s = predicted(runs, model, "load", size, server, least_timeout_s)
+    model_s = predicted(runs, model, "load", size, server, min_timeout_s)
     heavy = (_means(latencies(runs, "load", size, server)) / model_s)[KNEE - len(LOADS) :]
     return float(heavy.min() if statistic == "least" else heavy.max())
 
@@ -297,7 +297,7 @@ def _at(runs: FetchRuns, load_pct: float) -> LinkState:
 
 
 def _states(runs: FetchRuns) -> tuple[LinkState, ...]:
-    seeds, variants = runs.first_seeds(runs.scaled(MAP_SEEDS, least=4)), paths.scenario(LOADED).variants
+    seeds, variants = runs.first_seeds(runs.scaled(MAP_SEEDS, minimum=4)), paths.scenario(LOADED).variants
     tables = runs.run(LOADED, variants, ["datagrams", "ports"], seeds=seeds)
     found = []
     for variant, load in enumerate(LOADS):
@@ -305,7 +305,7 @@ def _states(runs: FetchRuns) -> tuple[LinkState, ...]:
         ports = measures.select(tables["ports"], variant)
         at_link = where(ports, np.char.startswith(np.asarray(ports["port"], dtype=str), "w"))
         arrived, dropped = (
-            measures.per_seed(at_link, f"{what}_low", seeds) for what in ("arrived", "dropped")
+            measures.per_seed(at_link, f"{counter}_low", seeds) for counter in ("arrived", "dropped")
         )
         loss = stats.mean(np.divide(dropped, arrived, out=np.zeros_like(dropped), where=arrived > 0))
         received = np.asarray(sent["received"], dtype=np.float64)
@@ -331,8 +331,8 @@ def _simulated(runs: FetchRuns, over: str, size: int) -> list[Floats]:
     if over == "load":
         return [of_load[size] for of_load in runs.simulated("testbed-load").values()]
     assert over == "loss", f"{over}: not simulated"
-    made = runs.simulated("testbed-loss")
-    return [of_loss[size] for variant, of_loss in made.items() if variant.startswith(f"{LINUX_20} /")]
+    simulated = runs.simulated("testbed-loss")
+    return [of_loss[size] for variant, of_loss in simulated.items() if variant.startswith(f"{LINUX_20} /")]
 
 
 def _lossy(runs: FetchRuns, over: str, server: str) -> list[Case]:

@@ -35,7 +35,7 @@ SERVERS: Mapping[str, tuple[str, str]] = {
 """Program and Debian package of each Web server."""
 AT_ONCE = 6  # the surrounding link has no addresses for more links
 TRIES = 2
-GIVEN_UP_S = 120.0
+TIMEOUT_S = 120.0
 
 OLD_STACK: Mapping[str, Any] = {
     "ipv4/tcp_no_metrics_save": 1,
@@ -104,8 +104,8 @@ class Measured:
     @property
     def errors(self) -> int:
         """Number of fetches that did not end or lacked a part of the file."""
-        whole = FILES[self.point.file]
-        return sum(fetch.get("bytes") != whole for fetch in self.fetches)
+        expected = FILES[self.point.file]
+        return sum(fetch.get("bytes") != expected for fetch in self.fetches)
 
     @property
     def is_red(self) -> bool:
@@ -127,9 +127,9 @@ class FetchRuns(Runs):
         """Number of repetitions as a share of the number at full length."""
         return self.seed_count / FETCHES if self.seed_count else QUICK if self.quick else 1.0
 
-    def scaled(self, at_full_length: int, least: int = 10) -> int:
+    def scaled(self, at_full_length: int, minimum: int = 10) -> int:
         """Returns a number of repetitions from the number at full length."""
-        return max(least, round(at_full_length * self.scale))
+        return max(minimum, round(at_full_length * self.scale))
 
     def seeds(self, name: str) -> list[int]:
         """Returns the seeds of the runs of a simulated scenario."""
@@ -143,37 +143,37 @@ class FetchRuns(Runs):
         server: str = "nginx",
     ) -> dict[str, Measured]:
         """Measures points with one server; a point whose certificate is red is measured again."""
-        return self.kept(name, lambda: self._of(name, points, stack, server))
+        return self.cached(name, lambda: self._of(name, points, stack, server))
 
     def _of(
         self, name: str, points: Sequence[Point], stack: Mapping[str, Any], server: str
     ) -> dict[str, Measured]:
         if missing := can_run(server, *self.servers):
             raise InputError(f"testbed: {missing}")
-        told = self.progress.task(f"testbed, {name}")
-        told(0, len(points))
-        made: dict[str, Measured] = {}
+        report = self.progress.task(f"testbed, {name}")
+        report(0, len(points))
+        results: dict[str, Measured] = {}
         for _ in range(TRIES):
-            left = [point for point in points if point.id not in made or made[point.id].is_red]
-            if not left:
+            remaining = [point for point in points if point.id not in results or results[point.id].is_red]
+            if not remaining:
                 break
-            part = shifted(told, len(points) - len(left), len(points))
-            made |= {one.point.id: one for one in self._measure(left, points, stack, server, part)}
-            told(sum(not one.is_red for one in made.values()), len(points))
+            part = shifted(report, len(points) - len(remaining), len(points))
+            results |= {one.point.id: one for one in self._measure(remaining, points, stack, server, part)}
+            report(sum(not one.is_red for one in results.values()), len(points))
         self.count_sample(max((point.count for point in points if point.command is None), default=1))
-        self.measured += made.values()
-        return made
+        self.measured += results.values()
+        return results
 
     def simulated(self, name: str) -> dict[str, dict[int, Floats]]:
         """Returns latencies of simulated fetches by variant and size in KB, cut at the time limit, s."""
-        return self.kept(("simulated", name), lambda: self._simulated(name))
+        return self.cached(("simulated", name), lambda: self._simulated(name))
 
     def _simulated(self, name: str) -> dict[str, dict[int, Floats]]:
         def by_size(rows: Table) -> dict[int, Floats]:
-            times, pages = np.minimum(rows["time_s"], GIVEN_UP_S), np.asarray(rows["page"])
-            made = {size: times[pages == page] for page, size in enumerate(SIZES_KB, 1)}
-            self.count_sample(max(map(len, made.values())))
-            return made
+            times, pages = np.minimum(rows["time_s"], TIMEOUT_S), np.asarray(rows["page"])
+            durations = {size: times[pages == page] for page, size in enumerate(SIZES_KB, 1)}
+            self.count_sample(max(map(len, durations.values())))
+            return durations
 
         return self.run_each(name, "pages", by_size, self.seeds(name), paths.scenario(name).title)
 
@@ -183,7 +183,7 @@ class FetchRuns(Runs):
         of: Sequence[Point],
         stack: Mapping[str, Any],
         server: str,
-        told: Callable[[int, int], None],
+        report: Callable[[int, int], None],
     ) -> list[Measured]:
         """Measures some points of a group and reports the number done.
 
@@ -202,7 +202,7 @@ class FetchRuns(Runs):
                     "file": point.file,
                     "count": point.count,
                     "per_second": point.per_second,
-                    "timeout_s": GIVEN_UP_S,
+                    "timeout_s": TIMEOUT_S,
                     "command": point.command,
                     "log": point.log,
                     "link": [*point.link, "--seed", str(self.first_seed + of.index(point))],
@@ -214,30 +214,30 @@ class FetchRuns(Runs):
         # The server has a network namespace of its own, so the machine's settings stay unchanged.
         command = [str(program()), "link", "--quiet", "--", sys.executable, str(site)]
         rows: list[dict[str, Any]] = []
-        with tempfile.TemporaryFile("w+") as asked, tempfile.TemporaryFile("w+") as err:
-            json.dump(task, asked)
-            asked.seek(0)
+        with tempfile.TemporaryFile("w+") as task_file, tempfile.TemporaryFile("w+") as err:
+            json.dump(task, task_file)
+            task_file.seek(0)
             with subprocess.Popen(
-                command, stdin=asked, stdout=subprocess.PIPE, stderr=err, text=True
+                command, stdin=task_file, stdout=subprocess.PIPE, stderr=err, text=True
             ) as running:
                 for line in running.stdout or ():
                     rows.append(json.loads(line))
-                    told(len(rows), len(points))
+                    report(len(rows), len(points))
             err.seek(0)
-            said = err.read().strip().splitlines() or ["no output"]
+            errors = err.read().strip().splitlines() or ["no output"]
         if len(rows) < len(points):
-            raise InputError(f"testbed: only {len(rows)} of {len(points)} points were measured: {said[-1]}")
+            raise InputError(f"testbed: only {len(rows)} of {len(points)} points were measured: {errors[-1]}")
         for row in rows:
             if row["certificate"] is None:
                 raise InputError(f"testbed: {row['id']}: {row['err'].strip()}")
-        made = [
+        results = [
             Measured(known[row["id"]], row["code"], row["out"], row["certificate"], row["log"], row["snmp"])
             for row in rows
         ]
-        for one in made:
+        for one in results:
             if one.point.command is None and len(one.fetches) != one.point.count:
                 raise InputError(f"testbed: {one.point.id}: {len(one.fetches)} of {one.point.count} fetches")
-        return made
+        return results
 
 
 def can_run(*servers: str) -> str | None:

@@ -22,7 +22,7 @@ from catnip.papers.testbed.runs import FETCHES, TODAY, FetchRuns, Measured, Poin
 measured = Quantities()
 
 HANDSHAKES = 20
-LEAST_DATA_BYTES = 100
+MIN_DATA_BYTES = 100
 EDGES = ("up", "down")
 CLIENT = Path(testbed.__file__).with_name("client.py")
 SERVER = "http://$CATNIP_OUTSIDE:8080"
@@ -37,7 +37,7 @@ def fetches_that_did_not_end(runs: FetchRuns) -> float:
 @measured
 def loss_off_sigmas(runs: FetchRuns, statistic: str) -> float:
     """TB-S2: mean or largest difference between measured and requested loss rate, standard deviations."""
-    losing = [one for one in latency.fetches(runs, "loss").values() if _asked_loss(one, "up") > 0]
+    losing = [one for one in latency.fetches(runs, "loss").values() if _requested_loss(one, "up") > 0]
     off = [abs(_sigmas(one, side)) for one in losing for side in EDGES]
     return float(np.mean(off)) if statistic == "mean" else max(off)
 
@@ -50,11 +50,11 @@ def round_trip_off(runs: FetchRuns) -> float:
     """
     off = []
     for one in latency.fetches(runs, "delay").values():
-        asked_ms = 2 * _asked_ms(one)
-        took_ms = 1e3 * float(
+        expected_ms = 2 * _requested_ms(one)
+        measured_ms = 1e3 * float(
             np.median([fetch["connect_s"] for fetch in one.fetches if "connect_s" in fetch])
         )
-        off.append(abs(took_ms - asked_ms) / max(1, 0.02 * asked_ms))
+        off.append(abs(measured_ms - expected_ms) / max(1, 0.02 * expected_ms))
     return max(off)
 
 
@@ -66,9 +66,11 @@ def delay_off(runs: FetchRuns) -> float:
     """
     off = []
     for one in latency.fetches(runs, "delay").values():
-        asked_ms = _asked_ms(one)
+        expected_ms = _requested_ms(one)
         for side in EDGES:
-            off.append(abs(one.certificate[side]["delay_ms"]["mean"] - asked_ms) / max(1, 0.02 * asked_ms))
+            off.append(
+                abs(one.certificate[side]["delay_ms"]["mean"] - expected_ms) / max(1, 0.02 * expected_ms)
+            )
     return float(max(off))
 
 
@@ -79,7 +81,7 @@ def red_certificates(runs: FetchRuns) -> str:
 
 
 @measured
-def wrong_checksums(runs: FetchRuns, end: str) -> str:
+def bad_checksums(runs: FetchRuns, end: str) -> str:
     """TB-S3: number of segments with a wrong checksum that the kernel at one end has counted."""
     forced = _forced(runs)
     return str(_snmp(forced.out if end == "client" else forced.snmp)["Tcp"]["InCsumErrors"])
@@ -139,8 +141,8 @@ def logger_off_ms(runs: FetchRuns, clients: int, fetches: int, statistic: str) -
         Point(f"log-{n}", ["--delay", "20ms", *INITIAL_WINDOW], "30", fetches, per_second=2, log=True)
         for n in range(clients)
     ]
-    made = runs.of(f"logger of {clients}", points).values()
-    off_s = [np.abs(one.latencies_s - _logged_latencies_s(one.log or "")) for one in made]
+    measurements = runs.of(f"logger of {clients}", points).values()
+    off_s = [np.abs(one.latencies_s - _logged_latencies_s(one.log or "")) for one in measurements]
     off_ms = 1e3 * np.concatenate(off_s)
     runs.sample = len(off_ms)
     return float(off_ms.max() if statistic == "largest" else np.median(off_ms))
@@ -221,18 +223,19 @@ def handshake_costs_ms(runs: FetchRuns, lost: str) -> Interval:
         for name, (up, down) in cases.items()
         for n in range(HANDSHAKES)
     ]
-    made = runs.of("handshakes", points)
+    measurements = runs.of("handshakes", points)
     with_loss, without = (
-        np.array([made[f"{name}-{n}"].latencies_s[0] for n in range(HANDSHAKES)]) for name in (lost, "none")
+        np.array([measurements[f"{name}-{n}"].latencies_s[0] for n in range(HANDSHAKES)])
+        for name in (lost, "none")
     )
     return stats.mean(1e3 * (with_loss - without.mean()))
 
 
 @measured
-def curl_fetches(runs: FetchRuns, what: str) -> str | float:
+def curl_fetches(runs: FetchRuns, result: str) -> str | float:
     """TB-E10: bytes or duration (s) of a fetch of 1 MB by curl through 10 Mbit/s."""
-    size, took_s = _others(runs)["curl"].out.split()
-    return size if what == "bytes" else float(took_s)
+    size, duration_s = _others(runs)["curl"].out.split()
+    return size if result == "bytes" else float(duration_s)
 
 
 @measured
@@ -248,10 +251,10 @@ def router_round_trip_ms(runs: FetchRuns) -> float:
 
 
 @measured
-def router_down(runs: FetchRuns, what: str) -> float:
+def router_down(runs: FetchRuns, measure: str) -> float:
     """CWV-S14: rate while busy (Mbit/s) or largest queue (packets) of the router at 2 Mbit/s and 30 KB."""
     down = _router(runs)["limited"].certificate["down"]
-    return float(down["busy_rate"] / 1e6 if what == "rate" else down["largest_queue"])
+    return float(down["busy_rate"] / 1e6 if measure == "rate" else down["largest_queue"])
 
 
 def _delays_and_losses(runs: FetchRuns) -> list[Measured]:
@@ -307,18 +310,18 @@ def _median_ms(one: Measured) -> float:
     return 1e3 * float(np.median(one.latencies_s))
 
 
-def _asked_loss(one: Measured, side: str) -> float:
+def _requested_loss(one: Measured, side: str) -> float:
     return float(one.certificate[side]["asked"]["loss"].partition(":")[2] or 0)
 
 
 def _sigmas(one: Measured, side: str) -> float:
     """Returns the difference between measured and requested loss of a direction, in standard deviations."""
-    certified, asked = one.certificate[side], _asked_loss(one, side)
+    certified, requested = one.certificate[side], _requested_loss(one, side)
     n = certified["packets_in"]
-    return float((certified["loss"] - asked) / np.sqrt(asked * (1 - asked) / n))
+    return float((certified["loss"] - requested) / np.sqrt(requested * (1 - requested) / n))
 
 
-def _asked_ms(one: Measured) -> float:
+def _requested_ms(one: Measured) -> float:
     return 1e3 * _core.seconds(one.certificate["up"]["asked"]["delay"])
 
 
@@ -335,7 +338,7 @@ def _logged_latencies_s(log: str) -> list[float]:
             ended_ns.append(time_ns)
         elif not ended_ns:
             continue  # packets before the first SYN are left over from another client with this address
-        elif (row["event"], row["edge"]) == ("depart", "1") and int(row["len_bytes"]) > LEAST_DATA_BYTES:
+        elif (row["event"], row["edge"]) == ("depart", "1") and int(row["len_bytes"]) > MIN_DATA_BYTES:
             ended_ns[-1] = time_ns + int(row["lateness_ns"] or 0)
     return [(ended - began) / 1e9 for began, ended in zip(began_ns, ended_ns, strict=True)]
 

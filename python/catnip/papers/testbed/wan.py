@@ -86,8 +86,8 @@ def damaged_objects(runs: FetchRuns) -> str:
     runs.sample = len(objects["bytes"])
     written = {size: f"{_fnv1a(size):016x}" for size in np.unique(objects["bytes"])}
     expected = np.array([written[size] for size in objects["bytes"]])
-    wrong = (objects["whole"] != 1) | (objects["body_bytes"] != objects["bytes"])
-    return str((wrong | (objects["body_fnv1a"] != expected)).sum())
+    is_wrong = (objects["whole"] != 1) | (objects["body_bytes"] != objects["bytes"])
+    return str((is_wrong | (objects["body_fnv1a"] != expected)).sum())
 
 
 @measured
@@ -98,16 +98,16 @@ def wrongly_marked(runs: FetchRuns) -> str:
     (CAT-S19); the SYN-ACK, unless the variant marks it LOW; and up to two packets without data, which are a
     FIN without data and repetitions of HIGH packets whose ACK is late.
     """
-    wrong = sample = 0
+    mismatches = sample = 0
     for syn_acks, variants in ((1, HIGH), (0, LOW)):
         connections = _all_of(runs, "connections", variants)
         once = connections["retransmitted"] == 0
         high, sent = connections["sent_high"][once], connections["sent"][once]
         without_data = high - np.minimum(sent, 6) - syn_acks
-        wrong += int(((without_data < 0) | (without_data > 2)).sum())
+        mismatches += int(((without_data < 0) | (without_data > 2)).sum())
         sample += len(sent)
     runs.sample = sample
-    return str(wrong)
+    return str(mismatches)
 
 
 @measured
@@ -168,8 +168,8 @@ def page_time_ratio(
 @measured
 def total_time_ratio(runs: FetchRuns, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
     """CAT-E10: ratio of the total time of the ten pages with a router to that with FIFO, by pair of runs."""
-    made = _fetched(runs, server)
-    ours, fifo = (made[f"{buffer_kb} KB {one}"].times_s.sum(axis=1) for one in (router, FIFO))
+    fetched = _fetched(runs, server)
+    ours, fifo = (fetched[f"{buffer_kb} KB {one}"].times_s.sum(axis=1) for one in (router, FIFO))
     return stats.mean(ours / fifo)
 
 
@@ -180,16 +180,18 @@ def spread_is_larger(runs: FetchRuns, at_kb: Sequence[int], than_at_kb: Sequence
     A ratio is that of a page's time with CATNIP to its time with FIFO. The variation is the standard
     deviation over the ten pages.
     """
-    made = _fetched(runs)
-    spread = {buffer_kb: float(ratios(made, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
+    fetched = _fetched(runs)
+    spread = {
+        buffer_kb: float(ratios(fetched, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB
+    }
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
 def table(runs: FetchRuns) -> Table:
     """Returns Table XI, with HIGH and with LOW SYN-ACKs."""
-    made = _fetched(runs)
+    fetched = _fetched(runs)
     cells = [(buffer_kb, router) for buffer_kb in BUFFERS_KB for router in (HIGH, LOW)]
-    by_page = [ratios(made, *cell).mean(axis=0) for cell in cells]
+    by_page = [ratios(fetched, *cell).mean(axis=0) for cell in cells]
     rows = [[f"page {page}", *(f"{of[page - 1]:.2f}" for of in by_page)] for page in ALL_PAGES]
     rows.append(["mean", *(str(page_time_ratio(runs, *cell)) for cell in cells)])
     note = (
@@ -213,8 +215,8 @@ def trade(runs: FetchRuns, server: str) -> Table:
     def losses(buffer_kb: int, router: str) -> list[str]:
         kinds = ("all",) if router == FIFO else ("all", "high", "low")
         lost = [str(loss_pct(runs, buffer_kb, router, kind, server)) for kind in kinds]
-        whole = [of(runs, buffer_kb, router, server) for of in (high_share_pct, handshakes_repeated_pct)]
-        return [*lost, *["–"] * (3 - len(lost)), *(str(one) for one in whole)]
+        shares = [of(runs, buffer_kb, router, server) for of in (high_share_pct, handshakes_repeated_pct)]
+        return [*lost, *["–"] * (3 - len(lost)), *(str(one) for one in shares)]
 
     rows = [
         [f"{buffer_kb} KB, {router}", *changes(buffer_kb, router), *losses(buffer_kb, router)]
@@ -242,15 +244,15 @@ def trade(runs: FetchRuns, server: str) -> Table:
     )
 
 
-def whose_pages_gain(runs: FetchRuns) -> Figure:
+def page_time_changes(runs: FetchRuns) -> Figure:
     """Draws the change of each page's time at the smallest buffer, by the priority of SYN-ACKs."""
     buffer_kb = BUFFERS_KB[0]
     largest_b = _largest_objects_bytes()
     pages = sorted(largest_b, key=lambda page: largest_b[page])
-    made = _fetched(runs)
+    fetched = _fetched(runs)
     bars: dict[str, list[Interval]] = {
         _marking(router): [
-            stats.mean(100 * (ratio - 1)) for ratio in ratios(made, buffer_kb, router, pages).T
+            stats.mean(100 * (ratio - 1)) for ratio in ratios(fetched, buffer_kb, router, pages).T
         ]
         for router in (HIGH, LOW)
     }
@@ -312,8 +314,8 @@ def fetched(of: Sequence[Emulated]) -> Fetched:
 def _simulated(runs: FetchRuns) -> Mapping[str, Fetched]:
     def make() -> Mapping[str, Fetched]:
         scenario, seeds = paths.scenario(SIMULATED), runs.seeds(SIMULATED)
-        told = runs.progress.task(scenario.title)
-        tables = runs.run(SIMULATED, scenario.variants, ["pages", "ports", "connections"], told)
+        report = runs.progress.task(scenario.title)
+        tables = runs.run(SIMULATED, scenario.variants, ["pages", "ports", "connections"], report)
         return {
             variant: Fetched(
                 page_times(tables["pages"], index, seeds),
@@ -323,7 +325,7 @@ def _simulated(runs: FetchRuns) -> Mapping[str, Fetched]:
             for index, variant in enumerate(scenario.variants)
         }
 
-    return runs.kept(SIMULATED, make)
+    return runs.cached(SIMULATED, make)
 
 
 def _runs(runs: FetchRuns) -> dict[str, list[Emulated]]:
@@ -331,64 +333,66 @@ def _runs(runs: FetchRuns) -> dict[str, list[Emulated]]:
 
     def make() -> dict[str, list[Emulated]]:
         scenario = paths.scenario(EMULATED)
-        seeds = runs.first_seeds(runs.scaled(SEEDS, least=1))
+        seeds = runs.first_seeds(runs.scaled(SEEDS, minimum=1))
         jobs = [(variant, seed) for variant in scenario.variants for seed in seeds]
-        told = runs.progress.task("100 clients and a real server")
-        made: dict[str, list[Emulated]] = {variant: [] for variant in scenario.variants}
-        ended = side_by_side([partial(emulated, scenario.path, *job) for job in jobs], SIDE_BY_SIDE, told)
+        report = runs.progress.task("100 clients and a real server")
+        results: dict[str, list[Emulated]] = {variant: [] for variant in scenario.variants}
+        ended = side_by_side([partial(emulated, scenario.path, *job) for job in jobs], SIDE_BY_SIDE, report)
         for (variant, _), one in zip(jobs, ended, strict=True):
-            made[variant].append(one)
-        return made
+            results[variant].append(one)
+        return results
 
-    return runs.kept(EMULATED, make)
+    return runs.cached(EMULATED, make)
 
 
-def emulated(scenario: str, variant: str, seed: int, told: Mapping[str, str] | None = None) -> Emulated:
+def emulated(
+    scenario: str, variant: str, seed: int, environment: Mapping[str, str] | None = None
+) -> Emulated:
     """Emulates one run, and repeats it once if its certificate is red.
 
-    `told` are additional environment variables of the commands.
+    `environment` are additional environment variables of the commands.
     """
     for _ in range(TRIES):
-        ended = emulate(scenario, variant, seed, told or {}, f"{scenario}: {variant}")
-        made = Emulated(ended.certificate, *(select(ended.tables[name], 0) for name in TABLES))
+        ended = emulate(scenario, variant, seed, environment or {}, f"{scenario}: {variant}")
+        result = Emulated(ended.certificate, *(select(ended.tables[name], 0) for name in TABLES))
         if not ended.is_red:
             break
-    return made
+    return result
 
 
 def _handshakes_repeated(connections: Mapping[str, NDArray[Any]], seed: int | None = None) -> float:
-    again = connections["syn_timeouts"] > 0
-    return float(np.mean(again if seed is None else again[connections["seed"] == seed]))
+    is_repeated = connections["syn_timeouts"] > 0
+    return float(np.mean(is_repeated if seed is None else is_repeated[connections["seed"] == seed]))
 
 
 def ratios(
-    made: Mapping[str, Fetched],
+    fetched: Mapping[str, Fetched],
     buffer_kb: int,
     router: str,
     pages: Sequence[int] = ALL_PAGES,
     than: str = FIFO,
 ) -> Floats:
     """Returns the ratios of page times with `router` to page times with `than`, a row per seed."""
-    ours, theirs = (made[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
+    ours, theirs = (fetched[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
     over: Floats = ours / theirs
     return over[:, [page - 1 for page in pages]]
 
 
 def _everything(runs: FetchRuns) -> list[Emulated]:
-    made = [one for both in _runs(runs).values() for one in both]
-    runs.sample = len(made)
-    return made
+    results = [one for both in _runs(runs).values() for one in both]
+    runs.sample = len(results)
+    return results
 
 
 def _all_of(runs: FetchRuns, name: str, router: str = "") -> Mapping[str, NDArray[Any]]:
     """Returns the rows of a table of all runs, or only of the runs with `router`."""
-    made = [
+    tables = [
         getattr(one, name)
         for variant, of in _runs(runs).items()
         if variant.endswith(f" {router}" if router else "")
         for one in of
     ]
-    return {key: np.concatenate([table[key] for table in made]) for key in made[0]}
+    return {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}
 
 
 def _fnv1a(size: int) -> int:

@@ -9,7 +9,7 @@ Changes: TypeAlias = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Place:
+class PageSet:
     """Set of pages and their line, with a scenario of its own."""
 
     scenario: str
@@ -26,9 +26,9 @@ class Place:
         return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
 
 
-TEN = Place("today", "the ten pages", 50, 20, (10, 90))
-MIX = Place("today-mix", "pages of today", 100, 10, (10, 180))
-PLACES = {"ten": TEN, "mix": MIX}
+TEN = PageSet("today", "the ten pages", 50, 20, (10, 90))
+MIX = PageSet("today-mix", "pages of today", 100, 10, (10, 180))
+PAGE_SETS = {"ten": TEN, "mix": MIX}
 
 BASE = "as Linux does"
 HALF, UNMARKED, ALONE = "half of the servers mark", "handshake unmarked", "no file transfer"

@@ -16,7 +16,7 @@ from catnip.papers.today.cells import (
     DROP_TAIL,
     FQ_CODEL,
     HALF,
-    PLACES,
+    PAGE_SETS,
     QUEUES,
     STEPS,
     UNMARKED,
@@ -31,7 +31,7 @@ LOOKS = {
     GOOD: 0,
     "CATNIP-RED": 1,
     FQ_CODEL: 3,
-    **{name: RAMP + 2 * place for place, name in enumerate(quantities.QUANTILES)},
+    **{name: RAMP + 2 * index for index, name in enumerate(quantities.QUANTILES)},
     "file transfer": 1,
 }
 
@@ -66,13 +66,13 @@ def queues_mix(runs: CellRuns) -> Figure:
 
 def one_at_a_time(runs: CellRuns) -> Figure:
     """TDY-E4: 95th percentile of page times with one factor changed at a time."""
-    maps = [_map(runs, name, place.says) for name, place in PLACES.items()]
+    maps = [_map(runs, name, page_set.says) for name, page_set in PAGE_SETS.items()]
     caption = (
         "Change of the 95th percentile of page times from DropTail in the same row, percent. "
         "Brackets: the 95 % interval includes zero. Each row changes one setting."
     )
     title = "95th percentile of page times, against DropTail"
-    rows = list(PLACES["ten"].cells())
+    rows = list(PAGE_SETS["ten"].cells())
     svg = heat_maps(title, maps, rows, OTHER_QUEUES, ("", ""), 0.36 * len(rows) + 1.9)
     return Figure("today-cells", "One setting at a time", caption, svg)
 
@@ -83,45 +83,45 @@ FIGURES = (steps, queues_ten, queues_mix, one_at_a_time)
 def headline(runs: CellRuns) -> str:
     """Returns the main result in words, with its intervals."""
     first, *_, last = (quantities.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
-    said = [
+    sentences = [
         f"In the paper's own network CATNIP-Good makes pages {_pct(first)} faster with the paper's hosts"
         f" and {_pct(last)} with those of today."
     ]
-    for place, where in PLACES.items():
-        good, fair = (quantities.change_pct(runs, place, BASE, queue, TAIL) for queue in (GOOD, FQ_CODEL))
-        others = quantities.file_change_pct(runs, place, BASE, GOOD)
-        said.append(
+    for page_set, where in PAGE_SETS.items():
+        good, fair = (quantities.change_pct(runs, page_set, BASE, queue, TAIL) for queue in (GOOD, FQ_CODEL))
+        others = quantities.file_change_pct(runs, page_set, BASE, GOOD)
+        sentences.append(
             f"Where {where.says} share a line with a file transfer, marks and CATNIP-Good change the 95th"
             f" percentile of page times by {_pct(good)} against DropTail, and the rate of the file transfer"
             f" by {_pct(others)}; FQ-CoDel, which needs no marks, changes the former by {_pct(fair)}."
         )
     bare, alone = (quantities.change_pct(runs, "ten", cell, GOOD, TAIL) for cell in (UNMARKED, ALONE))
-    said.append(
+    sentences.append(
         f"If handshakes are not marked, what the ten pages gain turns into {_pct(bare)}; without the file"
         f" transfer it is {_pct(alone)}."
     )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def tables(runs: CellRuns) -> Sequence[Table]:
     """Returns the tables of the gain by context, of its cost to other traffic, and of all queues."""
     return [
-        *(_where(runs, place) for place in PLACES),
+        *(_where(runs, page_set) for page_set in PAGE_SETS),
         _others(runs),
-        *(_all_queues(runs, place) for place in PLACES),
+        *(_all_queues(runs, page_set) for page_set in PAGE_SETS),
     ]
 
 
-def _where(runs: CellRuns, place: str) -> Table:
+def _where(runs: CellRuns, page_set: str) -> Table:
     """Returns the table of page times behind queues that use marks, a row for each cell."""
     rows = []
-    for cell in PLACES[place].cells():
-        over = [_against(quantities.change_pct(runs, place, cell, queue, TAIL)) for queue in CONTEXT]
+    for cell in PAGE_SETS[page_set].cells():
+        over = [_against(quantities.change_pct(runs, page_set, cell, queue, TAIL)) for queue in CONTEXT]
         beside = [
-            _against(quantities.change_pct(runs, place, cell, GOOD, quantile, FQ_CODEL))
+            _against(quantities.change_pct(runs, page_set, cell, GOOD, quantile, FQ_CODEL))
             for quantile in quantities.QUANTILES
         ]
-        base = show_interval(quantities.page_s(runs, place, cell, DROP_TAIL, TAIL))
+        base = show_interval(quantities.page_s(runs, page_set, cell, DROP_TAIL, TAIL))
         rows.append((cell, base, *over, *beside))
     columns = (
         "",
@@ -136,19 +136,19 @@ def _where(runs: CellRuns, place: str) -> Table:
         " three columns against FQ-CoDel. Where an interval holds zero, context buys nothing that these runs"
         " could see."
     )
-    return Table(f"Where context buys time: {PLACES[place].says}", columns, rows, note)
+    return Table(f"Where context buys time: {PAGE_SETS[page_set].says}", columns, rows, note)
 
 
 def _others(runs: CellRuns) -> Table:
     rows = []
-    for place, where in PLACES.items():
+    for page_set, where in PAGE_SETS.items():
         for queue in OTHER_QUEUES:
-            file = _against(quantities.file_change_pct(runs, place, BASE, queue))
+            file = _against(quantities.file_change_pct(runs, page_set, BASE, queue))
             unmarked = [
-                _against(quantities.change_pct(runs, place, HALF, queue, quantile, group=OTHERS))
+                _against(quantities.change_pct(runs, page_set, HALF, queue, quantile, group=OTHERS))
                 for quantile in ("median", TAIL)
             ]
-            marked = _against(quantities.change_pct(runs, place, HALF, queue, TAIL))
+            marked = _against(quantities.change_pct(runs, page_set, HALF, queue, TAIL))
             rows.append((where.says, queue, file, *unmarked, marked))
     columns = (
         "",
@@ -165,18 +165,19 @@ def _others(runs: CellRuns) -> Table:
     return Table("What it costs others", columns, rows, note)
 
 
-def _all_queues(runs: CellRuns, place: str) -> Table:
+def _all_queues(runs: CellRuns, page_set: str) -> Table:
     rows = []
     for queue in QUEUES:
-        made = runs.cell(place, BASE)[queue]
+        result = runs.cell(page_set, BASE)[queue]
         times = [
-            show_interval(quantities.page_s(runs, place, BASE, queue, name)) for name in quantities.QUANTILES
+            show_interval(quantities.page_s(runs, page_set, BASE, queue, name))
+            for name in quantities.QUANTILES
         ]
-        loss = [f"{100 * float(np.nanmean(made.loss[priority])):.2f}" for priority in ("high", "low")]
+        loss = [f"{100 * float(np.nanmean(result.loss[priority])):.2f}" for priority in ("high", "low")]
         line = (
-            f"{made.file_mbps.mean():.2f}",
-            f"{1e3 * made.queue_s.mean():.1f}",
-            f"{100 * made.utilization.mean():.0f}",
+            f"{result.file_mbps.mean():.2f}",
+            f"{1e3 * result.queue_s.mean():.1f}",
+            f"{100 * result.utilization.mean():.0f}",
         )
         rows.append((queue, *times, *line, *loss))
     columns = (
@@ -190,29 +191,31 @@ def _all_queues(runs: CellRuns, place: str) -> Table:
         "HIGH lost, %",
         "LOW lost, %",
     )
-    title = f"All queues, hosts as Linux has them: {PLACES[place].says}"
+    title = f"All queues, hosts as Linux has them: {PAGE_SETS[page_set].says}"
     note = "Waiting: what the line's queue adds on average, to packets of all traffic."
     return Table(title, columns, rows, note)
 
 
-def _queues(runs: CellRuns, place: str, title: str) -> Figure:
+def _queues(runs: CellRuns, page_set: str, title: str) -> Figure:
     values = {
-        name: [quantities.change_pct(runs, place, BASE, queue, name) for queue in OTHER_QUEUES]
+        name: [quantities.change_pct(runs, page_set, BASE, queue, name) for queue in OTHER_QUEUES]
         for name in quantities.QUANTILES
     }
-    values["file transfer"] = [quantities.file_change_pct(runs, place, BASE, queue) for queue in OTHER_QUEUES]
+    values["file transfer"] = [
+        quantities.file_change_pct(runs, page_set, BASE, queue) for queue in OTHER_QUEUES
+    ]
     caption = (
-        f"Hosts as Linux has them; {PLACES[place].says} beside a file transfer. Negative values are"
+        f"Hosts as Linux has them; {PAGE_SETS[page_set].says} beside a file transfer. Negative values are"
         " shorter page times than behind DropTail, and a slower file transfer."
     )
     svg = grouped_bars(title, OTHER_QUEUES, values, "change against DropTail, %", LOOKS)
-    return Figure(f"today-{place}", title, caption, svg)
+    return Figure(f"today-{page_set}", title, caption, svg)
 
 
-def _map(runs: CellRuns, place: str, says: str) -> Map:
+def _map(runs: CellRuns, page_set: str, says: str) -> Map:
     changes = [
-        [quantities.change_pct(runs, place, cell, queue, TAIL) for queue in OTHER_QUEUES]
-        for cell in PLACES[place].cells()
+        [quantities.change_pct(runs, page_set, cell, queue, TAIL) for queue in OTHER_QUEUES]
+        for cell in PAGE_SETS[page_set].cells()
     ]
     means = np.array([[one.mean for one in row] for row in changes])
     unsure = np.array([[one.low <= 0 <= one.high for one in row] for row in changes])

@@ -12,7 +12,7 @@ from catnip.papers.catnip.pages import average_gain
 from catnip.papers.catnip.printed import paper_gain_pct
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import rows
-from catnip.papers.today.cells import DROP_TAIL, PLACES
+from catnip.papers.today.cells import DROP_TAIL, PAGE_SETS
 from catnip.papers.today.runs import MARKED, CellRuns, Result
 
 measured = Quantities()
@@ -31,16 +31,18 @@ def gain_in_the_old_network_pct(runs: CellRuns, step: str, queue: str) -> Interv
 
 
 @measured
-def page_s(runs: CellRuns, place: str, cell: str, queue: str, quantile: str, group: str = MARKED) -> Interval:
+def page_s(
+    runs: CellRuns, page_set: str, cell: str, queue: str, quantile: str, group: str = MARKED
+) -> Interval:
     """Quantile of all page times, s."""
-    made = runs.cell(place, cell)[queue]
-    return stats.jackknife(_quantile(made, quantile, group), made.runs)
+    result = runs.cell(page_set, cell)[queue]
+    return stats.jackknife(_quantile(result, quantile, group), result.runs)
 
 
 @measured
 def change_pct(
     runs: CellRuns,
-    place: str,
+    page_set: str,
     cell: str,
     queue: str,
     quantile: str,
@@ -48,27 +50,29 @@ def change_pct(
     group: str = MARKED,
 ) -> Interval:
     """Change of a quantile of all page times relative to another queue, percent."""
-    made = runs.cell(place, cell)
-    ours, theirs = (_quantile(made[name], quantile, group) for name in (queue, than))
-    return stats.jackknife(lambda kept: 100 * (ours(kept) / theirs(kept) - 1), made[queue].runs)
+    results = runs.cell(page_set, cell)
+    ours, theirs = (_quantile(results[name], quantile, group) for name in (queue, than))
+    return stats.jackknife(lambda chosen: 100 * (ours(chosen) / theirs(chosen) - 1), results[queue].runs)
 
 
 @measured
-def file_change_pct(runs: CellRuns, place: str, cell: str, queue: str, than: str = DROP_TAIL) -> Interval:
+def file_change_pct(runs: CellRuns, page_set: str, cell: str, queue: str, than: str = DROP_TAIL) -> Interval:
     """Change of the file transfer's rate relative to another queue, percent."""
-    made = runs.cell(place, cell)
-    return _change_pct(made[queue].file_mbps, made[than].file_mbps)
+    results = runs.cell(page_set, cell)
+    return _change_pct(results[queue].file_mbps, results[than].file_mbps)
 
 
 @measured
-def longest_tail_s(runs: CellRuns, place: str) -> float:
+def longest_tail_s(runs: CellRuns, page_set: str) -> float:
     """Longest 99th percentile of page times over all cells and queues, s.
 
     Times can be measured only up to the time between the start of a page and the end of its run.
     """
-    every = np.arange(len(runs.seeds(PLACES[place].scenario)))
-    made = [result for cell in PLACES[place].cells() for result in runs.cell(place, cell).values()]
-    return max(result.pages[MARKED].quantile(QUANTILES["99th percentile"], every) for result in made)
+    every = np.arange(len(runs.seeds(PAGE_SETS[page_set].scenario)))
+    results = [
+        result for cell in PAGE_SETS[page_set].cells() for result in runs.cell(page_set, cell).values()
+    ]
+    return max(result.pages[MARKED].quantile(QUANTILES["99th percentile"], every) for result in results)
 
 
 @measured
@@ -91,13 +95,13 @@ def object_kb(_runs: CellRuns, quantile: float) -> float:
 
 
 @printed
-def almanac(what: str, percentile: str) -> float:
+def almanac(item: str, percentile: str) -> float:
     """Value of the Web Almanac at a percentile."""
-    return next(float(row[percentile]) for row in rows("today_almanac.csv") if row["what"] == what)
+    return next(float(row[percentile]) for row in rows("today_almanac.csv") if row["what"] == item)
 
 
-def _quantile(made: Result, quantile: str, group: str) -> Callable[[NDArray[np.intp]], float]:
-    return lambda kept: made.pages[group].quantile(QUANTILES[quantile], kept)
+def _quantile(results: Result, quantile: str, group: str) -> Callable[[NDArray[np.intp]], float]:
+    return lambda chosen: results.pages[group].quantile(QUANTILES[quantile], chosen)
 
 
 def _change_pct(ours: Floats, theirs: Floats) -> Interval:

@@ -10,7 +10,7 @@ from catnip.analysis import measures
 from catnip.analysis.measures import Floats
 from catnip.papers.rows import Rows, where
 from catnip.papers.runs import Runs
-from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PLACES, QUEUES, Place, step
+from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PAGE_SETS, QUEUES, PageSet, step
 
 TABLES = ("transfers", "groups", "ports")
 MARKED, OTHERS, FILE = "web", "other", "file"
@@ -66,32 +66,32 @@ class CellRuns(Runs):
 
         The number is higher for small pages, because a run of them has fewer packets.
         """
-        places = {place.scenario: place.seeds for place in PLACES.values()}
-        return places.get(name) or super().usual_seeds(name)
+        seeds = {page_set.scenario: page_set.seeds for page_set in PAGE_SETS.values()}
+        return seeds.get(name) or super().usual_seeds(name)
 
-    def cell(self, place: str, name: str) -> Mapping[str, Result]:
+    def cell(self, page_set: str, name: str) -> Mapping[str, Result]:
         """Returns the runs of a cell of a place, by queue."""
-        return self.kept((place, name), lambda: self._cell(PLACES[place], name))
+        return self.cached((page_set, name), lambda: self._cell(PAGE_SETS[page_set], name))
 
     def old(self, name: str, queue: str) -> Floats:
         """Returns mean page times in the paper's network with the hosts of a step: a row per run, s."""
-        return self.kept(("old", name, queue), lambda: self._old(name, queue))
+        return self.cached(("old", name, queue), lambda: self._old(name, queue))
 
-    def _cell(self, place: Place, name: str) -> Mapping[str, Result]:
-        told = self.progress.task(f"{place.says}: {name}")
-        tables = self.run(place.scenario, QUEUES, TABLES, told, place.cells()[name])
+    def _cell(self, page_set: PageSet, name: str) -> Mapping[str, Result]:
+        report = self.progress.task(f"{page_set.says}: {name}")
+        tables = self.run(page_set.scenario, QUEUES, TABLES, report, page_set.cells()[name])
         parts = {table: measures.by_variant(tables[table], len(QUEUES)) for table in TABLES}
-        seeds = self.seeds(place.scenario)
+        seeds = self.seeds(page_set.scenario)
         return {
-            queue: reduced({table: part[index] for table, part in parts.items()}, seeds, place.counted_s)
+            queue: reduced({table: part[index] for table, part in parts.items()}, seeds, page_set.counted_s)
             for index, queue in enumerate(QUEUES)
         }
 
     def _old(self, name: str, queue: str) -> Floats:
-        told = self.progress.task(f"the paper's network: {name}, {queue}")
+        report = self.progress.task(f"the paper's network: {name}, {queue}")
         changes = [*step(name), ("link.bottleneck.queue", OLD_QUEUES[queue])]
-        made = self.run(OLD, [OLD_VARIANT], ["pages"], told, changes)
-        return measures.page_times(made["pages"], 0, self.seeds(OLD))
+        results = self.run(OLD, [OLD_VARIANT], ["pages"], report, changes)
+        return measures.page_times(results["pages"], 0, self.seeds(OLD))
 
 
 def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[float, float]) -> Result:

@@ -1,6 +1,6 @@
 //! Clauses of a certificate: the deviations that make a direction red, each with its tolerance.
 
-use super::{Judged, Report, Tolerance, bits};
+use super::{Comparable, Report, Tolerance, format_rate};
 use crate::observe::monitor::Direction;
 use catnip_net::WireSpec;
 use catnip_net::queue::QueueKind;
@@ -11,7 +11,7 @@ use catnip_net::stage;
 pub(super) struct Evidence<'a> {
     pub(super) wire: &'a WireSpec,
     /// Properties of the wire that did not change during the run.
-    pub(super) judged: Judged,
+    pub(super) comparable: Comparable,
     pub(super) direction: &'a Direction,
     pub(super) report: &'a Report,
     pub(super) tolerance: Tolerance,
@@ -42,7 +42,7 @@ impl Evidence<'_> {
 
     /// Returns true if the delay that the wire adds is the same for all packets.
     fn has_constant_delay(&self) -> bool {
-        self.wire.jitter.is_none() && self.judged.delay
+        self.wire.jitter.is_none() && self.comparable.delay
     }
 }
 
@@ -55,17 +55,17 @@ fn packets_unaccounted(Evidence { direction, report, .. }: &Evidence<'_>) -> Opt
 }
 
 fn excess_delay(Evidence { report, tolerance, .. }: &Evidence<'_>) -> Option<String> {
-    let [excess, waited, late] = [&report.excess_us, &report.waited_us, &report.lateness_us];
+    let [excess, waited, lateness] = [&report.excess_us, &report.waited_us, &report.lateness_us];
     [
-        (excess.p99, waited.p99, late.p99, "p99", tolerance.lateness_p99_ms),
-        (excess.max, waited.max, late.max, "max", tolerance.stall_ms),
+        (excess.p99, waited.p99, lateness.p99, "p99", tolerance.lateness_p99_ms),
+        (excess.max, waited.max, lateness.max, "max", tolerance.stall_ms),
     ]
     .into_iter()
     .find(|(excess_us, .., limit_ms)| excess_us / 1e3 > *limit_ms)
-    .map(|(excess_us, waited_us, late_us, quantile, limit_ms)| {
-        let [excess_ms, waited_ms, late_ms] = [excess_us, waited_us, late_us].map(|us| us / 1e3);
+    .map(|(excess_us, waited_us, lateness_us, quantile, limit_ms)| {
+        let [excess_ms, waited_ms, lateness_ms] = [excess_us, waited_us, lateness_us].map(|us| us / 1e3);
         format!(
-            "excess delay of {excess_ms:.2} ms ({quantile} > {limit_ms} ms: {waited_ms:.2} ms waiting, {late_ms:.2} ms lateness)"
+            "excess delay of {excess_ms:.2} ms ({quantile} > {limit_ms} ms: {waited_ms:.2} ms waiting, {lateness_ms:.2} ms lateness)"
         )
     })
 }
@@ -75,21 +75,21 @@ fn packets_unwritable(Evidence { report, .. }: &Evidence<'_>) -> Option<String> 
     (count > 0).then(|| format!("the device at the other end did not accept {count} packets"))
 }
 
-fn rate(Evidence { wire, judged, report, tolerance, .. }: &Evidence<'_>) -> Option<String> {
+fn rate(Evidence { wire, comparable, report, tolerance, .. }: &Evidence<'_>) -> Option<String> {
     let (RateSpec::Constant(rate), Some(busy_rate)) = (&wire.rate, report.busy_rate) else { return None };
     // The measured rate is the rate of the wire only if packets wait for nothing but the transmission of earlier packets.
-    let is_comparable = wire.queue.conserves_work()
+    let is_comparable = wire.queue.is_work_conserving()
         && wire.is_steady()
-        && judged.rate
-        && judged.delay
+        && comparable.rate
+        && comparable.delay
         && report.busy_s >= tolerance.busy_s;
     let requested = rate.bits_per_second() as f64;
     let error_s = (report.busy_s - busy_rate * report.busy_s / requested).abs();
     // A single late packet changes the busy time by at most its lateness, which is therefore not counted. Frequent lateness is a deviation
     // of its own.
-    let one_late_s = report.lateness_us.max / 1e6;
-    let is_wrong = is_comparable && error_s - one_late_s > tolerance.rate * report.busy_s;
-    is_wrong.then(|| format!("rate {} instead of {}", bits(busy_rate), bits(requested)))
+    let max_lateness_s = report.lateness_us.max / 1e6;
+    let deviates = is_comparable && error_s - max_lateness_s > tolerance.rate * report.busy_s;
+    deviates.then(|| format!("rate {} instead of {}", format_rate(busy_rate), format_rate(requested)))
 }
 
 fn delay_too_short(evidence @ Evidence { wire, direction, report, .. }: &Evidence<'_>) -> Option<String> {
@@ -98,18 +98,18 @@ fn delay_too_short(evidence @ Evidence { wire, direction, report, .. }: &Evidenc
     is_short.then(|| format!("delay {} ms is less than requested", report.ideal_delay_ms.min))
 }
 
-fn queue_too_long(evidence @ Evidence { wire, judged, report, .. }: &Evidence<'_>) -> Option<String> {
-    let is_comparable = evidence.has_constant_delay() && judged.rate && wire.is_steady();
-    let limit = wire.queue.buffer_bounds().at_most.filter(|_| is_comparable)?;
+fn queue_too_long(evidence @ Evidence { wire, comparable, report, .. }: &Evidence<'_>) -> Option<String> {
+    let is_comparable = evidence.has_constant_delay() && comparable.rate && wire.is_steady();
+    let limit = wire.queue.buffer_bounds().max.filter(|_| is_comparable)?;
     (report.largest_queue > limit).then(|| format!("{} packets in a queue of {limit}", report.largest_queue))
 }
 
-fn loss(Evidence { wire, judged, direction, report, tolerance }: &Evidence<'_>) -> Option<String> {
-    if !judged.loss || wire.link_layer.is_some() {
+fn loss(Evidence { wire, comparable, direction, report, tolerance }: &Evidence<'_>) -> Option<String> {
+    if !comparable.loss || wire.link_layer.is_some() {
         return None;
     }
     // If there are loss models both before and behind the wire, a loss cannot be attributed to one of them.
-    let (stages, trials) = match (&wire.before[..], &wire.behind[..]) {
+    let (stages, trials) = match (&wire.before[..], &wire.after[..]) {
         ([], []) => return None,
         (stages, []) => (stages, direction.entered),
         // Packets are counted here by their priority at the end of the wire, which a conditioner may change.
@@ -122,8 +122,8 @@ fn loss(Evidence { wire, judged, direction, report, tolerance }: &Evidence<'_>) 
     let deviation = of_each().map(|(p, n)| n * p * (1.0 - p)).sum::<f64>().sqrt();
     let lost: u64 = direction.lost.iter().sum();
     // Half a packet on top, as counts are integers: it matters on links with very few expected losses.
-    let is_wrong = (lost as f64 - mean).abs() > tolerance.loss_sigmas * deviation + 0.5;
-    is_wrong.then(|| format!("{lost} of {} packets lost, {mean:.1} expected", report.packets_in))
+    let deviates = (lost as f64 - mean).abs() > tolerance.loss_sigmas * deviation + 0.5;
+    deviates.then(|| format!("{lost} of {} packets lost, {mean:.1} expected", report.packets_in))
 }
 
 fn packets_missed(Evidence { report, .. }: &Evidence<'_>) -> Option<String> {

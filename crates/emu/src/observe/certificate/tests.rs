@@ -38,18 +38,18 @@ fn with(change: impl FnOnce(&mut Direction)) -> Direction {
 
 fn outcome() -> Outcome {
     Outcome {
-        changed: Vec::new(),
+        changes: Vec::new(),
         code: 0,
         duration: Span::from_secs(2),
         cpu: Span::ZERO,
-        manner: TimingMode { real_time: false, spin: Span::ZERO },
-        woken_late: Histogram::default(),
+        timing_mode: TimingMode { real_time: false, spin: Span::ZERO },
+        wakeup_latency: Histogram::default(),
         missed: [0; 2],
         broken: [0; 2],
         held: [0; 2],
         buffers_in_use: 0,
-        ended: Time::ZERO,
-        cut: None,
+        ended_at: Time::ZERO,
+        early_end: None,
     }
 }
 
@@ -59,9 +59,9 @@ fn failures(wire_up: &WireSpec, up: &Direction, gate: GateCounts, outcome: &Outc
     let tolerance = Tolerance { busy_s: 0.5, ..Tolerance::default() };
     let (wire_down, down) = (wire(), direction());
     let directions = [(up, gate), (&down, GateCounts::default())];
-    let made = Certificate::new([wire_up, &wire_down], 1, [None; 2], outcome, directions, tolerance);
-    assert_eq!(made.verdict == Verdict::Green, made.failures.is_empty());
-    made.failures
+    let certificate = Certificate::new([wire_up, &wire_down], 1, [None; 2], outcome, directions, tolerance);
+    assert_eq!(certificate.verdict == Verdict::Green, certificate.failures.is_empty());
+    certificate.failures
 }
 
 fn of(up: &Direction) -> Vec<String> {
@@ -90,8 +90,8 @@ fn packets_that_are_not_accounted_for_make_it_red() {
     let up = with(|up| up.delivered = 98);
     assert!(failures(&wire(), &up, GateCounts::default(), &held).is_empty());
     let lost = Outcome { buffers_in_use: 3, ..held };
-    let said = failures(&wire(), &up, GateCounts::default(), &lost);
-    assert_eq!(said, ["2 packets on the link, 3 in memory"]);
+    let messages = failures(&wire(), &up, GateCounts::default(), &lost);
+    assert_eq!(messages, ["2 packets on the link, 3 in memory"]);
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn what_nobody_reads_is_late_too() {
         unread.waited.record(Span::from_millis(8));
         unread.excess.record(Span::from_millis(8));
     }
-    let said = "up: excess delay of 8.00 ms (p99 > 5 ms: 8.00 ms waiting, 0.04 ms lateness)";
-    assert_eq!(of(&unread), [said]);
+    let message = "up: excess delay of 8.00 ms (p99 > 5 ms: 8.00 ms waiting, 0.04 ms lateness)";
+    assert_eq!(of(&unread), [message]);
 }
 
 #[test]
@@ -133,13 +133,13 @@ fn a_link_that_stood_still_is_red_however_few_packets_noticed_it() {
 fn a_link_to_which_nothing_came_is_grey() {
     let (wire, nothing) = (wire(), Direction::default());
     let directions = [(&nothing, GateCounts::default()); 2];
-    let made = |outcome: &Outcome| {
+    let certificate = |outcome: &Outcome| {
         Certificate::new([&wire, &wire], 1, [None; 2], outcome, directions, Tolerance::default())
     };
-    let grey = made(&outcome());
+    let grey = certificate(&outcome());
     assert_eq!((grey.verdict, grey.failures.len()), (Verdict::Grey, 0));
     assert!(grey.to_string().contains("no packets"), "{grey}");
-    assert_eq!(made(&Outcome { missed: [1, 0], ..outcome() }).verdict, Verdict::Red, "it missed some");
+    assert_eq!(certificate(&Outcome { missed: [1, 0], ..outcome() }).verdict, Verdict::Red, "it missed some");
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn copies_count_as_packets_in_and_links_out_of_step_are_not_held_to_a_rate_or_a_
     let mut slow = direction();
     slow.busy.actual_ns = 900_000_000;
     (1..=7).for_each(|ms| slow.queue.change(Time::from_nanos(ms), 1));
-    slow.queue.left(Time::from_nanos(7));
+    slow.queue.on_departure(Time::from_nanos(7));
     assert_eq!(of(&slow).len(), 2);
     let layer = WireSpec { link_layer: Some("arq:loss=0.1,retry=1ms".parse().unwrap()), ..wire() };
     let outage = WireSpec { outage: Some("every=2s,for=1s".parse().unwrap()), ..wire() };
-    let reorder = WireSpec { behind: vec!["reorder:0.1".parse().unwrap()], ..wire() };
+    let reorder = WireSpec { after: vec!["reorder:0.1".parse().unwrap()], ..wire() };
     for wire in [layer, outage, reorder] {
         assert!(failures(&wire, &slow, GateCounts::default(), &outcome()).is_empty(), "{wire:?}");
     }
@@ -198,7 +198,7 @@ fn a_delay_below_what_was_asked_makes_it_red() {
 fn more_packets_than_a_queue_can_hold_make_it_red() {
     let mut long = direction();
     (1..=7).for_each(|ms| long.queue.change(Time::from_nanos(ms), 1));
-    long.queue.left(Time::from_nanos(7));
+    long.queue.on_departure(Time::from_nanos(7));
     assert_eq!(long.largest_queue(), 6);
     assert_eq!(of(&long), ["up: 6 packets in a queue of 5"]);
 }
@@ -219,21 +219,22 @@ fn more_or_fewer_losses_than_chance_explains_make_it_red() {
     assert_eq!(of(23), ["up: 23 of 100 packets lost, 10.0 expected"]);
     let mut clean = direction();
     (clean.entered[2], clean.delivered) = (1000, 1000);
-    let said = failures(&wire, &clean, GateCounts::default(), &outcome());
-    assert_eq!(said, ["up: 0 of 1000 packets lost, 100.0 expected"]);
+    let messages = failures(&wire, &clean, GateCounts::default(), &outcome());
+    assert_eq!(messages, ["up: 0 of 1000 packets lost, 100.0 expected"]);
 }
 
 #[test]
 fn packets_that_the_kernel_dropped_or_nobody_could_take_make_it_red() {
-    let said =
+    let messages =
         failures(&wire(), &direction(), GateCounts::default(), &Outcome { missed: [3, 0], ..outcome() });
-    assert_eq!(said, ["up: the kernel dropped 3 packets that the emulator was too slow to read"]);
-    for (refusal, said) in [(Refusal::EcnInUse, "2 packets use ECN"), (Refusal::NoBuffer, "no memory for 2")]
+    assert_eq!(messages, ["up: the kernel dropped 3 packets that the emulator was too slow to read"]);
+    for (refusal, message) in
+        [(Refusal::EcnInUse, "2 packets use ECN"), (Refusal::NoBuffer, "no memory for 2")]
     {
         let mut gate = GateCounts::default();
         gate.refused[refusal as usize] = 2;
         let failures = failures(&wire(), &direction(), gate, &outcome());
-        assert!(failures.len() == 1 && failures[0].contains(said), "{failures:?}");
+        assert!(failures.len() == 1 && failures[0].contains(message), "{failures:?}");
     }
 }
 
@@ -244,9 +245,9 @@ fn a_certificate_fits_into_a_narrow_terminal_and_no_number_is_cut() {
     let (wire, up) = (wire(), with(|up| up.unwritable = 1));
     let directions = [(&up, gate), (&up, GateCounts::default())];
     let tolerance = Tolerance::default();
-    let made = Certificate::new([&wire, &wire], 1, [None; 2], &outcome(), directions, tolerance);
-    let wide = made.to_string();
-    assert_eq!(format!("{made:200}"), wide);
+    let certificate = Certificate::new([&wire, &wire], 1, [None; 2], &outcome(), directions, tolerance);
+    let wide = certificate.to_string();
+    assert_eq!(format!("{certificate:200}"), wide);
     assert!(wide.lines().any(|line| line.chars().count() > 100), "{wide}");
     let words = |text: &str| {
         let mut words: Vec<_> = text.split_whitespace().map(String::from).collect();
@@ -254,14 +255,14 @@ fn a_certificate_fits_into_a_narrow_terminal_and_no_number_is_cut() {
         words
     };
     for width in [40, 60, 80, 100] {
-        let narrow = format!("{made:width$}");
+        let narrow = format!("{certificate:width$}");
         assert!(narrow.lines().all(|line| line.chars().count() <= width), "{width}:\n{narrow}");
         let mut numbers = words(&wide);
-        let mut told = words(&narrow);
-        for words in [&mut numbers, &mut told] {
+        let mut narrow_words = words(&narrow);
+        for words in [&mut numbers, &mut narrow_words] {
             words.retain(|word| word.contains(|c: char| c.is_ascii_digit()));
         }
-        assert_eq!(told, numbers, "{width}:\n{narrow}");
+        assert_eq!(narrow_words, numbers, "{width}:\n{narrow}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Logs of one run in the formats of other tools: packets as pcapng for Wireshark, events of TCP senders as qlog for qvis.
 
 mod packets;
-mod pages;
 mod qlog;
+mod spill;
 
 use crate::{InputError, Plan, Scenario};
 use catnip_base::Time;
@@ -37,39 +37,40 @@ pub struct PacketLog<'a> {
     pub at: &'a [String],
 }
 
-/// Number of steps of the simulator between two calls of `go_on`.
-const PATIENCE: u32 = 1 << 12;
+/// Number of steps of the simulator between two calls of `should_continue`.
+const STEPS_PER_CHECK: u32 = 1 << 12;
 
-/// Executes a run and writes its logs. Calls `go_on` regularly. If `go_on` returns false, stops without completing the files, and returns
-/// false. Errors name the file, or the option of `catnip run`.
+/// Executes a run and writes its logs. Calls `should_continue` regularly. If `should_continue` returns false, stops without completing the
+/// files, and returns false. Errors name the file, or the option of `catnip run`.
 pub fn write_logs(
     scenario: &Scenario,
     request: &LogRequest<'_>,
-    go_on: &mut dyn FnMut() -> bool,
+    should_continue: &mut dyn FnMut() -> bool,
 ) -> Result<bool, InputError> {
     let plan = scenario.plan(request.variant)?;
-    let bad =
-        |option: &str, what: String| InputError::new(&scenario.path.display().to_string(), option, what);
+    let option_error = |option: &str, message: String| {
+        InputError::new(&scenario.path.display().to_string(), option, message)
+    };
     let packets = match request.packets {
         None => None,
         Some(log) => {
-            let points = points(plan, log.at).map_err(|what| bad("--packets-at", what))?;
-            Packets::check(plan).map_err(|what| bad("--packets", what))?;
-            let file = File::create(log.path).map_err(|error| failed(log.path, error))?;
+            let points = points(plan, log.at).map_err(|message| option_error("--packets-at", message))?;
+            Packets::check(plan).map_err(|message| option_error("--packets", message))?;
+            let file = File::create(log.path).map_err(|error| file_error(log.path, error))?;
             let packets = Packets::new(file, plan, points);
-            Some(packets.map_err(|error| failed(log.path, error))?)
+            Some(packets.map_err(|error| file_error(log.path, error))?)
         }
     };
     let qlog = match request.qlog {
         None => None,
         Some(path) => {
             // Reports an unusable file before the run instead of at its end.
-            let file = File::create(path).map_err(|error| failed(path, error))?;
-            let qlog = Qlog::new(path, plan).map_err(|error| failed(path, error))?;
+            let file = File::create(path).map_err(|error| file_error(path, error))?;
+            let qlog = Qlog::new(path, plan).map_err(|error| file_error(path, error))?;
             Some((qlog, path, file))
         }
     };
-    let (qlog, to) = qlog.map_or((None, None), |(qlog, path, file)| (Some(qlog), Some((path, file))));
+    let (qlog, qlog_file) = qlog.map_or((None, None), |(qlog, path, file)| (Some(qlog), Some((path, file))));
     let mut sim = Sim::new(plan.topology(), request.seed, (packets, qlog));
     plan.start(request.seed, &mut sim);
     let end = Time::ZERO + plan.duration();
@@ -83,19 +84,19 @@ pub fn write_logs(
         if broken {
             break;
         }
-        if steps.is_multiple_of(PATIENCE) && !go_on() {
+        if steps.is_multiple_of(STEPS_PER_CHECK) && !should_continue() {
             return Ok(false);
         }
         next = sim.advance(next);
     }
     let (packets, qlog) = sim.into_watch();
     if let (Some(packets), Some(log)) = (packets, request.packets) {
-        packets.finish().map_err(|error| failed(log.path, error))?;
+        packets.finish().map_err(|error| file_error(log.path, error))?;
     }
-    if let (Some(qlog), Some((path, file))) = (qlog, to) {
+    if let (Some(qlog), Some((path, file))) = (qlog, qlog_file) {
         let description = format!("{}, variant {}, seed {}", scenario.id, request.variant, request.seed);
         let written = qlog.finish(BufWriter::new(file), &scenario.title, &description);
-        written.map_err(|error| failed(path, error))?;
+        written.map_err(|error| file_error(path, error))?;
     }
     Ok(true)
 }
@@ -108,7 +109,7 @@ fn points(plan: &Plan, at: &[String]) -> Result<Points, String> {
     Ok(Points::Nodes(nodes.concat()))
 }
 
-fn failed(path: &Path, error: impl Display) -> InputError {
+fn file_error(path: &Path, error: impl Display) -> InputError {
     InputError::new(&path.display().to_string(), "", error)
 }
 
@@ -123,7 +124,7 @@ impl Failure {
         }
     }
 
-    fn is_there(&self) -> bool {
+    fn is_set(&self) -> bool {
         self.0.is_some()
     }
 

@@ -4,7 +4,7 @@ use super::Failure;
 use crate::Plan;
 use catnip_base::{Span, Time};
 use catnip_net::{DropReason, NodeId, Packet, PortId, PortSpec};
-use catnip_sim::watch::{Made, Origin, Step};
+use catnip_sim::watch::{Created, Origin, Step};
 use catnip_sim::{Event, SERVER, Watch};
 use catnip_wire::pcapng::{InterfaceId, Writer};
 use catnip_wire::{Addresses, Announcement, TcpHeader, Translation, udp};
@@ -41,9 +41,9 @@ pub(super) struct Packets {
     /// Translations of simulated segments into TCP headers for both ends of each open connection, by number of the connection.
     connections: BTreeMap<u64, [Translation; 2]>,
     /// Packets in the network that are captured when they leave their source or arrive at their destination, by [`Packet::body`].
-    inside: BTreeMap<u32, Inside>,
+    in_transit: BTreeMap<u32, InTransit>,
     /// Captured packets that are not written yet, because it is unknown whether they, or packets captured earlier, will be dropped.
-    waiting: VecDeque<Seen>,
+    pending: VecDeque<CapturedPacket>,
     /// Number of captured packets that were written.
     written: u64,
     zeros: Vec<u8>,
@@ -54,7 +54,7 @@ pub(super) struct Packets {
 
 /// Contents of a packet in the network, its ends, and the points at which it is captured.
 #[derive(Clone, Copy, Debug)]
-struct Inside {
+struct InTransit {
     contents: Contents,
     source: NodeId,
     destination: NodeId,
@@ -72,7 +72,7 @@ enum Contents {
 
 /// Packet captured at an interface.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct CapturedPacket {
     at: Time,
     interface: InterfaceId,
     contents: Contents,
@@ -99,11 +99,11 @@ const HOP_LIMIT: u8 = 64;
 impl Packets {
     /// Checks that the longest segment of this plan fits into an IPv4 packet.
     pub(super) fn check(plan: &Plan) -> Result<(), String> {
-        let (longest, most) = (plan.longest_segment() as usize, LONGEST_PACKET - LONGEST_HEADERS);
-        if longest <= most {
+        let (longest, max) = (plan.longest_segment() as usize, LONGEST_PACKET - LONGEST_HEADERS);
+        if longest <= max {
             return Ok(());
         }
-        Err(format!("segments of {longest} bytes: expected at most {most}, the payload of an IP packet"))
+        Err(format!("segments of {longest} bytes: expected at most {max}, the payload of an IP packet"))
     }
 
     /// Starts a capture of a run of this plan.
@@ -133,8 +133,8 @@ impl Packets {
             services: services.collect(),
             ports,
             connections: BTreeMap::new(),
-            inside: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            in_transit: BTreeMap::new(),
+            pending: VecDeque::new(),
             written: 0,
             zeros: vec![0; LONGEST_PACKET],
             buffer: vec![0; LONGEST_PACKET],
@@ -145,21 +145,21 @@ impl Packets {
 
     /// Returns true after an I/O error, after which nothing more is written.
     pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_there()
+        self.failure.is_set()
     }
 
     /// Writes the remaining packets.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        while !self.waiting.is_empty() {
+        while !self.pending.is_empty() {
             self.write_first();
         }
         self.failure.take()?;
         self.writer.finish().map(|_| ())
     }
 
-    /// Returns the TCP header and the length of the data of the segment `what`, or `None` if `what` is a datagram.
-    fn header(&mut self, what: &Made<'_>) -> Option<(TcpHeader, u32)> {
-        let &Made::Segment { connection, end, spec, segment } = what else { return None };
+    /// Returns the TCP header and the length of the data of the segment `created`, or `None` if `created` is a datagram.
+    fn header(&mut self, created: &Created<'_>) -> Option<(TcpHeader, u32)> {
+        let &Created::Segment { connection, end, spec, segment } = created else { return None };
         let (announcement, server_port) = self.services[spec.tcp.0 as usize];
         let ends = self.connections.entry(connection).or_insert_with(|| {
             // Arbitrary initial sequence numbers: they differ between connections, and wrap around soon in some of them.
@@ -175,59 +175,73 @@ impl Packets {
         Some((TcpHeader { source_port, destination_port, ..header }, segment.len))
     }
 
-    fn see(&mut self, at: Time, interface: InterfaceId, inside: &Inside, packet: &Packet, fate: Fate) {
+    fn capture(
+        &mut self,
+        at: Time,
+        interface: InterfaceId,
+        in_transit: &InTransit,
+        packet: &Packet,
+        fate: Fate,
+    ) {
         let address = |node: NodeId| self.addresses[node.0 as usize].into();
         let addresses = Addresses {
-            source: address(inside.source),
-            destination: address(inside.destination),
+            source: address(in_transit.source),
+            destination: address(in_transit.destination),
             traffic_class: packet.dscp.codepoint() << 2 | packet.ecn.bits(),
             hop_limit: HOP_LIMIT,
         };
-        let contents = inside.contents;
-        self.waiting.push_back(Seen { at, interface, contents, addresses, wire_bytes: packet.len, fate });
+        let contents = in_transit.contents;
+        self.pending.push_back(CapturedPacket {
+            at,
+            interface,
+            contents,
+            addresses,
+            wire_bytes: packet.len,
+            fate,
+        });
     }
 
     /// Records the fate of a packet that has left the network.
-    fn ended(&mut self, inside: &Inside, fate: Fate) {
-        if let Some(number) = inside.number {
-            self.waiting[(number - self.written) as usize].fate = fate;
+    fn set_fate(&mut self, in_transit: &InTransit, fate: Fate) {
+        if let Some(number) = in_transit.number {
+            self.pending[(number - self.written) as usize].fate = fate;
         }
     }
 
     fn write_known(&mut self) {
-        while self.waiting.front().is_some_and(|first| first.fate != Fate::Unknown) {
+        while self.pending.front().is_some_and(|first| first.fate != Fate::Unknown) {
             self.write_first();
         }
     }
 
     fn write_first(&mut self) {
-        let Some(seen) = self.waiting.pop_front() else { return };
+        let Some(captured) = self.pending.pop_front() else { return };
         self.written += 1;
-        if !self.failure.is_there() {
-            let written = self.write(&seen);
+        if !self.failure.is_set() {
+            let written = self.write(&captured);
             self.failure.note(written);
         }
     }
 
-    fn write(&mut self, seen: &Seen) -> io::Result<()> {
+    fn write(&mut self, captured: &CapturedPacket) -> io::Result<()> {
         let Self { zeros, buffer, comment, .. } = self;
-        let len = match &seen.contents {
-            Contents::Segment(header, len) => {
-                header.write(&seen.addresses, &zeros[..*len as usize], buffer).map_err(io::Error::other)?
-            }
-            Contents::Datagram => udp::write_zeros(&seen.addresses, seen.wire_bytes as usize, buffer),
+        let len = match &captured.contents {
+            Contents::Segment(header, len) => header
+                .write(&captured.addresses, &zeros[..*len as usize], buffer)
+                .map_err(io::Error::other)?,
+            Contents::Datagram => udp::write_zeros(&captured.addresses, captured.wire_bytes as usize, buffer),
         };
         comment.clear();
         // Writing to a `String` cannot fail.
-        let _ = match seen.fate {
+        let _ = match captured.fate {
             Fate::Delivered => Ok(()),
             Fate::Unknown => write!(comment, "in the network when the run ended"),
-            Fate::Dropped(port, why) => {
+            Fate::Dropped(port, reason) => {
                 let port = &self.ports[port.0 as usize];
-                write!(comment, "dropped at {port}: {}", DropReason::NAMES[why as usize].1)
+                write!(comment, "dropped at {port}: {}", DropReason::NAMES[reason as usize].1)
             }
         };
-        self.writer.packet_of(seen.at, seen.interface, &buffer[..len], seen.wire_bytes, comment)
+        self.writer.packet_of(captured.at, captured.interface, &buffer[..len], captured.wire_bytes, comment)
     }
 }
 
@@ -240,53 +254,54 @@ impl Watch for Packets {
         }
     }
 
-    fn made(&mut self, _now: Time, packet: &Packet, what: Made<'_>) {
-        let contents = self.header(&what).map_or(Contents::Datagram, |(it, len)| Contents::Segment(it, len));
-        let (source, destination, from_server) = match what {
-            Made::Segment { spec, end, .. } => (spec.node(end), spec.node(1 - end), end == SERVER),
-            Made::Datagram { from, to } => (from, to, true),
+    fn created(&mut self, _now: Time, packet: &Packet, created: Created<'_>) {
+        let contents =
+            self.header(&created).map_or(Contents::Datagram, |(it, len)| Contents::Segment(it, len));
+        let (source, destination, from_server) = match created {
+            Created::Segment { spec, end, .. } => (spec.node(end), spec.node(1 - end), end == SERVER),
+            Created::Datagram { from, to } => (from, to, true),
         };
-        let seen = |node: NodeId, at_server: bool| {
+        let interface_at = |node: NodeId, at_server: bool| {
             self.interfaces[node.0 as usize].filter(|_| at_server || !self.at_servers)
         };
-        let at = [seen(source, from_server), seen(destination, !from_server)];
+        let at = [interface_at(source, from_server), interface_at(destination, !from_server)];
         if at != [None; 2] {
-            let inside = Inside { contents, source, destination, at, number: None };
-            self.inside.insert(packet.body, inside);
+            let in_transit = InTransit { contents, source, destination, at, number: None };
+            self.in_transit.insert(packet.body, in_transit);
         }
     }
 
     fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
         match step {
             Step::Sent(_) => {
-                let number = self.written + self.waiting.len() as u64;
-                let Some(inside) = self.inside.get_mut(&packet.body) else { return };
-                if let Some(interface) = inside.at[0] {
-                    inside.number = Some(number);
-                    let inside = *inside;
-                    self.see(now, interface, &inside, packet, Fate::Unknown);
+                let number = self.written + self.pending.len() as u64;
+                let Some(in_transit) = self.in_transit.get_mut(&packet.body) else { return };
+                if let Some(interface) = in_transit.at[0] {
+                    in_transit.number = Some(number);
+                    let in_transit = *in_transit;
+                    self.capture(now, interface, &in_transit, packet, Fate::Unknown);
                 }
             }
-            Step::Dropped(port, why) => {
-                let Some(inside) = self.inside.remove(&packet.body) else { return };
-                self.ended(&inside, Fate::Dropped(port, why));
+            Step::Dropped(port, reason) => {
+                let Some(in_transit) = self.in_transit.remove(&packet.body) else { return };
+                self.set_fate(&in_transit, Fate::Dropped(port, reason));
                 self.write_known();
             }
             Step::Delivered(_) => {
-                let Some(inside) = self.inside.remove(&packet.body) else { return };
-                self.ended(&inside, Fate::Delivered);
-                if let Some(interface) = inside.at[1] {
-                    self.see(now, interface, &inside, packet, Fate::Delivered);
+                let Some(in_transit) = self.in_transit.remove(&packet.body) else { return };
+                self.set_fate(&in_transit, Fate::Delivered);
+                if let Some(interface) = in_transit.at[1] {
+                    self.capture(now, interface, &in_transit, packet, Fate::Delivered);
                 }
                 self.write_known();
             }
             Step::Copied(_, original) => {
                 // A copy is made inside the network and does not leave a source. Only its arrival can be captured.
-                if let Some(&inside) = self.inside.get(&original) {
-                    self.inside.insert(packet.body, Inside { number: None, ..inside });
+                if let Some(&in_transit) = self.in_transit.get(&original) {
+                    self.in_transit.insert(packet.body, InTransit { number: None, ..in_transit });
                 }
             }
-            Step::Entered(_) | Step::Passed(_) | Step::Corrupted(_) | Step::Left { .. } => {}
+            Step::Entered(_) | Step::Passed(_) | Step::Corrupted(_) | Step::Egress { .. } => {}
         }
     }
 }

@@ -4,12 +4,12 @@
 //! has a new number; an ACK is shown as an ACK of all packets whose data it acknowledges for the first time.
 
 use super::Failure;
-use super::pages::{Pages, Text};
+use super::spill::{SpillFile, Text};
 use crate::Plan;
 use catnip_base::Time;
 use catnip_net::{NodeId, Packet};
 use catnip_sim::record::SenderView;
-use catnip_sim::watch::Made;
+use catnip_sim::watch::Created;
 use catnip_sim::{CLIENT, Event, SERVER, Watch};
 use catnip_tcp::control::Phase;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub(super) struct Qlog {
     /// Names of the nodes.
     names: Vec<String>,
     connections: BTreeMap<u64, Trace>,
-    pages: Pages,
+    spill_file: SpillFile,
     failure: Failure,
 }
 
@@ -88,14 +88,14 @@ impl Qlog {
         Ok(Self {
             names: (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).into()).collect(),
             connections: BTreeMap::new(),
-            pages: Pages::new(folder.unwrap_or(Path::new(".")))?,
+            spill_file: SpillFile::new(folder.unwrap_or(Path::new(".")))?,
             failure: Failure::default(),
         })
     }
 
     /// Returns true after an I/O error, after which nothing more is written.
     pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_there()
+        self.failure.is_set()
     }
 
     /// Writes the file.
@@ -119,7 +119,7 @@ impl Qlog {
                 },
             };
             open(&mut out, &head, "events")?;
-            self.pages.copy(&trace.text, &mut out)?;
+            self.spill_file.copy(&trace.text, &mut out)?;
             write!(out, "]}}")?;
         }
         writeln!(out, "]}}")?;
@@ -135,8 +135,8 @@ impl Qlog {
 impl Watch for Qlog {
     const PACKETS: bool = true;
 
-    fn made(&mut self, _now: Time, _packet: &Packet, what: Made<'_>) {
-        if let Made::Segment { connection, spec, .. } = what {
+    fn created(&mut self, _now: Time, _packet: &Packet, created: Created<'_>) {
+        if let Created::Segment { connection, spec, .. } = created {
             let [client, server] = [CLIENT, SERVER].map(|end| spec.node(end));
             self.connections.entry(connection).or_insert_with(|| Trace::new(client, server));
         }
@@ -156,11 +156,12 @@ impl Watch for Qlog {
         };
         self.failure.note(written.unwrap_or(Ok(())));
         if let Some(trace) = self.connections.get_mut(&connection)
-            && !self.failure.is_there()
+            && !self.failure.is_set()
         {
             let text = &mut trace.text;
-            let turned = if ended { self.pages.put_away(text) } else { self.pages.turn(text) };
-            self.failure.note(turned);
+            let spilled =
+                if ended { self.spill_file.spill(text) } else { self.spill_file.spill_if_full(text) };
+            self.failure.note(spilled);
         }
     }
 }
@@ -195,7 +196,7 @@ impl Trace {
             self.bytes_in_flight -= u64::from(lost.data_bytes);
             let trigger = if expired { "pto_expired" } else { "reordering_threshold" };
             let (header, frames) = (Header::of(lost.number), [Frame::stream(start, &lost)]);
-            self.log(now, "recovery:packet_lost", Lost { header, frames, trigger })?;
+            self.log(now, "recovery:packet_lost", LostEvent { header, frames, trigger })?;
         }
         let sent = Sent { number: self.sent, end, data_bytes, fin };
         self.sent += 1;
@@ -203,13 +204,13 @@ impl Trace {
         self.out.insert(seq, sent);
         self.bytes_in_flight += u64::from(data_bytes);
         let trigger = if expired { "retransmit_timeout" } else { "retransmit_reordered" };
-        let shown = PacketShown {
+        let event = PacketEvent {
             header: Header::of(sent.number),
             raw: Raw { length: view.wire_bytes, payload_length: Some(data_bytes) },
             trigger: retransmission.then_some(trigger),
             frames: [Frame::stream(seq, &sent)],
         };
-        self.log(now, "transport:packet_sent", shown)?;
+        self.log(now, "transport:packet_sent", event)?;
         self.update(now, view)
     }
 
@@ -227,20 +228,20 @@ impl Trace {
             numbers.extend(self.acked);
         }
         let ranges = numbers.chunk_by(|a, b| a + 1 == *b).map(|range| [range[0], range[range.len() - 1]]);
-        let shown = PacketShown {
+        let event = PacketEvent {
             header: Header::of(self.received),
             raw: Raw { length: view.wire_bytes, payload_length: None },
             trigger: None,
             frames: [Frame::Ack { acked_ranges: ranges.collect() }],
         };
         self.received += 1;
-        self.log(now, "transport:packet_received", shown)?;
+        self.log(now, "transport:packet_received", event)?;
         self.update(now, view)
     }
 
     fn expired(&mut self, now: Time, view: &SenderView) -> io::Result<()> {
         self.expired_before = self.max;
-        let timer = Timer { timer_type: "pto", event_type: "expired" };
+        let timer = TimerEvent { timer_type: "pto", event_type: "expired" };
         self.log(now, "recovery:loss_timer_updated", timer)?;
         self.update(now, view)
     }
@@ -271,7 +272,7 @@ impl Trace {
             end.extend_from_slice(b",\n");
         }
         let time = now.as_nanos() as f64 / 1e6;
-        Ok(serde_json::to_writer(end, &Logged { time, name, data })?)
+        Ok(serde_json::to_writer(end, &LogEvent { time, name, data })?)
     }
 }
 
@@ -314,14 +315,14 @@ struct CommonFields {
 
 /// Event of a trace, with `time` in milliseconds.
 #[derive(Serialize)]
-struct Logged<D> {
+struct LogEvent<D> {
     time: f64,
     name: &'static str,
     data: D,
 }
 
 #[derive(Serialize)]
-struct PacketShown {
+struct PacketEvent {
     header: Header,
     raw: Raw,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -330,7 +331,7 @@ struct PacketShown {
 }
 
 #[derive(Serialize)]
-struct Lost {
+struct LostEvent {
     header: Header,
     frames: [Frame; 1],
     trigger: &'static str,
@@ -378,7 +379,7 @@ impl Frame {
 }
 
 #[derive(Serialize)]
-struct Timer {
+struct TimerEvent {
     timer_type: &'static str,
     event_type: &'static str,
 }

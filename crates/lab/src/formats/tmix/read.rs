@@ -1,52 +1,53 @@
+use super::Form;
 use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
 use std::fmt;
 use std::path::Path;
 
 /// Error in a trace, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct ReadError {
     /// Number of the line, from 1.
     pub line: usize,
     /// Description of the error.
-    pub what: String,
+    pub message: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
+        write!(f, "line {}: {}", self.line, self.message)
     }
 }
 
 /// Reads a file of connection vectors in either form. Errors name the file and the line.
 pub fn load(path: &Path) -> Result<Vec<ConnectionVector>, String> {
-    let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    let vectors = read(&text).map_err(|mistake| wrong(&mistake))?;
-    if vectors.is_empty() { Err(wrong(&"no connections")) } else { Ok(vectors) }
+    let file_error = |message: &dyn fmt::Display| format!("{}: {message}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| file_error(&error))?;
+    let vectors = read(&text).map_err(|error| file_error(&error))?;
+    if vectors.is_empty() { Err(file_error(&"no connections")) } else { Ok(vectors) }
 }
 
 /// Reads connection vectors in either form, and returns them in the order in which they start.
-pub fn read(text: &str) -> Result<Vec<ConnectionVector>, Mistake> {
+pub fn read(text: &str) -> Result<Vec<ConnectionVector>, ReadError> {
     let mut vectors = Vec::new();
     let mut draft: Option<Draft> = None;
     for (index, line) in text.lines().enumerate() {
-        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
-        let [name, values @ ..] = &words[..] else { continue };
-        let wrong = |what| Mistake { line: index + 1, what };
+        let tokens: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+        let [name, values @ ..] = &tokens[..] else { continue };
+        let error_at = |message| ReadError { line: index + 1, message };
         if let Some((form, order)) = header(name) {
-            let begun = Draft::begin(index + 1, form, order, values).map_err(wrong)?;
-            if let Some(done) = draft.replace(begun) {
-                vectors.push(done.finish()?);
+            let next = Draft::begin(index + 1, form, order, values).map_err(error_at)?;
+            if let Some(previous) = draft.replace(next) {
+                vectors.push(previous.finish()?);
             }
         } else {
             let draft = draft.as_mut().ok_or_else(|| {
-                wrong(format!("{name:?}: expected SEQ, CONC, S or C at the start of a connection"))
+                error_at(format!("{name:?}: expected SEQ, CONC, S or C at the start of a connection"))
             })?;
-            draft.add(name, values).map_err(wrong)?;
+            draft.add(name, values).map_err(error_at)?;
         }
     }
-    if let Some(done) = draft {
-        vectors.push(done.finish()?);
+    if let Some(previous) = draft {
+        vectors.push(previous.finish()?);
     }
     vectors.sort_by_key(|vector| vector.start_us);
     Ok(vectors)
@@ -57,18 +58,12 @@ const MAX_US: u64 = 100 * 86_400 * 1_000_000;
 /// Maximum size of an ADU, a terabyte. A larger size is a typing error.
 const MAX_BYTES: u64 = 1 << 40;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Written {
-    Original,
-    Alternate,
-}
-
-fn header(name: &str) -> Option<(Written, Order)> {
+fn header(name: &str) -> Option<(Form, Order)> {
     match name {
-        "SEQ" => Some((Written::Original, Order::Sequential)),
-        "CONC" => Some((Written::Original, Order::Concurrent)),
-        "S" => Some((Written::Alternate, Order::Sequential)),
-        "C" => Some((Written::Alternate, Order::Concurrent)),
+        "SEQ" => Some((Form::Original, Order::Sequential)),
+        "CONC" => Some((Form::Original, Order::Concurrent)),
+        "S" => Some((Form::Alternate, Order::Sequential)),
+        "C" => Some((Form::Alternate, Order::Concurrent)),
         _ => None,
     }
 }
@@ -77,7 +72,7 @@ fn header(name: &str) -> Option<(Written, Order)> {
 #[derive(Debug)]
 struct Draft {
     line: usize,
-    written: Written,
+    form: Form,
     /// Counts in the header: the number of epochs of a sequential vector, or the number of ADUs of each end of a concurrent vector.
     counts: Vec<u64>,
     /// Waiting times that were read in the original form before the next ADU of each end. A sequential vector uses only the first element.
@@ -86,7 +81,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn begin(line: usize, written: Written, order: Order, values: &[&str]) -> Result<Self, String> {
+    fn begin(line: usize, form: Form, order: Order, values: &[&str]) -> Result<Self, String> {
         let (start_us, counts, ids) = match order {
             Order::Sequential => {
                 let [start_us, epochs, first, second] = numbers(values)?;
@@ -98,43 +93,41 @@ impl Draft {
             }
         };
         let observed = Observed { ids, ..Observed::default() };
-        let start_us = at_most(start_us, MAX_US, "microseconds")?;
+        let start_us = check_max(start_us, MAX_US, "microseconds")?;
         let vector = ConnectionVector { start_us, order, adus: Vec::new(), observed };
-        Ok(Self { line, written, counts, waits: [None; 2], vector })
+        Ok(Self { line, form, counts, waits: [None; 2], vector })
     }
 
     fn add(&mut self, name: &str, values: &[&str]) -> Result<(), String> {
         let observed = &mut self.vector.observed;
-        match (name, self.written, self.vector.order) {
-            ("w", ..) => once(&mut observed.window_bytes, numbers(values)?),
-            ("m", ..) => once(&mut observed.mss_bytes, numbers(values)?),
+        match (name, self.form, self.vector.order) {
+            ("w", ..) => set_once(&mut observed.window_bytes, numbers(values)?),
+            ("m", ..) => set_once(&mut observed.mss_bytes, numbers(values)?),
             ("r", ..) => {
                 let [rtt_us] = numbers(values)?;
-                once(&mut observed.min_rtt_us, rtt_us)
+                set_once(&mut observed.min_rtt_us, rtt_us)
             }
-            ("l", ..) => once(&mut observed.loss, shares(values)?),
-            (">" | "<", Written::Original, Order::Sequential) => self.say_in_turn(side(name), values),
-            ("t", Written::Original, Order::Sequential) => {
+            ("l", ..) => set_once(&mut observed.loss, shares(values)?),
+            (">" | "<", Form::Original, Order::Sequential) => self.add_sequential(side(name), values),
+            ("t", Form::Original, Order::Sequential) => {
                 if self.vector.adus.is_empty() {
                     return Err("a wait (t) before the first ADU".into());
                 }
                 self.wait(0, values)
             }
-            ("c>" | "c<", Written::Original, Order::Concurrent) => self.say(side(&name[1..]), values),
-            ("t>" | "t<", Written::Original, Order::Concurrent) => {
-                self.wait(side(&name[1..]) as usize, values)
-            }
-            ("I", Written::Alternate, _) => self.say_with_waits(Side::Initiator, values),
-            ("A", Written::Alternate, _) => self.say_with_waits(Side::Acceptor, values),
-            (_, Written::Original, Order::Sequential) => Err(unknown(name, "m, w, r, l, >, < or t")),
-            (_, Written::Original, Order::Concurrent) => Err(unknown(name, "m, w, r, l, c>, c<, t> or t<")),
-            (_, Written::Alternate, _) => Err(unknown(name, "m, w, r, l, I or A")),
+            ("c>" | "c<", Form::Original, Order::Concurrent) => self.add_concurrent(side(&name[1..]), values),
+            ("t>" | "t<", Form::Original, Order::Concurrent) => self.wait(side(&name[1..]) as usize, values),
+            ("I", Form::Alternate, _) => self.add_alternate(Side::Initiator, values),
+            ("A", Form::Alternate, _) => self.add_alternate(Side::Acceptor, values),
+            (_, Form::Original, Order::Sequential) => Err(unknown(name, "m, w, r, l, >, < or t")),
+            (_, Form::Original, Order::Concurrent) => Err(unknown(name, "m, w, r, l, c>, c<, t> or t<")),
+            (_, Form::Alternate, _) => Err(unknown(name, "m, w, r, l, I or A")),
         }
     }
 
     fn wait(&mut self, of: usize, values: &[&str]) -> Result<(), String> {
         let [wait_us] = numbers(values)?;
-        let wait_us = at_most(wait_us, MAX_US, "microseconds")?;
+        let wait_us = check_max(wait_us, MAX_US, "microseconds")?;
         if self.waits[of].replace(wait_us).is_some() {
             return Err("two waits without an ADU in between".into());
         }
@@ -143,7 +136,7 @@ impl Draft {
 
     /// Adds the ADU of a line `> SIZE` or `< SIZE`. The preceding waiting time counts from the arrival of the previous ADU if the other end
     /// has sent that ADU, otherwise from the transmission of the previous ADU.
-    fn say_in_turn(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
+    fn add_sequential(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
         let (after, wait_us) = match (self.vector.adus.last(), self.waits[0].take()) {
             (None, _) => (After::Sent, 0),
@@ -155,9 +148,9 @@ impl Draft {
     }
 
     /// Adds the ADU of a line `c> SIZE` or `c< SIZE`. The waiting time counts from the previous ADU of the same end.
-    fn say(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
+    fn add_concurrent(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [bytes] = numbers(values)?;
-        let wait_us = match (self.has_spoken(by), self.waits[by as usize].take()) {
+        let wait_us = match (self.has_adu(by), self.waits[by as usize].take()) {
             (true, None) => return Err("no wait after the previous ADU of this end".into()),
             (true, Some(wait_us)) => wait_us.max(1),
             (false, wait_us) => wait_us.unwrap_or(0),
@@ -166,10 +159,10 @@ impl Draft {
     }
 
     /// Adds the ADU of a line that begins with `I` or `A`, which also gives both waiting times.
-    fn say_with_waits(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
+    fn add_alternate(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
         let [send_us, receive_us, bytes] = numbers(values)?;
-        at_most(send_us.max(receive_us), MAX_US, "microseconds")?;
-        let has_heard = self.vector.adus.iter().any(|adu| adu.by != by);
+        check_max(send_us.max(receive_us), MAX_US, "microseconds")?;
+        let peer_has_adu = self.vector.adus.iter().any(|adu| adu.by != by);
         let (after, wait_us) = match (send_us, receive_us, self.vector.order) {
             (_, 1.., Order::Concurrent) => {
                 return Err(format!(
@@ -177,12 +170,12 @@ impl Draft {
                 ));
             }
             (1.., 1.., _) => return Err("two waits: one of them must be 0".into()),
-            (0, 0, Order::Sequential) if self.has_spoken(by) => {
+            (0, 0, Order::Sequential) if self.has_adu(by) => {
                 return Err("both waits are 0: the ADU would never be sent".into());
             }
-            (0, 0, Order::Concurrent) if self.has_spoken(by) => (After::Sent, 1),
+            (0, 0, Order::Concurrent) if self.has_adu(by) => (After::Sent, 1),
             (_, 0, _) => (After::Sent, send_us),
-            (0, _, _) if !has_heard => {
+            (0, _, _) if !peer_has_adu => {
                 return Err("a wait for the other end, which has no ADU yet".into());
             }
             (0, _, _) => (After::Received, receive_us),
@@ -190,7 +183,7 @@ impl Draft {
         self.push(Adu { by, after, wait_us, bytes })
     }
 
-    fn has_spoken(&self, by: Side) -> bool {
+    fn has_adu(&self, by: Side) -> bool {
         self.vector.adus.iter().rev().any(|adu| adu.by == by)
     }
 
@@ -199,16 +192,16 @@ impl Draft {
         if last.is_some_and(|last| last.bytes == 0) {
             return Err("an ADU after the FIN of this end".into());
         }
-        at_most(adu.bytes, MAX_BYTES, "bytes")?;
+        check_max(adu.bytes, MAX_BYTES, "bytes")?;
         let wait_us = if adu.bytes == 0 { adu.wait_us.max(1) } else { adu.wait_us };
         self.vector.adus.push(Adu { wait_us, ..adu });
         Ok(())
     }
 
     /// Completes the vector after its last line.
-    fn finish(mut self) -> Result<ConnectionVector, Mistake> {
+    fn finish(mut self) -> Result<ConnectionVector, ReadError> {
         let line = self.line;
-        self.checked().map_err(|what| Mistake { line, what })
+        self.checked().map_err(|message| ReadError { line, message })
     }
 
     fn checked(&mut self) -> Result<ConnectionVector, String> {
@@ -230,8 +223,9 @@ impl Draft {
                     .sort_by_key(|adu| (adu.bytes == 0, adu.bytes == 0 && adu.by == Side::Acceptor));
             }
         }
-        let said = |by| self.vector.adus.iter().filter(|adu| adu.by == by && adu.bytes > 0).count() as u64;
-        let (ours, theirs) = (said(Side::Initiator), said(Side::Acceptor));
+        let adu_count =
+            |by| self.vector.adus.iter().filter(|adu| adu.by == by && adu.bytes > 0).count() as u64;
+        let (ours, theirs) = (adu_count(Side::Initiator), adu_count(Side::Acceptor));
         if ours + theirs == 0 {
             return Err("no ADUs on this connection".into());
         }
@@ -255,12 +249,12 @@ fn unknown(name: &str, expected: &str) -> String {
     format!("{name:?}: expected {expected} at the start of a line of this connection")
 }
 
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
-    if place.replace(value).is_some() { Err("given twice for this connection".into()) } else { Ok(()) }
+fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), String> {
+    if slot.replace(value).is_some() { Err("given twice for this connection".into()) } else { Ok(()) }
 }
 
 fn numbers<const N: usize>(values: &[&str]) -> Result<[u64; N], String> {
-    let read = values.iter().map(|text| whole(text)).collect::<Result<Vec<_>, _>>()?;
+    let read = values.iter().map(|text| integer(text)).collect::<Result<Vec<_>, _>>()?;
     read.try_into().map_err(|read: Vec<u64>| format!("{} values: expected {N}", read.len()))
 }
 
@@ -273,12 +267,12 @@ fn shares(values: &[&str]) -> Result<[f64; 2], String> {
     read.try_into().map_err(|read: Vec<f64>| format!("{} values: expected 2", read.len()))
 }
 
-fn whole(text: &str) -> Result<u64, String> {
+fn integer(text: &str) -> Result<u64, String> {
     let has_digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
     let read = text.parse().ok().filter(|_| has_digits_only);
     read.ok_or_else(|| format!("{text:?}: expected a whole number"))
 }
 
-fn at_most(value: u64, most: u64, unit: &str) -> Result<u64, String> {
-    if value <= most { Ok(value) } else { Err(format!("{value}: expected {most} {unit} at most")) }
+fn check_max(value: u64, max: u64, unit: &str) -> Result<u64, String> {
+    if value <= max { Ok(value) } else { Err(format!("{value}: expected {max} {unit} at most")) }
 }

@@ -123,7 +123,7 @@ fn the_original_form_refuses_what_it_cannot_say() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    for (text, said) in [
+    for (text, message) in [
         ("> 10", "line 1: \">\": expected SEQ, CONC, S or C"),
         ("SEQ 0 1 0\n> 10", "line 1: 3 values: expected 4"),
         ("CONC 0 1 0 0\nc> 10", "line 1: 4 values: expected 5"),
@@ -162,7 +162,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("C 0 2 1 0 0\nI 0 0 1\nA 0 0 1", "line 1: 2 and 1 ADUs: 1 and 1 follow"),
     ] {
         let error = read(text).unwrap_err().to_string();
-        assert!(error.contains(said), "{text:?}: {error}");
+        assert!(error.contains(message), "{text:?}: {error}");
     }
 }
 
@@ -193,10 +193,10 @@ fn vectors() -> impl Strategy<Value = Vec<ConnectionVector>> {
         [any::<bool>(), any::<bool>()],
         observed,
     );
-    let vector = vector.prop_map(|(concurrent, start_us, said, fins, observed)| {
+    let vector = vector.prop_map(|(concurrent, start_us, drawn, fins, observed)| {
         let order = if concurrent { Order::Concurrent } else { Order::Sequential };
         let mut adus: Vec<Adu> = Vec::new();
-        for (by, wait_us, bytes) in said {
+        for (by, wait_us, bytes) in drawn {
             let first = adus.is_empty() || concurrent && adus.iter().all(|adu| adu.by != by);
             let in_turn = concurrent || adus.last().is_none_or(|last| last.by == by);
             let after = if in_turn { After::Sent } else { After::Received };
@@ -220,8 +220,8 @@ proptest! {
     fn what_is_written_is_read_back_as_the_same(vectors in vectors()) {
         for &form in Form::ALL {
             let text = write(&vectors, form).unwrap();
-            let again = read(&text).unwrap_or_else(|mistake| panic!("{mistake}\n{text}"));
-            prop_assert_eq!(&again, &vectors, "{}", text);
+            let reread = read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            prop_assert_eq!(&reread, &vectors, "{}", text);
         }
     }
 
@@ -244,8 +244,8 @@ proptest! {
         };
         let text = lines.iter().map(line).collect::<Vec<_>>().join("\n");
         if let Ok(vectors) = read(&text) {
-            let again = read(&write(&vectors, Form::Alternate).unwrap()).unwrap();
-            prop_assert_eq!(again, vectors);
+            let reread = read(&write(&vectors, Form::Alternate).unwrap()).unwrap();
+            prop_assert_eq!(reread, vectors);
         }
     }
 }

@@ -13,7 +13,7 @@ pub fn write(vectors: &[ConnectionVector], form: Form) -> Result<String, String>
             (Form::Original, Order::Concurrent) => {
                 vector.adus.iter().for_each(|adu| write_concurrent(&mut text, adu));
             }
-            (Form::Original, Order::Sequential) => write_in_turn(&mut text, &vector.adus)
+            (Form::Original, Order::Sequential) => write_sequential(&mut text, &vector.adus)
                 .ok_or_else(|| format!("connection {number}: the original form cannot express its waits"))?,
         }
     }
@@ -22,13 +22,13 @@ pub fn write(vectors: &[ConnectionVector], form: Form) -> Result<String, String>
 
 fn write_header(text: &mut String, vector: &ConnectionVector, form: Form) {
     let observed = &vector.observed;
-    let said = |by| vector.adus.iter().filter(|adu| adu.by == by && adu.bytes > 0).count();
+    let adu_count = |by| vector.adus.iter().filter(|adu| adu.by == by && adu.bytes > 0).count();
     let (name, counts) = match (vector.order, form) {
         (Order::Sequential, Form::Original) => ("SEQ", vector.epochs().to_string()),
         (Order::Sequential, Form::Alternate) => ("S", vector.epochs().to_string()),
         (Order::Concurrent, _) => {
             let name = if form == Form::Original { "CONC" } else { "C" };
-            (name, format!("{} {}", said(Side::Initiator), said(Side::Acceptor)))
+            (name, format!("{} {}", adu_count(Side::Initiator), adu_count(Side::Acceptor)))
         }
     };
     let [first, second] = observed.ids;
@@ -42,8 +42,8 @@ fn write_header(text: &mut String, vector: &ConnectionVector, form: Form) {
     if let Some(rtt_us) = observed.min_rtt_us {
         line(text, format_args!("r {rtt_us}"));
     }
-    if let Some([there, back]) = observed.loss {
-        line(text, format_args!("l {there} {back}"));
+    if let Some([to_acceptor, to_initiator]) = observed.loss {
+        line(text, format_args!("l {to_acceptor} {to_initiator}"));
     }
 }
 
@@ -66,7 +66,7 @@ fn write_concurrent(text: &mut String, adu: &Adu) {
     }
 }
 
-fn write_in_turn(text: &mut String, adus: &[Adu]) -> Option<()> {
+fn write_sequential(text: &mut String, adus: &[Adu]) -> Option<()> {
     for (index, adu) in adus.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| adus[before].by);
         let follows = match before {
@@ -91,6 +91,6 @@ fn arrow(by: Side) -> &'static str {
     if by == Side::Initiator { ">" } else { "<" }
 }
 
-fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
-    writeln!(text, "{what}").expect("writing to a String cannot fail");
+fn line(text: &mut String, args: std::fmt::Arguments<'_>) {
+    writeln!(text, "{args}").expect("writing to a String cannot fail");
 }

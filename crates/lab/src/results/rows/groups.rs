@@ -41,7 +41,7 @@ pub struct GroupRow<'a> {
 
 impl<'a> GroupRow<'a> {
     /// Returns the row of a group without any activity.
-    pub(crate) fn nothing(group: &'a str, unit: Unit, measured: Span) -> Self {
+    pub(crate) fn empty(group: &'a str, unit: Unit, measured: Span) -> Self {
         Self {
             group,
             unit,
@@ -123,17 +123,17 @@ pub struct TransferRow<'a> {
 }
 
 impl<'a> TransferRow<'a> {
-    /// Returns the row of a transfer of a user in a run that ends at `end_of_run`. The end of `lasts` is [`Time::NEVER`] if the transfer
+    /// Returns the row of a transfer of a user in a run that ends at `end_of_run`. The end of `period` is [`Time::NEVER`] if the transfer
     /// has not finished.
     pub(crate) fn new(
         unit: Unit,
         group: &'a str,
         client: u32,
         number: u64,
-        lasts: Range<Time>,
+        period: Range<Time>,
         end_of_run: Time,
     ) -> Self {
-        let Range { start, end } = lasts;
+        let Range { start, end } = period;
         let until = if end == Time::NEVER { end_of_run } else { end };
         Self { group, unit, client, number, start, end, waited: until.since(start) }
     }

@@ -3,7 +3,7 @@
 use super::row::Row;
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
-use catnip_net::{Backlog, Colour, DropReason, PortCounters};
+use catnip_net::{Backlog, DropReason, PortCounters, Priority};
 
 /// Row of one direction of a link.
 #[derive(Clone, Debug)]
@@ -27,20 +27,22 @@ impl Row for PortRow<'_> {
     fn columns(to: &mut impl Columns<Self>) {
         to.text("port", "Name of the link in the scenario, and its direction.", |port| port.name.into());
         to.integer("links", "Number of links of this name, all counted together.", |port| port.links);
-        let arrived = |port: &Self, colour| port.counters.arrived[colour as usize];
-        let dropped = |port: &Self, colour| port.counters.dropped_of(colour);
+        let arrived = |port: &Self, priority| port.counters.arrived[priority as usize];
+        let dropped = |port: &Self, priority| port.counters.dropped_of(priority);
         to.integer("arrived_high", "Packets marked HIGH that arrived at the queue.", |port| {
-            arrived(port, Colour::Green)
+            arrived(port, Priority::High)
         });
-        to.integer("arrived_med", "Packets marked MED that arrived.", |port| arrived(port, Colour::Yellow));
-        to.integer("arrived_low", "All other packets that arrived.", |port| arrived(port, Colour::Red));
+        to.integer("arrived_med", "Packets marked MED that arrived.", |port| arrived(port, Priority::Medium));
+        to.integer("arrived_low", "All other packets that arrived.", |port| arrived(port, Priority::Low));
         to.integer("dropped_high", "Packets marked HIGH that were dropped.", |port| {
-            dropped(port, Colour::Green)
+            dropped(port, Priority::High)
         });
         to.integer("dropped_med", "Packets marked MED that were dropped.", |port| {
-            dropped(port, Colour::Yellow)
+            dropped(port, Priority::Medium)
         });
-        to.integer("dropped_low", "All other packets that were dropped.", |port| dropped(port, Colour::Red));
+        to.integer("dropped_low", "All other packets that were dropped.", |port| {
+            dropped(port, Priority::Low)
+        });
         to.integer("delivered", "Packets that reached the other end, copies included.", |port| {
             port.counters.delivered
         });
@@ -70,8 +72,8 @@ impl Row for PortRow<'_> {
             "Mean queueing delay until the transmission of a packet begins; NaN if there was none.",
             |port| port.counters.waited.as_secs() / port.counters.started as f64,
         );
-        for (why, name) in DropReason::NAMES {
-            let about = match why {
+        for (reason, name) in DropReason::NAMES {
+            let about = match reason {
                 DropReason::Overflow => "Packets dropped on arrival at a full buffer.",
                 DropReason::PushedOut => "Packets dropped from the queue to make space for an arrival.",
                 DropReason::Early => "Packets dropped at random before the buffer is full, by RED or PIE.",
@@ -84,7 +86,7 @@ impl Row for PortRow<'_> {
                     "Packets dropped at the head of the queue by CoDel or DualPI2, because of a long queueing delay."
                 }
             };
-            to.integer(name, about, |port| port.counters.dropped.iter().map(|of| of[why as usize]).sum());
+            to.integer(name, about, |port| port.counters.dropped.iter().map(|of| of[reason as usize]).sum());
         }
     }
 }

@@ -16,5 +16,5 @@ pub use links::{LinkSample, PortRow};
 pub use packets::{DatagramRow, EventRow};
 pub(crate) use row::{CLIENT, GROUP};
 pub use row::{Row, Run, TableName};
-pub use run::{RealTime, RunRow};
+pub use run::{EmulatorStats, RunRow};
 pub use unit::Unit;

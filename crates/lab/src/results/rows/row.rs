@@ -123,7 +123,7 @@ pub(super) fn reply<R>(
         of(row).map_or(delivered(row).0, |reply| reply.body_bytes)
     });
     to.integer("whole", "1 if the response is complete, 0 if it ended early or did not arrive.", |row| {
-        of(row).map_or(delivered(row).1, |reply| reply.whole && delivered(row).1).into()
+        of(row).map_or(delivered(row).1, |reply| reply.complete && delivered(row).1).into()
     });
     to.text(
         "body_fnv1a",

@@ -19,18 +19,18 @@ pub struct RunRow {
     /// Packet-hops: packets times the links that they crossed.
     pub hops: u64,
     /// Measurements of the emulator; `None` if the run was simulated.
-    pub real: Option<RealTime>,
+    pub emulator: Option<EmulatorStats>,
 }
 
 /// Measurements of the emulator during a run.
 #[derive(Clone, Copy, Debug)]
-pub struct RealTime {
+pub struct EmulatorStats {
     /// Duration of the run by the clock of the emulator.
     pub duration: Span,
     /// CPU time of the emulator.
     pub cpu: Span,
     /// True if the emulator ran under SCHED_FIFO.
-    pub scheduled: bool,
+    pub real_time: bool,
 }
 
 impl Row for RunRow {
@@ -63,15 +63,17 @@ impl Row for RunRow {
         to.integer("transfers_completed", "Documents that have arrived completely.", |run| {
             run.tally.completed
         });
-        let seconds = |run: &Self, of: fn(&RealTime) -> Span| {
-            run.real.as_ref().map_or(f64::NAN, |real| of(real).as_secs())
+        let seconds = |run: &Self, of: fn(&EmulatorStats) -> Span| {
+            run.emulator.as_ref().map_or(f64::NAN, |emulator| of(emulator).as_secs())
         };
         to.float("duration_s", "Duration of the run in the emulator; NaN if simulated.", |run| {
-            seconds(run, |real| real.duration)
+            seconds(run, |emulator| emulator.duration)
         });
-        to.float("cpu_s", "CPU time of the emulator; NaN if simulated.", |run| seconds(run, |real| real.cpu));
+        to.float("cpu_s", "CPU time of the emulator; NaN if simulated.", |run| {
+            seconds(run, |emulator| emulator.cpu)
+        });
         to.integer("real_time", "1 if the emulator ran under SCHED_FIFO, otherwise 0.", |run| {
-            run.real.is_some_and(|real| real.scheduled).into()
+            run.emulator.is_some_and(|emulator| emulator.real_time).into()
         });
     }
 }

@@ -140,17 +140,17 @@ impl<'a> Rows<'a> {
     /// Returns each name, in the order of its first row, with its rows.
     fn by_name(&self, column: &str) -> Named<Vec<usize>> {
         let Column::Text(texts) = self.table.column(column) else { unreachable!("{column} holds names") };
-        let mut made: Named<Vec<usize>> = Vec::new();
-        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut rows_by_name: Named<Vec<usize>> = Vec::new();
+        let mut indices: BTreeMap<&str, usize> = BTreeMap::new();
         for row in self.rows.clone() {
             let name = &texts[row];
-            let place = *places.entry(name).or_insert_with(|| {
-                made.push((name.into(), Vec::new()));
-                made.len() - 1
+            let index = *indices.entry(name).or_insert_with(|| {
+                rows_by_name.push((name.into(), Vec::new()));
+                rows_by_name.len() - 1
             });
-            made[place].1.push(row - self.rows.start);
+            rows_by_name[index].1.push(row - self.rows.start);
         }
-        made
+        rows_by_name
     }
 
     fn text(&self, column: &str, row: usize) -> &str {
@@ -167,10 +167,10 @@ fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
 }
 
 /// Summarizes each variant. The rows of the tables must be in the order of variants, and `seeds` in ascending order.
-pub fn of_tables(tables: &BTreeMap<TableName, Table>, variants: usize, seeds: &[u64]) -> Vec<Summary> {
+pub fn summarize_tables(tables: &BTreeMap<TableName, Table>, variants: usize, seeds: &[u64]) -> Vec<Summary> {
     let read = |name, variant| Ok::<_, Infallible>(Rows::of_variant(&tables[&name], variant));
-    let Ok(made) = summarize(read, variants, seeds);
-    made
+    let Ok(summaries) = summarize(read, variants, seeds);
+    summaries
 }
 
 /// Summarizes each variant. `seeds` must be in ascending order. `read` returns the rows of a table that belong to the variant with a given
@@ -201,17 +201,17 @@ fn horizons_s<'a, E>(
     variants: usize,
     seeds: &[u64],
 ) -> Result<BTreeMap<Arc<str>, f64>, E> {
-    let mut cut_short: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut censored: BTreeSet<Arc<str>> = BTreeSet::new();
     for variant in 0..variants {
         let groups = read(TableName::GROUPS, variant)?;
         let (started, finished) = (groups.integers("started"), groups.integers("finished"));
-        let is_cut_short = |rows: &Vec<usize>| rows.iter().any(|&row| finished[row] < started[row]);
-        cut_short.extend(
-            groups.by_name("group").into_iter().filter(|(_, rows)| is_cut_short(rows)).map(|(name, _)| name),
+        let is_censored = |rows: &Vec<usize>| rows.iter().any(|&row| finished[row] < started[row]);
+        censored.extend(
+            groups.by_name("group").into_iter().filter(|(_, rows)| is_censored(rows)).map(|(name, _)| name),
         );
     }
     let mut until_s: BTreeMap<Arc<str>, (f64, f64)> =
-        cut_short.into_iter().map(|name| (name, (f64::INFINITY, 0.0))).collect();
+        censored.into_iter().map(|name| (name, (f64::INFINITY, 0.0))).collect();
     for variant in 0..if until_s.is_empty() { 0 } else { variants } {
         let transfers = read(TableName::TRANSFERS, variant)?;
         for (name, rows) in transfers.by_name("group") {
@@ -233,16 +233,18 @@ fn of_groups(
     horizons_s: &BTreeMap<Arc<str>, f64>,
 ) -> Named<GroupSummary> {
     let waits: BTreeMap<Arc<str>, Vec<usize>> = transfers.by_name("group").into_iter().collect();
-    let begun = |rows: &[usize]| {
-        ["started", "connections"].iter().any(|&what| rows.iter().any(|&row| groups.integers(what)[row] > 0))
+    let is_active = |rows: &[usize]| {
+        ["started", "connections"]
+            .iter()
+            .any(|&column| rows.iter().any(|&row| groups.integers(column)[row] > 0))
     };
     let of = |(name, rows): (Arc<str>, Vec<usize>)| {
         let waits = waits.get(&name).map_or(&[][..], Vec::as_slice);
         let horizon_s = horizons_s.get(&name).copied().unwrap_or(f64::NAN);
-        let made = of_group(groups, &rows, transfers, waits, seeds, horizon_s);
-        (name, made)
+        let summary = of_group(groups, &rows, transfers, waits, seeds, horizon_s);
+        (name, summary)
     };
-    groups.by_name("group").into_iter().filter(|(_, rows)| begun(rows)).map(of).collect()
+    groups.by_name("group").into_iter().filter(|(_, rows)| is_active(rows)).map(of).collect()
 }
 
 fn of_group(
@@ -254,7 +256,7 @@ fn of_group(
     horizon_s: f64,
 ) -> GroupSummary {
     let kind: Arc<str> = groups.text("kind", rows[0]).into();
-    let total = |what: &str| rows.iter().map(|&row| groups.integers(what)[row]).sum::<u64>();
+    let total = |column: &str| rows.iter().map(|&row| groups.integers(column)[row]).sum::<u64>();
     let mut values = rates(groups, rows, seeds);
     let over: Vec<usize> =
         waits.iter().copied().filter(|&row| !transfers.floats("time_s")[row].is_nan()).collect();
@@ -302,30 +304,30 @@ fn times(transfers: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Times {
 
 /// Returns the index of `seed` in `seeds`.
 fn run(seeds: &[u64], seed: u64) -> usize {
-    seeds.partition_point(|&one| one < seed)
+    seeds.partition_point(|&other| other < seed)
 }
 
 /// Returns goodput, round-trip time, fairness, retransmissions and timeouts of a group by seed, over all of its connections, finished or
 /// not.
 fn rates(groups: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Measured<Vec<f64>> {
     let by_seed = |of: &dyn Fn(usize) -> f64| {
-        let mut made = vec![f64::NAN; seeds.len()];
-        rows.iter().for_each(|&row| made[run(seeds, groups.integers("seed")[row])] = of(row));
-        made
+        let mut rates = vec![f64::NAN; seeds.len()];
+        rows.iter().for_each(|&row| rates[run(seeds, groups.integers("seed")[row])] = of(row));
+        rates
     };
     // NaN if both counts are 0.
     let share = |part: &str, of: &str, row: usize| {
         groups.integers(part)[row] as f64 / groups.integers(of)[row] as f64
     };
-    let mut made = vec![
+    let mut rates = vec![
         ("goodput_mbps", by_seed(&|row| groups.floats("goodput_mbps")[row])),
         ("rtt_ms", by_seed(&|row| 1e3 * groups.floats("rtt_mean_s")[row])),
         ("fairness", by_seed(&|row| groups.floats("fairness")[row])),
         ("retransmitted_pct", by_seed(&|row| 100.0 * share("retransmitted", "sent", row))),
         ("timeouts", by_seed(&|row| share("timeouts", "connections", row))),
     ];
-    made.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
-    made
+    rates.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
+    rates
 }
 
 fn seed_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
@@ -343,11 +345,11 @@ fn page_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
         |row: usize| run(seeds, seed[row]) * pages.len() + pages.partition_point(|&page| page < number[row]);
     let each = means_by(over.iter().map(|&row| (cell(row), time_s[row])), seeds.len() * pages.len());
     // A run that has completed no page at all has no mean.
-    let is_whole = |pages: &[f64]| {
+    let is_complete_or_empty = |pages: &[f64]| {
         let missing = pages.iter().filter(|mean| mean.is_nan()).count();
         missing == 0 || missing == pages.len()
     };
-    if each.chunks(pages.len()).all(is_whole) {
+    if each.chunks(pages.len()).all(is_complete_or_empty) {
         return each
             .chunks(pages.len())
             .map(|pages| pages.iter().sum::<f64>() / pages.len() as f64)
@@ -374,8 +376,8 @@ fn of_links(ports: &Rows<'_>, seeds: &[u64]) -> Named<Measured<Interval>> {
             rows.iter().for_each(|&row| sums[run(seeds, seed[row])] += of(row));
             sums
         };
-        let packets = |what: &[&str]| {
-            by_seed(&|row| what.iter().map(|&what| ports.integers(what)[row]).sum::<u64>() as f64)
+        let packets = |column: &[&str]| {
+            by_seed(&|row| column.iter().map(|&column| ports.integers(column)[row]).sum::<u64>() as f64)
         };
         // A percentage of zero packets is 0.
         let percent = |part: &[&str], of: &[&str]| {
@@ -386,7 +388,7 @@ fn of_links(ports: &Rows<'_>, seeds: &[u64]) -> Named<Measured<Interval>> {
             mean(by_seed(&|row| ports.floats(name)[row]).into_iter().map(|value| scale * value))
         };
         let arrived = ["arrived_high", "arrived_med", "arrived_low"];
-        let mut made = vec![
+        let mut measures = vec![
             ("utilization_pct", measured("utilization", 100.0)),
             ("queue_packets", measured("queue_mean_packets", 1.0)),
             ("queue_delay_ms", measured("queue_delay_mean_s", 1e3)),
@@ -394,11 +396,11 @@ fn of_links(ports: &Rows<'_>, seeds: &[u64]) -> Named<Measured<Interval>> {
         ];
         let high_share = percent(&["arrived_high"], &arrived);
         if high_share.mean > 0.0 {
-            made.push(("high_share_pct", high_share));
-            made.push(("high_loss_pct", percent(&["dropped_high"], &["arrived_high"])));
-            made.push(("low_loss_pct", percent(&["dropped_low"], &["arrived_low"])));
+            measures.push(("high_share_pct", high_share));
+            measures.push(("high_loss_pct", percent(&["dropped_high"], &["arrived_high"])));
+            measures.push(("low_loss_pct", percent(&["dropped_low"], &["arrived_low"])));
         }
-        made
+        measures
     };
     ports.by_name("port").into_iter().map(|(name, rows)| (name, of(&rows))).collect()
 }

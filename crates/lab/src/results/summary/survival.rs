@@ -85,12 +85,12 @@ impl Times {
             return Some(Estimate { interval, values: vec![at_s] });
         }
         let shares = self.varied(|times| 1.0 - times.lasting_at(at_s)).values;
-        let reach = half_width(&shares);
-        let (low, high) = (self.reached(share - reach), self.reached(share + reach));
+        let half = half_width(&shares);
+        let (low, high) = (self.reached(share - half), self.reached(share + half));
         // Inverse slope of the curve, which converts differences of shares to differences of times.
         let low_s = low.unwrap_or(f64::INFINITY);
         let rise_s = high.map_or(at_s - low_s, |high_s| (high_s - low_s) / 2.0);
-        let slope_s = if reach > 0.0 { rise_s / reach } else { 0.0 };
+        let slope_s = if half > 0.0 { rise_s / half } else { 0.0 };
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         let interval =
             Interval { mean: at_s, low: low_s, high: high.unwrap_or(f64::INFINITY), n: self.blocks };
@@ -98,35 +98,35 @@ impl Times {
         Some(Estimate { interval, values })
     }
 
-    /// Returns at most `most` points of the survival curve: times at which transfers end, and the share of transfers that take longer than
-    /// each time.
+    /// Returns at most `max_points` points of the survival curve: times at which transfers end, and the share of transfers that take
+    /// longer than each time.
     ///
     /// The points are denser at long times, where few transfers are left, since upper quantiles are read there.
-    pub fn curve(&self, most: usize) -> (Vec<f64>, Vec<f64>) {
+    pub fn curve(&self, max_points: usize) -> (Vec<f64>, Vec<f64>) {
         let over = self.waits.iter().zip(&self.lasting).filter(|(wait, _)| wait.is_over);
         let points: Vec<(f64, f64)> = over.map(|(wait, &lasting)| (wait.waited_s, lasting)).collect();
         let count = points.len();
-        if count <= most {
+        if count <= max_points {
             return points.into_iter().unzip();
         }
         // The ranks of the chosen points, counted from the last one, grow by a constant factor.
-        let factor = (count as f64).ln() / (most - 1) as f64;
+        let factor = (count as f64).ln() / (max_points - 1) as f64;
         let rank = |step: usize| count - (factor * step as f64).exp().round_ties_even() as usize;
-        let chosen: BTreeSet<usize> = (0..most).map(rank).collect();
+        let chosen: BTreeSet<usize> = (0..max_points).map(rank).collect();
         chosen.into_iter().map(|rank| points[rank]).unzip()
     }
 
     /// Computes an estimate from all durations, and its jackknife values from all durations except those of each block.
     fn varied(&self, estimate: impl Fn(&Self) -> f64) -> Estimate {
-        let whole = estimate(self);
+        let full = estimate(self);
         if self.blocks == 1 {
-            let interval = Interval { mean: whole, low: f64::NAN, high: f64::NAN, n: 1 };
-            return Estimate { interval, values: vec![whole] };
+            let interval = Interval { mean: full, low: f64::NAN, high: f64::NAN, n: 1 };
+            return Estimate { interval, values: vec![full] };
         }
         let blocks = self.blocks as f64;
-        let value = |block| blocks * whole - (blocks - 1.0) * estimate(&self.without(block));
+        let value = |block| blocks * full - (blocks - 1.0) * estimate(&self.without(block));
         let values: Vec<f64> = (0..self.blocks).map(value).collect();
-        Estimate { interval: around(whole, &values), values }
+        Estimate { interval: around(full, &values), values }
     }
 
     fn without(&self, block: usize) -> Self {
@@ -142,12 +142,12 @@ impl Times {
 
     /// Returns the least time by which the share `share` of the transfers has finished; `None` if the curve does not reach this share.
     fn reached(&self, share: f64) -> Option<f64> {
-        let place = if share <= 0.0 {
+        let index = if share <= 0.0 {
             0
         } else {
             self.lasting.partition_point(|&lasting| lasting > 1.0 - share + ROUNDING)
         };
-        self.waits.get(place).map(|wait| wait.waited_s)
+        self.waits.get(index).map(|wait| wait.waited_s)
     }
 
     /// Returns the restricted mean: the area under the survival curve up to the horizon.
@@ -167,12 +167,12 @@ impl Times {
 fn lasting<'a>(waits: impl ExactSizeIterator<Item = &'a Wait>) -> Vec<f64> {
     let count = waits.len();
     let mut share = 1.0;
-    let left = waits.enumerate().map(|(before, wait)| {
+    let shares = waits.enumerate().map(|(before, wait)| {
         let at_risk = (count - before) as f64;
         share *= if wait.is_over { (at_risk - 1.0) / at_risk } else { 1.0 };
         share
     });
-    left.collect()
+    shares.collect()
 }
 
 #[cfg(test)]
@@ -184,8 +184,12 @@ mod tests {
     fn the_same_runs_are_in_the_same_blocks_whatever_the_times() {
         for runs in [1, 2, 49, 50, 51, 120, 1000] {
             let blocks_of = |step: usize| {
-                let made = Times::new((0..runs).step_by(step).map(|run| (run as f64, true, run)), runs);
-                made.waits.iter().map(|wait| (wait.waited_s as usize, wait.block)).collect::<BTreeMap<_, _>>()
+                let times = Times::new((0..runs).step_by(step).map(|run| (run as f64, true, run)), runs);
+                times
+                    .waits
+                    .iter()
+                    .map(|wait| (wait.waited_s as usize, wait.block))
+                    .collect::<BTreeMap<_, _>>()
             };
             let (all, some) = (blocks_of(1), blocks_of(3));
             assert!(some.iter().all(|(run, block)| all[run] == *block));

@@ -4,7 +4,7 @@ use super::drive::*;
 use crate::kept::Check;
 use catnip_base::{Rng, Span, Time};
 use catnip_net::stage::Stage;
-use catnip_net::{Colour, DropReason, Packet};
+use catnip_net::{DropReason, Packet, Priority};
 
 pub(crate) fn checks(seed: u64) -> Vec<Check> {
     vec![
@@ -54,7 +54,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
 /// Contract of 250 kbit/s HIGH and 500 kbit/s MED.
 const CONTRACT: &str = "high=250kbit/6000B,med=500kbit/6000B";
 /// Rates of the contract, bit/s.
-const PROFILES: [(Colour, u32); 2] = [(HIGH, 250_000), (MED, 500_000)];
+const PROFILES: [(Priority, u32); 2] = [(HIGH, 250_000), (MED, 500_000)];
 /// Depth of the buckets of the contract, bytes.
 const DEPTH: u32 = 6000;
 
@@ -68,8 +68,8 @@ fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -
     for (at, len) in passed {
         // The worst interval that ends with this packet begins with this packet, or extends the worst interval that ends with the previous
         // packet.
-        let came = i128::from((at - before).as_nanos()) * i128::from(bits_per_second);
-        until_here = (until_here - came).max(0) + i128::from(len) * BYTE;
+        let arrived = i128::from((at - before).as_nanos()) * i128::from(bits_per_second);
+        until_here = (until_here - arrived).max(0) + i128::from(len) * BYTE;
         (worst, before) = (worst.max(until_here), at);
     }
     (worst - i128::from(DEPTH) * BYTE) as f64 / BYTE as f64
@@ -77,10 +77,10 @@ fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -
 
 /// Returns the excess of HIGH or of MED packets over the contract, whichever is greater, bytes.
 fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
-    let of = |(colour, rate)| {
-        let of_colour = passed.iter().filter(|(_, packet)| packet.dscp.colour() == colour);
-        let excess = excess(of_colour.map(|(at, packet)| (*at, packet.len)), rate);
-        assert!(excess > -1500.0, "{colour:?}: all tokens are used at times, {excess}");
+    let of = |(priority, rate)| {
+        let of_priority = passed.iter().filter(|(_, packet)| packet.dscp.priority() == priority);
+        let excess = excess(of_priority.map(|(at, packet)| (*at, packet.len)), rate);
+        assert!(excess > -1500.0, "{priority:?}: all tokens are used at times, {excess}");
         excess
     };
     PROFILES.map(of).into_iter().fold(0.0, f64::max)
@@ -90,7 +90,7 @@ fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
 fn load(rng: &mut Rng, count: u32) -> Vec<(Time, Packet)> {
     arrivals(rng, count, Span::from_micros(4000), |rng| Packet {
         flow: rng.below(9) as u16,
-        ..packet(0, any_size(rng), any_colour(rng))
+        ..packet(0, any_size(rng), any_priority(rng))
     })
 }
 
@@ -134,16 +134,16 @@ fn policed(seed: u64, user: u32) -> f64 {
 fn marked_rates(seed: u64) -> f64 {
     const SECONDS: u64 = 600;
     let (mut rng, mut marker) = (random(seed, 230), stage(&format!("tb-marker:{CONTRACT}")));
-    let (mut now, mut bytes) = (Time::ZERO, [0u64; Colour::COUNT]);
+    let (mut now, mut bytes) = (Time::ZERO, [0u64; Priority::COUNT]);
     while now < Time::ZERO + Span::from_secs(SECONDS) {
         // Packets back to back on a link of 1.5 Mbit/s.
-        let mut packet = packet(0, any_size(&mut rng), any_colour(&mut rng));
+        let mut packet = packet(0, any_size(&mut rng), any_priority(&mut rng));
         now += Span::from_nanos(u64::from(packet.len) * 8_000_000 / 1500);
         marker.pass(now, &mut packet).expect("it drops nothing");
-        bytes[packet.dscp.colour() as usize] += u64::from(packet.len);
+        bytes[packet.dscp.priority() as usize] += u64::from(packet.len);
     }
-    let off = |(colour, rate)| {
-        let measured = 8.0 * bytes[colour as usize] as f64 / SECONDS as f64;
+    let off = |(priority, rate)| {
+        let measured = 8.0 * bytes[priority as usize] as f64 / SECONDS as f64;
         100.0 * (measured / f64::from(rate) - 1.0).abs()
     };
     PROFILES.map(off).into_iter().fold(0.0, f64::max)

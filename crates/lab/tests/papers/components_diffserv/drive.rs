@@ -4,9 +4,9 @@ use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::queue::{AnyQueue, PortContext, QueueKind, QueueSpec};
 use catnip_net::shape::{AnyShaper, RateSpec};
 use catnip_net::stage::{AnyStage, StageKind, StageSpec};
-use catnip_net::{Colour, DropReason, Dscp, Fate, Next, Packet, Port, Route};
+use catnip_net::{DropReason, Dscp, Next, Packet, PacketEvents, Port, Priority, Route};
 
-pub(crate) use Colour::{Green as HIGH, Red as LOW, Yellow as MED};
+pub(crate) use Priority::{High as HIGH, Low as LOW, Medium as MED};
 
 /// Returns the random number generator of the test `test`.
 pub(crate) fn random(seed: u64, test: u32) -> Rng {
@@ -19,8 +19,8 @@ pub(crate) fn one_of<T: Copy>(all: &[T], rng: &mut Rng) -> T {
 }
 
 /// Returns a random priority.
-pub(crate) fn any_colour(rng: &mut Rng) -> Colour {
-    one_of(&Colour::DROPPED_FIRST, rng)
+pub(crate) fn any_priority(rng: &mut Rng) -> Priority {
+    one_of(&Priority::DROPPED_FIRST, rng)
 }
 
 /// Returns a random size, bytes.
@@ -36,7 +36,7 @@ pub(crate) fn packet(body: u32, len: u32, dscp: impl Into<Dscp>) -> Packet {
 #[derive(Debug, Default)]
 pub(crate) struct Drops(pub(crate) Vec<(Packet, DropReason)>);
 
-impl Fate for Drops {
+impl PacketEvents for Drops {
     fn dropped(&mut self, _now: Time, packet: Packet, why: DropReason) {
         self.0.push((packet, why));
     }
@@ -63,7 +63,7 @@ pub(crate) fn port(queue_text: &str, rate: &str, seed: u64) -> Port<AnyQueue, An
 pub(crate) const MICROSECOND_PER_BYTE: &str = "8Mbit";
 
 /// Returns the transmission time of a packet of `len` bytes at [`MICROSECOND_PER_BYTE`].
-pub(crate) fn takes(len: u32) -> Span {
+pub(crate) fn transmission_time(len: u32) -> Span {
     Span::from_micros(len.into())
 }
 

@@ -4,11 +4,11 @@ use super::drive::*;
 use crate::kept::Check;
 use catnip_base::{Rng, Time};
 use catnip_net::mark::{AnyMarker, MarkerKind, MarkerSpec, PacketKind, PacketMarker, SenderState, Service};
-use catnip_net::{Colour, Dscp};
+use catnip_net::{Dscp, Priority};
 
 pub(crate) fn checks(seed: u64) -> Vec<Check> {
     let random = randomized(seed);
-    let total = |colour: Colour| random.totals[colour as usize].sigmas();
+    let total = |priority: Priority| random.totals[priority as usize].sigmas();
     vec![
         Check {
             id: "IDS-S16",
@@ -50,7 +50,7 @@ const OCCASIONS: [Occasion; 4] =
     [Occasion::Ordinary, Occasion::Syn, Occasion::FastRetransmit, Occasion::FastRecovery];
 
 /// Returns the priority according to the algorithm printed in the paper.
-fn printed(window: u32, occasion: Occasion) -> Colour {
+fn printed(window: u32, occasion: Occasion) -> Priority {
     if window <= 4 || occasion != Occasion::Ordinary {
         HIGH
     } else if window <= 8 {
@@ -68,7 +68,7 @@ fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> SenderState {
     let larger = smaller + u64::from(rng.below(40 * segment));
     let (window, receive_window) = one_of(&[(smaller, larger), (larger, smaller)], rng);
     SenderState {
-        carries: if occasion == Occasion::Syn { PacketKind::Syn } else { PacketKind::Data },
+        kind: if occasion == Occasion::Syn { PacketKind::Syn } else { PacketKind::Data },
         offset: rng.below(1_000_000).into(),
         segment,
         window,
@@ -93,18 +93,18 @@ fn marked(marker: &mut AnyMarker, sending: &SenderState) -> Dscp {
 
 fn table(seed: u64) -> f64 {
     let mut rng = random(seed, 400);
-    let mut wrong = 0;
+    let mut mismatches = 0;
     for service in [Service::Interactive, Service::Other] {
         let mut marker = marker("tcp-state", service, &rng);
         for (window, occasion) in (1..=20).flat_map(|window| OCCASIONS.map(|occasion| (window, occasion))) {
             for _ in 0..100 {
                 let mark = marked(&mut marker, &sending(window, occasion, &mut rng));
-                let right = Dscp::assured(service.class(), printed(window, occasion));
-                wrong += u32::from(mark != right);
+                let expected = Dscp::assured(service.class(), printed(window, occasion));
+                mismatches += u32::from(mark != expected);
             }
         }
     }
-    f64::from(wrong)
+    f64::from(mismatches)
 }
 
 /// Measurements of the randomized version.
@@ -113,7 +113,7 @@ struct Randomized {
     /// left out.
     shares: Vec<Deviation>,
     /// Deviations by priority, over all windows.
-    totals: [Deviation; Colour::COUNT],
+    totals: [Deviation; Priority::COUNT],
     certain: f64,
 }
 
@@ -128,11 +128,11 @@ fn randomized(seed: u64) -> Randomized {
         let law = [(HIGH, high), (MED, (1.0 - high) * med), (LOW, (1.0 - high) * (1.0 - med))];
         let mut shares = [Deviation::default(); 3];
         for _ in 0..20_000 {
-            let mark = marked(&mut marker, &sending(window, Occasion::Ordinary, &mut rng)).colour();
-            for (share, (colour, p)) in shares.iter_mut().zip(law) {
-                found.certain += f64::from(u8::from(p == 0.0 && mark == colour));
-                share.add(p, mark == colour);
-                found.totals[colour as usize].add(p, mark == colour);
+            let mark = marked(&mut marker, &sending(window, Occasion::Ordinary, &mut rng)).priority();
+            for (share, (priority, p)) in shares.iter_mut().zip(law) {
+                found.certain += f64::from(u8::from(p == 0.0 && mark == priority));
+                share.add(p, mark == priority);
+                found.totals[priority as usize].add(p, mark == priority);
             }
         }
         match window {
@@ -145,7 +145,7 @@ fn randomized(seed: u64) -> Randomized {
     assert_eq!(found.shares.len(), 40);
     for (window, occasion) in (1..=20).flat_map(|window| OCCASIONS.map(|occasion| (window, occasion))) {
         if printed(window, occasion) == HIGH {
-            let mark = marked(&mut marker, &sending(window, occasion, &mut rng)).colour();
+            let mark = marked(&mut marker, &sending(window, occasion, &mut rng)).priority();
             found.certain += f64::from(u8::from(mark != HIGH));
         }
     }

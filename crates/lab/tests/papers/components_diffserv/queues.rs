@@ -4,7 +4,7 @@ use super::drive::*;
 use crate::kept::Check;
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::queue::{QueueDiscipline, RioLaw, RioParameters, Verdict};
-use catnip_net::{Colour, Dscp, Packet};
+use catnip_net::{Dscp, Packet, Priority};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
@@ -93,8 +93,8 @@ const BUFFERS: [Buffer; 3] = [
 ];
 
 fn drop_tail(seed: u64) -> f64 {
-    let mut wrong = 0;
-    for (n, (text, has_room)) in (0..).zip(BUFFERS) {
+    let mut mismatches = 0;
+    for (n, (text, has_space)) in (0..).zip(BUFFERS) {
         let load = arrivals(&mut random(seed, 100 + n), 100_000, Span::from_micros(770), |rng| {
             packet(0, any_size(rng), LOW)
         });
@@ -104,24 +104,24 @@ fn drop_tail(seed: u64) -> f64 {
             while inside.packets.front().is_some_and(|(left, _)| *left <= now) {
                 inside.packets.pop_front();
             }
-            let has_room = has_room(&inside, now, len);
-            wrong += u32::from(has_room == crossed.dropped[body as usize].is_some());
-            if has_room {
-                inside.free_at = now.max(inside.free_at) + takes(len);
+            let has_space = has_space(&inside, now, len);
+            mismatches += u32::from(has_space == crossed.dropped[body as usize].is_some());
+            if has_space {
+                inside.free_at = now.max(inside.free_at) + transmission_time(len);
                 inside.packets.push_back((inside.free_at, len));
                 taken += 1;
             }
         }
         assert!((10_000..90_000).contains(&taken), "{text}: {taken}");
     }
-    f64::from(wrong)
+    f64::from(mismatches)
 }
 
 /// Measurements of three-level RED.
 struct Levels {
     /// Deviation of the number of drops from its expectation, by priority and by the position of the average queue between the two
     /// thresholds.
-    bins: [Vec<Deviation>; Colour::COUNT],
+    bins: [Vec<Deviation>; Priority::COUNT],
     /// Number of packets with a wrong certain outcome: dropped although the average was below the lower threshold and the buffer was not
     /// full, or accepted although the average was at or above the upper threshold or the buffer was full.
     certain: f64,
@@ -132,8 +132,8 @@ struct Levels {
 }
 
 /// Returns the thresholds in packets; the paper gives them as percentages of the buffer.
-fn thresholds(colour: Colour, buffer: u32) -> (f64, f64) {
-    let (min, max) = match colour {
+fn thresholds(priority: Priority, buffer: u32) -> (f64, f64) {
+    let (min, max) = match priority {
         LOW => (10.0, 25.0),
         MED => (40.0, 60.0),
         HIGH => (60.0, 95.0),
@@ -147,10 +147,10 @@ fn levels(seed: u64, buffer: u32, bins: usize, mix: impl Fn(&mut Rng) -> [f64; 3
     let mut rio = queue(&format!("rio:{buffer}"), "10Mbit", seed);
     let draws = Rng::new(seed, Stream::Queue(0));
     let mut law = RioLaw::new(&RioParameters::default(), NonZeroU32::new(buffer).unwrap(), draws);
-    let mut waiting = [0u32; Colour::COUNT];
+    let mut waiting = [0u32; Priority::COUNT];
     let (mut high, mut med, mut low) = (0.0f64, 0.0f64, 0.0f64);
     let mut found = Levels {
-        bins: [0; Colour::COUNT].map(|_| vec![Deviation::default(); bins]),
+        bins: [0; Priority::COUNT].map(|_| vec![Deviation::default(); bins]),
         certain: 0.0,
         averages: 0.0,
         otherwise: 0.0,
@@ -163,45 +163,46 @@ fn levels(seed: u64, buffer: u32, bins: usize, mix: impl Fn(&mut Rng) -> [f64; 3
         left -= 1;
         if !rng.chance(load) {
             if let Some(packet) = rio.dequeue(Time::ZERO, &mut Drops::default()) {
-                waiting[packet.dscp.colour() as usize] -= 1;
+                waiting[packet.dscp.priority() as usize] -= 1;
             }
             continue;
         }
         let drawn = rng.uniform();
-        let colour = match shares {
+        let priority = match shares {
             [high, _, _] if drawn < high => HIGH,
             [high, med, _] if drawn < high + med => MED,
             _ => LOW,
         };
         // As printed in the paper, an arrival updates the averages of all packet counts that include its priority.
-        let [of_high, of_med, of_low] = [HIGH, MED, LOW].map(|colour| f64::from(waiting[colour as usize]));
+        let [of_high, of_med, of_low] =
+            [HIGH, MED, LOW].map(|priority| f64::from(waiting[priority as usize]));
         low = 0.5 * low + 0.5 * (of_high + of_med + of_low);
-        if colour != LOW {
+        if priority != LOW {
             med = 0.5 * med + 0.5 * (of_high + of_med);
         }
-        if colour == HIGH {
+        if priority == HIGH {
             high = 0.5 * high + 0.5 * of_high;
         }
-        let average = match colour {
+        let average = match priority {
             HIGH => high,
             MED => med,
             LOW => low,
         };
         let is_full = waiting.iter().sum::<u32>() == buffer;
-        let (min, max) = thresholds(colour, buffer);
-        let verdict = law.on_arrival(colour, waiting.map(u64::from));
+        let (min, max) = thresholds(priority, buffer);
+        let verdict = law.on_arrival(priority, waiting.map(u64::from));
         found.averages += count([HIGH, MED, LOW].map(|level| law.average(level)) != [high, med, low]);
         let mut drops = Drops::default();
-        rio.enqueue(Time::ZERO, packet(body, 1040, colour), &mut drops);
+        rio.enqueue(Time::ZERO, packet(body, 1040, priority), &mut drops);
         let dropped = !drops.0.is_empty();
         found.otherwise += count(dropped != (is_full || verdict != Verdict::Accept));
         if is_full || average < min || average >= max {
             found.certain += count(dropped != (is_full || average >= max));
         } else {
-            let place = (average - min) / (max - min);
-            found.bins[colour as usize][(place * bins as f64) as usize].add(0.1 * place, dropped);
+            let position = (average - min) / (max - min);
+            found.bins[priority as usize][(position * bins as f64) as usize].add(0.1 * position, dropped);
         }
-        waiting[colour as usize] += u32::from(!dropped);
+        waiting[priority as usize] += u32::from(!dropped);
     }
     found
 }
@@ -242,16 +243,16 @@ fn wrr_idle(seed: u64) -> f64 {
     let text = "wrr:af1=20(drop-tail:30),af4=5(drop-tail:20),rest=80(rio:60)";
     let Crossed { out, dropped } = cross(&mut port(text, MICROSECOND_PER_BYTE, seed), &load);
     // True if the packet has left or was dropped, by number of the arrival.
-    let mut gone: Vec<bool> = dropped.iter().map(Option::is_some).collect();
+    let mut is_removed: Vec<bool> = dropped.iter().map(Option::is_some).collect();
     let (mut first, mut free_at, mut idle, mut waited) = (0, Time::ZERO, 0, 0);
     for (at, packet) in out {
-        while gone[first] {
+        while is_removed[first] {
             first += 1;
         }
-        let start = Time::ZERO + (at - (Time::ZERO + takes(packet.len)));
+        let start = Time::ZERO + (at - (Time::ZERO + transmission_time(packet.len)));
         idle += u32::from(start > free_at.max(load[first].0));
         waited += u32::from(start > load[packet.body as usize].0);
-        (gone[packet.body as usize], free_at) = (true, at);
+        (is_removed[packet.body as usize], free_at) = (true, at);
     }
     assert!(waited > 10_000, "{waited}");
     f64::from(idle)

@@ -4,7 +4,7 @@ use super::drive::*;
 use crate::kept::Check;
 use catnip_base::{Rng, Span, Time};
 use catnip_net::queue::QueueDiscipline;
-use catnip_net::{Colour, Dscp, Packet};
+use catnip_net::{Dscp, Packet, Priority};
 
 pub(crate) fn checks(seed: u64) -> Vec<Check> {
     let found = faults(seed);
@@ -44,7 +44,7 @@ struct Faults {
 struct Tokens {
     rate: u64,
     depth: u64,
-    there: u64,
+    tokens: u64,
     at: Time,
 }
 
@@ -52,18 +52,18 @@ const BYTE: u64 = 8_000_000_000;
 
 impl Tokens {
     fn new(rate: u64, depth_bytes: u64) -> Self {
-        Self { rate, depth: depth_bytes * BYTE, there: depth_bytes * BYTE, at: Time::ZERO }
+        Self { rate, depth: depth_bytes * BYTE, tokens: depth_bytes * BYTE, at: Time::ZERO }
     }
 
     fn take(&mut self, now: Time, len: u32) {
-        let came = (now - self.at).as_nanos() * self.rate;
-        self.there = self.depth.min(self.there + came).saturating_sub(u64::from(len) * BYTE);
+        let arrived = (now - self.at).as_nanos() * self.rate;
+        self.tokens = self.depth.min(self.tokens + arrived).saturating_sub(u64::from(len) * BYTE);
         self.at = now;
     }
 
     /// Returns the time at which there are enough tokens for `len` bytes, provided that no tokens are taken before.
     fn ready(&self, len: u32) -> Time {
-        let missing = (u64::from(len) * BYTE).saturating_sub(self.there);
+        let missing = (u64::from(len) * BYTE).saturating_sub(self.tokens);
         self.at + Span::from_nanos(missing.div_ceil(self.rate))
     }
 }
@@ -81,20 +81,20 @@ impl Head {
         self.packet.dscp.class().expect("all have one")
     }
 
-    fn colour(&self) -> Colour {
-        self.packet.dscp.colour()
+    fn priority(&self) -> Priority {
+        self.packet.dscp.priority()
     }
 
     /// Returns true if the packet has a higher class than `other`, and the same priority.
     fn is_above(&self, other: &Self) -> bool {
-        self.class() < other.class() && self.colour() == other.colour()
+        self.class() < other.class() && self.priority() == other.priority()
     }
 
     /// Returns true if the packet precedes `other` in the order of classes or, within a class, of priorities.
-    fn goes_before(&self, other: &Self) -> bool {
-        let rank = |colour| Colour::DROPPED_FIRST.iter().position(|&it| it == colour);
+    fn precedes(&self, other: &Self) -> bool {
+        let rank = |priority| Priority::DROPPED_FIRST.iter().position(|&it| it == priority);
         let same_class = self.class() == other.class();
-        self.class() < other.class() || same_class && rank(self.colour()) > rank(other.colour())
+        self.class() < other.class() || same_class && rank(self.priority()) > rank(other.priority())
     }
 }
 
@@ -108,12 +108,12 @@ struct Link {
 impl Link {
     /// Returns the earliest start of the transmission of a packet, which needs its tokens when its last bit leaves.
     fn ready(&self, packet: &Packet) -> Time {
-        let tokens = match packet.dscp.colour() {
+        let tokens = match packet.dscp.priority() {
             HIGH => &self.high,
             MED => &self.med,
             LOW => return Time::ZERO,
         };
-        Time::ZERO + tokens.ready(packet.len).since(Time::ZERO + takes(packet.len))
+        Time::ZERO + tokens.ready(packet.len).since(Time::ZERO + transmission_time(packet.len))
     }
 
     /// Returns the first packet of each connection, among the packets that arrived before `now`.
@@ -141,15 +141,15 @@ impl Link {
         faults.without_tokens += u32::from(start < sent.ready);
         faults.blocked += u32::from(is_blocked(&sent, start));
         faults.before_others +=
-            u32::from(others().any(|head| head.goes_before(&sent) && eligible_at(head, start)));
+            u32::from(others().any(|head| head.precedes(&sent) && eligible_at(head, start)));
         // Earliest time at which any packet could have been sent. A packet that is blocked at that time waits for another packet.
         let earliest = |head: &Head| free_since.max(head.packet.arrived).max(head.ready);
         let firsts = heads.iter().map(|head| (earliest(head), head));
         let possible = firsts.filter(|(at, head)| eligible_at(head, *at)).map(|(at, _)| at);
         faults.idle += u32::from(possible.min().is_some_and(|at| at < start));
-        match packet.dscp.colour() {
-            HIGH => self.high.take(start + takes(packet.len), packet.len),
-            MED => self.med.take(start + takes(packet.len), packet.len),
+        match packet.dscp.priority() {
+            HIGH => self.high.take(start + transmission_time(packet.len), packet.len),
+            MED => self.med.take(start + transmission_time(packet.len), packet.len),
             LOW => {}
         }
         self.waiting.retain(|other| other.body != packet.body);
@@ -164,9 +164,9 @@ fn faults(seed: u64) -> Faults {
     for low in [0.6, 0.1] {
         let load = arrivals(&mut rng, 60_000, Span::from_micros(1800), |rng| {
             let flow = rng.below(12) as u16;
-            let colour = if rng.chance(low) { LOW } else { one_of(&[HIGH, MED, MED], rng) };
+            let priority = if rng.chance(low) { LOW } else { one_of(&[HIGH, MED, MED], rng) };
             // Each connection has one class and varying priorities.
-            let dscp = Dscp::assured(1 + (flow % 3) as u8, colour);
+            let dscp = Dscp::assured(1 + (flow % 3) as u8, priority);
             Packet { flow, ..packet(0, any_size(rng), dscp) }
         });
         let text = "scheduler:40,high=1Mbit/3000B,med=2Mbit/4500B";
@@ -174,7 +174,7 @@ fn faults(seed: u64) -> Faults {
         (0..12).for_each(|flow| port.set_weight(flow, 1 + rng.below(4)));
         let crossed = cross(&mut port, &load);
         let taken = |(_, packet): &&(Time, Packet)| crossed.dropped[packet.body as usize].is_none();
-        let mut comes = load.iter().filter(taken).map(|(_, packet)| *packet).peekable();
+        let mut arrivals = load.iter().filter(taken).map(|(_, packet)| *packet).peekable();
         let mut link = Link {
             waiting: Vec::new(),
             high: Tokens::new(1_000_000, 3000),
@@ -182,8 +182,8 @@ fn faults(seed: u64) -> Faults {
         };
         let mut free_since = Time::ZERO;
         for (at, packet) in &crossed.out {
-            let start = Time::ZERO + (*at - (Time::ZERO + takes(packet.len)));
-            link.waiting.extend(std::iter::from_fn(|| comes.next_if(|packet| packet.arrived <= start)));
+            let start = Time::ZERO + (*at - (Time::ZERO + transmission_time(packet.len)));
+            link.waiting.extend(std::iter::from_fn(|| arrivals.next_if(|packet| packet.arrived <= start)));
             // The link has changed the arrival time of the packet to the arrival time at the other end.
             let packet = &load[packet.body as usize].1;
             waited += u32::from(free_since.max(packet.arrived) < start);
@@ -200,14 +200,14 @@ fn faults(seed: u64) -> Faults {
 /// latter, for backlogged connections of one class and priority.
 fn worst_share(seed: u64) -> f64 {
     let mut rng = random(seed, 310);
-    let mut of = |class: u8, colour: Colour| {
+    let mut of = |class: u8, priority: Priority| {
         let mut link = queue("scheduler:200,high=4Mbit/3000B,med=4Mbit/3000B", "10Mbit", seed);
         let weights: [u32; 5] = std::array::from_fn(|_| 1 + rng.below(10));
         (0..).zip(weights).for_each(|(flow, weight)| link.set_weight(flow, weight));
         // While packets wait for tokens, a smaller packet may be sent first. All packets that need tokens therefore have the same size.
-        let size = |rng: &mut Rng| if colour == LOW { any_size(rng) } else { 1040 };
+        let size = |rng: &mut Rng| if priority == LOW { any_size(rng) } else { 1040 };
         let mut offer = |link: &mut dyn QueueDiscipline, now, flow| {
-            let dscp = Dscp::assured(class, colour);
+            let dscp = Dscp::assured(class, priority);
             let packet = Packet { flow, ..packet(0, size(&mut rng), dscp) };
             link.enqueue(now, packet, &mut Drops::default());
         };
@@ -229,6 +229,6 @@ fn worst_share(seed: u64) -> f64 {
             |(sent, weight)| f64::from(sent) / f64::from(packets) / (f64::from(weight) / f64::from(all));
         sent.into_iter().zip(weights).map(share).map(|share| 100.0 * (share - 1.0).abs()).fold(0.0, f64::max)
     };
-    let classes = (1..=3).flat_map(|class| Colour::DROPPED_FIRST.map(|colour| (class, colour)));
-    classes.map(|(class, colour)| of(class, colour)).fold(0.0, f64::max)
+    let classes = (1..=3).flat_map(|class| Priority::DROPPED_FIRST.map(|priority| (class, priority)));
+    classes.map(|(class, priority)| of(class, priority)).fold(0.0, f64::max)
 }

@@ -4,7 +4,7 @@ use super::drive::*;
 use crate::kept::Check;
 use catnip_base::{Distribution, Rate, Rng, Span, Time};
 use catnip_net::mark::{ApplicationSpec, MarkerSpec, Service, TcpStateSpec, Threshold};
-use catnip_net::{Colour, DropReason, Dscp, NodeId, Packet, PortId, Topology, WireSpec};
+use catnip_net::{DropReason, Dscp, NodeId, Packet, PortId, Priority, Topology, WireSpec};
 use catnip_sim::app::{
     AnyApp, AppEvent, Application, Files, FilesConfig, Http, Page, PageSource, Server, ServerConfig, Telnet,
     TelnetConfig, WebClient, WebConfig,
@@ -100,7 +100,7 @@ struct Shaped {
     /// Number of packets of each application that have arrived.
     seen: [u32; 3],
     /// Clients, with the priority of their application.
-    clients: Vec<(NodeId, Colour)>,
+    clients: Vec<(NodeId, Priority)>,
     /// Marks that the packets in the network had at their source, by body.
     inside: BTreeMap<u32, Dscp>,
 }
@@ -122,7 +122,7 @@ impl Watch for Shaped {
                 let Some(place) = self.clients.iter().position(|(client, _)| *client == node) else { return };
                 let marked = self.inside.remove(&packet.body).expect("it comes from the source");
                 self.seen[place] += 1;
-                self.otherwise += u32::from(marked.colour() != self.clients[place].1);
+                self.otherwise += u32::from(marked.priority() != self.clients[place].1);
                 self.policed += u32::from(marked != packet.dscp);
             }
             _ => {}
@@ -202,20 +202,20 @@ struct Setting {
 
 #[derive(Clone, Copy, Debug)]
 enum How {
-    All(Colour),
+    All(Priority),
     /// Greatest windows for HIGH and for MED.
     ByWindow(u32, u32),
 }
 
 impl Setting {
     fn mark(&self, window: u64) -> Dscp {
-        let colour = match self.how {
-            How::All(colour) => colour,
+        let priority = match self.how {
+            How::All(priority) => priority,
             How::ByWindow(high, _) if window <= u64::from(high) => HIGH,
             How::ByWindow(_, med) if window <= u64::from(med) => MED,
             How::ByWindow(..) => LOW,
         };
-        Dscp::assured(self.class, colour)
+        Dscp::assured(self.class, priority)
     }
 }
 
@@ -269,9 +269,9 @@ impl Fickle {
     fn choose(&mut self, conn: Conn, number: usize, host: &mut Host<'_>) {
         let class = 1 + self.rng.below(4) as u8;
         let (how, marker) = if self.rng.chance(0.3) {
-            let colour = any_colour(&mut self.rng);
-            let spec = ApplicationSpec { colour: Some(colour), class: Some(class) };
-            (How::All(colour), MarkerSpec::Application(spec))
+            let priority = any_priority(&mut self.rng);
+            let spec = ApplicationSpec { priority: Some(priority), class: Some(class) };
+            (How::All(priority), MarkerSpec::Application(spec))
         } else {
             let high = self.rng.below(30);
             let med = high + self.rng.below(30);
@@ -290,8 +290,8 @@ impl Fickle {
             self.open.push((host.open(spec), settings.len()));
             settings.push(setting);
         }
-        let place = self.rng.below(self.open.len() as u32) as usize;
-        let (conn, number) = self.open[place];
+        let index = self.rng.below(self.open.len() as u32) as usize;
+        let (conn, number) = self.open[index];
         // Half of the connections keep the defaults.
         if number.is_multiple_of(2) {
             self.choose(conn, number, host);
@@ -299,7 +299,7 @@ impl Fickle {
         host.send(conn, Message { bytes: 500 * (1 + u64::from(self.rng.below(200))), ..Message::default() });
         if self.rng.chance(0.1) {
             host.close(conn);
-            self.open.swap_remove(place);
+            self.open.swap_remove(index);
         }
     }
 }
@@ -329,9 +329,9 @@ fn chosen(seed: u64) -> Chosen {
     let mut sim = Sim::new(&topology, seed, watch);
     let mut spec = Vec::new();
     for (service, class) in SERVICES.into_iter().zip(1..) {
-        let colour = [HIGH, MED, LOW][usize::from(class) - 1];
+        let priority = [HIGH, MED, LOW][usize::from(class) - 1];
         let (high, med) = if service == Service::Highly { (u32::MAX, u32::MAX) } else { (4, 8) };
-        for (text, how) in [("app", How::All(colour)), ("tcp-state", How::ByWindow(high, med))] {
+        for (text, how) in [("app", How::All(priority)), ("tcp-state", How::ByWindow(high, med))] {
             let config = TcpConfig { fin: true, ..tcp() };
             let tcp = sim.add_tcp(marked_by(text, service, config));
             let setting = Setting { class, how, chosen: false };
@@ -357,12 +357,12 @@ struct Answered {
     otherwise: u32,
     low_repairs: u32,
     /// Priority of the data that arrived last, by flow and by the port out of the receiving end.
-    last: BTreeMap<(u16, u32), Colour>,
+    last: BTreeMap<(u16, u32), Priority>,
     nodes: Vec<NodeId>,
     /// Connections whose retransmission timer has expired.
     timed_out: BTreeSet<u64>,
     /// Number of ACKs of data of each priority.
-    answers: [u32; Colour::COUNT],
+    answers: [u32; Priority::COUNT],
     /// Number of retransmissions in large windows.
     repairs: u32,
 }
@@ -374,7 +374,7 @@ impl Watch for Answered {
             Event::Timeout(view) => _ = self.timed_out.insert(view.connection),
             Event::Sent(view) if view.retransmission && !self.timed_out.contains(&view.connection) => {
                 self.repairs += u32::from(view.cwnd > 8000);
-                self.low_repairs += u32::from(view.colour != HIGH);
+                self.low_repairs += u32::from(view.priority != HIGH);
             }
             _ => {}
         }
@@ -384,11 +384,11 @@ impl Watch for Answered {
         match step {
             Step::Delivered(node) if !is_ack => {
                 let end = self.nodes.iter().position(|other| *other == node).expect("there are two");
-                self.last.insert((packet.flow, end as u32), packet.dscp.colour());
+                self.last.insert((packet.flow, end as u32), packet.dscp.priority());
             }
             Step::Entered(PortId(end)) if is_ack => {
                 let answers = self.last[&(packet.flow, end)];
-                self.otherwise += u32::from(answers != packet.dscp.colour());
+                self.otherwise += u32::from(answers != packet.dscp.priority());
                 self.answers[answers as usize] += 1;
             }
             _ => {}
@@ -406,8 +406,8 @@ struct Talker {
 impl Talker {
     fn ask(&mut self, conn: Conn, host: &mut Host<'_>) {
         let mut bytes = || 500 * (1 + u64::from(self.rng.below(120)));
-        let (bytes, asks) = (bytes(), bytes());
-        host.send(conn, Message { bytes, asks, ..Message::default() });
+        let (bytes, response_bytes) = (bytes(), bytes());
+        host.send(conn, Message { bytes, response_bytes, ..Message::default() });
     }
 }
 
@@ -430,8 +430,8 @@ fn answered(seed: u64) -> Answered {
     let (source, client) = (topology.host("source"), topology.host("client"));
     // In one direction, the edge marks the packets again at the end of the link; an ACK must have the priority with which the data arrived.
     let edge = "tb-marker:high=1Mbit/6000B,med=1Mbit/6000B".parse().unwrap();
-    let there = WireSpec { conditioner: vec![edge], ..link(4000, 20, "drop-tail:40") };
-    topology.link(source, client, there, link(4000, 20, "drop-tail:40"));
+    let forward = WireSpec { conditioner: vec![edge], ..link(4000, 20, "drop-tail:40") };
+    topology.link(source, client, forward, link(4000, 20, "drop-tail:40"));
     let watch = Answered { nodes: vec![source, client], ..Answered::default() };
     let mut sim = Sim::new(&topology, seed, watch);
     let kinds =

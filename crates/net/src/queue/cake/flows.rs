@@ -66,7 +66,7 @@ const WAYS: u16 = 8;
 /// Quantum without a rate, and largest quantum with a rate, bytes.
 const QUANTUM: u32 = 1514;
 /// Smallest quantum with a rate, bytes.
-const LEAST_QUANTUM: u32 = 300;
+const MIN_QUANTUM: u32 = 300;
 
 impl Tin {
     pub(super) fn new(
@@ -74,7 +74,7 @@ impl Tin {
         isolation: Isolation,
         parameters: CobaltParameters,
     ) -> Self {
-        let turn = |rate: u64| ((rate >> 12) as u32).clamp(LEAST_QUANTUM, QUANTUM);
+        let turn = |rate: u64| ((rate >> 12) as u32).clamp(MIN_QUANTUM, QUANTUM);
         Self {
             flows: vec![Flow::default(); FLOWS.into()],
             sparse: VecDeque::new(),
@@ -100,7 +100,7 @@ impl Tin {
     }
 
     pub(super) fn push(&mut self, pool: &mut Pool, packet: Packet, hosts: &Hosts, rng: &mut Rng) {
-        let id = self.place(packet.flow);
+        let id = self.slot_of(packet.flow);
         let flow = &mut self.flows[usize::from(id)];
         let before = flow.set;
         if matches!(before, Set::None | Set::Decaying) {
@@ -117,7 +117,7 @@ impl Tin {
                     self.decaying.retain(|&other| other != id);
                 }
                 self.sparse.push_back(id);
-                self.flows[usize::from(id)].deficit = self.turn_of(id, rng);
+                self.flows[usize::from(id)].deficit = self.quantum_of(id, rng);
             }
             Set::SparseWait => {
                 flow.set = Set::Bulk;
@@ -131,7 +131,7 @@ impl Tin {
 
     /// Returns the index of the connection's entry: its existing entry, or else an unused entry of its set, or else the entry that its flow
     /// identifier selects.
-    fn place(&self, tag: u16) -> u16 {
+    fn slot_of(&self, tag: u16) -> u16 {
         let direct = tag % FLOWS;
         let (first, offset) = (direct - direct % WAYS, direct % WAYS);
         let ways = || (0..WAYS).map(|way| first + (offset + way) % WAYS);
@@ -142,7 +142,7 @@ impl Tin {
 
     /// Returns the number of bytes that a connection may send in a turn. The host's share is rounded at random, so that rounding favours no
     /// connection.
-    fn turn_of(&self, id: u16, rng: &mut Rng) -> i64 {
+    fn quantum_of(&self, id: u16, rng: &mut Rng) -> i64 {
         let sharing = self.loads.of(self.isolation, self.flows[usize::from(id)].hosts);
         let share = u64::from(u16::MAX) / u64::from(sharing);
         ((share * u64::from(self.quantum) + u64::from(rng.below(1 << 16))) >> 16) as i64
@@ -150,7 +150,7 @@ impl Tin {
 
     /// Returns the index of the connection to serve; `None` if the tin has no listed connections. If `is_first` is true, resets it and
     /// checks a decaying connection.
-    pub(super) fn choose(&mut self, is_first: &mut bool, rng: &mut Rng) -> Option<u16> {
+    pub(super) fn next_flow(&mut self, is_first: &mut bool, rng: &mut Rng) -> Option<u16> {
         loop {
             let decays = std::mem::take(is_first) && !self.decaying.is_empty();
             let list = match (decays, self.sparse.is_empty(), self.bulk.is_empty()) {
@@ -173,7 +173,7 @@ impl Tin {
                 self.bulk_count += 1;
                 self.loads.add(flow.hosts);
             }
-            let turn = self.turn_of(id, rng);
+            let turn = self.quantum_of(id, rng);
             self.flows[usize::from(id)].deficit += turn;
         }
     }
@@ -216,22 +216,22 @@ impl Tin {
     pub(super) fn on_sent(&mut self, now: Time, id: u16, bytes: u32) {
         self.flows[usize::from(id)].deficit -= i64::from(bytes);
         self.deficit -= i64::from(bytes);
-        let takes = takes(self.byte_time, bytes);
+        let transmission_time = transmission_time(self.byte_time, bytes);
         if self.next_at < now {
-            self.next_at += takes;
-        } else if self.next_at < now + takes {
-            self.next_at = now + takes;
+            self.next_at += transmission_time;
+        } else if self.next_at < now + transmission_time {
+            self.next_at = now + transmission_time;
         }
     }
 
     /// Returns the bytes and the index of the connection with the most bytes.
-    pub(super) fn fattest(&self) -> Option<(u64, u16)> {
+    pub(super) fn longest(&self) -> Option<(u64, u16)> {
         let active = self.sparse.iter().chain(&self.bulk);
         active.map(|&id| (self.flows[usize::from(id)].packets.backlog().bytes, id)).max()
     }
 
     /// Removes the first packet of a connection because the buffer is full.
-    pub(super) fn cut(&mut self, pool: &mut Pool, now: Time, id: u16) -> Option<Packet> {
+    pub(super) fn drop_head(&mut self, pool: &mut Pool, now: Time, id: u16) -> Option<Packet> {
         let flow = &mut self.flows[usize::from(id)];
         flow.law.on_overflow(&self.parameters, now);
         let packet = pool.pop(&mut flow.packets)?;
@@ -246,6 +246,6 @@ pub(super) fn byte_time(bytes_per_second: u64) -> u64 {
 }
 
 /// Returns the transmission time of `bytes` bytes.
-pub(super) fn takes(byte_time: u64, bytes: u32) -> Span {
+pub(super) fn transmission_time(byte_time: u64, bytes: u32) -> Span {
     Span::from_nanos(((u128::from(byte_time) * u128::from(bytes)) >> 32) as u64)
 }

@@ -1,8 +1,8 @@
 use crate::Route;
-use catnip_base::words;
+use catnip_base::keywords;
 use std::collections::BTreeMap;
 
-words! {
+keywords! {
     /// Hosts among which CAKE shares the rate fairly. CAKE then shares the part of each host fairly among the host's connections.
     #[derive(Default)]
     pub enum Isolation {

@@ -11,13 +11,13 @@ pub use cobalt::{Cobalt, CobaltParameters, Decision};
 pub use hosts::Isolation;
 pub use tins::Tins;
 
-use super::limit::Room;
+use super::limit::Buffer;
 use super::pool::Pool;
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, ce};
-use crate::{Backlog, DropReason, Ecn, Fate, Packet, Route};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents, Route};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rate, Rng, Span, Time};
-use flows::{Tin, byte_time, takes};
+use flows::{Tin, byte_time, transmission_time};
 use hosts::Hosts;
 use std::str::FromStr;
 
@@ -39,13 +39,17 @@ pub struct CakeSpec {
 }
 
 /// Reads one of the words of `T`, or the default if the key is absent.
-fn word<T: FromStr + Default>(text: &mut Notation<'_>, key: &str, expected: &str) -> Result<T, ParseError> {
+fn read_keyword<T: FromStr + Default>(
+    text: &mut Notation<'_>,
+    key: &str,
+    expected: &str,
+) -> Result<T, ParseError> {
     let read = text.take(key).map_or(Ok(T::default()), str::parse);
     read.map_err(|_| text.error(expected))
 }
 
 const RTT: Span = Span::from_millis(100);
-const MOST_OVERHEAD: u32 = 256;
+const MAX_OVERHEAD: u32 = 256;
 /// Length of the largest packet, bytes.
 const MTU: u32 = 1514;
 
@@ -65,8 +69,8 @@ impl Kind for CakeSpec {
             limit,
             rate: text.optional("rate")?,
             rtt: text.option("rtt", RTT)?,
-            tins: word(text, "tins", "tins=besteffort, diffserv3 or diffserv4")?,
-            isolation: word(
+            tins: read_keyword(text, "tins", "tins=besteffort, diffserv3 or diffserv4")?,
+            isolation: read_keyword(
                 text,
                 "isolation",
                 "isolation=triple-isolate, dual-srchost, dual-dsthost or flows",
@@ -76,8 +80,8 @@ impl Kind for CakeSpec {
         if read.rtt < Span::from_micros(20) {
             return Err(text.error("an rtt of 20us or more"));
         }
-        if read.overhead > MOST_OVERHEAD {
-            return Err(text.error(format!("an overhead of at most {MOST_OVERHEAD} bytes")));
+        if read.overhead > MAX_OVERHEAD {
+            return Err(text.error(format!("an overhead of at most {MAX_OVERHEAD} bytes")));
         }
         Ok(read)
     }
@@ -97,7 +101,7 @@ impl Kind for CakeSpec {
 impl QueueKind for CakeSpec {
     type Queue = Box<Cake>;
 
-    fn build(&self, site: &PortContext<'_>) -> Box<Cake> {
+    fn build(&self, context: &PortContext<'_>) -> Box<Cake> {
         let rate = self.rate.map(|rate| (rate.bits_per_second() / 8).max(1));
         let tin = |&halvings: &u32| {
             let rate = rate.map(|rate| (rate >> halvings).max(1));
@@ -110,27 +114,27 @@ impl QueueKind for CakeSpec {
             spec: *self,
             pool: Pool::default(),
             backlog: Backlog::default(),
-            room: Room::new(self.limit),
+            buffer: Buffer::new(self.limit),
             hosts: Hosts::default(),
             current: 0,
             byte_time: rate.map_or(0, byte_time),
             next_at: Time::ZERO,
             failsafe_at: Time::ZERO,
             wake_at: None,
-            rng: site.drops(),
+            rng: context.drop_rng(),
         })
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
-        BufferBounds { surely: 0, ..self.limit.buffer_bounds() }
+        BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }
 
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
     }
 
-    fn conserves_work(&self) -> bool {
+    fn is_work_conserving(&self) -> bool {
         self.rate.is_none()
     }
 
@@ -143,10 +147,10 @@ impl CakeSpec {
     /// Returns the parameters of a tin with a transmission time of `byte_time` per byte. The target is at least the transmission time of
     /// one and a half packets.
     fn parameters(&self, byte_time: u64) -> CobaltParameters {
-        let usual = Span::from_nanos(self.rtt.as_nanos() / 20);
-        let mtu = takes(byte_time, MTU);
-        let target = usual.max(Span::from_nanos(mtu.as_nanos() * 3 / 2));
-        let interval = (self.rtt + target).saturating_sub(usual).max(target * 2);
+        let default_target = Span::from_nanos(self.rtt.as_nanos() / 20);
+        let mtu = transmission_time(byte_time, MTU);
+        let target = default_target.max(Span::from_nanos(mtu.as_nanos() * 3 / 2));
+        let interval = (self.rtt + target).saturating_sub(default_target).max(target * 2);
         CobaltParameters { target, interval, mtu }
     }
 }
@@ -158,7 +162,7 @@ pub struct Cake {
     tins: Vec<Tin>,
     pool: Pool,
     backlog: Backlog,
-    room: Room,
+    buffer: Buffer,
     hosts: Hosts,
     /// Index of the tin that was served last; used without a rate.
     current: usize,
@@ -174,7 +178,7 @@ pub struct Cake {
 }
 
 impl Cake {
-    fn shapes(&self) -> bool {
+    fn is_shaping(&self) -> bool {
         self.byte_time > 0
     }
 
@@ -183,9 +187,9 @@ impl Cake {
     fn choose_tin(&mut self, now: Time) -> Option<usize> {
         let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
         let soonest = active.clone().rev().min_by_key(|(_, tin)| tin.next_at).map(|(at, _)| at)?;
-        if self.shapes() {
-            let keeps_to_share = active.filter(|(_, tin)| tin.next_at <= now).map(|(at, _)| at).next_back();
-            return Some(keeps_to_share.unwrap_or(soonest));
+        if self.is_shaping() {
+            let within_share = active.filter(|(_, tin)| tin.next_at <= now).map(|(at, _)| at).next_back();
+            return Some(within_share.unwrap_or(soonest));
         }
         while self.tins[self.current].deficit < 0 || !self.tins[self.current].is_active() {
             let tin = &mut self.tins[self.current];
@@ -197,20 +201,20 @@ impl Cake {
         Some(self.current)
     }
 
-    fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+    fn next(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         let mut is_first = true;
         loop {
             if self.backlog.packets == 0 {
                 return None;
             }
             let held_until = self.next_at.min(self.failsafe_at);
-            if self.shapes() && held_until > now {
+            if self.is_shaping() && held_until > now {
                 self.wake_at = Some(held_until);
                 return None;
             }
             let number = self.choose_tin(now)?;
-            let Some(id) = self.tins[number].choose(&mut is_first, &mut self.rng) else { continue };
-            if let Some(packet) = self.next_of(now, number, id, fate) {
+            let Some(id) = self.tins[number].next_flow(&mut is_first, &mut self.rng) else { continue };
+            if let Some(packet) = self.next_of(now, number, id, events) {
                 return Some(packet);
             }
             self.tins[number].on_empty(now, id);
@@ -219,7 +223,13 @@ impl Cake {
 
     /// Drops packets of a connection as COBALT decides, and returns the first packet that is not dropped. The last packet of a connection
     /// is never dropped.
-    fn next_of(&mut self, now: Time, number: usize, id: u16, fate: &mut dyn Fate) -> Option<Packet> {
+    fn next_of(
+        &mut self,
+        now: Time,
+        number: usize,
+        id: u16,
+        events: &mut dyn PacketEvents,
+    ) -> Option<Packet> {
         let tin = &mut self.tins[number];
         let parameters = tin.parameters;
         loop {
@@ -227,38 +237,38 @@ impl Cake {
             self.backlog.remove(&packet);
             let can_mark = packet.ecn != Ecn::NOT_ECT;
             let waited = now.since(packet.arrived);
-            match law.judge(&parameters, now, waited, can_mark, || self.rng.next_u32()) {
+            match law.evaluate(&parameters, now, waited, can_mark, || self.rng.next_u32()) {
                 Decision::Drop if !is_last => {
-                    fate.dropped(now, packet, DropReason::Delay);
+                    events.dropped(now, packet, DropReason::Delay);
                     continue;
                 }
-                Decision::Mark => ce(now, &mut packet, fate),
+                Decision::Mark => set_ce(now, &mut packet, events),
                 Decision::Drop | Decision::Pass => {}
             }
             let bytes = packet.len + self.spec.overhead;
             tin.on_sent(now, id, bytes);
-            let takes = takes(self.byte_time, bytes);
-            self.next_at += takes;
-            self.failsafe_at += takes + Span::from_nanos(takes.as_nanos() / 2);
+            let transmission_time = transmission_time(self.byte_time, bytes);
+            self.next_at += transmission_time;
+            self.failsafe_at += transmission_time + Span::from_nanos(transmission_time.as_nanos() / 2);
             return Some(packet);
         }
     }
 
     /// Drops the first packet of the connection with the most bytes.
     #[inline(never)]
-    fn overflows(&mut self, now: Time, fate: &mut dyn Fate) {
-        let fattest = (0..self.tins.len()).filter_map(|at| Some((self.tins[at].fattest()?, at))).max();
-        let Some(((_, id), number)) = fattest else { return };
-        let Some(packet) = self.tins[number].cut(&mut self.pool, now, id) else { return };
+    fn drop_from_longest(&mut self, now: Time, events: &mut dyn PacketEvents) {
+        let longest = (0..self.tins.len()).filter_map(|at| Some((self.tins[at].longest()?, at))).max();
+        let Some(((_, id), number)) = longest else { return };
+        let Some(packet) = self.tins[number].drop_head(&mut self.pool, now, id) else { return };
         self.backlog.remove(&packet);
-        fate.dropped(now, packet, DropReason::Overflow);
+        events.dropped(now, packet, DropReason::Overflow);
     }
 }
 
 impl QueueDiscipline for Cake {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if !self.room.fits(&packet) {
-            return fate.dropped(now, packet, DropReason::Overflow);
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        if !self.buffer.fits(&packet) {
+            return events.dropped(now, packet, DropReason::Overflow);
         }
         let tin = &mut self.tins[self.spec.tins.of(packet.dscp.codepoint())];
         // Neither a tin nor the shaper saves credit while idle.
@@ -270,15 +280,15 @@ impl QueueDiscipline for Cake {
         }
         self.backlog.add(&packet);
         tin.push(&mut self.pool, Packet { arrived: now, ..packet }, &self.hosts, &mut self.rng);
-        while !self.room.holds(self.backlog) && self.backlog.packets > 0 {
-            self.overflows(now, fate);
+        while !self.buffer.holds(self.backlog) && self.backlog.packets > 0 {
+            self.drop_from_longest(now, events);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         self.wake_at = None;
-        let packet = self.next(now, fate);
-        self.room.gives(packet.as_ref());
+        let packet = self.next(now, events);
+        self.buffer.set_in_transmission(packet.as_ref());
         packet
     }
 
@@ -295,6 +305,6 @@ impl QueueDiscipline for Cake {
     }
 
     fn released(&mut self) {
-        self.room.gives(None);
+        self.buffer.set_in_transmission(None);
     }
 }

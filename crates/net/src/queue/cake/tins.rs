@@ -1,6 +1,6 @@
-use catnip_base::words;
+use catnip_base::keywords;
 
-words! {
+keywords! {
     /// Tins of CAKE, by DSCP (Linux, net/sched/sch_cake.c).
     #[derive(Default)]
     pub enum Tins {

@@ -6,7 +6,7 @@ fn build(text: &str) -> AnyQueue {
 }
 
 fn of(flow: u16, len: u32, body: u32) -> Packet {
-    Packet { flow, len, ..packet(body, Colour::Red) }
+    Packet { flow, len, ..packet(body, Priority::Low) }
 }
 
 fn at(ms: f64) -> Time {
@@ -172,7 +172,7 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest() {
     queue.enqueue(Time::ZERO, of(3, 40, 30), &mut lost);
     queue.enqueue(Time::ZERO, of(3, 40, 31), &mut lost);
     assert_eq!(
-        lost.0.iter().map(|(packet, why)| (packet.body, *why)).collect::<Vec<_>>(),
+        lost.0.iter().map(|(packet, reason)| (packet.body, *reason)).collect::<Vec<_>>(),
         [(0, DropReason::Overflow), (1, DropReason::Overflow)]
     );
 }
@@ -185,10 +185,10 @@ fn signals(law: &mut Cobalt, waited_ms: u64, from: u64, to: u64) -> Vec<u64> {
         interval: Span::from_millis(100),
         mtu: Span::from_micros(100),
     };
-    let judge = |law: &mut Cobalt, ms: u64| {
-        law.judge(&p, at(ms as f64), Span::from_millis(waited_ms), true, || panic!("nothing is flooded"))
+    let evaluate = |law: &mut Cobalt, ms: u64| {
+        law.evaluate(&p, at(ms as f64), Span::from_millis(waited_ms), true, || panic!("nothing is flooded"))
     };
-    (from..to).filter(|&ms| judge(law, ms) == Decision::Mark).collect()
+    (from..to).filter(|&ms| evaluate(law, ms) == Decision::Mark).collect()
 }
 
 #[test]
@@ -230,7 +230,8 @@ fn packets_of_which_four_take_longer_than_the_target_are_never_late() {
         mtu: Span::from_millis(10),
     };
     let mut law = Cobalt::default();
-    let verdicts = (0..1000).map(|ms| law.judge(&p, at(f64::from(ms)), Span::from_millis(40), false, || 0));
+    let verdicts =
+        (0..1000).map(|ms| law.evaluate(&p, at(f64::from(ms)), Span::from_millis(40), false, || 0));
     assert!(verdicts.into_iter().all(|verdict| verdict == Decision::Pass));
 }
 
@@ -247,7 +248,7 @@ fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not()
     let mut draw = rng(1);
     let mut dropped = 0;
     for n in 0..10_000 {
-        let verdict = law.judge(&p, at(400.0 + f64::from(n) / 1e3), Span::ZERO, true, || draw.next_u32());
+        let verdict = law.evaluate(&p, at(400.0 + f64::from(n) / 1e3), Span::ZERO, true, || draw.next_u32());
         dropped += u32::from(verdict == Decision::Drop);
     }
     assert!((2300..2700).contains(&dropped), "64 / 256: {dropped}");
@@ -259,10 +260,11 @@ fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not()
 #[test]
 fn who_can_be_marked_is_and_the_last_packet_is_never_dropped() {
     for (ecn, marked) in [(Ecn::ECT_0, true), (Ecn::NOT_ECT, false)] {
-        let (mut queue, mut told) = (build("cake:1000"), Told::default());
-        (0..500).for_each(|body| queue.enqueue(Time::ZERO, Packet { ecn, ..of(1, 1000, body) }, &mut told));
-        (0..400).for_each(|ms| _ = queue.dequeue(at(f64::from(ms)), &mut told));
-        let (dropped, of_these) = (told.0.len(), told.1.len());
+        let (mut queue, mut event_log) = (build("cake:1000"), EventLog::default());
+        (0..500)
+            .for_each(|body| queue.enqueue(Time::ZERO, Packet { ecn, ..of(1, 1000, body) }, &mut event_log));
+        (0..400).for_each(|ms| _ = queue.dequeue(at(f64::from(ms)), &mut event_log));
+        let (dropped, of_these) = (event_log.0.len(), event_log.1.len());
         assert!(if marked { of_these > 5 && dropped == 0 } else { dropped > 5 && of_these == 0 }, "{ecn:?}");
     }
     let (mut queue, mut lost) = (build("cake:1000"), Lost::default());
@@ -288,14 +290,14 @@ proptest! {
             inside.push(arrival);
             for _ in 0..leave {
                 let packet = queue.dequeue(now, &mut lost);
-                lost.0.drain(..).for_each(|(gone, _)| inside.retain(|packet| packet.body != gone.body));
+                lost.0.drain(..).for_each(|(dropped_packet, _)| inside.retain(|packet| packet.body != dropped_packet.body));
                 prop_assert!(packet.is_some() || inside.is_empty() || queue.wake_at().is_some_and(|at| at > now));
                 if let Some(packet) = packet {
                     let first = inside.iter().position(|other| (other.flow, other.dscp) == (packet.flow, packet.dscp));
                     prop_assert_eq!(first.map(|first| inside.remove(first).body), Some(packet.body));
                 }
             }
-            lost.0.drain(..).for_each(|(gone, _)| inside.retain(|packet| packet.body != gone.body));
+            lost.0.drain(..).for_each(|(dropped_packet, _)| inside.retain(|packet| packet.body != dropped_packet.body));
             let bytes = inside.iter().map(|packet| u64::from(packet.len)).sum();
             prop_assert_eq!(queue.backlog(), Backlog { packets: inside.len() as u32, bytes });
         }

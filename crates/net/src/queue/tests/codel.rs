@@ -86,98 +86,102 @@ proptest! {
         let (target, interval) = (target_us * 1000, target_us * 1000 * factor);
         let mut queue = build(&format!("codel:100000,target={target}ns,interval={interval}ns"));
         let mut printed = Printed { target: target as f64, interval: interval as f64, ..Printed::default() };
-        let (mut random, mut told, mut body) = (rng(seed), Told::default(), 0);
+        let (mut random, mut event_log, mut body) = (rng(seed), EventLog::default(), 0);
         // The RFC's code uses time zero for "never", so that times begin above zero.
         let (mut comes, mut goes) = (1, 2);
         for (between_arrivals, between_departures, steps) in phases {
             for _ in 0..steps {
                 if comes <= goes {
                     let len = 40 + random.below(1461);
-                    let packet = Packet { len, ..packet(body, Colour::Red) };
-                    queue.enqueue(Time::from_nanos(comes), packet, &mut told);
+                    let packet = Packet { len, ..packet(body, Priority::Low) };
+                    queue.enqueue(Time::from_nanos(comes), packet, &mut event_log);
                     printed.queue.push_back((comes as f64, len, body));
                     printed.maxpacket = printed.maxpacket.max(len.into());
                     body += 1;
                     comes += 1 + u64::from(random.below(between_arrivals as u32 * 1000));
                 } else {
-                    let packet = queue.dequeue(Time::from_nanos(goes), &mut told);
+                    let packet = queue.dequeue(Time::from_nanos(goes), &mut event_log);
                     prop_assert_eq!(packet.map(|packet| packet.body), printed.dequeue(goes as f64));
-                    let dropped: Vec<u32> = told.0.iter().map(|(body, _)| *body).collect();
+                    let dropped: Vec<u32> = event_log.0.iter().map(|(body, _)| *body).collect();
                     prop_assert_eq!(&dropped, &printed.dropped);
                     goes += 1 + u64::from(random.below(between_departures as u32 * 1000));
                 }
             }
         }
-        prop_assert!(told.0.iter().all(|(_, why)| *why == DropReason::Delay));
+        prop_assert!(event_log.0.iter().all(|(_, reason)| *reason == DropReason::Delay));
         prop_assert_eq!(queue.backlog().packets as usize, printed.queue.len());
     }
 }
 
 /// Returns the bodies of the packets that leave a queue of packets of 1000 bytes, all of which arrived at time zero, at
 /// one `dequeue` per millisecond.
-fn drained(text: &str, packets: u32, ecn: Ecn, until_ms: u64) -> (Vec<u32>, Told) {
-    let (mut queue, mut told) = (build(text), Told::default());
+fn drained(text: &str, packets: u32, ecn: Ecn, until_ms: u64) -> (Vec<u32>, EventLog) {
+    let (mut queue, mut event_log) = (build(text), EventLog::default());
     for body in 0..packets {
-        let arrival = Packet { len: 1000, ecn, ..packet(body, Colour::Red) };
-        queue.enqueue(Time::ZERO, arrival, &mut told);
+        let arrival = Packet { len: 1000, ecn, ..packet(body, Priority::Low) };
+        queue.enqueue(Time::ZERO, arrival, &mut event_log);
     }
-    let out = (0..until_ms).filter_map(|ms| queue.dequeue(Time::from_nanos(ms * 1_000_000), &mut told));
-    (out.map(|packet| packet.body).collect(), told)
+    let out = (0..until_ms).filter_map(|ms| queue.dequeue(Time::from_nanos(ms * 1_000_000), &mut event_log));
+    (out.map(|packet| packet.body).collect(), event_log)
 }
 
 #[test]
 fn drops_come_faster_and_faster_while_packets_wait_too_long() {
     // From 5 ms on, all packets have waited longer than the target. The first packet is dropped an interval later, and the next ones after
     // 100 ms, 70.7 ms, 57.7 ms and so on: at 105, 205, 275.71, 333.45, 383.45 and 428.17 ms.
-    let (out, told) = drained("codel:1000", 600, Ecn::NOT_ECT, 430);
+    let (out, event_log) = drained("codel:1000", 600, Ecn::NOT_ECT, 430);
     let expected: Vec<u32> =
         [105, 205, 276, 334, 384, 429].into_iter().enumerate().map(|(n, ms)| ms + n as u32).collect();
-    assert_eq!(told.0, expected.iter().map(|&body| (body, DropReason::Delay)).collect::<Vec<_>>());
+    assert_eq!(event_log.0, expected.iter().map(|&body| (body, DropReason::Delay)).collect::<Vec<_>>());
     assert_eq!(out.len(), 430, "the wire never idles for a drop");
-    assert!(out.is_sorted() && told.1.is_empty());
+    assert!(out.is_sorted() && event_log.1.is_empty());
     // ECN-capable packets are marked at the same times, and pass.
     for ecn in [Ecn::ECT_0, Ecn::ECT_1] {
-        let (out, told) = drained("codel:1000", 600, ecn, 430);
-        assert_eq!((told.0, told.1), (vec![], vec![105, 205, 276, 334, 384, 429]));
+        let (out, event_log) = drained("codel:1000", 600, ecn, 430);
+        assert_eq!((event_log.0, event_log.1), (vec![], vec![105, 205, 276, 334, 384, 429]));
         assert_eq!(out, (0..430).collect::<Vec<_>>());
     }
-    let (_, told) = drained("codel:1000,ecn=false", 600, Ecn::ECT_0, 430);
-    assert_eq!((told.0.len(), told.1.len()), (6, 0));
-    let (out, told) = drained("codel:1000", 600, Ecn::CE, 430);
-    assert_eq!((out.len(), told.0.len(), told.1.len()), (430, 0, 0), "a marked one needs no mark");
+    let (_, event_log) = drained("codel:1000,ecn=false", 600, Ecn::ECT_0, 430);
+    assert_eq!((event_log.0.len(), event_log.1.len()), (6, 0));
+    let (out, event_log) = drained("codel:1000", 600, Ecn::CE, 430);
+    assert_eq!((out.len(), event_log.0.len(), event_log.1.len()), (430, 0, 0), "a marked one needs no mark");
 }
 
 #[test]
 fn what_waits_for_no_longer_than_the_target_or_alone_is_never_dropped() {
     assert!(drained("codel:1000,target=1s,interval=1s", 600, Ecn::NOT_ECT, 600).1.0.is_empty());
     // The queue never holds more than one packet behind the packet at its head, and drops no packet, regardless of the queueing delay.
-    let (mut queue, mut told) = (build("codel:1000"), Told::default());
+    let (mut queue, mut event_log) = (build("codel:1000"), EventLog::default());
     for body in 0..100 {
-        queue.enqueue(Time::from_nanos(body * 1_000_000_000), packet(body as u32, Colour::Red), &mut told);
+        queue.enqueue(
+            Time::from_nanos(body * 1_000_000_000),
+            packet(body as u32, Priority::Low),
+            &mut event_log,
+        );
         if body > 0 {
-            queue.dequeue(Time::from_nanos(body * 1_000_000_000), &mut told);
+            queue.dequeue(Time::from_nanos(body * 1_000_000_000), &mut event_log);
         }
     }
-    assert!(told.0.is_empty());
+    assert!(event_log.0.is_empty());
 }
 
 #[test]
 fn a_full_buffer_drops_arrivals() {
-    let (out, told) = drained("codel:10", 20, Ecn::NOT_ECT, 20);
+    let (out, event_log) = drained("codel:10", 20, Ecn::NOT_ECT, 20);
     assert_eq!(out, (0..9).collect::<Vec<_>>());
-    assert!(told.0.iter().all(|(_, why)| *why == DropReason::Overflow) && told.0.len() == 11);
+    assert!(event_log.0.iter().all(|(_, reason)| *reason == DropReason::Overflow) && event_log.0.len() == 11);
     let (out, _) = drained("codel:3500B", 20, Ecn::NOT_ECT, 20);
     assert_eq!(out, [0, 1, 2]);
     // The packet in transmission keeps its buffer space.
-    let (mut queue, mut told) = (build("codel:1000B"), Told::default());
+    let (mut queue, mut event_log) = (build("codel:1000B"), EventLog::default());
     let mut at = |queue: &mut AnyQueue, body| {
-        queue.enqueue(Time::ZERO, Packet { len: 600, ..packet(body, Colour::Red) }, &mut told);
-        told.0.len()
+        queue.enqueue(Time::ZERO, Packet { len: 600, ..packet(body, Priority::Low) }, &mut event_log);
+        event_log.0.len()
     };
     assert_eq!([at(&mut queue, 0), at(&mut queue, 1)], [0, 1]);
-    queue.dequeue(Time::ZERO, &mut Told::default());
+    queue.dequeue(Time::ZERO, &mut EventLog::default());
     assert_eq!(at(&mut queue, 2), 2);
-    queue.dequeue(Time::ZERO, &mut Told::default());
+    queue.dequeue(Time::ZERO, &mut EventLog::default());
     assert_eq!(at(&mut queue, 3), 2);
 }
 

@@ -92,7 +92,7 @@ proptest! {
                 let since = Time::from_nanos(now.as_nanos().saturating_sub(waits * 1000));
                 law.advance(&p, now, (waits > 0).then_some(since));
                 printed.update((now - since).as_secs());
-                let base = law.base() as f64 / PROBABLE as f64;
+                let base = law.base() as f64 / MAX_PROB as f64;
                 prop_assert!((base - printed.p_base).abs() < 1e-9, "{} {}", base, printed.p_base);
                 for _ in 0..packets {
                     let waited = Span::from_micros(u64::from(random.below(2000)));
@@ -125,8 +125,8 @@ struct Passed {
     longest_ms: [f64; 4],
 }
 
-impl Fate for Passed {
-    fn dropped(&mut self, _now: Time, packet: Packet, _why: DropReason) {
+impl PacketEvents for Passed {
+    fn dropped(&mut self, _now: Time, packet: Packet, _reason: DropReason) {
         self.dropped[packet.body as usize] += 1;
     }
     fn marked(&mut self, _now: Time, packet: &Packet) {
@@ -145,7 +145,7 @@ fn passed(text: &str, senders: &[(Ecn, u64)], seconds: u64) -> Passed {
     while now < seconds * 1_000_000_000 {
         for ((ecn, rate), at) in senders.iter().zip(&mut next) {
             while *at <= now {
-                let packet = Packet { len: 1250, ecn: *ecn, ..packet(u32::from(ecn.bits()), Colour::Red) };
+                let packet = Packet { len: 1250, ecn: *ecn, ..packet(u32::from(ecn.bits()), Priority::Low) };
                 queue.enqueue(Time::from_nanos(*at), packet, &mut passed);
                 *at += 1_000_000_000 / rate;
             }
@@ -213,11 +213,11 @@ fn both_queues_share_one_buffer() {
     let (mut queue, mut lost) = (build("dual-pi2:5"), Lost::default());
     for body in 0..8 {
         let ecn = if body % 2 == 0 { Ecn::ECT_1 } else { Ecn::NOT_ECT };
-        queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Colour::Red) }, &mut lost);
+        queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Priority::Low) }, &mut lost);
     }
     assert_eq!(queue.backlog().packets, 4);
     assert_eq!(
-        lost.0.iter().map(|(packet, why)| (packet.body, *why)).collect::<Vec<_>>(),
+        lost.0.iter().map(|(packet, reason)| (packet.body, *reason)).collect::<Vec<_>>(),
         [4, 5, 6, 7].map(|body| (body, DropReason::Overflow))
     );
 }

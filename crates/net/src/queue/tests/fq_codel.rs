@@ -5,7 +5,7 @@ fn build(text: &str) -> AnyQueue {
 }
 
 fn of(flow: u16, len: u32, body: u32) -> Packet {
-    Packet { flow, len, ..packet(body, Colour::Red) }
+    Packet { flow, len, ..packet(body, Priority::Low) }
 }
 
 fn bodies(queue: &mut AnyQueue, count: usize) -> Vec<u32> {
@@ -66,9 +66,9 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest_and_spares_the_others() {
     assert_eq!((queue.backlog().packets, lost.0.len()), (200, 0));
     // 19 600 bytes are more than 6000: of 196 packets, 64 are dropped.
     queue.enqueue(Time::ZERO, of(3, 40, 400), &mut lost);
-    let gone: Vec<u32> = lost.0.iter().map(|(packet, _)| packet.body).collect();
-    assert_eq!(gone, (100..164).collect::<Vec<_>>());
-    assert!(lost.0.iter().all(|(_, why)| *why == DropReason::Overflow));
+    let dropped_packet: Vec<u32> = lost.0.iter().map(|(packet, _)| packet.body).collect();
+    assert_eq!(dropped_packet, (100..164).collect::<Vec<_>>());
+    assert!(lost.0.iter().all(|(_, reason)| *reason == DropReason::Overflow));
     // Half of the packets of a smaller queue are dropped. Two connections with the same remainder modulo `flows` share a queue.
     let (mut queue, mut lost) = (build("fq-codel:9,flows=4"), Lost::default());
     (0..8).for_each(|body| queue.enqueue(Time::ZERO, of(1 + 4 * (body as u16 % 2), 100, body), &mut lost));
@@ -101,7 +101,8 @@ fn each_connection_is_governed_for_itself() {
         queue.dequeue(now, &mut lost);
     }
     assert!(
-        lost.0.len() > 3 && lost.0.iter().all(|(packet, why)| packet.flow == 1 && *why == DropReason::Delay)
+        lost.0.len() > 3
+            && lost.0.iter().all(|(packet, reason)| packet.flow == 1 && *reason == DropReason::Delay)
     );
 }
 
@@ -118,14 +119,14 @@ proptest! {
             inside.push(of(flow, len, body));
             for _ in 0..leave {
                 let packet = queue.dequeue(now, &mut lost);
-                lost.0.drain(..).for_each(|(gone, _)| inside.retain(|packet| packet.body != gone.body));
+                lost.0.drain(..).for_each(|(dropped_packet, _)| inside.retain(|packet| packet.body != dropped_packet.body));
                 prop_assert!(packet.is_some() || inside.is_empty());
                 if let Some(packet) = packet {
                     let first = inside.iter().position(|other| other.flow % 5 == packet.flow % 5);
                     prop_assert_eq!(first.map(|first| inside.remove(first).body), Some(packet.body));
                 }
             }
-            lost.0.drain(..).for_each(|(gone, _)| inside.retain(|packet| packet.body != gone.body));
+            lost.0.drain(..).for_each(|(dropped_packet, _)| inside.retain(|packet| packet.body != dropped_packet.body));
             let bytes = inside.iter().map(|packet| u64::from(packet.len)).sum();
             prop_assert_eq!(queue.backlog(), Backlog { packets: inside.len() as u32, bytes });
         }

@@ -109,13 +109,13 @@ proptest! {
                     let near = |a: f64, b: f64| (a - b).abs() < 1e-8;
                     let sum = printed.accu_prob + printed.drop_prob;
                     prop_assume!(!near(u, printed.drop_prob) && !near(sum, 0.85) && !near(sum, 8.5));
-                    prop_assert_eq!(law.drops(&p, waiting, 1500, number), printed.enque(waiting, 1500, u));
+                    prop_assert_eq!(law.should_drop(&p, waiting, 1500, number), printed.enque(waiting, 1500, u));
                 }
                 now += p.update;
                 prop_assume!([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1].iter().all(|edge| (printed.drop_prob / edge - 1.0).abs() > 1e-6));
                 law.advance(&p, now);
                 printed.calculate_drop_prob();
-                let probability = law.probability() as f64 / PROBABLE as f64;
+                let probability = law.probability() as f64 / MAX_PROB as f64;
                 prop_assert!((probability - printed.drop_prob).abs() < 1e-9, "{} {}", probability, printed.drop_prob);
             }
         }
@@ -141,53 +141,58 @@ proptest! {
 
 /// Sends packets of 1250 bytes through a queue for `millis` milliseconds; they arrive at 12 Mbit/s and leave at 10 Mbit/s. Returns the
 /// queue and its dropped and marked packets.
-fn overloaded(text: &str, ecn: Ecn, millis: u64) -> (AnyQueue, Told) {
-    let (mut queue, mut told) = (build(text), Told::default());
+fn overloaded(text: &str, ecn: Ecn, millis: u64) -> (AnyQueue, EventLog) {
+    let (mut queue, mut event_log) = (build(text), EventLog::default());
     let (mut comes, mut goes) = (0, 0);
     for body in 0.. {
         if comes > millis * 1_000_000 {
             break;
         }
         while goes <= comes {
-            queue.dequeue(Time::from_nanos(goes), &mut told);
+            queue.dequeue(Time::from_nanos(goes), &mut event_log);
             goes += 1_000_000;
         }
-        let packet = Packet { len: 1250, ecn, ..packet(body, Colour::Red) };
-        queue.enqueue(Time::from_nanos(comes), packet, &mut told);
+        let packet = Packet { len: 1250, ecn, ..packet(body, Priority::Low) };
+        queue.enqueue(Time::from_nanos(comes), packet, &mut event_log);
         comes += 1_000_000 * 10 / 12;
     }
-    (queue, told)
+    (queue, event_log)
 }
 
 #[test]
 fn what_does_not_react_is_dropped_until_the_delay_is_the_target() {
-    let (queue, told) = overloaded("pie:1000", Ecn::NOT_ECT, 60_000);
+    let (queue, event_log) = overloaded("pie:1000", Ecn::NOT_ECT, 60_000);
     // One packet in six exceeds the rate. A queue of 15 packets takes 15 ms.
-    let share = told.0.len() as f64 / 72_000.0;
+    let share = event_log.0.len() as f64 / 72_000.0;
     assert!((share - 1.0 / 6.0).abs() < 0.01, "{share}");
     assert!((5..=30).contains(&queue.backlog().packets), "{:?}", queue.backlog());
-    assert!(told.0.iter().all(|(_, why)| *why == DropReason::Early));
+    assert!(event_log.0.iter().all(|(_, reason)| *reason == DropReason::Early));
 }
 
 #[test]
 fn a_burst_of_150_ms_passes() {
-    let (_, told) = overloaded("pie:1000", Ecn::NOT_ECT, 150);
-    assert_eq!(told.0, []);
+    let (_, event_log) = overloaded("pie:1000", Ecn::NOT_ECT, 150);
+    assert_eq!(event_log.0, []);
 }
 
 #[test]
 fn what_can_be_marked_is_marked_up_to_a_probability_of_ten_percent_and_dropped_beyond() {
-    let (_, told) = overloaded("pie:1000", Ecn::ECT_0, 60_000);
-    assert!(told.1.len() > 10 && told.0.len() > 100, "{} marked, {} dropped", told.1.len(), told.0.len());
-    let last_mark = told.1.last().unwrap();
-    assert!(told.0.iter().filter(|(body, _)| body > last_mark).count() > 100, "in the end it drops");
-    let (_, told) = overloaded("pie:1000,ecn=false", Ecn::ECT_0, 60_000);
-    assert_eq!(told.1, []);
+    let (_, event_log) = overloaded("pie:1000", Ecn::ECT_0, 60_000);
+    assert!(
+        event_log.1.len() > 10 && event_log.0.len() > 100,
+        "{} marked, {} dropped",
+        event_log.1.len(),
+        event_log.0.len()
+    );
+    let last_mark = event_log.1.last().unwrap();
+    assert!(event_log.0.iter().filter(|(body, _)| body > last_mark).count() > 100, "in the end it drops");
+    let (_, event_log) = overloaded("pie:1000,ecn=false", Ecn::ECT_0, 60_000);
+    assert_eq!(event_log.1, []);
 }
 
 #[test]
 fn a_full_buffer_drops_arrivals() {
-    let (queue, told) = overloaded("pie:10,target=1s,burst=10s", Ecn::NOT_ECT, 1000);
-    assert!(told.0.iter().all(|(_, why)| *why == DropReason::Overflow) && !told.0.is_empty());
+    let (queue, event_log) = overloaded("pie:10,target=1s,burst=10s", Ecn::NOT_ECT, 1000);
+    assert!(event_log.0.iter().all(|(_, reason)| *reason == DropReason::Overflow) && !event_log.0.is_empty());
     assert!(queue.backlog().packets <= 9);
 }

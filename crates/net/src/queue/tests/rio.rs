@@ -1,15 +1,15 @@
 use super::*;
-use crate::Colour::{Green as HIGH, Red as LOW, Yellow as MED};
+use crate::Priority::{High as HIGH, Low as LOW, Medium as MED};
 
 fn law(parameters: RioParameters, limit: u32, seed: u32) -> RioLaw {
     RioLaw::new(&parameters, packets(limit), rng(seed))
 }
 
 /// Returns the counts of waiting packets by drop precedence.
-fn waiting(high: u32, med: u32, low: u32) -> [u64; Colour::COUNT] {
-    let mut waiting = [0; Colour::COUNT];
-    for (colour, count) in [(HIGH, high), (MED, med), (LOW, low)] {
-        waiting[colour as usize] = count.into();
+fn waiting(high: u32, med: u32, low: u32) -> [u64; Priority::COUNT] {
+    let mut waiting = [0; Priority::COUNT];
+    for (priority, count) in [(HIGH, high), (MED, med), (LOW, low)] {
+        waiting[priority as usize] = count.into();
     }
     waiting
 }
@@ -44,18 +44,18 @@ fn what_is_wrong_with_three_levels_is_named() {
 fn each_level_drops_along_its_own_curve() {
     // With a weight of 1, the average equals the count. In a buffer of 1000 packets, one percent is 10 packets.
     let parameters = RioParameters { weight: 1.0, ..RioParameters::default() };
-    for (seed, (colour, min, max)) in (0..).zip([(LOW, 100, 250), (MED, 400, 600), (HIGH, 600, 950)]) {
+    for (seed, (priority, min, max)) in (0..).zip([(LOW, 100, 250), (MED, 400, 600), (HIGH, 600, 950)]) {
         let mut law = law(parameters, 1000, seed);
         for count in
             [0, min - 1, min, min + 1, (3 * min + max) / 4, (min + max) / 2, max - 1, max, max + 1, 1000]
         {
-            let counts = match colour {
+            let counts = match priority {
                 HIGH => waiting(count, 0, 0),
                 MED => waiting(count / 3, count - count / 3, 0),
                 LOW => waiting(count / 4, count / 4, count - count / 4 * 2),
             };
             let trials = 40_000;
-            let verdicts: Vec<Verdict> = (0..trials).map(|_| law.on_arrival(colour, counts)).collect();
+            let verdicts: Vec<Verdict> = (0..trials).map(|_| law.on_arrival(priority, counts)).collect();
             let dropped = verdicts.iter().filter(|&&verdict| verdict != Verdict::Accept).count();
             let expected = match count {
                 count if count < min => 0.0,
@@ -66,10 +66,10 @@ fn each_level_drops_along_its_own_curve() {
             let error = (expected * (1.0 - expected) / n).sqrt();
             assert!(
                 (share - expected).abs() <= 4.0 * error,
-                "{colour:?} at {count}: {share}, not {expected}"
+                "{priority:?} at {count}: {share}, not {expected}"
             );
             let forced = verdicts.contains(&Verdict::Forced);
-            assert_eq!(forced, count >= max, "{colour:?} at {count}");
+            assert_eq!(forced, count >= max, "{priority:?} at {count}");
         }
     }
 }
@@ -95,7 +95,7 @@ fn a_trace_by_hand() {
     // In a buffer of ten packets, LOW packets are dropped from an average of five on. The bands are so narrow that no drop is random.
     let text = "rio:10,low=49.9%-50%,med=69.9%-70%,high=89.9%-90%";
     let mut queue = text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RATE.into(), 1, 0));
-    let mut fates = Vec::new();
+    let mut outcomes = Vec::new();
     let arrivals = [
         // Counts at arrival: 0, 1, 2 …; averages of LOW: 0, 0.5, 1.25, 2.125, 3.0625, 4.03125, 5.015625.
         (LOW, None),
@@ -113,12 +113,12 @@ fn a_trace_by_hand() {
         // The buffer is full. The average of HIGH is zero, since no HIGH packet waits.
         (HIGH, Some(DropReason::Overflow)),
     ];
-    for (body, &(colour, _)) in (0..).zip(&arrivals) {
+    for (body, &(priority, _)) in (0..).zip(&arrivals) {
         let mut lost = Lost::default();
-        queue.enqueue(Time::ZERO, packet(body, colour), &mut lost);
-        fates.push((colour, lost.0.first().map(|(_, why)| *why)));
+        queue.enqueue(Time::ZERO, packet(body, priority), &mut lost);
+        outcomes.push((priority, lost.0.first().map(|(_, reason)| *reason)));
     }
-    assert_eq!(fates, arrivals);
+    assert_eq!(outcomes, arrivals);
     assert_eq!(
         contents(&mut queue).iter().map(|p| p.body).collect::<Vec<_>>(),
         [0, 1, 2, 3, 4, 5, 7, 8, 9, 10]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::Colour::{Green as HIGH, Red as LOW, Yellow as MED};
 use crate::Meter;
+use crate::Priority::{High as HIGH, Low as LOW, Medium as MED};
 
 const UNLIMITED: RateSpec = RateSpec::Unlimited;
 
@@ -13,8 +13,8 @@ fn build(text: &str) -> AnyQueue {
 }
 
 /// Returns a packet of 1000 bytes of a connection.
-fn of(flow: u16, class: u8, colour: Colour, body: u32) -> Packet {
-    Packet { flow, dscp: Dscp::assured(class, colour), len: 1000, ..packet(body, colour) }
+fn of(flow: u16, class: u8, priority: Priority, body: u32) -> Packet {
+    Packet { flow, dscp: Dscp::assured(class, priority), len: 1000, ..packet(body, priority) }
 }
 
 /// Returns the bodies of all packets that can leave at this time.
@@ -22,12 +22,12 @@ fn all(queue: &mut AnyQueue, now: Time) -> Vec<u32> {
     std::iter::from_fn(|| queue.dequeue(now, &mut Lost::default())).map(|packet| packet.body).collect()
 }
 
-fn offer(queue: &mut AnyQueue, packets: &[(u16, u8, Colour)]) -> Vec<(u32, DropReason)> {
+fn offer(queue: &mut AnyQueue, packets: &[(u16, u8, Priority)]) -> Vec<(u32, DropReason)> {
     let mut lost = Lost::default();
-    for (body, &(flow, class, colour)) in (0..).zip(packets) {
-        queue.enqueue(Time::ZERO, of(flow, class, colour, body), &mut lost);
+    for (body, &(flow, class, priority)) in (0..).zip(packets) {
+        queue.enqueue(Time::ZERO, of(flow, class, priority, body), &mut lost);
     }
-    lost.0.iter().map(|(packet, why)| (packet.body, *why)).collect()
+    lost.0.iter().map(|(packet, reason)| (packet.body, *reason)).collect()
 }
 
 #[test]
@@ -129,23 +129,23 @@ fn places_are_shared_and_memory_is_used_again() {
         assert_eq!(queue.memory(), [0, 0, 0], "round {round}");
     }
     assert_eq!(lost.0.len(), 1000, "one of four finds no place beside the one in transmission");
-    let mut bodies = lost.0.iter().map(|(packet, why)| (packet.body, *why));
+    let mut bodies = lost.0.iter().map(|(packet, reason)| (packet.body, *reason));
     assert!(bodies.all(|lost| lost == (3, DropReason::Overflow)));
     queue.enqueue(ms(0), Packet { len: 1001, ..of(1, 1, HIGH, 7) }, &mut lost);
     queue.enqueue(ms(0), of(1, 1, MED, 8), &mut lost);
-    let last: Vec<_> = lost.0[1000..].iter().map(|(packet, why)| (packet.body, *why)).collect();
+    let last: Vec<_> = lost.0[1000..].iter().map(|(packet, reason)| (packet.body, *reason)).collect();
     assert_eq!(last, [(7, DropReason::Policed), (8, DropReason::Policed)]);
 }
 
 #[test]
 fn under_saturation_connections_of_a_class_have_shares_by_weight() {
-    for colour in [HIGH, LOW] {
+    for priority in [HIGH, LOW] {
         let mut queue = build("scheduler:100,high=8Mbit/3000B");
         let weights = [1u32, 2, 5];
         (0..).zip(weights).for_each(|(flow, weight)| queue.set_weight(flow, weight));
         let (mut sent, mut now, mut body) = ([0u32; 3], ms(0), 0);
         for flow in (0..3).flat_map(|flow| [flow; 20]) {
-            queue.enqueue(now, of(flow, 2, colour, body), &mut Lost::default());
+            queue.enqueue(now, of(flow, 2, priority, body), &mut Lost::default());
         }
         while sent.iter().sum::<u32>() < 8000 {
             let Some(packet) = queue.dequeue(now, &mut Lost::default()) else {
@@ -154,13 +154,13 @@ fn under_saturation_connections_of_a_class_have_shares_by_weight() {
             };
             sent[usize::from(packet.flow)] += 1;
             body += 1;
-            queue.enqueue(now, of(packet.flow, 2, colour, body), &mut Lost::default());
+            queue.enqueue(now, of(packet.flow, 2, priority, body), &mut Lost::default());
         }
         for (sent, weight) in sent.into_iter().zip(weights) {
             let share = f64::from(sent) / 8000.0;
             assert!(
                 (share / (f64::from(weight) / 8.0) - 1.0).abs() < 0.02,
-                "{colour:?}: {share} for {weight}"
+                "{priority:?}: {share} for {weight}"
             );
         }
     }
@@ -170,22 +170,25 @@ fn under_saturation_connections_of_a_class_have_shares_by_weight() {
 /// priority is excluded if a higher class has a packet of this priority that waits for tokens.
 fn eligible(waiting: &[Packet], meter: &Meter, now: Time) -> Vec<u32> {
     let class = |packet: &Packet| packet.dscp.class().unwrap_or(3).min(3);
-    let is_head = |place: usize| waiting[..place].iter().all(|other| other.flow != waiting[place].flow);
+    let is_head = |index: usize| waiting[..index].iter().all(|other| other.flow != waiting[index].flow);
     let heads: Vec<&Packet> =
-        (0..waiting.len()).filter(|&place| is_head(place)).map(|place| &waiting[place]).collect();
+        (0..waiting.len()).filter(|&index| is_head(index)).map(|index| &waiting[index]).collect();
     for of_class in 1..=3 {
-        for colour in [HIGH, MED, LOW] {
+        for priority in [HIGH, MED, LOW] {
             let blocks = |head: &&&Packet| {
                 class(head) < of_class
-                    && head.dscp.colour() == colour
-                    && !meter.conforms(now, colour, head.len)
+                    && head.dscp.priority() == priority
+                    && !meter.conforms(now, priority, head.len)
             };
             if heads.iter().any(|head| blocks(&head)) {
                 continue;
             }
-            let here = heads.iter().filter(|head| class(head) == of_class && head.dscp.colour() == colour);
-            let conform: Vec<u32> =
-                here.filter(|head| meter.conforms(now, colour, head.len)).map(|head| head.body).collect();
+            let eligible =
+                heads.iter().filter(|head| class(head) == of_class && head.dscp.priority() == priority);
+            let conform: Vec<u32> = eligible
+                .filter(|head| meter.conforms(now, priority, head.len))
+                .map(|head| head.body)
+                .collect();
             if !conform.is_empty() {
                 return conform;
             }
@@ -204,24 +207,29 @@ struct Wire {
 }
 
 impl Wire {
-    fn ask(&mut self, now: Time) -> Result<(), TestCaseError> {
-        let may_go = eligible(&self.waiting, &self.meter, now);
+    fn request(&mut self, now: Time) -> Result<(), TestCaseError> {
+        let eligible_bodies = eligible(&self.waiting, &self.meter, now);
         let answer = self.queue.dequeue(now, &mut Lost::default());
         self.idle = answer.is_none();
         if let Some(packet) = answer {
-            prop_assert!(may_go.contains(&packet.body), "{:?}, not one of {:?}", packet, may_go);
             prop_assert!(
-                self.meter.admits(now, packet.dscp.colour(), packet.len),
+                eligible_bodies.contains(&packet.body),
+                "{:?}, not one of {:?}",
+                packet,
+                eligible_bodies
+            );
+            prop_assert!(
+                self.meter.admits(now, packet.dscp.priority(), packet.len),
                 "tokens are never exceeded"
             );
             self.waiting.retain(|other| other.body != packet.body);
         } else {
-            prop_assert!(may_go.is_empty(), "{:?} could have gone", may_go);
-            let may_go_at = |nanos| !eligible(&self.waiting, &self.meter, Time::from_nanos(nanos)).is_empty();
+            prop_assert!(eligible_bodies.is_empty(), "{:?} could have gone", eligible_bodies);
+            let ready_at = |nanos| !eligible(&self.waiting, &self.meter, Time::from_nanos(nanos)).is_empty();
             match self.queue.wake_at().map(Time::as_nanos) {
                 None => prop_assert!(self.waiting.is_empty()),
                 Some(at) => {
-                    prop_assert!(may_go_at(at) && !may_go_at(at - 1), "not a nanosecond early or late")
+                    prop_assert!(ready_at(at) && !ready_at(at - 1), "not a nanosecond early or late")
                 }
             }
         }
@@ -241,18 +249,18 @@ proptest! {
         let queue = build(&format!("scheduler:12,{contract}"));
         let mut wire = Wire { queue, waiting: Vec::new(), meter, idle: true };
         let (mut now, mut lost) = (ms(0), Lost::default());
-        for (body, (gap, flow, class, colour, len, becomes_free)) in (0..).zip(steps) {
+        for (body, (gap, flow, class, priority, len, becomes_free)) in (0..).zip(steps) {
             now += Span::from_nanos(gap);
             while wire.idle && let Some(at) = wire.queue.wake_at().filter(|&at| at <= now) {
-                wire.ask(at)?;
+                wire.request(at)?;
             }
-            let packet = Packet { len, ..of(flow, class, Colour::DROPPED_FIRST[colour], body) };
+            let packet = Packet { len, ..of(flow, class, Priority::DROPPED_FIRST[priority], body) };
             wire.queue.enqueue(now, packet, &mut lost);
-            if lost.0.last().is_none_or(|(gone, _)| gone.body != body) {
+            if lost.0.last().is_none_or(|(dropped_packet, _)| dropped_packet.body != body) {
                 wire.waiting.push(packet);
             }
             if wire.idle || becomes_free {
-                wire.ask(now)?;
+                wire.request(now)?;
             }
             prop_assert_eq!(wire.queue.backlog().packets as usize, wire.waiting.len());
         }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Colour::{Green as HIGH, Red as LOW, Yellow as MED};
+use crate::Priority::{High as HIGH, Low as LOW, Medium as MED};
 use crate::shape::AnyShaper;
 use crate::stage::{Stage, StageKind, StageSpec};
 use crate::{Next, Port};
@@ -18,16 +18,16 @@ fn port(queue: &str, rate: &str) -> Port<AnyQueue, AnyShaper> {
 type Out = Vec<(u64, u32)>;
 
 /// Sends packets (milliseconds, bytes, priority) through a queue and a wire. Returns the deliveries and the drops.
-fn shaped(queue: &str, rate: &str, arrivals: &[(u64, u32, Colour)]) -> (Out, Vec<(u32, DropReason)>) {
+fn shaped(queue: &str, rate: &str, arrivals: &[(u64, u32, Priority)]) -> (Out, Vec<(u32, DropReason)>) {
     let (mut port, mut lost, mut out) = (port(queue, rate), Lost::default(), Vec::new());
-    for (body, &(at, len, colour)) in (0..).zip(arrivals) {
-        port.arrive(ms(at), Packet { len, ..packet(body, colour) }, &mut lost);
+    for (body, &(at, len, priority)) in (0..).zip(arrivals) {
+        port.arrive(ms(at), Packet { len, ..packet(body, priority) }, &mut lost);
     }
     while let Next::Deliver(at, packet) = port.poll(Time::NEVER, &mut lost) {
         assert_eq!(at.as_nanos() % 1_000_000, 0, "the test has whole milliseconds");
         out.push((at.as_nanos() / 1_000_000, packet.body));
     }
-    (out, lost.0.iter().map(|(packet, why)| (packet.body, *why)).collect())
+    (out, lost.0.iter().map(|(packet, reason)| (packet.body, *reason)).collect())
 }
 
 #[test]
@@ -87,22 +87,22 @@ proptest! {
         let mut policer = format!("policer:{contract},action=drop").parse::<StageSpec>().unwrap().build(rng(0));
         let (mut port, mut lost) = (port(&format!("shaper:20,{contract}"), rate), Lost::default());
         let (mut now, mut out) = (Time::ZERO, Vec::new());
-        let colours = arrivals.iter().map(|&(_, _, colour)| Colour::DROPPED_FIRST[colour]);
-        for (body, (&(gap, len, _), colour)) in (0..).zip(arrivals.iter().zip(colours)) {
+        let priorities = arrivals.iter().map(|&(_, _, priority)| Priority::DROPPED_FIRST[priority]);
+        for (body, (&(gap, len, _), priority)) in (0..).zip(arrivals.iter().zip(priorities)) {
             now += Span::from_nanos(gap);
             while let Next::Deliver(at, packet) = port.poll(now, &mut lost) {
                 out.push((at, packet));
             }
-            port.arrive(now, Packet { len, ..packet(body, colour) }, &mut lost);
+            port.arrive(now, Packet { len, ..packet(body, priority) }, &mut lost);
         }
         while let Next::Deliver(at, packet) = port.poll(Time::NEVER, &mut lost) {
             out.push((at, packet));
         }
         prop_assert_eq!(out.len() + lost.0.len(), arrivals.len());
-        prop_assert!(lost.0.iter().all(|(_, why)| *why == DropReason::Overflow));
-        for colour in Colour::DROPPED_FIRST {
-            let bodies = out.iter().filter(|(_, p)| p.dscp.colour() == colour).map(|(_, p)| p.body);
-            prop_assert!(bodies.is_sorted(), "{:?} keeps its order", colour);
+        prop_assert!(lost.0.iter().all(|(_, reason)| *reason == DropReason::Overflow));
+        for priority in Priority::DROPPED_FIRST {
+            let bodies = out.iter().filter(|(_, p)| p.dscp.priority() == priority).map(|(_, p)| p.body);
+            prop_assert!(bodies.is_sorted(), "{:?} keeps its order", priority);
         }
         for (at, packet) in &mut out {
             prop_assert_eq!(policer.pass(*at, packet), Ok(()), "at {}", at);

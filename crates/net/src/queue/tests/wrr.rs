@@ -1,5 +1,5 @@
 use super::*;
-use crate::Colour::{Green as HIGH, Red as LOW};
+use crate::Priority::{High as HIGH, Low as LOW};
 
 fn build(text: &str) -> AnyQueue {
     text.parse::<QueueSpec>().unwrap().build(&PortContext::new(&RateSpec::Unlimited, 1, 0))
@@ -182,7 +182,7 @@ proptest! {
         for (body, (class, len, leaves)) in (0..).zip(steps) {
             queue.enqueue(Time::ZERO, of(class, len, body), &mut lost);
             inside.push(of(class, len, body));
-            lost.0.drain(..).for_each(|(gone, _)| inside.retain(|packet| packet.body != gone.body));
+            lost.0.drain(..).for_each(|(dropped_packet, _)| inside.retain(|packet| packet.body != dropped_packet.body));
             if leaves {
                 let packet = queue.dequeue(Time::ZERO, &mut lost);
                 prop_assert!(packet.is_some() || inside.is_empty());

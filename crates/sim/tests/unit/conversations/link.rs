@@ -1,7 +1,7 @@
 //! Client and server with one link between them, for the tests of this module.
 
 use catnip_base::{Distribution, Rate, Span, Time};
-use catnip_net::{Colour, Packet, PortId, Topology, WireSpec};
+use catnip_net::{Packet, PortId, Priority, Topology, WireSpec};
 use catnip_sim::app::{
     AnyApp, AppEvent, Application, EchoRecord, ObjectRecord, PageRecord, Server, ServerConfig,
 };
@@ -60,7 +60,7 @@ pub(crate) fn without(packets: &str) -> WireSpec {
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) events: Vec<(u64, Event)>,
-    pub(crate) packets: Vec<(u64, usize, u32, Colour)>,
+    pub(crate) packets: Vec<(u64, usize, u32, Priority)>,
     pub(crate) pages: Vec<(u64, PageRecord)>,
     pub(crate) objects: Vec<(u64, ObjectRecord)>,
     pub(crate) echoes: Vec<(u64, EchoRecord)>,
@@ -79,14 +79,14 @@ impl Watch for Record {
     fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
         if let Step::Entered(PortId(port)) = step {
             let from = if port == 0 { SERVER } else { CLIENT };
-            self.packets.push((now.as_nanos() / 1000, from, packet.len, packet.dscp.colour()));
+            self.packets.push((now.as_nanos() / 1000, from, packet.len, packet.dscp.priority()));
         }
     }
 }
 
 /// Event of an application.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum Notified {
     Timer(u64),
     Opened,
     Accepted,
@@ -100,7 +100,7 @@ pub(crate) enum Told {
 }
 
 /// Events of the applications: (microseconds, end, event).
-pub(crate) type Notes = Arc<Mutex<Vec<(u64, usize, Told)>>>;
+pub(crate) type Notes = Arc<Mutex<Vec<(u64, usize, Notified)>>>;
 
 /// Application at one end of its connections that runs a closure of the test and records its events.
 pub(crate) struct Play<F> {
@@ -117,22 +117,22 @@ impl<F> std::fmt::Debug for Play<F> {
 
 impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
-        let told = match event {
+        let notified = match event {
             AppEvent::Start => None,
-            AppEvent::Timer(key) => Some(Told::Timer(key)),
-            AppEvent::Opened(_) => Some(Told::Opened),
-            AppEvent::Accepted(_) => Some(Told::Accepted),
-            AppEvent::Message { message, whole, .. } => {
-                assert!(whole, "only an external sender can abort a message");
-                Some(Told::ReceivedMessage(message.tag))
+            AppEvent::Timer(key) => Some(Notified::Timer(key)),
+            AppEvent::Opened(_) => Some(Notified::Opened),
+            AppEvent::Accepted(_) => Some(Notified::Accepted),
+            AppEvent::Message { message, complete, .. } => {
+                assert!(complete, "only an external sender can abort a message");
+                Some(Notified::ReceivedMessage(message.tag))
             }
-            AppEvent::Progress { tag, .. } => Some(Told::Reached(tag)),
-            AppEvent::Drained(_) => Some(Told::Drained),
-            AppEvent::PeerClosed(_) => Some(Told::PeerClosed),
-            AppEvent::Closed(_) => Some(Told::Closed),
+            AppEvent::Progress { tag, .. } => Some(Notified::Reached(tag)),
+            AppEvent::Drained(_) => Some(Notified::Drained),
+            AppEvent::PeerClosed(_) => Some(Notified::PeerClosed),
+            AppEvent::Closed(_) => Some(Notified::Closed),
         };
         let now = host.now().as_nanos() / 1000;
-        self.notes.lock().unwrap().extend(told.map(|told| (now, self.end, told)));
+        self.notes.lock().unwrap().extend(notified.map(|notified| (now, self.end, notified)));
         (self.does)(event, host);
     }
 }
@@ -149,11 +149,11 @@ impl Link {
         Self::between(wire(), wire(), tcp)
     }
 
-    /// Creates a link where `there` leads from the server to the client.
-    pub(crate) fn between(there: WireSpec, back: WireSpec, tcp: impl Into<TcpOptions>) -> Self {
+    /// Creates a link where `forward` leads from the server to the client.
+    pub(crate) fn between(forward: WireSpec, back: WireSpec, tcp: impl Into<TcpOptions>) -> Self {
         let mut topology = Topology::default();
         let (client, server) = (topology.host("client"), topology.host("server"));
-        topology.link(server, client, there, back);
+        topology.link(server, client, forward, back);
         let mut sim = Sim::new(&topology, 1, Record::default());
         let tcp = sim.add_tcp(tcp.into());
         Self { sim, notes: Notes::default(), spec: ConnectionSpec { client, server, opener: CLIENT, tcp } }
@@ -182,7 +182,7 @@ impl Link {
     }
 
     /// Adds a client that opens a connection, sends all messages at once, and closes.
-    pub(crate) fn client_says(&mut self, messages: impl IntoIterator<Item = Message>) {
+    pub(crate) fn client_sends(&mut self, messages: impl IntoIterator<Item = Message>) {
         let (spec, messages) = (self.spec, Vec::from_iter(messages));
         self.client_does(move |event, host| {
             if event == AppEvent::Start {
@@ -194,7 +194,7 @@ impl Link {
     }
 
     /// Adds a client that requests these documents, each `pause` after the end of the previous document, and closes.
-    pub(crate) fn asks_in_turn(&mut self, documents: &[u64], pause: Span) {
+    pub(crate) fn requests_in_turn(&mut self, documents: &[u64], pause: Span) {
         let (spec, documents) = (self.spec, documents.to_vec());
         let (mut conn, mut next) = (None, 0);
         self.client_does(move |event, host| {
@@ -208,7 +208,7 @@ impl Link {
                 _ => return,
             }
             next += 1;
-            host.send(conn.unwrap(), ask(next as u64, documents[next - 1]));
+            host.send(conn.unwrap(), request(next as u64, documents[next - 1]));
         });
     }
 
@@ -219,16 +219,19 @@ impl Link {
     }
 
     /// Returns the events of the application at an end, except timers.
-    pub(crate) fn heard(&self, end: usize) -> Vec<(u64, Told)> {
+    pub(crate) fn notifications(&self, end: usize) -> Vec<(u64, Notified)> {
         let notes = self.notes.lock().unwrap();
-        let heard = notes.iter().filter(|(_, at, told)| *at == end && !matches!(told, Told::Timer(_)));
-        heard.map(|&(at, _, told)| (at, told)).collect()
+        let notifications =
+            notes.iter().filter(|(_, at, notified)| *at == end && !matches!(notified, Notified::Timer(_)));
+        notifications.map(|&(at, _, notified)| (at, notified)).collect()
     }
 
     /// Returns the messages received by the application at an end: (microseconds, tag).
     pub(crate) fn messages(&self, end: usize) -> Vec<(u64, u64)> {
-        let message = |(at, told)| if let Told::ReceivedMessage(tag) = told { Some((at, tag)) } else { None };
-        self.heard(end).into_iter().filter_map(message).collect()
+        let message = |(at, notified)| {
+            if let Notified::ReceivedMessage(tag) = notified { Some((at, tag)) } else { None }
+        };
+        self.notifications(end).into_iter().filter_map(message).collect()
     }
 
     pub(crate) fn events<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Vec<(u64, T)> {
@@ -255,9 +258,9 @@ impl Link {
     }
 
     /// Returns the packets sent by an end: (microseconds, bytes, mark).
-    pub(crate) fn packets(&self, end: usize) -> Vec<(u64, u32, Colour)> {
+    pub(crate) fn packets(&self, end: usize) -> Vec<(u64, u32, Priority)> {
         let packets = self.sim.watch().packets.iter().filter(|(_, from, ..)| *from == end);
-        packets.map(|&(at, _, bytes, colour)| (at, bytes, colour)).collect()
+        packets.map(|&(at, _, bytes, priority)| (at, bytes, priority)).collect()
     }
 
     pub(crate) fn connections(&self) -> Vec<(u64, ConnectionRecord)> {
@@ -266,11 +269,11 @@ impl Link {
 }
 
 /// Returns a request of 200 bytes.
-pub(crate) fn ask(tag: u64, asks: u64) -> Message {
-    Message { bytes: 200, tag, asks, context: None }
+pub(crate) fn request(tag: u64, response_bytes: u64) -> Message {
+    Message { bytes: 200, tag, response_bytes, context: None }
 }
 
-pub(crate) fn say(tag: u64, bytes: u64) -> Message {
+pub(crate) fn msg(tag: u64, bytes: u64) -> Message {
     Message { bytes, tag, ..Message::default() }
 }
 

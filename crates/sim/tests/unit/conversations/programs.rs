@@ -1,7 +1,7 @@
 //! Tests of Telnet, Web and file transfers against values calculated by hand.
 
 use super::link::{
-    ACK_US, DELAY_US, Link, REQUEST_US, SEGMENT_US, closing_server, polite, say, server, tcp, us,
+    ACK_US, DELAY_US, Link, REQUEST_US, SEGMENT_US, closing_server, msg, polite, server, tcp, us,
 };
 use catnip_base::Distribution;
 use catnip_sim::app::{
@@ -31,38 +31,45 @@ fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
         link.sim.add_app(typist);
         link.sim.run(us(1_000_000));
         let echoes = link.sim.watch().echoes.clone();
-        let came = echoes.len() as u64;
+        let arrived = echoes.len() as u64;
         assert!(echoes.len() as u64 >= (1_000_000 - pause - echo) / next);
         for ((at, record), number) in echoes.into_iter().zip(0..) {
             // The first keystroke does not wait for an ACK.
-            let late = if next > pause && number > 0 { 40 } else { 0 };
-            let typed = pause + number * next - late;
-            assert_eq!((at, record), (typed + echo + late, EchoRecord { app: 0, number, start: us(typed) }));
+            let lateness = if next > pause && number > 0 { 40 } else { 0 };
+            let typed = pause + number * next - lateness;
+            assert_eq!(
+                (at, record),
+                (typed + echo + lateness, EchoRecord { app: 0, number, start: us(typed) })
+            );
         }
         // At most one packet is outstanding, and one connection suffices.
         assert_eq!(link.sim.tally().opened, 1);
         let typed = link.packets(CLIENT).iter().filter(|packet| packet.1 == 100).count() as u64;
-        assert!((0..=1).contains(&(typed - came)));
+        assert!((0..=1).contains(&(typed - arrived)));
     }
 }
 
 #[test]
 fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
     let mut link = Link::new(polite());
-    let mut heard = 0;
+    let mut requests = 0;
     link.server_does(move |event, host| {
         // At every third keystroke the server closes the connection without an echo.
         if let AppEvent::Message { conn, message, .. } = event {
-            heard += 1;
-            if heard % 3 == 0 { host.close(conn) } else { host.send(conn, say(message.tag, message.asks)) }
+            requests += 1;
+            if requests % 3 == 0 {
+                host.close(conn)
+            } else {
+                host.send(conn, msg(message.tag, message.response_bytes))
+            }
         }
     });
     let typist = telnet(link.spec, 100, 0);
     link.sim.add_app(typist);
     link.sim.run(us(1_000_000));
     // Keystrokes are sent at 100, 200, 300 ms and so on. Of the nine keystrokes before the end, three are lost with their connections.
-    let numbers: Vec<u64> = link.sim.watch().echoes.clone().iter().map(|(_, echo)| echo.number).collect();
-    assert_eq!(numbers, [0, 1, 3, 4, 6, 7]);
+    let segments: Vec<u64> = link.sim.watch().echoes.clone().iter().map(|(_, echo)| echo.number).collect();
+    assert_eq!(segments, [0, 1, 3, 4, 6, 7]);
 }
 
 /// Returns a Web client that fetches these pages without think times.
@@ -158,7 +165,7 @@ fn what_a_server_does_not_answer_before_it_hangs_up_is_asked_for_again() {
                 let count = answered.entry(conn).or_default();
                 *count += 1;
                 if *count <= 3 {
-                    host.send(conn, say(message.tag, message.asks));
+                    host.send(conn, msg(message.tag, message.response_bytes));
                 }
                 if *count == 3 {
                     host.close(conn);

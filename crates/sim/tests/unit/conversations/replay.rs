@@ -9,11 +9,11 @@ use After::{Received, Sent};
 use Side::{Acceptor as A, Initiator as I};
 
 /// Data unit: sending end, event from which the waiting time counts, waiting time in microseconds, bytes.
-type Said = (Side, After, u64, u64);
+type AduSpec = (Side, After, u64, u64);
 
-fn vector(start_us: u64, order: Order, said: &[Said]) -> ConnectionVector {
-    let adu = |&(by, after, wait_us, bytes): &Said| Adu { by, after, wait_us, bytes };
-    ConnectionVector { start_us, order, adus: said.iter().map(adu).collect(), observed: Observed::default() }
+fn vector(start_us: u64, order: Order, adus: &[AduSpec]) -> ConnectionVector {
+    let adu = |&(by, after, wait_us, bytes): &AduSpec| Adu { by, after, wait_us, bytes };
+    ConnectionVector { start_us, order, adus: adus.iter().map(adu).collect(), observed: Observed::default() }
 }
 
 fn replayed(vectors: Vec<ConnectionVector>, tcp: impl Into<TcpOptions>) -> Link {
@@ -27,13 +27,13 @@ fn replayed(vectors: Vec<ConnectionVector>, tcp: impl Into<TcpOptions>) -> Link 
 }
 
 /// Returns the times and sizes of the packets of an end that have one of these sizes. ACKs and FINs have 40 bytes.
-fn said(link: &Link, end: usize, bytes: &[u32]) -> Vec<(u64, u32)> {
+fn sent_adus(link: &Link, end: usize, bytes: &[u32]) -> Vec<(u64, u32)> {
     let packets = link.packets(end).into_iter().map(|(at, len, _)| (at, len));
     packets.filter(|(_, len)| bytes.contains(len)).collect()
 }
 
 /// Returns the delay of a packet of `bytes` bytes to the other end, microseconds.
-fn way(bytes: u64) -> u64 {
+fn one_way_us(bytes: u64) -> u64 {
     bytes + DELAY_US
 }
 
@@ -47,14 +47,17 @@ fn a_sequential_vector_waits_for_what_it_hears() {
         (A, Sent, 30_000, 700),
     ];
     let link = replayed(vec![vector(1000, Order::Sequential, &exchange)], tcp());
-    let response = 1000 + way(200) + 5000;
-    let second = response + way(900) + 70_000;
-    let last = second + way(300) + 1;
-    assert_eq!(said(&link, CLIENT, &[200, 300]), [(1000, 200), (second, 300)]);
-    assert_eq!(said(&link, SERVER, &[900, 800, 700]), [(response, 900), (last, 800), (last + 30_000, 700)]);
+    let response = 1000 + one_way_us(200) + 5000;
+    let second = response + one_way_us(900) + 70_000;
+    let last = second + one_way_us(300) + 1;
+    assert_eq!(sent_adus(&link, CLIENT, &[200, 300]), [(1000, 200), (second, 300)]);
+    assert_eq!(
+        sent_adus(&link, SERVER, &[900, 800, 700]),
+        [(response, 900), (last, 800), (last + 30_000, 700)]
+    );
     let [(_, record)] = link.connections()[..] else { panic!("one connection") };
     assert_eq!((record.opened, record.bytes), (us(1000), 2400));
-    assert_eq!(record.received, us(last + 30_000 + way(700)), "both ends close without delay");
+    assert_eq!(record.received, us(last + 30_000 + one_way_us(700)), "both ends close without delay");
 }
 
 #[test]
@@ -68,8 +71,8 @@ fn a_concurrent_vector_is_timed_by_who_sends() {
         (A, Sent, 1000, 0),
     ];
     let link = replayed(vec![vector(1000, Order::Concurrent, &exchange)], tcp());
-    assert_eq!(said(&link, CLIENT, &[200, 300]), [(1000, 200), (3000, 300)]);
-    assert_eq!(said(&link, SERVER, &[900, 800]), [(1000, 900), (4000, 800)]);
+    assert_eq!(sent_adus(&link, CLIENT, &[200, 300]), [(1000, 200), (3000, 300)]);
+    assert_eq!(sent_adus(&link, SERVER, &[900, 800]), [(1000, 900), (4000, 800)]);
 }
 
 #[test]
@@ -78,18 +81,18 @@ fn an_acceptor_may_speak_first_once_the_connection_stands() {
     let link = replayed(vec![vector(0, Order::Sequential, &exchange)], polite());
     // SYN, SYN-ACK, ACK.
     let greeting = 3 * ACK_US;
-    let answer = greeting + way(90) + 7000;
-    assert_eq!(said(&link, SERVER, &[90, 80]), [(greeting, 90), (answer + way(50) + 1, 80)]);
-    assert_eq!(said(&link, CLIENT, &[50]), [(answer, 50)]);
+    let answer = greeting + one_way_us(90) + 7000;
+    assert_eq!(sent_adus(&link, SERVER, &[90, 80]), [(greeting, 90), (answer + one_way_us(50) + 1, 80)]);
+    assert_eq!(sent_adus(&link, CLIENT, &[50]), [(answer, 50)]);
 }
 
 #[test]
 fn who_has_a_fin_closes_at_its_time_and_the_other_end_follows() {
     let exchange = [(I, Sent, 0, 200), (A, Received, 100, 900), (A, Sent, 500_000, 0)];
     let link = replayed(vec![vector(0, Order::Sequential, &exchange)], tcp());
-    let response = way(200) + 100;
+    let response = one_way_us(200) + 100;
     let [(_, record)] = link.connections()[..] else { panic!("one connection") };
-    assert_eq!(record.received, us(response + way(900)));
+    assert_eq!(record.received, us(response + one_way_us(900)));
     // The FIN, which is as long as an ACK, leaves at the time in the vector, and the ACK of the FIN returns.
     assert_eq!(record.acked, us(response + 500_000 + 2 * ACK_US));
 }

@@ -1,7 +1,7 @@
 //! Tests of timers of applications, timeouts of SYNs, and the Nagle algorithm (RFC 896).
 
 use super::link::{
-    ACK_US, DELAY_US, Link, REQUEST_US, SEGMENT_US, Told, polite, say, server, tcp, us, wire, without,
+    ACK_US, DELAY_US, Link, Notified, REQUEST_US, SEGMENT_US, msg, polite, server, tcp, us, wire, without,
 };
 use catnip_base::Span;
 use catnip_sim::app::AppEvent;
@@ -32,9 +32,9 @@ fn timers_come_in_the_order_of_their_times_and_then_of_asking() {
         _ => {}
     });
     link.run();
-    let notes: Vec<(u64, Told)> = link.notes.lock().unwrap().iter().map(|n| (n.0, n.2)).collect();
+    let notes: Vec<(u64, Notified)> = link.notes.lock().unwrap().iter().map(|n| (n.0, n.2)).collect();
     let expected = [(50, 5), (200, 2), (200, 6), (200, 7), (200, 4), (300, 3), (300, 8), (350, 1)]
-        .map(|(at, key)| (at, Told::Timer(key)));
+        .map(|(at, key)| (at, Notified::Timer(key)));
     assert_eq!(notes, expected);
     assert!(link.sim.is_idle());
 }
@@ -44,7 +44,7 @@ fn a_lost_syn_costs_its_timeout_and_is_counted() {
     // RFC 6298, section 2.1: the first RTO is 1 s. After this timeout, the window is one segment (RFC 6928, section 2).
     let mut link = Link::between(wire(), without("1"), polite());
     link.serve(server(None, 1));
-    link.asks_in_turn(&[2000], Span::ZERO);
+    link.requests_in_turn(&[2000], Span::ZERO);
     link.run();
     let first = 1_000_000 + 2 * ACK_US + REQUEST_US + 2 * SEGMENT_US;
     // The server's SYN-ACK is not retransmitted, so its window is two segments.
@@ -54,7 +54,7 @@ fn a_lost_syn_costs_its_timeout_and_is_counted() {
     // The loss of a SYN-ACK causes timeouts at both ends, or at the client alone if its second SYN arrives first.
     let mut link = Link::between(without("1"), wire(), polite());
     link.serve(server(None, 1));
-    link.asks_in_turn(&[1000], Span::ZERO);
+    link.requests_in_turn(&[1000], Span::ZERO);
     link.run();
     let record = link.connections()[0].1;
     assert!((1..=2).contains(&record.syn_timeouts), "{record:?}");
@@ -63,7 +63,7 @@ fn a_lost_syn_costs_its_timeout_and_is_counted() {
 
 #[test]
 fn nagle_holds_the_second_small_message_until_the_first_is_acknowledged() {
-    let heard = |nagle, closes: bool| {
+    let arrivals = |nagle, closes: bool| {
         let mut link = Link::new(TcpConfig { nagle, ..tcp() });
         link.server_does(|event, host| {
             if let AppEvent::PeerClosed(conn) = event {
@@ -74,14 +74,14 @@ fn nagle_holds_the_second_small_message_until_the_first_is_acknowledged() {
         link.client_does(move |event, host| match event {
             AppEvent::Start => {
                 let open = *conn.insert(host.open(spec));
-                host.send(open, say(1, 100));
+                host.send(open, msg(1, 100));
                 host.timer(us(1000), 0);
                 host.timer(us(100_000), 1);
             }
             AppEvent::Timer(key) => {
                 let conn = conn.unwrap();
                 if key == 0 {
-                    host.send(conn, say(2, 100));
+                    host.send(conn, msg(2, 100));
                 }
                 if closes || key == 1 {
                     host.close(conn);
@@ -93,10 +93,10 @@ fn nagle_holds_the_second_small_message_until_the_first_is_acknowledged() {
         link.messages(SERVER)
     };
     let first = 100 + DELAY_US;
-    assert_eq!(heard(false, false), [(first, 1), (first + 1000, 2)]);
-    assert_eq!(heard(true, false), [(first, 1), (first + ACK_US + first, 2)]);
+    assert_eq!(arrivals(false, false), [(first, 1), (first + 1000, 2)]);
+    assert_eq!(arrivals(true, false), [(first, 1), (first + ACK_US + first, 2)]);
     // After the close, the small segment is the last one and does not wait.
-    assert_eq!(heard(true, true), [(first, 1), (first + 1000, 2)]);
+    assert_eq!(arrivals(true, true), [(first, 1), (first + 1000, 2)]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn nagle_has_nothing_to_hold_behind_a_fin() {
             host.close(conn);
         }
     });
-    link.client_says([say(1, 4500)]);
+    link.client_sends([msg(1, 4500)]);
     link.run();
     // The lost segment took no time on the wire. The third duplicate ACK responds to the fourth segment. Like the other duplicate ACKs, it
     // has a SACK block of 8 bytes.

@@ -1,6 +1,6 @@
 //! Tests of invariants of connections, with all applications at the same time and with random messages.
 
-use super::link::{Link, Notes, Record, polite, read, say, server, tcp, us, wire};
+use super::link::{Link, Notes, Record, msg, polite, read, server, tcp, us, wire};
 use super::programs::{telnet, web};
 use catnip_base::{Distribution, Rate, Span, Time};
 use catnip_net::{Topology, WireSpec};
@@ -19,8 +19,8 @@ fn busy() -> Sim<Record> {
     let (left, right) = (topology.router("left"), topology.router("right"));
     let loss = vec![read("bernoulli:0.03")];
     let back = WireSpec { queue: read("drop-tail:8"), before: loss.clone(), ..wire() };
-    let there = WireSpec { behind: loss, ..back.clone() };
-    topology.link(left, right, there, back);
+    let forward = WireSpec { after: loss, ..back.clone() };
+    topology.link(left, right, forward, back);
     topology.links(servers.map(|server| (server, left)), wire(), wire());
     topology.links(clients.map(|client| (client, right)), wire(), wire());
     let mut sim = Sim::new(&topology, 5, Record::default());
@@ -63,7 +63,7 @@ fn busy() -> Sim<Record> {
             _ => {
                 let opener = if n > 6 { CLIENT } else { SERVER };
                 let spec = ConnectionSpec { opener, ..spec(5) };
-                AnyApp::Bulk(Bulk::new(spec, say(0, 30_000), us(7000 * u64::from(n))))
+                AnyApp::Bulk(Bulk::new(spec, msg(0, 30_000), us(7000 * u64::from(n))))
             }
         };
         sim.add_app(app);
@@ -90,7 +90,9 @@ fn at_every_moment_of_a_busy_minute_the_packets_that_hosts_wait_for_are_inside_t
     // All applications except the two Telnet sessions and the source of background traffic have finished, and only the connections of the
     // sessions are open.
     assert_eq!((tally.open, tally.waiting <= 2), (2, true), "{tally:?}");
-    let count = |what: fn(&Event) -> bool| sim.watch().events.iter().filter(|(_, event)| what(event)).count();
+    let count = |is_counted: fn(&Event) -> bool| {
+        sim.watch().events.iter().filter(|(_, event)| is_counted(event)).count()
+    };
     assert_eq!(sim.watch().pages.len(), 6 * 6);
     assert_eq!(count(|event| matches!(event, Event::Connection(it) if it.bytes == 20_000)), 2 * 10);
     assert!(sim.watch().echoes.len() > 200);
@@ -116,7 +118,7 @@ fn a_busy_run_in_steps_is_the_run_in_one_go() {
 type Line = (u64, usize, u64);
 
 /// Creates a link whose ends send their messages and then close.
-fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mutex<Vec<Spoken>>>) {
+fn exchange(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mutex<Vec<Delivery>>>) {
     let lossy = || WireSpec { before: vec![read(&format!("bernoulli:{loss}"))], ..wire() };
     let mut topology = Topology::default();
     let (client, server) = (topology.host("client"), topology.host("server"));
@@ -125,20 +127,20 @@ fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mut
     let tcp = sim.add_tcp(tcp.into());
     let mut link =
         Link { sim, notes: Notes::default(), spec: ConnectionSpec { client, server, opener: CLIENT, tcp } };
-    let spoken = Arc::new(Mutex::new(Vec::new()));
+    let deliveries = Arc::new(Mutex::new(Vec::new()));
     let speaker = |end: usize| {
         let lines: Vec<(u64, u64, u64)> = (0..)
             .zip(lines)
             .filter(|(_, line)| line.1 == end)
             .map(|(tag, &(at, _, bytes))| (at, tag, bytes))
             .collect();
-        let (spec, spoken, mut conn, mut next) = (link.spec, spoken.clone(), None, 0);
+        let (spec, deliveries, mut conn, mut next) = (link.spec, deliveries.clone(), None, 0);
         move |event: AppEvent, host: &mut Host<'_>| {
             match event {
                 AppEvent::Start if end == CLIENT => conn = Some(host.open(spec)),
                 AppEvent::Accepted(it) => conn = Some(it),
-                AppEvent::Message { message, whole, .. } => {
-                    spoken.lock().unwrap().push((end, message.tag, message.bytes, whole));
+                AppEvent::Message { message, complete, .. } => {
+                    deliveries.lock().unwrap().push((end, message.tag, message.bytes, complete));
                 }
                 AppEvent::Timer(_) => {}
                 _ => return,
@@ -148,7 +150,7 @@ fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mut
                 if us(at) > host.now() {
                     return host.timer(us(at), 0);
                 }
-                host.send(conn, say(tag, bytes));
+                host.send(conn, msg(tag, bytes));
                 next += 1;
             }
             host.close(conn);
@@ -157,11 +159,11 @@ fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mut
     let [of_client, of_server] = [speaker(CLIENT), speaker(SERVER)];
     link.server_does(of_server);
     link.client_does(of_client);
-    (link, spoken)
+    (link, deliveries)
 }
 
 /// Received message: receiving end, tag, bytes, and true if the message is complete.
-type Spoken = (usize, u64, u64, bool);
+type Delivery = (usize, u64, u64, bool);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
@@ -178,17 +180,17 @@ proptest! {
             delayed_ack: if delayed { profile::rfc().delayed_ack } else { None },
             ..tcp()
         };
-        let (mut link, spoken) = speak(&lines, config, loss, seed);
+        let (mut link, deliveries) = exchange(&lines, config, loss, seed);
         link.sim.run(us(3_600_000_000));
         prop_assert_eq!(link.sim.packets_out(), 0);
         let tally = link.sim.tally();
         prop_assert_eq!((tally.open, tally.waiting), (0, 0));
-        let spoken = spoken.lock().unwrap();
+        let deliveries = deliveries.lock().unwrap();
         for end in [CLIENT, SERVER] {
-            let heard: Vec<Spoken> = spoken.iter().filter(|it| it.0 == end).copied().collect();
-            let said = (0..).zip(&lines).filter(|(_, line)| line.1 != end);
-            let said: Vec<Spoken> = said.map(|(tag, line)| (end, tag, line.2, true)).collect();
-            prop_assert_eq!(heard, said);
+            let received: Vec<Delivery> = deliveries.iter().filter(|it| it.0 == end).copied().collect();
+            let expected = (0..).zip(&lines).filter(|(_, line)| line.1 != end);
+            let expected: Vec<Delivery> = expected.map(|(tag, line)| (end, tag, line.2, true)).collect();
+            prop_assert_eq!(received, expected);
         }
         let of_server: u64 = lines.iter().filter(|line| line.1 == SERVER).map(|line| line.2).sum();
         let records = link.connections();

@@ -15,13 +15,13 @@ pub(super) use crate::recovery::{DUPACK_THRESHOLD, RecoveryKind};
 
 /// State of the sender when an ACK arrives; sequence numbers and sizes in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct AckContext {
     /// Acknowledgement number of the ACK.
     pub ack: u64,
     /// SND.UNA before the ACK.
     pub snd_una: u64,
     /// End of the data sent so far, SND.MAX.
-    pub max: u64,
+    pub snd_max: u64,
     /// Consecutive duplicate ACKs, including this one.
     pub dupacks: u32,
     /// Size of a full segment.
@@ -34,7 +34,7 @@ pub struct Facts {
 
 /// Action for a duplicate ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnDuplicate {
+pub enum DupackAction {
     /// Duplicate ACK that does not count.
     Ignore,
     /// No action except counting the duplicate ACK.
@@ -47,20 +47,20 @@ pub enum OnDuplicate {
 
 /// Action for an ACK of new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnAdvance {
+pub enum NewAckAction {
     /// Normal processing, outside of recovery.
     Normal,
     /// End of the recovery.
     Recovered {
         /// Reduction of cwnd due to partial ACKs, bytes.
-        taken: u64,
+        deflation: u64,
         /// True if the recovery permits that the ACK also increases cwnd. The configuration may still forbid it.
-        grows: bool,
+        grows_cwnd: bool,
     },
     /// Partial ACK: more segments are missing.
     Partial {
         /// True if the first missing segment is retransmitted immediately.
-        resend: bool,
+        retransmit: bool,
         /// True if the retransmission timer restarts.
         restart_timer: bool,
         /// True if the RTO back-off ends although there is no RTT sample.
@@ -71,17 +71,17 @@ pub enum OnAdvance {
 /// Limit of one fast retransmit per window of data. The next fast retransmit requires an ACK beyond the data that was outstanding at the
 /// last fast retransmit or timeout (RFC 6582, section 4; ns-2's `bugFix_`).
 #[derive(Clone, Copy, Debug)]
-struct Gate {
-    opens_at: u64,
+struct FastRetransmitGate {
+    blocked_until: u64,
 }
 
-impl Gate {
-    fn is_open(self, facts: &Facts) -> bool {
-        facts.snd_una >= self.opens_at || (facts.second_always_fast && facts.snd_una == facts.segment)
+impl FastRetransmitGate {
+    fn is_open(self, ctx: &AckContext) -> bool {
+        ctx.snd_una >= self.blocked_until || (ctx.second_always_fast && ctx.snd_una == ctx.segment)
     }
 
-    fn close(&mut self, max: u64) {
-        self.opens_at = max + 1;
+    fn close(&mut self, snd_max: u64) {
+        self.blocked_until = snd_max + 1;
     }
 }
 
@@ -102,7 +102,7 @@ impl Recovery {
     /// Creates a recovery of type `kind` for a new connection. No fast retransmit happens until `earliest_fast_retransmit` bytes are
     /// acknowledged.
     pub fn new(kind: RecoveryKind, earliest_fast_retransmit: u64) -> Self {
-        let gate = Gate { opens_at: earliest_fast_retransmit };
+        let gate = FastRetransmitGate { blocked_until: earliest_fast_retransmit };
         match kind {
             RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(gate)),
             RecoveryKind::Reno => Self::Reno(Reno::new(gate)),
@@ -114,34 +114,34 @@ impl Recovery {
         }
     }
 
-    /// Handles a duplicate ACK. With SACK, `news` is true if the SACK blocks report new data.
-    pub fn on_duplicate(&mut self, facts: &Facts, news: bool) -> OnDuplicate {
+    /// Handles a duplicate ACK. With SACK, `has_new_delivery` is true if the SACK blocks report new data.
+    pub fn on_duplicate(&mut self, ctx: &AckContext, has_new_delivery: bool) -> DupackAction {
         match self {
-            Self::Tahoe(r) => r.on_duplicate(facts),
-            Self::Reno(r) => r.on_duplicate(facts),
-            Self::NewReno(r) => r.on_duplicate(facts),
-            Self::Sack(r) => r.on_duplicate(facts, news),
+            Self::Tahoe(r) => r.on_duplicate(ctx),
+            Self::Reno(r) => r.on_duplicate(ctx),
+            Self::NewReno(r) => r.on_duplicate(ctx),
+            Self::Sack(r) => r.on_duplicate(ctx, has_new_delivery),
         }
     }
 
     /// Handles an ACK of new data.
     #[inline]
-    pub fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
+    pub fn on_new_ack(&mut self, ctx: &AckContext) -> NewAckAction {
         match self {
-            Self::Tahoe(_) => OnAdvance::Normal,
-            Self::Reno(r) => r.on_advance(),
-            Self::NewReno(r) => r.on_advance(facts),
-            Self::Sack(r) => r.on_advance(facts),
+            Self::Tahoe(_) => NewAckAction::Normal,
+            Self::Reno(r) => r.on_new_ack(),
+            Self::NewReno(r) => r.on_new_ack(ctx),
+            Self::Sack(r) => r.on_new_ack(ctx),
         }
     }
 
     /// Handles an expiry of the retransmission timer.
-    pub fn on_timeout(&mut self, max: u64) {
+    pub fn on_timeout(&mut self, snd_max: u64) {
         match self {
-            Self::Tahoe(r) => r.on_timeout(max),
-            Self::Reno(r) => r.on_timeout(max),
-            Self::NewReno(r) => r.on_timeout(max),
-            Self::Sack(r) => r.on_timeout(max),
+            Self::Tahoe(r) => r.on_timeout(snd_max),
+            Self::Reno(r) => r.on_timeout(snd_max),
+            Self::NewReno(r) => r.on_timeout(snd_max),
+            Self::Sack(r) => r.on_timeout(snd_max),
         }
     }
 
@@ -182,9 +182,9 @@ impl Recovery {
     }
 
     /// Returns the deflation of cwnd due to partial ACKs, bytes.
-    pub fn taken(&self) -> u64 {
+    pub fn deflation(&self) -> u64 {
         match self {
-            Self::NewReno(r) => r.taken(),
+            Self::NewReno(r) => r.deflation(),
             _ => 0,
         }
     }

@@ -1,80 +1,81 @@
-use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
+use super::{AckContext, DUPACK_THRESHOLD, DupackAction, FastRetransmitGate, NewAckAction};
 
 /// NewReno (RFC 6582): fast recovery lasts until all data outstanding at its start is acknowledged. Each partial ACK causes the
 /// retransmission of the next missing segment and deflates the window by the data that has left the network.
 #[derive(Debug)]
 pub struct NewReno {
-    gate: Gate,
+    gate: FastRetransmitGate,
     recovery: Option<Episode>,
     /// Inflation of the window by duplicate ACKs outside of recovery, bytes.
-    stray_inflation: u64,
+    inflation_outside_recovery: u64,
 }
 
 #[derive(Debug)]
 struct Episode {
     /// End of the data sent before the episode began.
-    end: u64,
+    recovery_point: u64,
     /// Inflation of the window by duplicate ACKs, bytes.
     inflation: u64,
     /// Deflation of cwnd itself by partial ACKs, bytes. cwnd always remains at least one segment.
     deflation: u64,
     segment: u64,
-    had_partial: bool,
+    had_partial_ack: bool,
 }
 
 impl NewReno {
-    pub(super) fn new(gate: Gate) -> Self {
-        Self { gate, recovery: None, stray_inflation: 0 }
+    pub(super) fn new(gate: FastRetransmitGate) -> Self {
+        Self { gate, recovery: None, inflation_outside_recovery: 0 }
     }
 
-    pub(super) fn on_duplicate(&mut self, facts: &Facts) -> OnDuplicate {
+    pub(super) fn on_duplicate(&mut self, ctx: &AckContext) -> DupackAction {
         if let Some(episode) = &mut self.recovery {
-            episode.inflation += facts.segment;
-        } else if self.stray_inflation > 0 {
-            self.stray_inflation += facts.segment;
-        } else if facts.dupacks == DUPACK_THRESHOLD {
-            let inflation = u64::from(DUPACK_THRESHOLD) * facts.segment;
-            if !self.gate.is_open(facts) {
-                self.stray_inflation = if facts.inflate_without_retransmit { inflation } else { 0 };
-                return OnDuplicate::Count;
+            episode.inflation += ctx.segment;
+        } else if self.inflation_outside_recovery > 0 {
+            self.inflation_outside_recovery += ctx.segment;
+        } else if ctx.dupacks == DUPACK_THRESHOLD {
+            let inflation = u64::from(DUPACK_THRESHOLD) * ctx.segment;
+            if !self.gate.is_open(ctx) {
+                self.inflation_outside_recovery = if ctx.inflate_without_retransmit { inflation } else { 0 };
+                return DupackAction::Count;
             }
-            self.gate.close(facts.max);
-            let (end, segment) = (facts.max, facts.segment);
-            self.recovery = Some(Episode { end, inflation, deflation: 0, segment, had_partial: false });
-            return OnDuplicate::FastRetransmit;
+            self.gate.close(ctx.snd_max);
+            let (recovery_point, segment) = (ctx.snd_max, ctx.segment);
+            self.recovery =
+                Some(Episode { recovery_point, inflation, deflation: 0, segment, had_partial_ack: false });
+            return DupackAction::FastRetransmit;
         }
-        OnDuplicate::Count
+        DupackAction::Count
     }
 
     #[inline]
-    pub(super) fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
+    pub(super) fn on_new_ack(&mut self, ctx: &AckContext) -> NewAckAction {
         let Some(episode) = &mut self.recovery else {
-            self.stray_inflation = 0;
-            return OnAdvance::Normal;
+            self.inflation_outside_recovery = 0;
+            return NewAckAction::Normal;
         };
-        if facts.ack >= episode.end {
-            let taken = episode.deflation;
+        if ctx.ack >= episode.recovery_point {
+            let deflation = episode.deflation;
             self.recovery = None;
-            return OnAdvance::Recovered { taken, grows: true };
+            return NewAckAction::Recovered { deflation, grows_cwnd: true };
         }
         // RFC 6582, step 3: deflate by the acknowledged data, then add back one segment. If the deflation exceeds the inflation, the excess
         // reduces cwnd.
-        let acked = facts.ack - facts.snd_una;
+        let acked = ctx.ack - ctx.snd_una;
         if episode.inflation > acked {
-            episode.inflation -= acked - facts.segment.min(acked);
+            episode.inflation -= acked - ctx.segment.min(acked);
         } else {
             episode.deflation += acked - episode.inflation;
-            episode.inflation = facts.segment;
+            episode.inflation = ctx.segment;
         }
-        let first = !std::mem::replace(&mut episode.had_partial, true);
+        let is_first = !std::mem::replace(&mut episode.had_partial_ack, true);
         // Only the first partial ACK restarts the timer ("impatient", RFC 6582, section 4).
-        OnAdvance::Partial { resend: true, restart_timer: first, ends_backoff: false }
+        NewAckAction::Partial { retransmit: true, restart_timer: is_first, ends_backoff: false }
     }
 
-    pub(super) fn on_timeout(&mut self, max: u64) {
-        self.gate.close(max);
+    pub(super) fn on_timeout(&mut self, snd_max: u64) {
+        self.gate.close(snd_max);
         self.recovery = None;
-        self.stray_inflation = 0;
+        self.inflation_outside_recovery = 0;
     }
 
     pub(super) fn in_recovery(&self) -> bool {
@@ -84,13 +85,13 @@ impl NewReno {
     #[inline]
     pub(super) fn window(&self, cwnd: u64) -> u64 {
         match &self.recovery {
-            None => cwnd + self.stray_inflation,
+            None => cwnd + self.inflation_outside_recovery,
             Some(episode) => self.deflated(cwnd) + episode.inflation,
         }
     }
 
     /// Returns the deflation of cwnd due to partial ACKs, bytes.
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn deflation(&self) -> u64 {
         self.recovery.as_ref().map_or(0, |episode| episode.deflation)
     }
 
@@ -98,7 +99,9 @@ impl NewReno {
     #[inline]
     pub(super) fn deflated(&self, cwnd: u64) -> u64 {
         match &self.recovery {
-            Some(Episode { deflation: 1.., segment, .. }) => cwnd.saturating_sub(self.taken()).max(*segment),
+            Some(Episode { deflation: 1.., segment, .. }) => {
+                cwnd.saturating_sub(self.deflation()).max(*segment)
+            }
             _ => cwnd,
         }
     }

@@ -1,60 +1,60 @@
-use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
+use super::{AckContext, DUPACK_THRESHOLD, DupackAction, FastRetransmitGate, NewAckAction};
 
 /// 4.3BSD Reno (1990; RFC 5681, section 3.2): each duplicate ACK inflates the window during fast recovery, which ends with the first new
 /// ACK even if more segments are missing.
 #[derive(Debug)]
 pub struct Reno {
-    gate: Gate,
-    recovering: bool,
+    gate: FastRetransmitGate,
+    in_recovery: bool,
     /// Inflation of the window by duplicate ACKs, bytes.
     inflation: u64,
 }
 
 impl Reno {
-    pub(super) fn new(gate: Gate) -> Self {
-        Self { gate, recovering: false, inflation: 0 }
+    pub(super) fn new(gate: FastRetransmitGate) -> Self {
+        Self { gate, in_recovery: false, inflation: 0 }
     }
 
-    pub(super) fn on_duplicate(&mut self, facts: &Facts) -> OnDuplicate {
+    pub(super) fn on_duplicate(&mut self, ctx: &AckContext) -> DupackAction {
         // RFC 5681, section 3.2, step 4: "For each additional duplicate ACK received (after the third), cwnd MUST be
         // incremented by SMSS."
         if self.inflation > 0 {
-            self.inflation += facts.segment;
-            return OnDuplicate::Count;
+            self.inflation += ctx.segment;
+            return DupackAction::Count;
         }
-        let opens = self.gate.is_open(facts);
-        if facts.dupacks != DUPACK_THRESHOLD || !(opens || facts.inflate_without_retransmit) {
-            return OnDuplicate::Count;
+        let is_gate_open = self.gate.is_open(ctx);
+        if ctx.dupacks != DUPACK_THRESHOLD || !(is_gate_open || ctx.inflate_without_retransmit) {
+            return DupackAction::Count;
         }
         // Step 3: "cwnd set to ssthresh plus 3*SMSS".
-        self.inflation = u64::from(DUPACK_THRESHOLD) * facts.segment;
-        if !opens {
-            return OnDuplicate::Count;
+        self.inflation = u64::from(DUPACK_THRESHOLD) * ctx.segment;
+        if !is_gate_open {
+            return DupackAction::Count;
         }
-        self.recovering = true;
-        self.gate.close(facts.max);
-        OnDuplicate::FastRetransmit
+        self.in_recovery = true;
+        self.gate.close(ctx.snd_max);
+        DupackAction::FastRetransmit
     }
 
     #[inline]
-    pub(super) fn on_advance(&mut self) -> OnAdvance {
+    pub(super) fn on_new_ack(&mut self) -> NewAckAction {
         // Step 6: "When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd to
         // ssthresh".
         self.inflation = 0;
-        match std::mem::take(&mut self.recovering) {
-            true => OnAdvance::Recovered { taken: 0, grows: true },
-            false => OnAdvance::Normal,
+        match std::mem::take(&mut self.in_recovery) {
+            true => NewAckAction::Recovered { deflation: 0, grows_cwnd: true },
+            false => NewAckAction::Normal,
         }
     }
 
-    pub(super) fn on_timeout(&mut self, max: u64) {
-        self.gate.close(max);
-        self.recovering = false;
+    pub(super) fn on_timeout(&mut self, snd_max: u64) {
+        self.gate.close(snd_max);
+        self.in_recovery = false;
         self.inflation = 0;
     }
 
     pub(super) fn in_recovery(&self) -> bool {
-        self.recovering
+        self.in_recovery
     }
 
     pub(super) fn inflation(&self) -> u64 {

@@ -1,4 +1,4 @@
-use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
+use super::{AckContext, DUPACK_THRESHOLD, DupackAction, FastRetransmitGate, NewAckAction};
 use crate::Scoreboard;
 
 /// Recovery with selective acknowledgement as in ns-2's Sack1 (Fall and Floyd 1996): missing segments are retransmitted while the pipe is
@@ -7,7 +7,7 @@ use crate::Scoreboard;
 #[derive(Debug)]
 pub struct Sack {
     pub(super) scoreboard: Scoreboard,
-    gate: Gate,
+    gate: FastRetransmitGate,
     recovery: Option<Episode>,
     /// True from a timeout until new data is acknowledged. Duplicate ACKs are ignored during this time.
     after_timeout: bool,
@@ -15,56 +15,60 @@ pub struct Sack {
 
 #[derive(Debug)]
 struct Episode {
-    end: u64,
+    recovery_point: u64,
     /// Number of segments in the network.
     pipe: i64,
     /// End of the retransmitted data (HighRxt). All missing data below this byte was retransmitted.
-    resent_to: u64,
+    high_rxt: u64,
 }
 
 impl Sack {
-    pub(super) fn new(gate: Gate) -> Self {
+    pub(super) fn new(gate: FastRetransmitGate) -> Self {
         Self { scoreboard: Scoreboard::default(), gate, recovery: None, after_timeout: false }
     }
 
-    pub(super) fn on_duplicate(&mut self, facts: &Facts, news: bool) -> OnDuplicate {
+    pub(super) fn on_duplicate(&mut self, ctx: &AckContext, has_new_delivery: bool) -> DupackAction {
         if let Some(episode) = &mut self.recovery {
             episode.pipe -= 1;
-            return if news { OnDuplicate::Count } else { OnDuplicate::Ignore };
+            return if has_new_delivery { DupackAction::Count } else { DupackAction::Ignore };
         }
-        if self.after_timeout || !news {
-            return OnDuplicate::Ignore;
+        if self.after_timeout || !has_new_delivery {
+            return DupackAction::Ignore;
         }
-        if facts.dupacks != DUPACK_THRESHOLD || !self.gate.is_open(facts) {
-            return OnDuplicate::Count;
+        if ctx.dupacks != DUPACK_THRESHOLD || !self.gate.is_open(ctx) {
+            return DupackAction::Count;
         }
-        self.gate.close(facts.max);
-        let out = ((facts.max - facts.snd_una) / facts.segment) as i64;
-        let resent_to = facts.snd_una + facts.segment;
-        self.recovery = Some(Episode { end: facts.max, pipe: out - i64::from(DUPACK_THRESHOLD), resent_to });
-        OnDuplicate::FastRetransmit
+        self.gate.close(ctx.snd_max);
+        let in_flight = ((ctx.snd_max - ctx.snd_una) / ctx.segment) as i64;
+        let high_rxt = ctx.snd_una + ctx.segment;
+        self.recovery = Some(Episode {
+            recovery_point: ctx.snd_max,
+            pipe: in_flight - i64::from(DUPACK_THRESHOLD),
+            high_rxt,
+        });
+        DupackAction::FastRetransmit
     }
 
-    pub(super) fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
+    pub(super) fn on_new_ack(&mut self, ctx: &AckContext) -> NewAckAction {
         self.after_timeout = false;
         let Some(episode) = &mut self.recovery else {
             // ns-2 clears the scoreboard with each ACK outside of recovery.
             self.scoreboard.clear();
-            return OnAdvance::Normal;
+            return NewAckAction::Normal;
         };
-        if facts.ack >= episode.end {
+        if ctx.ack >= episode.recovery_point {
             self.recovery = None;
             self.scoreboard.clear();
-            self.gate.opens_at = 0;
-            return OnAdvance::Recovered { taken: 0, grows: false };
+            self.gate.blocked_until = 0;
+            return NewAckAction::Recovered { deflation: 0, grows_cwnd: false };
         }
         // The lost segment and its retransmission have both left the network.
         episode.pipe -= 2;
-        OnAdvance::Partial { resend: false, restart_timer: true, ends_backoff: true }
+        NewAckAction::Partial { retransmit: false, restart_timer: true, ends_backoff: true }
     }
 
-    pub(super) fn on_timeout(&mut self, max: u64) {
-        self.gate.close(max);
+    pub(super) fn on_timeout(&mut self, snd_max: u64) {
+        self.gate.close(snd_max);
         self.recovery = None;
         self.after_timeout = true;
         self.scoreboard.clear();
@@ -75,14 +79,14 @@ impl Sack {
     }
 
     /// Returns true if a recovery is in progress and the pipe is below cwnd.
-    pub(crate) fn has_room(&self, cwnd: u64, segment: u64) -> bool {
+    pub(crate) fn can_send(&self, cwnd: u64, segment: u64) -> bool {
         self.recovery.as_ref().is_some_and(|episode| episode.pipe < (cwnd / segment) as i64)
     }
 
     /// Returns the start of the first missing segment that was not retransmitted during this recovery.
     pub(crate) fn next_missing(&self, snd_una: u64) -> Option<u64> {
         let episode = self.recovery.as_ref()?;
-        self.scoreboard.next_hole(episode.resent_to.max(snd_una))
+        self.scoreboard.next_hole(episode.high_rxt.max(snd_una))
     }
 
     /// Records the transmission of a segment that ends at `end`, if a recovery is in progress.
@@ -90,7 +94,7 @@ impl Sack {
         if let Some(episode) = &mut self.recovery {
             episode.pipe += 1;
             if retransmission {
-                episode.resent_to = episode.resent_to.max(end);
+                episode.high_rxt = episode.high_rxt.max(end);
             }
         }
     }

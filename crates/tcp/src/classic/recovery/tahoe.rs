@@ -1,26 +1,26 @@
-use super::{DUPACK_THRESHOLD, Facts, Gate, OnDuplicate};
+use super::{AckContext, DUPACK_THRESHOLD, DupackAction, FastRetransmitGate};
 
 /// 4.3BSD Tahoe (1988): the third duplicate ACK starts slow start from the lost segment with a cwnd of one segment.
 #[derive(Debug)]
 pub struct Tahoe {
-    gate: Gate,
+    gate: FastRetransmitGate,
 }
 
 impl Tahoe {
-    pub(super) fn new(gate: Gate) -> Self {
+    pub(super) fn new(gate: FastRetransmitGate) -> Self {
         Self { gate }
     }
 
-    pub(super) fn on_duplicate(&mut self, facts: &Facts) -> OnDuplicate {
-        if facts.dupacks != DUPACK_THRESHOLD || !self.gate.is_open(facts) {
-            return OnDuplicate::Count;
+    pub(super) fn on_duplicate(&mut self, ctx: &AckContext) -> DupackAction {
+        if ctx.dupacks != DUPACK_THRESHOLD || !self.gate.is_open(ctx) {
+            return DupackAction::Count;
         }
-        self.gate.close(facts.max);
-        OnDuplicate::SlowStart
+        self.gate.close(ctx.snd_max);
+        DupackAction::SlowStart
     }
 
-    pub(super) fn on_timeout(&mut self, max: u64) {
-        self.gate.close(max);
+    pub(super) fn on_timeout(&mut self, snd_max: u64) {
+        self.gate.close(snd_max);
     }
 }
 
@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn over_a_timeout_ns_2_s_tahoe_goes_on_counting_duplicates_and_another_one_begins_anew() {
-        let late_duplicate = |tahoe_counts_on| {
-            let config = TcpConfig { limited_transmit: true, tahoe_counts_on, ..ns2(Tahoe, 4) };
+        let late_duplicate = |tahoe_keeps_dupacks| {
+            let config = TcpConfig { limited_transmit: true, tahoe_keeps_dupacks, ..ns2(Tahoe, 4) };
             let mut tcp = Scene::new(config, 100);
             tcp.sends(&[1, 2, 3, 4]).at(200).dup().dup().sends(&[5, 6]).at(6000).times_out().sends(&[1]);
             tcp.at(6100).dup();

@@ -1,4 +1,4 @@
-use super::{Bandwidth, arrives, micros};
+use super::{Bandwidth, micros, segments_in};
 use catnip_base::Time;
 
 /// ACK aggregation: the number of segments acknowledged at once in excess of the bandwidth estimate. BBR adds this excess to the window, so
@@ -6,7 +6,7 @@ use catnip_base::Time;
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::control) struct Aggregation {
     /// Largest excess of the current period of five rounds, and of the previous period, segments.
-    extra: [u32; 2],
+    extra_acked: [u32; 2],
     rounds: u32,
     epoch: Time,
     acked: u32,
@@ -14,36 +14,36 @@ pub(in crate::control) struct Aggregation {
 
 const ROUNDS: u32 = 5;
 /// Number of acknowledged segments after which an epoch ends.
-const LONGEST_EPOCH: u32 = 1 << 20;
+const MAX_EPOCH_ACKED: u32 = 1 << 20;
 /// Limit of the excess, as the time in which the excess would arrive at the estimated bandwidth, microseconds.
-const MOST_US: u64 = 100_000;
+const MAX_US: u64 = 100_000;
 
 impl Aggregation {
-    /// Handles an ACK that newly acknowledges `arrived` segments.
+    /// Handles an ACK that newly acknowledges `acked_sacked` segments.
     pub(in crate::control) fn on_ack(
         &mut self,
         now: Time,
-        arrived: u32,
-        begins_round: bool,
+        acked_sacked: u32,
+        round_start: bool,
         bw: Bandwidth,
-        window: u32,
+        cwnd: u32,
     ) {
-        if begins_round {
+        if round_start {
             self.rounds += 1;
             if self.rounds >= ROUNDS {
                 self.rounds = 0;
-                self.extra = [0, self.extra[0]];
+                self.extra_acked = [0, self.extra_acked[0]];
             }
         }
-        let expected = |since: Time| arrives(bw, micros(now.since(since)));
-        let mut usual = expected(self.epoch);
-        if u64::from(self.acked) <= usual || self.acked + arrived >= LONGEST_EPOCH {
+        let expected_since = |since: Time| segments_in(bw, micros(now.since(since)));
+        let mut expected_acked = expected_since(self.epoch);
+        if u64::from(self.acked) <= expected_acked || self.acked + acked_sacked >= MAX_EPOCH_ACKED {
             // There is no excess, or the epoch is too long: a new epoch begins.
-            (self.acked, self.epoch, usual) = (0, now, 0);
+            (self.acked, self.epoch, expected_acked) = (0, now, 0);
         }
-        self.acked += arrived;
-        let extra = u64::from(self.acked).saturating_sub(usual).min(window.into());
-        self.extra[0] = self.extra[0].max(extra as u32);
+        self.acked += acked_sacked;
+        let extra_acked = u64::from(self.acked).saturating_sub(expected_acked).min(cwnd.into());
+        self.extra_acked[0] = self.extra_acked[0].max(extra_acked as u32);
     }
 
     /// Starts a new epoch after an idle period.
@@ -52,8 +52,8 @@ impl Aggregation {
     }
 
     /// Returns the number of segments to add to the window.
-    pub(in crate::control) fn room(&self, bw: Bandwidth) -> u32 {
-        let most = arrives(bw, MOST_US);
-        u64::from(self.extra[0].max(self.extra[1])).min(most) as u32
+    pub(in crate::control) fn extra_cwnd(&self, bw: Bandwidth) -> u32 {
+        let max_extra = segments_in(bw, MAX_US);
+        u64::from(self.extra_acked[0].max(self.extra_acked[1])).min(max_extra) as u32
     }
 }

@@ -1,19 +1,19 @@
 mod aggregation;
+mod cwnd_recovery;
 mod max_filter;
-mod pace;
+mod pacing_rate;
 mod policer;
-mod window;
 
 use super::{
-    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, Repair, Start,
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, RecoveryState, Start,
 };
 pub(super) use aggregation::Aggregation;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
+pub(super) use cwnd_recovery::CwndRecovery;
 use max_filter::MaxFilter;
-pub(super) use pace::Pace;
-use policer::{Policer, Verdict};
-pub(super) use window::Losses;
+pub(super) use pacing_rate::PacingRate;
+use policer::{Policer, PolicerAction};
 
 /// Configuration of [`Bbr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,19 +53,19 @@ pub(super) const UNIT: u64 = 256;
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 /// Ratio of the window to the bandwidth-delay product in ProbeBW. It leaves space for delayed and aggregated ACKs.
-const WINDOW_GAIN: u64 = UNIT * 2;
+const CWND_GAIN: u64 = UNIT * 2;
 /// Pacing gains of the ProbeBW cycle. The first phase probes for bandwidth, the second one drains the queue that the probe may have built,
 /// and the others keep the estimated bandwidth.
-const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+const PACING_GAIN_CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 /// Length of the window of the bandwidth filter, rounds.
-const BANDWIDTH_ROUNDS: u32 = CYCLE.len() as u32 + 2;
+const BW_ROUNDS: u32 = PACING_GAIN_CYCLE.len() as u32 + 2;
 /// Growth of the bandwidth by a quarter. The pipe is full after three consecutive rounds without such growth.
-const FULL_GROWTH: u64 = UNIT * 5 / 4;
-const FULL_ROUNDS: u32 = 3;
-pub(super) const MIN_WINDOW: u32 = 4;
-pub(super) const INITIAL_WINDOW: u32 = 10;
+const FULL_BW_THRESH: u64 = UNIT * 5 / 4;
+const FULL_BW_COUNT: u32 = 3;
+pub(super) const MIN_CWND: u32 = 4;
+pub(super) const INITIAL_CWND: u32 = 10;
 /// Maximum age of the minimum RTT. After this time, ProbeRTT measures it again with the minimum window for [`PROBE_RTT`].
-const MIN_RTT_AGE: Span = Span::from_secs(10);
+const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 pub(super) const PROBE_RTT: Span = Span::from_millis(200);
 /// Margin of the pacing rate below the bandwidth, per cent.
 const MARGIN_PCT: u64 = 1;
@@ -77,26 +77,26 @@ const MARGIN_PCT: u64 = 1;
 pub struct Bbr {
     segment: u64,
     /// Congestion window, segments.
-    window: u32,
+    cwnd: u32,
     ssthresh: Option<u32>,
-    pace: Pace,
+    pacing: PacingRate,
     mode: Mode,
     bw: MaxFilter,
-    rounds: u32,
-    begins_round: bool,
+    rtt_cnt: u32,
+    round_start: bool,
     /// Delivery count that ends the round: the next round begins with the ACK of a segment sent at or after this count.
-    round_end: u64,
-    losses: Losses,
+    next_rtt_delivered: u64,
+    cwnd_recovery: CwndRecovery,
     min_rtt: Option<Span>,
     min_rtt_at: Time,
-    probe_rtt_until: Option<Time>,
-    is_probe_rtt_round_over: bool,
-    restarts: bool,
+    probe_rtt_done_at: Option<Time>,
+    is_probe_rtt_round_done: bool,
+    idle_restart: bool,
     full_bw: Bandwidth,
-    full_rounds: u32,
-    is_full: bool,
-    cycle: usize,
-    cycle_at: Time,
+    full_bw_cnt: u32,
+    full_bw_reached: bool,
+    cycle_idx: usize,
+    cycle_started_at: Time,
     policer: Policer,
     aggregation: Aggregation,
     /// Last ACK, used to handle events without an ACK.
@@ -116,25 +116,25 @@ impl Bbr {
         let segment = u64::from(start.segment_bytes);
         Self {
             segment,
-            window: start.window,
+            cwnd: start.window,
             ssthresh: None,
-            pace: Pace::new(segment, start.window, HIGH_GAIN),
+            pacing: PacingRate::new(segment, start.window, HIGH_GAIN),
             mode: Mode::Startup,
-            bw: MaxFilter::new(BANDWIDTH_ROUNDS),
-            rounds: 0,
-            begins_round: false,
-            round_end: 0,
-            losses: Losses::default(),
+            bw: MaxFilter::new(BW_ROUNDS),
+            rtt_cnt: 0,
+            round_start: false,
+            next_rtt_delivered: 0,
+            cwnd_recovery: CwndRecovery::default(),
             min_rtt: None,
             min_rtt_at: Time::ZERO,
-            probe_rtt_until: None,
-            is_probe_rtt_round_over: false,
-            restarts: false,
+            probe_rtt_done_at: None,
+            is_probe_rtt_round_done: false,
+            idle_restart: false,
             full_bw: 0,
-            full_rounds: 0,
-            is_full: false,
-            cycle: 0,
-            cycle_at: Time::ZERO,
+            full_bw_cnt: 0,
+            full_bw_reached: false,
+            cycle_idx: 0,
+            cycle_started_at: Time::ZERO,
             policer: Policer::default(),
             aggregation: Aggregation::default(),
             last: None,
@@ -150,8 +150,8 @@ impl Bbr {
         let (pacing, window) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
-            Mode::ProbeBw if self.policer.rate().is_some() => (UNIT, WINDOW_GAIN),
-            Mode::ProbeBw => (CYCLE[self.cycle], WINDOW_GAIN),
+            Mode::ProbeBw if self.policer.rate().is_some() => (UNIT, CWND_GAIN),
+            Mode::ProbeBw => (PACING_GAIN_CYCLE[self.cycle_idx], CWND_GAIN),
             Mode::ProbeRtt => (UNIT, UNIT),
         };
         Gains { pacing, window }
@@ -159,189 +159,193 @@ impl Bbr {
 
     /// Updates the round and the bandwidth. A round begins with the ACK of a segment that was sent after the end of the previous round.
     fn update_bandwidth(&mut self, ack: &Delivery) {
-        self.begins_round = false;
+        self.round_start = false;
         let Some(sample) = ack.rate else { return };
         let Some(interval) = sample.interval else { return };
-        if sample.prior_delivered >= self.round_end {
-            self.round_end = ack.delivered;
-            self.rounds += 1;
-            self.begins_round = true;
-            self.losses.on_round();
+        if sample.prior_delivered >= self.next_rtt_delivered {
+            self.next_rtt_delivered = ack.delivered;
+            self.rtt_cnt += 1;
+            self.round_start = true;
+            self.cwnd_recovery.on_round();
         }
-        self.watch_for_policer(ack, sample.is_app_limited);
+        self.update_policer(ack, sample.is_app_limited);
         let bw = bandwidth(sample.delivered, interval);
         // An application-limited sample counts only if it raises the estimate.
         if !sample.is_app_limited || bw >= self.bw.get() {
-            self.bw.add(self.rounds, bw);
+            self.bw.add(self.rtt_cnt, bw);
         }
-        let (now, bw) = (ack.delivered_at, self.bandwidth());
-        if ack.arrived > 0 {
-            self.aggregation.on_ack(now, ack.arrived, self.begins_round, bw, self.window);
+        let (now, bw) = (ack.delivered_time, self.bandwidth());
+        if ack.acked_sacked > 0 {
+            self.aggregation.on_ack(now, ack.acked_sacked, self.round_start, bw, self.cwnd);
         }
     }
 
-    fn watch_for_policer(&mut self, ack: &Delivery, is_app_limited: bool) {
-        let probes = self.mode == Mode::ProbeBw;
-        let verdict = self.policer.on_ack(ack, self.begins_round, is_app_limited, probes, self.segment);
-        if verdict == Verdict::ProbeAgain {
+    fn update_policer(&mut self, ack: &Delivery, is_app_limited: bool) {
+        let is_probing = self.mode == Mode::ProbeBw;
+        let action = self.policer.on_ack(ack, self.round_start, is_app_limited, is_probing, self.segment);
+        if action == PolicerAction::Reprobe {
             self.probe_bandwidth(ack);
         }
     }
 
     /// Enters ProbeBW in a random phase. The draining phase is excluded, because no probe has built a queue yet.
     fn probe_bandwidth(&mut self, at: &Delivery) {
-        let drawn = drawn(at);
+        let random = pseudo_random(at);
         self.mode = Mode::ProbeBw;
-        self.cycle = CYCLE.len() - 1 - (drawn % (CYCLE.len() as u64 - 1)) as usize;
-        self.advance_cycle(at.delivered_at);
+        self.cycle_idx =
+            PACING_GAIN_CYCLE.len() - 1 - (random % (PACING_GAIN_CYCLE.len() as u64 - 1)) as usize;
+        self.advance_cycle(at.delivered_time);
     }
 
     fn advance_cycle(&mut self, now: Time) {
-        self.cycle = (self.cycle + 1) % CYCLE.len();
-        self.cycle_at = now;
+        self.cycle_idx = (self.cycle_idx + 1) % PACING_GAIN_CYCLE.len();
+        self.cycle_started_at = now;
     }
 
     fn update_cycle(&mut self, ack: &Delivery) {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let is_long = self.min_rtt.is_some_and(|least| ack.delivered_at.since(self.cycle_at) > least);
+        let is_full_length =
+            self.min_rtt.is_some_and(|min_rtt| ack.delivered_time.since(self.cycle_started_at) > min_rtt);
         let gain = self.gains().pacing;
-        let is_over = if gain == UNIT {
-            is_long
+        let is_done = if gain == UNIT {
+            is_full_length
         } else if gain > UNIT {
             // A probe ends when inflight has reached its target, which may take longer than a short minimum RTT, or when a loss shows that
             // the capacity of the path is exceeded.
-            let out = self.out_at_departure(ack, ack.before);
-            is_long && (ack.lost > 0 || out >= self.budgeted(self.product(self.bw.get(), gain)))
+            let inflight = self.inflight_at_departure(ack, ack.prior_in_flight);
+            is_full_length
+                && (ack.lost > 0 || inflight >= self.with_quantization_budget(self.bdp(self.bw.get(), gain)))
         } else {
-            let out = self.out_at_departure(ack, ack.before);
-            is_long || out <= self.budgeted(self.product(self.bw.get(), UNIT))
+            let inflight = self.inflight_at_departure(ack, ack.prior_in_flight);
+            is_full_length || inflight <= self.with_quantization_budget(self.bdp(self.bw.get(), UNIT))
         };
-        if is_over {
-            self.advance_cycle(ack.delivered_at);
+        if is_done {
+            self.advance_cycle(ack.delivered_time);
         }
     }
 
-    fn look_for_full_pipe(&mut self, ack: &Delivery) {
+    fn check_full_bw(&mut self, ack: &Delivery) {
         let is_app_limited = ack.rate.is_some_and(|sample| sample.is_app_limited);
-        if self.is_full || !self.begins_round || is_app_limited {
+        if self.full_bw_reached || !self.round_start || is_app_limited {
             return;
         }
-        if self.bw.get() >= self.full_bw * FULL_GROWTH / UNIT {
-            (self.full_bw, self.full_rounds) = (self.bw.get(), 0);
+        if self.bw.get() >= self.full_bw * FULL_BW_THRESH / UNIT {
+            (self.full_bw, self.full_bw_cnt) = (self.bw.get(), 0);
             return;
         }
-        self.full_rounds += 1;
-        self.is_full = self.full_rounds >= FULL_ROUNDS;
+        self.full_bw_cnt += 1;
+        self.full_bw_reached = self.full_bw_cnt >= FULL_BW_COUNT;
     }
 
-    fn drain(&mut self, ack: &Delivery) {
-        if self.mode == Mode::Startup && self.is_full {
-            self.ssthresh = Some(self.budgeted(self.product(self.bw.get(), UNIT)));
+    fn check_drain(&mut self, ack: &Delivery) {
+        if self.mode == Mode::Startup && self.full_bw_reached {
+            self.ssthresh = Some(self.with_quantization_budget(self.bdp(self.bw.get(), UNIT)));
             self.mode = Mode::Drain;
         }
         if self.mode == Mode::Drain
-            && self.out_at_departure(ack, ack.in_network) <= self.budgeted(self.product(self.bw.get(), UNIT))
+            && self.inflight_at_departure(ack, ack.packets_in_flight)
+                <= self.with_quantization_budget(self.bdp(self.bw.get(), UNIT))
         {
             self.probe_bandwidth(ack);
         }
     }
 
     fn update_min_rtt(&mut self, ack: &Delivery) {
-        let has_expired = ack.now > self.min_rtt_at + MIN_RTT_AGE;
+        let has_expired = ack.now > self.min_rtt_at + MIN_RTT_WINDOW;
         if let Some(rtt) = ack.rtt
-            && (self.min_rtt.is_none_or(|least| rtt <= least) || has_expired && !ack.may_be_delayed)
+            && (self.min_rtt.is_none_or(|min_rtt| rtt <= min_rtt) || has_expired && !ack.is_ack_delayed)
         {
             (self.min_rtt, self.min_rtt_at) = (Some(rtt), ack.now);
         }
-        if has_expired && !self.restarts && self.mode != Mode::ProbeRtt {
+        if has_expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
             // The argument is `true` as in Linux, which saves cwnd after the mode has changed to ProbeRTT.
-            self.losses.save(self.window, true);
-            self.probe_rtt_until = None;
+            self.cwnd_recovery.save(self.cwnd, true);
+            self.probe_rtt_done_at = None;
         }
         if self.mode == Mode::ProbeRtt {
-            match self.probe_rtt_until {
-                None if ack.in_network <= MIN_WINDOW => {
-                    self.probe_rtt_until = Some(ack.now + PROBE_RTT);
-                    self.is_probe_rtt_round_over = false;
-                    self.round_end = ack.delivered;
+            match self.probe_rtt_done_at {
+                None if ack.packets_in_flight <= MIN_CWND => {
+                    self.probe_rtt_done_at = Some(ack.now + PROBE_RTT);
+                    self.is_probe_rtt_round_done = false;
+                    self.next_rtt_delivered = ack.delivered;
                 }
                 None => {}
                 Some(_) => {
-                    self.is_probe_rtt_round_over |= self.begins_round;
-                    if self.is_probe_rtt_round_over {
+                    self.is_probe_rtt_round_done |= self.round_start;
+                    if self.is_probe_rtt_round_done {
                         self.end_probe_rtt(ack);
                     }
                 }
             }
         }
         if ack.rate.is_some_and(|sample| sample.delivered > 0) {
-            self.restarts = false;
+            self.idle_restart = false;
         }
     }
 
     fn end_probe_rtt(&mut self, at: &Delivery) {
-        if self.probe_rtt_until.is_none_or(|until| at.now <= until) {
+        if self.probe_rtt_done_at.is_none_or(|until| at.now <= until) {
             return;
         }
         self.min_rtt_at = at.now;
-        self.window = self.losses.restored(self.window);
-        if self.is_full {
+        self.cwnd = self.cwnd_recovery.restored(self.cwnd);
+        if self.full_bw_reached {
             self.probe_bandwidth(at);
         } else {
             self.mode = Mode::Startup;
         }
     }
 
-    fn set_rate(&mut self, srtt: Option<Span>, gain: u64) {
-        self.pace.follow((self.bandwidth(), gain), self.is_full, self.window, srtt);
+    fn set_pacing_rate(&mut self, srtt: Option<Span>, gain: u64) {
+        self.pacing.update((self.bandwidth(), gain), self.full_bw_reached, self.cwnd, srtt);
     }
 
-    fn set_window(&mut self, ack: &Delivery, gain: u64) {
-        if ack.arrived > 0 && !self.keeps_to_recovery(ack) {
+    fn update_cwnd(&mut self, ack: &Delivery, gain: u64) {
+        if ack.acked_sacked > 0 && !self.recover_or_restore_cwnd(ack) {
             let bw = self.bandwidth();
-            let room = if self.is_full { self.aggregation.room(bw) } else { 0 };
-            let target = self.budgeted(self.product(bw, gain) + room);
-            if self.is_full {
-                self.window = (self.window + ack.arrived).min(target);
-            } else if self.window < target || ack.delivered < u64::from(INITIAL_WINDOW) {
-                self.window += ack.arrived;
+            let extra = if self.full_bw_reached { self.aggregation.extra_cwnd(bw) } else { 0 };
+            let target = self.with_quantization_budget(self.bdp(bw, gain) + extra);
+            if self.full_bw_reached {
+                self.cwnd = (self.cwnd + ack.acked_sacked).min(target);
+            } else if self.cwnd < target || ack.delivered < u64::from(INITIAL_CWND) {
+                self.cwnd += ack.acked_sacked;
             }
-            self.window = self.window.max(MIN_WINDOW);
+            self.cwnd = self.cwnd.max(MIN_CWND);
         }
         if self.mode == Mode::ProbeRtt {
-            self.window = self.window.min(MIN_WINDOW);
+            self.cwnd = self.cwnd.min(MIN_CWND);
         }
     }
 
-    fn keeps_to_recovery(&mut self, ack: &Delivery) -> bool {
-        if self.losses.begin(ack) {
-            self.round_end = ack.delivered;
+    fn recover_or_restore_cwnd(&mut self, ack: &Delivery) -> bool {
+        if self.cwnd_recovery.begin(ack) {
+            self.next_rtt_delivered = ack.delivered;
         }
-        self.losses.on_ack(ack, &mut self.window)
+        self.cwnd_recovery.on_ack(ack, &mut self.cwnd)
     }
 
     /// Returns the bandwidth-delay product for the bandwidth `bw`, multiplied by `gain`, segments.
-    fn product(&self, bw: Bandwidth, gain: u64) -> u32 {
-        self.min_rtt.map_or(INITIAL_WINDOW, |rtt| product(bw, rtt, gain))
+    fn bdp(&self, bw: Bandwidth, gain: u64) -> u32 {
+        self.min_rtt.map_or(INITIAL_CWND, |rtt| bdp(bw, rtt, gain))
     }
 
-    /// Returns the inflight target for `window` segments (bbr_quantization_budget): adds a budget for segments held by the hosts, rounds up
-    /// to an even number because of delayed ACKs, and adds two segments while probing.
-    fn budgeted(&self, window: u32) -> u32 {
-        let even = (window + 3 * self.pace.burst() + 1) & !1;
-        even + if self.mode == Mode::ProbeBw && self.cycle == 0 { 2 } else { 0 }
+    /// Returns the inflight target for `inflight` segments (bbr_quantization_budget): adds a budget for segments held by the hosts, rounds
+    /// up to an even number because of delayed ACKs, and adds two segments while probing.
+    fn with_quantization_budget(&self, inflight: u32) -> u32 {
+        let even = (inflight + 3 * self.pacing.burst() + 1) & !1;
+        even + if self.mode == Mode::ProbeBw && self.cycle_idx == 0 { 2 } else { 0 }
     }
 
     /// Returns the number of segments in flight when the next segment departs, if `now` segments are in flight at present.
-    fn out_at_departure(&self, ack: &Delivery, now: u32) -> u32 {
+    fn inflight_at_departure(&self, ack: &Delivery, now: u32) -> u32 {
         let wait_us = micros(ack.next_departure.since(ack.now.min(ack.next_departure)));
-        let delivered = arrives(self.bandwidth(), wait_us);
-        let burst = if self.gains().pacing > UNIT { self.pace.burst() } else { 0 };
-        let out = u64::from(now + burst);
-        out.saturating_sub(delivered) as u32
+        let delivered = segments_in(self.bandwidth(), wait_us);
+        let burst = if self.gains().pacing > UNIT { self.pacing.burst() } else { 0 };
+        let inflight = u64::from(now + burst);
+        inflight.saturating_sub(delivered) as u32
     }
 }
 
@@ -361,18 +365,18 @@ pub(super) fn bandwidth(segments: u32, interval: Span) -> Bandwidth {
 }
 
 /// Returns the bandwidth-delay product multiplied by `gain`, segments.
-pub(super) fn product(bw: Bandwidth, rtt: Span, gain: u64) -> u32 {
+pub(super) fn bdp(bw: Bandwidth, rtt: Span, gain: u64) -> u32 {
     let exact = u128::from(bw) * u128::from(micros(rtt)) * u128::from(gain) / u128::from(UNIT);
     exact.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX >> 1)) as u32
 }
 
 /// Returns a pseudo-random number, computed from the current time and the delivery count, which differ among connections.
-pub(super) fn drawn(at: &Delivery) -> u64 {
+pub(super) fn pseudo_random(at: &Delivery) -> u64 {
     (at.now.as_nanos() ^ (at.delivered << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
 }
 
 /// Returns the number of whole segments that arrive in `time_us` microseconds at the bandwidth `bw`.
-pub(super) fn arrives(bw: Bandwidth, time_us: u64) -> u64 {
+pub(super) fn segments_in(bw: Bandwidth, time_us: u64) -> u64 {
     ((u128::from(bw) * u128::from(time_us)) >> BW_SCALE) as u64
 }
 
@@ -385,7 +389,7 @@ pub(super) fn bytes_per_second(bw: Bandwidth, gain: u64, segment: u64) -> u64 {
 impl CongestionControl for Bbr {
     fn control(&self) -> Control {
         let bytes = |segments: u32| u64::from(segments) * self.segment;
-        Control { cwnd: bytes(self.window), ssthresh: self.ssthresh.map(bytes) }
+        Control { cwnd: bytes(self.cwnd), ssthresh: self.ssthresh.map(bytes) }
     }
 
     fn phase(&self, _unsent: u64) -> Phase {
@@ -400,7 +404,7 @@ impl CongestionControl for Bbr {
 
     fn on_handshake(&mut self, now: Time, rtt: Span) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
-        self.pace.on_handshake(self.window, rtt);
+        self.pacing.on_handshake(self.cwnd, rtt);
         self.aggregation.restart(now);
     }
 
@@ -410,17 +414,17 @@ impl CongestionControl for Bbr {
         }
         self.update_bandwidth(ack);
         self.update_cycle(ack);
-        self.look_for_full_pipe(ack);
-        self.drain(ack);
+        self.check_full_bw(ack);
+        self.check_drain(ack);
         self.update_min_rtt(ack);
         let gains = self.gains();
-        self.set_rate(ack.srtt, gains.pacing);
-        self.set_window(ack, gains.window);
+        self.set_pacing_rate(ack.srtt, gains.pacing);
+        self.update_cwnd(ack, gains.window);
         self.last = Some(*ack);
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        Some(self.pace.rate())
+        Some(self.pacing.rate())
     }
 
     fn is_cwnd_reduced_for_probe(&self) -> bool {
@@ -429,33 +433,33 @@ impl CongestionControl for Bbr {
 
     fn on_congestion(&mut self, event: &Congestion) {
         if !event.repeated {
-            self.losses.save(self.window, self.mode == Mode::ProbeRtt);
+            self.cwnd_recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
         }
         if event.cause == Cause::Restart {
-            self.window = 1;
-            self.losses.repair = Repair::Loss;
+            self.cwnd = 1;
+            self.cwnd_recovery.recovery_state = RecoveryState::Loss;
             self.full_bw = 0;
-            self.begins_round = true;
+            self.round_start = true;
             if let Some(last) = self.last {
                 let lost = Delivery { lost: 1, ..last };
-                self.watch_for_policer(&lost, false);
+                self.update_policer(&lost, false);
             }
         }
     }
 
     fn on_spurious(&mut self, _now: Time) {
-        (self.full_bw, self.full_rounds) = (0, 0);
+        (self.full_bw, self.full_bw_cnt) = (0, 0);
         if let Some(last) = self.last {
             self.policer.reset(&last);
         }
     }
 
     fn on_restart(&mut self, now: Time) {
-        self.restarts = true;
+        self.idle_restart = true;
         self.aggregation.restart(now);
         match self.mode {
             // Restart at the estimated bandwidth: an idle period is no reason to probe.
-            Mode::ProbeBw => self.set_rate(None, UNIT),
+            Mode::ProbeBw => self.set_pacing_rate(None, UNIT),
             Mode::ProbeRtt => {
                 if let Some(last) = self.last {
                     self.end_probe_rtt(&Delivery { now, ..last });
@@ -466,7 +470,7 @@ impl CongestionControl for Bbr {
     }
 
     fn set_cwnd(&mut self, cwnd: u64, ssthresh: Option<u64>) {
-        self.window = (cwnd / self.segment) as u32;
+        self.cwnd = (cwnd / self.segment) as u32;
         self.ssthresh = ssthresh.map_or(self.ssthresh, |bytes| Some((bytes / self.segment) as u32));
     }
 }

@@ -7,7 +7,7 @@ fn settled(segments: u32) -> Path<Bbr> {
     for _ in 0..8 {
         path.round(segments, |_| ());
     }
-    path.round(segments, |ack| ack.in_network = segments);
+    path.round(segments, |ack| ack.packets_in_flight = segments);
     assert_eq!(path.control.mode, Mode::ProbeBw);
     path
 }
@@ -20,17 +20,19 @@ fn the_first_rate_is_the_initial_window_per_round_trip_times_two_over_ln_two_les
 #[test]
 fn startup_ends_after_three_rounds_that_bring_less_than_a_quarter_more_and_then_drains() {
     let mut path = Path::new(BbrSpec);
-    for (arrived, is_full) in [(10, false), (20, false), (40, false), (48, false), (48, false), (49, true)] {
-        path.round(arrived, |ack| ack.in_network = 200);
-        assert_eq!(path.control.is_full, is_full, "{arrived}");
+    for (acked_sacked, full_bw_reached) in
+        [(10, false), (20, false), (40, false), (48, false), (48, false), (49, true)]
+    {
+        path.round(acked_sacked, |ack| ack.packets_in_flight = 200);
+        assert_eq!(path.control.full_bw_reached, full_bw_reached, "{acked_sacked}");
     }
     assert_eq!(path.control.mode, Mode::Drain);
     close(path.paced(), 49.0 * f64::ln(2.0) / 2.0 * 0.99);
     // ssthresh: a BDP of 49 segments and three bursts of two segments, rounded up to an even number.
     assert_eq!(path.control.control().ssthresh, Some(56 * u64::from(SEGMENT)));
-    path.round(49, |ack| ack.in_network = 57);
+    path.round(49, |ack| ack.packets_in_flight = 57);
     assert_eq!(path.control.mode, Mode::Drain);
-    path.round(49, |ack| ack.in_network = 56);
+    path.round(49, |ack| ack.packets_in_flight = 56);
     assert_eq!(path.control.mode, Mode::ProbeBw);
 }
 
@@ -50,8 +52,8 @@ fn probing_goes_through_eight_phases_of_which_one_sends_a_quarter_more_and_the_n
     for _ in 0..16 {
         gains.push((path.paced() / 50.0 / 0.99 * 100.0).round() as u32);
         // While the controller probes, the number of segments in flight reaches the controller's target.
-        let out = if path.control.cycle == 0 { 80 } else { 60 };
-        path.round(50, |ack| (ack.before, ack.in_network) = (out, out));
+        let out = if path.control.cycle_idx == 0 { 80 } else { 60 };
+        path.round(50, |ack| (ack.prior_in_flight, ack.packets_in_flight) = (out, out));
     }
     let probe = gains.iter().position(|&gain| gain == 125).unwrap();
     assert_eq!(gains[probe..probe + 8], [125, 75, 100, 100, 100, 100, 100, 100]);
@@ -73,10 +75,10 @@ fn an_old_round_trip_is_measured_anew_with_four_segments_for_a_fifth_of_a_second
     }
     assert_eq!(path.segments(), 4);
     assert!(path.control.is_cwnd_reduced_for_probe());
-    path.round(4, |ack| ack.in_network = 4);
+    path.round(4, |ack| ack.packets_in_flight = 4);
     let began = path.now;
     while path.control.mode == Mode::ProbeRtt {
-        path.round(4, |ack| ack.in_network = 4);
+        path.round(4, |ack| ack.packets_in_flight = 4);
     }
     assert!(path.now > began + PROBE_RTT && path.now <= began + PROBE_RTT + RTT * 2);
     assert_eq!(path.control.min_rtt, Some(RTT), "that of the last rounds");
@@ -89,7 +91,7 @@ fn a_loss_keeps_the_window_to_what_is_out_for_a_round_and_its_end_gives_it_back(
     (0..4).for_each(|_| path.round(50, |_| ()));
     let before = path.segments();
     let out = |ack: &mut Delivery| {
-        (ack.repair, ack.lost, ack.in_network) = (Repair::Recovery, 2, 40);
+        (ack.recovery_state, ack.lost, ack.packets_in_flight) = (RecoveryState::Recovery, 2, 40);
         ack.rate.as_mut().unwrap().prior_delivered = 0;
     };
     path.control.on_congestion(&Congestion {
@@ -101,7 +103,7 @@ fn a_loss_keeps_the_window_to_what_is_out_for_a_round_and_its_end_gives_it_back(
     });
     path.round(3, out);
     assert_eq!(path.segments(), 43, "what is out and what has arrived");
-    path.round(1, |ack| ack.in_network = 40);
+    path.round(1, |ack| ack.packets_in_flight = 40);
     assert!(path.segments() >= before.min(106), "{} of {before}", path.segments());
 }
 

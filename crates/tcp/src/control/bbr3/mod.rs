@@ -3,11 +3,11 @@ mod cycle;
 mod round_trip;
 
 use super::bbr::{
-    Aggregation, Bandwidth, INITIAL_WINDOW, Losses, MIN_WINDOW, Pace, UNIT, bandwidth, product,
+    Aggregation, Bandwidth, CwndRecovery, INITIAL_CWND, MIN_CWND, PacingRate, UNIT, bandwidth, bdp,
 };
 use super::{
-    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, LossSample, Phase, Repair,
-    Start,
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, LossSample, Phase,
+    RecoveryState, Start,
 };
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
@@ -44,8 +44,8 @@ impl ControlKind for Bbr3Spec {
 pub struct Bbr3 {
     segment: u64,
     /// Congestion window, segments.
-    window: u32,
-    pace: Pace,
+    cwnd: u32,
+    pacing: PacingRate,
     state: State,
     rounds: Rounds,
     /// BBR.max_bw of the current and of the previous ProbeBW cycle.
@@ -55,15 +55,15 @@ pub struct Bbr3 {
     inflight_shortterm: Option<u32>,
     /// BBR.inflight_longterm: inflight above which the loss rate was too high.
     inflight_longterm: Option<u32>,
-    latest: Latest,
+    latest: DeliverySignals,
     full: Full,
     probe: Probe,
     min_rtt: MinRtt,
     aggregation: Aggregation,
-    losses: Losses,
+    cwnd_recovery: CwndRecovery,
     /// Bounds and state from before a loss, to restore if the loss was spurious.
     undo: Undo,
-    restarts: bool,
+    idle_restart: bool,
     last: Option<Delivery>,
 }
 
@@ -91,22 +91,22 @@ enum AckPhase {
 
 #[derive(Clone, Copy, Debug)]
 struct Rounds {
-    begins: bool,
+    round_start: bool,
     /// BBR.next_round_delivered.
-    end: u64,
-    /// True if the ACK begins a round for loss accounting. `loss_end` is the end of this round, BBR.loss_round_delivered.
-    loss_begins: bool,
-    loss_end: u64,
-    /// True if a loss occurred in this loss round. `losses` is the number of its ACKs that reported losses.
-    has_loss: bool,
-    losses: u32,
+    next_round_delivered: u64,
+    /// True if the ACK begins a round for loss accounting. `loss_round_delivered` is the end of this round, BBR.loss_round_delivered.
+    loss_round_start: bool,
+    loss_round_delivered: u64,
+    /// True if a loss occurred in this loss round. `loss_events_in_round` is the number of its ACKs that reported losses.
+    loss_in_round: bool,
+    loss_events_in_round: u32,
     /// Rounds since a recovery began.
     in_recovery: u32,
 }
 
 /// Delivery signals of the latest round.
 #[derive(Clone, Copy, Debug, Default)]
-struct Latest {
+struct DeliverySignals {
     bw: Bandwidth,
     inflight: u32,
 }
@@ -116,9 +116,9 @@ struct Latest {
 struct Full {
     bw: Bandwidth,
     count: u32,
-    /// BBR.full_bw_now: true if the pipe was full since the last probe began. `is_reached` is BBR.full_bw_reached.
-    is_now: bool,
-    is_reached: bool,
+    /// BBR.full_bw_now: true if the pipe was full since the last probe began. `full_bw_reached` is BBR.full_bw_reached.
+    full_bw_now: bool,
+    full_bw_reached: bool,
 }
 
 /// Probing for bandwidth.
@@ -130,7 +130,7 @@ struct Probe {
     /// BBR.rounds_since_bw_probe.
     rounds: u32,
     /// BBR.bw_probe_samples: true if samples reflect the bandwidth probe.
-    samples: bool,
+    has_bw_probe_samples: bool,
     up_rounds: u32,
     up_acks: u32,
     /// Number of acknowledged segments per segment of growth of inflight_longterm; `None` if it does not grow.
@@ -139,14 +139,14 @@ struct Probe {
 
 #[derive(Clone, Copy, Debug)]
 struct MinRtt {
-    least: Option<Span>,
-    at: Time,
+    min: Option<Span>,
+    stamp: Time,
     /// Minimum RTT of the last five seconds.
-    recent: Option<Span>,
-    recent_at: Time,
-    is_old: bool,
-    done_at: Option<Time>,
-    is_round_over: bool,
+    probe_min: Option<Span>,
+    probe_min_stamp: Time,
+    is_expired: bool,
+    probe_rtt_done_stamp: Option<Time>,
+    is_probe_rtt_round_done: bool,
 }
 
 /// BBR.undo_bw_shortterm, BBR.undo_inflight_shortterm, BBR.undo_inflight_longterm and BBR.undo_state.
@@ -155,12 +155,12 @@ struct Undo {
     bw_shortterm: Option<Bandwidth>,
     inflight_shortterm: Option<u32>,
     inflight_longterm: Option<u32>,
-    probes: Option<Probing>,
+    ended_probe: Option<EndedProbe>,
 }
 
 /// Probing state that a loss ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probing {
+enum EndedProbe {
     Startup,
     Up,
 }
@@ -178,56 +178,56 @@ const LOSS_PCT: u32 = 2;
 const BETA: u64 = UNIT * 7 / 10;
 const HEADROOM_PCT: u32 = 15;
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
-const MIN_RTT_AGE: Span = Span::from_secs(10);
+const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Maximum number of rounds between probes, for coexistence with Reno (section 5.3.3.5.1).
-const MOST_RENO_ROUNDS: u32 = 63;
+const MAX_RENO_ROUNDS: u32 = 63;
 
 impl Bbr3 {
     fn new(start: &Start) -> Self {
         let segment = start.segment_bytes.into();
         Self {
             segment,
-            window: start.window,
-            pace: Pace::new(segment, start.window, STARTUP_PACING),
+            cwnd: start.window,
+            pacing: PacingRate::new(segment, start.window, STARTUP_PACING),
             state: State::Startup,
             rounds: Rounds {
-                begins: false,
-                end: 0,
-                loss_begins: false,
-                loss_end: 0,
-                has_loss: false,
-                losses: 0,
+                round_start: false,
+                next_round_delivered: 0,
+                loss_round_start: false,
+                loss_round_delivered: 0,
+                loss_in_round: false,
+                loss_events_in_round: 0,
                 in_recovery: 0,
             },
             max_bw: [0; 2],
             bw_shortterm: None,
             inflight_shortterm: None,
             inflight_longterm: None,
-            latest: Latest::default(),
+            latest: DeliverySignals::default(),
             full: Full::default(),
             probe: Probe {
                 ack_phase: AckPhase::Init,
                 since: Time::ZERO,
                 wait: Span::ZERO,
                 rounds: 0,
-                samples: false,
+                has_bw_probe_samples: false,
                 up_rounds: 0,
                 up_acks: 0,
                 up_count: None,
             },
             min_rtt: MinRtt {
-                least: None,
-                at: Time::ZERO,
-                recent: None,
-                recent_at: Time::ZERO,
-                is_old: false,
-                done_at: None,
-                is_round_over: false,
+                min: None,
+                stamp: Time::ZERO,
+                probe_min: None,
+                probe_min_stamp: Time::ZERO,
+                is_expired: false,
+                probe_rtt_done_stamp: None,
+                is_probe_rtt_round_done: false,
             },
             aggregation: Aggregation::default(),
-            losses: Losses::default(),
+            cwnd_recovery: CwndRecovery::default(),
             undo: Undo::default(),
-            restarts: false,
+            idle_restart: false,
             last: None,
         }
     }
@@ -254,82 +254,89 @@ impl Bbr3 {
 
     /// Updates the delivery signals and the congestion signals (BBRUpdateLatestDeliverySignals and BBRUpdateCongestionSignals).
     fn update_signals(&mut self, ack: &Delivery) {
-        self.rounds.begins = false;
-        self.rounds.loss_begins = false;
+        self.rounds.round_start = false;
+        self.rounds.loss_round_start = false;
         if ack.lost > 0 {
-            self.note_loss(ack);
+            self.record_loss(ack);
         }
         let Some(sample) = ack.rate else { return };
         let Some(interval) = sample.interval else { return };
         let bw = bandwidth(sample.delivered, interval);
         self.latest.bw = self.latest.bw.max(bw);
         self.latest.inflight = self.latest.inflight.max(sample.delivered);
-        if sample.prior_delivered >= self.rounds.loss_end {
-            self.rounds.loss_end = ack.delivered;
-            self.rounds.loss_begins = true;
+        if sample.prior_delivered >= self.rounds.loss_round_delivered {
+            self.rounds.loss_round_delivered = ack.delivered;
+            self.rounds.loss_round_start = true;
         }
-        if sample.prior_delivered >= self.rounds.end {
+        if sample.prior_delivered >= self.rounds.next_round_delivered {
             self.start_round(ack);
-            self.rounds.begins = true;
+            self.rounds.round_start = true;
             self.probe.rounds += 1;
-            self.losses.on_round();
-            self.rounds.in_recovery += u32::from(ack.repair != Repair::None);
+            self.cwnd_recovery.on_round();
+            self.rounds.in_recovery += u32::from(ack.recovery_state != RecoveryState::None);
         }
         if bw >= self.max_bandwidth() || !sample.is_app_limited {
             self.max_bw[0] = self.max_bw[0].max(bw);
         }
-        if ack.arrived > 0 {
+        if ack.acked_sacked > 0 {
             let bw = self.bandwidth();
-            self.aggregation.on_ack(ack.delivered_at, ack.arrived, self.rounds.begins, bw, self.window);
+            self.aggregation.on_ack(
+                ack.delivered_time,
+                ack.acked_sacked,
+                self.rounds.round_start,
+                bw,
+                self.cwnd,
+            );
         }
     }
 
-    fn note_loss(&mut self, ack: &Delivery) {
-        if !self.rounds.has_loss {
-            self.rounds.loss_end = ack.delivered;
+    fn record_loss(&mut self, ack: &Delivery) {
+        if !self.rounds.loss_in_round {
+            self.rounds.loss_round_delivered = ack.delivered;
         }
-        self.rounds.has_loss = true;
-        self.rounds.losses += 1;
+        self.rounds.loss_in_round = true;
+        self.rounds.loss_events_in_round += 1;
     }
 
     /// Resets losses and delivery signals if the ACK began a loss round.
     fn end_loss_round(&mut self, ack: &Delivery) {
-        if !self.rounds.loss_begins {
+        if !self.rounds.loss_round_start {
             return;
         }
-        (self.rounds.has_loss, self.rounds.losses) = (false, 0);
+        (self.rounds.loss_in_round, self.rounds.loss_events_in_round) = (false, 0);
         if let Some(sample) = ack.rate
             && let Some(interval) = sample.interval
         {
-            self.latest = Latest { bw: bandwidth(sample.delivered, interval), inflight: sample.delivered };
+            self.latest =
+                DeliverySignals { bw: bandwidth(sample.delivered, interval), inflight: sample.delivered };
         }
     }
 
     fn start_round(&mut self, ack: &Delivery) {
-        self.rounds.end = ack.delivered;
+        self.rounds.next_round_delivered = ack.delivered;
     }
 
-    fn look_for_full_pipe(&mut self, ack: &Delivery) {
+    fn check_full_bw(&mut self, ack: &Delivery) {
         let Some(sample) = ack.rate else { return };
         let Some(interval) = sample.interval else { return };
-        if self.full.is_now || sample.is_app_limited {
+        if self.full.full_bw_now || sample.is_app_limited {
             return;
         }
         let bw = bandwidth(sample.delivered, interval);
         if bw >= self.full.bw * 5 / 4 {
-            self.reset_full(bw);
+            self.reset_full_bw(bw);
             return;
         }
-        if !self.rounds.begins {
+        if !self.rounds.round_start {
             return;
         }
         self.full.count += 1;
-        self.full.is_now = self.full.count >= FULL_ROUNDS;
-        self.full.is_reached |= self.full.is_now;
+        self.full.full_bw_now = self.full.count >= FULL_ROUNDS;
+        self.full.full_bw_reached |= self.full.full_bw_now;
     }
 
-    fn reset_full(&mut self, bw: Bandwidth) {
-        self.full = Full { bw, count: 0, is_now: false, ..self.full };
+    fn reset_full_bw(&mut self, bw: Bandwidth) {
+        self.full = Full { bw, count: 0, full_bw_now: false, ..self.full };
     }
 
     /// Ends Startup if the pipe is full or losses persist.
@@ -337,85 +344,88 @@ impl Bbr3 {
         if self.state != State::Startup {
             return;
         }
-        let has_lost_much = ack.loss.is_some_and(|loss| is_too_high(&loss))
-            || ack.rate.is_some_and(|sample| sample.lost * 100 > sample.in_network * LOSS_PCT);
-        if self.rounds.in_recovery > 0 && self.rounds.losses >= STARTUP_LOSSES && has_lost_much {
-            self.full.is_reached = true;
-            self.inflight_longterm = Some(self.product(self.max_bandwidth(), UNIT).max(self.latest.inflight));
+        let is_loss_too_high = ack.loss.is_some_and(|loss| is_inflight_too_high(&loss))
+            || ack.rate.is_some_and(|sample| sample.lost * 100 > sample.tx_in_flight * LOSS_PCT);
+        if self.rounds.in_recovery > 0
+            && self.rounds.loss_events_in_round >= STARTUP_LOSSES
+            && is_loss_too_high
+        {
+            self.full.full_bw_reached = true;
+            self.inflight_longterm = Some(self.bdp(self.max_bandwidth(), UNIT).max(self.latest.inflight));
         }
-        if self.full.is_reached {
+        if self.full.full_bw_reached {
             self.state = State::Drain;
         }
     }
 
     fn end_drain(&mut self, ack: &Delivery) {
-        if self.state == State::Drain && ack.in_network <= self.inflight(UNIT) {
+        if self.state == State::Drain && ack.packets_in_flight <= self.inflight(UNIT) {
             self.start_down(ack);
         }
     }
 
-    fn set_rate(&mut self, srtt: Option<Span>, gain: u64) {
-        self.pace.follow((self.bandwidth(), gain), self.full.is_reached, self.window, srtt);
+    fn set_pacing_rate(&mut self, srtt: Option<Span>, gain: u64) {
+        self.pacing.update((self.bandwidth(), gain), self.full.full_bw_reached, self.cwnd, srtt);
     }
 
-    fn set_window(&mut self, ack: &Delivery, gain: u64) {
-        if ack.arrived > 0 && !self.keeps_to_recovery(ack) {
+    fn update_cwnd(&mut self, ack: &Delivery, gain: u64) {
+        if ack.acked_sacked > 0 && !self.recover_or_restore_cwnd(ack) {
             let bw = self.bandwidth();
-            let most = self.budgeted(self.product(bw, gain) + self.aggregation.room(bw));
-            if self.full.is_reached {
-                self.window = (self.window + ack.arrived).min(most);
-            } else if self.window < most || ack.delivered < u64::from(INITIAL_WINDOW) {
-                self.window += ack.arrived;
+            let target = self.with_quantization_budget(self.bdp(bw, gain) + self.aggregation.extra_cwnd(bw));
+            if self.full.full_bw_reached {
+                self.cwnd = (self.cwnd + ack.acked_sacked).min(target);
+            } else if self.cwnd < target || ack.delivered < u64::from(INITIAL_CWND) {
+                self.cwnd += ack.acked_sacked;
             }
-            self.window = self.window.max(MIN_WINDOW);
+            self.cwnd = self.cwnd.max(MIN_CWND);
         }
         if self.state == State::ProbeRtt {
-            self.window = self.window.min(self.probe_rtt_window());
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
-        self.bound_by_model();
+        self.bound_cwnd_for_model();
     }
 
-    fn keeps_to_recovery(&mut self, ack: &Delivery) -> bool {
-        if self.losses.begin(ack) {
+    fn recover_or_restore_cwnd(&mut self, ack: &Delivery) -> bool {
+        if self.cwnd_recovery.begin(ack) {
             self.rounds.in_recovery = 0;
         }
-        self.losses.on_ack(ack, &mut self.window)
+        self.cwnd_recovery.on_ack(ack, &mut self.cwnd)
     }
 
-    fn product(&self, bw: Bandwidth, gain: u64) -> u32 {
-        self.min_rtt.least.map_or(INITIAL_WINDOW, |rtt| product(bw, rtt, gain))
+    fn bdp(&self, bw: Bandwidth, gain: u64) -> u32 {
+        self.min_rtt.min.map_or(INITIAL_CWND, |rtt| bdp(bw, rtt, gain))
     }
 
     fn inflight(&self, gain: u64) -> u32 {
-        self.budgeted(self.product(self.bandwidth(), gain))
+        self.with_quantization_budget(self.bdp(self.bandwidth(), gain))
     }
 
     /// BBRQuantizationBudget: returns `inflight` with a budget for segments held by the hosts.
-    fn budgeted(&self, inflight: u32) -> u32 {
-        let least = (3 * self.pace.burst()).max(MIN_WINDOW);
-        inflight.max(least) + if self.state == State::Up { 2 } else { 0 }
+    fn with_quantization_budget(&self, inflight: u32) -> u32 {
+        let min_inflight = (3 * self.pacing.burst()).max(MIN_CWND);
+        inflight.max(min_inflight) + if self.state == State::Up { 2 } else { 0 }
     }
 
     fn target_inflight(&self) -> u32 {
-        self.product(self.bandwidth(), UNIT).min(self.window)
+        self.bdp(self.bandwidth(), UNIT).min(self.cwnd)
     }
 }
 
 /// Returns the larger of two bounds. `None` means no bound and is larger than any bound.
-fn greater<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+fn max_bound<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     Some(a?.max(b?))
 }
 
 /// IsInflightTooHigh: returns true if the losses since a segment was sent exceed the threshold share of the inflight at the time of
 /// sending.
-fn is_too_high(loss: &LossSample) -> bool {
-    loss.lost * 100 > loss.in_network * LOSS_PCT
+fn is_inflight_too_high(loss: &LossSample) -> bool {
+    loss.lost * 100 > loss.tx_in_flight * LOSS_PCT
 }
 
 /// BBRInflightAtLoss: returns the inflight at which the losses reached the threshold. It is at most the inflight when the lost segment was
 /// sent.
 fn inflight_at_loss(loss: &LossSample) -> u32 {
-    let (inflight, lost) = (f64::from(loss.in_network.max(1) - 1), f64::from(loss.lost.max(1) - 1));
+    let (inflight, lost) = (f64::from(loss.tx_in_flight.max(1) - 1), f64::from(loss.lost.max(1) - 1));
     let threshold = f64::from(LOSS_PCT) / 100.0;
     let prefix = (threshold * inflight - lost) / (1.0 - threshold);
     (inflight + prefix).max(0.0) as u32
@@ -423,7 +433,7 @@ fn inflight_at_loss(loss: &LossSample) -> u32 {
 
 impl CongestionControl for Bbr3 {
     fn control(&self) -> Control {
-        Control { cwnd: u64::from(self.window) * self.segment, ssthresh: None }
+        Control { cwnd: u64::from(self.cwnd) * self.segment, ssthresh: None }
     }
 
     fn phase(&self, _unsent: u64) -> Phase {
@@ -438,32 +448,32 @@ impl CongestionControl for Bbr3 {
 
     fn on_handshake(&mut self, now: Time, rtt: Span) {
         let it = &mut self.min_rtt;
-        (it.least, it.at, it.recent, it.recent_at) = (Some(rtt), now, Some(rtt), now);
-        self.pace.on_handshake(self.window, rtt);
+        (it.min, it.stamp, it.probe_min, it.probe_min_stamp) = (Some(rtt), now, Some(rtt), now);
+        self.pacing.on_handshake(self.cwnd, rtt);
         self.aggregation.restart(now);
     }
 
     fn on_delivery(&mut self, ack: &Delivery) {
-        if self.last.is_none() && self.min_rtt.least.is_none() {
-            (self.min_rtt.at, self.min_rtt.recent_at) = (ack.now, ack.now);
+        if self.last.is_none() && self.min_rtt.min.is_none() {
+            (self.min_rtt.stamp, self.min_rtt.probe_min_stamp) = (ack.now, ack.now);
         }
         self.update_signals(ack);
-        self.adapt_to_losses();
-        self.look_for_full_pipe(ack);
+        self.adapt_lower_bounds();
+        self.check_full_bw(ack);
         self.end_startup(ack);
         self.end_drain(ack);
         self.update_cycle(ack);
         self.update_min_rtt(ack);
-        self.probe_rtt(ack);
+        self.check_probe_rtt(ack);
         self.end_loss_round(ack);
         let (pacing, window) = self.gains();
-        self.set_rate(ack.srtt, pacing);
-        self.set_window(ack, window);
+        self.set_pacing_rate(ack.srtt, pacing);
+        self.update_cwnd(ack, window);
         self.last = Some(*ack);
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        Some(self.pace.rate())
+        Some(self.pacing.rate())
     }
 
     fn is_cwnd_reduced_for_probe(&self) -> bool {
@@ -472,38 +482,38 @@ impl CongestionControl for Bbr3 {
 
     fn on_congestion(&mut self, event: &Congestion) {
         if !event.repeated {
-            self.losses.save(self.window, self.state == State::ProbeRtt);
+            self.cwnd_recovery.save(self.cwnd, self.state == State::ProbeRtt);
             self.undo = Undo {
                 bw_shortterm: self.bw_shortterm,
                 inflight_shortterm: self.inflight_shortterm,
                 inflight_longterm: self.inflight_longterm,
-                probes: match self.state {
-                    State::Startup => Some(Probing::Startup),
-                    State::Up => Some(Probing::Up),
+                ended_probe: match self.state {
+                    State::Startup => Some(EndedProbe::Startup),
+                    State::Up => Some(EndedProbe::Up),
                     _ => None,
                 },
             };
         }
         if event.cause == Cause::Restart {
-            self.window = 1;
-            self.losses.repair = Repair::Loss;
+            self.cwnd = 1;
+            self.cwnd_recovery.recovery_state = RecoveryState::Loss;
         }
     }
 
     /// BBRHandleSpuriousLossDetection: restores the bounds that the loss has lowered, and resumes the probe that the loss has ended.
     fn on_spurious(&mut self, _now: Time) {
         let undo = self.undo;
-        self.rounds.has_loss = false;
-        self.reset_full(0);
-        self.bw_shortterm = greater(self.bw_shortterm, undo.bw_shortterm);
-        self.inflight_shortterm = greater(self.inflight_shortterm, undo.inflight_shortterm);
-        self.inflight_longterm = greater(self.inflight_longterm, undo.inflight_longterm);
-        match undo.probes {
-            Some(Probing::Startup) if self.state != State::Startup => {
-                self.full.is_reached = false;
+        self.rounds.loss_in_round = false;
+        self.reset_full_bw(0);
+        self.bw_shortterm = max_bound(self.bw_shortterm, undo.bw_shortterm);
+        self.inflight_shortterm = max_bound(self.inflight_shortterm, undo.inflight_shortterm);
+        self.inflight_longterm = max_bound(self.inflight_longterm, undo.inflight_longterm);
+        match undo.ended_probe {
+            Some(EndedProbe::Startup) if self.state != State::Startup => {
+                self.full.full_bw_reached = false;
                 self.state = State::Startup;
             }
-            Some(Probing::Up) if self.state != State::Up => {
+            Some(EndedProbe::Up) if self.state != State::Up => {
                 if let Some(last) = self.last {
                     self.start_up(&last);
                 }
@@ -513,10 +523,10 @@ impl CongestionControl for Bbr3 {
     }
 
     fn on_restart(&mut self, now: Time) {
-        self.restarts = true;
+        self.idle_restart = true;
         self.aggregation.restart(now);
         if self.is_probing_bw() {
-            self.set_rate(None, UNIT);
+            self.set_pacing_rate(None, UNIT);
         } else if self.state == State::ProbeRtt
             && let Some(last) = self.last
         {
@@ -525,7 +535,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn set_cwnd(&mut self, cwnd: u64, _ssthresh: Option<u64>) {
-        self.window = (cwnd / self.segment) as u32;
+        self.cwnd = (cwnd / self.segment) as u32;
     }
 }
 

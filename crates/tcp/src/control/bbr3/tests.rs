@@ -16,7 +16,7 @@ fn settled(segments: u32) -> Path<Bbr3> {
 fn loses(lost: u32) -> impl Fn(&mut Delivery) {
     move |ack| {
         ack.lost = lost;
-        ack.loss = Some(LossSample { lost, in_network: 100, is_app_limited: false });
+        ack.loss = Some(LossSample { lost, tx_in_flight: 100, is_app_limited: false });
     }
 }
 
@@ -36,40 +36,42 @@ fn the_first_rate_is_the_initial_window_per_round_trip_times_four_ln_two_less_a_
 #[test]
 fn startup_ends_after_three_rounds_that_bring_less_than_a_quarter_more_and_drains_at_half_the_rate() {
     let mut path = Path::new(Bbr3Spec);
-    for (arrived, is_full) in [(10, false), (20, false), (40, false), (48, false), (48, false), (49, true)] {
-        path.round(arrived, |ack| ack.in_network = 200);
-        assert_eq!(path.control.full.is_reached, is_full, "{arrived}");
+    for (acked_sacked, is_full) in
+        [(10, false), (20, false), (40, false), (48, false), (48, false), (49, true)]
+    {
+        path.round(acked_sacked, |ack| ack.packets_in_flight = 200);
+        assert_eq!(path.control.full.full_bw_reached, is_full, "{acked_sacked}");
     }
     assert_eq!(path.control.state, State::Drain);
     close(path.paced(), 49.0 / 2.0 * 0.99);
-    path.round(49, |ack| ack.in_network = 50);
+    path.round(49, |ack| ack.packets_in_flight = 50);
     assert_eq!(path.control.state, State::Drain, "more is out than the path holds");
-    path.round(49, |ack| ack.in_network = 49);
+    path.round(49, |ack| ack.packets_in_flight = 49);
     assert_eq!(path.control.state, State::Cruise);
     close(path.paced(), 49.0 * 0.99);
 }
 
 #[test]
 fn startup_ends_with_six_losses_in_a_round_of_recovery_if_more_than_two_per_cent_were_lost() {
-    let ends = |losses: u32, lost: u32| {
+    let ends = |loss_events_in_round: u32, lost: u32| {
         let mut path = Path::new(Bbr3Spec);
-        path.round(100, |ack| ack.in_network = 200);
+        path.round(100, |ack| ack.packets_in_flight = 200);
         for _ in 0..2 {
             // Several ACKs within a round report a loss.
-            for _ in 1..losses {
+            for _ in 1..loss_events_in_round {
                 path.round(0, |ack| {
                     loses(lost)(ack);
-                    ack.repair = Repair::Recovery;
-                    ack.in_network = 200;
+                    ack.recovery_state = RecoveryState::Recovery;
+                    ack.packets_in_flight = 200;
                     ack.rate.as_mut().unwrap().prior_delivered = 0;
                 });
             }
             path.round(120, |ack| {
                 loses(lost)(ack);
-                ack.repair = Repair::Recovery;
-                ack.in_network = 200;
+                ack.recovery_state = RecoveryState::Recovery;
+                ack.packets_in_flight = 200;
                 ack.rate.as_mut().unwrap().lost = lost;
-                ack.rate.as_mut().unwrap().in_network = 100;
+                ack.rate.as_mut().unwrap().tx_in_flight = 100;
             });
         }
         (path.control.state, path.control.inflight_longterm)
@@ -86,7 +88,7 @@ fn probing_goes_down_cruises_refills_for_a_round_and_goes_up_until_no_more_arriv
     let mut gains = vec![path.paced() / 50.0 / 0.99];
     while states.len() < 5 {
         let out = if path.control.state == State::Down { 50 } else { 40 };
-        path.round(50, |ack| (ack.before, ack.in_network) = (out, out));
+        path.round(50, |ack| (ack.prior_in_flight, ack.packets_in_flight) = (out, out));
         if *states.last().unwrap() != path.control.state {
             states.push(path.control.state);
             gains.push(path.paced() / 50.0 / 0.99);

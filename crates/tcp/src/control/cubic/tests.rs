@@ -23,7 +23,7 @@ fn ack(now: Time, segments: u64) -> Ack {
         marked: 0,
         in_flight: 0,
         snd_una: bytes,
-        next: bytes,
+        snd_max: bytes,
         unsent: 0,
         rtt: srtt,
         srtt,
@@ -119,9 +119,9 @@ fn no_ack_opens_the_window_by_more_than_half() {
     // Section 4.2: "1.5 * cwnd if W_cubic(t + RTT) > 1.5 * cwnd": the target is bounded even after a long time without ACKs.
     let mut control = after_loss(10);
     control.on_ack(&ack(at(0.0), 1));
-    let before = control.cwnd;
+    let prior = control.cwnd;
     control.on_ack(&ack(at(1000.0), 1));
-    assert!((control.cwnd - before - 0.5).abs() < 1e-9, "{} after {before}", control.cwnd);
+    assert!((control.cwnd - prior - 0.5).abs() < 1e-9, "{} after {prior}", control.cwnd);
 }
 
 #[test]
@@ -152,12 +152,12 @@ fn a_cut_that_turns_out_to_be_wrong_is_taken_back_once() {
 
 #[test]
 fn silence_does_not_let_the_cube_grow() {
-    let run = |silence: u64| {
+    let run = |idle_time: u64| {
         let mut control = after_loss(1000);
         control.on_ack(&ack(at(0.0), 1));
-        let (now, silence) = (at(1.0) + Span::from_secs(silence), Span::from_secs(silence));
+        let (now, idle_time) = (at(1.0) + Span::from_secs(idle_time), Span::from_secs(idle_time));
         let rto = Span::from_secs(1);
-        control.on_idle(&Idle { now, silence, rto, restart_window: 10 * SEGMENT });
+        control.on_idle(&Idle { now, idle_time, rto, restart_window: 10 * SEGMENT });
         control.on_ack(&ack(now, 1));
         control.cwnd
     };

@@ -1,7 +1,7 @@
-use catnip_base::words;
+use catnip_base::keywords;
 use catnip_law::eca;
 
-words! {
+keywords! {
     /// Rule by which early congestion avoidance stops the doubling of cwnd. The paper gives no explicit rule.
     #[derive(Default)]
     pub enum EcaRule {
@@ -19,17 +19,17 @@ words! {
 }
 
 impl EcaRule {
-    /// Returns true if a window of `window` whole segments grows linearly while `left` segments are unsent.
-    pub(super) fn acts(self, window: u64, left: u64) -> bool {
+    /// Returns true if a window of `window` whole segments grows linearly while `unsent` segments are unsent.
+    pub(super) fn is_linear(self, window: u64, unsent: u64) -> bool {
         match self {
-            Self::LastRound => eca::last_round(window, left),
-            Self::FinalWindow => eca::final_window(window, left),
-            Self::OneMoreRound => eca::one_more_round(window, left),
+            Self::LastRound => eca::last_round(window, unsent),
+            Self::FinalWindow => eca::final_window(window, unsent),
+            Self::OneMoreRound => eca::one_more_round(window, unsent),
         }
     }
 
     /// Returns true if slow start ends when the rule applies for the first time.
-    pub(super) fn is_final(self) -> bool {
+    pub(super) fn ends_slow_start(self) -> bool {
         self != Self::LastRound
     }
 }

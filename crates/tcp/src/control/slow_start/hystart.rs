@@ -9,7 +9,7 @@ use catnip_base::{Span, Time};
 pub struct HyStart {
     round: Option<Round>,
     /// Minimum RTT since the start of the connection or the last timeout.
-    least: Option<Span>,
+    min_rtt: Option<Span>,
     /// True after HyStart has ended slow start. HyStart is then inactive until a timeout.
     found: bool,
 }
@@ -21,7 +21,7 @@ struct Round {
     started: Time,
     /// Time of the last ACK of the train.
     last_ack: Time,
-    least: Option<Span>,
+    min_rtt: Option<Span>,
     samples: u32,
 }
 
@@ -30,44 +30,45 @@ const LOW_WINDOW: f64 = 16.0;
 /// Maximum gap between two ACKs of a train (hystart_ack_delta_us).
 const ACK_DELTA: Span = Span::from_millis(2);
 /// Number of RTT samples in a round before its minimum is used (HYSTART_MIN_SAMPLES).
-const SAMPLES: u32 = 8;
+const MIN_SAMPLES: u32 = 8;
 /// Limits of the RTT threshold (HYSTART_DELAY_MIN, HYSTART_DELAY_MAX).
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
 /// Maximum of hystart_ack_delay, which is the time to send four packets of 64 KB at the pacing rate.
-const MOST_ACK_DELAY: Span = Span::from_millis(1);
-const AT_ONCE_BYTES: f64 = 4.0 * 65536.0;
+const MAX_ACK_DELAY: Span = Span::from_millis(1);
+const BURST_BYTES: f64 = 4.0 * 65536.0;
 
 impl HyStart {
     /// Handles an ACK. The window grows by all data that the ACK acknowledges (tcp_slow_start).
     pub(super) fn on_ack(&mut self, ack: &Ack, acked: f64, cwnd: f64, segment: f64) -> Growth {
         let mut ends = false;
         if let Some(rtt) = ack.rtt {
-            let least = self.least.map_or(rtt, |least| least.min(rtt));
-            self.least = Some(least);
-            ends = !self.found && self.update(ack, rtt, least, cwnd, segment);
+            let min_rtt = self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt));
+            self.min_rtt = Some(min_rtt);
+            ends = !self.found && self.update(ack, rtt, min_rtt, cwnd, segment);
             self.found |= ends;
         }
         Growth { segments: acked, ends }
     }
 
-    fn update(&mut self, ack: &Ack, rtt: Span, least: Span, cwnd: f64, segment: f64) -> bool {
-        let begun = Round { end: ack.next, started: ack.now, last_ack: ack.now, least: None, samples: 0 };
-        let mut round = self.round.filter(|round| ack.snd_una <= round.end).unwrap_or(begun);
+    fn update(&mut self, ack: &Ack, rtt: Span, min_rtt: Span, cwnd: f64, segment: f64) -> bool {
+        let new_round =
+            Round { end: ack.snd_max, started: ack.now, last_ack: ack.now, min_rtt: None, samples: 0 };
+        let mut round = self.round.filter(|round| ack.snd_una <= round.end).unwrap_or(new_round);
         let mut found = false;
         if cwnd >= LOW_WINDOW {
             if ack.now - round.last_ack <= ACK_DELTA {
                 round.last_ack = ack.now;
-                let threshold = Span::from_nanos((least + ack_delay(ack, cwnd * segment)).as_nanos() / 2);
+                let threshold = Span::from_nanos((min_rtt + ack_delay(ack, cwnd * segment)).as_nanos() / 2);
                 found = ack.now - round.started > threshold;
             }
-            let shortest = round.least.map_or(rtt, |shortest| shortest.min(rtt));
-            round.least = Some(shortest);
-            if round.samples < SAMPLES {
+            let round_min_rtt = round.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt));
+            round.min_rtt = Some(round_min_rtt);
+            if round.samples < MIN_SAMPLES {
                 round.samples += 1;
             } else {
-                let eighth = Span::from_nanos(least.as_nanos() / 8).clamp(MIN_THRESHOLD, MAX_THRESHOLD);
-                found |= shortest > least + eighth;
+                let eighth = Span::from_nanos(min_rtt.as_nanos() / 8).clamp(MIN_THRESHOLD, MAX_THRESHOLD);
+                found |= round_min_rtt > min_rtt + eighth;
             }
         }
         self.round = Some(round);
@@ -79,5 +80,5 @@ impl HyStart {
 fn ack_delay(ack: &Ack, cwnd_bytes: f64) -> Span {
     let Some(srtt) = ack.srtt else { return Span::ZERO };
     let rate = 2.0 * cwnd_bytes / srtt.as_secs();
-    Span::from_secs_f64(AT_ONCE_BYTES / rate).min(MOST_ACK_DELAY)
+    Span::from_secs_f64(BURST_BYTES / rate).min(MAX_ACK_DELAY)
 }

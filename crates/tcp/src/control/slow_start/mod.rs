@@ -12,9 +12,9 @@ pub use hystart::HyStart;
 pub use hystart_plus::HyStartPlus;
 
 use super::Ack;
-use catnip_base::words;
+use catnip_base::keywords;
 
-words! {
+keywords! {
     /// Slow start algorithm of a controller.
     #[derive(Default)]
     pub enum SlowStartKind {
@@ -95,12 +95,12 @@ impl SlowStart {
     #[inline]
     pub fn is_linear(&self, unsent: u64, cwnd: f64, segment: f64) -> bool {
         // ns-2 may halve a window of one segment, so the window counts as at least one segment.
-        matches!(self.rule, Rule::Eca(rule) if rule.acts((cwnd as u64).max(1), unsent.div_ceil(segment as u64)))
+        matches!(self.rule, Rule::Eca(rule) if rule.is_linear((cwnd as u64).max(1), unsent.div_ceil(segment as u64)))
     }
 
     /// Returns true if slow start ends permanently when growth becomes linear.
-    pub fn ends_linear(&self) -> bool {
-        matches!(self.rule, Rule::Eca(rule) if rule.is_final())
+    pub fn ends_when_linear(&self) -> bool {
+        matches!(self.rule, Rule::Eca(rule) if rule.ends_slow_start())
     }
 
     /// Handles an ACK in slow start. The window has `cwnd` segments of `segment` bytes.
@@ -114,13 +114,13 @@ impl SlowStart {
         }
     }
 
-    /// Handles a congestion event; `by_timer` is true for a timeout.
-    pub fn on_congestion(&mut self, by_timer: bool) {
+    /// Handles a congestion event; `is_timeout` is true for a timeout.
+    pub fn on_congestion(&mut self, is_timeout: bool) {
         match &mut self.rule {
             Rule::Standard | Rule::Eca(_) => {}
             // RFC 9406, section 4.3: "HyStart++ ... SHOULD be used only for the initial slow start".
             Rule::HyStartPlus(_) => self.rule = Rule::Standard,
-            Rule::HyStart(it) if by_timer => **it = HyStart::default(),
+            Rule::HyStart(it) if is_timeout => **it = HyStart::default(),
             Rule::HyStart(_) => {}
         }
     }

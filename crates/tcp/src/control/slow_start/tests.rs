@@ -4,16 +4,16 @@ use proptest::prelude::*;
 
 const SEGMENT: f64 = 1000.0;
 
-/// Returns an ACK at `now_us` microseconds of all data before `snd_una`. All data before `next` is sent.
-fn ack(now_us: u64, snd_una: u64, next: u64, segments: u64, rtt_us: Option<u64>) -> Ack {
+/// Returns an ACK at `now_us` microseconds of all data before `snd_una`. All data before `snd_max` is sent.
+fn ack(now_us: u64, snd_una: u64, snd_max: u64, segments: u64, rtt_us: Option<u64>) -> Ack {
     Ack {
         now: Time::ZERO + Span::from_micros(now_us),
         bytes: segments * SEGMENT as u64,
         delivered: segments * SEGMENT as u64,
         marked: 0,
-        in_flight: next - snd_una,
+        in_flight: snd_max - snd_una,
         snd_una,
-        next,
+        snd_max,
         unsent: 1,
         rtt: rtt_us.map(Span::from_micros),
         srtt: rtt_us.map(Span::from_micros),
@@ -92,14 +92,14 @@ proptest! {
         let (mut ours, mut printed) = (SlowStart::from(SlowStartKind::HyStartPlus), Printed::new());
         let (mut snd_una, mut random) = (0, seed);
         for (acks, rtt_ms, spread_ms, segments) in rounds {
-            let next = snd_una + acks * segments * 1000;
+            let snd_max = snd_una + acks * segments * 1000;
             for _ in 0..acks {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 snd_una += segments * 1000;
                 let rtt_ms = (random >> 33).is_multiple_of(8).then_some(()).map_or(
                     Some(8 * rtt_ms + (random >> 40) % (spread_ms + 1)), |()| None);
-                let ours = ours.on_ack(&ack(0, snd_una, next, segments, rtt_ms.map(|ms| ms * 1000)), 10.0, SEGMENT);
-                prop_assert_eq!(ours, printed.on_ack(snd_una, next, segments as f64, rtt_ms.map(|ms| ms as f64)));
+                let ours = ours.on_ack(&ack(0, snd_una, snd_max, segments, rtt_ms.map(|ms| ms * 1000)), 10.0, SEGMENT);
+                prop_assert_eq!(ours, printed.on_ack(snd_una, snd_max, segments as f64, rtt_ms.map(|ms| ms as f64)));
                 if ours.ends {
                     return Ok(());
                 }
@@ -117,12 +117,12 @@ fn rounds(kind: SlowStartKind, round_trips_ms: &[u64]) -> (Vec<u64>, Option<usiz
         now_us += rtt_ms * 1000;
         let window = cwnd as u64;
         // SND.NXT when the first ACK of the round arrives: the end of the window in flight.
-        let next = snd_una + window * 1000;
+        let snd_max = snd_una + window * 1000;
         for nth in 0..window {
             snd_una += 1000;
             // The link sends a segment every 3 ms, so the ACKs do not form a train.
             let growth = slow_start.on_ack(
-                &ack(now_us + 3000 * nth, snd_una, next, 1, Some(rtt_ms * 1000)),
+                &ack(now_us + 3000 * nth, snd_una, snd_max, 1, Some(rtt_ms * 1000)),
                 cwnd,
                 SEGMENT,
             );
@@ -222,8 +222,8 @@ fn hystart_plus_is_for_the_first_slow_start_only_and_hystart_begins_anew_after_a
     let mut linux = SlowStart::from(SlowStartKind::HyStart);
     let ends = |slow_start: &mut SlowStart, snd_una, rtt_ms: u64| {
         // The ACKs of 1000 and 40 000 each end a round.
-        let next = if [1000, 40_000].contains(&snd_una) { snd_una } else { 1 << 40 };
-        slow_start.on_ack(&ack(0, snd_una, next, 1, Some(rtt_ms * 1000)), 50.0, SEGMENT).ends
+        let snd_max = if [1000, 40_000].contains(&snd_una) { snd_una } else { 1 << 40 };
+        slow_start.on_ack(&ack(0, snd_una, snd_max, 1, Some(rtt_ms * 1000)), 50.0, SEGMENT).ends
     };
     ends(&mut linux, 1000, 100);
     assert!((2..12).any(|nth| ends(&mut linux, 1000 * nth, 200)));

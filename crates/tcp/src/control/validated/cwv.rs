@@ -1,4 +1,4 @@
-use super::remember;
+use super::current_ssthresh;
 use crate::control::{CongestionControl, Sent};
 use catnip_base::Time;
 
@@ -21,33 +21,36 @@ impl Cwv {
     /// Performs the steps "After sending a data segment" of the RFC.
     pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
         let Some(last) = self.last.replace(sent.now) else {
-            return self.begin(sent.now);
+            return self.restart_period(sent.now);
         };
         let silence = sent.now.since(last);
         if silence >= sent.rto {
-            let before = control.control();
+            let prior = control.control();
             // "For i=1 To (tcpnow - T_last)/RTO: win = min(cwnd, receiver's declared max window), cwnd = max(win/2, MSS)"
-            let mut cwnd = before.cwnd;
+            let mut cwnd = prior.cwnd;
             for _ in 0..silence.in_units_of(sent.rto).min(64) {
                 cwnd = (cwnd.min(sent.receive_window) / 2).max(sent.segment);
             }
-            control.set_cwnd(cwnd, remember(&before));
-            self.begin(sent.now);
+            control.set_cwnd(cwnd, current_ssthresh(&prior));
+            self.restart_period(sent.now);
         }
         if sent.fills(control.control().cwnd) {
-            self.begin(sent.now);
+            self.restart_period(sent.now);
         } else if sent.drained {
             self.used = self.used.max(sent.in_flight);
             if sent.now.since(self.unlimited_since) >= sent.rto {
                 // "win = min(cwnd, receiver's declared max window), cwnd = (win + W_used)/2"
-                let before = control.control();
-                control.set_cwnd((before.cwnd.min(sent.receive_window) + self.used) / 2, remember(&before));
-                self.begin(sent.now);
+                let prior = control.control();
+                control.set_cwnd(
+                    (prior.cwnd.min(sent.receive_window) + self.used) / 2,
+                    current_ssthresh(&prior),
+                );
+                self.restart_period(sent.now);
             }
         }
     }
 
-    fn begin(&mut self, now: Time) {
+    fn restart_period(&mut self, now: Time) {
         self.unlimited_since = now;
         self.used = 0;
     }

@@ -1,4 +1,4 @@
-use super::remember;
+use super::current_ssthresh;
 use crate::control::{CongestionControl, Idle, Sent};
 use catnip_base::Time;
 
@@ -22,15 +22,15 @@ impl LinuxRestart {
 
     /// `tcp_cwnd_restart`: halves the window once per RTO of an idle period.
     pub(super) fn on_idle(&mut self, idle: &Idle, control: &mut impl CongestionControl) {
-        if idle.silence <= idle.rto {
+        if idle.idle_time <= idle.rto {
             return;
         }
-        let before = control.control();
-        let least = idle.restart_window.min(before.cwnd);
+        let prior = control.control();
+        let restart_cwnd = idle.restart_window.min(prior.cwnd);
         // An idle period slightly longer than one RTO halves the window once.
-        let halvings = (idle.silence.as_nanos() - 1) / idle.rto.as_nanos().max(1);
-        let cwnd = (before.cwnd / self.segment) >> halvings.min(63);
-        control.set_cwnd((cwnd * self.segment).max(least), remember(&before));
+        let halvings = (idle.idle_time.as_nanos() - 1) / idle.rto.as_nanos().max(1);
+        let cwnd = (prior.cwnd / self.segment) >> halvings.min(63);
+        control.set_cwnd((cwnd * self.segment).max(restart_cwnd), current_ssthresh(&prior));
         self.unlimited_since = idle.now;
         self.used = 0;
     }
@@ -44,11 +44,11 @@ impl LinuxRestart {
         }
         self.used = self.used.max(sent.in_flight);
         if sent.now.since(self.unlimited_since) >= sent.rto {
-            let before = control.control();
+            let prior = control.control();
             let used = self.used.max(self.initial_window);
-            if used < before.cwnd {
-                let halfway = (before.cwnd + used) / 2 / self.segment * self.segment;
-                control.set_cwnd(halfway, remember(&before));
+            if used < prior.cwnd {
+                let halfway = (prior.cwnd + used) / 2 / self.segment * self.segment;
+                control.set_cwnd(halfway, current_ssthresh(&prior));
             }
             self.used = 0;
             self.unlimited_since = sent.now;

@@ -228,7 +228,7 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
             // RFC 5681, section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning transmission if the TCP has not
             // sent data in an interval exceeding the retransmission timeout."
             Rule::Restart => {
-                if idle.silence > idle.rto {
+                if idle.idle_time > idle.rto {
                     self.control.clamp_cwnd(idle.restart_window);
                 }
             }
@@ -248,7 +248,7 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
 
 /// Returns the ssthresh to set when an unused cwnd is reduced, at least three quarters of cwnd (RFC 2861, section 3.2; RFC 7661, section
 /// 4.4.3): "ssthresh = max(ssthresh, 3*cwnd/4)". Returns `None` if ssthresh was never set, because it is higher already.
-fn remember(control: &Control) -> Option<u64> {
+fn current_ssthresh(control: &Control) -> Option<u64> {
     control.ssthresh.map(|ssthresh| ssthresh.max(3 * control.cwnd / 4))
 }
 

@@ -11,7 +11,7 @@ struct Flow<C> {
     control: Validated<C>,
     now: u64,
     snd_una: u64,
-    next: u64,
+    snd_max: u64,
 }
 
 const INITIAL_WINDOW: u64 = 4;
@@ -22,7 +22,7 @@ fn flow(spec: ValidationSpec, cwnd: u64, ssthresh: u64) -> Flow<Reno> {
     let mut reno = Reno::new(&rfc(SackRfc6675, INITIAL_WINDOW as u32).start());
     reno.set_cwnd(cwnd * SEGMENT, Some(ssthresh * SEGMENT));
     let control = Validated::new(reno, spec, INITIAL_WINDOW * SEGMENT, SEGMENT);
-    Flow { control, now: 0, snd_una: 0, next: 0 }
+    Flow { control, now: 0, snd_una: 0, snd_max: 0 }
 }
 
 fn newcwv(cwnd: u64, ssthresh: u64) -> Flow<Reno> {
@@ -43,8 +43,8 @@ impl<C: CongestionControl> Flow<C> {
     /// Sends `segments` segments. After the last segment, no more data is waiting.
     fn sends(&mut self, segments: u64) -> &mut Self {
         for left in (0..segments).rev() {
-            self.next += 1;
-            let (now, in_flight) = (self.time(), (self.next - self.snd_una) * SEGMENT);
+            self.snd_max += 1;
+            let (now, in_flight) = (self.time(), (self.snd_max - self.snd_una) * SEGMENT);
             let (receive_window, rto, drained) = (1000 * SEGMENT, Span::from_millis(RTO_MS), left == 0);
             let segment = SEGMENT;
             self.control.on_sent(&Sent { now, in_flight, drained, segment, receive_window, rto });
@@ -55,7 +55,7 @@ impl<C: CongestionControl> Flow<C> {
     /// Acknowledges the next `segments` segments one by one.
     fn acks(&mut self, segments: u64) -> &mut Self {
         for _ in 0..segments {
-            let in_flight = (self.next - self.snd_una) * SEGMENT;
+            let in_flight = (self.snd_max - self.snd_una) * SEGMENT;
             self.snd_una += 1;
             let cwnd_limited = in_flight + SEGMENT > self.control.control().cwnd;
             self.control.on_ack(&Ack {
@@ -65,7 +65,7 @@ impl<C: CongestionControl> Flow<C> {
                 marked: 0,
                 in_flight,
                 snd_una: self.snd_una * SEGMENT,
-                next: self.next * SEGMENT,
+                snd_max: self.snd_max * SEGMENT,
                 unsent: 0,
                 rtt: None,
                 srtt: Some(Span::from_millis(100)),
@@ -84,14 +84,14 @@ impl<C: CongestionControl> Flow<C> {
     /// Ends an idle period of `silence_ms` milliseconds by the next segment.
     fn idle_for(&mut self, silence_ms: u64) -> &mut Self {
         self.at(self.now + silence_ms);
-        let (silence, rto) = (Span::from_millis(silence_ms), Span::from_millis(RTO_MS));
+        let (idle_time, rto) = (Span::from_millis(silence_ms), Span::from_millis(RTO_MS));
         let restart_window = INITIAL_WINDOW * SEGMENT;
-        self.control.on_idle(&Idle { now: self.time(), silence, rto, restart_window });
+        self.control.on_idle(&Idle { now: self.time(), idle_time, rto, restart_window });
         self
     }
 
     fn congestion(&mut self, cause: Cause) -> &mut Self {
-        let (in_flight, receive_window) = ((self.next - self.snd_una) * SEGMENT, 1000 * SEGMENT);
+        let (in_flight, receive_window) = ((self.snd_max - self.snd_una) * SEGMENT, 1000 * SEGMENT);
         let now = self.time();
         self.control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
         self
@@ -99,8 +99,8 @@ impl<C: CongestionControl> Flow<C> {
 
     fn recovered(&mut self, retransmitted: u64) -> &mut Self {
         let now = self.time();
-        self.snd_una = self.next;
-        self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: retransmitted * SEGMENT });
+        self.snd_una = self.snd_max;
+        self.control.on_recovered(&Recovered { now, deflation: 0, retransmitted: retransmitted * SEGMENT });
         self
     }
 
@@ -320,11 +320,11 @@ fn the_restart_of_rfc_5681_comes_after_more_than_a_timeout() {
 #[test]
 fn linux_halves_the_window_for_each_timeout_of_silence_down_to_the_restart_window() {
     // tcp_cwnd_restart: "while ((delta -= inet_csk(sk)->icsk_rto) > 0 && cwnd > restart_cwnd) cwnd >>= 1;"
-    for (silence, cwnd) in
+    for (idle_time, cwnd) in
         [(1000, 41.0), (1001, 20.0), (2000, 20.0), (2001, 10.0), (3001, 5.0), (4001, 4.0), (9000, 4.0)]
     {
-        let ssthresh = if silence > 1000 { 30.75 } else { 20.0 };
-        flow(ValidationSpec::Linux, 41, 20).idle_for(silence).windows(cwnd, ssthresh);
+        let ssthresh = if idle_time > 1000 { 30.75 } else { 20.0 };
+        flow(ValidationSpec::Linux, 41, 20).idle_for(idle_time).windows(cwnd, ssthresh);
     }
 }
 

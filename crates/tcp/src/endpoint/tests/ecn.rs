@@ -7,7 +7,7 @@ fn with(ecn: EcnKind) -> TcpConfig {
 
 /// Returns the segment as it arrives after a router has marked its packet.
 fn marked(segment: Segment) -> Segment {
-    Segment { ecn: segment.ecn.heard(true), ..segment }
+    Segment { ecn: segment.ecn.with_ce(true), ..segment }
 }
 
 /// Returns the segments that an end sends at `at`, with the ECN codepoints of their packets.
@@ -18,13 +18,13 @@ fn packets(end: &mut End, at: u64) -> Vec<Outgoing> {
 #[test]
 fn a_syn_asks_with_both_bits_and_is_answered_with_one() {
     let (mut client, mut server) = pair(&with(EcnKind::Classic));
-    let syn = client.says(0);
+    let syn = client.sends(0);
     // RFC 3168, section 6.1.1: "an ECN-setup SYN packet" has ECE and CWR, "an ECN-setup SYN-ACK packet" has only ECE.
     assert_eq!(syn.ecn, EcnBits::new(true, true));
-    server.hears(50, syn);
-    let answer = server.says(50);
+    server.receives(50, syn);
+    let answer = server.sends(50);
     assert_eq!(answer.ecn, EcnBits::new(true, false));
-    client.hears(100, answer);
+    client.receives(100, answer);
     client.writes(100, 3000);
     let sent = packets(&mut client, 100);
     assert!(
@@ -38,18 +38,18 @@ fn nobody_marks_what_one_side_has_not_asked_for() {
     for (ours, theirs) in [(EcnKind::Classic, EcnKind::None), (EcnKind::None, EcnKind::Classic)] {
         let (mut client, _) = pair(&with(ours));
         let (_, mut server) = pair(&with(theirs));
-        server.hears(50, client.says(0));
-        let answer = server.says(50);
+        server.receives(50, client.sends(0));
+        let answer = server.sends(50);
         assert_eq!(answer.ecn, EcnBits::default());
-        client.hears(100, answer);
+        client.receives(100, answer);
         client.writes(100, 1000);
         assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NOT_ECT), "{ours} {theirs}");
     }
     // Some hosts reflect the bits that they receive. "both the ECE and CWR flags" in a SYN-ACK are therefore no agreement.
     let (mut client, _) = pair(&with(EcnKind::Classic));
-    client.says(0);
+    client.sends(0);
     let both = EcnBits::new(true, true);
-    client.hears(100, Segment { flags: SYN_ACK, ecn: both, window: 1 << 20, ..Segment::default() });
+    client.receives(100, Segment { flags: SYN_ACK, ecn: both, window: 1 << 20, ..Segment::default() });
     client.writes(100, 1000);
     assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NOT_ECT));
 }
@@ -58,12 +58,16 @@ fn nobody_marks_what_one_side_has_not_asked_for() {
 fn acks_and_retransmissions_cannot_be_marked() {
     let (mut client, mut server) = open(&with(EcnKind::Classic));
     client.writes(150, 1000);
-    server.hears(200, client.says(150));
+    server.receives(200, client.sends(150));
     assert!(packets(&mut server, 200).iter().all(|out| out.ecn == Ecn::NOT_ECT), "RFC 3168, section 6.1.4");
     let due = client.endpoint.deadline().unwrap();
-    assert!(client.endpoint.on_time(due, &client.config.clone()));
-    let again: Vec<_> = std::iter::from_fn(|| client.endpoint.transmit(due, &client.config)).collect();
-    assert!(again[0].retransmission && again[0].ecn == Ecn::NOT_ECT, "RFC 3168, section 6.1.5");
+    assert!(client.endpoint.on_timer(due, &client.config.clone()));
+    let retransmitted: Vec<_> =
+        std::iter::from_fn(|| client.endpoint.transmit(due, &client.config)).collect();
+    assert!(
+        retransmitted[0].retransmission && retransmitted[0].ecn == Ecn::NOT_ECT,
+        "RFC 3168, section 6.1.5"
+    );
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
     let sent = client.all(150);
     assert_eq!(sent.len(), 10);
     let echoes = |server: &mut End, at, segment| {
-        server.hears(at, segment);
+        server.receives(at, segment);
         server.all(at).iter().map(|ack| ack.ecn.ece()).collect::<Vec<_>>()
     };
     // There is one ACK for two segments.
@@ -89,7 +93,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
     let ack = |end: &mut End, at, segments: u64, ece| {
         let ecn = EcnBits::new(ece, false);
         let window = 1 << 20;
-        end.hears(at, Segment { flags: ACK, ack: segments * 1000, window, ecn, ..Segment::default() });
+        end.receives(at, Segment { flags: ACK, ack: segments * 1000, window, ecn, ..Segment::default() });
     };
     ack(&mut client, 250, 2, false);
     let (before, more) = (cwnd(&client), client.all(250));
@@ -107,12 +111,12 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
     for segment in sent[6..].iter().chain(&more) {
         echoes(&mut server, 300, *segment);
     }
-    server.hears(300, first[0]);
+    server.receives(300, first[0]);
     let after = server.all(500);
     assert!(after.iter().all(|ack| !ack.ecn.ece()), "{after:?}");
     // A mark of data sent after the reduction causes another reduction.
-    let sent_to = client.endpoint.sender().unwrap().sent_to();
-    ack(&mut client, 350, sent_to / 1000, true);
+    let snd_max = client.endpoint.sender().unwrap().snd_max();
+    ack(&mut client, 350, snd_max / 1000, true);
     assert!(cwnd(&client) < halved);
 }
 
@@ -124,7 +128,7 @@ fn exact_echoes_tell_which_data_was_marked() {
     assert!(sent.iter().all(|out| out.ecn == Ecn::ECT_1));
     let sent: Vec<Segment> = sent.iter().map(|out| out.segment).collect();
     let acks = |server: &mut End, segment| {
-        server.hears(200, segment);
+        server.receives(200, segment);
         server.all(200).iter().map(|ack| (ack.ack / 1000, ack.ecn.ece())).collect::<Vec<_>>()
     };
     assert_eq!(acks(&mut server, sent[0]), []);

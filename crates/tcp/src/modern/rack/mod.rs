@@ -3,13 +3,13 @@
 //!
 //! Windows and data in flight are counted in segments, as in Linux. A short segment counts as a full one.
 
+mod cwnd_usage;
 mod flight;
 mod prr;
 mod rate;
 mod reordering;
-mod round_trip;
+mod rtt;
 mod sender;
 mod undo;
-mod usage;
 
 pub use sender::Sender;

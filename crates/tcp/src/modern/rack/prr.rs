@@ -5,43 +5,44 @@
 pub(super) struct Prr {
     ssthresh: u32,
     /// Window before the reduction (RecoverFS).
-    before: u32,
+    recover_fs: u32,
     /// Segments delivered since the start of the reduction (prr_delivered).
-    delivered: u32,
+    prr_delivered: u32,
     /// Segments sent since the start of the reduction (prr_out).
-    out: u32,
+    prr_out: u32,
     /// Current window.
     pub(super) cwnd: u32,
 }
 
 impl Prr {
-    /// Starts a reduction of the window from `before` to `ssthresh`.
-    pub(super) fn new(before: u32, ssthresh: u32) -> Self {
-        Self { ssthresh, before: before.max(1), delivered: 0, out: 0, cwnd: before }
+    /// Starts a reduction of the window from `recover_fs` to `ssthresh`.
+    pub(super) fn new(recover_fs: u32, ssthresh: u32) -> Self {
+        Self { ssthresh, recover_fs: recover_fs.max(1), prr_delivered: 0, prr_out: 0, cwnd: recover_fs }
     }
 
-    /// Handles an ACK that reports `arrived` newly delivered segments, after which `in_network` segments are in the network. `is_safe` is
-    /// true if the ACK advances SND.UNA and no further loss was detected.
-    pub(super) fn on_ack(&mut self, arrived: u32, in_network: u32, is_safe: bool) {
-        if arrived == 0 {
+    /// Handles an ACK that reports `delivered` newly delivered segments, after which `packets_in_flight` segments are in the network.
+    /// `is_safe_ack` is true if the ACK advances SND.UNA and no further loss was detected.
+    pub(super) fn on_ack(&mut self, delivered: u32, packets_in_flight: u32, is_safe_ack: bool) {
+        if delivered == 0 {
             return;
         }
-        self.delivered += arrived;
-        let may_send = if in_network > self.ssthresh {
-            let share = u64::from(self.delivered) * u64::from(self.ssthresh);
-            (share.div_ceil(self.before.into()) as u32).saturating_sub(self.out)
+        self.prr_delivered += delivered;
+        let sndcnt = if packets_in_flight > self.ssthresh {
+            let share = u64::from(self.prr_delivered) * u64::from(self.ssthresh);
+            (share.div_ceil(self.recover_fs.into()) as u32).saturating_sub(self.prr_out)
         } else {
-            let limit = self.delivered.saturating_sub(self.out).max(arrived) + u32::from(is_safe);
-            limit.min(self.ssthresh - in_network)
+            let limit =
+                self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + u32::from(is_safe_ack);
+            limit.min(self.ssthresh - packets_in_flight)
         };
         // RFC 9937: "Force a fast retransmit upon entering recovery".
-        let may_send = may_send.max(u32::from(self.out == 0));
-        self.cwnd = in_network + may_send;
+        let sndcnt = sndcnt.max(u32::from(self.prr_out == 0));
+        self.cwnd = packets_in_flight + sndcnt;
     }
 
     /// Records a transmission.
     pub(super) fn on_sent(&mut self) {
-        self.out += 1;
+        self.prr_out += 1;
     }
 }
 
@@ -75,22 +76,22 @@ mod tests {
     proptest! {
         #[test]
         fn it_lets_leave_what_the_rfc_prints_but_for_the_first_segment_that_always_may(
-            before in 2u32..200,
+            recover_fs in 2u32..200,
             share in 2u32..10,
             acks in prop::collection::vec((1u32..4, 0u32..220), 1..60),
         ) {
-            let ssthresh = (before * share / 10).max(2);
-            let mut prr = Prr::new(before, ssthresh);
+            let ssthresh = (recover_fs * share / 10).max(2);
+            let mut prr = Prr::new(recover_fs, ssthresh);
             let mut printed = Printed {
-                recover_fs: before.into(),
+                recover_fs: recover_fs.into(),
                 ssthresh: ssthresh.into(),
                 prr_delivered: 0,
                 prr_out: 0,
             };
-            for (arrived, in_network) in acks {
-                let expected = printed.sndcnt(arrived.into(), in_network.into()).max(i64::from(printed.prr_out == 0)).max(0);
-                prr.on_ack(arrived, in_network, true);
-                prop_assert_eq!(i64::from(prr.cwnd - in_network), expected);
+            for (delivered, packets_in_flight) in acks {
+                let expected = printed.sndcnt(delivered.into(), packets_in_flight.into()).max(i64::from(printed.prr_out == 0)).max(0);
+                prr.on_ack(delivered, packets_in_flight, true);
+                prop_assert_eq!(i64::from(prr.cwnd - packets_in_flight), expected);
                 for _ in 0..expected {
                     prr.on_sent();
                     printed.prr_out += 1;
@@ -104,18 +105,18 @@ mod tests {
         ) {
             // All other segments are lost, so that the network contains only the segments sent during the reduction.
             let mut prr = Prr::new(100, 50);
-            let (mut in_network, mut sent, mut arrived_all) = (0u32, 0u32, 0u32);
-            for arrived in arrivals {
-                in_network = in_network.saturating_sub(arrived);
-                prr.on_ack(arrived, in_network, false);
-                arrived_all += arrived;
-                while in_network < prr.cwnd {
+            let (mut packets_in_flight, mut sent, mut delivered_all) = (0u32, 0u32, 0u32);
+            for delivered in arrivals {
+                packets_in_flight = packets_in_flight.saturating_sub(delivered);
+                prr.on_ack(delivered, packets_in_flight, false);
+                delivered_all += delivered;
+                while packets_in_flight < prr.cwnd {
                     prr.on_sent();
-                    in_network += 1;
+                    packets_in_flight += 1;
                     sent += 1;
                 }
-                prop_assert!(sent <= arrived_all.max(1), "{sent} for {arrived_all}");
-                prop_assert!(in_network <= 50.max(arrived_all));
+                prop_assert!(sent <= delivered_all.max(1), "{sent} for {delivered_all}");
+                prop_assert!(packets_in_flight <= 50.max(delivered_all));
             }
         }
     }
@@ -124,15 +125,15 @@ mod tests {
     fn a_window_of_20_with_one_loss_sends_seven_for_ten_and_ends_at_its_threshold() {
         // RFC 6937, section 4, similar to figure 1: RecoverFS is 20, ssthresh is 14, and each of 19 ACKs reports one more segment.
         let mut prr = Prr::new(20, 14);
-        let (mut in_network, mut sent) = (19, 0);
+        let (mut packets_in_flight, mut sent) = (19, 0);
         for _ in 0..19 {
-            in_network -= 1;
-            prr.on_ack(1, in_network, false);
-            while in_network < prr.cwnd {
+            packets_in_flight -= 1;
+            prr.on_ack(1, packets_in_flight, false);
+            while packets_in_flight < prr.cwnd {
                 prr.on_sent();
-                (in_network, sent) = (in_network + 1, sent + 1);
+                (packets_in_flight, sent) = (packets_in_flight + 1, sent + 1);
             }
         }
-        assert_eq!((sent, in_network), (14, 14));
+        assert_eq!((sent, packets_in_flight), (14, 14));
     }
 }

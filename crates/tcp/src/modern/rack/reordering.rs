@@ -1,4 +1,4 @@
-use super::flight::Arrived;
+use super::flight::DeliveredSegment;
 use crate::recovery::DUPACK_THRESHOLD;
 use catnip_base::{Span, Time};
 
@@ -7,45 +7,45 @@ use catnip_base::{Span, Time};
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     /// RACK.xmit_ts and RACK.end_seq.
-    latest: Option<(Time, u64)>,
+    newest_delivered: Option<(Time, u64)>,
     /// RACK.rtt.
     rtt: Span,
     /// True if data has arrived since the last loss detection.
-    has_new_delivery: bool,
+    advanced: bool,
     /// Reordering degree (tp->reordering): the largest distance, in segments, between data that arrived late and the highest data that had
     /// arrived before. It is three if no reordering was seen.
-    degree: u32,
+    reordering: u32,
     /// RACK.reordering_seen.
-    is_seen: bool,
+    reordering_seen: bool,
     /// RACK.reo_wnd_mult.
-    steps: u32,
+    reo_wnd_mult: u32,
     /// True if a duplicate was reported after the window was last widened.
-    dsack: bool,
+    dsack_seen: bool,
     /// End of the data sent when the window was last widened. Duplicates do not widen the window again until this data is acknowledged.
-    widened_to: u64,
+    dsack_round: u64,
     /// Number of recoveries for which the wider window persists, RACK.reo_wnd_persist.
-    persist: u32,
+    reo_wnd_persist: u32,
 }
 
 /// Number of recoveries without a duplicate after which the window returns to its initial size.
-const PERSISTENCE: u32 = 16;
+const REO_WND_PERSIST: u32 = 16;
 /// Maximum reordering degree, Linux's tcp_max_reordering.
-const MAX_DEGREE: u32 = 300;
+const MAX_REORDERING: u32 = 300;
 /// Maximum number of steps. Linux stores the number in a byte.
-const MAX_STEPS: u32 = 255;
+const MAX_REO_WND_MULT: u32 = 255;
 
 impl Default for Rack {
     fn default() -> Self {
         Self {
-            latest: None,
+            newest_delivered: None,
             rtt: Span::ZERO,
-            has_new_delivery: false,
-            degree: DUPACK_THRESHOLD,
-            is_seen: false,
-            steps: 1,
-            dsack: false,
-            widened_to: 0,
-            persist: 0,
+            advanced: false,
+            reordering: DUPACK_THRESHOLD,
+            reordering_seen: false,
+            reo_wnd_mult: 1,
+            dsack_seen: false,
+            dsack_round: 0,
+            reo_wnd_persist: 0,
         }
     }
 }
@@ -53,85 +53,85 @@ impl Default for Rack {
 impl Rack {
     /// Handles the arrival of a segment (RACK_update). If the segment was retransmitted less than the minimum RTT ago, an earlier
     /// transmission has arrived, and RACK ignores it.
-    pub(super) fn on_arrival(&mut self, now: Time, arrived: &Arrived, min_rtt: Option<Span>) {
-        let record = &arrived.record;
-        let rtt = now - record.sent;
-        if record.was_resent && min_rtt.is_some_and(|least| rtt < least) {
+    pub(super) fn on_delivered(&mut self, now: Time, delivered: &DeliveredSegment, min_rtt: Option<Span>) {
+        let record = &delivered.record;
+        let rtt = now - record.xmit_ts;
+        if record.ever_retrans && min_rtt.is_some_and(|min_rtt| rtt < min_rtt) {
             return;
         }
-        self.has_new_delivery = true;
+        self.advanced = true;
         self.rtt = rtt;
-        self.latest = self.latest.max(Some((record.sent, record.end)));
+        self.newest_delivered = self.newest_delivered.max(Some((record.xmit_ts, record.end_seq)));
     }
 
     /// Records reordering: data that was not retransmitted has arrived after data that lies `segments` segments above it.
-    pub(super) fn on_late_arrival(&mut self, segments: u32) {
-        self.is_seen = true;
-        self.degree = self.degree.max(segments).min(MAX_DEGREE);
+    pub(super) fn on_reordering(&mut self, segments: u32) {
+        self.reordering_seen = true;
+        self.reordering = self.reordering.max(segments).min(MAX_REORDERING);
     }
 
-    /// Adapts the reordering window (RACK_update_reo_wnd). All data before `snd_una` is acknowledged, and `next` is the end of the data
+    /// Adapts the reordering window (RACK_update_reo_wnd). All data before `snd_una` is acknowledged, and `snd_nxt` is the end of the data
     /// sent.
-    pub(super) fn adapt(&mut self, snd_una: u64, next: u64) {
-        if snd_una < self.widened_to {
-            self.dsack = false;
+    pub(super) fn update_reo_wnd(&mut self, snd_una: u64, snd_nxt: u64) {
+        if snd_una < self.dsack_round {
+            self.dsack_seen = false;
         }
-        if std::mem::take(&mut self.dsack) {
-            self.steps = (self.steps + 1).min(MAX_STEPS);
-            self.widened_to = next;
-            self.persist = PERSISTENCE;
-        } else if self.persist == 0 {
-            self.steps = 1;
+        if std::mem::take(&mut self.dsack_seen) {
+            self.reo_wnd_mult = (self.reo_wnd_mult + 1).min(MAX_REO_WND_MULT);
+            self.dsack_round = snd_nxt;
+            self.reo_wnd_persist = REO_WND_PERSIST;
+        } else if self.reo_wnd_persist == 0 {
+            self.reo_wnd_mult = 1;
         }
     }
 
     /// Records a reported duplicate (DSACK). The duplicate is ignored if no reordering was seen.
-    pub(super) fn on_duplicate(&mut self) {
-        self.dsack |= self.is_seen;
+    pub(super) fn on_dsack(&mut self) {
+        self.dsack_seen |= self.reordering_seen;
     }
 
-    /// Handles the end of a recovery. `in_vain` is true if the recovery was spurious.
-    pub(super) fn on_recovered(&mut self, in_vain: bool) {
-        self.persist = match in_vain {
-            true => (self.persist + 1).min(PERSISTENCE),
-            false => self.persist.saturating_sub(1),
+    /// Handles the end of a recovery. `is_spurious` is true if the recovery was spurious.
+    pub(super) fn on_recovered(&mut self, is_spurious: bool) {
+        self.reo_wnd_persist = match is_spurious {
+            true => (self.reo_wnd_persist + 1).min(REO_WND_PERSIST),
+            false => self.reo_wnd_persist.saturating_sub(1),
         };
     }
 
-    /// Handles a timeout with `sacked` segments SACKed. If this number reaches the reordering degree, the degree may be too high and is
+    /// Handles a timeout with `sacked_out` segments SACKed. If this number reaches the reordering degree, the degree may be too high and is
     /// reset (Linux).
-    pub(super) fn on_timeout(&mut self, sacked: u32) {
-        if sacked >= self.degree {
-            self.degree = DUPACK_THRESHOLD;
+    pub(super) fn on_timeout(&mut self, sacked_out: u32) {
+        if sacked_out >= self.reordering {
+            self.reordering = DUPACK_THRESHOLD;
         }
     }
 
     /// Causes another loss detection after an undo.
-    pub(super) fn on_undone(&mut self) {
-        self.has_new_delivery = true;
+    pub(super) fn on_undo(&mut self) {
+        self.advanced = true;
     }
 
     /// Returns true if data has arrived since the last call.
-    pub(super) fn take_new_delivery(&mut self) -> bool {
-        std::mem::take(&mut self.has_new_delivery)
+    pub(super) fn take_advanced(&mut self) -> bool {
+        std::mem::take(&mut self.advanced)
     }
 
     /// Returns the reordering window, RACK.reo_wnd.
-    pub(super) fn window(&self, sacked: u32, is_recovering: bool, min_rtt: Span, srtt: Span) -> Span {
-        if !self.is_seen && (is_recovering || sacked >= self.degree) {
+    pub(super) fn reo_wnd(&self, sacked_out: u32, in_recovery: bool, min_rtt: Span, srtt: Span) -> Span {
+        if !self.reordering_seen && (in_recovery || sacked_out >= self.reordering) {
             return Span::ZERO;
         }
-        Span::from_nanos(min_rtt.as_nanos() / 4 * u64::from(self.steps)).min(srtt)
+        Span::from_nanos(min_rtt.as_nanos() / 4 * u64::from(self.reo_wnd_mult)).min(srtt)
     }
 
-    /// Returns true if the latest delivered transmission was later than that of a segment with transmission time `sent` and end `end`
-    /// (RACK_sent_after).
-    pub(super) fn is_after(&self, sent: Time, end: u64) -> bool {
-        self.latest > Some((sent, end))
+    /// Returns true if the latest delivered transmission was later than that of a segment with transmission time `xmit_ts` and end
+    /// `end_seq` (RACK_sent_after).
+    pub(super) fn sent_after(&self, xmit_ts: Time, end_seq: u64) -> bool {
+        self.newest_delivered > Some((xmit_ts, end_seq))
     }
 
     /// Returns the time from the last transmission of a segment until the segment counts as lost if a later transmission has arrived.
-    pub(super) fn patience(&self, window: Span) -> Span {
-        self.rtt + window
+    pub(super) fn rtt_plus_reo_wnd(&self, reo_wnd: Span) -> Span {
+        self.rtt + reo_wnd
     }
 }

@@ -1,18 +1,18 @@
 mod ack;
-mod recovery_state;
+mod ca_state;
 mod timers;
 
+use super::cwnd_usage::CwndUsage;
 use super::flight::Flight;
 use super::prr::Prr;
 use super::rate::DeliveryRate;
 use super::reordering::Rack;
-use super::round_trip::RoundTrip;
+use super::rtt::RttEstimator;
 use super::undo::Undo;
-use super::usage::Usage;
 use crate::control::validated::{Validated, Validity};
 use crate::control::{AnyControl, CongestionControl, Control, ControlKind, Idle, Phase, Sent, Start};
 use crate::modern::stream::Stream;
-use crate::pacing::{Leaving, Pacing};
+use crate::pacing::{PacedSegment, Pacing};
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
 use crate::{Segment, TcpConfig};
@@ -29,38 +29,38 @@ pub struct Sender {
     segment: u64,
     flight: Flight,
     rack: Rack,
-    state: State,
+    ca_state: CaState,
     /// Byte whose acknowledgement ends any state except open (high_seq).
     high_seq: u64,
     /// Window during a reduction (PRR); `None` at other times.
-    reduction: Option<Prr>,
+    prr: Option<Prr>,
     undo: Undo,
-    probe: Option<Probe>,
+    tlp: Option<Tlp>,
     /// True if F-RTO may still find the last timeout spurious (RFC 5682).
     frto: bool,
     /// Segment to send regardless of cwnd: the first segment after a timeout, or a probe.
-    must: Option<ForcedTransmit>,
+    forced: Option<ForcedTransmit>,
     /// Progress of the transmission of new data before retransmissions. After this transmission, no other segment is sent until the next
     /// ACK (RFC 5682, step 2b).
-    new_first: FrtoPhase,
+    frto_phase: FrtoPhase,
     timer: Option<(Timer, Time)>,
     /// Number of timeouts since new data was acknowledged.
-    timeouts_in_a_row: u32,
-    usage: Usage,
+    consecutive_timeouts: u32,
+    cwnd_usage: CwndUsage,
     /// End of the data that was sent before the current round began.
     round_end: u64,
     /// True if the next new segment carries CWR.
     cwr_due: bool,
     /// Number of bytes that were retransmitted and delivered since the reduction began.
-    repaired: u64,
+    retransmitted: u64,
     control: Validated<AnyControl>,
     pacing: Pacing,
     /// Pacing at the rate that the controller sets, if it sets a rate.
-    steered: Pacing,
+    controller_pacing: Pacing,
     /// Delivery rate estimator; `None` if the controller does not use it.
     rate: Option<Box<DeliveryRate>>,
     paced_until: Option<Time>,
-    round_trip: RoundTrip,
+    rtt: RttEstimator,
     /// Time of the last transmission.
     last_sent: Time,
     stats: SenderStats,
@@ -68,7 +68,7 @@ pub struct Sender {
 
 /// Congestion state, Linux's tcp_ca_state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
+enum CaState {
     Open,
     /// Data is missing or SACKed, but no segment counts as lost yet.
     Disorder,
@@ -91,11 +91,11 @@ enum Timer {
 
 /// Tail loss probe that is not answered yet (RFC 8985, section 7).
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct Tlp {
     /// TLP.end_seq.
-    end: u64,
+    end_seq: u64,
     /// TLP.is_retrans.
-    is_retransmission: bool,
+    is_retrans: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,7 +114,7 @@ enum FrtoPhase {
 
 /// Next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Next {
+enum NextSegment {
     Retransmit(u64),
     New,
 }
@@ -129,26 +129,26 @@ impl Sender {
             segment: config.segment_bytes.into(),
             flight: Flight::default(),
             rack: Rack::default(),
-            state: State::Open,
+            ca_state: CaState::Open,
             high_seq: 0,
-            reduction: None,
+            prr: None,
             undo: Undo::default(),
-            probe: None,
+            tlp: None,
             frto: false,
-            must: None,
-            new_first: FrtoPhase::No,
+            forced: None,
+            frto_phase: FrtoPhase::No,
             timer: None,
-            timeouts_in_a_row: 0,
-            usage: Usage::default(),
+            consecutive_timeouts: 0,
+            cwnd_usage: CwndUsage::default(),
             round_end: 0,
             cwr_due: false,
-            repaired: 0,
+            retransmitted: 0,
             pacing: Pacing::new(config.pacing),
-            steered: if control.uses_cong_control() { Pacing::kernel() } else { Pacing::None },
+            controller_pacing: if control.uses_cong_control() { Pacing::kernel() } else { Pacing::None },
             rate: control.uses_cong_control().then(Box::default),
             control,
             paced_until: None,
-            round_trip: RoundTrip::new(),
+            rtt: RttEstimator::new(),
             last_sent: Time::ZERO,
             stats: SenderStats::default(),
         }
@@ -162,12 +162,12 @@ impl Sender {
         last: bool,
         config: &TcpConfig,
     ) {
-        let has_room = !self.has_no_room() && self.flight.lost() <= self.flight.resent();
+        let is_below_cwnd = !self.is_cwnd_full() && self.flight.lost_out() <= self.flight.retrans_out();
         if let Some(rate) = &mut self.rate
-            && has_room
+            && is_below_cwnd
             && self.stream.unsent(self.snd_max) < self.segment
         {
-            rate.limit(self.flight.in_network());
+            rate.mark_app_limited(self.flight.packets_in_flight());
         }
         self.stream.write(bytes, context, last && config.fin, self.snd_una());
         if let Some(context) = context {
@@ -180,20 +180,20 @@ impl Sender {
             return;
         }
         self.peer_window = segment.window.into();
-        let heard = self.hear(now, segment, config);
-        self.must = None;
-        self.new_first = FrtoPhase::No;
-        self.rack.adapt(self.snd_una(), self.snd_max);
-        self.end_probe(now, segment.ack, &heard);
-        let heard = self.update_state(now, heard);
-        if heard.rearms {
-            self.rearm(now, config);
+        let ack_info = self.process_ack(now, segment, config);
+        self.forced = None;
+        self.frto_phase = FrtoPhase::No;
+        self.rack.update_reo_wnd(self.snd_una(), self.snd_max);
+        self.process_tlp_ack(now, segment.ack, &ack_info);
+        let ack_info = self.update_state(now, ack_info);
+        if ack_info.set_timer {
+            self.set_xmit_timer(now, config);
         }
-        self.steer(now, &heard);
+        self.cong_control(now, &ack_info);
         self.begin_round(config);
     }
 
-    pub(crate) fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
+    pub(crate) fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
         let Some((timer, _)) = self.timer.filter(|(_, at)| *at <= now) else { return false };
         match timer {
             Timer::Reordering => self.on_reordering_timer(now, config),
@@ -205,23 +205,28 @@ impl Sender {
 
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
-        let Some(next) = self.choose(config) else {
+        let Some(next) = self.next_segment(config) else {
             if !self.stream.is_sent(self.snd_max) {
-                self.usage.on_sent(self.has_no_room(), self.flight.len(), self.snd_una(), self.snd_max);
+                self.cwnd_usage.on_sent(
+                    self.is_cwnd_full(),
+                    self.flight.packets_out(),
+                    self.snd_una(),
+                    self.snd_max,
+                );
             }
             return None;
         };
-        if next == Next::New && self.stream.begins_message(self.snd_max) {
+        if next == NextSegment::New && self.stream.begins_message(self.snd_max) {
             self.begin_message(now, config);
         }
-        let release = self.release_at(next == Next::New);
-        if release > now && self.must.is_none() {
+        let release = self.release_at(next == NextSegment::New);
+        if release > now && self.forced.is_none() {
             self.paced_until = Some(release);
             return None;
         }
         Some(match next {
-            Next::Retransmit(number) => self.send_again(now, number, config),
-            Next::New => self.send_new(now, config),
+            NextSegment::Retransmit(number) => self.retransmit(now, number, config),
+            NextSegment::New => self.send_new(now, config),
         })
     }
 
@@ -229,13 +234,13 @@ impl Sender {
         earlier(self.timer.map(|(_, at)| at), self.paced_until)
     }
 
-    pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, _phase: Span) {
+    pub(crate) fn on_handshake_retransmitted(&mut self, config: &TcpConfig, _phase: Span) {
         self.control.replace(config.control.build(&Start { window: 1, ..config.start() }));
     }
 
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
-        self.round_trip.observe(now - sent);
-        self.round_trip.sample(&config.rto, now - sent, 0, 0);
+        self.rtt.update_min_rtt(now - sent);
+        self.rtt.sample(&config.rto, now - sent, 0, 0);
         self.control.on_handshake(now, now - sent);
     }
 
@@ -248,7 +253,7 @@ impl Sender {
     }
 
     pub(crate) fn window(&self) -> u64 {
-        self.reduction.map_or_else(|| self.control.cwnd(), |prr| u64::from(prr.cwnd) * self.segment)
+        self.prr.map_or_else(|| self.control.cwnd(), |prr| u64::from(prr.cwnd) * self.segment)
     }
 
     pub(crate) fn validity(&self) -> Option<Validity> {
@@ -261,10 +266,10 @@ impl Sender {
 
     /// Returns the number of SACKed segments, which corresponds to the number of duplicate ACKs.
     pub(crate) fn dupacks(&self) -> u32 {
-        self.flight.sacked()
+        self.flight.sacked_out()
     }
 
-    pub(crate) fn sent_to(&self) -> u64 {
+    pub(crate) fn snd_max(&self) -> u64 {
         self.snd_max
     }
 
@@ -278,11 +283,11 @@ impl Sender {
     }
 
     pub(crate) fn in_recovery(&self) -> bool {
-        self.state == State::Recovery
+        self.ca_state == CaState::Recovery
     }
 
     pub(crate) fn stats(&self) -> SenderStats {
-        let (rtt_sum, rtt_samples) = self.round_trip.samples();
+        let (rtt_sum, rtt_samples) = self.rtt.samples();
         SenderStats { rtt_sum, rtt_samples, ..self.stats }
     }
 
@@ -293,20 +298,20 @@ impl Sender {
     /// Returns cwnd in segments. During a reduction, returns the window of PRR.
     #[inline]
     fn cwnd(&self) -> u32 {
-        self.reduction.map_or_else(|| (self.control.cwnd() / self.segment) as u32, |prr| prr.cwnd)
+        self.prr.map_or_else(|| (self.control.cwnd() / self.segment) as u32, |prr| prr.cwnd)
     }
 
     /// Returns the release time of the next segment under pacing.
     fn release_at(&self, is_new: bool) -> Time {
         if is_new || self.pacing.paces_retransmissions() {
-            self.pacing.release_at().max(self.steered.release_at())
+            self.pacing.release_at().max(self.controller_pacing.release_at())
         } else {
-            self.steered.release_at()
+            self.controller_pacing.release_at()
         }
     }
 
-    fn has_no_room(&self) -> bool {
-        self.flight.in_network() >= self.cwnd()
+    fn is_cwnd_full(&self) -> bool {
+        self.flight.packets_in_flight() >= self.cwnd()
     }
 
     /// Begins a round if the ACK acknowledges data beyond that sent before the current round began.
@@ -320,35 +325,35 @@ impl Sender {
             return;
         }
         let unsent = self.stream.unsent(self.snd_max);
-        self.pacing.on_round(&config.round_start(&self.control, unsent, self.round_trip.srtt()));
+        self.pacing.on_round(&config.round_start(&self.control, unsent, self.rtt.srtt()));
     }
 
-    fn choose(&mut self, config: &TcpConfig) -> Option<Next> {
-        match self.must {
-            Some(ForcedTransmit::Retransmit(number)) => return Some(Next::Retransmit(number)),
-            Some(ForcedTransmit::New) => return Some(Next::New),
+    fn next_segment(&mut self, config: &TcpConfig) -> Option<NextSegment> {
+        match self.forced {
+            Some(ForcedTransmit::Retransmit(number)) => return Some(NextSegment::Retransmit(number)),
+            Some(ForcedTransmit::New) => return Some(NextSegment::New),
             None => {}
         }
-        if self.has_no_room() {
+        if self.is_cwnd_full() {
             return None;
         }
-        let again = match self.new_first {
+        let next_lost = match self.frto_phase {
             FrtoPhase::No => self.flight.next_lost(),
             FrtoPhase::Due | FrtoPhase::Sent => None,
         };
-        if let Some(number) = again {
-            return Some(Next::Retransmit(number));
+        if let Some(number) = next_lost {
+            return Some(NextSegment::Retransmit(number));
         }
-        let held = config.nagle
-            && self.stream.waits_for_more(self.snd_max, self.snd_una() < self.snd_max, self.segment);
-        let fits = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
-        if !self.stream.is_sent(self.snd_max) && fits && !held {
-            return Some(Next::New);
+        let is_nagle_delayed = config.nagle
+            && self.stream.is_nagle_delayed(self.snd_max, self.snd_una() < self.snd_max, self.segment);
+        let in_peer_window = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
+        if !self.stream.is_sent(self.snd_max) && in_peer_window && !is_nagle_delayed {
+            return Some(NextSegment::New);
         }
-        if self.new_first == FrtoPhase::Due {
+        if self.frto_phase == FrtoPhase::Due {
             // Step 2b found no data to send, so conventional recovery follows.
-            (self.frto, self.new_first) = (false, FrtoPhase::No);
-            return self.flight.next_lost().map(Next::Retransmit);
+            (self.frto, self.frto_phase) = (false, FrtoPhase::No);
+            return self.flight.next_lost().map(NextSegment::Retransmit);
         }
         None
     }
@@ -359,74 +364,76 @@ impl Sender {
             return;
         }
         self.pacing.on_message();
-        if self.flight.len() == 0 && self.snd_max > 0 {
+        if self.flight.packets_out() == 0 && self.snd_max > 0 {
             self.control.on_idle(&Idle {
                 now,
-                silence: now.since(self.last_sent),
-                rto: self.round_trip.timeout(&config.rto),
+                idle_time: now.since(self.last_sent),
+                rto: self.rtt.timeout(&config.rto),
                 restart_window: config.initial_window_bytes(),
             });
         }
     }
 
-    fn send_again(&mut self, now: Time, number: u64, config: &TcpConfig) -> Transmission {
+    fn retransmit(&mut self, now: Time, number: u64, config: &TcpConfig) -> Transmission {
         let (seq, end) = self.flight.range(number);
-        let is_probe = self.must.take().is_some() && self.state != State::Loss;
-        self.undo.on_resent(now);
+        let is_probe = self.forced.take().is_some() && self.ca_state != CaState::Loss;
+        self.undo.on_retransmit(now);
         self.notify_restart(now);
-        self.flight.resend(now, number);
+        self.flight.retransmit(now, number);
         if let Some(rate) = &mut self.rate {
-            rate.on_sent(now, number, false, self.flight.in_network());
+            rate.on_sent(now, number, false, self.flight.packets_in_flight());
         }
         if is_probe {
-            self.probe = Some(Probe { end: self.snd_max, is_retransmission: true });
-            self.restart_retransmission(now, config);
+            self.tlp = Some(Tlp { end_seq: self.snd_max, is_retrans: true });
+            self.restart_rto(now, config);
         } else if self.flight.head().is_some_and(|(head, _)| head == number)
             && !matches!(self.timer, Some((Timer::Reordering, _)))
         {
-            self.restart_retransmission(now, config);
+            self.restart_rto(now, config);
         }
-        self.sent(now, seq, end, true, config)
+        self.finish_send(now, seq, end, true, config)
     }
 
     fn send_new(&mut self, now: Time, config: &TcpConfig) -> Transmission {
         let (seq, end) = (self.snd_max, self.stream.segment_end(self.snd_max, self.segment));
-        let is_probe = self.must.take().is_some();
-        let was_empty = self.flight.len() == 0;
+        let is_probe = self.forced.take().is_some();
+        let was_empty = self.flight.packets_out() == 0;
         self.snd_max = end;
         self.notify_restart(now);
         self.flight.push(now, end);
         if let Some(rate) = &mut self.rate {
-            let number = self.flight.first() + u64::from(self.flight.len() - 1);
-            rate.on_sent(now, number, was_empty, self.flight.in_network());
+            let number = self.flight.first_number() + u64::from(self.flight.packets_out() - 1);
+            rate.on_sent(now, number, was_empty, self.flight.packets_in_flight());
         }
-        if self.new_first == FrtoPhase::Due {
-            self.new_first = FrtoPhase::Sent;
+        if self.frto_phase == FrtoPhase::Due {
+            self.frto_phase = FrtoPhase::Sent;
         }
         if was_empty || matches!(self.timer, Some((Timer::Probe, _)) | None) {
-            self.rearm_retransmission(now, config);
+            self.rearm_rto(now, config);
         }
         if is_probe {
-            self.probe = Some(Probe { end, is_retransmission: false });
-            self.restart_retransmission(now, config);
+            self.tlp = Some(Tlp { end_seq: end, is_retrans: false });
+            self.restart_rto(now, config);
         } else {
             let (_, head_sent) = self.flight.head().unwrap_or((0, now));
-            let left = (head_sent + self.round_trip.timeout(&config.rto)).since(now);
-            self.schedule_probe(now, left, config);
+            let remaining = (head_sent + self.rtt.timeout(&config.rto)).since(now);
+            self.schedule_loss_probe(now, remaining, config);
         }
-        self.usage.on_sent(self.has_no_room(), self.flight.len(), self.snd_una(), self.snd_max);
-        self.sent(now, seq, end, false, config)
+        self.cwnd_usage.on_sent(self.is_cwnd_full(), self.flight.packets_out(), self.snd_una(), self.snd_max);
+        self.finish_send(now, seq, end, false, config)
     }
 
     /// Notifies the controller of a transmission into an empty network after the application left cwnd unused.
     fn notify_restart(&mut self, now: Time) {
-        if self.flight.in_network() == 0 && self.rate.as_ref().is_some_and(|rate| rate.is_limited()) {
+        if self.flight.packets_in_flight() == 0
+            && self.rate.as_ref().is_some_and(|rate| rate.is_app_limited())
+        {
             self.control.on_restart(now);
         }
     }
 
     #[inline]
-    fn sent(
+    fn finish_send(
         &mut self,
         now: Time,
         seq: u64,
@@ -434,7 +441,7 @@ impl Sender {
         retransmission: bool,
         config: &TcpConfig,
     ) -> Transmission {
-        if let Some(prr) = &mut self.reduction {
+        if let Some(prr) = &mut self.prr {
             prr.on_sent();
         }
         self.last_sent = now;
@@ -442,28 +449,28 @@ impl Sender {
         self.stats.retransmitted += u32::from(retransmission);
         let data_end = end.min(self.stream.written());
         let len = (data_end - seq) as u32;
-        if !matches!((&self.pacing, &self.steered), (Pacing::None, Pacing::None)) {
+        if !matches!((&self.pacing, &self.controller_pacing), (Pacing::None, Pacing::None)) {
             let Control { ssthresh, .. } = self.control.control();
-            let leaving = Leaving {
+            let paced = PacedSegment {
                 now,
                 is_new: !retransmission,
                 bytes: len.into(),
-                cwnd: u64::from(self.cwnd().max(self.flight.len())) * self.segment,
+                cwnd: u64::from(self.cwnd().max(self.flight.packets_out())) * self.segment,
                 in_slow_start: ssthresh.is_none_or(|ssthresh| self.control.cwnd() < ssthresh / 2),
-                srtt: self.round_trip.srtt(),
+                srtt: self.rtt.srtt(),
                 rate: self.control.pacing_rate(),
             };
-            self.pacing.on_sent(&leaving);
-            self.steered.on_sent(&leaving);
+            self.pacing.on_sent(&paced);
+            self.controller_pacing.on_sent(&paced);
         }
         if self.control.needs_on_sent() {
             self.control.on_sent(&Sent {
                 now,
-                in_flight: u64::from(self.flight.len()) * self.segment,
+                in_flight: u64::from(self.flight.packets_out()) * self.segment,
                 drained: self.stream.is_sent(self.snd_max),
                 segment: self.segment,
                 receive_window: self.peer_window,
-                rto: self.round_trip.timeout(&config.rto),
+                rto: self.rtt.timeout(&config.rto),
             });
         }
         let cwr = !retransmission && std::mem::take(&mut self.cwr_due);

@@ -89,8 +89,8 @@ proptest! {
             }
             let beyond: Vec<u64> = (acked + 2..=segments).filter(|&n| arrived[n as usize]).collect();
             let ranges: Vec<_> = beyond.chunk_by(|a, b| a + 1 == *b).rev().take(3).map(|r| r[0]..=r[r.len() - 1]).collect();
-            tcp.later(10).sack(acked, &ranges);
-            tcp.until_something_leaves();
+            tcp.advance(10).sack(acked, &ranges);
+            tcp.until_sent();
         }
         prop_assert_eq!(acked, segments);
         tcp.sack(acked, &[]);

@@ -273,5 +273,5 @@ fn by_rfc_6675_a_fin_is_no_byte_that_was_reported() {
     };
     let mut tcp = Scene::new(fin, 5);
     // IsLost: "more than (DupThresh - 1) * SMSS bytes". 4 and 5 are two segments, which is not more.
-    tcp.sends(&[1, 2, 3, 4, 5]).at(100).hears(&report(5)).sends(&[]);
+    tcp.sends(&[1, 2, 3, 4, 5]).at(100).receives(&report(5)).sends(&[]);
 }

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 ///
 /// The records cover every byte of data from SND.UNA to the last byte sent.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct SentSegments {
     records: VecDeque<Record>,
     /// First unacknowledged byte, SND.UNA.
     snd_una: u64,
     /// Number of bytes delivered since the start of the connection, whether acknowledged or SACKed.
     delivered: u64,
-    /// Number of bytes that were lost, retransmitted and delivered since [`Ledger::begin_episode`], each counted once.
+    /// Number of bytes that were lost, retransmitted and delivered since [`SentSegments::begin_episode`], each counted once.
     retransmitted: u64,
 }
 
@@ -19,20 +19,20 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Record {
     /// End of the segment (exclusive). The segment begins at the end of the previous one.
-    end: u64,
+    end_seq: u64,
     /// Time of the last transmission.
-    sent: Time,
+    xmit_ts: Time,
     /// True if the segment was sent more than once. Such a segment yields no RTT sample (Karn's rule).
-    is_resent: bool,
+    ever_retrans: bool,
     /// True if the segment was lost and retransmitted in the current episode.
     in_episode: bool,
     /// Number of bytes of the segment that are known to have arrived.
-    arrived: u64,
+    delivered_bytes: u64,
 }
 
 impl Record {
-    fn new(sent: Time, end: u64) -> Self {
-        Self { end, sent, is_resent: false, in_episode: false, arrived: 0 }
+    fn new(xmit_ts: Time, end_seq: u64) -> Self {
+        Self { end_seq, xmit_ts, ever_retrans: false, in_episode: false, delivered_bytes: 0 }
     }
 }
 
@@ -47,15 +47,15 @@ pub struct Sample {
 
 /// Sample of an ACK whose data is still being processed.
 #[derive(Debug)]
-pub(super) struct Sampling {
+pub(super) struct SampleBuilder {
     now: Time,
     /// Number of bytes delivered before the ACK.
-    before: u64,
+    prior_delivered: u64,
     /// Latest transmission time among the newly delivered segments that were sent once.
-    newest_sent_once: Option<Time>,
+    last_xmit_ts: Option<Time>,
 }
 
-impl Ledger {
+impl SentSegments {
     /// Records the transmission of new data up to `end`.
     #[inline]
     pub(super) fn push(&mut self, now: Time, end: u64) {
@@ -64,65 +64,65 @@ impl Ledger {
 
     /// Records the retransmission of the data from `start` to `end` in one segment, which may also contain new data at its end. `was_lost`
     /// is true if the data counts as lost.
-    pub(super) fn resend(&mut self, now: Time, start: u64, end: u64, was_lost: bool) {
-        let at = self.cut(start);
-        let after = self.cut(end);
-        let resent = Record { is_resent: true, in_episode: was_lost, ..Record::new(now, end) };
+    pub(super) fn retransmit(&mut self, now: Time, start: u64, end: u64, was_lost: bool) {
+        let at = self.split_at(start);
+        let after = self.split_at(end);
+        let resent = Record { ever_retrans: true, in_episode: was_lost, ..Record::new(now, end) };
         if after == at + 1 {
-            let arrived = self.records[at].arrived;
-            self.records[at] = Record { arrived, ..resent };
+            let delivered_bytes = self.records[at].delivered_bytes;
+            self.records[at] = Record { delivered_bytes, ..resent };
         } else {
-            let arrived = self.records.drain(at..after).map(|record| record.arrived).sum();
-            self.records.insert(at, Record { arrived, ..resent });
+            let delivered_bytes = self.records.drain(at..after).map(|record| record.delivered_bytes).sum();
+            self.records.insert(at, Record { delivered_bytes, ..resent });
         }
     }
 
     /// Starts the computation of the sample of an ACK.
     #[inline]
-    pub(super) fn sampling(&self, now: Time) -> Sampling {
-        Sampling { now, before: self.delivered, newest_sent_once: None }
+    pub(super) fn begin_sample(&self, now: Time) -> SampleBuilder {
+        SampleBuilder { now, prior_delivered: self.delivered, last_xmit_ts: None }
     }
 
     /// Records the first SACK of the data from `start` to `end`.
-    pub(super) fn report(&mut self, start: u64, end: u64, sampling: &mut Sampling) {
-        let first = self.records.partition_point(|record| record.end <= start);
+    pub(super) fn on_sack(&mut self, start: u64, end: u64, sample: &mut SampleBuilder) {
+        let first = self.records.partition_point(|record| record.end_seq <= start);
         for at in first..self.records.len() {
-            let from = if at == 0 { self.snd_una } else { self.records[at - 1].end };
-            if self.records[at].end > end {
+            let from = if at == 0 { self.snd_una } else { self.records[at - 1].end_seq };
+            if self.records[at].end_seq > end {
                 break;
             }
             if from >= start {
                 let record = self.records[at];
-                self.records[at].arrived = record.end - from;
-                self.deliver(&record, from, sampling);
+                self.records[at].delivered_bytes = record.end_seq - from;
+                self.mark_delivered(&record, from, sample);
             }
         }
     }
 
     /// Records the cumulative acknowledgement of all data before `snd_una`.
     #[inline]
-    pub(super) fn acknowledge(&mut self, snd_una: u64, sampling: &mut Sampling) {
-        while self.records.front().is_some_and(|record| record.end <= snd_una) {
+    pub(super) fn on_cumulative_ack(&mut self, snd_una: u64, sample: &mut SampleBuilder) {
+        while self.records.front().is_some_and(|record| record.end_seq <= snd_una) {
             let Some(record) = self.records.pop_front() else { break };
-            self.deliver(&record, self.snd_una, sampling);
-            self.snd_una = record.end;
+            self.mark_delivered(&record, self.snd_una, sample);
+            self.snd_una = record.end_seq;
         }
         if let Some(record) = self.records.front_mut()
             && self.snd_una < snd_una
         {
             // Only a part of this segment is acknowledged.
-            let before = std::mem::replace(&mut record.arrived, 0);
-            self.delivered += (snd_una - self.snd_una).saturating_sub(before);
-            record.arrived = before.saturating_sub(snd_una - self.snd_una);
+            let prior_bytes = std::mem::replace(&mut record.delivered_bytes, 0);
+            self.delivered += (snd_una - self.snd_una).saturating_sub(prior_bytes);
+            record.delivered_bytes = prior_bytes.saturating_sub(snd_una - self.snd_una);
         }
         self.snd_una = snd_una;
     }
 
     /// Returns the sample of an ACK.
     #[inline]
-    pub(super) fn sample(&self, sampling: Sampling) -> Sample {
-        let Sampling { now, before, newest_sent_once } = sampling;
-        Sample { delivered: self.delivered - before, rtt: newest_sent_once.map(|sent| now - sent) }
+    pub(super) fn finish_sample(&self, sample: SampleBuilder) -> Sample {
+        let SampleBuilder { now, prior_delivered, last_xmit_ts } = sample;
+        Sample { delivered: self.delivered - prior_delivered, rtt: last_xmit_ts.map(|xmit_ts| now - xmit_ts) }
     }
 
     /// Begins a recovery episode.
@@ -138,8 +138,8 @@ impl Ledger {
 
     /// Records the delivery of the segment that begins at `from`, except the bytes that were delivered before.
     #[inline]
-    fn deliver(&mut self, record: &Record, from: u64, sampling: &mut Sampling) {
-        let new = record.end - from - record.arrived;
+    fn mark_delivered(&mut self, record: &Record, from: u64, sample: &mut SampleBuilder) {
+        let new = record.end_seq - from - record.delivered_bytes;
         if new == 0 {
             return;
         }
@@ -147,22 +147,22 @@ impl Ledger {
         if record.in_episode {
             self.retransmitted += new;
         }
-        if !record.is_resent {
-            sampling.newest_sent_once = sampling.newest_sent_once.max(Some(record.sent));
+        if !record.ever_retrans {
+            sample.last_xmit_ts = sample.last_xmit_ts.max(Some(record.xmit_ts));
         }
     }
 
     /// Returns the index of the record that begins at `start`, after splitting a record if necessary.
-    fn cut(&mut self, start: u64) -> usize {
-        let at = self.records.partition_point(|record| record.end <= start);
-        let from = if at == 0 { self.snd_una } else { self.records[at - 1].end };
+    fn split_at(&mut self, start: u64) -> usize {
+        let at = self.records.partition_point(|record| record.end_seq <= start);
+        let from = if at == 0 { self.snd_una } else { self.records[at - 1].end_seq };
         if from >= start || at == self.records.len() {
             return at;
         }
         let lower = &mut self.records[at];
-        let upper = Record { arrived: lower.arrived.saturating_sub(start - from), ..*lower };
-        lower.arrived -= upper.arrived;
-        lower.end = start;
+        let upper = Record { delivered_bytes: lower.delivered_bytes.saturating_sub(start - from), ..*lower };
+        lower.delivered_bytes -= upper.delivered_bytes;
+        lower.end_seq = start;
         self.records.insert(at + 1, upper);
         at + 1
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// Storage of texts that grow concurrently. Most of their bytes are in an unnamed temporary file, only a few in memory.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(super) struct SpillFile {
     file: File,
     len: u64,
 }
@@ -18,21 +18,21 @@ pub(super) struct Text {
     end: Vec<u8>,
 }
 
-const PAGE: usize = 1 << 12;
+const SPILL_BYTES: usize = 1 << 12;
 
-impl Pages {
+impl SpillFile {
     /// Creates a storage with a temporary file in `folder`.
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         Ok(Self { file: tempfile::tempfile_in(folder)?, len: 0 })
     }
 
-    /// Moves the end of a text to the file if the end is at least `PAGE` bytes long.
-    pub(super) fn turn(&mut self, text: &mut Text) -> io::Result<()> {
-        if text.end.len() < PAGE { Ok(()) } else { self.put_away(text) }
+    /// Moves the end of a text to the file if the end is at least `SPILL_BYTES` bytes long.
+    pub(super) fn spill_if_full(&mut self, text: &mut Text) -> io::Result<()> {
+        if text.end.len() < SPILL_BYTES { Ok(()) } else { self.spill(text) }
     }
 
     /// Moves the end of a text to the file.
-    pub(super) fn put_away(&mut self, text: &mut Text) -> io::Result<()> {
+    pub(super) fn spill(&mut self, text: &mut Text) -> io::Result<()> {
         self.file.write_all(&text.end)?;
         text.pieces.push((self.len, text.end.len() as u32));
         self.len += text.end.len() as u64;
@@ -42,12 +42,12 @@ impl Pages {
 
     /// Writes the whole text to `out`.
     pub(super) fn copy(&mut self, text: &Text, out: &mut impl Write) -> io::Result<()> {
-        let mut page = Vec::new();
+        let mut piece = Vec::new();
         for &(at, len) in &text.pieces {
-            page.resize(len as usize, 0);
+            piece.resize(len as usize, 0);
             self.file.seek(SeekFrom::Start(at))?;
-            self.file.read_exact(&mut page)?;
-            out.write_all(&page)?;
+            self.file.read_exact(&mut piece)?;
+            out.write_all(&piece)?;
         }
         out.write_all(&text.end)
     }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn texts_come_back_whole_whatever_was_written_between() {
         let folder = tempfile::tempdir().unwrap();
-        let mut pages = Pages::new(folder.path()).unwrap();
+        let mut spill_file = SpillFile::new(folder.path()).unwrap();
         let mut texts = [Text::default(), Text::default(), Text::default()];
         let mut expected = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..3000_usize {
@@ -80,15 +80,15 @@ mod tests {
             let line = format!("{round} of {which};");
             texts[which].end().extend_from_slice(line.as_bytes());
             expected[which].extend_from_slice(line.as_bytes());
-            pages.turn(&mut texts[which]).unwrap();
+            spill_file.spill_if_full(&mut texts[which]).unwrap();
             if round % 500 == 0 {
-                pages.put_away(&mut texts[which]).unwrap();
+                spill_file.spill(&mut texts[which]).unwrap();
             }
-            assert!(texts[which].end.len() < PAGE);
+            assert!(texts[which].end.len() < SPILL_BYTES);
         }
         for (text, expected) in texts.iter().zip(&expected) {
             let mut out = Vec::new();
-            pages.copy(text, &mut out).unwrap();
+            spill_file.copy(text, &mut out).unwrap();
             assert_eq!(out, *expected);
             assert_eq!(text.is_empty(), expected.is_empty());
         }

@@ -1,13 +1,13 @@
 use super::{End, Medium, Owner};
 use crate::{ConnectionSpec, FlowId};
 use catnip_base::{FlowContext, Rng, Slab, Span, Time};
-use catnip_net::mark::{Place, SenderState};
+use catnip_net::mark::{Position, SenderState};
 use catnip_net::{Ecn, NodeId, Packet};
 use catnip_tcp::{Endpoint, Outgoing, Segment, Sender, TcpConfig};
 
 /// Medium of the simulator: segments as values in memory.
 #[derive(Debug, Default)]
-pub struct Numbers {
+pub struct SegmentMedium {
     segments: Slab<Parcel>,
     datagrams: Slab<(FlowId, Time)>,
 }
@@ -26,7 +26,7 @@ const _: () = assert!(size_of::<Parcel>() <= 72);
 /// Flag of bodies that are datagrams, not segments.
 const DATAGRAM: u32 = 1 << 31;
 
-impl Numbers {
+impl SegmentMedium {
     /// Removes all packets; keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.segments.clear();
@@ -34,7 +34,7 @@ impl Numbers {
     }
 }
 
-impl Medium for Numbers {
+impl Medium for SegmentMedium {
     type End = Endpoint;
 
     fn connect(
@@ -94,7 +94,7 @@ impl Medium for Numbers {
         config: &TcpConfig,
     ) -> Option<Segment> {
         let mut segment = self.segments[packet.body].segment;
-        segment.ecn = segment.ecn.heard(packet.ecn == Ecn::CE);
+        segment.ecn = segment.ecn.with_ce(packet.ecn == Ecn::CE);
         end.on_segment(now, &segment, config);
         Some(segment)
     }
@@ -127,8 +127,8 @@ impl End for Endpoint {
         Endpoint::write(self, now, bytes, context, last, config);
     }
     #[inline]
-    fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
-        Endpoint::on_time(self, now, config)
+    fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
+        Endpoint::on_timer(self, now, config)
     }
     #[inline]
     fn deadline(&self) -> Option<Time> {
@@ -143,12 +143,12 @@ impl End for Endpoint {
         Endpoint::sender(self)
     }
     #[inline]
-    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> SenderState {
-        Endpoint::sending(self, out, config)
+    fn sender_state(&self, out: &Outgoing, config: &TcpConfig) -> SenderState {
+        Endpoint::sender_state(self, out, config)
     }
     #[inline]
-    fn place(&self, seq: u64) -> Place {
-        Endpoint::place(self, seq)
+    fn position(&self, seq: u64) -> Position {
+        Endpoint::position(self, seq)
     }
     #[inline]
     fn is_open(&self) -> bool {

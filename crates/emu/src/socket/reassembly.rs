@@ -2,34 +2,34 @@ use std::collections::BTreeMap;
 
 /// Reassembly buffer of a stream. Its size is bounded: a segment for which there is no free space counts as lost.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub(crate) struct ReassemblyBuffer {
     /// Offset of the next byte to pass on.
     next: u64,
     /// Out-of-order pieces, by the offset of their first byte.
-    kept: BTreeMap<u64, Vec<u8>>,
-    /// Total length of the pieces in `kept`.
+    pieces: BTreeMap<u64, Vec<u8>>,
+    /// Total length of the pieces in `pieces`.
     bytes: usize,
 }
 
-impl Inbox {
+impl ReassemblyBuffer {
     /// Largest number of buffered bytes.
-    pub(crate) const ROOM: usize = 4 << 20;
+    pub(crate) const CAPACITY: usize = 4 << 20;
     /// Largest number of buffered pieces.
-    pub(crate) const PIECES: usize = 4096;
+    pub(crate) const MAX_PIECES: usize = 4096;
 
-    /// Accepts `bytes`, which begin at offset `seq`, and passes all bytes that are then in order to `hear`. Returns false if there is no
+    /// Accepts `bytes`, which begin at offset `seq`, and passes all bytes that are then in order to `deliver`. Returns false if there is no
     /// free space.
-    pub(crate) fn take(&mut self, seq: u64, bytes: &[u8], mut hear: impl FnMut(&[u8])) -> bool {
+    pub(crate) fn insert(&mut self, seq: u64, bytes: &[u8], mut deliver: impl FnMut(&[u8])) -> bool {
         let end = seq + bytes.len() as u64;
         if end <= self.next {
             return true;
         }
         if seq > self.next {
-            return self.keep(seq, bytes);
+            return self.store(seq, bytes);
         }
-        hear(&bytes[(self.next - seq) as usize..]);
+        deliver(&bytes[(self.next - seq) as usize..]);
         self.next = end;
-        while let Some(piece) = self.kept.first_entry() {
+        while let Some(piece) = self.pieces.first_entry() {
             if *piece.key() > self.next {
                 break;
             }
@@ -37,7 +37,7 @@ impl Inbox {
             self.bytes -= bytes.len();
             let end = seq + bytes.len() as u64;
             if end > self.next {
-                hear(&bytes[(self.next - seq) as usize..]);
+                deliver(&bytes[(self.next - seq) as usize..]);
                 self.next = end;
             }
         }
@@ -46,20 +46,22 @@ impl Inbox {
 
     /// Returns the number of out-of-order pieces and the number of their bytes.
     #[cfg(test)]
-    pub(crate) fn waiting(&self) -> (usize, usize) {
-        (self.kept.len(), self.bytes)
+    pub(crate) fn buffered(&self) -> (usize, usize) {
+        (self.pieces.len(), self.bytes)
     }
 
-    fn keep(&mut self, seq: u64, bytes: &[u8]) -> bool {
-        let before = self.kept.get(&seq).map_or(0, Vec::len);
+    fn store(&mut self, seq: u64, bytes: &[u8]) -> bool {
+        let before = self.pieces.get(&seq).map_or(0, Vec::len);
         if bytes.len() <= before {
             return true;
         }
-        if self.bytes + bytes.len() - before > Self::ROOM || self.kept.len() == Self::PIECES && before == 0 {
+        if self.bytes + bytes.len() - before > Self::CAPACITY
+            || self.pieces.len() == Self::MAX_PIECES && before == 0
+        {
             return false;
         }
         self.bytes += bytes.len() - before;
-        self.kept.insert(seq, bytes.into());
+        self.pieces.insert(seq, bytes.into());
         true
     }
 }
@@ -74,28 +76,28 @@ mod tests {
         #[test]
         fn pieces_in_any_order_give_the_stream(cuts in prop::collection::vec((0usize..400, 1usize..90), 0..60), seed: u8) {
             let stream: Vec<u8> = (0..400u32).map(|n| (n * 7) as u8 ^ seed).collect();
-            let mut inbox = Inbox::default();
-            let mut heard = Vec::new();
+            let mut reassembly = ReassemblyBuffer::default();
+            let mut received = Vec::new();
             let whole = (0..400).step_by(50).map(|at| (at, 50)).rev();
             for (at, len) in cuts.into_iter().chain(whole) {
                 let end = (at + len).min(400);
-                prop_assert!(inbox.take(at as u64, &stream[at..end], |bytes| heard.extend_from_slice(bytes)));
+                prop_assert!(reassembly.insert(at as u64, &stream[at..end], |bytes| received.extend_from_slice(bytes)));
             }
-            prop_assert_eq!(heard, stream);
-            prop_assert_eq!(inbox.waiting(), (0, 0));
+            prop_assert_eq!(received, stream);
+            prop_assert_eq!(reassembly.buffered(), (0, 0));
         }
     }
 
     #[test]
     fn there_is_an_end_of_what_is_kept() {
-        let mut inbox = Inbox::default();
-        let taken = (1..).take_while(|n| inbox.take(2 * n, &[1], |_| ())).count();
-        assert_eq!(taken, Inbox::PIECES);
-        let mut inbox = Inbox::default();
+        let mut reassembly = ReassemblyBuffer::default();
+        let inserted = (1..).take_while(|n| reassembly.insert(2 * n, &[1], |_| ())).count();
+        assert_eq!(inserted, ReassemblyBuffer::MAX_PIECES);
+        let mut reassembly = ReassemblyBuffer::default();
         let piece = vec![0; 1 << 16];
-        let taken = (1..).take_while(|n| inbox.take(n << 17, &piece, |_| ())).count();
-        assert_eq!(taken, Inbox::ROOM >> 16);
+        let inserted = (1..).take_while(|n| reassembly.insert(n << 17, &piece, |_| ())).count();
+        assert_eq!(inserted, ReassemblyBuffer::CAPACITY >> 16);
         // A piece that fills the gap is accepted although the buffer is full.
-        assert!(inbox.take(0, &piece, |_| ()));
+        assert!(reassembly.insert(0, &piece, |_| ()));
     }
 }

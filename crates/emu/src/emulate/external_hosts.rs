@@ -2,10 +2,10 @@
 
 use crate::external::documents::Documents;
 use catnip_cli::failure::{Failure, failed};
-use catnip_lab::{Plan, RealNode};
-use catnip_linux::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
+use catnip_lab::{ExternalNode, Plan};
+use catnip_linux::namespace::{bring_up_loopback, enter_netns_as_user, set_sysctl, tun_failure};
 use catnip_linux::netlink::{Drops, Netlink};
-use catnip_linux::processes::Processes;
+use catnip_linux::pid_namespace::PidNamespace;
 use catnip_linux::sys;
 use catnip_linux::tun::Tun;
 use catnip_net::NodeId;
@@ -25,14 +25,14 @@ const DEVICE: &str = "catnip0";
 /// enter the network, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
 /// Time within which a server must listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time within which a command must end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(5);
+const TERM_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// External host: a network namespace with a device.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct ExternalHost {
     pub(crate) node: NodeId,
     pub(crate) name: String,
     network: OwnedFd,
@@ -42,8 +42,8 @@ pub(crate) struct Host {
 
 /// External hosts of a run, with devices that are ready to be read.
 #[derive(Debug)]
-pub(crate) struct RealHosts {
-    pub(crate) hosts: Vec<Host>,
+pub(crate) struct ExternalHostSet {
+    pub(crate) hosts: Vec<ExternalHost>,
     pub(crate) commands: Commands,
     /// Documents of the hosts, removed at the end.
     _documents: Vec<Documents>,
@@ -58,85 +58,94 @@ pub(crate) struct Environment<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) mtu: u32,
     /// True if the output of commands goes to standard error instead of standard output.
-    pub(crate) keeps_stdout: bool,
+    pub(crate) reserves_stdout: bool,
 }
 
-impl RealHosts {
+impl ExternalHostSet {
     /// Creates the namespaces, starts the servers, waits until they listen, and starts all other commands.
     pub(crate) fn start(environment: &Environment<'_>) -> Result<Self, Failure> {
-        let nodes = environment.plan.real_nodes();
+        let nodes = environment.plan.external_nodes();
         let mut hosts = Vec::new();
         if nodes.is_empty() {
             return Ok(Self { hosts, commands: Commands::default(), _documents: Vec::new() });
         }
-        let home = leave_home()?;
-        for real in nodes {
-            hosts.push(Host::new(real, environment)?);
+        let caller_netns = enter_trial_netns()?;
+        for external in nodes {
+            hosts.push(ExternalHost::new(external, environment)?);
         }
         let mut documents = Vec::new();
-        for real in nodes {
-            documents.push(Documents::make(environment.plan, real.node)?);
+        for external in nodes {
+            documents.push(Documents::create(environment.plan, external.node)?);
         }
-        let mut commands = Commands { running: Vec::new(), processes: Processes::begin() };
+        let mut commands = Commands { running: Vec::new(), pid_namespace: PidNamespace::enter() };
         let started = (|| {
             let each = || nodes.iter().zip(&hosts).zip(&documents);
-            each()
-                .try_for_each(|((real, host), files)| commands.start(real, host, environment, files, true))?;
-            nodes.iter().zip(&hosts).try_for_each(|(real, host)| commands.wait_for(real, host))?;
-            each().try_for_each(|((real, host), files)| commands.start(real, host, environment, files, false))
+            each().try_for_each(|((external, host), files)| {
+                commands.start(external, host, environment, files, true)
+            })?;
+            nodes
+                .iter()
+                .zip(&hosts)
+                .try_for_each(|(external, host)| commands.wait_until_ready(external, host))?;
+            each().try_for_each(|((external, host), files)| {
+                commands.start(external, host, environment, files, false)
+            })
         })();
-        commands.processes.leave();
+        commands.pid_namespace.exit();
         started?;
-        sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
+        sys::enter_netns(caller_netns.as_fd())
+            .map_err(failed("network namespace", "return to the caller's"))?;
         Ok(Self { hosts, commands, _documents: documents })
     }
 }
 
 /// Enters a new network namespace, in a new user namespace if necessary, to check that this is permitted. Returns the network namespace to
 /// which the thread must return: the caller's, or the one in the new user namespace.
-fn leave_home() -> Result<OwnedFd, Failure> {
-    let home = || sys::current_network().map_err(failed("network namespace", "open the caller's"));
-    let first = home()?;
-    match sys::enter_new_network() {
+fn enter_trial_netns() -> Result<OwnedFd, Failure> {
+    let current = || sys::current_netns().map_err(failed("network namespace", "open the caller's"));
+    let first = current()?;
+    match sys::enter_new_netns() {
         Ok(()) => return Ok(first),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
         Err(error) => return Err(failed("network namespace", "create one")(error)),
     }
-    enter_network_as_user("network namespaces")?;
-    home()
+    enter_netns_as_user("network namespaces")?;
+    current()
 }
 
-impl Host {
-    fn new(real: &RealNode, environment: &Environment<'_>) -> Result<Self, Failure> {
-        sys::enter_new_network().map_err(failed("network namespace", "create one"))?;
-        let (device, name) = sys::open_tun(DEVICE, false).map_err(|error| no_tun(DEVICE, &error))?;
+impl ExternalHost {
+    fn new(external: &ExternalNode, environment: &Environment<'_>) -> Result<Self, Failure> {
+        sys::enter_new_netns().map_err(failed("network namespace", "create one"))?;
+        let (device, name) = sys::open_tun(DEVICE, false).map_err(|error| tun_failure(DEVICE, &error))?;
         let cannot = failed("network", "configure a real host");
         let mut netlink = Netlink::open().map_err(&cannot)?;
         bring_up_loopback(&mut netlink)?;
         let index = netlink.index_of(&name).map_err(&cannot)?;
         // No link-local address: with one, the kernel would send router solicitations into the network.
-        let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        let _ = set_sysctl(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
         // Path metrics that one connection has measured must not affect the next one.
-        let _ = set("net/ipv4/tcp_no_metrics_save", "1");
+        let _ = set_sysctl("net/ipv4/tcp_no_metrics_save", "1");
         netlink.bring_up(index, Some(environment.mtu), Some(DEVICE_QUEUE)).map_err(&cannot)?;
-        let address = environment.addresses[real.node.0 as usize];
+        let address = environment.addresses[external.node.0 as usize];
         netlink.add_address(index, Ipv4Net::from(address).into()).map_err(&cannot)?;
-        let everywhere = Ipv4Net::default().into();
-        netlink.add_route(index, everywhere, real.initial_window).map_err(&cannot)?;
-        if let Some(congestion) = &real.congestion {
-            set("net/ipv4/tcp_congestion_control", congestion).map_err(|error| {
-                let key = format!("node.{}.congestion", environment.plan.topology().name(real.node));
-                let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-                let known = known.unwrap_or_default().trim().replace(' ', ", ");
+        let default_route = Ipv4Net::default().into();
+        netlink.add_route(index, default_route, external.initial_window).map_err(&cannot)?;
+        if let Some(congestion) = &external.congestion {
+            set_sysctl("net/ipv4/tcp_congestion_control", congestion).map_err(|error| {
+                let key = format!("node.{}.congestion", environment.plan.topology().name(external.node));
+                let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+                let available = available.unwrap_or_default().trim().replace(' ', ", ");
                 Failure::new(
                     &key,
-                    format!("{congestion:?}: not permitted or not available ({error}); available: {known}"),
+                    format!(
+                        "{congestion:?}: not permitted or not available ({error}); available: {available}"
+                    ),
                 )
             })?;
         }
-        let network = sys::current_network().map_err(&cannot)?;
-        let name = environment.plan.topology().name(real.node).to_string();
-        Ok(Self { node: real.node, name, network, device, missed: netlink.drops_from_now(index) })
+        let network = sys::current_netns().map_err(&cannot)?;
+        let name = environment.plan.topology().name(external.node).to_string();
+        Ok(Self { node: external.node, name, network, device, missed: netlink.drops_from_now(index) })
     }
 
     /// Opens the device with a clock that counts from the beginning of the run.
@@ -151,19 +160,19 @@ impl Host {
     }
 
     fn enter(&self) -> Result<(), Failure> {
-        sys::enter_network(self.network.as_fd()).map_err(failed("network namespace", "enter one"))
+        sys::enter_netns(self.network.as_fd()).map_err(failed("network namespace", "enter one"))
     }
 
     /// Returns true if a program listens at this port in the namespace of the caller.
-    fn listens(port: u16) -> bool {
+    fn has_listener(port: u16) -> bool {
         const LISTEN: &str = "0A";
         let found = |table: &str| {
             fs::read_to_string(format!("/proc/thread-self/net/{table}")).is_ok_and(|text| {
                 text.lines().skip(1).any(|line| {
-                    let mut words = line.split_whitespace().skip(1);
-                    let local = words.next().and_then(|local| local.rsplit(':').next());
+                    let mut fields = line.split_whitespace().skip(1);
+                    let local = fields.next().and_then(|local| local.rsplit(':').next());
                     let at = local.and_then(|port| u16::from_str_radix(port, 16).ok());
-                    at == Some(port) && words.nth(1) == Some(LISTEN)
+                    at == Some(port) && fields.nth(1) == Some(LISTEN)
                 })
             })
         };
@@ -174,12 +183,12 @@ impl Host {
 /// Programs at external hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
-    running: Vec<Running>,
-    processes: Processes,
+    running: Vec<RunningCommand>,
+    pid_namespace: PidNamespace,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningCommand {
     name: String,
     program: String,
     child: Child,
@@ -193,28 +202,28 @@ impl Commands {
     /// command for which the other commands wait.
     fn start(
         &mut self,
-        real: &RealNode,
-        host: &Host,
+        external: &ExternalNode,
+        host: &ExternalHost,
         environment: &Environment<'_>,
         documents: &Documents,
         server: bool,
     ) -> Result<(), Failure> {
-        let Some([program, arguments @ ..]) = real.command.as_deref() else { return Ok(()) };
-        if real.ready_tcp.is_some() != server {
+        let Some([program, arguments @ ..]) = external.command.as_deref() else { return Ok(()) };
+        if external.ready_tcp.is_some() != server {
             return Ok(());
         }
         host.enter()?;
         let mut command = Command::new(program);
         command.args(arguments);
-        tell(&mut command, real.node, environment);
+        set_environment(&mut command, external.node, environment);
         command.env("CATNIP_DOCUMENTS", documents.folder());
-        if !real.ends_run {
+        if !external.ends_run {
             // Standard output is reserved for results.
             command.stdin(Stdio::null()).stdout(sys::standard_error());
             // Signals of the terminal go to the emulator only.
             command.process_group(0);
         }
-        if environment.keeps_stdout {
+        if environment.reserves_stdout {
             command.stdout(sys::standard_error());
         }
         sys::tie_to_parent(&mut command);
@@ -227,44 +236,44 @@ impl Commands {
             _ => Failure { message: format!("{key}: {program}: cannot be executed: {error}"), code: 126 },
         })?;
         let (name, program) = (host.name.clone(), program.clone());
-        self.running.push(Running { name, program, child, ends_run: real.ends_run, code: None });
+        self.running.push(RunningCommand { name, program, child, ends_run: external.ends_run, code: None });
         Ok(())
     }
 
     /// Waits until the program of a host listens at its port.
-    fn wait_for(&mut self, real: &RealNode, host: &Host) -> Result<(), Failure> {
-        let Some(port) = real.ready_tcp else { return Ok(()) };
+    fn wait_until_ready(&mut self, external: &ExternalNode, host: &ExternalHost) -> Result<(), Failure> {
+        let Some(port) = external.ready_tcp else { return Ok(()) };
         host.enter()?;
         let key = format!("node.{}.ready", host.name);
         let mut waited = Duration::ZERO;
-        while !Host::listens(port) {
+        while !ExternalHost::has_listener(port) {
             self.reap();
             if let Some(code) = self.running.iter().find(|c| c.name == host.name).and_then(|c| c.code) {
-                let what =
+                let problem =
                     format!("the command exited with code {code}, and no program listens on port {port}");
-                return Err(Failure::new(&key, what));
+                return Err(Failure::new(&key, problem));
             }
-            if waited > PATIENCE {
+            if waited > READY_TIMEOUT {
                 return Err(Failure::new(
                     &key,
-                    format!("no program listens on port {port} after {PATIENCE:?}"),
+                    format!("no program listens on port {port} after {READY_TIMEOUT:?}"),
                 ));
             }
-            std::thread::sleep(POLL);
-            waited += POLL;
+            std::thread::sleep(POLL_INTERVAL);
+            waited += POLL_INTERVAL;
         }
         Ok(())
     }
 
     /// Returns the commands that have ended since the last call.
-    pub(crate) fn reap(&mut self) -> Vec<Ended> {
+    pub(crate) fn reap(&mut self) -> Vec<EndedCommand> {
         let mut ended = Vec::new();
         for running in self.running.iter_mut().filter(|running| running.code.is_none()) {
             if let Ok(Some(status)) = running.child.try_wait() {
                 let code = exit_code(status);
                 running.code = Some(code);
                 let (host, program) = (running.name.clone(), running.program.clone());
-                ended.push(Ended { host, program, code, ends_run: running.ends_run });
+                ended.push(EndedCommand { host, program, code, ends_run: running.ends_run });
             }
         }
         ended
@@ -276,21 +285,21 @@ impl Commands {
     }
 
     /// Returns the number of commands that end the run.
-    pub(crate) fn that_end_the_run(&self) -> usize {
+    pub(crate) fn run_ending_count(&self) -> usize {
         self.running.iter().filter(|running| running.ends_run).count()
     }
 
     /// Ends all commands and all processes that they have started.
     pub(crate) fn stop(&mut self) {
-        let alive = |commands: &Self| commands.running.iter().any(|running| running.code.is_none());
+        let is_running = |commands: &Self| commands.running.iter().any(|running| running.code.is_none());
         for running in self.running.iter().filter(|running| running.code.is_none()) {
             let _ = sys::kill(running.child.id(), libc::SIGTERM);
         }
         let mut waited = Duration::ZERO;
-        while alive(self) && waited < GRACE {
+        while is_running(self) && waited < TERM_TIMEOUT {
             self.reap();
-            std::thread::sleep(POLL);
-            waited += POLL;
+            std::thread::sleep(POLL_INTERVAL);
+            waited += POLL_INTERVAL;
         }
         for running in self.running.iter_mut().filter(|running| running.code.is_none()) {
             let _ = running.child.kill();
@@ -298,7 +307,7 @@ impl Commands {
         for mut running in self.running.drain(..) {
             let _ = running.child.wait();
         }
-        self.processes.end();
+        self.pid_namespace.kill_all();
     }
 }
 
@@ -310,7 +319,7 @@ impl Drop for Commands {
 
 /// Command that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedCommand {
     pub(crate) host: String,
     pub(crate) program: String,
     pub(crate) code: u8,
@@ -322,16 +331,16 @@ fn exit_code(status: ExitStatus) -> u8 {
 }
 
 /// Sets the environment variables of a command, among them the addresses of the nodes.
-fn tell(command: &mut Command, here: NodeId, environment: &Environment<'_>) {
+fn set_environment(command: &mut Command, node: NodeId, environment: &Environment<'_>) {
     let Environment { plan, addresses, folder, .. } = environment;
     let address = |node: NodeId| addresses[node.0 as usize].to_string();
-    let nodes = plan.real_nodes().iter().map(|real| real.node);
+    let nodes = plan.external_nodes().iter().map(|external| external.node);
     let servers = plan.groups().flat_map(|group| group.pairs.iter().map(|pair| pair.0));
     for node in nodes.chain(servers) {
         let name = plan.topology().name(node).trim_end_matches(']').to_uppercase();
         let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         command.env(format!("CATNIP_{name}"), address(node));
     }
-    command.env("CATNIP_HERE", address(here));
+    command.env("CATNIP_HERE", address(node));
     command.env("CATNIP_SCENARIO", folder);
 }

@@ -6,11 +6,11 @@ pub(crate) fn equivalent(name: &str) -> Option<&'static str> {
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     let plain = plain.strip_prefix("ns3").unwrap_or(&plain);
     let plain = plain.strip_suffix("queuedisc").unwrap_or(plain);
-    PEERS.iter().find(|(names, _)| names.contains(&plain)).map(|(_, here)| *here)
+    EQUIVALENTS.iter().find(|(names, _)| names.contains(&plain)).map(|(_, notation)| *notation)
 }
 
 /// Names in tc, ns-2 and ns-3, with the result of [`equivalent`].
-const PEERS: &[(&[&str], &str)] = &[
+const EQUIVALENTS: &[(&[&str], &str)] = &[
     (&["pfifo", "fifo", "droptail"], "drop-tail:PACKETS"),
     (&["bfifo"], "drop-tail:BYTES, as in drop-tail:64KB"),
     (
@@ -77,14 +77,14 @@ mod tests {
 
     #[test]
     fn names_of_peers_lead_to_what_is_written_here() {
-        for (name, here) in [
+        for (name, notation) in [
             ("fq_codel", "fq-codel"),
             ("ns3::FqCoDelQueueDisc", "fq-codel"),
             ("DropTail", "drop-tail"),
             ("TSW3CM", "trtcm"),
             ("dualpi2", "dual-pi2"),
         ] {
-            assert!(equivalent(name).is_some_and(|found| found.starts_with(here)), "{name}");
+            assert!(equivalent(name).is_some_and(|found| found.starts_with(notation)), "{name}");
         }
         assert_eq!(equivalent("sfb"), equivalent("choke"));
         assert_eq!(equivalent("drop-tial"), None);

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 
 /// External host: a network namespace of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RealNode {
+pub struct ExternalNode {
     /// Node of the host in the network.
     pub node: NodeId,
     /// Command that runs on the host: a program and its arguments.
@@ -30,7 +30,7 @@ pub struct Service {
     /// TCP port.
     pub port: u16,
     /// Protocol of the service.
-    pub speaks: Protocol,
+    pub protocol: Protocol,
     /// Pattern of the names of objects.
     pub paths: Paths,
 }
@@ -69,15 +69,15 @@ impl Paths {
 
     fn parse(text: &str) -> Result<Self, String> {
         let expected = "expected a path such as /{page}/{object}, with {page}, {object}, {bytes}, {user}";
-        let wrong = || format!("{text:?}: {expected}");
+        let invalid = || format!("{text:?}: {expected}");
         if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong());
+            return Err(invalid());
         }
         let mut rest = text;
         while let Some((_, tail)) = rest.split_once('{') {
-            let (key, tail) = tail.split_once('}').ok_or_else(wrong)?;
+            let (key, tail) = tail.split_once('}').ok_or_else(invalid)?;
             if !Self::KEYS.contains(&key) {
-                return Err(wrong());
+                return Err(invalid());
             }
             rest = tail;
         }
@@ -102,21 +102,21 @@ impl Service {
     pub(crate) fn read(
         port: Option<u16>,
         paths: &str,
-        speaks: Protocol,
+        protocol: Protocol,
     ) -> Result<Self, (&'static str, String)> {
         let port = port.unwrap_or(PORT);
         if port == 0 {
             return Err(("port", "0: expected a port from 1 to 65535".into()));
         }
-        Ok(Self { port, speaks, paths: Paths::parse(paths).map_err(|what| ("paths", what))? })
+        Ok(Self { port, protocol, paths: Paths::parse(paths).map_err(|message| ("paths", message))? })
     }
 }
 
 /// Returns true if all `nodes` are external hosts, and false if all are simulated hosts. A mixture is an error, which cites `text`.
-pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Result<bool, String> {
-    let is_real = |node: &NodeId| real.iter().any(|real| real.node == *node);
-    let first = nodes.first().is_some_and(is_real);
-    if nodes.iter().any(|node| is_real(node) != first) {
+pub(crate) fn all_external(external: &[ExternalNode], nodes: &[NodeId], text: &str) -> Result<bool, String> {
+    let is_external = |node: &NodeId| external.iter().any(|external| external.node == *node);
+    let first = nodes.first().is_some_and(is_external);
+    if nodes.iter().any(|node| is_external(node) != first) {
         return Err(format!(
             "{text:?}: both external and simulated hosts; use a separate group of traffic for each"
         ));
@@ -137,9 +137,9 @@ pub(crate) struct NodeFile {
     #[schemars(range(min = 1), example = 50)]
     pub(crate) count: u32,
     /// True if the host is external: a network namespace of this machine. Only `emulate` supports external hosts.
-    #[serde(default)]
+    #[serde(default, rename = "real")]
     #[schemars(example = true)]
-    pub(crate) real: bool,
+    pub(crate) external: bool,
     /// Command that runs on the host: a program and its arguments. A host with a command is external.
     #[schemars(example = serde_json::json!(["nginx", "-c", "site.conf"]), extend("x-default" = "none"))]
     pub(crate) command: Option<Vec<String>>,
@@ -171,32 +171,32 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeFile {
-    fn is_real(&self) -> bool {
-        self.real || self.command.is_some()
+    fn is_external(&self) -> bool {
+        self.external || self.command.is_some()
     }
 
-    /// Checks the keys that only external hosts have, and adds the nodes `ids` to `real` if they are external, and to `addresses` if they
-    /// have an address.
-    pub(crate) fn note_real(
+    /// Checks the keys that only external hosts have, and adds the nodes `ids` to `external` if they are external, and to `addresses` if
+    /// they have an address.
+    pub(crate) fn add_external(
         &self,
         name: &str,
         ids: &[NodeId],
-        real: &mut Vec<RealNode>,
+        external: &mut Vec<ExternalNode>,
         addresses: &mut Vec<(NodeId, Ipv4Addr)>,
     ) -> Result<(), KeyError> {
-        let wrong = |key: &str, what: String| Err((format!("node.{name}.{key}"), what));
-        if self.kind == NodeKind::Router && (self.is_real() || self.address.is_some()) {
-            return wrong("kind", "a router can be neither external nor have an address".into());
+        let invalid = |key: &str, message: String| Err((format!("node.{name}.{key}"), message));
+        if self.kind == NodeKind::Router && (self.is_external() || self.address.is_some()) {
+            return invalid("kind", "a router can be neither external nor have an address".into());
         }
         if let Some(address) = self.address {
             if ids.len() > 1 {
-                return wrong(
+                return invalid(
                     "address",
                     format!("{address}: expected a single node, not {} nodes", ids.len()),
                 );
             }
             if addresses.iter().any(|(_, other)| *other == address) {
-                return wrong("address", format!("{address}: already the address of another node"));
+                return invalid("address", format!("{address}: already the address of another node"));
             }
             let unusable = address.is_loopback()
                 || address.is_multicast()
@@ -204,41 +204,41 @@ impl NodeFile {
                 || address.is_link_local()
                 || address.is_unspecified();
             if unusable {
-                return wrong("address", format!("{address}: not a usable host address"));
+                return invalid("address", format!("{address}: not a usable host address"));
             }
             addresses.extend(ids.iter().map(|&id| (id, address)));
         }
-        if !self.is_real() {
-            let given = [
+        if !self.is_external() {
+            let specified = [
                 ("ready", self.ready.is_some()),
                 ("ends_run", self.ends_run),
                 ("congestion", self.congestion.is_some()),
                 ("initial_window_segments", self.initial_window_segments.is_some()),
             ];
-            return match given.iter().find(|(_, given)| *given) {
+            return match specified.iter().find(|(_, specified)| *specified) {
                 Some((key, _)) => {
-                    wrong(key, "only for an external host, with a command or real = true".into())
+                    invalid(key, "only for an external host, with a command or real = true".into())
                 }
                 None => Ok(()),
             };
         }
         if self.command.as_ref().is_some_and(Vec::is_empty) {
-            return wrong("command", "[]: expected a program and its arguments".into());
+            return invalid("command", "[]: expected a program and its arguments".into());
         }
         if self.command.is_none() && self.ends_run {
-            return wrong("ends_run", "needs a command".into());
+            return invalid("ends_run", "needs a command".into());
         }
         if self.initial_window_segments == Some(0) {
-            return wrong("initial_window_segments", "0: at least one segment is needed".into());
+            return invalid("initial_window_segments", "0: at least one segment is needed".into());
         }
         let ready_tcp = match self.ready.as_deref().map(|text| (text, text.strip_prefix("tcp:"))) {
             None => None,
             Some((text, port)) => match port.and_then(|port| port.parse().ok()).filter(|&port| port > 0) {
                 Some(port) => Some(port),
-                None => return wrong("ready", format!("{text:?}: expected a port such as tcp:80")),
+                None => return invalid("ready", format!("{text:?}: expected a port such as tcp:80")),
             },
         };
-        real.extend(ids.iter().map(|&node| RealNode {
+        external.extend(ids.iter().map(|&node| ExternalNode {
             node,
             command: self.command.clone(),
             ready_tcp,
@@ -280,10 +280,10 @@ mod tests {
             "x.toml: node.a: an external host, which only the emulator supports: use catnip-emu emulate"
         );
         let plan = scenario.emulation("default").unwrap();
-        assert_eq!(plan.real_nodes()[0].ready_tcp, Some(8080));
-        let given = plan.addresses()[plan.real_nodes()[0].node.0 as usize];
-        assert_eq!(given, Ipv4Addr::new(172, 16, 5, 2));
-        assert_eq!(plan.documents(plan.real_nodes()[0].node), [("/files/10240".to_string(), 10240)]);
+        assert_eq!(plan.external_nodes()[0].ready_tcp, Some(8080));
+        let address = plan.addresses()[plan.external_nodes()[0].node.0 as usize];
+        assert_eq!(address, Ipv4Addr::new(172, 16, 5, 2));
+        assert_eq!(plan.documents(plan.external_nodes()[0].node), [("/files/10240".to_string(), 10240)]);
         assert_eq!(plan.groups().next().unwrap().service.port, 8080);
     }
 

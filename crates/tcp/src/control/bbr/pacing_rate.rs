@@ -3,42 +3,42 @@ use catnip_base::Span;
 
 /// Pacing rate of both BBR versions. Initially it is the initial window per RTT, later the estimated bandwidth, each multiplied by a gain.
 #[derive(Clone, Debug)]
-pub(in crate::control) struct Pace {
+pub(in crate::control) struct PacingRate {
     segment: u64,
     gain: u64,
     /// Pacing rate, bytes per second.
     rate: u64,
     /// True after the initial rate has been computed from a measured RTT.
-    is_known: bool,
+    has_seen_rtt: bool,
 }
 
-impl Pace {
-    /// Creates the pacing rate for a window of `window` segments, with an assumed RTT of 1 ms.
-    pub(in crate::control) fn new(segment: u64, window: u32, gain: u64) -> Self {
-        let mut new = Self { segment, gain, rate: 0, is_known: false };
-        new.begin(window, Span::from_millis(1));
+impl PacingRate {
+    /// Creates the pacing rate for a window of `cwnd` segments, with an assumed RTT of 1 ms.
+    pub(in crate::control) fn new(segment: u64, cwnd: u32, gain: u64) -> Self {
+        let mut new = Self { segment, gain, rate: 0, has_seen_rtt: false };
+        new.init(cwnd, Span::from_millis(1));
         new
     }
 
     /// Handles the first RTT sample.
-    pub(in crate::control) fn on_handshake(&mut self, window: u32, rtt: Span) {
-        self.is_known = true;
-        self.begin(window, rtt);
+    pub(in crate::control) fn on_handshake(&mut self, cwnd: u32, rtt: Span) {
+        self.has_seen_rtt = true;
+        self.init(cwnd, rtt);
     }
 
     /// Sets the rate for a bandwidth and a gain. The rate does not decrease until the pipe is full.
-    pub(in crate::control) fn follow(
+    pub(in crate::control) fn update(
         &mut self,
         (bw, gain): (Bandwidth, u64),
-        is_full: bool,
-        window: u32,
+        full_bw_reached: bool,
+        cwnd: u32,
         srtt: Option<Span>,
     ) {
-        if let Some(srtt) = srtt.filter(|_| !self.is_known) {
-            self.on_handshake(window, srtt);
+        if let Some(srtt) = srtt.filter(|_| !self.has_seen_rtt) {
+            self.on_handshake(cwnd, srtt);
         }
         let rate = bytes_per_second(bw, gain, self.segment);
-        if is_full || rate > self.rate {
+        if full_bw_reached || rate > self.rate {
             self.rate = rate;
         }
     }
@@ -49,11 +49,11 @@ impl Pace {
 
     /// Returns the burst size, segments (Linux's TSO goal): the data of about a millisecond, and at least two segments from 1.2 Mbit/s on.
     pub(in crate::control) fn burst(&self) -> u32 {
-        let least = if self.rate < 1_200_000 / 8 { 1 } else { 2 };
-        ((self.rate >> 10).min(65_215) / self.segment).clamp(least, 0x7f) as u32
+        let min_burst = if self.rate < 1_200_000 / 8 { 1 } else { 2 };
+        ((self.rate >> 10).min(65_215) / self.segment).clamp(min_burst, 0x7f) as u32
     }
 
-    fn begin(&mut self, window: u32, rtt: Span) {
-        self.rate = bytes_per_second(bandwidth(window, rtt), self.gain, self.segment);
+    fn init(&mut self, cwnd: u32, rtt: Span) {
+        self.rate = bytes_per_second(bandwidth(cwnd, rtt), self.gain, self.segment);
     }
 }

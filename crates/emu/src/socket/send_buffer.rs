@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 
 /// Data that a socket sends, by offset in the stream: messages that consist of given bytes and padding.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct SendBuffer {
     /// Messages that may be retransmitted, in order.
     pieces: VecDeque<Piece>,
     end: u64,
@@ -16,14 +16,14 @@ struct Piece {
     end: u64,
 }
 
-impl Outbox {
-    /// Appends a message of `bytes` and `filling` bytes of padding. Releases the messages that are acknowledged as a whole by `snd_una`.
-    pub(crate) fn push(&mut self, bytes: &[u8], filling: u64, snd_una: u64) {
+impl SendBuffer {
+    /// Appends a message of `bytes` and `padding` bytes of padding. Releases the messages that are acknowledged as a whole by `snd_una`.
+    pub(crate) fn push(&mut self, bytes: &[u8], padding: u64, snd_una: u64) {
         while self.pieces.front().is_some_and(|piece| piece.end <= snd_una) {
             self.pieces.pop_front();
         }
         let start = self.end;
-        self.end = start + bytes.len() as u64 + filling;
+        self.end = start + bytes.len() as u64 + padding;
         self.pieces.push_back(Piece { start, bytes: bytes.to_vec(), end: self.end });
     }
 
@@ -41,20 +41,21 @@ impl Outbox {
         if let Some(all) = self.pieces.get(first).and_then(|piece| piece.get(seq, len)) {
             return Cow::Borrowed(all);
         }
-        let mut mixed = Vec::with_capacity(len);
+        let mut joined = Vec::with_capacity(len);
         for piece in self.pieces.range(first..) {
-            while mixed.len() < len {
-                let at = seq + mixed.len() as u64;
-                let own = piece.bytes.get((at - piece.start) as usize..).filter(|own| !own.is_empty());
-                let rest = (piece.end - at).min((len - mixed.len()) as u64) as usize;
-                let rest = own.map_or(rest, |own| own.len().min(rest));
+            while joined.len() < len {
+                let at = seq + joined.len() as u64;
+                let explicit =
+                    piece.bytes.get((at - piece.start) as usize..).filter(|explicit| !explicit.is_empty());
+                let rest = (piece.end - at).min((len - joined.len()) as u64) as usize;
+                let rest = explicit.map_or(rest, |explicit| explicit.len().min(rest));
                 match piece.get(at, rest) {
-                    Some(bytes) if rest > 0 => mixed.extend_from_slice(bytes),
+                    Some(bytes) if rest > 0 => joined.extend_from_slice(bytes),
                     _ => break,
                 }
             }
         }
-        Cow::Owned(mixed)
+        Cow::Owned(joined)
     }
 }
 
@@ -68,19 +69,19 @@ impl Piece {
         // The letter of the padding depends on the offset from the end of the given bytes. In a message without given bytes, it depends on
         // the offset in the stream.
         let base = if self.bytes.is_empty() { 0 } else { self.start + self.bytes.len() as u64 };
-        let filling = FILLING.get(((seq - base) % PERIOD) as usize..)?.get(..len);
-        filling.filter(|_| seq + len as u64 <= self.end)
+        let padding = PADDING.get(((seq - base) % PERIOD) as usize..)?.get(..len);
+        padding.filter(|_| seq + len as u64 <= self.end)
     }
 }
 
 /// Returns the letter of the padding of documents at the offset `at`.
-pub fn filling(at: u64) -> u8 {
+pub fn padding(at: u64) -> u8 {
     b'a' + (at % PERIOD) as u8
 }
 
 const PERIOD: u64 = 26;
 /// Padding for a segment of any length that begins with any letter.
-static FILLING: [u8; (1 << 16) + PERIOD as usize] = {
+static PADDING: [u8; (1 << 16) + PERIOD as usize] = {
     let mut bytes = [0; (1 << 16) + PERIOD as usize];
     let mut at = 0;
     while at < bytes.len() {
@@ -101,27 +102,27 @@ mod tests {
             messages in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0u64..70), 1..8),
             seq in 0usize..300, len in 0usize..200,
         ) {
-            let (mut outbox, mut all) = (Outbox::default(), Vec::new());
+            let (mut send_buffer, mut all) = (SendBuffer::default(), Vec::new());
             for (bytes, fill) in &messages {
-                outbox.push(bytes, *fill, 0);
+                send_buffer.push(bytes, *fill, 0);
                 all.extend_from_slice(bytes);
                 let base = if bytes.is_empty() { 0 } else { all.len() as u64 };
-                all.extend((all.len() as u64..all.len() as u64 + fill).map(|at| filling(at - base)));
+                all.extend((all.len() as u64..all.len() as u64 + fill).map(|at| padding(at - base)));
             }
-            prop_assert_eq!(outbox.end(), all.len() as u64);
+            prop_assert_eq!(send_buffer.end(), all.len() as u64);
             let (from, to) = (seq.min(all.len()), (seq + len).min(all.len()));
-            prop_assert_eq!(outbox.bytes(from as u64, to - from).into_owned(), &all[from..to]);
+            prop_assert_eq!(send_buffer.bytes(from as u64, to - from).into_owned(), &all[from..to]);
         }
     }
 
     #[test]
     fn what_is_acknowledged_is_forgotten() {
-        let mut outbox = Outbox::default();
-        outbox.push(b"first", 10, 0);
-        outbox.push(b"second", 0, 14);
-        assert_eq!(outbox.pieces.len(), 2, "a byte of it may be sent again");
-        outbox.push(b"third", 0, 15);
-        assert_eq!(outbox.pieces.len(), 2);
-        assert_eq!(*outbox.bytes(15, 8), *b"secondth");
+        let mut send_buffer = SendBuffer::default();
+        send_buffer.push(b"first", 10, 0);
+        send_buffer.push(b"second", 0, 14);
+        assert_eq!(send_buffer.pieces.len(), 2, "a byte of it may be sent again");
+        send_buffer.push(b"third", 0, 15);
+        assert_eq!(send_buffer.pieces.len(), 2);
+        assert_eq!(*send_buffer.bytes(15, 8), *b"secondth");
     }
 }

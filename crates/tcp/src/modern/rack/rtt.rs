@@ -4,66 +4,66 @@ use catnip_base::Span;
 /// RTT estimate and retransmission timeout (RFC 6298) as in Linux: one sample per ACK, and an RTTVAR that rises immediately and falls once
 /// per round trip. The minimum timeout is a minimum of RTTVAR: RTO = SRTT + max(minimum, RTTVAR).
 #[derive(Clone, Debug)]
-pub(super) struct RoundTrip {
+pub(super) struct RttEstimator {
     /// SRTT, nanoseconds, as are the following three values.
     srtt: Option<u64>,
     /// Mean deviation times four (mdev_us).
-    deviation: u64,
+    mdev: u64,
     /// Maximum of the mean deviation in this round (mdev_max_us).
-    most: u64,
+    mdev_max: u64,
     /// RTTVAR times four (rttvar_us).
-    variation: u64,
+    rttvar: u64,
     /// Byte whose acknowledgement ends the round (rtt_seq).
-    round_end: u64,
+    rtt_seq: u64,
     backoff: u32,
     /// Minimum RTT.
-    least: Option<Span>,
+    min_rtt: Option<Span>,
     /// Sum and number of the RTT samples.
     samples: (Span, u32),
 }
 
-impl RoundTrip {
+impl RttEstimator {
     pub(super) fn new() -> Self {
         Self {
             srtt: None,
-            deviation: 0,
-            most: 0,
-            variation: 0,
-            round_end: 0,
+            mdev: 0,
+            mdev_max: 0,
+            rttvar: 0,
+            rtt_seq: 0,
             backoff: 0,
-            least: None,
+            min_rtt: None,
             samples: (Span::ZERO, 0),
         }
     }
 
-    /// Adds an RTT sample. All data before `snd_una` is acknowledged, and `next` is the end of the data sent.
-    pub(super) fn sample(&mut self, config: &RtoConfig, rtt: Span, snd_una: u64, next: u64) {
-        let (m, floor) = (rtt.as_nanos(), config.min.as_nanos());
+    /// Adds an RTT sample. All data before `snd_una` is acknowledged, and `snd_nxt` is the end of the data sent.
+    pub(super) fn sample(&mut self, config: &RtoConfig, rtt: Span, snd_una: u64, snd_nxt: u64) {
+        let (rtt_ns, min_rto) = (rtt.as_nanos(), config.min.as_nanos());
         match self.srtt {
             // RFC 6298, rule 2.2: "SRTT <- R, RTTVAR <- R/2", here times four.
             None => {
-                self.srtt = Some(m);
-                self.deviation = 2 * m;
-                self.most = self.deviation.max(floor);
-                self.variation = self.most;
-                self.round_end = next;
+                self.srtt = Some(rtt_ns);
+                self.mdev = 2 * rtt_ns;
+                self.mdev_max = self.mdev.max(min_rto);
+                self.rttvar = self.mdev_max;
+                self.rtt_seq = snd_nxt;
             }
             Some(srtt) => {
-                self.srtt = Some((7 * srtt + m) / 8);
-                let (error, is_shorter) = (m.abs_diff(srtt), m < srtt);
-                let before = self.deviation;
+                self.srtt = Some((7 * srtt + rtt_ns) / 8);
+                let (error, is_shorter) = (rtt_ns.abs_diff(srtt), rtt_ns < srtt);
+                let before = self.mdev;
                 // Rule 2.3: 3/4 of the deviation and a quarter of four times the error. If the error is due to a shorter RTT, only an
                 // eighth of an increase counts, as in Linux.
-                self.deviation = match error.checked_sub(before / 4) {
-                    Some(more) => before + if is_shorter { more / 8 } else { more },
+                self.mdev = match error.checked_sub(before / 4) {
+                    Some(excess) => before + if is_shorter { excess / 8 } else { excess },
                     None => before - (before / 4 - error),
                 };
-                self.most = self.most.max(self.deviation);
-                self.variation = self.variation.max(self.most);
-                if snd_una > self.round_end {
-                    self.variation -= self.variation.saturating_sub(self.most) / 4;
-                    self.round_end = next;
-                    self.most = floor;
+                self.mdev_max = self.mdev_max.max(self.mdev);
+                self.rttvar = self.rttvar.max(self.mdev_max);
+                if snd_una > self.rtt_seq {
+                    self.rttvar -= self.rttvar.saturating_sub(self.mdev_max) / 4;
+                    self.rtt_seq = snd_nxt;
+                    self.mdev_max = min_rto;
                 }
             }
         }
@@ -72,15 +72,15 @@ impl RoundTrip {
     }
 
     /// Updates the minimum RTT with the RTT of the newest segment of an ACK.
-    pub(super) fn observe(&mut self, rtt: Span) {
-        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+    pub(super) fn update_min_rtt(&mut self, rtt: Span) {
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
     }
 
     /// Returns the current RTO.
     pub(super) fn timeout(&self, config: &RtoConfig) -> Span {
-        let base = self.srtt.map_or(config.first, |srtt| Span::from_nanos(srtt + self.variation));
-        let doubled = base.as_nanos().saturating_mul(1 << self.backoff.min(32));
-        Span::from_nanos(doubled.min(config.max.as_nanos()))
+        let base = self.srtt.map_or(config.first, |srtt| Span::from_nanos(srtt + self.rttvar));
+        let backed_off = base.as_nanos().saturating_mul(1 << self.backoff.min(32));
+        Span::from_nanos(backed_off.min(config.max.as_nanos()))
     }
 
     /// Doubles the RTO after an expiry of the timer.
@@ -94,8 +94,8 @@ impl RoundTrip {
     }
 
     /// Returns the minimum RTT; `None` before the first RTT sample.
-    pub(super) fn least(&self) -> Option<Span> {
-        self.least
+    pub(super) fn min_rtt(&self) -> Option<Span> {
+        self.min_rtt
     }
 
     /// Returns the sum and the number of the RTT samples.
