@@ -14,5 +14,5 @@ static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
 });
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    fuzz::world(SCENARIO.emulation("default").expect("it has a real host"), data);
+    fuzz::world(SCENARIO.emulation("default").expect("it has an external host"), data);
 });

@@ -133,7 +133,7 @@ def test_json_is_the_result_of_a_run_with_a_certificate_and_nothing_else_is_prin
     assert did == {**ran, "models_s": {}}
 
 
-@pytest.mark.skipif(NO_HOSTS is not None, reason=f"no real hosts: {NO_HOSTS}")
+@pytest.mark.skipif(NO_HOSTS is not None, reason=f"no external hosts: {NO_HOSTS}")
 def test_with_json_what_commands_print_goes_to_standard_error(scenario: Callable[..., Path]) -> None:
     real = ", ends_run = true, command = ['sh', '-c', 'echo said; exit 7']"
     for option, out in (["--json"], None), ([], "said\n"):
@@ -156,7 +156,7 @@ def test_a_red_certificate_and_an_error_keep_their_exit_codes(
     assert "completion time, s" in red.out
 
 
-@pytest.mark.skipif(NO_HOSTS is not None, reason=f"no real hosts: {NO_HOSTS}")
+@pytest.mark.skipif(NO_HOSTS is not None, reason=f"no external hosts: {NO_HOSTS}")
 def test_a_command_that_is_not_there_is_one_line_and_127(scenario: Callable[..., Path]) -> None:
     ended = started(scenario(real=", command = ['no-such-command']"))
     out, err = ended.communicate(timeout=60)

@@ -525,12 +525,12 @@ mod tests {
     }
 
     kinds! {
-        /// A tool.
+        /// Example family with a built-in and a custom kind.
         enum Tool { Comb(Comb), Custom(Custom<dyn fmt::Debug>) }
     }
 
     keywords! {
-        /// An answer.
+        /// Example keywords.
         enum Answer {
             /// Agreement.
             Yes = ("yes", "agrees"),

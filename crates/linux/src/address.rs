@@ -31,12 +31,12 @@ pub struct Block {
 pub struct Claim(#[expect(dead_code, reason = "closed when dropped")] UnixListener);
 
 impl Block {
-    /// Returns the IPv4 and the IPv6 address of the outside end, each with the prefix length of the block.
+    /// Returns the IPv4 and IPv6 addresses of the link's end outside the namespace, with prefix lengths that span the block.
     pub fn outside(&self) -> [IpNet; 2] {
         self.networks(OUTSIDE)
     }
 
-    /// Returns the IPv4 and the IPv6 address of the inside end, each with the prefix length of the block.
+    /// Returns the IPv4 and IPv6 addresses of the link's end inside the namespace, with prefix lengths that span the block.
     pub fn inside(&self) -> [IpNet; 2] {
         self.networks(INSIDE)
     }

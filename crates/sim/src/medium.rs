@@ -141,7 +141,7 @@ pub trait Medium: Debug + Sized {
     /// Copies a body for a copy of its packet; `None` if no memory is left.
     fn copy(&mut self, body: u32) -> Option<u32>;
 
-    /// Releases the body.
+    /// Releases a body whose packet has been delivered or dropped.
     fn release(&mut self, body: u32);
 
     /// Returns the number of bodies in use.

@@ -96,7 +96,7 @@ def _contents(scenario: Scenario) -> dict[str, Any]:
 
 
 def _description(file: str, contents: dict[str, Any]) -> str:
-    external = f", {contents['real']} of them real" if contents["real"] else ""
+    external = f", {contents['real']} of them external" if contents["real"] else ""
     lines = [
         f"{file}: {contents['id']}: {contents['title']}",
         f"  {_counted(len(contents['variants']), 'variant')}: {', '.join(contents['variants'])}",

@@ -41,7 +41,7 @@ POLL_S = 0.1
     type=click.IntRange(576, 65535),
     default=1500,
     show_default=True,
-    help="Largest packet of real hosts in bytes.",
+    help="Largest packet of external hosts in bytes.",
 )
 @click.option("--no-real-time", is_flag=True, help="Do not use SCHED_FIFO, even if it is permitted.")
 @click.option(
@@ -84,7 +84,7 @@ def emulate(
     The SCENARIO has the same format as for `catnip run`. A host with a command is real: its command runs in
     a network namespace. $CATNIP_HERE is the address of the host, $CATNIP_SERVER the address of the node
     server, $CATNIP_DOCUMENTS a folder with all documents that simulated clients fetch from the host, and
-    $CATNIP_SCENARIO the folder of the scenario. Without real hosts, the simulation runs in real time.
+    $CATNIP_SCENARIO the folder of the scenario. Without external hosts, the simulation runs in real time.
 
     A run ends when all simulated users have finished, when a command with ends_run exits, after the duration
     of the scenario, or by a signal. The results are printed as by `catnip run`, and the certificate is

@@ -19,11 +19,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Runs a scenario in real time, with its links, its simulated hosts, and programs at its real hosts.
+/// Runs a scenario in real time, with its links, its simulated hosts, and programs at its external hosts.
 ///
-/// Real hosts: the scenario file is that of the simulator. A host with a command is real: a network namespace of its own, in which the
-/// command runs. Simulated clients use TCP and HTTP with real servers, simulated servers answer real clients, and real hosts reach each
-/// other. A scenario without real hosts runs as in the simulator, in real time.
+/// External hosts: the scenario file is that of the simulator. A host with a command is external: a network namespace of its own, in which the
+/// command runs. Simulated clients use TCP and HTTP with external servers, simulated servers answer external clients, and external hosts reach each
+/// other. A scenario without external hosts runs as in the simulator, in real time.
 ///
 /// Environment variables: commands find their own address in $CATNIP_HERE, the address of the node "server" in $CATNIP_SERVER, a folder
 /// with all documents that simulated clients fetch from them in $CATNIP_DOCUMENTS, and the folder of the scenario in $CATNIP_SCENARIO.
@@ -43,7 +43,7 @@ pub(crate) struct Emulate {
     /// Seed of all random choices
     #[arg(long, value_name = "INTEGER", default_value_t = 1, allow_hyphen_values = true)]
     seed: u64,
-    /// MTU of real hosts in bytes
+    /// MTU of external hosts in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500, allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(576..=65535))]
     mtu: u32,
     #[command(flatten)]
@@ -100,7 +100,11 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     };
     let folder = options.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
-    notes.note(format_args!("{}: {} real hosts", options.scenario.display(), plan.external_nodes().len()));
+    notes.note(format_args!(
+        "{}: {} external hosts",
+        options.scenario.display(),
+        plan.external_nodes().len()
+    ));
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
     notes.note(format_args!("run ended: {}", finished.early_end.unwrap_or("complete")));
     // Writing results may take longer than a real-time thread may run.

@@ -1,4 +1,4 @@
-//! External hosts (`real = true` in a scenario): network namespaces with one device each, and the programs that run in them.
+//! External hosts (`external = true` in a scenario): network namespaces with one device each, and the programs that run in them.
 
 use crate::external::documents::Documents;
 use catnip_cli::failure::{Failure, failed};
@@ -40,7 +40,7 @@ pub(crate) struct ExternalHost {
     missed: Drops,
 }
 
-/// External hosts of a run, with devices that are ready to be read.
+/// All external hosts of a run, with their open TUN devices, running commands and folders of documents.
 #[derive(Debug)]
 pub(crate) struct ExternalHostSet {
     pub(crate) hosts: Vec<ExternalHost>,
@@ -57,7 +57,7 @@ pub(crate) struct Environment<'a> {
     /// Folder of the scenario file.
     pub(crate) folder: &'a Path,
     pub(crate) mtu: u32,
-    /// True if the output of commands goes to standard error instead of standard output.
+    /// True if commands with `ends_run` write to standard error, as all other commands do, instead of standard output.
     pub(crate) reserves_stdout: bool,
 }
 
@@ -117,7 +117,7 @@ impl ExternalHost {
     fn new(external: &ExternalNode, environment: &Environment<'_>) -> Result<Self, Failure> {
         sys::enter_new_netns().map_err(failed("network namespace", "create one"))?;
         let (device, name) = sys::open_tun(DEVICE, false).map_err(|error| tun_failure(DEVICE, &error))?;
-        let cannot = failed("network", "configure a real host");
+        let cannot = failed("network", "configure an external host");
         let mut netlink = Netlink::open().map_err(&cannot)?;
         bring_up_loopback(&mut netlink)?;
         let index = netlink.index_of(&name).map_err(&cannot)?;

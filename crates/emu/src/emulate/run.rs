@@ -38,7 +38,7 @@ pub struct Setup {
     pub timing: TimingSpec,
     /// True to record the bursts of simulated servers.
     pub bursts: bool,
-    /// True if the output of commands goes to standard error, even of commands that end the run.
+    /// True if commands with `ends_run` write to standard error, as all other commands do, instead of standard output.
     pub reserves_stdout: bool,
 }
 
@@ -115,7 +115,7 @@ pub fn run(
         let next = match emulator.poll() {
             Ok(next) => next,
             Err(error) => {
-                remarks.push(format!("real hosts: cannot read a device (was it taken down?): {error}"));
+                remarks.push(format!("external hosts: cannot read a device (was it taken down?): {error}"));
                 break RunEnd { code: 2, early_end: Some("a device failed") };
             }
         };
@@ -145,7 +145,7 @@ pub fn run(
     if let Err(error) = emulator.finish()
         && run_end.early_end.is_none()
     {
-        remarks.push(format!("real hosts: cannot read a device: {error}"));
+        remarks.push(format!("external hosts: cannot read a device: {error}"));
     }
     let duration = emulator.clock().now().since(Time::ZERO);
     let mut world = emulator.world;
@@ -172,7 +172,7 @@ fn wait_for_close<C: Clock, I: PacketIo>(
 ) -> Result<(), Failure> {
     let until = (emulator.clock().now() + CLOSE_GRACE).min(Time::ZERO + plan.duration());
     while emulator.clock().now() < until && emulator.world.serves_external() {
-        let next = emulator.poll().map_err(failed("real hosts", "read a device (was it taken down?)"))?;
+        let next = emulator.poll().map_err(failed("external hosts", "read a device (was it taken down?)"))?;
         emulator.sleep_until(next.min(emulator.clock().now() + CHECK_INTERVAL));
     }
     Ok(())

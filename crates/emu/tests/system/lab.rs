@@ -31,7 +31,7 @@ impl Lab {
         let dir = std::env::temp_dir().join(format!("catnip-emulate-test-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let lab = Self { dir, _turn: turn };
-        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
+        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', external = true }";
         let output = lab.emulate(&scenario(nodes, "", ""), &["-q"]).output().unwrap();
         if output.status.success() {
             return Some(lab);
@@ -52,7 +52,7 @@ impl Lab {
 
     /// Runs another scenario. The words of `by` are put in front of the command of the run.
     pub(crate) fn another_run(&self, by: &str) {
-        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
+        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', external = true }";
         let emulate = self.emulate(&scenario(nodes, "", ""), &["-q"]);
         let mut words = by.split_whitespace().map(OsStr::new).chain([emulate.get_program()]);
         let mut command = Command::new(words.next().unwrap());

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[test]
 fn errors_are_one_line() {
     let Some(lab) = Lab::open("errors") else { return };
-    let node = |a: &str| format!("a = {{ kind = 'host', {a} }}\nb = {{ kind = 'host', real = true }}");
+    let node = |a: &str| format!("a = {{ kind = 'host', {a} }}\nb = {{ kind = 'host', external = true }}");
     for (a, code, message) in [
         ("command = ['no-such-command']", 127, "error: node.a.command: no-such-command: command not found"),
         ("command = ['/etc/passwd']", 126, "error: node.a.command: /etc/passwd: cannot be executed"),
@@ -65,7 +65,7 @@ fn nothing_is_left_behind() {
         listing.display()
     );
     let nodes = format!(
-        "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', real = true }}"
+        "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', external = true }}"
     );
     for (signal, code) in [(libc::SIGTERM, Some(143)), (libc::SIGINT, Some(130)), (libc::SIGKILL, None)] {
         let mut command = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
@@ -94,7 +94,7 @@ fn a_command_that_ignores_polite_requests_ends_with_the_run() {
     let mark = format!("61.{}", std::process::id());
     let server = format!("trap '' TERM; while :; do sleep {mark}; done");
     let nodes = format!(
-        "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', real = true }}"
+        "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', external = true }}"
     );
     let mut command = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
     let mut emulator = command.stdout(Stdio::null()).spawn().unwrap();
@@ -136,7 +136,7 @@ fn documents_are_not_put_where_somebody_else_waits_for_them() {
     let listing = lab.dir.join("documents");
     let nodes = format!(
         "a = {{ kind = 'host', ends_run = true, command = ['sh', '-c', 'ls -dn $CATNIP_DOCUMENTS > {}'] }}\n\
-         b = {{ kind = 'host', real = true }}",
+         b = {{ kind = 'host', external = true }}",
         listing.display()
     );
     let mut names = Vec::new();

@@ -156,7 +156,7 @@ fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
     assert!(output.status.success(), "{}", output_text(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "50000\n");
     // No program listens at the external host.
-    let nodes = "a = { kind = 'host', real = true }\nb = { kind = 'host' }";
+    let nodes = "a = { kind = 'host', external = true }\nb = { kind = 'host' }";
     let traffic = "[traffic.file]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'";
     let results = lab.results(&scenario(nodes, "", traffic));
     assert_eq!(column(&results, "connections", "status"), [0.0]);

@@ -17,7 +17,7 @@ id = 'X'
 title = 'A host that says single segments'
 duration = '600min'
 [node]
-real = { kind = 'host', real = true }
+real = { kind = 'host', external = true }
 server = { kind = 'host' }
 client = { kind = 'host' }
 r = { kind = 'router' }

@@ -137,7 +137,7 @@ pub(crate) struct NodeFile {
     #[schemars(range(min = 1), example = 50)]
     pub(crate) count: u32,
     /// True if the host is external: a network namespace of this machine. Only `emulate` supports external hosts.
-    #[serde(default, rename = "real")]
+    #[serde(default, alias = "real")]
     #[schemars(example = true)]
     pub(crate) external: bool,
     /// Command that runs on the host: a program and its arguments. A host with a command is external.
@@ -217,7 +217,7 @@ impl NodeFile {
             ];
             return match specified.iter().find(|(_, specified)| *specified) {
                 Some((key, _)) => {
-                    invalid(key, "only for an external host, with a command or real = true".into())
+                    invalid(key, "only for an external host, with a command or external = true".into())
                 }
                 None => Ok(()),
             };
@@ -316,7 +316,7 @@ mod tests {
             let error = parse(&format!("{a}\n{host}"), more).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
-        let both = "a = { kind = 'host', real = true }\nb = { kind = 'host', real = true }";
+        let both = "a = { kind = 'host', external = true }\nb = { kind = 'host', external = true }";
         let error = parse(both, "").unwrap_err();
         assert!(error.contains("traffic.t.to: \"b\": both ends are external"), "{error}");
     }

@@ -421,25 +421,35 @@ fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     merge_keys(base, changes)
 }
 
-/// Removes the keys of traffic groups in `base` that `changes` sets under another name. A key of a time has two names, of which the older
-/// one ends in `_s`.
+/// Keys that have two names: the older name and the current one.
+pub(crate) const OLDER_NAMES: [(&str, &str); 2] = [("real", "external"), ("silence_shape", "idle_shape")];
+
+/// Returns the other name of a key. The older name of a time ends in `_s`.
+fn other_name(key: &str) -> String {
+    let renamed = OLDER_NAMES.into_iter().find_map(|(older, name)| match key {
+        key if key == older => Some(name),
+        key if key == name => Some(older),
+        _ => None,
+    });
+    renamed.or(key.strip_suffix("_s")).map_or_else(|| format!("{key}_s"), String::from)
+}
+
+/// Removes the keys of nodes and traffic groups in `base` that `changes` sets under their other name.
 fn remove_other_names(base: &mut toml::Table, changes: &toml::Table) {
-    let Some((toml::Value::Table(base), toml::Value::Table(changes))) =
-        base.get_mut("traffic").zip(changes.get("traffic"))
-    else {
-        return;
-    };
     let remove = |base: &mut toml::Value, changes: &toml::Value| {
         let Some((base, changes)) = base.as_table_mut().zip(changes.as_table()) else { return };
         for key in changes.keys() {
-            base.remove(&key.strip_suffix("_s").map_or_else(|| format!("{key}_s"), String::from));
+            base.remove(&other_name(key));
         }
     };
-    for (name, changes) in changes {
-        let Some(base) = base.get_mut(name) else { continue };
-        remove(base, changes);
-        if let Some((base, changes)) = base.get_mut("generate").zip(changes.get("generate")) {
+    for section in ["node", "traffic"] {
+        let Some((base, changes)) = base.get_mut(section).zip(changes.get(section)) else { continue };
+        for (name, changes) in changes.as_table().into_iter().flatten() {
+            let Some(base) = base.get_mut(name) else { continue };
             remove(base, changes);
+            if let Some((base, changes)) = base.get_mut("generate").zip(changes.get("generate")) {
+                remove(base, changes);
+            }
         }
     }
 }

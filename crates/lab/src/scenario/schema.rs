@@ -1,9 +1,9 @@
 //! JSON Schema of scenario files, derived from the types that read them.
 
-use crate::scenario::Axis;
 use crate::scenario::describe;
 use crate::scenario::plan::ScenarioFile;
 use crate::scenario::sla::SlaFile;
+use crate::scenario::{Axis, OLDER_NAMES};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -179,13 +179,21 @@ fn add_forms(map: &mut Map<String, Value>) {
     }
 }
 
-/// Adds the older name of each key that is a time. The older name ends in `_s`, because numbers under this name are seconds.
+/// Adds the older names of keys. The older name of a time ends in `_s`, because numbers under this name are seconds.
 fn add_older_names(map: &mut Map<String, Value>) {
     let times = json!("#/$defs/times");
     let is_time = |schema: &Value| {
         schema.get("$ref") == Some(&times) || schema.pointer("/allOf/0/$ref") == Some(&times)
     };
     let Some(Value::Object(keys)) = map.get_mut("properties") else { return };
+    for (older, name) in OLDER_NAMES {
+        if let Some(Value::Object(schema)) = keys.get(name) {
+            let mut schema = schema.clone();
+            schema.insert("description".into(), format!("Older name of `{name}`.").into());
+            schema.insert(OLDER_NAME.into(), name.into());
+            keys.insert(older.into(), schema.into());
+        }
+    }
     let names: Vec<String> =
         keys.iter().filter(|(_, schema)| is_time(schema)).map(|(name, _)| name.clone()).collect();
     for name in &names {

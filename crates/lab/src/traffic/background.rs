@@ -39,9 +39,9 @@ pub(crate) struct BackgroundFile {
     #[schemars(example = 1.2)]
     burst_shape: f64,
     /// Tail index of the Pareto distribution of the durations of idle periods.
-    #[serde(default = "three_halves")]
+    #[serde(default = "three_halves", alias = "silence_shape")]
     #[schemars(example = 1.2)]
-    silence_shape: f64,
+    idle_shape: f64,
     /// Size of a packet, bytes.
     #[schemars(example = &"uniform:minimum=40,maximum=984")]
     packet_bytes: Sizes,
@@ -78,8 +78,8 @@ impl TrafficKind for BackgroundFile {
         if burst == Span::ZERO {
             return Err((context.key("burst"), "0: expected a time above zero".into()));
         }
-        let shapes = [self.burst_shape, self.silence_shape];
-        for (key, shape) in ["burst_shape", "silence_shape"].into_iter().zip(shapes) {
+        let shapes = [self.burst_shape, self.idle_shape];
+        for (key, shape) in ["burst_shape", "idle_shape"].into_iter().zip(shapes) {
             if !(shape > 0.0 && shape.is_finite()) {
                 return Err((context.key(key), format!("{shape}: expected a positive tail index")));
             }

@@ -346,7 +346,7 @@ fn real_servers_answer_known_requests_and_real_clients_replay_nothing() {
         let text = one_link(more, "").replace("handshake = false\nfin = false", "");
         let text = text.replace(
             &format!("{external} = {{ kind = 'host'"),
-            &format!("{external} = {{ real = true, kind = 'host'"),
+            &format!("{external} = {{ external = true, kind = 'host'"),
         );
         Scenario::parse(&path, &text)
     };

@@ -349,7 +349,7 @@ fn mistakes_in_the_keys_of_page_traffic_are_named() {
         named("bad.har")
     );
     assert!(named("no.page.json").contains("no.page.json: No such file"));
-    let external = "[[variant]]\nname = 'default'\nnode.browser.real = true";
+    let external = "[[variant]]\nname = 'default'\nnode.browser.external = true";
     assert!(
         parse(external)
             .unwrap_err()

@@ -5,7 +5,7 @@ use catnip_lab::{
     DEFAULT_DESCRIPTION, NOTATION, OLDER_NAME, Scenario, built_in, notations, schema, schema_text,
 };
 use catnip_tcp::profile;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -309,6 +309,37 @@ fn every_example_is_read() {
 }
 
 #[test]
+fn a_renamed_key_is_read_by_its_older_name_and_a_variant_replaces_either() {
+    let folder = folder();
+    let mut tried = Vec::new();
+    for section in sections() {
+        for (older, name, values) in [
+            ("real", "external", [json!(true), json!(false)]),
+            ("silence_shape", "idle_shape", [json!(1.2), json!(1.7)]),
+        ] {
+            if !section.keys.iter().any(|(key, _)| key == name) {
+                continue;
+            }
+            for (path, text) in contexts(&section.title) {
+                let read = |key: &str| plan(folder.path(), &with(&text, path, key, &values[0])).unwrap();
+                assert_eq!(read(older), read(name), "{name}");
+                let changed = |in_base: &str, in_variant: &str| {
+                    let base = with(&text, path, in_base, &values[1]);
+                    let variant = format!("\n[[variant]]\nname = 'x'\n{path}.{in_variant} = {}\n", values[0]);
+                    plan(folder.path(), &(base + &variant))
+                };
+                let same = changed(name, name).unwrap();
+                assert_eq!(changed(older, name), Ok(same.clone()), "{name}");
+                assert_eq!(changed(name, older), Ok(same), "{name}");
+                tried.push(name);
+            }
+        }
+    }
+    tried.dedup();
+    assert_eq!(tried, ["external", "idle_shape"]);
+}
+
+#[test]
 fn keys_of_times_have_an_older_name_that_says_the_same() {
     let folder = folder();
     let mut tried = Vec::new();
@@ -352,7 +383,7 @@ fn page() -> String {
         "# Scenario files\n\n\
          Reference of the keys of scenario files, which are [TOML](https://toml.io). This page is generated from the types that read them.\n\
          The models behind the keys are described in [traffic](traffic.md), [links](links.md), [TCP](tcp.md) and\n\
-         [real hosts](real-hosts.md), the columns of results in [tables](tables.md), and exit codes in\n\
+         [external hosts](external-hosts.md), the columns of results in [tables](tables.md), and exit codes in\n\
          [results](results.md#exit-codes).\n\n\
          - `catnip new FILE` writes a small runnable scenario. `catnip check FILE` checks a scenario and prints a summary.\n\
          - `catnip schema` prints this reference as a JSON Schema. A first line `#:schema PATH` in a scenario refers editors (Even Better\n\
@@ -386,7 +417,7 @@ fn page() -> String {
         writeln!(page, "\n## {name}\n\n{}. Examples: {}.", capitalized(&about), examples.join(", ")).unwrap();
     }
     page.push_str(
-        "\nKeys of times have an older name that ends in `_s` (`think_s`, `start_s`), with the same meaning.\n",
+        "\nKeys of times have an older name that ends in `_s` (`think_s`, `start_s`), with the same meaning. So have\n`external` (`real`) and `idle_shape` (`silence_shape`).\n",
     );
     for (family, usages) in families {
         writeln!(page, "\n## {family}\n\n| form | description |\n|---|---|").unwrap();

@@ -91,7 +91,7 @@ impl CodelParameters {
 
 /// Control law of CoDel (RFC 8289, section 5), separate from the packet buffer.
 ///
-/// A queue calls [`CodelLaw::drops`] for each packet at its head, until a packet may leave or the queue is empty.
+/// A queue calls [`CodelLaw::should_drop`] for each packet at its head, until a packet may leave or the queue is empty.
 #[derive(Clone, Debug, Default)]
 pub struct CodelLaw {
     /// Time at which the queueing delay will have been at or above the target for an interval (first_above_time); `None` while the queueing

@@ -144,9 +144,9 @@ pub enum AnyApp {
     Web(Box<WebClient>),
     /// Server: see [`Server`].
     Server(Box<Server>),
-    /// Initiator of a trace: see [`Initiator`].
+    /// Initiator's side of the connections of a trace: see [`Initiator`].
     Initiator(Box<Initiator>),
-    /// Acceptor of a trace: see [`Acceptor`].
+    /// Acceptor's side of the connections of a trace: see [`Acceptor`].
     Acceptor(Box<Acceptor>),
     /// Browser of a recorded site: see [`Loader`].
     Loader(Box<Loader>),

@@ -58,7 +58,7 @@ mod tests {
         PacedSegment { now: ms(at), is_new: true, bytes: 1000, cwnd: 10_000, in_slow_start, srtt, rate }
     }
 
-    /// Returns the release time of the segment that follows the unpaced segments and one more segment, all sent at 1000 ms.
+    /// Sends the unpaced segments and one paced segment at 1000 ms, and returns the release time of the next segment.
     fn next(in_slow_start: bool, rate: Option<u64>) -> Time {
         let mut pacing = KernelPacing::default();
         for _ in 0..UNPACED_SEGMENTS {

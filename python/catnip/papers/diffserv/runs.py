@@ -70,7 +70,7 @@ class Times:
         return np.bincount(self.seed.astype(int), minlength=self.seeds).astype(float)
 
     def of(self, users: Iterable[int]) -> "Times":
-        """Returns the times of some users of the group."""
+        """Returns the times of the users with these indices only."""
         chosen = np.isin(self.user, list(users))
         return Times(self.seconds[chosen], self.seed[chosen], self.user[chosen], self.seeds)
 

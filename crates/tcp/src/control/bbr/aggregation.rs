@@ -15,7 +15,7 @@ pub(in crate::control) struct Aggregation {
 const ROUNDS: u32 = 5;
 /// Number of acknowledged segments after which an epoch ends.
 const MAX_EPOCH_ACKED: u32 = 1 << 20;
-/// Limit of the excess, as the time in which the excess would arrive at the estimated bandwidth, microseconds.
+/// Limit of `extra_acked` as time at the estimated bandwidth, microseconds (bbr_extra_acked_max_us).
 const MAX_US: u64 = 100_000;
 
 impl Aggregation {

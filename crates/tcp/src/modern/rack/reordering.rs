@@ -21,7 +21,7 @@ pub(super) struct Rack {
     reo_wnd_mult: u32,
     /// True if a duplicate was reported after the window was last widened.
     dsack_seen: bool,
-    /// End of the data sent when the window was last widened. Duplicates do not widen the window again until this data is acknowledged.
+    /// SND.NXT when the reordering window was last widened (RACK.dsack_round). Until it is acknowledged, DSACKs do not widen the window.
     dsack_round: u64,
     /// Number of recoveries for which the wider window persists, RACK.reo_wnd_persist.
     reo_wnd_persist: u32,
