@@ -63,7 +63,7 @@ def _one_line(title: str) -> str:
 
 
 def _distributions(summaries: Summaries) -> Iterator[Panel]:
-    """Yields a panel for each group whose transfer times vary, unless it would have more than `FEW` curves."""
+    """Yields a panel for each group whose transfer times vary and that has at most `FEW` curves."""
     for group, of in _by_group(summaries).items():
         curves = [Line(name, *_curve(one)) for name, one in of.items() if len(one.curve[0]) > 1]
         if 0 < len(curves) <= FEW:
