@@ -1,4 +1,4 @@
-//! Compiles the kernel programs with clang, and their laws for a test on the host.
+//! Compiles the kernel programs with clang for BPF, and their calculations (`bpf/law`) for this host, where a test calls them.
 
 use libbpf_cargo::SkeletonBuilder;
 use std::env;

@@ -1,26 +1,26 @@
-//! Requirements of an agent, and their check on this machine.
+//! Requirements of the agent, and checks whether this machine meets them.
 
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Result of the check of a requirement.
+/// Result of the check of one requirement of the agent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// Requirement.
+    /// Description of the requirement.
     pub what: &'static str,
     /// True if the requirement is met.
     pub ok: bool,
-    /// Value found, or a remedy.
+    /// Value found on this machine, or a remedy for an unmet requirement.
     pub found: String,
-    /// Features that depend on the requirement.
+    /// Features of the agent that depend on the requirement.
     pub needed_for: &'static str,
 }
 
 /// Oldest supported kernel, the first one in which programs can be attached to devices by links (TCX).
 const MIN_KERNEL: (u32, u32) = (6, 6);
 
-/// Checks all requirements.
+/// Checks all requirements of the agent on this machine.
 pub fn findings() -> Vec<Finding> {
     vec![kernel(), types(), root(), cgroup(), settings(), controllers()]
 }

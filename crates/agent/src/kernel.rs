@@ -1,4 +1,4 @@
-//! Kernel programs and their attachment points. All programs are detached when this process ends, even if it is killed.
+//! Kernel programs (BPF) of the agent, and their attachment. All programs are detached when this process ends, even if it is killed.
 
 use crate::check;
 use crate::policy::Policy;
@@ -39,7 +39,7 @@ pub enum Controllers {
     None,
 }
 
-/// Congestion controllers and their descriptions.
+/// Names of the congestion controllers in the kernel programs, and their descriptions.
 pub const CONTROLLERS: [(&str, &str); 5] = [
     ("catnip_newcwv", "newCWV (RFC 7661)"),
     ("catnip_newcwv_p", "newCWV with windows paced over a round trip"),
@@ -48,20 +48,20 @@ pub const CONTROLLERS: [(&str, &str); 5] = [
     ("catnip_eca_p", "catnip_eca and catnip_rbplw"),
 ];
 
-/// Attached kernel programs.
+/// Kernel programs that are loaded and attached. They are detached when this value is dropped.
 pub struct Attached<'a> {
     skeleton: AgentSkel<'a>,
     links: Vec<Link>,
-    /// Links to devices, which are detached when their descriptors are closed.
+    /// Links between programs and devices. A program is detached when the descriptor of its link is closed.
     tcx: Vec<OwnedFd>,
     controllers: Vec<String>,
 }
 
-/// Memory of the kernel programs. It must exist as long as the programs are attached.
+/// Storage for the loaded kernel programs. It must exist as long as the programs are attached.
 pub type ObjectMemory = MaybeUninit<OpenObject>;
 
 impl<'a> Attached<'a> {
-    /// Loads and attaches the programs. If one of them fails, no program stays attached.
+    /// Loads and attaches the kernel programs. If one of them fails, no program stays attached.
     pub fn new(setup: &Setup, memory: &'a mut ObjectMemory) -> Result<Self, Failure> {
         // Messages of libbpf are printed on request only.
         let verbose = std::env::var_os("CATNIP_BPF_LOG").is_some();
@@ -147,12 +147,12 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
-    /// Returns the registered congestion controllers.
+    /// Returns the names of the congestion controllers that this agent has registered.
     pub fn controllers(&self) -> &[String] {
         &self.controllers
     }
 
-    /// Returns the counters of the marker.
+    /// Returns the packet counters of the marker, by reason and level.
     pub fn counts(&self) -> Result<Vec<Count>, Failure> {
         statistics::read(&self.skeleton.maps.counters)
             .map_err(|error| Failure::new("statistics", format!("cannot read them: {error}")))

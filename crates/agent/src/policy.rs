@@ -8,27 +8,27 @@ use serde::Serialize;
 /// Marking policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Marker; `None` for no marks.
+    /// Marker; `None` if packets are not marked.
     pub mark: Option<MarkerSpec>,
-    /// Codepoints of the levels, the same in all classes; `None` for the codepoints of assured forwarding by class.
+    /// DiffServ codepoints of HIGH, MED and LOW in all classes; `None` for the assured forwarding codepoints of each class (RFC 2597).
     pub codepoints: Option<Codepoints>,
-    /// True if ACKs have the level of the data that they acknowledge.
+    /// True if an ACK gets the priority of the data that it acknowledges.
     pub marks_acks: bool,
-    /// Limits of each user's HIGH and MED packets, above which packets are demoted.
+    /// Token buckets for the HIGH and MED packets of each user. Packets above these limits are demoted. `None` for no limits.
     pub user: Option<Sla>,
-    /// Class of connections that have not requested a class.
+    /// Service class of connections that have not requested a class.
     pub default_class: Service,
-    /// Best class that an application without privileges may request.
+    /// Best service class that an application without privileges may request.
     pub best_class: Service,
-    /// Largest thresholds that an application without privileges may request, segments.
+    /// Largest congestion window thresholds of HIGH and MED that an application without privileges may request, segments.
     pub max_thresholds: [u32; 2],
-    /// True if documents end where HTTP/1 headers specify.
+    /// True if the agent reads HTTP/1 headers to find the ends of documents.
     pub reads_http: bool,
     /// True if marks set by applications themselves are removed.
     pub removes_app_marks: bool,
 }
 
-/// DiffServ codepoints of the levels.
+/// DiffServ codepoints of the priorities HIGH, MED and LOW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Codepoints {
     /// Codepoint of HIGH.
@@ -39,7 +39,7 @@ pub struct Codepoints {
     pub low: u8,
 }
 
-/// Levels, indexed by their numbers in the kernel programs.
+/// Priorities, indexed by the numbers of their levels in the kernel programs.
 pub(crate) const LEVELS: [Priority; 3] = [Priority::High, Priority::Medium, Priority::Low];
 const CLASSES: [u8; 3] = [1, 2, 3];
 

@@ -25,7 +25,7 @@ pub enum Segments {
 const MIN_TSO_SEGS: &str = "/proc/sys/net/ipv4/tcp_min_tso_segs";
 
 impl Segments {
-    /// Returns the settings to change for these devices, with their present values.
+    /// Returns the settings that [`Self::apply`] will change for these devices, with their present values.
     pub fn changes(self, devices: &[String]) -> Result<Changes, Failure> {
         let mut changes = Changes::default();
         if self != Self::Kernel {
@@ -43,7 +43,7 @@ impl Segments {
         Ok(changes)
     }
 
-    /// Applies the changes.
+    /// Applies the changes that [`Self::changes`] has returned.
     pub fn apply(self, changes: &Changes) -> Result<(), Failure> {
         if self != Self::Kernel {
             fs::write(MIN_TSO_SEGS, "1").map_err(failed("--segments", "change net.ipv4.tcp_min_tso_segs"))?;

@@ -16,12 +16,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Description of an agent, for `status`.
+/// Description of a running agent, for `status`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct AgentInfo {
-    /// Process number.
+    /// Process ID.
     pub pid: u32,
-    /// Marker.
+    /// Marker, in the notation of the option `--mark`.
     pub mark: String,
     /// Devices whose outgoing packets are marked.
     pub devices: Vec<String>,
@@ -43,18 +43,18 @@ pub struct Status {
     pub statistics: Vec<Count>,
 }
 
-/// Outputs of the statistics.
+/// Files to which the agent writes statistics, and the interval.
 #[derive(Debug)]
 pub struct Outputs {
     /// File to which a line of JSON is appended at every interval; `None` for no such file.
     pub lines: Option<(PathBuf, File)>,
     /// File with the latest statistics, for the node exporter of Prometheus; `None` for no such file.
     pub textfile: Option<PathBuf>,
-    /// Interval of the statistics.
+    /// Interval between two outputs of the statistics.
     pub every: Duration,
 }
 
-/// Longest request, bytes.
+/// Length of the longest request, bytes.
 const MAX_REQUEST: u64 = 64;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -63,7 +63,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Signals(SignalFd);
 
 impl Signals {
-    /// Blocks the signals, and receives them by a file descriptor from now on.
+    /// Blocks the signals for this thread. From now on, they are received by a file descriptor.
     pub fn catch() -> Result<Self, Failure> {
         let mut set = SigSet::empty();
         [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(|signal| set.add(signal));
@@ -74,7 +74,7 @@ impl Signals {
     }
 }
 
-/// Listens at the socket of an agent, to which only root has access.
+/// Creates the socket of an agent in its state folder and listens there. Only root has access to the socket.
 pub fn listen(state_dir: &StateDir) -> Result<UnixListener, Failure> {
     let path = state_dir.socket();
     let bound = UnixListener::bind(&path).and_then(|listener| {
@@ -157,7 +157,7 @@ fn write_failure(path: &Path, error: &io::Error) -> Failure {
     Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }
 
-/// Sends the request `command` to the agent of a folder. Returns `None` if no agent runs there.
+/// Sends the request `command`, `status` or `stop`, to the agent with this state folder. Returns `None` if no agent runs there.
 pub fn request(state_dir: &StateDir, command: &str) -> Result<Option<Status>, Failure> {
     let cannot = failed("agent", "send it a request");
     let mut stream = match UnixStream::connect(state_dir.socket()) {

@@ -155,7 +155,7 @@ fn in_background(json: bool) -> Result<u8, Failure> {
 }
 
 impl Start {
-    /// Attaches the programs, and serves requests until a request or a signal ends the agent. Changed settings are recorded in
+    /// Attaches the kernel programs, and serves requests until a request or a signal ends the agent. Changed settings are recorded in
     /// `state_dir`. The caller must restore them.
     fn attach(&self, setup: &Setup, outputs: Outputs, state_dir: &StateDir) -> Result<(), Failure> {
         let signals = Signals::catch()?;

@@ -11,17 +11,17 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Folder of all agents.
+/// Folder that contains the state folders of all agents.
 const FOLDER: &str = "/run/catnip-agent";
 
 /// Largest number of attempts to create a folder that an ending agent may remove at the same time.
 const MAX_TRIES: u32 = 1000;
 
-/// Folder of the agent of this network namespace.
+/// State folder of the agent of one network namespace.
 #[derive(Clone, Debug)]
 pub struct StateDir(PathBuf);
 
-/// Changed settings and their previous values.
+/// Settings that an agent changes, with their previous values.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Changes {
     /// Files of kernel settings, and their previous contents.
@@ -37,7 +37,7 @@ pub struct Lock {
 }
 
 impl StateDir {
-    /// Returns the folder of the network namespace of this process.
+    /// Returns the state folder for the network namespace of this process.
     pub fn current() -> Result<Self, Failure> {
         // The cookie of a network namespace is never reused, so no agent restores the settings of another namespace.
         let cookie = netns_cookie().map_err(failed("network", "determine the namespace"))?;
@@ -92,7 +92,7 @@ impl StateDir {
         Ok(is_acquired.then_some(Lock { _file: file }))
     }
 
-    /// Records changes of settings. Must be called before the settings are changed.
+    /// Records the changes that the agent is about to make. Must be called before the settings are changed.
     pub fn save(&self, changes: &Changes) -> Result<(), Failure> {
         let text = serde_json::to_vec(changes).map_err(|error| Failure::new(FOLDER, error))?;
         // The file is written completely or not at all.
@@ -101,7 +101,8 @@ impl StateDir {
         written.map_err(failed(FOLDER, "write a file there"))
     }
 
-    /// Restores the settings in the notes, and removes all files except the lock.
+    /// Restores the settings recorded by [`Self::save`], and removes all files except the lock. The argument proves that the caller holds
+    /// the lock.
     pub fn restore(&self, _: &Lock) -> Result<(), Failure> {
         let _ = fs::remove_file(self.socket());
         let Ok(text) = fs::read(self.changes_file()) else { return Ok(()) };
@@ -122,7 +123,7 @@ impl StateDir {
 }
 
 impl Changes {
-    /// Restores the previous values. If a value cannot be restored, the other values are still restored.
+    /// Restores the previous values of the settings. If a value cannot be restored, the other values are still restored.
     pub fn restore(&self) -> Result<(), Failure> {
         let mut result = Ok(());
         for (path, before) in &self.settings {

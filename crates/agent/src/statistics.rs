@@ -1,4 +1,4 @@
-//! Counters of the marker by reason and level.
+//! Packet counters of the marker, by reason and level.
 
 use crate::policy::LEVELS;
 use libbpf_rs::{MapCore, MapFlags};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Names and meanings of the reasons, indexed by the numbers of the reasons in the kernel programs.
+/// Names and descriptions of the reasons for a packet's level, indexed by their numbers in the kernel programs.
 pub const REASONS: [(&str, &str); 13] = [
     ("handshake", "SYN and SYN-ACK"),
     ("end", "FIN and RST"),
@@ -23,7 +23,7 @@ pub const REASONS: [(&str, &str); 13] = [
     ("washed", "not marked, and an unauthorized mark was removed"),
 ];
 
-/// Counters of the packets with one reason and one level.
+/// Counters of the packets that got one level for one reason.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Count {
     /// Reason for the level.
@@ -34,13 +34,13 @@ pub struct Count {
     pub packets: u64,
     /// Number of bytes of the IP packets.
     pub bytes: u64,
-    /// Number of segments that left together with other segments under one mark, because the kernel splits such packets later.
+    /// Number of segments that were marked together with other segments, as one packet that the kernel splits later.
     pub together: u64,
-    /// Number of packets that the limit of a user has demoted to this level.
+    /// Number of packets that were demoted to this level because their user exceeded a limit.
     pub demoted: u64,
 }
 
-/// Reads all counters.
+/// Reads the counters of all pairs of a reason and a level that have occurred.
 pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
     let mut counts = Vec::new();
     for (at, (reason, _)) in REASONS.into_iter().enumerate() {
@@ -57,7 +57,7 @@ pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
     Ok(counts)
 }
 
-/// Returns the sum of each field of a counter over all processors.
+/// Returns the sums of the four fields of a counter over all processors.
 fn sums(per_cpu: &[Vec<u8>]) -> [u64; 4] {
     let mut sums = [0; 4];
     for value in per_cpu {

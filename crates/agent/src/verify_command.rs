@@ -57,7 +57,7 @@ enum MarkedBy {
     Both,
 }
 
-/// Sums over all connections of a report.
+/// Counts of the verifier, summed over all connections of a capture.
 #[derive(Debug, Default, Serialize)]
 struct Sums {
     packets: u64,

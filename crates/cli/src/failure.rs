@@ -13,7 +13,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure with exit code 2, for invalid input or a machine without a required feature.
+    /// Creates a failure with the message "`key`: `problem`" and exit code 2, for invalid input or a machine without a required feature.
     pub fn new(key: &str, problem: impl fmt::Display) -> Self {
         Self { message: format!("{key}: {problem}"), code: 2 }
     }

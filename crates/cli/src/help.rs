@@ -41,7 +41,7 @@ impl Program {
         self.with_help(cli.bin_name(program).disable_help_subcommand(true), program, width)
     }
 
-    /// Prints the requested help or version, or the error in a command line.
+    /// Prints the requested help or version, or the error in a command line. Returns the exit code.
     pub fn print_help_or_error(&self, error: &clap::Error, cli: &Command) -> ExitCode {
         match error.kind() {
             ErrorKind::DisplayVersion => {
@@ -64,7 +64,7 @@ impl Program {
         }
     }
 
-    /// Sets the help of a command. It has two columns, with usage, description, options, examples and exit codes in this order.
+    /// Sets the help text of a command. It has two columns, with usage, description, options, examples and exit codes in this order.
     fn with_help(&self, command: Command, path: &str, width: usize) -> Command {
         let usage = [path, "[OPTIONS]"].into_iter().map(String::from);
         let arguments = match command.has_subcommands() {
@@ -105,7 +105,7 @@ fn operand(arg: &Arg) -> String {
     format!("{}{several}", name.unwrap_or_else(|| arg.get_id().to_string().to_uppercase()))
 }
 
-/// Completes the help of an argument to a full sentence.
+/// Adds a full stop to the help text of an argument if it has none.
 fn with_sentence(arg: Arg) -> Arg {
     let help = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
     if help.is_empty() || help.ends_with(['.', ']']) { arg } else { arg.help(format!("{help}.")) }

@@ -1,4 +1,4 @@
-//! Output of a program.
+//! Printing to standard output and standard error, and output of JSON.
 
 use crate::failure::Failure;
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub fn print_stderr(text: impl Display) {
     let _ = write!(io::stderr(), "{text}");
 }
 
-/// Prints to standard output and returns the exit code.
+/// Prints to standard output. Returns the exit code of the program, which reports a failed write.
 pub fn print_stdout(text: impl Display) -> ExitCode {
     let mut out = io::stdout().lock();
     match ignore_closed_pipe(write!(out, "{text}").and_then(|()| out.flush())) {
@@ -29,7 +29,7 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     ignore_closed_pipe(write_json(&mut io::stdout().lock(), value))
 }
 
-/// Converts the result of printing to standard output. A closed pipe is no failure.
+/// Converts the result of printing to standard output. A pipe that the reader has closed is no failure.
 pub fn ignore_closed_pipe(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         // The reader of a closed pipe needs no more output.
@@ -38,7 +38,7 @@ pub fn ignore_closed_pipe(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Writes one JSON document.
+/// Writes one JSON document, indented and with a newline at the end.
 pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)?;

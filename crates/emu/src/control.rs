@@ -1,4 +1,4 @@
-//! Changes of a running link, scheduled in advance or requested by a user.
+//! Changes of a running link: scheduled in advance, or requested by `catnip link set`.
 
 use catnip_linux::clock::Clock;
 
@@ -21,32 +21,32 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::thread;
 use std::time::Duration;
 
-/// Prefix of the socket name of a link in the caller's network namespace. The process number follows.
+/// Prefix of the name of the abstract socket on which a running link accepts change requests. The process ID of the emulator follows.
 const SOCKET_NAME: &str = "catnip-emu link ";
 const DONE: &str = "done";
-/// Time limit for receiving a request.
+/// Time limit for receiving a change request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest request, bytes.
+/// Longest change request, bytes.
 const MAX_REQUEST: usize = 1 << 16;
 
-/// Link specification to which changes are applied as text.
+/// Specification of a running link, to which changes in text form can be applied.
 pub trait Adjust: Debug {
-    /// Applies a change and returns the new wires, up and down. Returns an error if the change is not possible.
+    /// Applies a change and returns the resulting wires, up and down. Returns an error if the change is not possible.
     fn adjust(&mut self, change: &str) -> Result<[WireSpec; 2], Failure>;
 }
 
-/// Completed change.
+/// Change of a running link that was carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AppliedChange {
-    /// Time of the change on the clock of the run.
+    /// Time of the change, counted from the start of the run.
     pub at: Time,
-    /// Text of the change.
+    /// Text of the change, such as `up rate=1Mbit`.
     pub text: String,
-    /// Wires after the change, up and down.
+    /// Wires of the link after the change, up and down.
     pub wires: [WireSpec; 2],
 }
 
-/// Scheduled and completed changes of a link.
+/// Control of a running link: it carries out scheduled and requested changes, and records them.
 #[derive(Debug)]
 pub struct Control {
     adjust: Box<dyn Adjust>,
@@ -55,13 +55,13 @@ pub struct Control {
     /// Scheduled changes in order of time.
     schedule: VecDeque<(Time, String)>,
     listener: Option<UnixListener>,
-    /// Socket on which the listening thread sends requests and receives the results.
+    /// Socket over which the listening thread sends change requests and receives their results; `None` if requests are not accepted.
     requests: Option<UnixStream>,
     changes: Vec<AppliedChange>,
 }
 
 impl Control {
-    /// Creates the control of a link with these wires and scheduled changes.
+    /// Creates the control of a link that begins with the wires `wires`. Each change in `schedule` has the time since the start of the run.
     pub fn new(
         adjust: Box<dyn Adjust>,
         wires: [WireSpec; 2],
@@ -73,7 +73,7 @@ impl Control {
         Self { adjust, seed, wires, schedule, listener: None, requests: None, changes: Vec::new() }
     }
 
-    /// Binds the socket for requests in the network namespace of this thread.
+    /// Binds the abstract socket for change requests in the network namespace of this thread.
     pub(crate) fn bind(&mut self) {
         let name = format!("{SOCKET_NAME}{}", std::process::id());
         let address = SocketAddr::from_abstract_name(name);
@@ -81,7 +81,7 @@ impl Control {
         self.listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
     }
 
-    /// Starts a thread that listens for requests, so that a slow client does not delay packets.
+    /// Starts a thread that accepts change requests, so that a slow client does not delay packets.
     pub(crate) fn listen(&mut self) -> Result<(), Failure> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         let cannot = failed("link set", "listen for requests");
@@ -97,17 +97,17 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the descriptor that is readable when a request is pending.
+    /// Returns the descriptor that is readable while a change request is pending; `None` if requests are not accepted.
     pub(crate) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         self.requests.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns the time of the next scheduled change.
+    /// Returns the time of the next scheduled change, or [`Time::NEVER`] if none remains.
     pub(crate) fn next_at(&self) -> Time {
         self.schedule.front().map_or(Time::NEVER, |(at, _)| *at)
     }
 
-    /// Makes the scheduled changes that are due.
+    /// Carries out the scheduled changes that are due.
     pub(crate) fn apply_due<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
@@ -121,7 +121,7 @@ impl Control {
         }
     }
 
-    /// Makes a requested change and returns the result to the listening thread.
+    /// Carries out the pending change request, and sends the result to the listening thread.
     pub(crate) fn apply_request<I: PacketIo, F: ExternalHosts, W: Watch, C: Clock>(
         &mut self,
         ports: [PortId; 2],
@@ -142,7 +142,7 @@ impl Control {
         let _ = writeln!(&requests, "{response}");
     }
 
-    /// Returns the completed changes.
+    /// Returns the changes that were carried out so far.
     pub(crate) fn changes(&self) -> Vec<AppliedChange> {
         self.changes.clone()
     }
@@ -166,7 +166,7 @@ impl Control {
     }
 }
 
-/// Requests a change of the link that `process` emulates. `None` means the only link in this network namespace.
+/// Requests a change of the link that the process `process` emulates. `None` means the only running link in this network namespace.
 pub fn request_change(process: Option<u32>, change: &str) -> Result<(), Failure> {
     let process = process.map_or_else(only_link, Ok)?;
     let no_link = |error: io::Error| {
@@ -185,7 +185,7 @@ pub fn request_change(process: Option<u32>, change: &str) -> Result<(), Failure>
     }
 }
 
-/// Returns the process of the only link in this network namespace.
+/// Returns the process ID of the only running link in this network namespace. Returns an error if there are several or none.
 fn only_link() -> Result<u32, Failure> {
     let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let name = |line: &str| line.split_once(&format!("@{SOCKET_NAME}"))?.1.trim().parse().ok();
@@ -202,8 +202,8 @@ fn only_link() -> Result<u32, Failure> {
     }
 }
 
-/// Passes one request to the emulator, if the client is permitted, and returns the result to the client. An error means that the emulator
-/// has ended.
+/// Forwards the change request of a client to the emulator, and the result to the client. Ignores clients without permission. Returns an
+/// error if the emulator has ended.
 fn forward_request(client: &UnixStream, emulator: &UnixStream) -> io::Result<()> {
     let Some(change) = request(client) else { return Ok(()) };
     let mut response = String::new();
@@ -213,8 +213,8 @@ fn forward_request(client: &UnixStream, emulator: &UnixStream) -> io::Result<()>
     Ok(())
 }
 
-/// Reads the request of a client that belongs to the user of the link or to root. Returns `None` for other clients and if no request
-/// arrives.
+/// Reads the change request of a client. Returns `None` if the client belongs neither to the user of the link nor to root, or if it sends
+/// no request.
 fn request(client: &UnixStream) -> Option<String> {
     let user = socket_peercred(client).ok()?.uid;
     client.set_read_timeout(Some(REQUEST_TIMEOUT)).ok()?;

@@ -1,4 +1,4 @@
-//! Emulated link between the caller's network namespace and a new one in which a command runs.
+//! Emulated link between the network namespace in which the program was started, and a new namespace in which a command runs.
 
 use crate::codec::{check_no_ecn, disable_ecn_for};
 use crate::control::{AppliedChange, Control};
@@ -30,39 +30,40 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 
-/// Length of the largest super-packet with its header, bytes.
+/// Length of the largest super-packet with its `virtio_net_hdr`, bytes.
 const MAX_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
-/// Name of the device in the command's namespace.
+/// Name of the link's device in the namespace of the command.
 const INSIDE_DEVICE: &str = "catnip0";
-/// Queue length of the devices, packets. Packets beyond it are dropped before the link receives them, and counted.
+/// Length of the devices' transmission queues, packets. Further packets are dropped before the emulator reads them, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
 /// Environment variable with the address of the outside end of the outermost link.
 const BASE_VARIABLE: &str = "CATNIP_BASE";
-/// Time limit for a command to end after SIGTERM, and for packets in transit after the end of the command.
+/// Time limit for the end of a command after SIGTERM, and for packets in transit after the end of the command.
 const GRACE: Span = Span::from_secs(5);
-/// Index of the descriptor for change requests, after the descriptors for signals and both devices.
+/// Index of the descriptor for change requests among the descriptors that the clock watches. The descriptors for signals and both devices
+/// precede it.
 pub(crate) const CONTROL_FD: usize = 3;
 /// Upper bound on the time in which a kernel answers a packet.
 const RESPONSE_TIME: Span = Span::from_millis(10);
 
-/// Names of the directions in captures and certificates, by the edge of entry: inside, outside.
+/// Names of the directions in captures and certificates, indexed by the node at which packets enter: 0 inside, 1 outside.
 pub const EDGES: [&str; 2] = ["up", "down"];
 
-/// Network of one link between two hosts.
+/// Network of an emulated link: an inside and an outside host, and the link between them.
 #[derive(Debug)]
 pub struct LinkTopology {
-    /// Network of the link.
+    /// Network that consists of the two hosts and the link.
     pub topology: Topology,
-    /// Host that represents the command's namespace.
+    /// Host at the inside end: the command's namespace, or the inside interface of a router.
     pub inside: NodeId,
-    /// Host that represents the caller's namespace.
+    /// Host at the outside end: the namespace from which the link was started, or the outside interface of a router.
     pub outside: NodeId,
-    /// Ports from inside to outside, and back.
+    /// Ports of the two directions: up, from inside to outside, and down.
     pub ports: [PortId; 2],
 }
 
 impl LinkTopology {
-    /// Creates a link with these two directions.
+    /// Creates a network of one link with these two directions.
     pub fn new(up: &WireSpec, down: &WireSpec) -> Self {
         let mut topology = Topology::default();
         let (inside, outside) = (topology.host("inside"), topology.host("outside"));
@@ -70,7 +71,7 @@ impl LinkTopology {
         Self { topology, inside, outside, ports: [link.forward(), link.back()] }
     }
 
-    /// Returns a monitor of the two directions, up first.
+    /// Returns a monitor of both directions of the link, up first.
     pub fn monitor(&self) -> Monitor {
         let watched = self.ports.map(|port| {
             let delay = self.topology.ports()[port.0 as usize].wire.delay;
@@ -79,7 +80,7 @@ impl LinkTopology {
         Monitor::new(watched)
     }
 
-    /// Creates the emulator of the link between these devices, for packets of up to `max_packet` bytes.
+    /// Creates the emulator of the link between two devices, for packets of up to `max_packet` bytes.
     pub(crate) fn emulator<I: PacketIo, W: Watch>(
         &self,
         spec: &LinkSpec,
@@ -96,7 +97,7 @@ impl LinkTopology {
         Emulator::new(world)
     }
 
-    /// Returns the outcome of the run so far, without the counters of the devices.
+    /// Returns the outcome of the run so far. The caller adds the exit code, the changes and the counters of the devices.
     pub(crate) fn outcome<I: PacketIo, W: Watch>(
         &self,
         emulator: &Emulator<WallClock, I, (), W>,
@@ -120,17 +121,17 @@ impl LinkTopology {
     }
 }
 
-/// Emulator of a link to a command.
+/// Emulator of a link between two TUN devices.
 pub type RunningLink<W> = Emulator<WallClock, Tun, (), W>;
 
-/// Specification of a link, independent of the devices at its ends.
+/// Specification of an emulated link, independent of the devices at its ends.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {
-    /// Wires from inside to outside, and back.
+    /// Wires of the two directions: up, from inside to outside, and down.
     pub wires: [WireSpec; 2],
     /// Encoding of loss priorities in packets.
     pub codec: PriorityCodec,
-    /// Marking of TCP packets at entry.
+    /// Marking of the TCP packets that enter the link.
     pub marking: Marking,
     /// Seed of the random choices of queues and losses.
     pub seed: u64,
@@ -138,59 +139,59 @@ pub struct LinkSpec {
     pub timing: TimingSpec,
 }
 
-/// Configuration of a link to a command.
+/// Configuration of a link behind which a command runs.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Link; up is from the command outwards.
+    /// Specification of the link. The direction up leads from the command outwards.
     pub link: LinkSpec,
-    /// MTU, bytes.
+    /// MTU of both devices, bytes.
     pub mtu: u32,
     /// Initial congestion window of TCP connections through the link, segments; `None` for the kernel's default.
     pub initial_window: Option<u32>,
-    /// True if super-packets from the kernel are accepted.
+    /// True if the devices accept super-packets, which contain many segments of a TCP connection.
     pub offload: bool,
-    /// Name of the device in the caller's namespace; `%d` becomes a free number.
+    /// Name of the device in the namespace from which the link is started; `%d` becomes a free number.
     pub device: String,
     /// True if the output of the command goes to standard error.
     pub reserves_stdout: bool,
-    /// True if the command reaches all networks of the caller, DNS included (NAT).
+    /// True if the command reaches all networks that this machine reaches, DNS included (NAT).
     pub nat: bool,
-    /// DNS server for the command; the caller's by default.
+    /// DNS server for the command; `None` for the usual one of this machine.
     pub resolver: Option<IpAddr>,
-    /// User of the command; the caller by default.
+    /// User under which the command runs; `None` for the user of this program.
     pub user: Option<User>,
 }
 
-/// Outcome of a run, apart from the data of its watch.
+/// Outcome of the run of a link or router, apart from the data of its watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Exit code of the command, as in a shell: 128 plus the number of the signal if it was killed.
+    /// Exit code of the command, as in a shell: 128 plus the number of the signal if the command was killed.
     pub code: u8,
     /// Duration of the run.
     pub duration: Span,
-    /// CPU time of the emulator.
+    /// CPU time that the emulator used.
     pub cpu: Span,
-    /// Timing precision that was permitted.
+    /// Scheduling and timing that the emulator actually used.
     pub timing_mode: TimingMode,
-    /// Wake-up latency of the emulator.
+    /// Distribution of the times by which the emulator was woken late from its sleeps.
     pub wakeup_latency: Histogram,
-    /// Packets that the kernel dropped before the emulator could read them: inside, outside.
+    /// Number of packets that the kernel dropped before the emulator could read them, by device: inside, outside.
     pub missed: [u64; 2],
-    /// Malformed frames that no wire could have carried: inside, outside.
+    /// Number of malformed frames that no wire could have carried, by device: inside, outside.
     pub broken: [u64; 2],
-    /// Packets inside the network at the end, by port: up, down.
+    /// Number of packets inside the network at the end of the run, by direction: up, down.
     pub held: [u64; 2],
-    /// Packets inside the network at the end, counted by their buffers.
+    /// Number of packets inside the network at the end of the run, counted by the buffers in use.
     pub buffers_in_use: u64,
-    /// Time of the end on the clock of the run.
+    /// Time at which the run ended, on the clock of the run.
     pub ended_at: Time,
-    /// Reason for an early end, if any.
+    /// Failure that ended the run early; `None` if there was none.
     pub early_end: Option<Failure>,
-    /// Changes during the run.
+    /// Changes of the link during the run.
     pub changes: Vec<AppliedChange>,
 }
 
-/// Two namespaces with a device each, not yet connected.
+/// Devices and addresses of a link's two ends, between which no packets are forwarded yet.
 #[derive(Debug)]
 struct LinkEnds {
     inside: Tun,
@@ -202,8 +203,8 @@ struct LinkEnds {
     _claim: catnip_linux::address::Claim,
 }
 
-/// Runs `command` behind the link. `watch` creates the watch that receives every packet; it is called when the process has entered its
-/// namespaces and may still start threads.
+/// Runs `command` behind the link. `watch` creates the watch that receives every packet. It is called after this process has entered its
+/// namespaces, and may start threads.
 pub fn run<W: Watch>(
     setup: &Setup,
     command: &[String],
@@ -311,7 +312,7 @@ pub fn run<W: Watch>(
     Ok((outcome, emulator))
 }
 
-/// Moves packets until the command has ended, and returns its exit code.
+/// Emulates the link until the command has ended. Returns the exit code of the command.
 fn emulate_until_exit<W: Watch>(
     emulator: &mut RunningLink<W>,
     signals: &Signals,
@@ -355,7 +356,8 @@ fn emulate_until_exit<W: Watch>(
     }
 }
 
-/// Continues until the link is empty and no packet has entered for `quiet_time`, at most for `GRACE`, or until a signal.
+/// Continues the emulation until the link is empty and no packet has entered for `quiet_time`, but at most for `GRACE`, and not after a
+/// signal.
 fn drain<W: Watch>(
     emulator: &mut RunningLink<W>,
     signals: &Signals,
@@ -392,8 +394,8 @@ fn round_trip(wires: &[WireSpec; 2]) -> Span {
     wires.iter().map(|wire| wire.delay).fold(RESPONSE_TIME, |sum, delay| sum + delay)
 }
 
-/// Opens the device of the outside end in the caller's namespace. If a device is not permitted there, or NAT is requested and not available
-/// there, opens the device in a new namespace. Also returns the NAT of the new namespace, if NAT is requested.
+/// Opens the device of the outside end in the current namespace. If a device is not permitted there, or if NAT is requested and not
+/// available there, opens the device in a new namespace. Also returns the NAT of the new namespace, if NAT is requested.
 fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<Nat>), Failure> {
     let name = setup.device.as_str();
     // A NAT in user space connects the command with the namespaces in which the NAT starts, so it starts before this thread leaves them.
@@ -420,7 +422,7 @@ fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<Nat>), Failu
     Ok((tun, userspace_nat.map(UserspaceNat::attach).transpose()?))
 }
 
-/// Gives the outside end its addresses, then moves to a new namespace and sets up the inside end there.
+/// Gives the outside end its addresses, then moves this thread to a new namespace and sets up the inside end there.
 fn connect(
     setup: &Setup,
     (outside, outside_name): (OwnedFd, String),
@@ -474,7 +476,8 @@ fn connect(
     })
 }
 
-/// Brings a device up with its addresses. Returns the index of the device, and true if the device has an IPv6 address.
+/// Brings a device up with the addresses of one end of the link. Returns the index of the device, and true if the device has an IPv6
+/// address.
 fn configure_device(
     netlink: &mut Netlink,
     name: &str,

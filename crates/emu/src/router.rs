@@ -1,4 +1,4 @@
-//! Emulated link between two existing Ethernet interfaces. It runs until a signal arrives.
+//! Emulated link between two existing Ethernet interfaces, which runs until a signal arrives.
 
 use crate::codec::check_no_ecn;
 use crate::control::Control;
@@ -16,27 +16,28 @@ use catnip_sim::Watch;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Configuration of a router.
+/// Configuration of a router, which emulates a link between two interfaces.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Name of the interface at which `up` begins.
+    /// Name of the interface at which packets enter the direction up.
     pub inside: String,
-    /// Name of the interface at which `up` ends.
+    /// Name of the interface at which packets leave the direction up.
     pub outside: String,
     /// Link between the interfaces.
     pub link: LinkSpec,
-    /// Interval of reports; `None` for no reports.
+    /// Interval of the reports; `None` for no reports.
     pub report: Option<Span>,
 }
 
 /// Emulator of a link between two Ethernet interfaces.
 pub type RunningRouter<W> = Emulator<WallClock, Ethernet, (), W>;
 
-/// Interval of checks that the interfaces still exist.
+/// Interval of checks whether the interfaces still exist.
 const CHECK_INTERVAL: Span = Span::from_secs(1);
 
-/// Emulates the link until SIGINT, SIGTERM or SIGHUP. `watch` creates the watch that receives every packet; it is called when these signals
-/// are blocked, so it may start threads. `report` receives the outcome so far at the configured interval and must not take long.
+/// Emulates the link until SIGINT, SIGTERM or SIGHUP. `watch` creates the watch that receives every packet. It is called when these signals
+/// are blocked, and may start threads. `report` receives the outcome so far at the configured interval. It must return quickly, since it
+/// delays packets.
 pub fn run<W: Watch>(
     setup: &Setup,
     control: &mut Control,

@@ -1,4 +1,4 @@
-//! Timing precision of the emulator's thread, and its clock.
+//! Scheduling and timing of the emulator's thread, and its clock.
 
 use catnip_base::Span;
 use catnip_linux::clock::{Stopwatch, WallClock};
@@ -13,7 +13,7 @@ const DEFAULT_SPIN: Span = Span::from_micros(60);
 /// Longest time for which a real-time thread may run without sleeping. A longer run indicates a bug, and the kernel ends the process.
 const MAX_RUN: Span = Span::from_secs(2);
 
-/// Requested timing precision.
+/// Requested scheduling and timing of the emulator.
 #[derive(Clone, Copy, Debug)]
 pub struct TimingSpec {
     /// True if SCHED_FIFO is requested.
@@ -21,31 +21,31 @@ pub struct TimingSpec {
     /// Time to spin before a deadline. `None` means no spinning without SCHED_FIFO; under SCHED_FIFO it means a default time, with spinning
     /// for at most 1 % of the time.
     pub spin: Option<Span>,
-    /// Requested upper bound on the error of arrival times.
+    /// Requested upper bound on the error of packets' arrival times.
     pub max_arrival_error: Span,
 }
 
-/// Timing precision that was permitted.
+/// Scheduling and timing that the emulator actually uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimingMode {
-    /// True under SCHED_FIFO.
+    /// True if the emulator runs under SCHED_FIFO.
     pub real_time: bool,
     /// Time to spin before a deadline.
     pub spin: Span,
 }
 
-/// Clock of a run with its timing precision.
+/// Clock of a run, and the scheduling and timing of its thread.
 #[derive(Debug)]
 pub struct Timing {
     /// Clock of the run.
     pub clock: WallClock,
-    /// Timing precision that was permitted.
+    /// Scheduling and timing that the emulator actually uses.
     pub timing_mode: TimingMode,
 }
 
 impl Timing {
-    /// Prepares this thread for emulation. SCHED_FIFO is used if it is requested and permitted. The clock watches the descriptors
-    /// `watched`, which must stay open.
+    /// Prepares this thread for emulation: uses SCHED_FIFO if it is requested and permitted, and creates the clock. The clock watches the
+    /// descriptors `watched`, which must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
         TimingSpec { real_time, spin, max_arrival_error }: TimingSpec,

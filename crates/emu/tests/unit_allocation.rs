@@ -1,4 +1,4 @@
-//! Test that an emulator in steady state does not allocate, by a counting allocator.
+//! Test with a counting allocator that an emulator in steady state does not allocate memory.
 
 #[path = "../../net/tests/counting/mod.rs"]
 mod counting;
@@ -14,7 +14,7 @@ use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
 use fakes::{LateClock, Script, emulator, packet};
 
-/// Turns a packet into a TCP segment with new data. The segments belong to more connections than the marker tracks.
+/// Turns a packet into a TCP segment with new data. `number` selects one of more connections than the marker tracks.
 fn tcp(mut packet: Vec<u8>, number: u16) -> Vec<u8> {
     packet[9] = 6;
     packet[20..22].copy_from_slice(&(number % 9000).to_be_bytes());

@@ -22,7 +22,7 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Error in an input before the name of the file is added: the key, and the reason why its value is wrong.
+/// Error in an input whose file is not known yet: the key, and the reason why its value is wrong.
 pub(crate) type KeyError = (String, String);
 
 /// Rewrites an error message of serde in the terms of TOML instead of Rust types, with a suggestion for a misspelled name.

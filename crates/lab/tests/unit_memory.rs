@@ -1,4 +1,4 @@
-//! Memory for reading a large recording, measured by an allocator that records the peak in use.
+//! Test of the memory that reading a large recording needs, measured by an allocator that records the peak.
 
 use catnip_lab::read_har;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 thread_local! {
-    /// Bytes in use by this thread only, since the test harness may allocate memory at any time in other threads.
+    /// Number of bytes allocated by this thread only, since the test harness may allocate memory at any time in other threads.
     static IN_USE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }

@@ -10,38 +10,39 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 const SPACE: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 const SPACE_PREFIX: u8 = 10;
-/// Prefix lengths of blocks, outermost first.
+/// Prefix lengths of the blocks of links, by nesting depth: /18 for a link that is in no other link.
 const PREFIXES: [u8; 5] = [18, 21, 24, 27, 30];
-/// Prefix of the IPv6 addresses, which end with the IPv4 address. It is a random prefix of RFC 4193.
+/// Random prefix (RFC 4193) of the IPv6 addresses of links. The last 32 bits of such an address are the IPv4 address.
 const SPACE_V6: u128 = 0xfdca_7217_0e3c_0000 << 64;
-/// Offset of the address of a link's outside end from the start of the block.
+/// Offset, from the start of a link's block, of the address of the end in the namespace from which the link was started.
 const OUTSIDE: u32 = 1;
-/// Offset of the address of a link's inside end from the start of the block.
+/// Offset, from the start of a link's block, of the address of the end in the namespace of the command behind the link.
 const INSIDE: u32 = 2;
 
-/// Addresses of one link and of all links inside it.
+/// Block of addresses for one link and for all links nested in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     base: u32,
     prefix: u8,
 }
 
-/// Reservation of a block against other links of the same network namespace. The reservation ends when dropped.
+/// Reservation of a [`Block`]: no other link of the same network namespace uses the block until this value is dropped.
 #[derive(Debug)]
 pub struct Claim(#[expect(dead_code, reason = "closed when dropped")] UnixListener);
 
 impl Block {
-    /// Returns the IPv4 and IPv6 addresses of the link's end outside the namespace, with prefix lengths that span the block.
+    /// Returns the IPv4 and IPv6 addresses of the link's outside end, in the namespace from which the link was started. The prefixes span
+    /// the block.
     pub fn outside(&self) -> [IpNet; 2] {
         self.networks(OUTSIDE)
     }
 
-    /// Returns the IPv4 and IPv6 addresses of the link's end inside the namespace, with prefix lengths that span the block.
+    /// Returns the IPv4 and IPv6 addresses of the link's inside end, in the namespace of the command. The prefixes span the block.
     pub fn inside(&self) -> [IpNet; 2] {
         self.networks(INSIDE)
     }
 
-    /// Returns true if the link is inside another link.
+    /// Returns true if the link is nested in another link.
     pub fn is_nested(&self) -> bool {
         self.prefix > PREFIXES[0]
     }
@@ -56,7 +57,7 @@ impl Block {
         Ipv4Net::new_assert(Ipv4Addr::from_bits(self.base), self.prefix)
     }
 
-    /// Returns the block to which the address of a device belongs; `None` if the address is not the inside end of a link.
+    /// Returns the block of the link whose inside end has the address `network`; `None` if `network` is not the inside end of a link.
     fn enclosing(network: &IpNet) -> Option<Self> {
         let IpNet::V4(network) = network else { return None };
         let (address, base, prefix) = (network.addr(), network.network().to_bits(), network.prefix_len());
@@ -65,8 +66,8 @@ impl Block {
         is_inside_end.then_some(Self { base, prefix })
     }
 
-    /// Returns the block of the enclosing link, or `None` without an enclosing link, and the blocks that a link in a namespace with these
-    /// addresses may use. The whole result is `None` if links are nested too deeply.
+    /// Returns two results for a namespace whose devices have these addresses: the block of the link that leads out of the namespace, if
+    /// any, and all blocks that a new link in the namespace may use. Returns `None` if links are nested too deeply.
     fn candidates(addresses: &[IpNet]) -> Option<(Option<Self>, Vec<Self>)> {
         let enclosing = addresses.iter().filter_map(Self::enclosing).max_by_key(|block| block.prefix);
         let (base, from, first) = match enclosing {
@@ -79,7 +80,8 @@ impl Block {
         Some((enclosing, blocks.collect()))
     }
 
-    /// Claims the first block that overlaps neither an address nor a route of this namespace and that no other link has claimed.
+    /// Claims the first block that is free in this namespace, which has the given addresses and routes: no address, route or other link
+    /// uses it.
     pub fn claim(addresses: &[IpNet], routes: &[IpNet]) -> Result<(Self, Claim), &'static str> {
         let (enclosing, blocks) = Self::candidates(addresses).ok_or("links can be nested at most 5 deep")?;
         let encloses = |network: &IpNet| enclosing.is_some_and(|block| network.prefix_len() <= block.prefix);
@@ -98,7 +100,7 @@ impl Block {
     }
 }
 
-/// Locks a block with an abstract socket. Such a socket belongs to one network namespace and vanishes with its process.
+/// Reserves a block by an abstract Unix socket. Such a socket belongs to one network namespace and vanishes with its process.
 fn claim(block: Block) -> io::Result<Claim> {
     let name = format!("catnip-emu {}", Ipv4Addr::from_bits(block.base));
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?).map(Claim)

@@ -1,4 +1,4 @@
-//! Clocks in real time, and waiting for times and input.
+//! Real-time clocks that wait for a time or for input on file descriptors.
 
 use crate::sys::{self, Readable};
 use catnip_base::{Histogram, Span, Time};
@@ -9,19 +9,18 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-/// Clock of a run.
+/// Clock of an emulator, which also waits for deadlines and for packets from the devices.
 pub trait Clock: Debug {
     /// Returns the time since the run began, which never decreases.
     fn now(&self) -> Time;
-    /// Waits until `deadline` or until input for the host arrives, whichever comes first.
+    /// Waits until `deadline`, or until input for the emulator arrives if that happens earlier.
     fn sleep_until(&self, deadline: Time);
-    /// Returns true if the device of this edge was readable when the last wait ended. This method avoids a system call per device and
-    /// wake-up.
+    /// Returns true if the device with this index was readable when the last wait ended. A device without input need not be read, which
+    /// saves a system call per device and wake-up.
     fn has_input(&self, _edge: usize) -> bool {
         true
     }
-    /// Returns the latest time at which a wait found the device of this edge empty. The next packet read from the device has arrived after
-    /// that time.
+    /// Returns the latest time at which a wait found the device with this index empty. The next packet read from the device arrived later.
     fn empty_at(&self, _edge: usize) -> Time {
         Time::ZERO
     }
@@ -36,28 +35,28 @@ pub trait Clock: Debug {
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     began: Instant,
-    /// CPU time of this process before the start of the stopwatch, possibly used by another program that has executed this program.
+    /// CPU time that this process had used before the stopwatch was started.
     cpu_before: Span,
 }
 
 impl Stopwatch {
-    /// Starts a stopwatch at time zero.
+    /// Starts a stopwatch, which shows time zero at this moment.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn start() -> Self {
         Self { began: Instant::now(), cpu_before: sys::cpu_time() }
     }
 
-    /// Returns the CPU time of this process since the start.
+    /// Returns the CPU time that this process has used since the stopwatch was started.
     pub fn cpu(&self) -> Span {
         sys::cpu_time().saturating_sub(self.cpu_before)
     }
 
-    /// Returns the time from 1970 to time zero.
+    /// Returns the time from the beginning of 1970 to the start of the stopwatch.
     pub fn since_1970(&self) -> Span {
         since_1970().saturating_sub(self.now().since(Time::ZERO))
     }
 
-    /// Returns the time since the start.
+    /// Returns the time since the stopwatch was started.
     #[inline]
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn now(&self) -> Time {
@@ -66,7 +65,7 @@ impl Stopwatch {
     }
 }
 
-/// Returns the time since 1970 by the clock of the machine.
+/// Returns the time since the beginning of 1970 by the clock of the machine.
 #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
 pub fn since_1970() -> Span {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -91,11 +90,11 @@ struct WaitState {
     fds: Vec<Readable>,
     /// Time at which each descriptor was last found empty.
     empty: Vec<Time>,
-    /// Longest sleep.
+    /// Longest time to sleep without reading the clock.
     sleep_limit: Span,
     /// Counter of the time that this thread has waited for a CPU; `None` if the kernel has no such counter.
     run_delay_counter: Option<RunDelayCounter>,
-    /// Last value of `run_delay_counter`.
+    /// Last value read from `run_delay_counter`.
     last_run_delay: Span,
     /// Recent maximum of the time that waking this thread takes if a CPU is available.
     wakeup_cost: Span,
@@ -184,9 +183,9 @@ struct Budget {
 }
 
 impl Budget {
-    /// Divisor of the elapsed time that accrues to the budget.
+    /// Reciprocal of the share of the elapsed time that is added to the budget: 1 %.
     const SHARE_DIVISOR: u64 = 100;
-    /// Upper limit of the budget.
+    /// Largest amount of unused spinning time that the budget saves up.
     const MAX: Span = Span::from_millis(5);
 
     fn allows(&mut self, now: Time, margin: Span) -> bool {
@@ -197,27 +196,27 @@ impl Budget {
     }
 }
 
-/// Longest sleep. A longer time without reading the clock shows that the thread was prevented from running.
+/// Longest time to sleep. A longer time between two readings of the clock shows that the thread was prevented from running.
 const SLEEP_LIMIT: Span = Span::from_millis(20);
-/// Longest sleep if the kernel does not count the wait for a CPU. In this case, a packet may have arrived at any time during the sleep that
-/// it ended.
+/// Longest time to sleep if the kernel does not count how long a thread waits for a CPU. A packet may then have arrived at any time during
+/// the sleep that it ended.
 const UNCOUNTED_SLEEP_LIMIT: Span = Span::from_millis(1);
 const MIN_SLEEP_LIMIT: Span = Span::from_micros(100);
 /// Initial estimate of the time that waking a thread takes.
 const INITIAL_WAKEUP_COST: Span = Span::from_micros(100);
-/// Shortest time between wake-ups of a thread that has used up its budget, regardless of arrivals and deadlines. All packets that are due
-/// in this time are moved together. Setting a timer and waking up for each packet would cost more CPU time than moving the packet, and
-/// would hardly be more exact. Network cards delay their interrupts for similar times.
+/// Shortest time between wake-ups of a thread that has used up its spinning budget, regardless of arrivals and deadlines. All packets that
+/// are due in this time are moved together. Setting a timer and waking up for each packet would cost more CPU time than moving the packet,
+/// and would hardly be more exact. Network cards delay their interrupts for similar times.
 const MIN_WAKEUP_INTERVAL: Span = Span::from_micros(50);
-/// Index of the descriptor for signals. The descriptors of the edges follow.
+/// Index of the signal descriptor among the watched descriptors. The descriptors of the devices follow it.
 const SIGNALS: usize = 0;
 /// Run time without a sleep after which a real-time thread lets other threads run for [`PAUSE`].
 const MAX_RUN: Span = Span::from_millis(50);
 const PAUSE: Span = Span::from_micros(500);
 
 impl WallClock {
-    /// Creates a clock that shows the time of `stopwatch`. `watched` has the descriptor for signals, and then the descriptors of the edges
-    /// in order. The descriptors must stay open.
+    /// Creates a clock that shows the time of `stopwatch` and spins during the last `margin` before a deadline. `watched` consists of the
+    /// signal descriptor and the descriptors of the devices, in this order. The descriptors must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
         margin: Span,
@@ -247,7 +246,7 @@ impl WallClock {
         self.state.get_mut().max_run = Some(MAX_RUN);
     }
 
-    /// Limits spinning to 1 % of all time. A clock that has used up this budget rests for `MIN_WAKEUP_INTERVAL` between wake-ups.
+    /// Limits spinning to 1 % of all time. A clock that has used up this budget sleeps for at least `MIN_WAKEUP_INTERVAL` between wake-ups.
     pub fn limit_spinning(&mut self) {
         self.state.get_mut().budget =
             Some(Budget { remaining: Budget::MAX, updated_at: self.stopwatch.now() });
@@ -262,17 +261,17 @@ impl WallClock {
         }
     }
 
-    /// Returns the CPU time of this process since the beginning of the run.
+    /// Returns the CPU time that this process has used since the start of the clock's stopwatch.
     pub fn cpu(&self) -> Span {
         self.stopwatch.cpu()
     }
 
-    /// Returns the wake-up latency of this thread at the ends of its sleeps.
+    /// Returns the distribution of the times by which this thread was woken late.
     pub fn wakeup_latency(&self) -> Histogram {
         self.state.borrow().wakeup_latency.clone()
     }
 
-    /// Returns true if the descriptor with this index was readable when the last sleep ended.
+    /// Returns true if the watched descriptor with this index was readable when the last sleep ended.
     pub fn is_ready(&self, index: usize) -> bool {
         self.state.borrow().fds[index].is_ready()
     }
@@ -360,7 +359,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    /// Creates a clock that watches one end of each of two socket pairs. The first pair stands for signals, the second for an edge.
+    /// Creates a clock that watches one end of each of two socket pairs. The first pair stands in for signals, the second for a device.
     fn clock(stopwatch: Stopwatch) -> (WallClock, [[UnixStream; 2]; 2]) {
         let pairs = [(); 2].map(|()| UnixStream::pair().map(<[_; 2]>::from).unwrap());
         let clock = WallClock::new(stopwatch, Span::ZERO, pairs.iter().map(|[_, edge_end]| edge_end.as_fd()));

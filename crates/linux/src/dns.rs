@@ -1,4 +1,4 @@
-//! DNS servers of commands behind a link, and a relay to the caller's server.
+//! DNS server for commands behind a link, and a relay to servers that such commands cannot reach.
 
 use catnip_cli::failure::{Failure, failed};
 use std::fs;
@@ -17,15 +17,15 @@ const CONFIGURATION: &str = "/etc/resolv.conf";
 /// Sockets of local services that would answer queries instead of the DNS server.
 const LOCAL_RESOLVERS: [&str; 2] = ["/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"];
 const PORT: u16 = 53;
-/// Timeout of a query. Clients repeat a query earlier.
+/// Timeout of a relayed query. Clients repeat a query earlier.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest number of concurrent queries. Further queries are dropped.
+/// Largest number of queries relayed at the same time. Further queries are dropped.
 const MAX_QUERIES: u32 = 256;
-/// Longest datagram, bytes.
+/// Length of the longest relayed datagram, bytes.
 const MAX_DATAGRAM: usize = 1 << 16;
 
-/// Returns the caller's DNS server. If only the caller's namespace reaches that server, starts a relay at `own`, an address of that
-/// namespace, and returns `own`.
+/// Returns the first server of /etc/resolv.conf that commands behind a link can reach. If there is none, starts a relay to the first server
+/// at `own`, an address of this thread's namespace, and returns `own`.
 pub fn server(own: IpAddr) -> Result<IpAddr, Failure> {
     let text = fs::read_to_string(CONFIGURATION).unwrap_or_default();
     let servers = servers(&text);
@@ -40,12 +40,12 @@ pub fn server(own: IpAddr) -> Result<IpAddr, Failure> {
     }
 }
 
-/// Configuration file of resolver(5) with a single server. It applies to commands that are started while the file exists.
+/// Configuration file of resolver(5) with a single server, for commands. It must exist until a command has been started.
 #[derive(Debug)]
 pub struct Resolver(NamedTempFile);
 
 impl Resolver {
-    /// Creates a configuration with `server`.
+    /// Creates a configuration file with `server` as the only DNS server.
     pub fn new(server: IpAddr) -> Result<Self, Failure> {
         if !Path::new(CONFIGURATION).exists() {
             let problem = format!("there is no {CONFIGURATION} to replace for the command; create one");
@@ -59,7 +59,7 @@ impl Resolver {
         file.map(Self).map_err(failed("DNS", "write the resolver configuration"))
     }
 
-    /// Returns pairs of paths. The first file of each pair replaces the second file for commands.
+    /// Returns pairs of paths for `sys::with_own_mounts`: the command must see the first file of each pair in place of the second.
     pub fn files(&self) -> Vec<(&Path, &Path)> {
         let resolvers = LOCAL_RESOLVERS.iter().map(Path::new).filter(|resolver| resolver.exists());
         let hidden = resolvers.map(|resolver| (Path::new("/dev/null"), resolver));
@@ -72,7 +72,7 @@ fn servers(text: &str) -> Vec<IpAddr> {
     text.lines().filter_map(server).collect()
 }
 
-/// Forwards DNS queries from address `at` to address `to`. If another server already uses `at`, that server may answer itself.
+/// Starts threads that forward DNS queries from address `at` to address `to`. Does nothing if another server already uses `at`.
 fn relay(at: IpAddr, to: IpAddr) -> io::Result<()> {
     let (at, to) = (SocketAddr::new(at, PORT), SocketAddr::new(to, PORT));
     let (datagrams, streams) = match (UdpSocket::bind(at), TcpListener::bind(at)) {
@@ -102,7 +102,7 @@ fn relay(at: IpAddr, to: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `work` in a new thread. Does nothing if too many threads are running.
+/// Runs `work` in a new thread. Does nothing if `MAX_QUERIES` threads are already running.
 fn spawn_limited<T>(in_progress: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> + Send + 'static) {
     if in_progress.fetch_add(1, Ordering::Relaxed) >= MAX_QUERIES {
         in_progress.fetch_sub(1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! Linux interfaces of the emulator, the agent and applications: clocks, devices, namespaces, processes, users, addresses, socket options.
-//! All clocks of the toolkit are here, and all unsafe code except generated code, the allocator of the Python module, and tests.
+//! Interfaces to Linux for the emulator, the agent and applications: clocks, devices, namespaces, processes, users, addresses, socket
+//! options. This crate contains all clocks of the toolkit, and all unsafe code except generated code, the allocator of the Python module,
+//! and tests.
 
 #[cfg(feature = "host")]
 pub mod address;

@@ -1,4 +1,4 @@
-//! Namespaces of this program, and the devices and settings in these namespaces.
+//! Entering network namespaces, and settings and devices of the entered namespace.
 
 use crate::netlink::Netlink;
 use crate::sys;
@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Moves this process to a new network namespace, in which it has all privileges without being root. `purpose` is part of
-/// errors.
+/// Moves this process to a new network namespace, in which it has all privileges without being root. `purpose` names the planned devices or
+/// namespaces in the error message.
 pub fn enter_netns_as_user(purpose: &str) -> Result<(), Failure> {
     sys::enter_new_user_namespace().and_then(|()| sys::enter_new_netns()).map_err(|error| {
         Failure::new(
@@ -22,7 +22,7 @@ pub fn enter_netns_as_user(purpose: &str) -> Result<(), Failure> {
     })
 }
 
-/// Returns the error, with a remedy, for a TUN device of this name that could not be opened.
+/// Returns the failure, with a remedy, for a TUN device named `name` that could not be opened because of `error`.
 pub fn tun_failure(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
@@ -48,13 +48,13 @@ pub fn tun_failure(name: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// Brings up the loopback device.
+/// Brings up the loopback device of the namespace of `netlink`.
 pub fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
     let up = netlink.index_of("lo").and_then(|index| netlink.bring_up(index, None, None));
     up.map_err(failed("lo", "bring it up"))
 }
 
-/// Sets a sysctl of this namespace.
+/// Sets a sysctl of this network namespace. `key` is a path such as `net/ipv4/ip_forward`.
 pub fn set_sysctl(key: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys").join(key), value)
 }

@@ -1,4 +1,4 @@
-//! NAT and DNS at the outside end of a link, for access to all networks that the caller can reach (`--nat`).
+//! NAT and DNS for a command behind a link, which can then reach all networks that this machine can reach (`--nat`).
 //!
 //! For root, the kernel translates addresses, which does not change TCP. Ordinary users are not permitted to use address translation. For
 //! them, a program forwards connections out of their namespace over its own sockets (NAT in user space). TCP over the link is then between
@@ -16,27 +16,28 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Script that translates addresses until its input ends. It therefore also cleans up after a killed emulator.
+/// Shell script that translates addresses until its standard input is closed. It therefore reverts its changes even if the emulator is
+/// killed.
 const MASQUERADE: &str = include_str!("masquerade.sh");
-/// Script that reads the id of the process whose network namespace it serves from its input, and then executes the user-space NAT.
+/// Shell script that reads a process ID from standard input, and then executes a user-space NAT for the network namespace of this process.
 const USERSPACE_NAT_SCRIPT: &str = "read -r process && case $0 in
   slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback \"$process\" tap0 ;;
   *) exec pasta --quiet --foreground --config-net --ns-ifname tap0 --no-map-gw --address 10.0.2.100 --netmask 24 \
     --gateway 10.0.2.2 --dns-forward 10.0.2.3 -t none -u none -T none -U none \"$process\" ;;
 esac";
-/// Programs for NAT in user space, in order of preference.
+/// Programs that implement NAT in user space, in order of preference.
 const USERSPACE_NATS: [&str; 2] = ["slirp4netns", "pasta"];
-/// Device of a user-space NAT in the namespace.
+/// Name of the device that a user-space NAT creates in the namespace.
 const TAP_DEVICE: &str = "tap0";
-/// Address of this device.
+/// IPv4 address of [`TAP_DEVICE`].
 const TAP_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 100);
-/// Address at which the user-space NAT provides the caller's DNS server.
+/// Address at which a user-space NAT provides the DNS server of the namespace in which the NAT was started.
 const TAP_RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
 /// Time limit for the start of a user-space NAT.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// NAT of a namespace. The NAT ends and reverts its changes when dropped or when this process is killed.
+/// Running NAT of a namespace. When this value is dropped or this process is killed, the NAT ends and its changes are reverted.
 #[derive(Debug)]
 pub struct Nat {
     _helper: Helper,
@@ -44,7 +45,7 @@ pub struct Nat {
     pub resolver: IpAddr,
 }
 
-/// Program that will forward connections out of a namespace. It is started before the namespace exists.
+/// User-space NAT that was started, but does not serve a namespace yet, see [`Self::attach`].
 #[derive(Debug)]
 pub struct UserspaceNat {
     name: &'static str,
@@ -58,7 +59,7 @@ struct Helper {
 }
 
 impl Nat {
-    /// Returns true if the kernel can be configured to translate addresses.
+    /// Returns true if the program `nft` is installed, with which root configures address translation in the kernel.
     pub fn can_masquerade() -> bool {
         sys::is_installed("nft")
     }
@@ -83,7 +84,8 @@ impl Nat {
 }
 
 impl UserspaceNat {
-    /// Finds an installed program, and starts its script in the current namespaces of this process.
+    /// Starts the first installed program of `USERSPACE_NATS` in the current namespaces of this process. The program waits for
+    /// [`Self::attach`].
     pub fn launch() -> Result<Self, Failure> {
         let name = USERSPACE_NATS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
             let problem = "requires nft (nftables) for root, slirp4netns or pasta (passt) for ordinary users; install one";
@@ -102,7 +104,7 @@ impl UserspaceNat {
         Ok(Self { name, helper: Helper { child, cleans_up: false } })
     }
 
-    /// Starts to forward connections out of the network namespace of this thread.
+    /// Starts to forward connections out of the network namespace of this thread, to the namespaces in which the program was launched.
     pub fn attach(mut self) -> Result<Nat, Failure> {
         let cannot = failed("--nat", "start the program that forwards connections");
         if let Some(mut stdin) = self.helper.child.stdin.take() {

@@ -1,4 +1,4 @@
-//! Devices, addresses and routes of one network namespace, by rtnetlink.
+//! Devices, addresses and routes of one network namespace, read and changed by rtnetlink.
 
 use ipnet::IpNet;
 use netlink_packet_core::{
@@ -16,10 +16,10 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io::{self, Error, ErrorKind};
 use std::net::IpAddr;
 
-/// Default initial receive window of Linux, segments.
+/// Default initial receive window of Linux, segments. Routes never get a smaller one.
 const RECEIVE_WINDOW: u32 = 20;
 
-/// Properties of a device.
+/// Properties of a network device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Interface index.
@@ -201,14 +201,15 @@ impl Netlink {
         Ok(networks)
     }
 
-    /// Returns a counter of the packets that the kernel drops at this device from now on. Earlier drops do not count: they are packets that
-    /// the kernel itself has sent during the setup of the device, before they could be read.
+    /// Returns a counter of the packets that the kernel drops at the device `index` from now on. Earlier drops do not count, since the
+    /// kernel itself sent these packets during the setup of the device.
     pub fn drops_from_now(mut self, index: u32) -> Drops {
         let before = self.tx_dropped(index).unwrap_or(0);
         Drops { netlink: self, index, before }
     }
 
-    /// Returns the total number of packets that the kernel has dropped before it could pass them to the owner of the device.
+    /// Returns the counter `tx_dropped` of a device: packets that the kernel dropped before the program that owns the TUN device could read
+    /// them.
     fn tx_dropped(&mut self, index: u32) -> io::Result<u64> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -233,7 +234,7 @@ impl Netlink {
         self.request(message, flags | NLM_F_ACK).map(|_| ())
     }
 
-    /// Sends a request. Returns the answers up to the acknowledgement or the end of the dump.
+    /// Sends a netlink request. Returns the answers up to the acknowledgement or the end of the dump.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
@@ -269,7 +270,7 @@ impl Netlink {
     }
 }
 
-/// Counter of packets that the kernel drops at a device before it can pass them to the owner of the device.
+/// Counter of packets that the kernel drops at a device before the program that owns the device can read them.
 #[derive(Debug)]
 pub struct Drops {
     netlink: Netlink,
@@ -278,7 +279,7 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// Returns the number of drops; 0 if the device no longer exists.
+    /// Returns the number of drops since the creation of the counter; 0 if the device no longer exists.
     pub fn count(&mut self) -> u64 {
         self.netlink.tx_dropped(self.index).map_or(0, |dropped| dropped - self.before)
     }

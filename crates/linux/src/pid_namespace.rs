@@ -33,12 +33,12 @@ impl PidNamespace {
         namespace
     }
 
-    /// Returns true if children of this process start in the new namespace.
+    /// Returns true if children of this process start in the new PID namespace.
     pub fn is_entered(&self) -> bool {
         self.parent.is_some()
     }
 
-    /// Makes children start in the PID namespace of this process again.
+    /// Makes later children start in the PID namespace of this process again.
     pub fn exit(&mut self) {
         if let Some(parent) = self.parent.take() {
             let _ = sys::enter_pid_namespace(parent.as_fd());

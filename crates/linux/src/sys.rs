@@ -21,7 +21,8 @@ use std::process::{Command, Stdio};
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
-/// `ioctl(2)` that declares the offloads that the owner of a device supports: checksums, and segmentation of TCP over IPv4 and IPv6.
+/// `ioctl(2)` that declares which offloads the program that reads a TUN device supports: checksums, and segmentation of TCP over IPv4 and
+/// IPv6.
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const OFFLOADS: libc::c_ulong = 1 | 2 | 4;
 /// Length of a `virtio_net_hdr`, bytes.
@@ -66,10 +67,10 @@ pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String
     Ok((fd, name))
 }
 
-/// Receive buffer for frames that arrive while the emulator is busy, bytes.
+/// Size of the socket's receive buffer for frames that arrive while the emulator is busy, bytes.
 const RECEIVE_BUFFER: libc::c_int = 32 << 20;
 
-/// Opens an interface for all incoming frames. Each frame has a `virtio_net_hdr` in front.
+/// Opens a packet socket for all frames that arrive at an interface. Each frame has a `virtio_net_hdr` in front.
 pub fn open_interface(index: u32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // With protocol 0, no frame arrives before all options are set. SAFETY: the call takes only numbers.
@@ -109,18 +110,18 @@ fn set_option<T>(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, va
     Ok(())
 }
 
-/// Frame read from an interface.
+/// Length and attributes of a frame that was read from an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Length including the header in front, even if the buffer was shorter, bytes.
+    /// Length of the frame and its `virtio_net_hdr`, bytes. It exceeds the length of the buffer if the frame was truncated.
     pub len: usize,
-    /// VLAN tag that the kernel has removed from the frame; `None` if the frame had no tag.
+    /// VLAN tag that the kernel has removed from the frame; `None` if the frame has no tag.
     pub tag: Option<[u8; 4]>,
-    /// Time since the arrival; `None` if the kernel has not recorded the arrival time.
+    /// Time since the frame arrived at the interface; `None` if the kernel has not recorded the arrival time.
     pub age: Option<Span>,
 }
 
-/// Reads one frame with the `virtio_net_hdr` in front.
+/// Reads one frame, with its `virtio_net_hdr` in front, into `buffer`.
 pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // 64-bit words give the required alignment.
@@ -168,7 +169,7 @@ fn age_of(arrived_at: libc::timespec) -> Span {
     Span::from_nanos(age)
 }
 
-/// Returns the number of frames that the kernel has dropped since the last call because they were not read in time.
+/// Returns the number of frames that the kernel has dropped since the last call because this program did not read them in time.
 pub fn frames_missed(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = size_of_val(&statistics) as libc::socklen_t;
@@ -178,7 +179,7 @@ pub fn frames_missed(fd: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(statistics.tp_drops)
 }
 
-/// Descriptor for [`wait_readable`].
+/// File descriptor that [`wait_readable`] watches, and its state after the last wait.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Readable(libc::pollfd);
@@ -235,7 +236,7 @@ pub fn run_as_sched_other() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns an unpredictable number that is short enough to type.
+/// Returns a random number below 2^32, which is short enough to be typed as a seed.
 pub fn random() -> io::Result<u64> {
     let mut bytes = [0; 4];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -309,8 +310,8 @@ impl AsFd for Signals {
     }
 }
 
-/// Returns standard error as the standard output of a command, so that the output of the command is not mixed with the output of this
-/// program.
+/// Returns a handle of standard error that serves as the standard output of a command. The output of the command is then not mixed with the
+/// output of this program.
 pub fn standard_error() -> Stdio {
     io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
 }
@@ -358,9 +359,9 @@ pub fn enter_new_pid_namespace() -> io::Result<()> {
     unshare(UnshareFlags::NEWPID)
 }
 
-/// Gives the command its own mount namespace. The first file of each pair in `files` replaces the second file. If `mounts_proc`, /proc is
-/// that of the command's PID namespace. If a mount namespace is not permitted, a command without `files` starts with the /proc of the machine,
-/// and a command with `files` does not start.
+/// Gives the command its own mount namespace. The first file of each pair in `files` replaces the second file. If `mounts_proc` is true,
+/// /proc shows the processes of the command's PID namespace. If a mount namespace is not permitted, a command without `files` starts with
+/// the /proc of the machine, and a command with `files` does not start.
 pub fn with_own_mounts(command: &mut Command, mounts_proc: bool, files: &[(&Path, &Path)]) -> io::Result<()> {
     let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(Error::from);
     let files: io::Result<Vec<_>> = files.iter().map(|(new, old)| Ok((name(new)?, name(old)?))).collect();
@@ -391,7 +392,8 @@ pub fn with_own_mounts(command: &mut Command, mounts_proc: bool, files: &[(&Path
     Ok(())
 }
 
-/// Makes the command start as this user with these groups. Must be called after all settings of the command that need more privileges.
+/// Makes the command start with these user, group and supplementary group IDs. Must be called after all settings of the command that need
+/// more privileges.
 pub fn as_user(command: &mut Command, user: u32, group: u32, groups: Vec<u32>) {
     let prepare = move || {
         // SAFETY: `groups` lives in the closure.

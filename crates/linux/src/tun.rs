@@ -1,4 +1,4 @@
-//! Devices at the edges of an emulated network.
+//! Devices through which packets enter and leave an emulated network.
 
 use crate::clock::Stopwatch;
 use crate::sys;
@@ -8,18 +8,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Packet read from a device.
+/// Times and length of a packet that was read from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Time of the read, at which the packet enters the network.
     pub at: Time,
     /// Time of arrival at the device; `None` if the kernel does not report it.
     pub arrived_at: Option<Time>,
-    /// Length in the buffer, bytes.
+    /// Length of the packet in the buffer, bytes.
     pub len: usize,
 }
 
-/// Device at the edge of a network.
+/// Device through which an emulated network exchanges packets with the kernel.
 pub trait PacketIo: Debug {
     /// Reads one packet. Returns `None` if no packet is waiting. A packet longer than `buffer` is truncated.
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>>;
@@ -43,12 +43,12 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Creates a device from an open descriptor. `stopwatch` measures the times of packets.
+    /// Creates a TUN device from an open descriptor. The times of packets are read from `stopwatch`.
     pub fn new(fd: OwnedFd, stopwatch: Stopwatch) -> Self {
         Self { fd: Rc::new(fd), stopwatch, header: 0 }
     }
 
-    /// Declares that each packet has a virtual header in front. A packet leaves with the same header with which it has arrived.
+    /// Declares that each packet has a `virtio_net_hdr` in front. A packet is written with the header with which it was read.
     pub fn with_virtual_header(self) -> Self {
         Self { header: sys::VIRTUAL_HEADER, ..self }
     }

@@ -1,4 +1,4 @@
-//! User accounts for commands.
+//! User accounts under which root runs commands.
 
 use crate::sys;
 use catnip_cli::failure::Failure;
@@ -15,7 +15,7 @@ pub struct User {
 }
 
 impl User {
-    /// Returns the user with this name. Errors contain the option `key`.
+    /// Returns the user account `name`. Error messages begin with the option `key`.
     pub fn named(key: &str, name: &str) -> Result<Self, Failure> {
         if !Uid::effective().is_root() {
             return Err(Failure::new(key, "only root can run a command as another user; omit the option"));

@@ -1,4 +1,4 @@
-//! Verification with a counting allocator that no memory is allocated when a packet is read, marked, translated and captured.
+//! Test with a counting allocator that no memory is allocated when a packet is parsed, marked, translated and captured.
 
 #[path = "../../net/tests/counting/mod.rs"]
 mod counting;
@@ -17,7 +17,7 @@ fn announcement() -> Announcement {
     Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false }
 }
 
-/// Sends data in one direction and an acknowledgement with SACK blocks in the other direction. The first round is the handshake.
+/// Sends data from one end and an acknowledgement with SACK blocks from the other end. In round 0, the segments are a handshake.
 fn exchange(ends: &mut [Translation; 2], round: u64, address: IpAddr, capture: &mut Writer<std::io::Sink>) {
     let window = 1 << 20;
     let flags = |ack| Flags { syn: round == 0, ack, fin: false };
@@ -40,7 +40,7 @@ fn exchange(ends: &mut [Translation; 2], round: u64, address: IpAddr, capture: &
     );
 }
 
-/// Sends a segment from one end, marks it, passes it to the other end and captures it.
+/// Sends a segment from one end to the other end, and marks, parses and captures it on the way.
 fn carry(
     ends: &mut [Translation; 2],
     from: usize,

@@ -1,4 +1,5 @@
-//! Comparison of the laws of the kernel programs with those of the simulator: for the same events, all results are equal.
+//! Comparison of the marking and congestion control code of the kernel programs with that of the simulator: equal events give equal
+//! results.
 
 use catnip_agent as _;
 use catnip_base::{Rng, Stream};
@@ -34,10 +35,10 @@ unsafe extern "C" {
     fn c_http(bytes: *const u8, len: u64, body: *mut u64) -> u64;
 }
 
-/// Number of events per law.
+/// Number of random events in each comparison.
 const EVENTS: u32 = 1_000_000;
 
-/// Random source of numbers of all magnitudes, including the ends of ranges.
+/// Generator of random numbers of all magnitudes, including the smallest and the largest.
 struct Numbers(Rng);
 
 impl Numbers {
@@ -233,7 +234,7 @@ fn newcwv_is_the_same() {
     assert!(reductions > 1000 && repairs > 1000, "{reductions} reductions and {repairs} repairs are too few");
 }
 
-/// Returns a header that is nearly valid, composed of valid and invalid parts.
+/// Returns a nearly valid HTTP header, composed of valid and invalid lines.
 fn header(some: &mut Numbers) -> Vec<u8> {
     const LINES: [&str; 24] = [
         "HTTP/1.1 200 OK",

@@ -1,3 +1,3 @@
-//! Comparison of the laws of the kernel programs, compiled as C, with those of the simulator.
+//! Comparison of the marking and congestion control code of the kernel programs, compiled as C for this host, with that of the simulator.
 
 mod laws;

@@ -131,12 +131,12 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     Ok(exit_code(finished.code, results.certificate.verdict))
 }
 
-/// File with the final messages.
+/// Name of the file in the results folder that contains the final messages, with --hand-over.
 const MESSAGES_FILE: &str = "told.txt";
-/// File whose existence shows that the clock has started.
+/// Name of the file in the results folder whose existence shows that the clock has started, with --hand-over.
 const START_FILE: &str = "begun.json";
 
-/// Creates the folder, and checks that it is empty and that results can be written to it.
+/// Creates the folder for results, and checks that it is empty and that files can be written to it.
 fn prepare_folder(folder: &Path) -> Result<(), Failure> {
     let failure = |error| write_failure(folder, error);
     fs::create_dir_all(folder).map_err(failure)?;
@@ -149,7 +149,7 @@ fn prepare_folder(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports the start to the parent program: the longest duration, and whether a command uses the terminal meanwhile.
+/// Writes [`START_FILE`] for the parent program: the maximum duration of the run, and whether a command can end the run.
 fn report_start(folder: &Path, plan: &Plan) -> Result<(), Failure> {
     // The run must not outlive the parent program.
     sys::end_with_parent().map_err(|error| Failure::new("--hand-over", error))?;
@@ -172,8 +172,8 @@ fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &
     Ok(())
 }
 
-/// Prints all results with --json. Otherwise prints the table of pages, or of connections if there are no pages, if no folder is given for
-/// the tables.
+/// Prints the results on standard output: all of them as JSON with --json. Otherwise, if no folder is given for the tables, prints the
+/// table of pages, or of connections if there are no pages.
 fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Failure> {
     let with_rows = [TableName::PAGES, TableName::CONNECTIONS].map(|name| &results.tables[&name]);
     if options.json {
@@ -185,7 +185,7 @@ fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Fail
     }
 }
 
-/// Final messages of a run. A format width, as in `{:80}`, is the number of columns of the terminal.
+/// Final messages of a run for the user. A format width, as in `{:80}`, is the number of columns of the terminal.
 struct FinalMessages<'a> {
     finished: &'a Finished,
     certificate: &'a RunCertificate,

@@ -47,11 +47,11 @@ pub(crate) struct WireOptions {
     seed: Option<u64>,
 }
 
-/// Settings of a wire as text, by key. Each key is an option.
+/// Settings of one direction of a link as text, by key. Each key is also a command-line option.
 #[derive(Clone, Debug)]
 struct WireSettings(BTreeMap<&'static str, String>);
 
-/// Key of the marking of a direction, which is not a key of its wire.
+/// Key of the marking of packets in [`WireSettings`], which is not a key of [`WireSpec`].
 const MARK: &str = "mark";
 
 impl FromArgMatches for WireSettings {
@@ -85,7 +85,7 @@ impl Args for WireSettings {
 }
 
 impl WireOptions {
-    /// Returns the requested link.
+    /// Returns the link that the options specify. `default_queue` applies without --queue.
     pub(crate) fn link(&self, default_queue: &str, timing: &TimingOptions) -> Result<LinkSpec, Failure> {
         let [up, down] = self.directions(default_queue)?;
         let ((up, up_marks), (down, down_marks)) = (up.wire("--up ")?, down.wire("--down ")?);
@@ -98,7 +98,7 @@ impl WireOptions {
         })
     }
 
-    /// Creates the control that changes the link while it runs.
+    /// Creates the control that changes the link while it runs: at the times given by --at, and on request.
     pub(crate) fn control(
         &self,
         default_queue: &str,
@@ -121,7 +121,7 @@ impl WireOptions {
         Ok(Control::new(Box::new(adjustable), link.wires.clone(), link.seed, schedule))
     }
 
-    /// Returns the settings of each direction, up first.
+    /// Returns the settings of both directions, up first. `default_queue` applies without --queue.
     fn directions(&self, default_queue: &str) -> Result<[WireSettings; 2], Failure> {
         let mut both = self.both.clone();
         both.0.entry("queue").or_insert_with(|| default_queue.into());
@@ -134,7 +134,7 @@ impl WireOptions {
     }
 }
 
-/// Settings of the two directions of a link, up first, and the resulting wires.
+/// Settings of both directions of a running link, up first, and the wires that result from them.
 #[derive(Clone, Debug)]
 struct AdjustableLink {
     settings: [WireSettings; 2],
@@ -174,7 +174,7 @@ impl Adjust for AdjustableLink {
 }
 
 impl WireSettings {
-    /// Parses the settings of a wire and its marking. Errors begin with `prefix` and the name of the key.
+    /// Parses the settings into a wire and the parameters of its marker. Error messages begin with `prefix` and the name of the key.
     fn wire(&self, prefix: &str) -> Result<(WireSpec, Option<SpmParameters>), Failure> {
         let open = |file: &str| {
             std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))
@@ -189,8 +189,8 @@ impl WireSettings {
         Ok((wire, marks))
     }
 
-    /// Returns the settings after `changes`, which have the form `key=value,…`. Values may contain commas and `=`. Errors begin with
-    /// `option`.
+    /// Returns the settings after `changes`, which have the form `key=value,…`. Values may contain commas and `=`. Error messages begin
+    /// with `option`.
     fn with_changes(&self, option: &str, changes: Option<&str>) -> Result<Self, Failure> {
         let mut settings = self.clone();
         let mut last: Option<&str> = None;
@@ -217,24 +217,24 @@ fn keys() -> impl Iterator<Item = &'static str> {
     WireSpec::KEYS.iter().map(|key| key.name).chain([MARK])
 }
 
-/// Returns the key with this spelling on the command line.
+/// Returns the key whose spelling on the command line, with hyphens, is `written`.
 fn key_named(written: &str) -> Option<&'static str> {
     keys().find(|key| key.replace('_', "-") == written)
 }
 
-/// Returns the default value of a key on the command line. A link with all defaults has no effect.
+/// Returns the default of a key on the command line: an unlimited rate, no delay, and [`DEFAULT_QUEUE`].
 fn default_value(key: &str) -> Option<&'static str> {
     let defaults = [("rate", "unlimited"), ("delay", "0ms"), ("queue", DEFAULT_QUEUE)];
     defaults.into_iter().find(|(other, _)| *other == key).map(|(_, value)| value)
 }
 
-/// Default queue.
+/// Default queue of a link: drop-tail with space for 1000 packets.
 pub(crate) const DEFAULT_QUEUE: &str = "drop-tail:1000";
 /// Default queue of a link with --offload, whose packets differ widely in size.
 pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 
-/// Checks that the wires can carry super-packets, which can only be delayed or dropped at the tail of a full buffer. All other impairments
-/// apply to single packets.
+/// Checks that the wires can carry super-packets, which can only be delayed, or dropped by a drop-tail queue with a limit in bytes or time.
+/// All other impairments require single packets.
 pub(crate) fn check_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
     let accepts = |wire: &WireSpec| {
         let plain = wire.jitter.is_none() && wire.before.is_empty() && wire.after.is_empty();

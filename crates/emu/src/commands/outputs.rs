@@ -31,19 +31,19 @@ pub(crate) struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Starts the notes of a run, which are printed with --verbose.
+    /// Starts the notes on the steps of a run, which are printed only with --verbose.
     pub(crate) fn notes(&self) -> Notes {
         Notes { since: Stopwatch::start(), is_verbose: self.verbose }
     }
 
-    /// Prints a certificate at the width of the terminal.
+    /// Prints a certificate as text on standard error, at the width of the terminal, unless --quiet is given.
     pub(crate) fn print_text(&self, certificate: &impl Display) {
         if !self.quiet {
             print_stderr(wrap_for_terminal(certificate));
         }
     }
 
-    /// Prints the certificate, as JSON on standard output or as text on standard error.
+    /// Prints the certificate of a link: as JSON on standard output if `json` is true, otherwise as text on standard error.
     pub(crate) fn print_certificate(&self, certificate: &Certificate, json: bool) -> Result<(), Failure> {
         if json {
             return print_json(certificate);
@@ -52,12 +52,13 @@ impl OutputOptions {
         Ok(())
     }
 
-    /// Creates the file of the certificate, if requested. This happens before the run, so that errors are reported early.
+    /// Creates the file for the certificate, if --certificate is given. This happens before the run, so that errors are reported early.
     pub(crate) fn certificate(&self) -> Result<Option<Output>, Failure> {
         self.certificate.as_deref().map(Output::create).transpose()
     }
 
-    /// Starts the capture, if requested. `edges` are the names of the edges of entry; the first `skip` bytes of each packet are left out.
+    /// Starts the capture, if --pcap is given. `edges` has a name for each node at which packets enter. The first `skip` bytes of each
+    /// packet are left out.
     pub(crate) fn capture(
         &self,
         link: LinkType,
@@ -70,7 +71,7 @@ impl OutputOptions {
         capture.map(Some).map_err(|error| write_failure(path, error))
     }
 
-    /// Ends the capture, with a warning if packets are missing.
+    /// Completes the capture file, and prints a warning if packets are missing.
     pub(crate) fn finish(&self, capture: Option<Capture>) -> Result<(), Failure> {
         let (Some(capture), Some(path)) = (capture, self.pcap.as_deref()) else { return Ok(()) };
         let omitted = capture.finish().map_err(|error| write_failure(path, error))?;
@@ -84,7 +85,7 @@ impl OutputOptions {
     }
 }
 
-/// Notes on the steps of a run with their times, on standard error.
+/// Printer of notes on the steps of a run, with their times, on standard error.
 #[derive(Debug)]
 pub(crate) struct Notes {
     since: Stopwatch,
@@ -107,7 +108,7 @@ pub(crate) fn wrap_for_terminal(text: &impl Display) -> String {
     }
 }
 
-/// File that is being written.
+/// Output file, and its path for error messages.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) file: BufWriter<File>,
@@ -125,7 +126,7 @@ impl Output {
     }
 }
 
-/// Exit code of a run that was out of tolerance although its command succeeded.
+/// Exit code of a run whose command succeeded, but whose certificate is red.
 const EXIT_RED: u8 = 3;
 
 pub(crate) fn exit_code(code: u8, verdict: Verdict) -> u8 {

@@ -1,4 +1,4 @@
-//! Memory for the packets inside a network: slots of one size, identified by numbers.
+//! Memory for the packets inside a network: slots of equal size, identified by numbers.
 
 /// Slots for packets of up to a given length. Freed slots are reused, the last freed first, while they are hot in the cache. Memory grows
 /// by a whole block of slots and is never released.
@@ -51,14 +51,14 @@ impl Buffers {
         target_block[target..target + bytes].copy_from_slice(&source_block[source..source + bytes]);
     }
 
-    /// Returns all bytes of a slot mutably.
+    /// Returns all bytes of a slot mutably, including those after the end of the packet.
     #[inline]
     pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
         let start = (slot % BLOCK) as usize * self.slot_bytes;
         &mut self.blocks[(slot / BLOCK) as usize][start..start + self.slot_bytes]
     }
 
-    /// Returns all bytes of a slot.
+    /// Returns all bytes of a slot, including those after the end of the packet.
     #[inline]
     pub fn bytes(&self, slot: u32) -> &[u8] {
         let start = (slot % BLOCK) as usize * self.slot_bytes;

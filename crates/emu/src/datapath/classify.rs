@@ -13,11 +13,11 @@ pub struct Class {
     pub source: IpAddr,
     /// Destination address.
     pub destination: IpAddr,
-    /// Priority, from the DSCP.
+    /// Priority that the codec reads from the packet.
     pub priority: Priority,
     /// ECN codepoint (RFC 3168).
     pub ecn: Ecn,
-    /// Hash of the five-tuple.
+    /// Hash of the five-tuple, for fair queueing.
     pub flow: u16,
     /// Length of the packet without padding, bytes.
     pub len: u32,

@@ -29,10 +29,11 @@ const REDIRECT: u8 = 137;
 pub struct Ethernet {
     fd: OwnedFd,
     stopwatch: Stopwatch,
-    /// Virtual header, followed by the frame.
+    /// `virtio_net_hdr`, followed by the last frame that was read.
     frame: Box<[u8]>,
     len: usize,
-    /// Segmentation of the current frame, the times of the frame, and the number of the next packet.
+    /// State of the segmentation of `frame`: its parameters, the times of the frame, and the index of the next packet. `None` if no packets
+    /// remain.
     segmenting: Option<(Segmentation, Times, usize)>,
     missed: u64,
     broken: u64,
@@ -42,14 +43,15 @@ pub struct Ethernet {
 type Times = (Time, Option<Time>);
 
 impl Ethernet {
-    /// Opens the interface with this index in the network namespace of this thread.
+    /// Opens the interface with the interface index `index` in the network namespace of this thread. The times of packets are read from
+    /// `stopwatch`.
     pub fn open(index: u32, stopwatch: Stopwatch) -> io::Result<Self> {
         let fd = sys::open_interface(index)?;
         let frame = vec![0; MAX_FRAME].into_boxed_slice();
         Ok(Self { fd, stopwatch, frame, len: 0, segmenting: None, missed: 0, broken: 0 })
     }
 
-    /// Returns the number of frames that the kernel has dropped because they were not read in time.
+    /// Returns the number of frames that the kernel has dropped because this program did not read them in time.
     pub fn missed(&mut self) -> u64 {
         self.missed += u64::from(sys::frames_missed(self.fd.as_fd()).unwrap_or(0));
         self.missed
@@ -60,7 +62,7 @@ impl Ethernet {
         self.broken
     }
 
-    /// Writes the next packet of the frame that is being segmented to `buffer`. Returns `None` if no frame is being segmented.
+    /// Writes the next packet of the frame that is being segmented to `buffer`. Returns `None` if no packet remains.
     fn next_segment(&mut self, buffer: &mut [u8]) -> Option<Read> {
         let (segmentation, (at, arrived_at), number) = self.segmenting?;
         self.segmenting =
@@ -70,7 +72,7 @@ impl Ethernet {
         Some(Read { at, arrived_at, len: len.unwrap_or(buffer.len()) })
     }
 
-    /// Reads the next valid frame into `frame`. Returns `None` if no frame is available.
+    /// Reads the next valid frame into `self.frame`. Returns its times, or `None` if no frame is available.
     fn read(&mut self) -> io::Result<Option<Times>> {
         loop {
             // Space for a VLAN tag is left at the end, because inserting the tag moves the rest of the frame.
@@ -113,7 +115,7 @@ impl Ethernet {
         }
     }
 
-    /// Inserts a VLAN tag after the addresses. Returns the number of bytes by which the rest was moved.
+    /// Inserts a VLAN tag after the MAC addresses of the frame. Returns the number of bytes by which the rest of the frame was moved.
     fn insert_tag(&mut self, tag: [u8; 4]) -> usize {
         let at = HEADER + 12;
         self.frame.copy_within(at..HEADER + self.len, at + 4);

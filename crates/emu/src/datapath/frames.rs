@@ -1,4 +1,4 @@
-//! Medium of real packets, between simulated hosts and also with external hosts.
+//! Network medium that carries real IP packets between simulated hosts, external hosts, or both.
 
 use crate::datapath::buffers::Buffers;
 use crate::datapath::classify::{Class, flow};
@@ -22,24 +22,24 @@ use std::sync::Arc;
 
 /// Output for packets that leave the network at an external host.
 pub trait Egress: std::fmt::Debug {
-    /// Delivers a packet that reaches an external host at this ideal time.
+    /// Writes a packet to the device of the external host `node`, at which the packet arrives at the time `ideal` in the model.
     fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]) -> Delivery;
 }
 
-/// Packet from an external host.
+/// Packet from an external host that has not entered the network yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Buffer that contains the packet.
+    /// Number of the buffer that contains the packet.
     pub body: u32,
-    /// Number of bytes before the IP packet.
+    /// Length of the headers before the IP packet, such as an Ethernet header, bytes.
     pub header: usize,
-    /// Number of bytes including those before the IP packet.
+    /// Length of the content of the buffer, including these headers, bytes.
     pub len: usize,
-    /// Upper bound on the time that the packet waited in its device.
+    /// Upper bound on the time that the packet waited in the device before it was read.
     pub waited: Span,
 }
 
-/// Result of a delivery to an external host.
+/// Outcome of the delivery of a packet to an external host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Time of the write to the device.
@@ -48,24 +48,25 @@ pub struct Delivery {
     pub written: bool,
 }
 
-/// Output of a network without external hosts.
+/// Output of a network without external hosts: no packet is written.
 impl Egress for () {
     fn deliver(&mut self, ideal: Time, _node: NodeId, _packet: &[u8]) -> Delivery {
         Delivery { actual: ideal, written: false }
     }
 }
 
-/// Connections of simulated hosts with external hosts, as the medium needs them. The unit type has none.
+/// Connections between simulated and external hosts, as far as the medium must know them. The unit type is for networks without such
+/// connections.
 pub trait ExternalHosts: std::fmt::Debug + Default {
-    /// Returns the connection of a packet from an external host, if the packet belongs to one.
+    /// Returns the connection to which a packet from an external host belongs; `None` if it belongs to no known connection.
     fn connection_of(&self, _packet: &[u8]) -> Option<ConnectionRef> {
         None
     }
-    /// Returns the port at which servers of a traffic group listen.
+    /// Returns the TCP port on which the servers of a traffic group listen.
     fn server_port(&self, _tcp: TcpId) -> u16 {
         80
     }
-    /// Returns an address of a client with a port that no connection to this server uses.
+    /// Returns an address and port for a client: the address `address`, and a port that no connection of the client to this server uses.
     fn client_at(&mut self, _client: NodeId, address: Ipv4Addr, _server: SocketAddrV4) -> SocketAddrV4 {
         SocketAddrV4::new(address, 1 << 15)
     }
@@ -73,13 +74,14 @@ pub trait ExternalHosts: std::fmt::Debug + Default {
     fn open(&mut self, _now: Time, _socket: Socket, _tcp: TcpId) -> SocketSession {
         unreachable!("no application has a connection with an external host")
     }
-    /// Records the addresses of a connection in this slot of the engine, whose external end is `external`.
+    /// Records the addresses and ports of a new connection. The connection has the slot `_connection` in the engine and the end `_external`
+    /// at the external host.
     fn opened(&mut self, _ends: Ends, _connection: u32, _external: usize) {}
-    /// Records the end of a connection that answers retransmissions.
+    /// Records that a connection has ended and is kept only to answer retransmissions.
     fn ended(&mut self, _connection: u32, _number: u64) {}
-    /// Releases the addresses of a connection.
+    /// Forgets the addresses and ports of a connection whose slot in the engine is about to be reused.
     fn released(&mut self, _connection: u32, _ends: Ends) {}
-    /// Handles the delivery of a packet of an external host to a simulated host, and releases its body.
+    /// Handles a packet from an external host that has reached a simulated host, and releases the packet's buffer.
     fn delivered<O: Egress, W: Watch>(
         world: &mut World<Frames<O, Self>, W>,
         _now: Time,
@@ -95,15 +97,15 @@ impl ExternalHosts for () {}
 /// Connection to which a packet from an external host belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRef {
-    /// Slot of the connection in the engine.
+    /// Number of the connection's slot in the engine.
     pub connection: u32,
-    /// End of the external host.
+    /// End of the connection at the external host: [`CLIENT`] or [`SERVER`].
     pub end: usize,
-    /// Number of data bytes.
+    /// Number of data bytes in the packet.
     pub data_bytes: u32,
 }
 
-/// End of a connection over frames.
+/// End of a TCP connection in a network that carries real packets.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -114,12 +116,12 @@ pub enum FrameEnd {
     Socket(Socket),
     /// Simulated end of a connection with an external peer.
     Session(Box<SocketSession>),
-    /// End at an external host, with counts of the packets that it has sent.
+    /// End at an external host, represented by counts of the packets that the host has sent.
     External(ObservedSender),
 }
 
 impl FrameEnd {
-    /// Returns the socket of a simulated end.
+    /// Returns the socket of a simulated end; `None` for an end at an external host.
     pub(crate) fn socket(&self) -> Option<&Socket> {
         match self {
             Self::Socket(socket) => Some(socket),
@@ -128,12 +130,12 @@ impl FrameEnd {
         }
     }
 
-    /// Returns the socket of an end that sends, which is simulated.
+    /// Returns the socket of a simulated end. Must not be called for an end at an external host.
     fn simulated(&self) -> &Socket {
         self.socket().expect("an external host sends its packets itself")
     }
 
-    /// Returns the addresses and ports of a session, the simulated end's first.
+    /// Returns the addresses and ports of a session, first those of the simulated end; `None` if this end is no session.
     pub(crate) fn ends(&self) -> Option<Ends> {
         match self {
             Self::Session(session) => Some(session.socket().ends()),
@@ -142,12 +144,12 @@ impl FrameEnd {
     }
 }
 
-/// Medium that stores packets in buffers, with the addresses and routes of nodes.
+/// Medium that stores real packets in buffers, and that has the addresses of the nodes and a routing table for external packets.
 #[derive(Debug)]
 pub struct Frames<O, F = ()> {
-    /// Output to external hosts.
+    /// Output for packets to external hosts.
     pub egress: O,
-    /// Connections with external hosts.
+    /// Connections between simulated and external hosts.
     pub external: F,
     buffers: Buffers,
     /// Properties of the packet in each buffer.
@@ -160,20 +162,21 @@ pub struct Frames<O, F = ()> {
     marking: Option<Marking>,
     routing: Routing,
     is_external: Vec<bool>,
-    /// Address of each node.
+    /// IPv4 address of each node.
     addresses: Vec<Ipv4Addr>,
     /// Shared TCP parameters of connections, by [`TcpId`].
     configs: Vec<Option<Arc<TcpConfig>>>,
 }
 
-/// Routing of packets from external hosts.
+/// Routing table for packets from external hosts, from addresses to nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Routing {
-    /// Hosts by address.
+    /// Nodes of single hosts, by IP address.
     pub hosts: BTreeMap<IpAddr, NodeId>,
-    /// Networks and the nodes that represent them; the longest matching prefix applies.
+    /// IP networks, and the nodes through which they are reached; the longest matching prefix applies.
     pub networks: Vec<(IpNet, NodeId)>,
-    /// Ends of a bridge, which forwards all packets from one end to the other, regardless of their addresses.
+    /// Nodes at the two ends of a bridge, which forwards all packets from one end to the other, regardless of their addresses. `None` if
+    /// packets are routed by address.
     pub bridge: Option<[NodeId; 2]>,
 }
 
@@ -182,20 +185,20 @@ impl Routing {
         if self.bridge.is_some() { self.bridge_peer(from) } else { self.node(address) }
     }
 
-    /// Returns the node with an address.
+    /// Returns the node of a host, or the node through which its network is reached.
     fn node(&self, address: IpAddr) -> Option<NodeId> {
         let network = || self.networks.iter().find(|(network, _)| network.contains(&address));
         self.hosts.get(&address).copied().or_else(|| network().map(|(_, node)| *node))
     }
 
-    /// Returns the other end of the bridge, if there is one.
+    /// Returns the node at the other end of the bridge; `None` if packets are routed by address.
     pub(crate) fn bridge_peer(&self, from: NodeId) -> Option<NodeId> {
         let [a, b] = self.bridge?;
         Some(if from == a { b } else { a })
     }
 }
 
-/// Marker of packets from external hosts, and its location.
+/// Marker of packets from external hosts, and the place at which it processes them.
 #[derive(Debug)]
 struct Marking {
     marker: Marker,
@@ -204,14 +207,14 @@ struct Marking {
     at_servers: Option<Vec<bool>>,
 }
 
-/// Properties of the packet in a buffer.
+/// Properties of the packet that a buffer contains.
 #[derive(Clone, Copy, Debug)]
 struct PacketInfo {
     origin: Origin,
     owner: Owner,
-    /// Offset of the data in its stream, 0 for a segment of an external host, and length of the data.
+    /// Offset of the packet's data in the TCP stream (0 if an external host has sent it), and length of the data, bytes.
     data: (u64, u32),
-    /// Length of the content of the buffer, and of the part before the IP packet, bytes.
+    /// Length of the content of the buffer, and length of the headers before the IP packet, bytes.
     len: u32,
     header: u32,
 }
@@ -222,13 +225,13 @@ impl Default for PacketInfo {
     }
 }
 
-/// Largest number of packets inside the network, and largest amount of memory for them.
+/// Largest number of packets inside the network. With large buffers, [`MAX_BYTES`] allows fewer.
 const MAX_PACKETS: u32 = 1 << 18;
 const MAX_BYTES: usize = 4 << 30;
 
 impl<O: Egress, F: ExternalHosts> Frames<O, F> {
-    /// Creates a medium for packets of up to `mtu` bytes from the external hosts at these nodes, and of up to `max_packet` bytes from
-    /// simulated hosts.
+    /// Creates a medium for packets of up to `mtu` bytes from the external hosts `nodes`, and of up to `max_packet` bytes from simulated
+    /// hosts.
     pub fn new(
         egress: O,
         nodes: impl IntoIterator<Item = NodeId>,
@@ -262,32 +265,32 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         }
     }
 
-    /// Sets the codec by which priorities are read and written.
+    /// Sets the codec that reads priorities from packets and writes them into packets.
     pub fn with_codec(self, codec: PriorityCodec) -> Self {
         Self { codec, ..self }
     }
 
-    /// Sets the marker of all packets from external hosts, which overrides their own marks.
+    /// Sets the marker of all packets from external hosts. Its marks take precedence over the marks in the packets.
     pub fn with_marker(self, marker: Option<Marker>) -> Self {
         Self { marking: marker.map(|marker| Marking { marker, at_servers: None }), ..self }
     }
 
-    /// Sets the marker of packets from these nodes only.
+    /// Sets a marker that is located at the servers: it marks only packets from nodes for which `servers` is true.
     pub(crate) fn with_marker_at(self, marker: Marker, servers: Vec<bool>) -> Self {
         Self { marking: Some(Marking { marker, at_servers: Some(servers) }), ..self }
     }
 
-    /// Sets the addresses of the nodes.
+    /// Sets the IPv4 addresses of the nodes, by index of the node.
     pub(crate) fn with_addresses(self, addresses: Vec<Ipv4Addr>) -> Self {
         Self { addresses, ..self }
     }
 
-    /// Returns the address of a node.
+    /// Returns the IPv4 address of a node.
     pub fn address(&self, node: NodeId) -> Ipv4Addr {
         self.addresses[node.0 as usize]
     }
 
-    /// Returns the node with an address.
+    /// Returns the host with this IPv4 address.
     pub(crate) fn node(&self, address: Ipv4Addr) -> Option<NodeId> {
         self.routing.hosts.get(&address.into()).copied()
     }
@@ -310,57 +313,58 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         self.codec
     }
 
-    /// Allocates a buffer.
+    /// Allocates a buffer and returns its number; `None` if all buffers are in use.
     pub fn allocate(&mut self) -> Option<u32> {
         self.buffers.allocate()
     }
 
-    /// Returns the bytes of a packet from its IP header on.
+    /// Returns the bytes of the packet in the buffer `body`, from its IP header on.
     pub(crate) fn packet_bytes(&self, body: u32) -> &[u8] {
         let PacketInfo { len, header, .. } = self.packets[body as usize];
         &self.buffers.bytes(body)[header as usize..len as usize]
     }
 
-    /// Returns all bytes of a buffer, and the output to external hosts.
+    /// Returns all bytes of the buffer `body`, and the output to external hosts.
     pub(crate) fn buffer_and_egress(&mut self, body: u32) -> (&mut [u8], &mut O) {
         (self.buffers.bytes_mut(body), &mut self.egress)
     }
 
-    /// Returns all bytes of a buffer.
+    /// Returns all bytes of the buffer `body` mutably.
     pub fn buffer_mut(&mut self, body: u32) -> &mut [u8] {
         self.buffers.bytes_mut(body)
     }
 
-    /// Returns the bytes of a packet from its IP header on.
+    /// Returns the bytes of the packet in the buffer `body`, from its IP header on, mutably.
     pub(crate) fn ip_packet(&mut self, body: u32) -> &mut [u8] {
         let PacketInfo { len, header, .. } = self.packets[body as usize];
         &mut self.buffers.bytes_mut(body)[header as usize..len as usize]
     }
 
-    /// Returns the shared TCP parameters of a connection, stored at the first call for their number.
+    /// Returns the TCP parameters with the number `tcp`, shared by its connections. The first call for a number stores `config`.
     pub(crate) fn config(&mut self, tcp: TcpId, config: &TcpConfig) -> Arc<TcpConfig> {
         let index = tcp.0 as usize;
         self.configs.resize(self.configs.len().max(index + 1), None);
         self.configs[index].get_or_insert_with(|| Arc::new(config.clone())).clone()
     }
 
-    /// Returns the address and port at which a server of this traffic group listens.
+    /// Returns the address and port at which the server of a connection listens.
     pub(crate) fn server_at(&self, spec: &ConnectionSpec) -> SocketAddrV4 {
         SocketAddrV4::new(self.address(spec.server), self.external.server_port(spec.tcp))
     }
 
-    /// Returns an unused address and port for a client of a server.
+    /// Returns the client's address with a port that no connection of the client to `server` uses.
     pub(crate) fn client_at(&mut self, client: NodeId, server: SocketAddrV4) -> SocketAddrV4 {
         let address = self.address(client);
         self.external.client_at(client, address, server)
     }
 
-    /// Records the packet of [`Owner::Other`] that was written to a buffer.
+    /// Records that the buffer `body` contains a packet of `len` bytes that belongs to no connection ([`Owner::Other`]).
     pub(crate) fn record_packet(&mut self, body: u32, len: usize) {
         self.set_info(body, PacketInfo { len: len as u32, ..PacketInfo::default() });
     }
 
-    /// Marks a packet from an external host that is in a buffer, and returns it as a packet of the network.
+    /// Determines the priority and the connection of a packet from an external host, and returns the packet in the form that the network
+    /// forwards.
     pub(crate) fn accept(
         &mut self,
         at: Time,
@@ -398,7 +402,8 @@ impl<O: Egress, F: ExternalHosts> Frames<O, F> {
         }
     }
 
-    /// Returns the destination node of a packet from an external host. A packet with a source address of another host is refused (BCP 38).
+    /// Returns the destination node of a packet from an external host. Refuses a packet whose source address belongs to another host (BCP
+    /// 38).
     #[inline]
     pub(crate) fn destination(&self, from: NodeId, class: &Class) -> Result<NodeId, Refusal> {
         if self.routing.bridge.is_none() && self.routing.node(class.source) != Some(from) {
@@ -492,7 +497,7 @@ impl<O: Egress, F: ExternalHosts> Medium for Frames<O, F> {
         Packet { flow, ecn: out.ecn, ..Packet::new(now, route, len, body) }
     }
 
-    /// Writes a UDP packet, truncated to the size of a buffer.
+    /// Writes a UDP packet with zeros as data to a new buffer. The packet is truncated to the size of the buffer.
     fn fill(&mut self, _now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32> {
         let body = self.buffers.allocate()?;
         let ends = [self.address(from), self.address(to)];

@@ -10,34 +10,34 @@ use catnip_sim::watch::{GatewayEvent, Refusal, Watch};
 use catnip_sim::{Medium, World};
 use std::io;
 
-/// Largest number of packets read from one device before the next device.
+/// Largest number of packets that are read from one device before the next device is read.
 const MAX_BATCH: usize = 128;
-/// Largest number of rounds in which due events are executed before devices are read again.
+/// Largest number of times that due events are executed before devices are read again.
 const MAX_ROUNDS: usize = 4;
 
-/// Device and its node.
+/// Device of an external host, and the node that represents the host in the network.
 #[derive(Debug)]
 pub struct Gateway<I> {
-    /// Device.
+    /// Device that exchanges packets with the external host.
     pub io: I,
-    /// Node of the external host behind the device.
+    /// Node that represents the external host.
     pub node: NodeId,
 }
 
-/// Devices at the edges of a network, and the clock that determines the lateness of packets.
+/// Devices at which packets enter and leave a network, and the clock that determines the lateness of packets.
 #[derive(Debug)]
 pub struct Gateways<C, I> {
-    /// Clock.
+    /// Clock of the emulator.
     pub clock: C,
     gateways: Vec<Gateway<I>>,
-    /// Index of the device of each node.
+    /// Index in `gateways` of the device of each node.
     index: Vec<u32>,
     /// Time at which each device was last found empty, and true if the last batch has emptied it.
     empty: Vec<(Time, bool)>,
 }
 
 impl<C, I> Gateways<C, I> {
-    /// Creates the gateways of these devices; the clock watches them in this order.
+    /// Creates the gateways of a network. `clock` must watch their devices in the same order.
     pub fn new(clock: C, gateways: Vec<Gateway<I>>) -> Self {
         let nodes = gateways.iter().map(|gateway| gateway.node.0 as usize + 1).max().unwrap_or(0);
         let mut index = vec![u32::MAX; nodes];
@@ -62,24 +62,24 @@ impl<C: Clock, I: PacketIo> Egress for Gateways<C, I> {
     }
 }
 
-/// World, the devices at its gateways, and a clock.
+/// Emulator of a network: a simulated world, devices at its gateways, and a clock.
 ///
 /// Times inside the world are ideal: a late write does not change the times of later packets. Lateness never accumulates, and the same
 /// arrivals give the same departures as in the simulator.
 #[derive(Debug)]
 pub struct Emulator<C: Clock, I: PacketIo, F: ExternalHosts, W> {
-    /// Emulated world.
+    /// Emulated world, which contains the gateways and the clock.
     pub world: World<Frames<Gateways<C, I>, F>, W>,
 }
 
 impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
-    /// Creates an emulator of a world, whose gateways are read and written from now on.
+    /// Creates an emulator of `world`, whose medium contains the gateways and the clock.
     pub fn new(world: World<Frames<Gateways<C, I>, F>, W>) -> Self {
         Self { world }
     }
 
-    /// Reads at most a batch of packets per device and writes all packets that are due. Returns the time of the next event, which has
-    /// passed if packets may be left to read.
+    /// Reads at most a batch of packets from each device and writes all packets that are due. Returns the time at which the next call is
+    /// due: the time of the next event, or a time that has passed if a device may contain more packets.
     pub fn poll(&mut self) -> io::Result<Time> {
         let mut is_all_read = true;
         for gateway in 0..self.gateways().len() {
@@ -96,7 +96,7 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
         self.clock().sleep_until(deadline);
     }
 
-    /// Reads until the devices are empty, then writes all packets that are due. At the end of a run this leaves no packet between the
+    /// Reads the devices until they are empty, and writes all packets that are due. At the end of a run, no packet is then left between the
     /// network and the devices.
     pub fn finish(&mut self) -> io::Result<()> {
         // A device that is never empty must not prevent the end of the run.
@@ -111,7 +111,7 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
         Ok(())
     }
 
-    /// Returns the clock.
+    /// Returns the clock of the emulator.
     pub fn clock(&self) -> &C {
         &self.world.medium().egress.clock
     }
@@ -126,7 +126,7 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
         &mut self.world.medium_mut().egress.gateways
     }
 
-    /// Reads a batch from one device. Returns true if the device is then empty.
+    /// Reads a batch of packets from the device with the index `gateway`. Returns true if the device was empty after the batch.
     fn read(&mut self, gateway: usize) -> io::Result<bool> {
         let Gateways { clock, empty, .. } = &self.world.medium().egress;
         let (mut empty_at, was_drained) = empty[gateway];
@@ -147,7 +147,7 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
         Ok(is_drained)
     }
 
-    /// Reads one packet, which has arrived since `empty_at`. Returns the time of reading; `None` if there was no packet.
+    /// Reads one packet, which has arrived after `empty_at`, from a device. Returns the time of reading, or `None` if the device is empty.
     fn read_one(&mut self, gateway: usize, empty_at: Time) -> io::Result<Option<Time>> {
         let from = self.gateways()[gateway].node;
         let frames = self.world.medium_mut();
@@ -183,7 +183,8 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
         Ok(Some(read.at))
     }
 
-    /// Forwards a frame that is no packet for the network: a bridge forwards it at once, a router refuses it.
+    /// Handles a frame that must not enter the network, because it contains no IP packet that may be delayed. A bridge forwards the frame
+    /// at once, a router refuses it.
     #[cold]
     fn forward_or_refuse(&mut self, at: Time, from: NodeId, body: u32, len: usize) {
         let (frames, watch) = self.world.parts_mut();
@@ -211,7 +212,7 @@ impl<C: Clock, I: PacketIo, F: ExternalHosts, W: Watch> Emulator<C, I, F, W> {
     }
 }
 
-/// Lets a packet from an external host enter the network, or refuses it. All events before `at` must have been executed.
+/// Lets a packet from the external host `from` enter the network, or refuses it. The caller must have advanced the world to the time `at`.
 pub fn admit<O: Egress, F: ExternalHosts, W: Watch>(
     world: &mut World<Frames<O, F>, W>,
     at: Time,

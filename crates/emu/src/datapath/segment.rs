@@ -1,5 +1,5 @@
-//! Software completion of offloads in received frames: missing checksums, and segmentation of packets many times the size of the MTU (TSO,
-//! GSO, and the result of GRO). Emulated links carry the packets that a wire would carry.
+//! Software completion of the offloads of received frames: computation of missing checksums, and segmentation of frames much longer than
+//! the MTU (TSO, GSO, and the result of GRO). Emulated links then carry the packets that a wire would carry.
 
 use catnip_wire::checksum::{Sum, checksum};
 use catnip_wire::ip::{Ip, TCP, UDP, Version};
@@ -14,26 +14,26 @@ const GSO_NONE: u8 = 0;
 const GSO_TCP_V4: u8 = 1;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
-/// Flag of a connection with ECN.
+/// Flag in the type of segmentation for TCP connections with ECN (`VIRTIO_NET_HDR_GSO_ECN`).
 const ECN: u8 = 0x80;
 
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 const UDP_HEADER: usize = 8;
 
-/// Offloads of a frame that are not done yet.
+/// Checksum and segmentation that a received frame still needs, from its `virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
     flags: u8,
     kind: u8,
-    /// Payload of one packet, bytes.
+    /// Number of payload bytes in each packet after segmentation.
     size: usize,
     checksum_start: usize,
     checksum_offset: usize,
 }
 
 impl Offloads {
-    /// Parses the header in front of a frame.
+    /// Parses the `virtio_net_hdr` in front of a frame.
     pub fn read(header: &[u8; HEADER]) -> Self {
         let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
         Self {
@@ -45,7 +45,7 @@ impl Offloads {
         }
     }
 
-    /// Returns true if the frame contains more than one packet.
+    /// Returns true if the frame must be segmented into several packets.
     pub fn is_super_frame(&self) -> bool {
         self.kind != GSO_NONE
     }
@@ -70,7 +70,8 @@ impl Offloads {
         true
     }
 
-    /// Returns the segmentation of a frame whose IP packet begins at `ip_at`; `None` if the frame does not match its header.
+    /// Returns the segmentation of a frame whose IP packet begins at the offset `ip_at`; `None` if the frame contradicts its
+    /// `virtio_net_hdr`.
     pub fn segmentation(&self, frame: &[u8], ip_at: usize) -> Option<Segmentation> {
         let ip = Ip::parse(frame.get(ip_at..)?).ok()?;
         let (protocol, transport) = match (self.kind, ip.version(), ip.protocol()) {
@@ -100,26 +101,26 @@ impl Offloads {
     }
 }
 
-/// Segmentation of a frame into packets.
+/// Parameters of the segmentation of a frame into packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segmentation {
     ip_at: usize,
     ip_len: usize,
     version: Version,
-    /// Source and destination address.
+    /// Source and destination IP addresses.
     addresses: (IpAddr, IpAddr),
     protocol: u8,
-    /// Length of all headers, bytes.
+    /// Length of all headers before the payload, bytes.
     headers: usize,
     size: usize,
-    /// End of the payload.
+    /// Offset of the end of the payload in the frame.
     end: usize,
-    /// Number of packets.
+    /// Number of packets that result from the segmentation.
     pub count: usize,
 }
 
 impl Segmentation {
-    /// Writes packet `number` to `out` and returns its length; `None` if `out` is too small.
+    /// Writes the packet with the index `number`, from 0, to `out` and returns its length; `None` if `out` is too small.
     pub fn packet(&self, frame: &[u8], number: usize, out: &mut [u8]) -> Option<usize> {
         let from = self.headers + number * self.size;
         let payload = frame.get(from..(from + self.size).min(self.end))?;

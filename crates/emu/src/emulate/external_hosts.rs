@@ -24,9 +24,9 @@ const DEVICE: &str = "catnip0";
 /// Length of the device queue, packets: the kernel holds packets there until the emulator reads them. Further packets are lost before they
 /// enter the network, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
-/// Time within which a server must listen.
+/// Longest time to wait until a server listens on its port.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time within which a command must end after SIGTERM.
+/// Longest time to wait for the end of a command after SIGTERM. Later, the command is killed.
 const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -45,14 +45,14 @@ pub(crate) struct ExternalHost {
 pub(crate) struct ExternalHostSet {
     pub(crate) hosts: Vec<ExternalHost>,
     pub(crate) commands: Commands,
-    /// Documents of the hosts, removed at the end.
+    /// Folders of documents for the hosts, removed when this value is dropped.
     _documents: Vec<Documents>,
 }
 
-/// Environment of the commands.
+/// Properties of a run on which the commands of its external hosts depend.
 pub(crate) struct Environment<'a> {
     pub(crate) plan: &'a Plan,
-    /// Addresses, by node.
+    /// IPv4 addresses of all nodes, by index of the node.
     pub(crate) addresses: &'a [Ipv4Addr],
     /// Folder of the scenario file.
     pub(crate) folder: &'a Path,
@@ -62,7 +62,7 @@ pub(crate) struct Environment<'a> {
 }
 
 impl ExternalHostSet {
-    /// Creates the namespaces, starts the servers, waits until they listen, and starts all other commands.
+    /// Creates the namespaces of all external hosts, starts the servers, waits until they listen, and then starts all other commands.
     pub(crate) fn start(environment: &Environment<'_>) -> Result<Self, Failure> {
         let nodes = environment.plan.external_nodes();
         let mut hosts = Vec::new();
@@ -99,8 +99,8 @@ impl ExternalHostSet {
     }
 }
 
-/// Enters a new network namespace, in a new user namespace if necessary, to check that this is permitted. Returns the network namespace to
-/// which the thread must return: the caller's, or the one in the new user namespace.
+/// Enters a new network namespace to check that this is permitted, if necessary in a new user namespace. Returns the network namespace to
+/// which the thread must return: the original one, or the first one in the new user namespace.
 fn enter_trial_netns() -> Result<OwnedFd, Failure> {
     let current = || sys::current_netns().map_err(failed("network namespace", "open the caller's"));
     let first = current()?;
@@ -148,13 +148,13 @@ impl ExternalHost {
         Ok(Self { node: external.node, name, network, device, missed: netlink.drops_from_now(index) })
     }
 
-    /// Opens the device with a clock that counts from the beginning of the run.
+    /// Returns the open device of the host. The times of its packets are read from `stopwatch`.
     pub(crate) fn tun(&self, stopwatch: catnip_linux::clock::Stopwatch) -> Result<Tun, Failure> {
         let device = self.device.try_clone().map_err(failed("/dev/net/tun", "duplicate its descriptor"))?;
         Ok(Tun::new(device, stopwatch))
     }
 
-    /// Returns the number of packets that the kernel has dropped before they could be read.
+    /// Returns the number of packets from this host that the kernel has dropped before the emulator could read them.
     pub(crate) fn missed(&mut self) -> u64 {
         self.missed.count()
     }
@@ -163,7 +163,7 @@ impl ExternalHost {
         sys::enter_netns(self.network.as_fd()).map_err(failed("network namespace", "enter one"))
     }
 
-    /// Returns true if a program listens at this port in the namespace of the caller.
+    /// Returns true if a program listens on this TCP port in the network namespace of this thread.
     fn has_listener(port: u16) -> bool {
         const LISTEN: &str = "0A";
         let found = |table: &str| {
@@ -180,7 +180,7 @@ impl ExternalHost {
     }
 }
 
-/// Programs at external hosts.
+/// Commands that run on the external hosts, in a PID namespace of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     running: Vec<RunningCommand>,
@@ -198,8 +198,8 @@ struct RunningCommand {
 }
 
 impl Commands {
-    /// Starts the command of a host if it is a server and `server` is true, or if it is not a server and `server` is false. A server is a
-    /// command for which the other commands wait.
+    /// Starts the command of a host if it is a server and `server` is true, or if it is no server and `server` is false. A server is a
+    /// command with a port (`ready_tcp`) for which the other commands wait.
     fn start(
         &mut self,
         external: &ExternalNode,
@@ -240,7 +240,7 @@ impl Commands {
         Ok(())
     }
 
-    /// Waits until the program of a host listens at its port.
+    /// Waits until a program on a host listens on the port `ready_tcp`. Returns at once if the host has no such port.
     fn wait_until_ready(&mut self, external: &ExternalNode, host: &ExternalHost) -> Result<(), Failure> {
         let Some(port) = external.ready_tcp else { return Ok(()) };
         host.enter()?;
@@ -279,17 +279,17 @@ impl Commands {
         ended
     }
 
-    /// Returns true if all commands have ended and there was at least one.
+    /// Returns true if there was at least one command and all commands have ended.
     pub(crate) fn all_ended(&self) -> bool {
         !self.running.is_empty() && self.running.iter().all(|running| running.code.is_some())
     }
 
-    /// Returns the number of commands that end the run.
+    /// Returns the number of commands whose end is also the end of the run (`ends_run`).
     pub(crate) fn run_ending_count(&self) -> usize {
         self.running.iter().filter(|running| running.ends_run).count()
     }
 
-    /// Ends all commands and all processes that they have started.
+    /// Stops all commands, and kills all processes that they have started.
     pub(crate) fn stop(&mut self) {
         let is_running = |commands: &Self| commands.running.iter().any(|running| running.code.is_none());
         for running in self.running.iter().filter(|running| running.code.is_none()) {
@@ -317,7 +317,7 @@ impl Drop for Commands {
     }
 }
 
-/// Command that has ended.
+/// Command that has ended, with its host and its exit code.
 #[derive(Debug)]
 pub(crate) struct EndedCommand {
     pub(crate) host: String,

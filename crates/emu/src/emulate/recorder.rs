@@ -26,9 +26,9 @@ pub struct RunRecorder {
     pub lateness: Histogram,
     /// Counters and delays at the devices of external hosts, by node.
     pub hosts: Vec<DeviceStats>,
-    /// Capture of all packets.
+    /// Capture of all packets; `None` if no capture is requested.
     pub capture: Option<Capture>,
-    /// Bursts in which simulated servers have sent.
+    /// Bursts in which simulated servers have sent data; `None` if they are not requested.
     pub bursts: Option<Bursts>,
     /// Clock for measuring lateness. If it is `None`, all lateness is zero.
     stopwatch: Option<Stopwatch>,
@@ -48,7 +48,7 @@ pub struct NamedLink {
 /// Counters and delays at the device of an external host.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceStats {
-    /// Number of packets written, and of packets that the device did not accept.
+    /// Number of packets written to the device, and number of packets that the device did not accept.
     pub written: [u64; 2],
     /// Lateness of the writes relative to their ideal times.
     pub lateness: Histogram,
@@ -57,7 +57,7 @@ pub struct DeviceStats {
 }
 
 impl RunRecorder {
-    /// Creates the watch of a run of this plan.
+    /// Creates the recorder of a run of `plan`.
     pub fn new(plan: &Plan, stopwatch: Option<Stopwatch>, capture: Option<Capture>) -> Self {
         let ports = plan.topology().ports();
         let is_external = |node| plan.external_nodes().iter().any(|external| external.node == node);
@@ -85,7 +85,7 @@ impl RunRecorder {
         }
     }
 
-    /// Adds records of the bursts of simulated servers if `enabled` is true.
+    /// Makes the recorder also record the bursts of simulated servers, if `enabled` is true.
     pub fn with_bursts(self, enabled: bool) -> Self {
         Self { bursts: enabled.then(Bursts::default), ..self }
     }

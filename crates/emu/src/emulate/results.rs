@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Results of a run.
+/// Results of an emulated run.
 #[derive(Debug)]
 pub struct Results {
     /// Tables by name.
@@ -31,9 +31,10 @@ pub struct Results {
 pub struct RunCertificate {
     /// Verdict on the run.
     pub verdict: Verdict,
-    /// Failures that concern no particular link.
+    /// Reasons for a red verdict that concern no particular link.
     pub failures: Vec<String>,
-    /// Number of packets inside the network at the end: by the count of the network, and by the count of buffers in use.
+    /// Number of packets inside the network at the end of the run, counted in two ways that must agree: by the network, and by buffers in
+    /// use.
     pub packets_inside: [u64; 2],
     /// Number of packets for connections and services that do not exist.
     pub stray_packets: u64,
@@ -61,11 +62,11 @@ pub struct LinkCertificate {
 pub struct HostCertificate {
     /// Name of the host.
     pub name: String,
-    /// Number of packets written to its device.
+    /// Number of packets written to the device of the host.
     pub written: u64,
-    /// Number of packets that its device did not accept.
+    /// Number of packets that the device of the host did not accept.
     pub unwritable: u64,
-    /// Number of packets that the kernel has dropped before they could be read.
+    /// Number of packets from the host that the kernel has dropped before the emulator could read them.
     pub missed: u64,
     /// Lateness of the writes relative to their ideal times, us: median, 99th percentile, maximum.
     pub lateness_us: [f64; 3],
@@ -74,7 +75,7 @@ pub struct HostCertificate {
 }
 
 impl Results {
-    /// Collects the results of a run.
+    /// Computes the tables and the certificate of a run that has finished.
     pub fn new(
         plan: &Plan,
         variant: usize,
@@ -217,7 +218,7 @@ mod tests {
 
     const ONE_EXTERNAL_HOST: &str = include_str!("../../tests/fuzz/external_host.toml");
 
-    /// Returns the verdict and the failures of a run without events, after `change` has changed its recorder and the report of its host.
+    /// Returns the verdict and the reasons for a red verdict of a run without events, whose recorder and host report `change` has changed.
     fn failures(change: impl FnOnce(&mut RunRecorder, &mut HostReport)) -> (Verdict, Vec<String>) {
         let scenario = Scenario::parse(Path::new("external_host.toml"), ONE_EXTERNAL_HOST).unwrap();
         let plan = scenario.emulation("default").unwrap();

@@ -19,12 +19,12 @@ use catnip_sim::World;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Signals that end a run.
+/// Signals on which the emulator ends a run.
 const END_SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Longest time to wait for the end of connections after the end of the command that ends the run.
+/// Longest time to wait, at the end of a run, until connections with external hosts have closed.
 const CLOSE_GRACE: Span = Span::from_secs(3);
-/// Interval of checks for the end of connections.
+/// Interval of checks whether connections have closed.
 const CHECK_INTERVAL: Span = Span::from_millis(10);
 
 /// Parameters of a run that are not part of its plan.
@@ -34,7 +34,7 @@ pub struct Setup {
     pub seed: u64,
     /// Largest length of packets of external hosts, bytes.
     pub mtu: u32,
-    /// Scheduling and timing of the emulator.
+    /// Requested scheduling and timing of the emulator.
     pub timing: TimingSpec,
     /// True to record the bursts of simulated servers.
     pub bursts: bool,
@@ -42,23 +42,23 @@ pub struct Setup {
     pub reserves_stdout: bool,
 }
 
-/// Outcome of a run.
+/// Outcome of an emulated run.
 #[derive(Debug)]
 pub struct Finished {
     /// Exit code: 128 plus the number of the signal that ended the run, 2 if a device failed, or the exit code of the command that ended
     /// the run if only one command may end it. Otherwise 0.
     pub code: u8,
-    /// Time on the clock of the run at its end.
+    /// Duration of the run on its own clock.
     pub duration: Span,
-    /// CPU time of the emulator.
+    /// CPU time that the emulator used.
     pub cpu: Span,
-    /// Scheduling and timing that were permitted.
+    /// Scheduling and timing that the emulator actually used.
     pub timing_mode: TimingMode,
-    /// Lateness of wake-ups.
+    /// Distribution of the times by which the emulator was woken late from its sleeps.
     pub wakeup_latency: Histogram,
-    /// Reports of external hosts.
+    /// Reports on the external hosts.
     pub hosts: Vec<HostReport>,
-    /// Messages on failed commands and devices.
+    /// Messages for the user about failed commands and devices.
     pub remarks: Vec<String>,
     /// Reason for which the run was cut short: its maximum duration, a signal, or a failed device. `None` if the run is complete.
     pub early_end: Option<&'static str>,
@@ -66,21 +66,22 @@ pub struct Finished {
     pub warm_up: Option<WarmUp>,
 }
 
-/// Report of an external host.
+/// Report on an external host during a run.
 #[derive(Debug)]
 pub struct HostReport {
     /// Name of the host.
     pub name: String,
-    /// Counters and delays at its device.
+    /// Counters and delays at the device of the host.
     pub device: DeviceStats,
-    /// Number of packets that the kernel has dropped before the emulator could read them.
+    /// Number of packets from the host that the kernel has dropped before the emulator could read them.
     pub missed: u64,
 }
 
-/// World of a run.
+/// World of an emulated scenario, with its devices and its recorder.
 pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>, ExternalPeers>, RunRecorder>;
 
-/// Runs a plan. `folder` is the folder of its scenario file. `capture` creates the capture when the external hosts have started.
+/// Runs a plan in real time. `folder` is the folder of the scenario file. `capture` is called when the external hosts have started, and
+/// creates the capture of packets.
 pub fn run(
     plan: &Plan,
     setup: &Setup,
@@ -164,8 +165,8 @@ pub fn run(
     ))
 }
 
-/// Continues until simulated servers have received the end of each connection, for at most [`CLOSE_GRACE`]. When a command ends, its last
-/// packets may still be in the kernel.
+/// Continues the emulation until simulated servers have received the end of each connection, for at most [`CLOSE_GRACE`]. When a command
+/// ends, its last packets may still be in the kernel.
 fn wait_for_close<C: Clock, I: PacketIo>(
     emulator: &mut Emulator<C, I, ExternalPeers, RunRecorder>,
     plan: &Plan,

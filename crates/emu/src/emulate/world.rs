@@ -7,7 +7,7 @@ use catnip_net::NodeId;
 use catnip_sim::{Watch, World};
 use std::collections::BTreeMap;
 
-/// Longest time to wait for the close of connections after the arrival of the last message.
+/// Longest time to wait, after the last message has arrived, until all connections are closed.
 const CLOSE_GRACE: Span = Span::from_secs(5);
 /// Upper bound on the length of the headers of a segment from a simulated host, bytes.
 const HEADERS: u32 = 80;
@@ -45,8 +45,8 @@ pub fn world<O: Egress, W: Watch>(
     world
 }
 
-/// Returns true if all simulated users are done and their connections are closed or have not closed within `CLOSE_GRACE`. Background
-/// traffic does not count. Returns false if there are no users.
+/// Returns true if all simulated users have finished, and all connections are closed or have failed to close within `CLOSE_GRACE`.
+/// Background traffic does not count. Returns false if there are no users.
 pub fn is_done<O: Egress, W: Watch>(world: &World<Frames<O, ExternalPeers>, W>) -> bool {
     let tally = world.tally();
     let quiet = tally.open == 0 || world.advanced_to() >= tally.last_end + CLOSE_GRACE;

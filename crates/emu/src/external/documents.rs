@@ -1,4 +1,4 @@
-//! Documents that clients may fetch from an external host, as files.
+//! Files with the documents that clients may fetch from an external host.
 
 use catnip_cli::failure::Failure;
 use catnip_lab::Plan;
@@ -19,11 +19,11 @@ const FILE_MODE: u32 = 0o644;
 const FILLED_BYTES: u64 = 16 << 20;
 const MAX_TOTAL_BYTES: u64 = 4 << 30;
 
-/// Folder with all documents that clients may fetch from a host. It is removed at the end of the run.
+/// Temporary folder with all documents that clients may fetch from an external host. It is removed at the end of the run.
 #[derive(Debug)]
 pub(crate) struct Documents {
     folder: TempDir,
-    /// Locked descriptor of the folder: the lock shows other runs that this run is alive.
+    /// Descriptor of the folder, locked to show other runs that this run is alive.
     lock: File,
 }
 

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 /// Messages that a simulated client has sent to an external echo server, and the progress of their echoes.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
-    /// Messages without a complete echo.
+    /// Messages whose echo is not complete, oldest first.
     pending: VecDeque<Message>,
-    /// Number of bytes of the first awaited echo that have arrived.
+    /// Number of bytes that have arrived of the oldest incomplete echo.
     current: u64,
-    /// Number of bytes that have arrived in total.
+    /// Number of bytes of all echoes that have arrived.
     total: u64,
-    /// True if a byte has come back changed.
+    /// True if a byte of an echo differed from the byte that was sent.
     is_corrupted: bool,
 }
 
@@ -27,14 +27,14 @@ impl Echo {
         self.current += bytes.len() as u64;
     }
 
-    /// Returns the next message whose echo is complete, and true if all bytes so far came back unchanged.
+    /// Returns the oldest message if its echo is complete, and true if all bytes so far came back unchanged.
     pub(crate) fn next_response(&mut self) -> Option<(Message, bool)> {
         let first = self.pending.front().filter(|first| first.response_bytes <= self.current)?;
         self.current -= first.response_bytes;
         self.pending.pop_front().map(|message| (message, !self.is_corrupted))
     }
 
-    /// Returns the number of bytes that have arrived: of the first incomplete echo, and in total.
+    /// Returns the number of bytes that have arrived of the oldest incomplete echo, and of all echoes.
     pub(crate) fn arrived(&self) -> [u64; 2] {
         [self.current, self.total]
     }

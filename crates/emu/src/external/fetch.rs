@@ -1,4 +1,4 @@
-//! HTTP requests of simulated clients, and what is observed of external servers.
+//! HTTP requests of simulated clients to external servers, and counts of the servers' packets.
 
 use super::http::{self, Response};
 use catnip_sim::Message;
@@ -6,7 +6,7 @@ use catnip_tcp::SenderStats;
 use catnip_wire::{Tcp, TcpFlags, unwrap_sequence};
 use std::collections::VecDeque;
 
-/// Requests of a simulated client to an external server over one connection, and the responses.
+/// HTTP requests of a simulated client to an external server over one connection, and the responses to them.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     host: String,
@@ -14,16 +14,16 @@ pub(crate) struct Fetch {
     /// Requests without a complete response, in the order in which responses arrive.
     pending: VecDeque<Message>,
     response: Response,
-    /// Responses that are over.
+    /// Responses that have ended, but were not returned by `next_response` yet.
     completed: VecDeque<CompletedResponse>,
-    /// Number of bytes of the next response at which the client requests a notification.
+    /// Number of bytes of the current response's body at which the application is notified; `None` if no notification is requested.
     notify_at: Option<u64>,
-    /// Number of responses so far, and bytes of their bodies.
+    /// Number of responses that have ended, and number of bytes of their bodies.
     response_count: u32,
     total_bytes: u64,
 }
 
-/// Response that is over, complete or not.
+/// Response that has ended, complete or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CompletedResponse {
     /// Request that the response answers.
@@ -36,7 +36,7 @@ pub(crate) struct CompletedResponse {
 }
 
 impl Fetch {
-    /// Creates the state of a connection to this host, which stays open after a response if `persistent`.
+    /// Creates the state of a connection to the server `host`. The connection stays open after a response if `persistent` is true.
     pub(crate) fn new(host: String, persistent: bool) -> Self {
         Self {
             host,
@@ -50,7 +50,7 @@ impl Fetch {
         }
     }
 
-    /// Returns the bytes of a request for a path.
+    /// Records a request, and returns the bytes of an HTTP request for `path` to send.
     pub(crate) fn add_request(&mut self, request: Message, path: &str) -> Vec<u8> {
         self.pending.push_back(request);
         http::request(path, &self.host, self.persistent)
@@ -93,12 +93,13 @@ impl Fetch {
         self.completed.push_back(CompletedResponse { request, status, body_bytes, digest, complete });
     }
 
-    /// Returns the next response that is over.
+    /// Returns the next response that has ended.
     pub(crate) fn next_response(&mut self) -> Option<CompletedResponse> {
         self.completed.pop_front()
     }
 
-    /// Returns the tag of the request whose response has reached the size of the requested notification, once.
+    /// Returns the tag of the request whose response has reached the size of the requested notification. Each requested notification is
+    /// returned once.
     pub(crate) fn progress(&mut self) -> Option<u64> {
         let request = self.pending.front()?;
         let reached = self.notify_at.is_some_and(|at| at <= self.response.body_bytes);
@@ -108,7 +109,7 @@ impl Fetch {
         })
     }
 
-    /// Returns the number of body bytes that have arrived: of the current response, and in total.
+    /// Returns the number of body bytes that have arrived of the current response, and of all responses.
     pub(crate) fn arrived(&self) -> [u64; 2] {
         let current = self.response.body_bytes;
         [current, self.total_bytes + current]
@@ -120,13 +121,13 @@ impl Fetch {
     }
 }
 
-/// Statistics of an external server's side of a connection, from its packets as they enter the network.
+/// Counts of the data segments that an external host has sent over a connection, observed as they enter the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ObservedSender {
     initial: Option<u32>,
-    /// End of the data sent, counted from the first byte.
+    /// End of the data sent so far, counted from the first data byte.
     end: u64,
-    /// Number of data segments.
+    /// Number of data segments sent, retransmissions included.
     sent: u32,
     retransmitted: u32,
 }

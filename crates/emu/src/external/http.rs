@@ -7,7 +7,7 @@ const MAX_HEAD: usize = 64 << 10;
 /// Largest number of buffered bytes of requests.
 const MAX_BUFFERED: usize = 1 << 17;
 
-/// Incremental parser of a response.
+/// Incremental parser of an HTTP response.
 #[derive(Clone, Debug)]
 pub struct Response {
     state: State,
@@ -24,11 +24,11 @@ pub struct Response {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Head(Head),
-    /// Body with the number of bytes still to come; `None` if the close of the connection ends the body.
+    /// State within a body, with the number of bytes still to come; `None` if the close of the connection ends the body.
     Body(Option<u64>),
     Chunks(Chunks),
     Complete,
-    /// Unreadable or unsupported response.
+    /// State after an invalid or unsupported part of the response.
     Broken,
 }
 
@@ -45,7 +45,7 @@ impl Default for Response {
 }
 
 impl Response {
-    /// Parses bytes of the stream and returns those that follow the response.
+    /// Parses the next bytes of the connection, and returns the bytes that follow the response.
     pub fn receive<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
             bytes = match &mut self.state {
@@ -137,11 +137,11 @@ pub fn request(path: &str, host: &str, persistent: bool) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Incremental parser of consecutive requests.
+/// Incremental parser of the consecutive HTTP requests of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Requests(Vec<u8>);
 
-/// Parsed request.
+/// HTTP request that was parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Requested path; `None` for a request that is not understood.
@@ -155,13 +155,13 @@ pub struct Request {
 }
 
 impl Requests {
-    /// Buffers bytes of the stream, up to the free space.
+    /// Buffers the next bytes of the connection. Bytes beyond the buffer's free space are lost.
     pub fn receive(&mut self, bytes: &[u8]) {
         let free_space = MAX_BUFFERED - self.0.len().min(MAX_BUFFERED);
         self.0.extend_from_slice(&bytes[..bytes.len().min(free_space)]);
     }
 
-    /// Returns the next request, once its header is complete. A request that is not understood has no path and is not persistent.
+    /// Returns the next request once its header is complete. A request that is not understood has no path and is not persistent.
     pub fn read(&mut self) -> Option<Request> {
         let Some(len) = head_len(&self.0) else {
             let is_too_long = self.0.len() > MAX_HEAD;

@@ -1,4 +1,4 @@
-//! Packets of external hosts that reach a simulated host: those of its connections, SYNs for its listeners, and all others.
+//! Handling of packets from external hosts that reach a simulated host: packets of its connections, SYNs for its listeners, and all others.
 
 use super::fetch::ObservedSender;
 use super::peers::{FrameWorld, has_free_space};
@@ -13,7 +13,7 @@ use catnip_tcp::Role;
 use catnip_wire::{Tcp, TcpFlags};
 use std::net::SocketAddrV4;
 
-/// Handles a packet of an external host that reaches a simulated host, and releases its body.
+/// Handles a packet from an external host that reaches the simulated host `node`, and releases the packet's buffer.
 pub(super) fn receive<O: Egress, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
@@ -42,17 +42,17 @@ pub(super) fn receive<O: Egress, W: Watch>(
     }
 }
 
-/// Destination of a packet at a simulated host.
+/// Destination of a packet within a simulated host.
 enum Destination {
-    /// None, since a checksum is wrong: RFC 9293, section 3.1, MUST-3, and for the IP header RFC 1122, section 3.2.1.2.
+    /// No destination, because a checksum is wrong: RFC 9293, section 3.1, MUST-3, and for the IP header RFC 1122, section 3.2.1.2.
     Damaged,
-    /// This end of a connection.
+    /// End `end` of the connection in slot `id`.
     Connection { id: u32, end: usize },
-    /// Connection that follows the one in slot `id` between the same addresses and ports, which has ended.
+    /// Listener, for a new connection that replaces the ended one in slot `id` between the same addresses and ports.
     NewIncarnation { id: u32, isn: u32 },
-    /// Connection that does not accept the packet, from this node; the answer is a reset.
+    /// Connection that does not accept the packet. The answer to the sender `peer` is a reset.
     Reset { peer: NodeId },
-    /// No connection.
+    /// No connection. The packet may be a SYN for a listener.
     Unmatched,
 }
 

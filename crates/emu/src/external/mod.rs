@@ -1,5 +1,5 @@
-//! Connections between simulated and external hosts, of which only one end is simulated. The engine has the connections; this module has
-//! their addresses, their application protocols, and the listeners of simulated servers.
+//! Connections between a simulated and an external host. The engine has the connections; this module has their addresses, their application
+//! protocols, and the listeners of simulated servers.
 
 pub mod documents;
 mod echo;

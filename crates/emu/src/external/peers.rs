@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Addresses of the connections of simulated hosts with external hosts, and services of simulated hosts.
+/// Addresses of the connections between simulated and external hosts, and services of simulated hosts.
 #[derive(Debug, Default)]
 pub struct ExternalPeers {
-    /// Connections by the addresses and ports of their simulated and external ends: slot, and external end.
+    /// Slot in the engine and external end of each connection, by the addresses and ports of its simulated and its external end.
     pub(super) by_ends: BTreeMap<Ends, (u32, usize)>,
     pub(super) services: Arc<Services>,
-    /// Next port of each client, by node, counted from [`FIRST_PORT`].
+    /// Next port of each client as an offset from [`FIRST_PORT`], by index of the node.
     pub(super) ports: Vec<u16>,
-    /// Closed connections that answer retransmissions, oldest first, by slot and number; some may already be released.
+    /// Slots and numbers of closed connections that are kept to answer retransmissions, oldest first; some may already be released.
     pub(super) lingering: VecDeque<(u32, u64)>,
     /// Number of packets for connections and services that do not exist.
     pub(super) unmatched: u64,
@@ -33,7 +33,7 @@ pub(super) const FIRST_PORT: u16 = 32768;
 pub(super) const PORTS: u16 = u16::MAX - FIRST_PORT;
 
 impl ExternalPeers {
-    /// Creates the services of a plan: simulated servers listen for external clients.
+    /// Creates the state without connections, and the services of a plan: simulated servers listen for external clients.
     pub(crate) fn of(
         plan: &Plan,
         is_external: impl Fn(NodeId) -> bool,
@@ -53,7 +53,7 @@ impl ExternalPeers {
     }
 }
 
-/// Returns true if the table of connections has free space. Forgets the oldest closed connections if necessary.
+/// Makes space for another connection, if necessary by forgetting the oldest closed connections. Returns false if there is no space.
 pub(super) fn has_free_space<O: Egress, W: Watch>(world: &mut FrameWorld<O, W>, now: Time) -> bool {
     while world.medium().external.by_ends.len() >= MAX_CONNECTIONS {
         let Some((id, number)) = world.medium_mut().external.lingering.pop_front() else { return false };

@@ -23,15 +23,15 @@ pub(crate) struct Services {
 pub(super) struct Document {
     pub(super) media_type: &'static str,
     pub(super) bytes: u64,
-    /// Meaningful beginning of the document; padding follows.
+    /// Content of the beginning of the document; padding follows up to `bytes` bytes.
     pub(super) prefix: Vec<u8>,
 }
 
-/// Largest size that a path may request by ending in a number, bytes.
+/// Largest document that a client may request by a path that ends in a number of bytes.
 const MAX_DOCUMENT: u64 = 1 << 40;
 
 impl Services {
-    /// Creates the services of a plan: simulated servers listen for external clients.
+    /// Creates the services of a plan. Simulated servers listen for external clients only if their traffic group has such clients.
     pub(super) fn of(
         plan: &Plan,
         is_external: impl Fn(NodeId) -> bool,
@@ -79,8 +79,8 @@ impl Services {
         self.listeners.get(&at).copied()
     }
 
-    /// Returns the document of a server with this path. If there is none, the query of the path is ignored; if there is still none and the
-    /// path ends in a number, the document consists of so many bytes of padding.
+    /// Returns the document of the server `at` with this path. If there is none, returns the document with the path without its query. If
+    /// there is none either and the path ends in a number, returns a document of that many bytes of padding.
     pub(super) fn document(&self, at: SocketAddrV4, path: &str) -> Option<Arc<Document>> {
         let file = path.split(['?', '#']).next().unwrap_or("");
         let find = |path: &str| self.documents.get(&(at, path.to_string())).cloned();

@@ -1,4 +1,4 @@
-//! Sessions of simulated hosts with external peers: a socket, and the application protocol over it.
+//! Sessions of simulated hosts with external peers. A session consists of a socket and an application protocol.
 
 use super::echo::Echo;
 use super::fetch::{CompletedResponse, Fetch};
@@ -17,14 +17,14 @@ use catnip_wire::Tcp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Time for which a closed connection is kept, equal to that of TIME-WAIT in Linux, and for which a server waits for the end of a handshake.
+/// Time for which a closed connection is kept, as TIME-WAIT in Linux, and for which a server waits for the end of a handshake.
 const LINGER: Span = Span::from_secs(60);
 
 /// Simulated end of a connection with an external peer.
 #[derive(Debug)]
 pub struct SocketSession {
     pub(super) socket: Socket,
-    /// Simulated end: [`CLIENT`] or [`SERVER`].
+    /// Simulated end of the connection: [`CLIENT`] or [`SERVER`].
     side: usize,
     services: Arc<Services>,
     tcp: TcpId,
@@ -32,7 +32,7 @@ pub struct SocketSession {
     protocol: AppProtocol,
     has_reported_open: bool,
     has_reported_close: bool,
-    /// True if a client has not completed the handshake with this server in time.
+    /// True if this end is a server and the client has not completed the handshake in time.
     has_timed_out: bool,
     has_ended: bool,
     /// Time until which the connection is kept after its end, to answer retransmissions.
@@ -42,13 +42,13 @@ pub struct SocketSession {
 /// Application protocol of a connection.
 #[derive(Debug)]
 enum AppProtocol {
-    /// HTTP with an external server.
+    /// HTTP client of an external server.
     HttpClient(Box<Fetch>),
-    /// HTTP with an external client: its requests, and the responses that have not been sent, in order.
+    /// HTTP server of an external client: its requests, and the responses that have not been sent, in order.
     HttpServer(Box<ServerState>),
-    /// Echo by an external server.
+    /// Client of an external echo server.
     EchoClient(Box<Echo>),
-    /// Echo to an external client.
+    /// Echo server of an external client.
     EchoServer(Box<EchoState>),
 }
 
@@ -56,21 +56,21 @@ enum AppProtocol {
 #[derive(Debug, Default)]
 struct EchoState {
     bytes: VecDeque<u8>,
-    /// Number of these bytes of which the application is notified.
+    /// Number of these bytes that were already reported to the application.
     notified: usize,
 }
 
-/// Requests and responses of a simulated server.
+/// Requests from an external client to a simulated HTTP server, and pending responses.
 #[derive(Debug, Default)]
 struct ServerState {
     requests: Requests,
-    /// Responses that have not been sent.
+    /// Responses that have not been sent, in order.
     pending: VecDeque<PendingResponse>,
-    /// Status of the connection: 0 before the first request, 404 once a requested document was missing, else 200.
+    /// Status code of the connection in results: 0 before the first request, 404 once a requested document was missing, else 200.
     status: u16,
 }
 
-/// Response to a request.
+/// Response that an HTTP server has not sent yet.
 #[derive(Clone, Debug)]
 struct PendingResponse {
     kind: ResponseKind,
@@ -80,16 +80,16 @@ struct PendingResponse {
 
 #[derive(Clone, Debug)]
 enum ResponseKind {
-    /// Document, which is sent when the application responds.
+    /// Document, which is sent when the simulated application responds.
     Document(Arc<Document>),
-    /// Header of a document, without the document.
+    /// Header of a document without the document, for a HEAD request.
     Header(Arc<Document>),
-    /// Response for a document that does not exist.
+    /// Error 404 for a document that does not exist.
     Missing,
 }
 
 impl SocketSession {
-    /// Creates the end of a simulated client that opens a connection to an external server.
+    /// Creates the session of a simulated client whose socket opens a connection to an external server.
     pub(crate) fn client(now: Time, socket: Socket, services: Arc<Services>, tcp: TcpId) -> Self {
         let server = socket.ends().1;
         let host = if server.port() == 80 { server.ip().to_string() } else { server.to_string() };
@@ -100,7 +100,7 @@ impl SocketSession {
         Self::new(now, socket, CLIENT, services, tcp, protocol)
     }
 
-    /// Creates the end of a simulated server that accepts a connection of an external client.
+    /// Creates the session of a simulated server whose socket accepts a connection of an external client.
     pub(super) fn server(now: Time, socket: Socket, services: Arc<Services>, tcp: TcpId) -> Self {
         let protocol = match services.get(tcp).protocol {
             Protocol::Http { .. } => AppProtocol::HttpServer(Box::default()),
@@ -132,12 +132,12 @@ impl SocketSession {
         }
     }
 
-    /// Returns the socket.
+    /// Returns the socket of the simulated end.
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// Processes a packet of the peer. Returns its segment, if the socket accepts the packet.
+    /// Processes a packet from the peer. Returns its segment, or `None` if the socket discards the packet.
     pub(crate) fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>) -> Option<Segment> {
         let protocol = &mut self.protocol;
         let received = self.socket.receive(now, ecn, tcp, |bytes| match protocol {
@@ -171,12 +171,12 @@ impl SocketSession {
         self.socket.deadline().filter(|_| !self.has_ended && !self.has_timed_out)
     }
 
-    /// Ends the time for which the connection answers retransmissions.
+    /// Ends the period in which the closed connection answers retransmissions.
     pub(crate) fn end_linger(&mut self) {
         self.lingers_until = Time::ZERO;
     }
 
-    /// Adds the events of data that a client has received from an external server.
+    /// Adds the events that result from data received by a simulated client from an external server.
     fn receive_responses(&mut self, info: &ConnectionInfo, events: &mut Vec<SessionEvent>) {
         let is_over = self.socket.was_reset() || self.socket.peer_closed();
         match &mut self.protocol {
@@ -212,7 +212,7 @@ impl SocketSession {
         }
     }
 
-    /// Adds the events of data that a server has received from an external client.
+    /// Adds the events that result from data received by a simulated server from an external client.
     fn receive_requests(&mut self, now: Time, events: &mut Vec<SessionEvent>) {
         if self.socket.was_reset() {
             return;
@@ -388,10 +388,10 @@ fn reply(
     Reply { connection, app, tag, tcp: spec.tcp, status, body_bytes, digest, complete }
 }
 
-/// Largest number of bytes that a server buffers for an echo.
+/// Largest number of bytes that an echo server buffers until the application responds.
 const MAX_ECHO_BYTES: usize = 1 << 20;
 
-/// Sends the responses that do not depend on the application, up to the next one that does.
+/// Sends pending responses up to the first document, which waits for the application. Headers and errors do not depend on the application.
 fn send_immediate(server: &mut ServerState, socket: &mut Socket, now: Time) {
     while let Some(PendingResponse { kind, persistent }) = server.pending.front() {
         let persistent = *persistent;

@@ -21,33 +21,33 @@ use catnip_wire::http::{self, Head, Progress};
 use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags, ip, unwrap_sequence};
 use table::Table;
 
-/// Number of tracked connections; a new one replaces one that was not used for long.
+/// Largest number of connections that a marker tracks. A new connection replaces one that was not used for long.
 pub const CONNECTIONS: usize = 8192;
 
 /// Default maximum segment size for IPv4 (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u64 = 536;
 
-/// Marking of the packets that enter a link.
+/// Configuration of the marking of packets that enter a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marking {
-    /// Parameters for packets from inside and from outside; `None` leaves packets unmarked.
+    /// Parameters of the marker for packets that enter at the inside end and at the outside end; `None` leaves packets unmarked.
     pub edges: [Option<SpmParameters>; 2],
-    /// True if packets leave the network with their marks.
+    /// True if packets leave the link with their marks; otherwise the marks apply inside the link only.
     pub writes_marks: bool,
 }
 
 impl Marking {
-    /// Returns the marker, if any direction is marked.
+    /// Returns the marker, or `None` if neither direction is marked.
     pub fn marker(&self) -> Option<Marker> {
         let Self { edges, writes_marks } = *self;
         edges.iter().any(Option::is_some).then(|| Marker::new(edges.to_vec(), writes_marks))
     }
 }
 
-/// Marker of the packets that enter a network.
+/// Marker of the packets that enter a network at its edges.
 #[derive(Debug)]
 pub struct Marker {
-    /// Parameters for packets from each edge; `None` leaves packets unmarked.
+    /// Parameters for the packets that enter at each node, by index of the node; `None` leaves packets unmarked.
     edges: Vec<Option<SpmParameters>>,
     writes_marks: bool,
     connections: Table<[End; 2]>,
@@ -66,9 +66,9 @@ impl Marker {
         self.writes_marks
     }
 
-    /// Returns the priority of the next packet, which comes from this edge; from no edge, the packet only advances the state of its
-    /// connection. Returns `None` if the marker does not apply: to other protocols than TCP, to fragments and malformed packets, and to
-    /// directions that are not marked.
+    /// Returns the priority of the next packet, which enters at the node with the index `from`. If `from` is `None`, the packet only
+    /// advances the state of its connection. Returns `None` if the marker does not apply: to other protocols than TCP, to fragments and
+    /// malformed packets, and to directions that are not marked.
     pub fn mark(&mut self, from: Option<usize>, packet: &[u8]) -> Option<Priority> {
         let ip = Ip::parse(packet).ok().filter(|ip| ip.protocol() == ip::TCP && ip.fragment().is_none())?;
         let tcp = Tcp::parse(ip.payload()).ok()?;
@@ -83,38 +83,39 @@ impl Marker {
     }
 }
 
-/// One end of a connection as a sender. Positions count bytes as sequence numbers do, without wrapping.
+/// State of one end of a connection as a sender. Positions count bytes as sequence numbers do, without wrapping.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    /// Sequence number of the SYN, or of the first packet seen.
+    /// Sequence number of the SYN, or of the first packet seen. `None` before the first packet.
     isn: Option<u32>,
-    /// Maximum segment size that the SYN announces.
+    /// Maximum segment size that this end has announced in its SYN.
     mss: Option<u16>,
     /// Data bytes of a full segment.
     segment_bytes: u64,
-    /// End of all data sent.
+    /// Position of the end of all data sent (SND.MAX).
     snd_max: u64,
     snd_una: u64,
-    /// End of the data sent when the last recovery began. Until all of it is acknowledged, data in flight is no measure of the window.
+    /// Position of the end of the data sent when the last recovery began. Until all of it is acknowledged, data in flight is no measure of
+    /// the window.
     recover: u64,
     /// Number of consecutive duplicate ACKs.
     dup_acks: u32,
-    /// Lower bound on the congestion window, bytes.
+    /// Lower bound on the congestion window of this end, bytes.
     cwnd: u64,
-    /// Beginning of the response.
+    /// Position of the beginning of the current response.
     response_start: u64,
-    /// Number of segments of the response so far.
+    /// Number of segments of the current response so far.
     segments: u32,
-    /// End of the response, if known.
+    /// Position of the end of the current response; `None` if it is unknown.
     response_end: Option<u64>,
     head: Head,
-    /// True if the next data follows a request, or is the first.
+    /// True if the peer may have sent a request since this end last sent new data, or if this end has not sent data yet.
     has_request: bool,
-    /// True if the request was HEAD, whose response has no body (RFC 9110, section 9.3.2).
+    /// True if the last request was HEAD, whose response has no body (RFC 9110, section 9.3.2).
     has_no_body: bool,
 }
 
-/// Data of one segment.
+/// Data of one segment, and its positions in the stream.
 #[derive(Clone, Copy)]
 struct Data<'a> {
     start: u64,
@@ -150,8 +151,8 @@ fn on_segment(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters)
     }
 }
 
-/// Returns the data bytes of a full segment: the smaller of the two maximum segment sizes, less the options (RFC 6691), if both SYNs were
-/// seen.
+/// Returns the data bytes of a full segment: the smaller of the two announced maximum segment sizes, less the options (RFC 6691). Returns
+/// `None` if one of the SYNs was not seen.
 fn segment_bytes(ours: Option<u16>, theirs: Option<u16>, tcp: &Tcp<'_>) -> Option<u64> {
     let mss = ours?.min(theirs?);
     let options = tcp.header_len() as u64 - 20;
@@ -159,7 +160,7 @@ fn segment_bytes(ours: Option<u16>, theirs: Option<u16>, tcp: &Tcp<'_>) -> Optio
 }
 
 impl End {
-    /// Starts a connection at a SYN with a new sequence number, or at the first packet.
+    /// Resets the state at the first packet, and at a SYN with a new sequence number.
     fn open(&mut self, tcp: &Tcp<'_>, syn: bool) {
         let sequence = tcp.sequence();
         if self.isn.is_none_or(|isn| syn && isn != sequence) {
@@ -183,7 +184,7 @@ impl End {
         unwrap_sequence(self.snd_max, sequence).unwrap_or(self.snd_max)
     }
 
-    /// Processes an acknowledgement of the peer; `is_pure_ack` is true for an ACK without data.
+    /// Processes an acknowledgement from the peer, up to the sequence number `number`. `is_pure_ack` is true for an ACK without data.
     fn acknowledge(&mut self, number: u32, is_pure_ack: bool) {
         let offset = self.offset_of(number);
         if self.isn.is_none() || offset > self.snd_max {
@@ -199,7 +200,7 @@ impl End {
         }
     }
 
-    /// Records new data of the peer, which may be a request.
+    /// Records new data from the peer, whose state is `other`. The data may be a request.
     fn on_request(&mut self, other: &Self, bytes: &[u8]) {
         if other.has_request {
             self.has_no_body = bytes.starts_with(b"HEAD ");
@@ -207,7 +208,7 @@ impl End {
         self.has_request = true;
     }
 
-    /// Processes a packet with data. Returns true if the packet is HIGH.
+    /// Processes a packet with data that this end sends. Returns true if the packet is HIGH.
     fn send(&mut self, data: Data<'_>, segment_bytes: Option<u64>, rules: SpmParameters) -> bool {
         let Data { start, end, bytes } = data;
         let len = bytes.len() as u64;
@@ -274,7 +275,7 @@ impl End {
         leading || trailing || has_small_window
     }
 
-    /// Starts a response.
+    /// Starts a response at the position `at`.
     fn begin_response(&mut self, at: u64) {
         (self.response_start, self.segments, self.response_end, self.head) = (at, 0, None, Head::default());
     }

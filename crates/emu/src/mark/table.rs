@@ -8,7 +8,7 @@ const WAYS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Table<T> {
     slots: Vec<Slot<T>>,
-    /// Number of accesses so far.
+    /// Number of accesses so far, from which the least recently used connection is determined.
     accesses: u64,
 }
 

@@ -8,10 +8,10 @@ const SPM: SpmParameters =
     SpmParameters { leading: 3, trailing: 3, small_window: 0, handshake: None, repairs: false };
 const MSS: usize = 100;
 
-/// Server at edge 1 and its client at edge 0; sequence numbers start at 0.
+/// Server that sends at edge 1, its client at edge 0, and the marker between them. Sequence numbers start at 0.
 struct Scene {
     marker: Marker,
-    /// Next sequence number of the client and of the server.
+    /// Next sequence numbers of the client and of the server.
     next: [u32; 2],
     port: u16,
 }
@@ -93,7 +93,7 @@ fn sized(body: usize) -> Vec<u8> {
     response(&format!("Content-Length: {body}\r\n"), body)
 }
 
-/// Returns a response of `len` bytes, including the header.
+/// Returns an HTTP response of `len` bytes, including the header.
 fn filling(len: usize) -> Vec<u8> {
     (0..len).rev().map(sized).find(|response| response.len() == len).unwrap()
 }

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// Size of the chunks for the writing thread, bytes.
+/// Size of the chunks that are passed to the writing thread, bytes.
 const CHUNK: usize = 1 << 18;
 /// Size of the next chunk above which packets are left out of the capture, bytes. The chunk grows while the writing thread is too slow.
 const MAX_CHUNK: usize = 16 << 20;
@@ -19,8 +19,8 @@ const MAX_CHUNK: usize = 16 << 20;
 /// Capture of packets in order of arrival. Each packet has the bytes and the time of its arrival, and a comment such as `up high, flow
 /// 51966: delivered after 33.1 ms, 12 us late`.
 ///
-/// All edges share one interface of the file, because libpcap cannot read a file with several interfaces of raw IP. Instead, the comment
-/// begins with the name of the edge of entry.
+/// All packets share one interface of the file, because libpcap cannot read a file with several interfaces of raw IP. Instead, the comment
+/// begins with a name for the node at which the packet has entered.
 #[derive(Debug)]
 pub struct Capture {
     chunks: Chunks,
@@ -29,7 +29,7 @@ pub struct Capture {
     omitted: u64,
 }
 
-/// Fate of a packet.
+/// Fate of a packet in the network.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Held,
@@ -39,8 +39,8 @@ enum Fate {
 }
 
 impl Capture {
-    /// Creates the file and starts the writing thread. `since_1970` is the time from the beginning of 1970 to time zero of the run, and
-    /// `edges` are the names of the edges. The first `skip` bytes of each packet are left out.
+    /// Creates the file and starts the writing thread. `since_1970` is the time from the beginning of 1970 to time zero of the run. `edges`
+    /// has a name for each node at which packets enter. The first `skip` bytes of each packet are left out.
     pub fn create(
         path: &Path,
         link: LinkType,
@@ -92,7 +92,7 @@ enum RecordKind {
     Dropped,
     /// Delivery of a packet. Values: delay, lateness, written.
     Delivered,
-    /// Frame that a bridge forwarded at once. Values: time, edge, written.
+    /// Frame that a bridge has forwarded at once. Values: time, edge, written.
     Passed,
 }
 
@@ -147,13 +147,13 @@ struct PendingPacket {
     at: Time,
     edge: usize,
     flow: u64,
-    /// Name of the priority in results.
+    /// Name of the packet's priority.
     priority: &'static str,
     bytes: Vec<u8>,
     fate: Option<Fate>,
 }
 
-/// Writer that combines packets with their fates.
+/// Writer of the capture file in the writing thread, which combines packets with their fates.
 #[derive(Debug)]
 struct CaptureWriter {
     writer: Writer<BufWriter<File>>,

@@ -37,16 +37,16 @@ impl Serialize for RequestedSettings {
     }
 }
 
-/// Tolerated deviations of a link from its specification.
+/// Tolerated deviations of a link's behaviour from its specification.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance {
-    /// Limit of the 99th percentile of the excess delay, ms.
+    /// Limit of the 99th percentile of the packets' excess delay, ms.
     pub lateness_p99_ms: f64,
-    /// Limit of the maximum of the excess delay, ms.
+    /// Limit of the maximum of the packets' excess delay, ms.
     pub stall_ms: f64,
-    /// Limit of the relative error of the rate.
+    /// Limit of the relative error of the measured rate.
     pub rate: f64,
-    /// Shortest busy time for which the rate is judged, s.
+    /// Shortest busy time after which the rate is judged, s.
     pub busy_s: f64,
     /// Limit of the difference between the number of lost packets and its expectation, standard deviations.
     pub loss_sigmas: f64,
@@ -70,9 +70,9 @@ impl Default for Tolerance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Behaviour within tolerance.
+    /// Behaviour of the link within tolerance.
     Green,
-    /// Behaviour out of tolerance.
+    /// Behaviour of the link out of tolerance.
     Red,
     /// No traffic, and thus no verdict.
     Grey,
@@ -103,7 +103,7 @@ impl fmt::Display for Verdict {
 pub struct Certificate {
     /// Verdict on the link.
     pub verdict: Verdict,
-    /// Deviations out of tolerance.
+    /// Descriptions of the deviations that are out of tolerance.
     pub failures: Vec<String>,
     /// Tolerances on which the verdict is based.
     pub tolerance: Tolerance,
@@ -111,13 +111,13 @@ pub struct Certificate {
     pub seed: u64,
     /// Length of the run, s.
     pub duration_s: f64,
-    /// CPU time of the emulator as a share of the length of the run.
+    /// CPU time of the emulator, divided by the length of the run.
     pub cpu_share: f64,
     /// True if the emulator ran under SCHED_FIFO.
     pub real_time: bool,
-    /// Time to spin before a deadline, us.
+    /// Time that the emulator spins before a deadline instead of sleeping, us.
     pub spin_us: f64,
-    /// Wake-up latency of the emulator after sleeps, us.
+    /// Times by which the emulator was woken late from its sleeps, us.
     pub woken_late_us: Quantiles,
     /// Changes during the run: time in seconds on the clock of the run, and text.
     pub changed: Vec<(f64, String)>,
@@ -127,12 +127,12 @@ pub struct Certificate {
     pub down: Report,
 }
 
-/// Report on one direction.
+/// Report on one direction of a link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Requested settings at the start.
+    /// Settings requested at the start of the run.
     pub asked: RequestedSettings,
-    /// Packets that entered.
+    /// Number of packets that entered the direction.
     pub packets_in: u64,
     /// Counts of packets by fate.
     #[serde(flatten)]
@@ -141,22 +141,22 @@ pub struct Report {
     pub busy_s: f64,
     /// Rate during the busy time, bit/s; `None` if the link was never busy or has jitter.
     pub busy_rate: Option<f64>,
-    /// Delay from entry to exit in the model, ms.
+    /// Delay of packets from entry to exit in the model, ms.
     pub ideal_delay_ms: Quantiles,
-    /// Actual delay from entry to exit, ms.
+    /// Measured delay of packets from entry to exit, ms.
     pub delay_ms: Quantiles,
     /// Lateness of the writes of packets to the device, relative to the model, us.
     pub lateness_us: Quantiles,
-    /// Waiting time of packets in the device before they were read, us. The delay in the model begins with the read. If the kernel does not
-    /// report arrival times, the time since the device was last empty is used as an upper bound.
+    /// Time that packets waited in the device before they were read, us. The delay in the model begins with the read. If the kernel does
+    /// not report arrival times, the time since the device was last empty is used as an upper bound.
     pub waited_us: Quantiles,
     /// Excess delay, the sum of waiting time and lateness, us: upper bound on the delay beyond the requested one.
     pub excess_us: Quantiles,
     /// Share of packets that a loss model dropped, among the packets to which it was applied.
     pub loss: f64,
-    /// 95 % confidence interval of the loss (Wilson's interval).
+    /// 95 % confidence interval of `loss` (Wilson's interval).
     pub loss_interval: [f64; 2],
-    /// Largest number of packets waiting or in transmission.
+    /// Largest number of packets that were waiting or in transmission at the same time.
     pub largest_queue: u32,
 }
 
@@ -190,14 +190,14 @@ impl Quantiles {
 }
 
 impl Certificate {
-    /// Judges a single link whose two directions were monitored.
+    /// Judges a single link from the measurements of its two directions.
     pub fn of_link(link: &LinkSpec, outcome: &Outcome, monitor: &Monitor, tolerance: Tolerance) -> Self {
         let directions = monitor.directions_and_gates();
         Self::new(link.wires.each_ref(), link.seed, link.marking.edges, outcome, directions, tolerance)
     }
 
-    /// Judges a run from the measurements of its two directions, up first. Each direction comes with the counts of packets that did not
-    /// enter at its edge of entry.
+    /// Judges a run from the measurements of its two directions, up first. Each direction comes with the counts of packets that were
+    /// refused or forwarded at once where they should have entered the direction.
     pub fn new(
         wires: [&WireSpec; 2],
         seed: u64,
@@ -251,7 +251,7 @@ impl Certificate {
     }
 }
 
-/// Creates the report on one direction. `edge` is the edge of entry: 0 inside, 1 outside.
+/// Creates the report on one direction. `edge` is the index of the node at which packets enter: 0 inside, 1 outside.
 fn report(
     requested: RequestedSettings,
     wire: &WireSpec,

@@ -4,10 +4,10 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// Largest number of chunks in the queue of the thread.
+/// Largest number of chunks that wait for the writing thread.
 const MAX_QUEUED: usize = 64;
 
-/// Destination to which the thread writes the chunks.
+/// Destination to which the writing thread writes the chunks.
 pub(crate) trait Sink: Send + 'static {
     /// Writes a chunk of about the requested size.
     fn write(&mut self, chunk: &[u8]) -> io::Result<()>;
@@ -15,7 +15,7 @@ pub(crate) trait Sink: Send + 'static {
     fn finish(self) -> io::Result<()>;
 }
 
-/// Buffer of bytes that are passed to the thread in chunks.
+/// Buffer of bytes that are passed to a writing thread in chunks.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     /// Bytes of the next chunk. The last message must be complete at each call of [`Chunks::flush_if_full`].
@@ -27,7 +27,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Starts the thread. A chunk is passed to the thread at the end of the message that makes it `size` bytes or longer.
+    /// Starts the writing thread. A chunk is passed to the thread at the end of the message that makes it `size` bytes or longer.
     pub(crate) fn start(name: &str, size: usize, mut sink: impl Sink) -> io::Result<Self> {
         let (full, chunks) = sync_channel::<Vec<u8>>(MAX_QUEUED);
         let (recycle, empty) = channel();
@@ -43,7 +43,7 @@ impl Chunks {
         Ok(Self { buffer: Vec::with_capacity(2 * size), size, full, empty, thread })
     }
 
-    /// Passes the gathered bytes to the thread if they fill a chunk. Must be called at the end of a message.
+    /// Passes the buffered bytes to the writing thread if they fill a chunk. Must be called at the end of each message.
     #[inline]
     pub(crate) fn flush_if_full(&mut self) {
         if self.buffer.len() >= self.size {
@@ -51,7 +51,7 @@ impl Chunks {
         }
     }
 
-    /// Passes the remaining bytes to the thread and waits for its end.
+    /// Passes the remaining bytes to the writing thread and waits until the thread has written them.
     pub(crate) fn finish(self) -> io::Result<()> {
         // A failure means that the thread has ended with an error, which is returned below.
         let _ = self.full.send(self.buffer);

@@ -7,14 +7,14 @@ use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Packet counts of one direction: packets in + duplicated = out + dropped + unwritable + held.
+/// Packet counts of one direction of a link. The identity packets in + duplicated = out + dropped + unwritable + held holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counts {
-    /// Bytes that entered, without Ethernet headers.
+    /// Number of bytes of the packets that entered, without Ethernet headers.
     pub bytes_in: u64,
-    /// Packets written to the device at the other end.
+    /// Number of packets written to the device at the end of the direction.
     pub packets_out: u64,
-    /// Bytes of the packets written to the device.
+    /// Number of bytes of the packets written to that device.
     pub bytes_out: u64,
     /// Copies of packets made by the link.
     pub duplicated: u64,
@@ -24,7 +24,7 @@ pub struct Counts {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Packets that left the link but were not accepted by the device.
     pub unwritable: u64,
-    /// Packets on the link at present.
+    /// Number of packets on the link at present.
     pub held: u64,
     /// Packets refused at entry, by reason; not counted as entered.
     pub refused: BTreeMap<&'static str, u64>,
@@ -37,7 +37,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Creates the counts of a direction. `edge` is the edge of entry: 0 inside, 1 outside.
+    /// Creates the counts of a direction. `edge` is the index of the node at which packets enter: 0 inside, 1 outside.
     pub(crate) fn new(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: usize) -> Self {
         Self {
             bytes_in: direction.entered_bytes,

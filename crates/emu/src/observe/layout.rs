@@ -4,7 +4,7 @@ use crate::link::EDGES;
 use catnip_cli::text::wrapped;
 use std::iter;
 
-/// Row of a certificate: its name, and the requested and the delivered value, first up, then down.
+/// Row of a certificate: its name, and four cells with the requested and the delivered value for up, and both values for down.
 pub(crate) type Line<'a> = (&'a str, [String; 4]);
 
 /// Smallest width of a cell, characters.

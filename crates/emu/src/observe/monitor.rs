@@ -7,75 +7,76 @@ use catnip_sim::watch::{GatewayEvent, Origin, Refusal, Step};
 use catnip_sim::{Event, Watch};
 use std::collections::VecDeque;
 
-/// Counts and measurements of the packets at one port.
+/// Counts and measurements of the packets in one direction of a link.
 #[derive(Debug, Default)]
 pub struct Direction {
     delay: Span,
-    /// True if packets are written to a device at the far end, so that they can be late.
+    /// True if packets are written to a device at the end of the link, so that they can be late.
     ends_at_device: bool,
-    /// Packets that entered, by priority.
+    /// Number of packets that entered the direction, by priority.
     pub entered: [u64; Priority::COUNT],
-    /// Bytes that entered.
+    /// Number of bytes of the packets that entered.
     pub entered_bytes: u64,
-    /// Packets written to the device.
+    /// Number of packets that left the link; if it ends at a device, packets that the device accepted.
     pub delivered: u64,
-    /// Bytes written to the device.
+    /// Number of bytes of these packets.
     pub delivered_bytes: u64,
-    /// Packets that reached the end of the wire but were not accepted by the device.
+    /// Number of packets that reached the end of the link but were not accepted by the device.
     pub unwritable: u64,
-    /// Copies of packets made behind the wire.
+    /// Number of copies of packets that the link made at the end of the wire.
     pub duplicated: u64,
-    /// Packets that left with a corrupted bit.
+    /// Number of packets in which the link inverted a bit.
     pub corrupted: u64,
-    /// Drops by reason.
+    /// Number of packets dropped on the link, by reason.
     pub dropped: [u64; DropReason::COUNT],
-    /// Packets that have reached the end of the wire, by priority. Packets dropped there are included.
+    /// Number of packets that have reached the end of the wire, by priority. Packets dropped there are included.
     pub crossed: [u64; Priority::COUNT],
-    /// Packets dropped by a loss model, by priority.
+    /// Number of packets dropped by a loss model, by priority.
     pub lost: [u64; Priority::COUNT],
-    /// Ideal delay from entry to exit.
+    /// Delay from entry to exit in the model.
     pub ideal_delay: Histogram,
-    /// Actual delay from entry to exit.
+    /// Measured delay from entry to exit.
     pub actual_delay: Histogram,
-    /// Lateness of packets at their write, relative to the ideal time.
+    /// Lateness of the writes of packets to the device, relative to the model.
     pub lateness: Histogram,
-    /// Upper bound on the waiting time of packets before they were read, which the delays do not include.
+    /// Upper bound on the time that packets waited in the device before they were read. Neither delay includes this time.
     pub waited: Histogram,
     /// Excess delay, the sum of waiting time and lateness: upper bound on the delay beyond the requested one.
     pub excess: Histogram,
-    /// Packets that found the wire busy, and the ideal and the actual time that their transmission took.
+    /// Totals of the packets that found the wire busy, from which the rate is computed.
     pub busy: Busy,
     pub(crate) queue: Occupancy,
     /// Ideal and actual time at which the previous packet reached the other end.
     last: Option<(Time, Time)>,
 }
 
-/// Exit of a packet.
+/// Exit of a packet from a link: its times, and whether the device accepted the packet.
 #[derive(Clone, Copy, Debug)]
 struct Exit {
     ideal: Time,
     actual: Time,
-    /// Waiting time before the read.
+    /// Upper bound on the time that the packet waited in a device before it entered the network.
     waited: Span,
     /// True if the device accepted the packet.
     written: bool,
 }
 
-/// Totals over the periods in which the wire was never idle.
+/// Totals of the packets whose transmission followed another one without a pause.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Busy {
-    /// Packets in these periods.
+    /// Number of these packets.
     pub packets: u64,
-    /// Bits of these packets.
+    /// Number of bits of these packets.
     pub bits: u64,
-    /// Sum of the ideal times between the departures of these packets.
+    /// Sum of the ideal times between the exits of these packets and of the packets before them.
     pub ideal: Span,
-    /// Sum of the actual times between the writes of these packets, ns. A single one of these times may be negative.
+    /// Sum of the actual times between the exits of these packets and of the packets before them, ns. A single one of these times may be
+    /// negative.
     pub actual_ns: i64,
 }
 
 impl Busy {
-    /// Returns the actual rate in bits per second; `None` if the link was never busy.
+    /// Returns the measured rate of the wire in bits per second; `None` if the wire was never busy.
     pub fn rate(&self) -> Option<f64> {
         (self.actual_ns > 0).then(|| self.bits as f64 * 1e9 / self.actual_ns as f64)
     }
@@ -92,13 +93,13 @@ impl Direction {
         self.queue.largest
     }
 
-    /// Returns the number of packets and copies that have neither left nor been dropped.
+    /// Returns the number of packets and copies that have entered or were made, but have neither left nor been dropped.
     pub fn inside(&self) -> u64 {
         let out = self.delivered + self.unwritable + self.dropped.iter().sum::<u64>();
         self.entered.iter().sum::<u64>() + self.duplicated - out
     }
 
-    /// Records that a packet which arrived at the port at `arrived_at` has reached the other end.
+    /// Records that a packet which entered the link at `arrived_at` has reached the other end.
     fn on_exit(&mut self, arrived_at: Time, exit: Exit, packet: &Packet) {
         let Exit { ideal, actual, waited, written } = exit;
         if written {
@@ -125,7 +126,7 @@ impl Direction {
         self.on_departure(ideal);
     }
 
-    /// Records the departure from the queue of a packet that reaches the other end at `arrives_at`, one wire delay after this departure.
+    /// Records that a packet which reaches the other end at `arrives_at` left the queue one wire delay earlier.
     fn on_departure(&mut self, arrives_at: Time) {
         self.queue
             .on_departure(Time::from_nanos(arrives_at.as_nanos().saturating_sub(self.delay.as_nanos())));
@@ -147,7 +148,7 @@ impl Occupancy {
         self.changes.push_back((at, by));
     }
 
-    /// Records a departure. Departures precede arrivals of the same time.
+    /// Records a departure from the queue at `at`. Departures precede arrivals at the same time.
     pub(crate) fn on_departure(&mut self, at: Time) {
         while let Some(&(_, by)) = self.changes.front().filter(|(changed, _)| *changed < at) {
             self.changes.pop_front();
@@ -162,20 +163,20 @@ impl Occupancy {
     }
 }
 
-/// Monitor of ports of a network and of its gateways.
+/// Watch that measures links at their ports, and counts packets that did not enter the network at a gateway.
 #[derive(Debug)]
 pub struct Monitor {
-    /// Monitored ports, in the order of their registration.
+    /// Measurements of the monitored ports, in the order in which the ports were given.
     pub directions: Vec<Direction>,
     /// Counts of packets and frames that reached a node from its device but never entered the network, by node.
     pub gates: Vec<GateCounts>,
-    /// Index in `directions` by port.
+    /// Index in `directions` of each port.
     by_port: Vec<u32>,
     /// Arrival time of the packet in each buffer at its current port.
     arrived_at: Vec<Time>,
     /// Packet that is arriving at a port, until the queue has accepted or dropped it: index of its direction, time, and buffer.
     entering: Option<(usize, Time, u32)>,
-    /// Direction of the packet that is written to a device next.
+    /// Index in `directions` of the packet that is about to be written to a device.
     exiting: Option<usize>,
 }
 
@@ -191,7 +192,7 @@ pub struct GateCounts {
 const NOT_MONITORED: u32 = u32::MAX;
 
 impl Monitor {
-    /// Creates a monitor of `ports`. Each port comes with the delay of its wire, and with true if the wire leads to a device.
+    /// Creates a monitor of `ports`. Each port comes with the delay of its wire, and with true if its wire leads to a device.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Span, bool)>) -> Self {
         let (mut directions, mut by_port) = (Vec::new(), Vec::new());
         for (PortId(port), delay, ends_at_device) in ports {
@@ -208,7 +209,7 @@ impl Monitor {
         self.gates.get(node.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the two directions of a single link, each with the counts of its edge of entry.
+    /// Returns the two directions of a single link, each with the counts of packets that did not enter the network at its beginning.
     pub fn directions_and_gates(&self) -> [(&Direction, GateCounts); 2] {
         [0, 1].map(|n| (&self.directions[n], self.counts(NodeId(n as u32))))
     }

@@ -18,9 +18,9 @@ use std::thread::JoinHandle;
 /// Counters since the start of a router.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counters {
-    /// Time since the start, s.
+    /// Time since the start of the router, s.
     pub time_s: f64,
-    /// CPU time of the emulator, s.
+    /// CPU time that the emulator used, s.
     pub cpu_s: f64,
     /// Direction from inside to outside.
     pub up: DirectionCounters,
@@ -28,14 +28,14 @@ pub struct Counters {
     pub down: DirectionCounters,
 }
 
-/// Counters of one direction: packets in + duplicated = out + dropped + unwritable + held.
+/// Counters of one direction of the link. The identity packets in + duplicated = out + dropped + unwritable + held holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionCounters {
-    /// Packets that entered with priority HIGH.
+    /// Number of packets that entered with priority HIGH.
     pub packets_in_high: u64,
-    /// Packets that entered with priority MED.
+    /// Number of packets that entered with priority MED.
     pub packets_in_med: u64,
-    /// All other packets that entered.
+    /// Number of all other packets that entered.
     pub packets_in_low: u64,
     /// Counts of packets by fate.
     #[serde(flatten)]
@@ -169,8 +169,8 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Starts the thread. The caller must have blocked the signals that the thread must not receive. JSON lines go to `lines`. The file
-    /// `prometheus` holds the latest counters, with the label `link`.
+    /// Starts the thread. JSON lines are written to `lines`. The file `prometheus` holds the latest counters, with the label `link`. The
+    /// caller must have blocked the signals that the thread must not receive.
     pub fn start(
         lines: Option<Box<dyn Write + Send>>,
         prometheus: Option<PathBuf>,
@@ -198,12 +198,12 @@ impl Reporter {
         Ok(Self { sender, thread })
     }
 
-    /// Passes counters to the thread. The counters are discarded if the queue of the thread is full.
+    /// Passes counters to the thread. The counters are discarded if the thread is too slow.
     pub fn report(&self, counters: Counters) {
         let _ = self.sender.try_send(counters);
     }
 
-    /// Writes the last counters and ends the thread.
+    /// Writes the last counters and waits for the end of the thread.
     pub fn finish(self, counters: Counters) -> io::Result<()> {
         // A failure means that the thread has ended with an error, which is returned below.
         let _ = self.sender.send(counters);

@@ -1,4 +1,4 @@
-//! TCP of simulated hosts with real packets.
+//! TCP sockets of simulated hosts, which send and receive real packets.
 
 mod reassembly;
 mod send_buffer;
@@ -36,7 +36,7 @@ pub struct Socket {
     is_external: bool,
     isn: u32,
     remote_isn: Option<u32>,
-    /// Last window and largest window that the peer has advertised, bytes.
+    /// Window that the peer has advertised last, and largest window that it has ever advertised, bytes.
     peer_window: Option<u32>,
     max_window: u32,
     /// Largest number of data bytes in a segment, regardless of the window.
@@ -48,14 +48,14 @@ pub struct Socket {
     closing: bool,
     /// Sequence number after the peer's FIN; `None` until the FIN has arrived.
     fin_end: Option<u64>,
-    /// Time until which unacceptable segments are not answered.
+    /// Time before which further unacceptable segments are not answered.
     challenge_ack_after: Time,
     /// Time of the next window probe, and number of probes since the window was last open.
     probe_at: Option<Time>,
     probes: u32,
 }
 
-/// Result of processing a packet.
+/// Result of processing a received packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Received {
     /// Segment of the connection.
@@ -68,7 +68,7 @@ pub enum Received {
     Discarded,
 }
 
-/// Addresses and initial sequence number of an end of a connection.
+/// Addresses and initial sequence number of a socket.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     /// Local address and port.
@@ -83,7 +83,7 @@ pub struct Identity {
 
 /// Least time between two answers to unacceptable segments (RFC 5961, section 7).
 const CHALLENGE_ACK_INTERVAL: Span = Span::from_millis(10);
-/// Time to the first window probe.
+/// Time from the close of the peer's window to the first window probe.
 const PROBE_INTERVAL: Span = Span::from_secs(1);
 /// Distance from the last sequence number of a connection to the first one of the next: more than any segment that may still be in the
 /// network.
@@ -95,7 +95,7 @@ const DEFAULT_MSS: u16 = 536;
 const HOP_LIMIT: u8 = 64;
 
 impl Socket {
-    /// Creates a socket that begins the handshake at `now`. A passive socket waits for the SYN.
+    /// Creates a socket at the time `now`. An active socket begins the handshake, a passive socket waits for the SYN.
     pub fn new(now: Time, role: Role, config: &Arc<TcpConfig>, phase: Span, identity: Identity) -> Self {
         let Identity { local, remote, isn, is_external } = identity;
         let announcement = Announcement::of(config);
@@ -132,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Passes the TCP options of each socket to the other one, for connections that begin without a handshake.
+    /// Exchanges the TCP options of two sockets whose connection begins without a handshake.
     pub fn introduce(client: &mut Self, server: &mut Self) {
         let flags = |syn, ack| Flags { syn, ack, fin: false };
         let pass_options = |from: &mut Self, to: &mut Self, flags| {
@@ -149,7 +149,7 @@ impl Socket {
         pass_options(server, client, flags(false, true));
     }
 
-    /// Sends a message that consists of `bytes` and `padding` bytes of padding.
+    /// Sends a message that consists of the bytes `bytes`, followed by `padding` bytes of padding.
     pub fn write(&mut self, now: Time, bytes: &[u8], padding: u64, context: Option<FlowContext>) {
         self.send_buffer.push(bytes, padding, self.endpoint.sender().map_or(0, Sender::snd_una));
         self.write_endpoint(now, bytes.len() as u64 + padding, context, false);
@@ -483,7 +483,8 @@ impl Socket {
         addresses(*self.local.ip(), *self.remote.ip())
     }
 
-    /// Returns the time at which the socket must run again if no packet arrives.
+    /// Returns the time at which the caller must call [`Self::on_timer`] and [`Self::transmit`] if no packet arrives earlier; `None` if no
+    /// timer runs.
     pub fn deadline(&self) -> Option<Time> {
         let probe_at = self.probe_at.filter(|_| self.snd_una() < self.send_buffer.end());
         let deadlines = [self.endpoint.deadline(), probe_at];

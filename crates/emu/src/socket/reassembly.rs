@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 /// Reassembly buffer of a stream. Its size is bounded: a segment for which there is no free space counts as lost.
 #[derive(Debug, Default)]
 pub(crate) struct ReassemblyBuffer {
-    /// Offset of the next byte to pass on.
+    /// Offset in the stream of the next byte to deliver.
     next: u64,
-    /// Out-of-order pieces, by the offset of their first byte.
+    /// Pieces received out of order, by the offset of their first byte.
     pieces: BTreeMap<u64, Vec<u8>>,
     /// Total length of the pieces in `pieces`.
     bytes: usize,
@@ -44,7 +44,7 @@ impl ReassemblyBuffer {
         true
     }
 
-    /// Returns the number of out-of-order pieces and the number of their bytes.
+    /// Returns the number of buffered pieces and the number of their bytes.
     #[cfg(test)]
     pub(crate) fn buffered(&self) -> (usize, usize) {
         (self.pieces.len(), self.bytes)

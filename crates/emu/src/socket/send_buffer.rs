@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// Data that a socket sends, by offset in the stream: messages that consist of given bytes and padding.
+/// Sent and unsent data of a socket, by offset in the stream: messages that consist of given bytes followed by padding.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
     /// Messages that may be retransmitted, in order.
@@ -27,12 +27,12 @@ impl SendBuffer {
         self.pieces.push_back(Piece { start, bytes: bytes.to_vec(), end: self.end });
     }
 
-    /// Returns the offset after the last byte.
+    /// Returns the offset in the stream after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns `len` bytes from the offset `seq` on.
+    /// Returns `len` bytes of the stream, from the offset `seq` on.
     pub(crate) fn bytes(&self, seq: u64, len: usize) -> Cow<'_, [u8]> {
         if len == 0 {
             return Cow::Borrowed(&[]);
@@ -60,7 +60,8 @@ impl SendBuffer {
 }
 
 impl Piece {
-    /// Returns `len` bytes from the offset `seq` on; `None` if they are neither all given bytes nor all padding of this message.
+    /// Returns `len` bytes of this message from the offset `seq` of the stream on; `None` if they are neither all given bytes nor all
+    /// padding of the message.
     fn get(&self, seq: u64, len: usize) -> Option<&[u8]> {
         let at = usize::try_from(seq.checked_sub(self.start)?).ok()?;
         if at < self.bytes.len() {
@@ -74,13 +75,13 @@ impl Piece {
     }
 }
 
-/// Returns the letter of the padding of documents at the offset `at`.
+/// Returns the letter that pads documents at the offset `at`.
 pub fn padding(at: u64) -> u8 {
     b'a' + (at % PERIOD) as u8
 }
 
 const PERIOD: u64 = 26;
-/// Padding for a segment of any length that begins with any letter.
+/// Letters from which the padding of any segment is copied, whatever letter it begins with.
 static PADDING: [u8; (1 << 16) + PERIOD as usize] = {
     let mut bytes = [0; (1 << 16) + PERIOD as usize];
     let mut at = 0;

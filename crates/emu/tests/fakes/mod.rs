@@ -18,7 +18,7 @@ use std::rc::Rc;
 #[derive(Clone, Debug)]
 pub(crate) struct LateClock {
     now: Rc<Cell<Time>>,
-    /// Arrival times of packets, which end a sleep.
+    /// Arrival times of packets, at which a sleep ends early.
     alarms: Rc<RefCell<Vec<Time>>>,
     lateness: Rc<RefCell<Vec<Span>>>,
     sleeps: Rc<Cell<usize>>,
@@ -27,7 +27,8 @@ pub(crate) struct LateClock {
 }
 
 impl LateClock {
-    /// Creates a clock at zero. The `n`-th sleep ends late by the `n`-th element of `lateness`, which repeats.
+    /// Creates a clock at time zero. The `n`-th sleep ends late by the `n`-th element of `lateness`, which repeats. Sleeps end at the times
+    /// in `alarms`.
     pub(crate) fn new(mut alarms: Vec<Time>, lateness: Vec<Span>) -> Self {
         alarms.sort_unstable_by(|a, b| b.cmp(a));
         Self {
@@ -64,11 +65,11 @@ impl Clock for LateClock {
     }
 }
 
-/// Device with scripted arrivals.
+/// Device at which packets arrive at given times.
 #[derive(Debug)]
 pub(crate) struct Script {
     clock: LateClock,
-    /// Arrival times and packets, in reverse order.
+    /// Packets still to arrive with their arrival times, last one first.
     incoming: Vec<(Time, Vec<u8>)>,
     /// First bytes of each packet written.
     pub(crate) written: Vec<[u8; 24]>,
@@ -109,7 +110,7 @@ impl PacketIo for Script {
     }
 }
 
-/// Returns an IPv4 packet to 10.0.0.`to` from the other end, with `number` in its identification field.
+/// Returns an IPv4 packet to 10.0.0.`to` from the host at the other end of the link, with `number` in its identification field.
 pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     let mut bytes = vec![0; len.max(24)];
     bytes[0] = 0x45;
@@ -122,7 +123,7 @@ pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     bytes
 }
 
-/// Creates the emulator of a link between 10.0.0.1, inside, and 10.0.0.2, outside, with these devices.
+/// Creates the emulator of a link with these devices, between the inside host 10.0.0.1 and the outside host 10.0.0.2.
 pub(crate) fn emulator<I: PacketIo, W: Watch>(
     link: &LinkTopology,
     seed: u64,

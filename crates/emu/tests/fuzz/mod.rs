@@ -1,4 +1,4 @@
-//! Scripts of arbitrary input for simulated hosts. The hosts must not panic, and must keep within bounds.
+//! Scripts of arbitrary input for simulated hosts. The hosts must not panic, and must not send endlessly.
 
 use catnip_base::{Span, Time};
 use catnip_emu::datapath::frames::{Arrival, Delivery, Egress};
@@ -43,7 +43,7 @@ const THEIRS: u32 = u32::MAX - 500;
 /// Largest number of packets that a socket may send at one time. More packets indicate an endless loop.
 const MAX_BURST: usize = 5000;
 
-/// Result of a script for a socket.
+/// Effects of a script on a socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
     /// One letter per packet of the script for its effect on the socket: S for a segment, R for a reset, I for an impossible
@@ -121,7 +121,7 @@ fn options_of(bits: u8) -> TcpOptions {
     }
 }
 
-/// Peer of a socket.
+/// Peer that executes a script against a socket.
 struct Peer {
     socket: Socket,
     now: Time,
@@ -131,7 +131,7 @@ struct Peer {
     bytes: u64,
     sent: String,
     closed: bool,
-    /// Sequence number of the SYN that the socket has accepted.
+    /// Sequence number of the SYN that the socket has accepted; `None` before a SYN.
     syn: Option<u32>,
     /// True if a segment of arbitrary bytes had an effect, so that the content of the stream is unknown.
     is_unknown: bool,
@@ -283,7 +283,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
     world.medium().egress.count
 }
 
-/// Output that keeps the last packet.
+/// Output of a network that keeps the last packet to an external host.
 #[derive(Debug, Default)]
 struct LastPacket {
     last: Vec<u8>,

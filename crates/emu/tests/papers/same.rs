@@ -21,7 +21,7 @@ use std::process::Command;
 #[derive(Debug, Default)]
 struct Log(Vec<(Time, Recorded)>);
 
-/// Recorded event of a run.
+/// Event of a run, in a form that can be compared.
 #[derive(Debug, PartialEq)]
 enum Recorded {
     Event(Event),
@@ -101,7 +101,7 @@ fn a_bulk_transfer_with_losses_is_the_simulators_segment_by_segment() {
     }
 }
 
-/// Watch that keeps every packet as it leaves its host.
+/// Watch that keeps a copy of every packet that a host sends.
 #[derive(Debug, Default)]
 struct Leaving(Vec<(Time, Vec<u8>)>);
 

@@ -1,4 +1,4 @@
-//! Folder for a scenario and its results, and readers of the results.
+//! Temporary folder for a scenario and its emulation, and readers of the results.
 
 use crate::results::output_text;
 use crate::skip::skipped;
@@ -41,7 +41,7 @@ impl Lab {
         None
     }
 
-    /// Returns the command of a run. The tolerance is so large that lateness fails no test.
+    /// Writes a scenario to the folder and returns the command that emulates it. The tolerance is so large that lateness fails no test.
     pub(crate) fn emulate(&self, scenario: &str, options: &[&str]) -> Command {
         let file = self.dir.join("scenario.toml");
         fs::write(&file, scenario).unwrap();
@@ -50,7 +50,7 @@ impl Lab {
         command
     }
 
-    /// Runs another scenario. The words of `by` are put in front of the command of the run.
+    /// Emulates another short scenario. The words of `by` are put in front of the command.
     pub(crate) fn another_run(&self, by: &str) {
         let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', external = true }";
         let emulate = self.emulate(&scenario(nodes, "", ""), &["-q"]);
@@ -59,7 +59,7 @@ impl Lab {
         assert!(command.args(words).args(emulate.get_args()).status().unwrap().success());
     }
 
-    /// Returns the tables and the certificate of a run, which must succeed and account for all packets.
+    /// Emulates a scenario and returns the tables and the certificate. The run must succeed and account for all packets.
     #[track_caller]
     pub(crate) fn results(&self, scenario: &str) -> Value {
         let output = self.emulate(scenario, &["--json"]).output().unwrap();
@@ -83,7 +83,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
 }
 
-/// Returns a scenario with a link between the nodes a and b.
+/// Returns the text of a scenario with a link between the nodes a and b.
 pub(crate) fn scenario(nodes: &str, link: &str, rest: &str) -> String {
     format!(
         "id = 'X'\ntitle = 'x'\nduration = '60s'\n[node]\n{nodes}\n[link.ab]\nfrom = 'a'\nto = 'b'\n\

@@ -44,7 +44,7 @@ fn user() -> u32 {
     fs::metadata("/proc/self").unwrap().uid()
 }
 
-/// Returns the number of processes with this word on their command line.
+/// Returns the number of running processes with this word on their command line.
 fn processes_with(argument: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let has_argument = |entry: &fs::DirEntry| {

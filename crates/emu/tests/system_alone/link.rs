@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 /// Lock that serializes timing tests.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Folder with copies of the emulator and of this test program, which every user may execute, and with the results.
+/// Temporary folder with copies of the emulator and of this test program, which every user may execute, and with the results.
 struct Lab {
     dir: PathBuf,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Lab {
-    /// Opens a folder. Returns `None`, and reports why, if this machine cannot emulate links.
+    /// Creates the folder. Returns `None`, and reports why, if this machine cannot emulate links.
     fn open() -> Option<Self> {
         static USABLE: OnceLock<Result<(), String>> = OnceLock::new();
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -60,7 +60,8 @@ impl Lab {
         self.dir.join(name)
     }
 
-    /// Returns the command `catnip-emu link OPTIONS -- probe` in this role. The tolerance is so large that lateness fails no test.
+    /// Returns the command `catnip-emu link OPTIONS -- probe`, with [`probe`] in this role. The tolerance is so large that lateness fails
+    /// no test.
     fn link(&self, options: &[&str], role: &str) -> Command {
         let mut command = self.emulator();
         command.args(options).arg("--").arg(self.file("probe")).args(PROBE).env("EMU_ROLE", role);
@@ -93,7 +94,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// Returns a measurement of the probe, which prints lines of the form `value NAME NUMBER`.
+/// Returns a value that [`probe`] has measured, from its output of lines of the form `value NAME NUMBER`.
 #[track_caller]
 fn value(output: &Output, name: &str) -> f64 {
     let stdout = text(&output.stdout);
@@ -106,7 +107,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Program at the end of a link, not a test. `EMU_ROLE` is a verb and its arguments.
+/// Program that runs behind a link instead of a test if `EMU_ROLE` is set. `EMU_ROLE` is a verb and its arguments.
 #[test]
 fn probe() {
     let Ok(role) = std::env::var("EMU_ROLE") else { return };
@@ -204,7 +205,7 @@ fn tcp(to: SocketAddr) {
     println!("value bytes {}", received.len());
 }
 
-/// Starts an echo service for the rest of the test and returns its port.
+/// Starts a UDP echo service for the rest of the test and returns its port.
 fn udp_echo() -> u16 {
     let socket = UdpSocket::bind("[::]:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -264,7 +265,7 @@ fn tcp_arrives_whole() {
     assert_eq!(value(&output, "bytes"), 200_000.0);
 }
 
-/// Floods a link, verifies its log by a replay, and returns its certificate and its log.
+/// Floods a link with packets, verifies its log by a replay, and returns its certificate and its log.
 fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, Memory) {
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     let role = role.replace("PORT", &sink.local_addr().unwrap().port().to_string());

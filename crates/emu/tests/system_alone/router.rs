@@ -61,12 +61,12 @@ impl Space {
         })
     }
 
-    /// Sets a kernel parameter to 1.
+    /// Sets a kernel parameter of this namespace to 1.
     fn set(&self, key: &str) {
         self.within(|| fs::write(format!("/proc/sys/{key}"), "1").unwrap());
     }
 
-    /// Returns a packet counter of a device.
+    /// Returns the number of packets that a device has received (`rx`) or sent (`tx`).
     fn counter(&self, device: &str, name: &str) -> u64 {
         let output = self.command("cat /proc/net/dev").output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
@@ -130,7 +130,7 @@ impl Testbed {
         Some(Self { client, router, server, dir, _turn: turn })
     }
 
-    /// Starts a router and waits until it has written its counters.
+    /// Starts a router between the client and the server, and waits until it has written its counters.
     fn route(&self, options: &str) -> Child {
         let args = format!(
             "{} router --inside rc --outside rs -q --tolerance 60s --report 20ms --counters {} --certificate {} \
@@ -152,7 +152,7 @@ impl Testbed {
         self.dir.join(name).display().to_string()
     }
 
-    /// Stops a router and returns its certificate.
+    /// Stops a router by a signal and returns its certificate.
     fn stop(&self, mut router: Child, signal: i32) -> Value {
         sys::kill(router.id(), signal).unwrap();
         let status = router.wait().unwrap();
@@ -160,7 +160,7 @@ impl Testbed {
         serde_json::from_str(&fs::read_to_string(self.file("certificate")).unwrap()).unwrap()
     }
 
-    /// Starts an echo service in the server's namespace.
+    /// Starts an echo service in the namespace of the server.
     fn echo(&self) {
         let sockets =
             ["0.0.0.0:7", "[fd09::2]:7"].map(|at| self.server.within(|| UdpSocket::bind(at).unwrap()));
@@ -174,7 +174,7 @@ impl Testbed {
         }
     }
 
-    /// Returns the shortest of a few round-trip times; `None` if no packet came back.
+    /// Returns the shortest of a few round-trip times from the client to the address `to`; `None` if no packet came back.
     fn round_trip(&self, to: IpAddr, wait: Duration) -> Option<Duration> {
         let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
         let socket = self.client.within(|| UdpSocket::bind(any).unwrap());

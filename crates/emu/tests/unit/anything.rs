@@ -33,7 +33,8 @@ fn the_corpus_does_what_it_did() {
     }
 }
 
-/// Replays inputs of fuzzing, one per line: a minimal set of inputs of at most 300 bytes with the coverage of ten minutes of fuzzing.
+/// Replays inputs found by fuzzing, one per line. They are a minimal set of inputs of at most 300 bytes with the coverage of ten minutes of
+/// fuzzing.
 #[test]
 fn what_fuzzing_has_reached_stays_in_order() {
     let (hosts, world) = (include_str!("../fuzz/hosts.hex"), include_str!("../fuzz/world.hex"));
@@ -47,10 +48,10 @@ fn what_fuzzing_has_reached_stays_in_order() {
     }
 }
 
-/// Scenario with an external host, a simulated client that connects to it, and a simulated server to which it connects.
+/// Scenario of an external host, a simulated server for it, and a simulated client that connects to it.
 const EXTERNAL_HOST: &str = include_str!("../fuzz/external_host.toml");
 
-/// Traffic with the same external host as server and as client of Web pages and echoes.
+/// Traffic groups in which the external host is a server or a client of Web pages and echoes.
 const EXTERNAL_TRAFFIC: &str = "
 [traffic.echo]
 kind = 'telnet'
@@ -152,7 +153,7 @@ proptest! {
         fuzz::socket(&script);
     }
 
-    /// Scripts that begin with a handshake reach more states.
+    /// Tests random scripts that begin with a handshake, since they reach more states of a socket.
     #[test]
     fn any_script_behind_a_handshake_leaves_a_socket_in_order(
         passive: bool,

@@ -48,7 +48,7 @@ fn wire() -> WireSpec {
     }
 }
 
-/// Verifies that packets read = refused + passed + delivered + dropped, with no packet left inside.
+/// Verifies that each packet that was read was refused, forwarded at once, delivered or dropped, with no packet left inside.
 fn check_balance(read: usize, monitor: &Monitor, inside: usize, written: usize) {
     let refused: u64 = monitor.gates.iter().flat_map(|gate| gate.refused).sum();
     let passed: u64 = monitor.gates.iter().flat_map(|gate| gate.passed).sum();
@@ -72,7 +72,7 @@ fn framed(number: usize, packet: &[u8]) -> Vec<u8> {
     [&[2; 12], &kind[..], packet].concat()
 }
 
-/// Sends these packets alternately from both sides, one per millisecond, through a router and through a bridge.
+/// Sends these packets alternately from both ends of a link, one per millisecond, through a router and through a bridge.
 fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
     let link = LinkTopology::new(&wire(), &wire());
     let sides = || {

@@ -1,4 +1,5 @@
-//! Tests of the emulator with a fake clock and fake devices: the ideal departures must equal the simulator's, however late the clock is.
+//! Tests of the emulator with a fake clock and fake devices: packets must have the same ideal departure times as in the simulator, however
+//! late the clock is.
 
 use crate::fakes::{LateClock, Script, emulator, packet};
 use crate::replay::{Memory, replay};
@@ -38,7 +39,7 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
 
 type Emulated<W> = Emulator<LateClock, Script, (), W>;
 
-/// Creates a link with packets from inside (to 10.0.0.2) and from outside (to 10.0.0.1).
+/// Creates the emulator of a link at which given packets arrive: from inside, to 10.0.0.2, and from outside, to 10.0.0.1.
 fn emulated<W: Watch>(
     wire: &WireSpec,
     clock: &LateClock,
@@ -75,10 +76,10 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, usize, bool, bool)>> {
     prop::collection::vec((0u64..8_000, 40usize..1500, any::<bool>(), any::<bool>()), 1..150)
 }
 
-/// Packets from one side with their arrival times.
+/// Packets from one end of the link, with their arrival times.
 type Incoming = Vec<(Time, Vec<u8>)>;
 
-/// Returns the packets of each side, and all arrival times.
+/// Returns the packets from each end of the link, and all arrival times.
 fn script(arrivals: &[(u64, usize, bool, bool)]) -> ([Incoming; 2], Vec<Time>) {
     let mut sides = [Vec::new(), Vec::new()];
     let mut at = Time::ZERO;

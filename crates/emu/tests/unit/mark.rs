@@ -19,11 +19,11 @@ const SERVER: usize = 1;
 const DELAY: Span = Span::from_millis(50);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Documents over one connection, each requested when the previous one has arrived.
+/// Transfer of documents over one connection, each requested when the previous one has arrived.
 #[derive(Clone, Debug)]
 struct Scene {
     documents: Vec<usize>,
-    /// True if the header gives the length of the document.
+    /// True if the HTTP header gives the length of the document.
     sized: bool,
     config: TcpConfig,
     spm: SpmParameters,
@@ -41,14 +41,14 @@ struct Net {
     marker: Marker,
     /// Complete byte stream of each end.
     streams: [Vec<u8>; 2],
-    /// Ends of the requests and of the documents in these streams.
+    /// Offsets at which the requests and the documents in `streams` end.
     goals: [Vec<u64>; 2],
     ends: [(Endpoint, Translation); 2],
     in_flight: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     serial: u64,
     from_server: usize,
     capture: Vec<(Time, Vec<u8>)>,
-    /// Mark by the sender and mark by the edge, for each packet of the server that a marking sender marks.
+    /// Mark by the sender and mark by the edge marker, for each packet of the server that a marking sender marks.
     marks: Vec<[Priority; 2]>,
 }
 
@@ -79,7 +79,7 @@ impl Scene {
         bytes
     }
 
-    /// Runs the scene. Returns the packets in the order in which they pass the marker.
+    /// Runs the transfer. Returns the packets in the order in which they pass the edge marker.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
         self.run_net().capture
     }
@@ -407,7 +407,8 @@ fn packets_that_are_sent_again_are_judged_like_others() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Tests documents of 1 B to 1 MB, with losses, for both codecs, IP versions and locations of the marker.
+    /// Tests that the verifier accepts the edge marker's marks of documents of 1 B to 1 MB, with losses, for both codecs, IP versions and
+    /// locations of the marker.
     #[test]
     fn what_the_marker_does_the_verifier_accepts(
         documents in prop_oneof![
@@ -460,7 +461,7 @@ proptest! {
         }
     }
 
-    /// Tests well-formed packets with arbitrary fields and data, on few connections.
+    /// Tests that well-formed packets with arbitrary fields and data, on few connections, do not make the marker panic.
     #[test]
     fn arbitrary_segments_never_panic(
         segments in prop::collection::vec(

@@ -1,5 +1,5 @@
-//! Requirements of the standards on a host, tested segment by segment with a simulated host. A test reads like a packetdrill script:
-//! segments that arrive, and segments sent in response.
+//! Requirements of the standards on a host, tested segment by segment with a simulated host. A test reads like a packetdrill script: it
+//! sends segments to the host, and checks the segments that the host sends in response.
 
 use catnip_base::{Span, Time};
 use catnip_emu::datapath::frames::{Arrival, Delivery, Egress, Frames};
@@ -58,12 +58,12 @@ const ACK: TcpFlags = TcpFlags::ACK;
 const RST: TcpFlags = TcpFlags::RST;
 const FIN_ACK: TcpFlags = TcpFlags(0x11);
 const SYN_ACK: TcpFlags = TcpFlags(0x12);
-/// Waiting time that exceeds a round trip and is shorter than any timer.
+/// Waiting time that is longer than a round trip and shorter than any timer, milliseconds.
 const SOON_MS: u64 = 20;
-/// Initial sequence number of the raw host.
+/// Initial sequence number of the test's own host, [`Raw`].
 const OURS: u32 = 5000;
 
-/// Packets sent to the raw host.
+/// Packets that the network has delivered to the test's own host.
 #[derive(Debug, Default)]
 struct Outgoing(Vec<Vec<u8>>);
 
@@ -85,7 +85,7 @@ struct Received {
     at_ms: u64,
 }
 
-/// Raw host with a connection to a simulated host.
+/// External host whose segments the test composes itself, with a connection to a simulated host.
 struct Raw {
     world: World<Frames<Outgoing, catnip_emu::external::ExternalPeers>, ()>,
     now: Time,
@@ -100,7 +100,7 @@ struct Raw {
 }
 
 impl Raw {
-    /// Creates a raw client of the simulated server.
+    /// Creates the test's own host as a client of the simulated server.
     fn client() -> Self {
         let mut raw = Self::towards("server", [40_000, 80]);
         // Discards segments of the simulated client.
@@ -160,7 +160,7 @@ impl Raw {
         packet
     }
 
-    /// Sends a segment and returns the immediate responses.
+    /// Sends a segment and returns the segments that arrive at once in response.
     fn send_segment(&mut self, flags: TcpFlags, seq: u32, ack: u32, data: &[u8]) -> Vec<Received> {
         let packet = self.packet(flags, seq, ack, data);
         self.send_packet(&packet)
@@ -220,12 +220,12 @@ impl Raw {
         (first, answer)
     }
 
-    /// Returns the next sequence number of the raw host after a request for a document of `bytes` bytes.
+    /// Returns the next sequence number of the test's own host after a request for a document of `bytes` bytes.
     fn after_request(bytes: u64) -> u32 {
         OURS + 1 + request(bytes).len() as u32
     }
 
-    /// Requests a document and acknowledges until it is complete. Returns the lengths of the segments.
+    /// Requests a document and acknowledges its data until it is complete. Returns the lengths of the received segments.
     fn download(&mut self, bytes: u64) -> Vec<usize> {
         let (first, answer) = self.request_document(bytes);
         let (mut received, mut lengths, mut end) = (answer, Vec::new(), first);

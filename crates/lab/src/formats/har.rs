@@ -67,7 +67,7 @@ pub fn read_site(path: &Path) -> Result<SiteFile, InputError> {
     SiteFile::read(&name, BufReader::new(file))
 }
 
-/// Location of an error in a HAR, as a JSON path, and its description.
+/// Error in a HAR: its location as a JSON path, and its description.
 type KeyError = (String, String);
 
 #[derive(Deserialize)]
@@ -89,16 +89,16 @@ struct LogPage {
     started_date_time: Timestamp,
 }
 
-/// Parts of an entry that are needed until all entries are read.
+/// Properties of a HAR entry that are needed until all entries are read.
 #[derive(Deserialize)]
 #[serde(from = "RawEntry")]
 struct Entry {
     page: Option<String>,
     start: Timestamp,
-    /// Total time of the entry, milliseconds.
+    /// Total time of the request and the response, milliseconds.
     duration_ms: f64,
     wait_ms: f64,
-    /// Time to open a new connection, without TLS, milliseconds.
+    /// Time to open a new connection, without TLS, milliseconds; `None` if no connection was opened.
     connect_ms: Option<f64>,
     url: UrlParts,
     redirects_to: String,
@@ -106,7 +106,7 @@ struct Entry {
     bytes: u64,
     connection: Option<String>,
     initiators: Vec<String>,
-    /// Reason for which the entry is left out.
+    /// Reason for which the entry is left out; `None` if the entry becomes an object.
     dropped: Option<Dropped>,
 }
 
@@ -201,7 +201,7 @@ struct Frame {
     url: String,
 }
 
-/// Maximum number of scripts per initiator: more than enough to find one that is in the recording.
+/// Maximum number of scripts that are kept per initiator: more than enough to find one that is in the recording.
 const MAX_INITIATORS: usize = 16;
 
 impl From<RawEntry> for Entry {
@@ -263,7 +263,7 @@ impl Entry {
 }
 
 impl Initiator {
-    /// Returns the URLs of the possible causes, nearest first.
+    /// Returns the URLs of the possible causes of a request, the nearest cause first.
     fn urls(self) -> Vec<String> {
         let mut urls: Vec<String> = Vec::new();
         let mut stack = self.stack;
@@ -281,7 +281,7 @@ impl Initiator {
     }
 }
 
-/// Time of day with an offset, as milliseconds of Unix time.
+/// Time of an entry or a page, as milliseconds of Unix time; read from a date and time with an offset.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Timestamp(f64);
@@ -295,7 +295,7 @@ impl TryFrom<String> for Timestamp {
     }
 }
 
-/// Length of a text, bytes.
+/// Length of a text whose characters are not kept, bytes.
 struct Length(usize);
 
 impl<'de> Deserialize<'de> for Length {
@@ -354,7 +354,7 @@ impl UrlParts {
     }
 }
 
-/// Visitor that makes a value from a borrowed text.
+/// Serde visitor that converts a borrowed text to a value by a function. The first field names the expected input in errors.
 struct StrVisitor<F>(&'static str, F);
 
 impl<T, F: FnOnce(&str) -> Result<T, String>> de::Visitor<'_> for StrVisitor<F> {
@@ -481,7 +481,8 @@ fn build_page(
     RecordedPage { url, objects }
 }
 
-/// Returns the index of the element for which `is_equal` is true. If there is none, adds the result of `create` to the list.
+/// Returns the index of the element for which `is_equal` is true. If there is none, appends the result of `create` to the list and returns
+/// its index.
 fn index_of<T>(list: &mut Vec<T>, is_equal: impl Fn(&T) -> bool, create: impl FnOnce() -> T) -> u32 {
     let number = list.iter().position(is_equal).unwrap_or_else(|| {
         list.push(create());
@@ -500,7 +501,7 @@ fn redirect_target(entry: &Entry) -> Option<String> {
     Some(target.into())
 }
 
-/// Returns milliseconds rounded to whole microseconds, at least 0.
+/// Returns a time in milliseconds, rounded to whole microseconds and at least 0.
 fn to_micros(ms: f64) -> f64 {
     (ms.max(0.0) * 1e3).round() / 1e3
 }

@@ -52,7 +52,7 @@ pub struct RecordedObject {
     pub connection: Option<u32>,
 }
 
-/// Location of an error in a file, as a JSON path, and its description.
+/// Error in a page file: its location as a JSON path, and its description.
 type KeyError = (String, String);
 
 /// Maximum size of an object: a terabyte.
@@ -77,7 +77,7 @@ impl SiteFile {
         Ok(file)
     }
 
-    /// Returns the file as text.
+    /// Returns the text of the page file.
     pub fn to_text(&self) -> String {
         let quoted = |text: &String| serde_json::Value::from(text.as_str()).to_string();
         let origins: Vec<_> = self.origins.iter().map(|origin| format!("    {}", quoted(origin))).collect();
@@ -160,7 +160,7 @@ impl RecordedObject {
     }
 }
 
-/// Reads one JSON document incrementally. Errors name the JSON path. A byte order mark is skipped.
+/// Reads one JSON document incrementally. Error messages begin with the JSON path. A byte order mark is skipped.
 pub(crate) fn read_json<T: for<'de> Deserialize<'de>>(
     name: &str,
     mut from: impl BufRead,

@@ -1,5 +1,5 @@
-//! Tables of the activities of applications. The type of a record declares the table of its activities. This declaration also defines the
-//! lists of records, the rows of the table, and whether the activities are transfers.
+//! Tables of the activities of applications, such as pages and keystrokes. The type of a record declares the table of its activities. This
+//! declaration also defines the lists of records, the rows of the table, and whether the activities are transfers.
 
 use crate::Tables;
 use crate::results::column::Columns;
@@ -14,7 +14,7 @@ pub trait ActivityTable: Activity + Copy + Send {
     const NAME: &'static str;
     /// Description of a row.
     const ABOUT: &'static str;
-    /// Kind of transfer that the activity is; `None` if users do not wait for its end.
+    /// Kind of transfer that these activities are; `None` if users do not wait for the ends of the activities.
     const UNIT: Option<Unit> = None;
 
     /// Returns the number of the activity among the activities of its application.
@@ -26,7 +26,7 @@ pub trait ActivityTable: Activity + Copy + Send {
     fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>);
 }
 
-/// Row of an activity.
+/// Row of an activity in the table that its record declares.
 #[derive(Clone, Copy, Debug)]
 pub struct ActivityRow<'a, R> {
     /// Traffic group of the application.
@@ -37,7 +37,7 @@ pub struct ActivityRow<'a, R> {
     pub record: R,
     /// Response that completes the activity; `None` if the server is simulated.
     pub reply: Option<Reply>,
-    /// Requested bytes that have arrived.
+    /// Number of requested bytes that have arrived.
     pub delivered: u64,
 }
 
@@ -60,23 +60,23 @@ pub struct ActivityKind {
 }
 
 impl ActivityKind {
-    /// Returns the kind of the activities with records of type `R`.
+    /// Returns the kind of activities whose records have the type `R`.
     pub fn of<R: ActivityTable>() -> Self {
         Self { table: ActivityRow::<R>::TABLE, new_list: || Box::new(Vec::<Entry<R>>::new()) }
     }
 
-    /// Returns the table of the activities.
+    /// Returns the table that has a row for each activity of this kind.
     pub fn table(self) -> TableName {
         self.table
     }
 
-    /// Returns an empty list of activities.
+    /// Returns an empty list for activities of this kind.
     pub(crate) fn new_list(self) -> Box<dyn Activities> {
         (self.new_list)()
     }
 }
 
-/// Activities of one kind in a run.
+/// List of the activities of one kind in a run.
 pub(crate) trait Activities: Debug + Send {
     /// Returns an empty list for activities of the same table.
     fn new_list(&self) -> Box<dyn Activities>;
@@ -95,11 +95,11 @@ pub(crate) trait Activities: Debug + Send {
     );
 }
 
-/// Run whose activities are written to tables.
+/// Properties of a run that are needed to write its activities to tables.
 pub(crate) struct RunContext<'a, 'b> {
     /// Function that returns the traffic group of an application; `None` if the results have no rows for its activities.
     pub(crate) group_of: &'b dyn Fn(u32) -> Option<&'a str>,
-    /// End of the run.
+    /// Time at which the run ended.
     pub(crate) end: Time,
 }
 

@@ -5,16 +5,16 @@ use catnip_sim::record::{Served, ServedStep};
 use catnip_sim::{Event, TcpId, Watch};
 use std::collections::BTreeMap;
 
-/// Bursts of all connections. A burst is a maximal period in which some data written by the server's application is not acknowledged,
-/// regardless of the congestion window. The first byte of a burst is therefore the same under any congestion control.
+/// Watch that records the bursts of all connections. A burst is a maximal period in which some data written by the server's application is
+/// not acknowledged, regardless of the congestion window. The first byte of a burst is therefore the same under any congestion control.
 #[derive(Debug, Default)]
 pub struct Bursts {
-    /// State of each open connection, by number.
+    /// State of each open connection, by number of the connection.
     connections: BTreeMap<u64, ConnectionState>,
     finished: Vec<Burst>,
 }
 
-/// Burst of a server.
+/// Burst of data that a server sends over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// Number of the connection in order of opening, from 0.
@@ -29,27 +29,27 @@ pub struct Burst {
     pub first_byte: u64,
     /// Size of the burst as written by the server's application so far, bytes.
     pub bytes: u64,
-    /// Acknowledged bytes of the burst.
+    /// Number of acknowledged bytes of the burst.
     pub delivered: u64,
     /// Idle period from the end of the previous burst, or from the opening of the connection, to the start of this burst.
     pub idle: Span,
-    /// Time at which the first segment was sent.
+    /// Time at which the first segment of the burst was sent.
     pub start: Time,
     /// Time at which all data of the burst was acknowledged, or [`Time::NEVER`] if data is still unacknowledged.
     pub end: Time,
-    /// Data segments sent, retransmissions included.
+    /// Number of data segments sent, retransmissions included.
     pub sent: u32,
-    /// Data segments retransmitted.
+    /// Number of data segments retransmitted.
     pub retransmitted: u32,
-    /// Data segments dropped by the network.
+    /// Number of data segments that the network dropped.
     pub dropped: u32,
-    /// Expiries of the retransmission timer.
+    /// Number of expiries of the retransmission timer.
     pub timeouts: u32,
 }
 
 #[derive(Debug)]
 struct ConnectionState {
-    /// End of the last burst, or opening of the connection if there was no burst.
+    /// Time at which the last burst ended, or at which the connection was opened if there was no burst.
     idle_since: Time,
     /// Number of bursts that have ended.
     count: u32,

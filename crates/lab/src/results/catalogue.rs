@@ -12,31 +12,31 @@ use catnip_sim::app::{EchoRecord, ObjectRecord, PageRecord};
 use std::str::FromStr;
 
 impl TableName {
-    /// One row per run.
+    /// Table with one row per run.
     pub const RUNS: Self = RunRow::TABLE;
-    /// One row per traffic group.
+    /// Table with one row per traffic group.
     pub const GROUPS: Self = GroupRow::TABLE;
-    /// One row per page, keystroke or connection that a user waits for.
+    /// Table with one row per page, keystroke or connection that a user waits for.
     pub const TRANSFERS: Self = TransferRow::TABLE;
-    /// One row per page.
+    /// Table with one row per page.
     pub const PAGES: Self = ActivityRow::<PageRecord>::TABLE;
-    /// One row per object of a page.
+    /// Table with one row per object of a page.
     pub const OBJECTS: Self = ActivityRow::<ObjectRecord>::TABLE;
-    /// One row per keystroke.
+    /// Table with one row per keystroke.
     pub const ECHOES: Self = ActivityRow::<EchoRecord>::TABLE;
-    /// One row per TCP connection.
+    /// Table with one row per TCP connection.
     pub const CONNECTIONS: Self = ConnectionRow::TABLE;
-    /// One row per direction of a link.
+    /// Table with one row per direction of a link.
     pub const PORTS: Self = PortRow::TABLE;
-    /// One row per direction of a link and interval.
+    /// Table with one row per direction of a link and interval.
     pub const LINK_SERIES: Self = LinkSample::TABLE;
-    /// One row per open connection and interval.
+    /// Table with one row per open connection and interval.
     pub const CONNECTION_SERIES: Self = ConnectionSample::TABLE;
-    /// One row per source of background traffic.
+    /// Table with one row per source of background traffic.
     pub const DATAGRAMS: Self = DatagramRow::TABLE;
-    /// One row per burst of a server.
+    /// Table with one row per burst of a server.
     pub const BURSTS: Self = BurstRow::TABLE;
-    /// One row per data packet sent, ACK received, drop and timeout of a connection.
+    /// Table with one row per data packet sent, ACK received, drop and timeout of a connection.
     pub const EVENTS: Self = EventRow::TABLE;
 
     /// Returns all tables, including the tables of activities that the kinds of traffic declare.

@@ -1,4 +1,4 @@
-//! Columns of tables of results: values, headings, and visitors of their declarations.
+//! Columns of tables of results: their values, their headings, and visitors of their declarations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -115,7 +115,7 @@ pub struct Heading {
     pub name: &'static str,
     /// Description of a value, in one sentence.
     pub about: &'static str,
-    /// Column of the same type without values.
+    /// Column without values, which gives the type of the column.
     pub empty: Column,
 }
 

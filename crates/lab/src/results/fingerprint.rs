@@ -25,8 +25,8 @@ impl Watch for Fingerprint {
     }
 }
 
-/// Returns the discriminant of an activity in fingerprints. A type that was once a variant of [`Event`] keeps the discriminant of that
-/// variant; all other types share one discriminant.
+/// Returns the discriminant that identifies the type of an activity in fingerprints. A type that was once a variant of [`Event`] keeps the
+/// discriminant of that variant; all other types share one discriminant.
 fn discriminant(activity: &dyn Activity) -> isize {
     let types = [
         (activity.downcast::<ObjectRecord>().is_some(), 5),
@@ -36,7 +36,7 @@ fn discriminant(activity: &dyn Activity) -> isize {
     types.into_iter().find(|(is_it, _)| *is_it).map_or(10, |(_, number)| number)
 }
 
-/// FNV-1a over bytes in a fixed order, so that the hash is the same on every machine.
+/// FNV-1a hash of bytes in a fixed order, so that the hash is the same on every machine.
 struct Fnv(u64);
 
 impl Hasher for Fnv {

@@ -18,7 +18,7 @@ pub struct WarmUp {
 }
 
 impl WarmUp {
-    /// Returns the counts of a world in which all events of the warm-up have been executed.
+    /// Returns the counts of a world at its present time, at which all events of the warm-up must have been executed.
     pub fn of<M: Handler, W: Watch>(world: &mut World<M, W>) -> Self {
         world.catch_up();
         let ports = (0..world.fabric().ports() as u32).map(|id| world.fabric().counters(PortId(id)));
@@ -31,7 +31,7 @@ impl WarmUp {
         snapshot
     }
 
-    /// Returns the counts of a port since the end of the warm-up.
+    /// Returns the counts of a port since the end of the warm-up, from its final counts.
     pub(crate) fn since(&self, port: PortId, counters: &PortCounters) -> PortCounters {
         counters.since(&self.ports[port.0 as usize])
     }

@@ -25,7 +25,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Creates empty records of what `tables` need.
+    /// Creates empty records of the activities and connections that `tables` need.
     pub fn new(tables: &[TableName]) -> Self {
         let has_groups = tables.contains(&TableName::GROUPS) || tables.contains(&TableName::TRANSFERS);
         let series = tables.contains(&TableName::CONNECTION_SERIES);

@@ -8,14 +8,14 @@ use catnip_sim::record::ConnectionRecord;
 use catnip_sim::{Handler, Watch, World};
 use std::collections::BTreeMap;
 
-/// Record of a connection, delivered bytes, and cwnd and ssthresh if the connection is open.
+/// State of a connection when it is sampled: its record, its delivered bytes, and cwnd and ssthresh if the connection is open.
 type Sample = (ConnectionRecord, u64, Option<(u64, Option<u64>)>);
 
-/// Sampler of a run, which reports the changes since the previous sample.
+/// Sampler of the time series of a run, which reports the changes since the previous sample.
 pub(crate) struct Series {
     /// Time of the previous sample.
     last: Time,
-    /// Counters at the previous sample, for each name in [`Plan::ports`].
+    /// Counters at the previous sample, for each entry of [`Plan::ports`].
     ports: Vec<PortCounters>,
     /// Connections that were open at the previous sample, by number: record and delivered bytes.
     open: BTreeMap<u64, (ConnectionRecord, u64)>,
@@ -24,7 +24,7 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Returns the sampler for the start of a run.
+    /// Creates the sampler for a run of `plan`, before the first event.
     pub(crate) fn new(plan: &Plan) -> Self {
         let ports = vec![PortCounters::default(); plan.ports().len()];
         Self { last: Time::ZERO, ports, open: BTreeMap::new(), ended: 0 }

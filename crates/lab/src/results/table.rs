@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// Requested tables of results.
+/// Tables of results that were requested, with the rows added so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tables(BTreeMap<TableName, Table>);
 
@@ -100,7 +100,7 @@ impl Tables {
     }
 }
 
-/// Visitor that appends the values of one row to the columns.
+/// Visitor that appends the values of one row to the columns of a table.
 struct Cells<'a, 'b, R> {
     row: &'a R,
     columns: &'a mut IterMut<'b, (&'static str, Column)>,

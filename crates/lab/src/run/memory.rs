@@ -1,11 +1,11 @@
-//! Memory limits of runs: a run that lacks memory is refused, or ends with an error message, before the system kills the process.
+//! Memory limits of runs. A run for which memory is lacking is refused, or ends with an error message before the system kills the process.
 
 use std::fs;
 use std::path::Path;
 
-/// Memory of a host with its link, its user and one connection, bytes (measured: 200 000 clients in 589 MB).
+/// Memory for a host with its link, its user and one connection, bytes (measured: 200 000 clients in 589 MB).
 const HOST_BYTES: u64 = 3000;
-/// Minimum of free memory, bytes. A run ends if less memory is free.
+/// Memory that must stay free, bytes. A run ends if less memory is free.
 const RESERVE: u64 = 64 << 20;
 
 /// Returns the approximate minimum memory of a run of a network with this number of nodes, bytes.
@@ -61,7 +61,7 @@ fn free_in_cgroup() -> Option<u64> {
     groups.lines().filter_map(free_in).min()
 }
 
-/// Returns the free address space within the limit of `ulimit -v`.
+/// Returns how many bytes this process can still allocate within the limit of `ulimit -v`; `None` if there is no limit.
 fn free_address_space() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let limit = number_after(&limits, "Max address space")?;

@@ -1,4 +1,4 @@
-//! Execution of runs on all cores.
+//! Execution of the runs of an experiment on all cores.
 
 pub mod memory;
 pub(crate) mod trace;
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Runs to execute: every variant with every seed.
+/// Runs to execute: every named variant with every seed.
 #[derive(Clone, Debug)]
 pub struct RunRequest<'a> {
-    /// Names of variants.
+    /// Names of the variants to run.
     pub variants: Vec<&'a str>,
     /// Seeds. With the same seed, all variants have the same users and pages.
     pub seeds: Vec<u64>,
-    /// Tables to fill.
+    /// Tables of results to fill.
     pub tables: Vec<TableName>,
     /// Number of threads; 0 for one thread per core.
     pub threads: usize,
@@ -36,8 +36,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 const BATCHES_PER_THREAD: usize = 50;
 const LARGEST_BATCH: usize = 500;
 
-/// Executes all runs on all cores. The rows of the tables are in the order of variants and seeds, regardless of the number of threads.
-/// Returns `None` if `progress` has stopped the execution.
+/// Executes all requested runs on several threads. The rows of the tables are in the order of variants and seeds, regardless of the number
+/// of threads. Returns `None` if `progress` has stopped the execution.
 pub fn run_all(
     scenario: &Scenario,
     request: &RunRequest<'_>,
@@ -119,7 +119,7 @@ fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
     jobs.get(job).map(|it| (job, it))
 }
 
-/// Adds the rows of one run. Returns `None` if the run was stopped before its end.
+/// Executes one run and adds its rows to the tables. Returns `None` if the run was stopped before its end.
 fn add_run(
     plan: &Plan,
     run: Run,
@@ -151,8 +151,8 @@ fn add_run(
     Some(())
 }
 
-/// Executes a run from beginning to end, with a snapshot at the end of the warm-up and samples of time series. Returns `None` if the run
-/// was stopped, otherwise `Some` of the snapshot, which is `None` if the run has no warm-up.
+/// Executes a run to its end, with a snapshot at the end of the warm-up and samples of time series. Returns `None` if the run was stopped,
+/// otherwise `Some` of the snapshot, which is `None` if the run has no warm-up.
 fn execute<W: Watch>(
     sim: &mut Sim<W>,
     records: fn(&W) -> &Records,

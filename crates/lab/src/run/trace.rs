@@ -7,14 +7,14 @@ use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::{ConnectionSpec, Event, Message, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::TcpConfig;
 
-/// Single transfer over one link between two hosts.
+/// Request for a trace of a single transfer over one link between two hosts.
 #[derive(Clone, Debug)]
 pub struct TraceRequest {
     /// Parameters of the connection.
     pub tcp: TcpConfig,
-    /// Marker of the packets.
+    /// Marker of the packets; `None` for no marks.
     pub marker: Option<MarkerSpec>,
-    /// Number of data segments.
+    /// Number of data segments to transfer.
     pub packets: u64,
     /// Line rate of either direction.
     pub rate: Rate,
@@ -30,7 +30,7 @@ pub struct TraceRequest {
     pub seed: u64,
 }
 
-/// Event of the sender, or drop of one of its packets.
+/// Row of a trace: an event of the sender, or the drop of one of its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRow {
     /// Time of the event.
@@ -46,7 +46,7 @@ pub struct TraceRow {
     pub ssthresh: Option<f64>,
     /// Number of consecutive ACKs without an advance of the acknowledgement number, regardless of the sender's own count of duplicate ACKs.
     pub dupacks: u32,
-    /// Size on the wire, bytes.
+    /// Size of the packet on the wire, bytes.
     pub wire_bytes: u32,
     /// True if the packet has the priority HIGH.
     pub high: bool,

@@ -18,7 +18,7 @@ pub(crate) fn substitute(table: &mut toml::Table) -> Result<(), KeyError> {
     })
 }
 
-/// Text of each name.
+/// Texts of `[define]`, by name.
 struct Names(BTreeMap<String, String>);
 
 impl Names {

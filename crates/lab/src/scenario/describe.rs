@@ -88,7 +88,7 @@ pub(crate) fn measure_name(measure: Measure) -> &'static str {
 /// Regular expression for the start of `{NAME}`, the reference to a named text, which can replace any value.
 const REFERENCE: &str = r"\{";
 
-/// Type whose values are written as text, and the JSON Schema of these texts.
+/// Type whose values are written as text in scenarios, and the JSON Schema of these texts.
 pub(crate) trait InSchema {
     /// Returns the schema, without a description.
     fn schema() -> Schema;
@@ -145,7 +145,7 @@ fn kinds(usages: &[Usage], is_optional: bool) -> Schema {
     schema.into()
 }
 
-/// Schema of the name of a TCP profile.
+/// Placeholder type with the JSON Schema of a TCP profile's name.
 pub(crate) struct Profile;
 
 impl JsonSchema for Profile {
@@ -168,7 +168,7 @@ impl JsonSchema for Profile {
     }
 }
 
-/// Schema of a text that selects nodes by name and number.
+/// Placeholder type with the JSON Schema of a text that selects nodes by name and number.
 pub(crate) struct Nodes;
 
 impl JsonSchema for Nodes {
@@ -184,7 +184,7 @@ impl JsonSchema for Nodes {
     }
 }
 
-/// Schema of a table with keys of a wire.
+/// Placeholder type with the JSON Schema of a table that contains keys of a wire.
 pub(crate) struct Wire;
 
 impl JsonSchema for Wire {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 
-/// External host: a network namespace of this machine.
+/// External host of a scenario: a network namespace of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalNode {
     /// Node of the host in the network.
@@ -94,7 +94,7 @@ impl Paths {
     }
 }
 
-/// Default port of servers: HTTP.
+/// Default port of servers, the port of HTTP.
 pub(crate) const PORT: u16 = 80;
 
 impl Service {
@@ -112,7 +112,7 @@ impl Service {
     }
 }
 
-/// Returns true if all `nodes` are external hosts, and false if all are simulated hosts. A mixture is an error, which cites `text`.
+/// Returns true if all `nodes` are external hosts, and false if all are simulated hosts. Returns an error that cites `text` if both occur.
 pub(crate) fn all_external(external: &[ExternalNode], nodes: &[NodeId], text: &str) -> Result<bool, String> {
     let is_external = |node: &NodeId| external.iter().any(|external| external.node == *node);
     let first = nodes.first().is_some_and(is_external);

@@ -1,4 +1,4 @@
-//! Files that a scenario names.
+//! Files to which a scenario refers.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,20 +16,20 @@ impl Files {
         Self { scenario: scenario.into(), named: RefCell::default() }
     }
 
-    /// Returns the path of a file and adds it to the files of the scenario.
+    /// Returns the path of a file that the scenario names, and records that the file belongs to the scenario.
     pub(crate) fn find(&self, file: &Path) -> PathBuf {
         let path = beside(&self.scenario, file);
         self.named.borrow_mut().insert(path.clone());
         path
     }
 
-    /// Returns the text of a file.
+    /// Returns the text of a file that the scenario names, and records that the file belongs to the scenario.
     pub(crate) fn text(&self, file: &str) -> Result<String, String> {
         let path = self.find(Path::new(file));
         std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Returns the files that were looked up, sorted by path.
+    /// Returns the paths of all files that belong to the scenario, sorted.
     pub(crate) fn into_named(self) -> Vec<PathBuf> {
         self.named.into_inner().into_iter().collect()
     }

@@ -12,20 +12,20 @@ use catnip_tcp::control::{ControlSpec, CustomControls};
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
 
-/// Custom kinds that a scenario may name in addition to the built-in ones.
+/// Custom kinds of components that a scenario may name in addition to the built-in ones.
 #[derive(Default)]
 pub struct Kinds {
-    /// Queues of links.
+    /// Custom queues of links.
     pub queues: CustomQueues,
-    /// Losses and other stages of links.
+    /// Custom losses and other stages of links.
     pub stages: CustomStages,
-    /// Congestion controllers.
+    /// Custom congestion controllers.
     pub controls: CustomControls,
-    /// Markers of senders.
+    /// Custom markers of senders.
     pub markers: CustomMarkers,
 }
 
-/// Returns the built-in families, with the notation and the description of each kind.
+/// Returns the families of built-in kinds, such as queues and markers, with the notation and the description of each kind.
 pub fn built_in() -> [(&'static str, Vec<Usage>); 13] {
     [
         ("queues", QueueSpec::usages()),

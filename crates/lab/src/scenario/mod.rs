@@ -178,7 +178,7 @@ impl Outline {
     }
 }
 
-/// Keys of a scenario that a list shows together with its variants.
+/// Keys of a scenario that lists of scenarios show.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {

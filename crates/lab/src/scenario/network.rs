@@ -62,7 +62,7 @@ impl LinkFile {
         Ok([wire(0)?, wire(1)?])
     }
 
-    /// Returns the keys that apply only to one direction.
+    /// Returns the keys that apply only to one direction: `side` is 0 from `from` to `to`, and 1 back.
     fn own(&self, side: usize) -> &RawKeys {
         [&self.there, &self.back][side]
     }
@@ -74,7 +74,7 @@ impl LinkFile {
     }
 }
 
-/// Returns the error message for a key that does not exist.
+/// Returns the error message for a key that links do not have.
 fn unknown(key: &str) -> String {
     match key.strip_suffix("_back") {
         Some(key) => {

@@ -202,7 +202,7 @@ impl Plan {
         self.ports.iter().step_by(2).map(|port| (port.name.as_str(), port.ids.len()))
     }
 
-    /// Returns the network.
+    /// Returns the network topology.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -282,8 +282,8 @@ impl Plan {
         self.traffic.iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
     }
 
-    /// Returns the connection vectors that the traffic group `group` replays in the run with this seed. If `group` is `None`, the plan must
-    /// have exactly one group that replays vectors.
+    /// Returns the connection vectors that the traffic group `group` replays in the run with the seed `seed`. If `group` is `None`, the
+    /// plan must have exactly one group that replays vectors.
     pub fn vectors(&self, group: Option<&str>, seed: u64) -> Result<Arc<[ConnectionVector]>, String> {
         let replaying = self.traffic.iter().filter_map(|it| Some((&it.name[..], it.workload.vectors(seed)?)));
         let mut found: Vec<_> =

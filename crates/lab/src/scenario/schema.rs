@@ -237,8 +237,7 @@ fn without_requirements(schema: &mut Value) {
     }
 }
 
-/// Replaces the alternative forms of a table with one form that accepts the keys of all forms, since a part of the table may have any of
-/// these keys.
+/// Replaces the alternative forms of a table with one form that accepts the keys of all forms, since a variant may set any of these keys.
 fn merge_forms(map: &mut Map<String, Value>) {
     let Some(Value::Array(forms)) = map.get("oneOf") else { return };
     // Kinds of traffic have no constant `distribution`. Their forms remain separate, since the key `kind` distinguishes them.

@@ -132,7 +132,7 @@ fn bytes_per_s(rate: &RateSpec) -> f64 {
     rate.mean().map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0)
 }
 
-/// Returns the probability of at least one of two independent events.
+/// Returns the probability that at least one of two independent events occurs, which have the probabilities `p` and `q`.
 fn either(p: f64, q: f64) -> f64 {
     p + q - p * q
 }

@@ -40,7 +40,7 @@ pub(crate) struct SlaFile {
     med: Option<String>,
 }
 
-/// Contracts by name.
+/// Contracts of `[sla.NAME]`, by name.
 #[derive(Debug, Default)]
 struct Contracts(BTreeMap<String, Sla>);
 

@@ -98,7 +98,7 @@ pub(crate) struct TcpFile {
     pub(crate) rto_tick: Option<Text<Span>>,
 }
 
-/// Default profile.
+/// Profile of connections without the key `profile`.
 const PROFILE: &str = "rfc";
 /// Default weight of a connection.
 pub(crate) const WEIGHT: u32 = 1;

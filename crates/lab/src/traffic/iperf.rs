@@ -60,7 +60,7 @@ pub(crate) struct IperfFile {
     tcp: TcpFile,
 }
 
-/// Default start time, seconds.
+/// Default start time of the measurement, seconds.
 const START: f64 = 0.0;
 
 fn second() -> Text<Span> {
@@ -150,18 +150,18 @@ impl Workload for IperfWorkload {
     }
 }
 
-/// Configuration of a sending application.
+/// Configuration of an iperf server's sending application.
 #[derive(Clone, Copy, Debug)]
 struct IperfConfig {
     duration: Option<Span>,
     interval: Span,
     streams: u32,
     block_bytes: u64,
-    /// Time between two blocks; `None` if blocks are written as fast as TCP accepts them.
+    /// Time between two blocks on a connection; `None` if blocks are written as fast as TCP accepts them.
     every: Option<Span>,
 }
 
-/// Sending application at a server.
+/// Sending application of an iperf server, for one client.
 #[derive(Debug)]
 struct Iperf {
     config: IperfConfig,
@@ -174,7 +174,7 @@ struct Iperf {
     interval_start: Time,
 }
 
-/// Connection of the application.
+/// Connection over which an iperf application sends.
 #[derive(Debug)]
 struct TestStream {
     conn: Conn,
@@ -203,7 +203,7 @@ impl Iperf {
         self.write_blocks(host);
     }
 
-    /// Writes the next block of each connection, as soon as TCP accepts it.
+    /// Makes the next block of each connection due, and writes it as soon as TCP accepts it.
     fn write_blocks(&mut self, host: &mut Host<'_>) {
         for stream in &mut self.streams {
             stream.due_blocks += 1;
@@ -282,7 +282,7 @@ impl Application for Iperf {
     }
 }
 
-/// Record of an interval of a connection: its statistics at the start and at the end of the interval.
+/// Record of an interval of an iperf connection: its statistics at the start and at the end of the interval.
 #[derive(Clone, Copy, Debug, Hash)]
 struct IntervalRecord {
     app: u32,
@@ -304,7 +304,7 @@ impl IntervalRecord {
         self.now.delivered - self.before.delivered
     }
 
-    /// Returns the increase of a counter during the interval.
+    /// Returns the increase of the counter `of` during the interval.
     fn count(&self, of: fn(&ConnectionRecord) -> u32) -> u64 {
         u64::from(of(&self.now.record) - of(&self.before.record))
     }

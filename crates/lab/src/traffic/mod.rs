@@ -37,13 +37,13 @@ use telnet::TelnetFile;
 use tmix::TmixFile;
 use web::WebFile;
 
-/// World in which a plan is executed: the simulator or the emulator.
+/// World in which a plan is executed, of the simulator or of the emulator.
 pub(crate) trait AnyWorld {
-    /// Adds the application `app` to `node`, where it accepts the connections with the TCP parameters `tcp`.
+    /// Adds the application `app` to `node`, where it accepts connections with the TCP parameters `tcp`.
     fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp);
     /// Adds a flow of datagrams from one host to another.
     fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
-    /// Adds an application, which starts at once. Returns the number of the application in records.
+    /// Adds an application, which starts at once. Returns its number, by which records refer to it.
     fn add_app(&mut self, app: AnyApp) -> u32;
 }
 
@@ -59,13 +59,13 @@ impl<M: Handler, W: Watch> AnyWorld for World<M, W> {
     }
 }
 
-/// Kind of a traffic group, as read from a scenario file.
+/// Keys of a traffic group of one kind, as read from a scenario file.
 pub(crate) trait TrafficKind {
-    /// Returns the keys and values that select the servers, which send, and the clients, which receive.
+    /// Returns the keys and values that select the servers, which send, and then those that select the clients, which receive.
     fn ends(&self) -> [(&'static str, &str); 2];
     /// Returns the configuration of the connections of the group, or `None` if the group has no connections.
     fn connections(&self) -> Option<Connections<'_>>;
-    /// Checks the other keys and returns the workload.
+    /// Checks the keys that are specific to the kind and returns the workload.
     fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError>;
     /// Returns true if results have rows for each page, object, file and keystroke of the users.
     fn is_measured(&self) -> bool {
@@ -92,10 +92,10 @@ pub(crate) trait TrafficKind {
     }
 }
 
-/// Configuration of the connections of a group.
+/// Configuration of the connections of a traffic group.
 pub(crate) struct Connections<'a> {
     tcp: &'a TcpFile,
-    /// True if senders pass the size of a document to TCP.
+    /// True if senders pass the size of each document to TCP.
     tells_size: bool,
     /// Port of the servers. Port and protocol are used only if a server or a client is external.
     port: Option<u16>,
@@ -104,13 +104,13 @@ pub(crate) struct Connections<'a> {
     paths: &'a str,
 }
 
-/// Context in which a kind of traffic is checked.
+/// Context in which a traffic group's keys are checked.
 pub(crate) struct BuildContext<'a> {
     files: &'a Files,
     name: &'a str,
     network: &'a Network,
     tcp: &'a TcpConfig,
-    /// Pairs of a server and a client.
+    /// Pairs of a server and a client of the group.
     pairs: &'a [(NodeId, NodeId)],
     /// Number of the group's first user, among all users of the run.
     first_user: u32,
@@ -127,14 +127,14 @@ impl BuildContext<'_> {
         self.pairs.iter().any(|&(server, client)| is_external(server) || is_external(client))
     }
 
-    /// Returns a function that turns the reason of an error into an error about the key `key`.
+    /// Returns a function that converts the reason of an error to an error about the key `key` of the group.
     fn error_at(&self, key: &str) -> impl Fn(String) -> KeyError {
         let key = self.key(key);
         move |message| (key.clone(), message)
     }
 }
 
-/// Workload of the users of a group.
+/// Workload of a traffic group: the applications of its users and servers.
 pub(crate) trait Workload: Debug + Send + Sync {
     /// Returns the application of a user.
     fn app(&self, user: &User, world: &mut dyn AnyWorld) -> AnyApp;
@@ -174,7 +174,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     }
 }
 
-/// User of a group.
+/// User of a traffic group, whose application is to be created.
 pub(crate) struct User {
     /// Number of the user, among all users of the run.
     number: u32,
@@ -258,7 +258,7 @@ fn unknown_kind(path: &str, value: Option<&toml::Value>, known: &[&str]) -> KeyE
     (format!("{path}.kind"), message)
 }
 
-/// Traffic of one kind between pairs of hosts.
+/// Checked traffic group: traffic of one kind between pairs of hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
     pub(crate) name: String,
@@ -331,7 +331,7 @@ impl Traffic {
         })
     }
 
-    /// Returns the parameters of the connections of the group.
+    /// Returns the TCP parameters, the marker and the service class of the group's connections.
     pub(crate) fn options(&self) -> TcpOptions {
         TcpOptions {
             config: self.tcp.clone(),
@@ -365,7 +365,7 @@ impl Traffic {
         first + nodes.len() as u32
     }
 
-    /// Adds the users to their hosts and starts them.
+    /// Adds an application for each user of the group, which starts at once.
     pub(crate) fn start(&self, world: &mut dyn AnyWorld, tcp: TcpId, seed: u64) {
         for (index, (&(server, client), &number)) in self.pairs.iter().zip(&self.users).enumerate() {
             let (tells_size, server_is_external) = (self.tells_size, self.external_servers);
@@ -378,11 +378,11 @@ impl Traffic {
     }
 }
 
-/// Servers and clients of a group.
+/// Servers and clients of a traffic group.
 struct Ends {
     /// Pairs of a server and a client. Each server serves a block of neighbouring clients.
     pairs: Vec<(NodeId, NodeId)>,
-    /// All servers.
+    /// All servers of the group.
     servers: Vec<NodeId>,
     /// Two flags: true if the servers are external, and true if the clients are external.
     external: [bool; 2],

@@ -7,7 +7,7 @@ use catnip_lab::Plan;
 const LARGE: usize = 200;
 const FIRST: Span = Span::from_secs(2);
 
-/// Returns the plan, with a duration of [`FIRST`] if the network is large.
+/// Returns the plan, with its duration limited to [`FIRST`] if the network is large.
 pub(crate) fn brief(plan: &Plan) -> Plan {
     let pairs: usize = plan.groups().map(|group| group.pairs.len()).sum();
     if pairs > LARGE { plan.until(FIRST) } else { plan.clone() }

@@ -1,24 +1,24 @@
-//! Tables of measurements of single components, which the reproductions of the papers read.
+//! Comparison of measurements of single components with stored tables, which the reproductions of the papers read.
 
 use std::fs;
 use std::path::Path;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// Measured value of a claim, with its limit.
+/// Measured quantity with the limit that it must not exceed.
 pub(crate) struct Check {
-    /// Identifier of the system, such as `CAT-S9`.
+    /// Identifier of the experiment to which the quantity belongs, such as `CAT-S9`.
     pub(crate) id: &'static str,
     /// Quantity that is counted or computed.
     pub(crate) claim: &'static str,
-    /// Result.
+    /// Measured value of the quantity.
     pub(crate) value: f64,
-    /// Limit that the result must not exceed.
+    /// Limit that the value must not exceed.
     pub(crate) limit: f64,
 }
 
-/// Runs these checks with several seeds. Panics if a result exceeds its limit, or if the table in `python/catnip/measured` differs from
-/// the results.
+/// Computes the checks for several seeds. Panics if a value exceeds its limit, or if the table in `python/catnip/measured` differs from the
+/// values.
 pub(crate) fn keep(file: &str, checks: impl Fn(u64) -> Vec<Check>) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/measured").join(file);
     let mut table = csv::Writer::from_writer(Vec::new());

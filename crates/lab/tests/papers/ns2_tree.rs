@@ -23,7 +23,7 @@ fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
     }
 }
 
-/// Returns the durations of the transfers that ended within the measurement, in ascending order.
+/// Returns the durations of the transfers in a table that ended within the measurement, in ascending order, seconds.
 fn durations_s(table: &Table) -> Vec<f64> {
     let ended = floats(table, "start_s").iter().zip(floats(table, "time_s"));
     let counted = ended.filter(|(start, time)| (COUNTED_S.0..COUNTED_S.1).contains(&(*start + *time)));
@@ -62,7 +62,7 @@ fn at_the_bottleneck(ports: &Table) -> [f64; 2] {
     })
 }
 
-/// Returns the quantities of a variant that are compared with ns-2, by the column of the table of ns-2's measurements.
+/// Returns the quantities of a variant that are compared with ns-2, by the column in which ns-2's measurements are stored.
 fn measured(case: &str) -> BTreeMap<&'static str, f64> {
     let (before, all) = (run(case, COUNTED_S.0), run(case, COUNTED_S.1));
     let (pages, echoes) = (durations_s(&all[&TableName::PAGES]), durations_s(&all[&TableName::ECHOES]));

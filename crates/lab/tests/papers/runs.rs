@@ -1,4 +1,4 @@
-//! Whole runs: determinism, conservation, behaviour of the applications, and errors for bad input.
+//! Tests of whole runs: determinism, conservation, behaviour of the applications, and errors for bad input.
 
 use crate::brief::brief;
 use crate::scenarios;
@@ -37,7 +37,7 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Returns a line with the fingerprint of each variant of a scenario.
+/// Returns the fingerprints of a scenario's variants, one line per variant.
 fn fingerprints(file: &Path) -> String {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap();
     let scenario = load(name);
@@ -50,7 +50,7 @@ fn fingerprints(file: &Path) -> String {
     lines
 }
 
-/// Compares hashes of all events of all scenarios with the stored fingerprints, since a change of any event is a change of results.
+/// Compares hashes of all events of all scenarios with the stored fingerprints, since any changed event may change results.
 #[test]
 fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
     let stored = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.txt");

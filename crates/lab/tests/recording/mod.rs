@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Returns an entry that starts `at` milliseconds after noon and takes `duration_ms`, of which the server takes `wait`.
+/// Returns a HAR entry that starts `at` milliseconds after noon and takes `duration_ms` milliseconds, of which the server takes `wait`.
 pub(crate) fn entry(url: &str, at: f64, duration_ms: f64, wait: f64, bytes: u64) -> Value {
     let (seconds, millis) = (at as u64 / 1000, at as u64 % 1000);
     json!({
@@ -60,7 +60,7 @@ pub(crate) fn objects(har: &Value) -> Vec<RecordedObject> {
     read(har).unwrap().0.pages.remove(0).objects
 }
 
-/// Returns `value` with parts replaced. `changes` maps JSON pointers to new values.
+/// Returns a JSON value with parts replaced. `changes` maps JSON pointers to new values.
 pub(crate) fn changed(mut value: Value, changes: Value) -> Value {
     let Value::Object(changes) = changes else { panic!("a table of changes by JSON pointer") };
     for (pointer, change) in changes {

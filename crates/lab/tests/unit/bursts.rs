@@ -1,4 +1,4 @@
-//! Bursts: connections on which servers send in bursts, and the table of bursts.
+//! Tests of the bursts in which servers send, and of the table of bursts.
 
 use crate::scenarios;
 use catnip_base::{Span, Time};
@@ -14,7 +14,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// Bursts computed from events that the test specifies. All events are events of the server of connection 7, which is opened at 100 ms.
+/// Bursts computed from events that a test specifies. All events are events of the server of connection 7, which is opened at 100 ms.
 #[derive(Default)]
 struct ByHand(Bursts);
 
@@ -130,8 +130,8 @@ fn a_connection_that_is_over_is_forgotten() {
     assert!(it.0.finished().iter().all(|burst| burst.number == 0 && burst.idle == Span::from_millis(900)));
 }
 
-/// Scenario with one link of 8 Mbit/s and 10 ms, on which a byte takes a microsecond. Headers and ACKs have 52 bytes, full segments 1000
-/// bytes. There is no handshake.
+/// Scenario with one link of 8 Mbit/s and 10 ms, on which the transmission of a byte takes a microsecond. Headers and ACKs have 52 bytes,
+/// full segments 1000 bytes. There is no handshake.
 fn one_link(kind: &str, more: &str) -> String {
     format!(
         "id = 'X'\ntitle = 'x'\n[node]\ns = {{ kind = 'host' }}\nc = {{ kind = 'host' }}\n\
@@ -262,8 +262,8 @@ fn all_variants_replay_the_same_connections() {
     assert!(over > 2 * 2 * 180 && over < connections.rows(), "{over}");
 }
 
-/// Tests CWV-S9: the study of bursts in the newCWV paper needs 3151 connections in an hour, an offered load of about 700 kbit/s, and 200
-/// bursts in every class of burst sizes and idle periods.
+/// Tests that the example scenario offers what the newCWV paper's study of bursts needs (CWV-S9): 3151 connections in an hour, an offered
+/// load of about 700 kbit/s, and 200 bursts in every class of burst sizes and idle periods.
 #[test]
 fn an_hour_of_the_example_offers_what_the_study_of_bursts_needs() {
     let path = scenarios::file("bursts.toml");

@@ -70,8 +70,8 @@ fn packet(body: u32, high: bool) -> Packet {
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
-/// Returns the number of violations under random arrivals and departures. A violation is a departure out of order, or the drop of a
-/// protected packet although there was free space or another packet to drop.
+/// Returns the number of violations by a CATNIP queue under random arrivals and departures. A violation is a departure out of order, or the
+/// drop of a protected packet although there was free space or another packet to drop.
 fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Priority, seed: u64) -> f64 {
     const LIMIT: NonZeroU32 = NonZeroU32::new(9).unwrap();
     let mut random = Rng::new(seed, Stream::Workload(1));

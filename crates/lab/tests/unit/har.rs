@@ -1,4 +1,4 @@
-//! Recordings of browsers (HAR): the data that a page file keeps, and error messages.
+//! Tests of recordings of browsers (HAR): the data that a page file keeps, and error messages.
 
 use crate::recording::{changed, entry, har, objects, read, written};
 use catnip_lab::{Dropped, RecordedObject, SiteFile, read_har, read_site};
@@ -241,7 +241,7 @@ fn a_page_file_is_read_back_as_it_was_written_and_its_mistakes_are_named() {
     }
 }
 
-/// Strategy for replacements of a value.
+/// Strategy that generates JSON values to replace a value of a recording.
 fn anything() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -270,7 +270,7 @@ fn anything() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Collects the JSON pointers of all values within a document.
+/// Appends the JSON pointers of `value`, which is at `at`, and of all values within it to `into`.
 fn pointers(value: &Value, at: String, into: &mut Vec<String>) {
     match value {
         Value::Object(table) => {

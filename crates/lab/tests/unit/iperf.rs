@@ -4,7 +4,7 @@ use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Returns a scenario of one iperf group with these keys over a link of 10 Mbit/s and 10 ms with these keys.
+/// Returns a scenario of one iperf group with the keys `keys`, over a link of 10 Mbit/s and 10 ms with the keys `link`.
 fn text(link: &str, keys: &str) -> String {
     format!(
         "id = 'X'\ntitle = 'x'\nduration = '20s'\n[tcp]\nprofile = 'rfc'\n\
@@ -14,7 +14,7 @@ fn text(link: &str, keys: &str) -> String {
     )
 }
 
-/// Returns the tables of intervals, connections and groups of a run.
+/// Returns the tables of intervals, connections and groups of a run of this scenario.
 fn run(link: &str, keys: &str) -> [Table; 3] {
     let scenario = Scenario::parse(Path::new("x.toml"), &text(link, keys)).unwrap();
     let intervals: TableName = "intervals".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Links in scenario files, and errors in their keys.
+//! Tests of links in scenario files, and of errors in their keys.
 
 use crate::scenarios;
 use catnip_base::Time;
@@ -221,7 +221,8 @@ fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_re
     }
 }
 
-/// Returns the duration of the transfer, seconds, and the number of packets lost in the direction of the transfer.
+/// Returns the duration of a transfer over a link with the keys `link`, seconds, and the number of packets lost in the direction of the
+/// transfer.
 fn transfer(link: &str, seed: u64) -> (f64, u64) {
     let sim = parse(link).plan("default").unwrap().run(seed, ());
     assert_eq!(sim.tally().completed, 1, "{link}");

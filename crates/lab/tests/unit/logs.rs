@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Web pages, files and background traffic over a lossy link, with a marker.
+/// Scenario of Web pages, files and background traffic over a lossy link, with a marker.
 const OFFICE: &str = concat!(
     "duration = '20s'\n",
     include_str!("../lossy_link.toml"),
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Scenario {
     Scenario::parse(Path::new("x.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Logs of a run with seed 1, and packets captured at given nodes.
+/// Folder with the logs of a run with seed 1: packets captured at given nodes, and qlog.
 struct Logs {
     folder: TempDir,
 }
@@ -92,7 +92,7 @@ impl Logs {
         self.folder.path().join("run.qlog")
     }
 
-    /// Visits each packet: time, interface, bytes, original length and comment.
+    /// Visits each packet of the capture: time, interface, bytes, original length and comment.
     fn each(&self, mut visit: impl FnMut(Time, u32, &[u8], u32, &str)) {
         let bytes = fs::read(self.packets()).unwrap();
         let mut reader = Reader::new(&bytes[..]).unwrap();
@@ -106,7 +106,7 @@ impl Logs {
     }
 }
 
-/// Events of packets and senders that the run itself reports.
+/// Watch that records events of packets and senders, for comparison with the logs.
 #[derive(Default)]
 struct CaptureCounts {
     sent: u64,
@@ -281,7 +281,7 @@ fn what_cannot_be_written_is_one_error_that_names_it() {
     assert!(!file.exists());
 }
 
-/// Returns the file as read by the types of the other project, and as JSON.
+/// Returns the qlog file of a run as parsed by the types of another project, and as JSON.
 fn read(logs: &Logs) -> (qlog::Qlog, Value) {
     let text = fs::read_to_string(logs.qlog()).unwrap();
     (serde_json::from_str(&text).unwrap(), serde_json::from_str(&text).unwrap())

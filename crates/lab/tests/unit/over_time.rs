@@ -9,7 +9,7 @@ use std::path::Path;
 
 const OFFICE: &str = concat!(include_str!("../lossy_link.toml"), include_str!("../office.toml"));
 
-/// Returns all tables of a run of the scenario [`OFFICE`], preceded by the keys `keys`.
+/// Returns all tables of a run of the scenario [`OFFICE`], preceded by the keys `keys`. `every` is the interval of time series.
 fn run(keys: &str, every: Option<Span>) -> BTreeMap<TableName, Table> {
     let scenario = Scenario::parse(Path::new("x.toml"), &format!("{keys}\n{OFFICE}")).unwrap();
     let (variants, tables) = (vec!["default"], TableName::all());
@@ -32,7 +32,7 @@ fn names(table: &Table, name: &str) -> Vec<String> {
     }
 }
 
-/// Returns the sums of a column over the rows with the same key.
+/// Returns the sum of the values of a column for each key of its rows.
 fn sums<K: Ord>(keys: impl IntoIterator<Item = K>, values: Vec<f64>) -> BTreeMap<K, f64> {
     let mut sums = BTreeMap::new();
     keys.into_iter().zip(values).for_each(|(key, value)| *sums.entry(key).or_default() += value);

@@ -1,4 +1,4 @@
-//! Recorded pages as traffic: the objects that a replay fetches, their times and their connections.
+//! Tests of recorded pages as traffic: the objects that a replay fetches, their times and their connections.
 
 use crate::recording::{changed, entry, har, objects, read};
 use catnip_lab::{Column, RecordedObject, RunRequest, Scenario, Table, TableName, run_all};
@@ -56,11 +56,11 @@ fn site(origins: u32, pages: &[Vec<RecordedObject>]) -> String {
     json!({"catnip_page": 1, "origins": origins, "pages": pages}).to_string()
 }
 
-/// Results of loading a site.
+/// Tables of the runs in which a browser has loaded a site.
 struct Loaded(BTreeMap<TableName, Table>);
 
 impl Loaded {
-    /// Loads a site with the keys `keys` of the traffic group, which may be followed by other tables of the scenario.
+    /// Loads a site. `keys` are keys of the traffic group, which may be followed by other tables of the scenario.
     fn of(site: &str, keys: &str, seeds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("site.page.json"), site).unwrap();
@@ -115,7 +115,7 @@ impl Loaded {
     }
 }
 
-/// Returns the maximum number of these intervals that overlap.
+/// Returns the maximum number of intervals in `times` that overlap.
 fn max_concurrent(times: &[(f64, f64)]) -> usize {
     let at = |now: f64| times.iter().filter(|(start, end)| *start <= now && now < *end - 1e-8).count();
     times.iter().map(|(start, _)| at(*start)).max().unwrap()

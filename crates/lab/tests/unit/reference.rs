@@ -126,7 +126,7 @@ fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
     tables.filter(same).any(|of| requires(of, key))
 }
 
-/// Common part of all scenarios in which the tests set a key.
+/// Part of a scenario to which the tests add the keys of a section.
 const NETWORK: &str = r#"
 id = "X"
 title = "x"
@@ -261,7 +261,7 @@ fn says(text: &str, path: &str, key: &str) -> bool {
     parts.try_fold(&table, |value, part| value.get(part)).is_some_and(|table| table.get(key).is_some())
 }
 
-/// Returns the number of seeds and the plan of the first variant as text, or the error.
+/// Returns the number of seeds and the plan of the first variant as text, or the error message of the scenario.
 fn plan(folder: &Path, text: &str) -> Result<String, String> {
     let scenario = Scenario::parse(&folder.join("x.toml"), text).map_err(|error| error.to_string())?;
     let first = scenario.variants().next().unwrap();
@@ -376,7 +376,7 @@ fn keys_of_times_have_an_older_name_that_says_the_same() {
     assert_eq!(tried, ["gap", "idle", "pause", "server", "server_delay", "start", "think"]);
 }
 
-/// Returns the page of all keys.
+/// Returns the Markdown page that describes all keys of scenarios.
 fn page() -> String {
     let families: BTreeMap<&str, Vec<Usage>> = built_in().into_iter().collect();
     let mut page = String::from(
@@ -432,7 +432,7 @@ fn page() -> String {
     page
 }
 
-/// Returns a description of the type of a key's values.
+/// Returns a description of the type of a key's values, from the schema of the key.
 fn value_of(key: &Value) -> String {
     let of_reference = |path: &str| {
         let schema = schema();

@@ -4,7 +4,8 @@ use catnip_lab::{InputError, Plan, Scenario};
 use std::fs;
 use std::path::Path;
 
-/// Returns a scenario of ten hosts that send to ten other hosts over a router, with queues of `places` packets.
+/// Returns a scenario with ten hosts on either side of a router, and queues for `places` packets. The hosts selected by `from` send to a
+/// host on the other side.
 fn tree(places: &str, from: &str, more: &str) -> String {
     format!(
         r#"

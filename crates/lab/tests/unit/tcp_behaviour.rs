@@ -33,7 +33,8 @@ fn done_s(request: &TraceRequest) -> f64 {
     trace(request).iter().find(|row| row.event == "done").expect("the transfer ends").at.as_secs()
 }
 
-/// Returns the sizes of bursts: packets sent less than half a round-trip time after the previous packet.
+/// Returns the number of packets in each burst. A packet begins a new burst if it is sent at least half a round-trip time after the
+/// previous packet.
 fn bursts(request: &TraceRequest) -> Vec<usize> {
     let mut sizes = Vec::new();
     let mut last = -1.0;

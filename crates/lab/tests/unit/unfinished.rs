@@ -19,7 +19,7 @@ const TABLES: [(TableName, &[&str]); 4] = [
     (TableName::ECHOES, &["client", "number"]),
 ];
 
-/// Start, duration and delivered bytes of an activity; NaN means a missing value.
+/// Start, duration and delivered bytes of an activity, in seconds and bytes; NaN means a missing value.
 type Times3 = [f64; 3];
 
 fn run(

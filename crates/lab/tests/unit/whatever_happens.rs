@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const ROUND_TRIP: Span = Span::from_millis(40);
 const SEGMENTS: u32 = 120;
 
-/// Time of the last loss, and number of segments sent.
+/// Watch that records the time of the last loss and the number of segments sent.
 #[derive(Default)]
 struct Ends {
     lost: Time,

@@ -1,4 +1,5 @@
-//! Tests of captures with other readers and writers: the crate pcap-file, and tcpdump if it is installed.
+//! Tests that other programs read the captures that this crate writes, and the reverse: the crate pcap-file, and tcpdump if it is
+//! installed.
 
 use crate::skip::skipped;
 use catnip_base::{Span, Time};

@@ -1,4 +1,4 @@
-//! Tests of capture files with other programs.
+//! Tests of the exchange of capture files with other programs.
 
 mod captures;
 #[path = "../../../emu/tests/skip/mod.rs"]

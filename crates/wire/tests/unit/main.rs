@@ -1,5 +1,5 @@
-//! Comparison of packets with another library, tests of the parsers with arbitrary bytes, and tests of the verifier with the simulated
-//! marker.
+//! Comparison of packets with the library etherparse, tests of the parsers with arbitrary bytes, and tests of the capture verifier with
+//! packets that the simulator's marker has marked.
 
 #[path = "../fuzz/mod.rs"]
 mod fuzz;

@@ -72,7 +72,7 @@ prop_compose! {
     }
 }
 
-/// Builds the same packet with etherparse.
+/// Returns the packet that etherparse writes for these headers, options and payload.
 fn build(
     addresses: &Addresses,
     header: &TcpHeader,
@@ -220,7 +220,7 @@ proptest! {
         prop_assert_eq!(has_valid_transport_checksum(&ip), Ok(none), "a wrong checksum, or by chance the sign for none");
     }
 
-    /// Tests packets with any extension headers, whole or in fragments.
+    /// Tests that packets with any IPv6 extension headers are parsed as by etherparse, whole or in fragments.
     #[test]
     fn their_ipv6_extension_headers_are_walked(
         [hop_by_hop, routing, destination, last, authentication] in any::<[Option<u8>; 5]>(),
@@ -271,7 +271,7 @@ proptest! {
         }
     }
 
-    /// Tests that both parsers accept the same damaged packets and read the same values.
+    /// Tests that this crate and etherparse accept the same damaged packets and read the same values.
     #[test]
     fn both_agree_on_damaged_packets(
         (addresses, header, elements, payload) in packets(),

@@ -41,7 +41,7 @@ fn what_fuzzing_has_reached_goes_through() {
     inputs.lines().for_each(|input| fuzz::parsers(&hex::bytes(input)));
 }
 
-/// Describes a packet in one line.
+/// Describes a packet and its parsed headers in one line, for comparison with the corpus.
 fn describe(bytes: &[u8]) -> String {
     let ip = match Ip::parse(bytes) {
         Ok(ip) => ip,
@@ -82,7 +82,7 @@ fn describe(bytes: &[u8]) -> String {
     line
 }
 
-/// Describes a capture.
+/// Describes a capture and its packets, for comparison with the corpus.
 fn describe_capture(bytes: &[u8]) -> String {
     let mut frames = 0;
     let mut read = || {

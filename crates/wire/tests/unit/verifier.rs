@@ -17,14 +17,14 @@ const SERVER: usize = 1;
 const DELAY: Span = Span::from_millis(50);
 const REQUEST: u64 = 300;
 
-/// Transfer of one document.
+/// Transfer of one document from a marking server to a client.
 #[derive(Clone, Debug)]
 struct Scene {
     document: u64,
     config: TcpConfig,
     spm: SpmParameters,
-    /// True if SYN, FIN and retransmissions are HIGH in addition to the packets of the paper. `spm` may specify another priority for the
-    /// SYN.
+    /// True if SYN, FIN and retransmissions are HIGH in addition to the packets that the CATNIP paper marks. `spm` may specify another
+    /// priority for the SYN.
     eager: bool,
     codec: PriorityCodec,
     v6: bool,
@@ -69,7 +69,7 @@ impl Scene {
         }
     }
 
-    /// Runs the transfer to its end. Returns the packets at the server with their times.
+    /// Runs the transfer to its end. Returns the packets captured at the server, with their times.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
         let announcement = Announcement {
             mss: self.config.segment_bytes as u16,
@@ -202,7 +202,7 @@ fn flip(packet: &mut [u8], codec: PriorityCodec) {
     codec.write(packet, other).unwrap();
 }
 
-/// Flips the mark of each packet of the server in turn. Returns the packet numbers and the faults that the verifier finds.
+/// Flips the mark of each packet of the server, one at a time. Returns the packet numbers and the faults that the verifier finds.
 fn planted(scene: &Scene, capture: &[(Time, Vec<u8>)]) -> Vec<(u64, FaultKind)> {
     let mut found = Vec::new();
     for i in 0..capture.len() {
@@ -222,7 +222,7 @@ fn planted(scene: &Scene, capture: &[(Time, Vec<u8>)]) -> Vec<(u64, FaultKind)> 
     found
 }
 
-/// Tests CAT-S23: the verifier accepts a correct capture and finds each single wrong mark.
+/// Tests that the verifier accepts a correct capture and finds each single wrong mark (CAT-S23).
 #[test]
 fn a_clean_capture_passes_and_each_planted_mark_is_found() {
     let scene = Scene::plain(16 * 512 + 100);

@@ -1,4 +1,4 @@
-//! Clauses of a certificate: the deviations that make a direction red, each with its tolerance.
+//! Clauses of a certificate. Each clause is a deviation, with a tolerance, that makes the certificate red.
 
 use super::{Comparable, Report, Tolerance, format_rate};
 use crate::observe::monitor::Direction;
@@ -7,7 +7,7 @@ use catnip_net::queue::QueueKind;
 use catnip_net::shape::RateSpec;
 use catnip_net::stage;
 
-/// Specification and measurements of one direction.
+/// Specification and measurements of one direction, on which the clauses decide.
 pub(super) struct Evidence<'a> {
     pub(super) wire: &'a WireSpec,
     /// Properties of the wire that did not change during the run.
@@ -17,7 +17,8 @@ pub(super) struct Evidence<'a> {
     pub(super) tolerance: Tolerance,
 }
 
-/// Text of a deviation out of tolerance; `None` within tolerance, or if the measurement cannot be compared with the specification.
+/// Function that checks one clause. Returns a description of a deviation out of tolerance. Returns `None` within tolerance, or if the
+/// measurement cannot be compared with the specification.
 type Clause = fn(&Evidence<'_>) -> Option<String>;
 
 /// All clauses, in the order in which a certificate lists their deviations.
@@ -35,7 +36,7 @@ const CLAUSES: [Clause; 10] = [
 ];
 
 impl Evidence<'_> {
-    /// Returns the deviations out of tolerance.
+    /// Returns descriptions of the deviations that are out of tolerance.
     pub(super) fn deviations(&self) -> impl Iterator<Item = String> {
         CLAUSES.iter().filter_map(|clause| clause(self))
     }

@@ -29,7 +29,7 @@ fn direction() -> Direction {
     direction
 }
 
-/// Returns the measurements of [`direction`] after `change`.
+/// Returns the measurements of [`direction`] after `change` has changed them.
 fn with(change: impl FnOnce(&mut Direction)) -> Direction {
     let mut direction = direction();
     change(&mut direction);
@@ -53,7 +53,7 @@ fn outcome() -> Outcome {
     }
 }
 
-/// Returns the failures in the certificate of a link with these properties and measurements of the direction up. The direction down behaves
+/// Returns the failures in the certificate of a link whose direction up has these properties and measurements. The direction down behaves
 /// as specified.
 fn failures(wire_up: &WireSpec, up: &Direction, gate: GateCounts, outcome: &Outcome) -> Vec<String> {
     let tolerance = Tolerance { busy_s: 0.5, ..Tolerance::default() };

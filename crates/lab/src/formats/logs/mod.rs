@@ -113,7 +113,7 @@ fn file_error(path: &Path, error: impl Display) -> InputError {
     InputError::new(&path.display().to_string(), "", error)
 }
 
-/// First I/O error of a watch, whose methods cannot return errors.
+/// First I/O error of a log writer. The writer is a watch, whose methods cannot return errors.
 #[derive(Debug, Default)]
 struct Failure(Option<io::Error>);
 

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::net::Ipv4Addr;
 
-/// Points at which packets are captured.
+/// Points in the network at which packets are captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Points {
     /// Servers of connections, and sources of datagrams. Each packet is captured at most once, so that a program that follows
@@ -36,11 +36,11 @@ pub(super) struct Packets {
     /// TCP options that both ends announce, and TCP port of the servers, for each traffic group. The index is the number of the group's TCP
     /// parameters.
     services: Vec<(Announcement, u16)>,
-    /// Names of ports.
+    /// Names of the ports in the network, by index.
     ports: Vec<String>,
     /// Translations of simulated segments into TCP headers for both ends of each open connection, by number of the connection.
     connections: BTreeMap<u64, [Translation; 2]>,
-    /// Packets in the network that are captured when they leave their source or arrive at their destination, by [`Packet::body`].
+    /// Packets in the network that are captured at one or both of their ends, by [`Packet::body`].
     in_transit: BTreeMap<u32, InTransit>,
     /// Captured packets that are not written yet, because it is unknown whether they, or packets captured earlier, will be dropped.
     pending: VecDeque<CapturedPacket>,
@@ -52,7 +52,7 @@ pub(super) struct Packets {
     failure: Failure,
 }
 
-/// Contents of a packet in the network, its ends, and the points at which it is captured.
+/// Packet in the network: its contents, its ends, and the interfaces at which it is captured.
 #[derive(Clone, Copy, Debug)]
 struct InTransit {
     contents: Contents,
@@ -70,7 +70,7 @@ enum Contents {
     Datagram,
 }
 
-/// Packet captured at an interface.
+/// Packet that was captured at an interface but is not written yet.
 #[derive(Clone, Copy, Debug)]
 struct CapturedPacket {
     at: Time,
@@ -92,7 +92,7 @@ enum Fate {
 const LONGEST_PACKET: usize = u16::MAX as usize;
 /// Length of the headers of a TCP segment with the maximum of options, bytes.
 const LONGEST_HEADERS: usize = 20 + 60;
-/// First port of clients. Each connection uses the next port.
+/// TCP port of the first client. Each connection uses the next port.
 const FIRST_PORT: u16 = 1024;
 const HOP_LIMIT: u8 = 64;
 
@@ -106,7 +106,7 @@ impl Packets {
         Err(format!("segments of {longest} bytes: expected at most {max}, the payload of an IP packet"))
     }
 
-    /// Starts a capture of a run of this plan.
+    /// Creates the file of a capture of a run of this plan.
     pub(super) fn new(file: File, plan: &Plan, points: Points) -> io::Result<Self> {
         let topology = plan.topology();
         let mut writer = Writer::new(BufWriter::new(file), Span::ZERO)?;
@@ -148,7 +148,7 @@ impl Packets {
         self.failure.is_set()
     }
 
-    /// Writes the remaining packets.
+    /// Writes the remaining packets and completes the file.
     pub(super) fn finish(mut self) -> io::Result<()> {
         while !self.pending.is_empty() {
             self.write_first();
@@ -201,7 +201,7 @@ impl Packets {
         });
     }
 
-    /// Records the fate of a packet that has left the network.
+    /// Records the fate of a captured packet that has left the network.
     fn set_fate(&mut self, in_transit: &InTransit, fate: Fate) {
         if let Some(number) = in_transit.number {
             self.pending[(number - self.written) as usize].fate = fate;

@@ -22,14 +22,14 @@ use std::path::Path;
 /// all others are in a temporary file.
 #[derive(Debug)]
 pub(super) struct Qlog {
-    /// Names of the nodes.
+    /// Names of the nodes, by index.
     names: Vec<String>,
     connections: BTreeMap<u64, Trace>,
     spill_file: SpillFile,
     failure: Failure,
 }
 
-/// Returns the metrics of a sender, in the order in which an event lists the changed metrics.
+/// Returns the metrics of a sender, in the order in which events list metrics that have changed.
 fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
     [
         ("congestion_window", Some(view.cwnd)),
@@ -47,16 +47,16 @@ const METRICS: usize = 5;
 /// Name of a metric, and its value; `None` while the metric has no value.
 type Metric = (&'static str, Option<u64>);
 
-/// Trace of one connection.
+/// Trace of one connection, with the state from which its next events are derived.
 #[derive(Debug)]
 struct Trace {
     client: NodeId,
     server: NodeId,
-    /// Number of packets sent, which is the number of the next packet.
+    /// Number of packets sent, which is also the number of the next packet.
     sent: u64,
     /// Number of ACKs received.
     received: u64,
-    /// Packets whose data is neither acknowledged nor retransmitted, by first byte.
+    /// Sent packets whose data is neither acknowledged nor retransmitted, by their first byte.
     out: BTreeMap<u64, Sent>,
     bytes_in_flight: u64,
     /// End of all data sent (SND.MAX).
@@ -64,7 +64,7 @@ struct Trace {
     /// SND.MAX at the last expiry of the retransmission timer. Outside a recovery, retransmissions of earlier bytes are attributed to this
     /// expiry.
     expired_before: u64,
-    /// Largest packet number acknowledged so far.
+    /// Largest packet number acknowledged so far; `None` before the first acknowledgement.
     acked: Option<u64>,
     metrics: [Metric; METRICS],
     state: Option<&'static str>,
@@ -74,7 +74,7 @@ struct Trace {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     number: u64,
-    /// End of the data. A FIN counts as one byte.
+    /// Offset of the end of the packet's data. A FIN counts as one byte.
     end: u64,
     data_bytes: u32,
     fin: bool,
@@ -98,7 +98,7 @@ impl Qlog {
         self.failure.is_set()
     }
 
-    /// Writes the file.
+    /// Writes the whole qlog file to `out`.
     pub(super) fn finish(mut self, mut out: impl Write, title: &str, description: &str) -> io::Result<()> {
         self.failure.take()?;
         let file = FileHead { qlog_version: "0.3", qlog_format: "JSON", title, description };
@@ -276,7 +276,7 @@ impl Trace {
     }
 }
 
-/// Writes an object without its last bracket, followed by the beginning of a list.
+/// Writes a JSON object without its last brace, followed by the name and the opening bracket of a list in it.
 fn open(out: &mut impl Write, head: &impl Serialize, list: &str) -> io::Result<()> {
     let head = serde_json::to_string(head)?;
     let head = head.strip_suffix('}').unwrap_or(&head);
@@ -391,7 +391,7 @@ struct StateUpdated {
     new: &'static str,
 }
 
-/// Metrics whose values differ from the previous values.
+/// Metrics whose values differ from those of the previous event.
 struct Changed {
     metrics: [Metric; METRICS],
     before: [Metric; METRICS],

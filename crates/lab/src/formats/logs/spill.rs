@@ -2,14 +2,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Storage of texts that grow concurrently. Most of their bytes are in an unnamed temporary file, only a few in memory.
+/// Storage for many texts that grow at the same time. Most of their bytes are in an unnamed temporary file, only a few in memory.
 #[derive(Debug)]
 pub(super) struct SpillFile {
     file: File,
     len: u64,
 }
 
-/// Text in this storage.
+/// Text whose beginning is in the file of a [`SpillFile`] and whose end is in memory.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     /// Offset and length of each piece of the text in the file.
@@ -26,12 +26,12 @@ impl SpillFile {
         Ok(Self { file: tempfile::tempfile_in(folder)?, len: 0 })
     }
 
-    /// Moves the end of a text to the file if the end is at least `SPILL_BYTES` bytes long.
+    /// Moves the part of a text that is in memory to the file, if it is at least `SPILL_BYTES` bytes long.
     pub(super) fn spill_if_full(&mut self, text: &mut Text) -> io::Result<()> {
         if text.end.len() < SPILL_BYTES { Ok(()) } else { self.spill(text) }
     }
 
-    /// Moves the end of a text to the file.
+    /// Moves the part of a text that is in memory to the file.
     pub(super) fn spill(&mut self, text: &mut Text) -> io::Result<()> {
         self.file.write_all(&text.end)?;
         text.pieces.push((self.len, text.end.len() as u32));
@@ -59,7 +59,7 @@ impl Text {
         self.pieces.is_empty() && self.end.is_empty()
     }
 
-    /// Returns the end of the text, to which more can be appended.
+    /// Returns the part of the text that is in memory, to which more can be appended.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.end
     }

@@ -3,7 +3,7 @@ use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
 use std::fmt;
 use std::path::Path;
 
-/// Error in a trace, with its line.
+/// Error in a Tmix trace, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
     /// Number of the line, from 1.
@@ -75,7 +75,7 @@ struct Draft {
     form: Form,
     /// Counts in the header: the number of epochs of a sequential vector, or the number of ADUs of each end of a concurrent vector.
     counts: Vec<u64>,
-    /// Waiting times that were read in the original form before the next ADU of each end. A sequential vector uses only the first element.
+    /// Waiting times that were read in the original form since the last ADU of each end. A sequential vector uses only the first element.
     waits: [Option<u64>; 2],
     vector: ConnectionVector,
 }

@@ -26,7 +26,7 @@ t> 725
 t< 130
 ";
 
-/// Connections of [`ORIGINAL`] in the alternate form.
+/// Connections of [`ORIGINAL`], written in the alternate form.
 const ALTERNATE: &str = "\
 S 6000 2 17 4711
 w 64800 6432
@@ -166,7 +166,7 @@ fn what_is_wrong_is_said_with_its_line() {
     }
 }
 
-/// Strategy for vectors that both forms can represent.
+/// Strategy that generates connection vectors which both forms can represent.
 fn vectors() -> impl Strategy<Value = Vec<ConnectionVector>> {
     let side = || prop_oneof![Just(Side::Initiator), Just(Side::Acceptor)];
     let adu = (side(), 1..1u64 << 40, 1..1u64 << 40);
@@ -230,7 +230,8 @@ proptest! {
         let _ = read(&text);
     }
 
-    /// Lines with valid keywords in any order and with any numbers: vectors that are read can be written and read again.
+    /// Tests that lines with valid keywords in any order and with any numbers cause no panic: vectors that are read can be written and read
+    /// again.
     #[test]
     fn no_lines_make_the_reader_panic(
         lines in prop::collection::vec(

@@ -15,7 +15,7 @@ pub struct ConnectionRow<'a> {
     pub record: ConnectionRecord,
     /// Response over the connection; `None` if both hosts are simulated.
     pub reply: Option<Reply>,
-    /// Number of bytes of the server that have arrived at the client.
+    /// Number of bytes from the server that have arrived at the client.
     pub delivered: u64,
 }
 
@@ -84,7 +84,7 @@ pub struct ConnectionSample<'a> {
     pub record: ConnectionRecord,
     /// Record of the connection at the start of the interval.
     pub before: ConnectionRecord,
-    /// Bytes that arrived at the client in the interval.
+    /// Number of bytes that arrived at the client in the interval.
     pub delivered: u64,
     /// Congestion window and slow-start threshold of the server at the end of the interval, bytes; `None` if the connection has ended.
     pub window: Option<(u64, Option<u64>)>,

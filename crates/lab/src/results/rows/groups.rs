@@ -17,19 +17,19 @@ pub struct GroupRow<'a> {
     pub measured: Span,
     /// Number of transfers started after the warm-up.
     pub started: u64,
-    /// Number of the started transfers that have finished.
+    /// Number of these transfers that have finished.
     pub finished: u64,
     /// Number of connections that were open after the warm-up.
     pub connections: u64,
-    /// Bytes that arrived at clients after the warm-up.
+    /// Number of bytes that arrived at clients after the warm-up.
     pub delivered_bytes: u64,
-    /// Data packets sent by servers, retransmissions included.
+    /// Number of data packets sent by servers, retransmissions included.
     pub sent: u64,
-    /// Data packets retransmitted by servers.
+    /// Number of data packets retransmitted by servers.
     pub retransmitted: u64,
-    /// Expiries of the retransmission timers of servers.
+    /// Number of expiries of the retransmission timers of servers.
     pub timeouts: u64,
-    /// Data packets of servers dropped by the network.
+    /// Number of data packets of servers that the network dropped.
     pub dropped: u64,
     /// Number of round-trip times measured by servers.
     pub rtt_samples: u64,
@@ -110,7 +110,7 @@ pub struct TransferRow<'a> {
     pub group: &'a str,
     /// Kind of the transfer.
     pub unit: Unit,
-    /// Number of the user.
+    /// Number of the user, among all users of the run.
     pub client: u32,
     /// Number of the transfer, as in the table of pages, keystrokes or connections.
     pub number: u64,

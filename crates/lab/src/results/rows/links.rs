@@ -12,7 +12,7 @@ pub struct PortRow<'a> {
     pub name: &'a str,
     /// Number of links with this name.
     pub links: u64,
-    /// Counts of these links since the end of the warm-up.
+    /// Sum of the counts of these links since the end of the warm-up.
     pub counters: PortCounters,
     /// Capacity from the end of the warm-up to the end of the run, bits; infinite if the rate is unlimited.
     pub capacity_bits: f64,
@@ -98,11 +98,11 @@ pub struct LinkSample<'a> {
     pub name: &'a str,
     /// End of the interval.
     pub at: Time,
-    /// Counts of the interval.
+    /// Counts of packets and bytes in the interval.
     pub counters: PortCounters,
     /// Capacity in the interval, bits; infinite if the rate is unlimited.
     pub capacity_bits: f64,
-    /// Backlog at the end of the interval.
+    /// Packets and bytes in the queue at the end of the interval.
     pub waiting: Backlog,
 }
 

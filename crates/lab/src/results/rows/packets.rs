@@ -11,7 +11,7 @@ use catnip_sim::{DatagramCounters, Event, SERVER};
 pub struct DatagramRow<'a> {
     /// Traffic group of the source.
     pub group: &'a str,
-    /// Number of the source.
+    /// Number of the source, counted together with the users.
     pub source: u32,
     /// Counts of the packets of the source.
     pub counters: DatagramCounters,
@@ -39,7 +39,7 @@ impl Row for DatagramRow<'_> {
     }
 }
 
-/// Row of an event of a sender or a packet of a connection.
+/// Row of an event of a sender, or of a drop of one of the connection's packets.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRow {
     at: Time,

@@ -1,4 +1,4 @@
-//! Common parts of all tables of results.
+//! Tables and their rows, and columns that several tables share.
 
 use super::Unit;
 use crate::results::column::{Columns, Heading, Headings};
@@ -6,11 +6,11 @@ use catnip_base::Time;
 use catnip_sim::record::Reply;
 use std::cmp::Ordering;
 
-/// Table of results. Two tables are equal if their names are equal.
+/// Identity and declaration of a table of results. Two values are equal if the tables' names are equal.
 #[derive(Clone, Copy, Debug)]
 pub struct TableName(&'static Declaration);
 
-/// Declaration of a table by the type of its rows.
+/// Declaration of a table, made from the type of its rows.
 #[derive(Debug)]
 struct Declaration {
     name: &'static str,
@@ -20,7 +20,7 @@ struct Declaration {
 }
 
 impl TableName {
-    /// Returns the table of these rows.
+    /// Returns the table whose rows are made from `R`.
     const fn of<R: Row>() -> Self {
         Self(
             const { &Declaration { name: R::NAME, about: R::ABOUT, headings: headings::<R>, unit: R::UNIT } },
@@ -32,7 +32,7 @@ impl TableName {
         self.0.name
     }
 
-    /// Returns the description of a row.
+    /// Returns the description of a row of the table.
     pub fn about(self) -> &'static str {
         self.0.about
     }
@@ -107,8 +107,8 @@ pub trait Row: Sized {
     fn columns(to: &mut impl Columns<Self>);
 }
 
-/// Declares the columns of a response from an external host. A simulated server always sends the requested number of bytes, without
-/// contents.
+/// Declares the columns that describe the response from an external host. A simulated server always sends the requested number of bytes,
+/// without contents.
 pub(super) fn reply<R>(
     to: &mut impl Columns<R>,
     delivered: impl Fn(&R) -> (u64, bool) + Copy,

@@ -10,9 +10,9 @@ use catnip_sim::Tally;
 pub struct RunRow {
     /// Time at which the run ended.
     pub end: Time,
-    /// Length of the warm-up, which sums do not cover.
+    /// Length of the warm-up, which the sums in the results do not cover.
     pub warm_up: Span,
-    /// Totals of the transfers.
+    /// Totals over the transfers of the run, such as the number of completed transfers.
     pub tally: Tally,
     /// Number of packets that hosts have sent and that were neither delivered nor dropped.
     pub open: u64,
@@ -27,7 +27,7 @@ pub struct RunRow {
 pub struct EmulatorStats {
     /// Duration of the run by the clock of the emulator.
     pub duration: Span,
-    /// CPU time of the emulator.
+    /// CPU time that the emulator used.
     pub cpu: Span,
     /// True if the emulator ran under SCHED_FIFO.
     pub real_time: bool,

@@ -1,7 +1,7 @@
 /// Kind of transfer that users wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Name of the kind, in the plural.
+    /// Name of the kind of transfer, in the plural.
     pub name: &'static str,
     /// Name of the mean transfer time, in seconds, in summaries.
     pub measure: &'static str,

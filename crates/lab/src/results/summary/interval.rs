@@ -6,13 +6,13 @@ const CONFIDENCE: f64 = 0.95;
 /// Mean of independent values, and its 95 % confidence interval. The bounds are NaN for a single value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Mean, or another estimate.
+    /// Mean, or another estimate of a quantity.
     pub mean: f64,
-    /// Lower bound.
+    /// Lower bound of the confidence interval.
     pub low: f64,
-    /// Upper bound.
+    /// Upper bound of the confidence interval.
     pub high: f64,
-    /// Number of independent values.
+    /// Number of independent values from which the mean was computed.
     pub n: usize,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Interval {
     around(values.iter().sum::<f64>() / values.len() as f64, &values)
 }
 
-/// Returns `estimate` in the middle of an interval as wide as the t-interval of the mean of `values`.
+/// Returns an interval with `estimate` in the middle, as wide as the t-interval of the mean of `values`.
 pub(super) fn around(estimate: f64, values: &[f64]) -> Interval {
     let half = half_width(values);
     Interval { mean: estimate, low: estimate - half, high: estimate + half, n: values.len() }

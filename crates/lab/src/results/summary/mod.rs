@@ -1,4 +1,4 @@
-//! Summary of runs: results of the transfers by traffic group, and of the links.
+//! Summary of runs: results of the transfers of each traffic group, and results of the links.
 
 mod interval;
 mod survival;
@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Tables and columns from which a summary is computed.
+/// Tables and columns that a summary is computed from.
 pub const TABLES: [(TableName, &[&str]); 4] = [
     (TableName::RUNS, &["variant", "seed", "hops"]),
     (
@@ -64,9 +64,9 @@ pub const QUANTILES: [(&str, f64); 3] = [("median_s", 0.5), ("p95_s", 0.95), ("p
 /// Maximum number of points of a survival curve.
 const POINTS: usize = 400;
 
-/// Values with names, in order.
+/// Values with the names of what they belong to, in order.
 type Named<T> = Vec<(Arc<str>, T)>;
-/// Values by the name of their measure, in order.
+/// Values with the names of their measures, in order.
 type Measured<T> = Vec<(&'static str, T)>;
 
 /// Summary of one variant over its seeds.
@@ -74,7 +74,7 @@ type Measured<T> = Vec<(&'static str, T)>;
 pub struct Summary {
     /// Traffic groups with at least one transfer or connection.
     pub groups: Named<GroupSummary>,
-    /// Means over the seeds by port, that is, by link and direction.
+    /// Means over the seeds for each port, that is, for each link and direction.
     pub links: Named<Measured<Interval>>,
     /// Packet-hops: packets times the links that they have crossed.
     pub hops: u64,
@@ -137,7 +137,7 @@ impl<'a> Rows<'a> {
         &integers(&self.table, name)[self.rows.clone()]
     }
 
-    /// Returns each name, in the order of its first row, with its rows.
+    /// Returns each name in the text column `column`, with the indices of its rows, in the order of the first rows.
     fn by_name(&self, column: &str) -> Named<Vec<usize>> {
         let Column::Text(texts) = self.table.column(column) else { unreachable!("{column} holds names") };
         let mut rows_by_name: Named<Vec<usize>> = Vec::new();
@@ -302,7 +302,7 @@ fn times(transfers: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Times {
     Times::new(rows.iter().map(of), seeds.len())
 }
 
-/// Returns the index of `seed` in `seeds`.
+/// Returns the index of `seed` in `seeds`, which are in ascending order.
 fn run(seeds: &[u64], seed: u64) -> usize {
     seeds.partition_point(|&other| other < seed)
 }
@@ -358,7 +358,7 @@ fn page_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
     seed_means(transfers, over, seeds)
 }
 
-/// Returns the mean of the values in each cell, NaN for a cell without values.
+/// Returns the mean of the values in each cell; NaN for a cell without values. Each value comes with the index of its cell.
 fn means_by(values: impl Iterator<Item = (usize, f64)>, cells: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0u64); cells];
     for (cell, value) in values {

@@ -12,16 +12,16 @@ const BLOCKS: usize = 50;
 /// Tolerance for rounding errors of shares, which would otherwise move a quantile by a whole step of the survival curve.
 const ROUNDING: f64 = 1e-12;
 
-/// Estimate with its interval, and a value for each block of seeds, for differences between variants.
+/// Estimate of a quantity with its interval, and a value for each block of seeds, for differences between variants.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     /// Estimate and its confidence interval.
     pub interval: Interval,
-    /// Value of each block of seeds. The mean of these values estimates the same quantity.
+    /// Jackknife value of each block of seeds. The mean of these values estimates the same quantity.
     pub values: Vec<f64>,
 }
 
-/// Durations of finished transfers, and ages of unfinished transfers at the end of the run (censored durations).
+/// Durations of the transfers of a group: complete durations of finished transfers, and censored durations of unfinished transfers.
 #[derive(Clone, Debug)]
 pub struct Times {
     /// Durations in ascending order; of equal durations, complete ones come first.
@@ -39,8 +39,8 @@ struct Wait {
 }
 
 impl Times {
-    /// Creates the set from `waits`: for each transfer the duration in seconds, true if the transfer has finished, and the index of its
-    /// run. `runs` is the number of runs. The assignment of runs to blocks does not depend on the durations.
+    /// Creates the set of durations from `waits`: for each transfer the duration in seconds, true if the transfer has finished, and the
+    /// index of its run. `runs` is the number of runs. The assignment of runs to blocks does not depend on the durations.
     pub fn new(waits: impl IntoIterator<Item = (f64, bool, usize)>, runs: usize) -> Self {
         let blocks = runs.min(BLOCKS);
         let mut waits: Vec<Wait> = waits
@@ -150,7 +150,7 @@ impl Times {
         self.waits.get(index).map(|wait| wait.waited_s)
     }
 
-    /// Returns the restricted mean: the area under the survival curve up to the horizon.
+    /// Returns the restricted mean: the area under the survival curve up to `horizon_s`.
     fn mean(&self, horizon_s: f64) -> f64 {
         let steps = self.waits.iter().zip(&self.lasting).map(|(wait, &lasting)| (wait.waited_s, lasting));
         let (mut area, mut from_s, mut share) = (0.0, 0.0, 1.0);

@@ -1,4 +1,4 @@
-//! Token buckets: shapers, policers and markers, and their combination.
+//! Tests of token buckets in shapers, policers and markers, and of combinations of them.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -53,9 +53,9 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
 
 /// Contract of 250 kbit/s HIGH and 500 kbit/s MED.
 const CONTRACT: &str = "high=250kbit/6000B,med=500kbit/6000B";
-/// Rates of the contract, bit/s.
+/// Rates of [`CONTRACT`], bit/s.
 const PROFILES: [(Priority, u32); 2] = [(HIGH, 250_000), (MED, 500_000)];
-/// Depth of the buckets of the contract, bytes.
+/// Depth of the token buckets of [`CONTRACT`], bytes.
 const DEPTH: u32 = 6000;
 
 /// Size of a byte in billionths of a bit.
@@ -75,7 +75,7 @@ fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -
     (worst - i128::from(DEPTH) * BYTE) as f64 / BYTE as f64
 }
 
-/// Returns the excess of HIGH or of MED packets over the contract, whichever is greater, bytes.
+/// Returns the excess of HIGH or of MED packets over [`CONTRACT`], whichever is greater, bytes.
 fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
     let of = |(priority, rate)| {
         let of_priority = passed.iter().filter(|(_, packet)| packet.dscp.priority() == priority);
@@ -86,7 +86,7 @@ fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
     PROFILES.map(of).into_iter().fold(0.0, f64::max)
 }
 
-/// Returns arrivals of all priorities. Their mean rate is above the contract, but their rate is below the contract at times.
+/// Returns arrivals of packets of all priorities. Their mean rate is above [`CONTRACT`], but their rate is below it at times.
 fn load(rng: &mut Rng, count: u32) -> Vec<(Time, Packet)> {
     arrivals(rng, count, Span::from_micros(4000), |rng| Packet {
         flow: rng.below(9) as u16,

@@ -1,4 +1,4 @@
-//! Drivers of single components.
+//! Drivers that pass random arrivals through a single component.
 
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::queue::{AnyQueue, PortContext, QueueKind, QueueSpec};
@@ -8,12 +8,12 @@ use catnip_net::{DropReason, Dscp, Next, Packet, PacketEvents, Port, Priority, R
 
 pub(crate) use Priority::{High as HIGH, Low as LOW, Medium as MED};
 
-/// Returns the random number generator of the test `test`.
+/// Returns the random number generator for the test with the number `test`.
 pub(crate) fn random(seed: u64, test: u32) -> Rng {
     Rng::new(seed, Stream::Workload(test))
 }
 
-/// Returns a random element.
+/// Returns a random element of `all`.
 pub(crate) fn one_of<T: Copy>(all: &[T], rng: &mut Rng) -> T {
     all[rng.below(all.len() as u32) as usize]
 }
@@ -23,7 +23,7 @@ pub(crate) fn any_priority(rng: &mut Rng) -> Priority {
     one_of(&Priority::DROPPED_FIRST, rng)
 }
 
-/// Returns a random size, bytes.
+/// Returns a random packet size, bytes.
 pub(crate) fn any_size(rng: &mut Rng) -> u32 {
     40 + rng.below(1461)
 }
@@ -32,7 +32,7 @@ pub(crate) fn packet(body: u32, len: u32, dscp: impl Into<Dscp>) -> Packet {
     Packet { dscp: dscp.into(), ..Packet::new(Time::ZERO, Route::default(), len, body) }
 }
 
-/// Dropped packets, with the reasons.
+/// Packets that a component dropped, with the reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Drops(pub(crate) Vec<(Packet, DropReason)>);
 
@@ -59,7 +59,7 @@ pub(crate) fn port(queue_text: &str, rate: &str, seed: u64) -> Port<AnyQueue, An
     Port::new(queue(queue_text, rate, seed), wire(rate).build(), Span::ZERO)
 }
 
-/// Rate of a wire on which a byte takes a microsecond.
+/// Rate of a wire on which the transmission of a byte takes a microsecond.
 pub(crate) const MICROSECOND_PER_BYTE: &str = "8Mbit";
 
 /// Returns the transmission time of a packet of `len` bytes at [`MICROSECOND_PER_BYTE`].
@@ -67,7 +67,8 @@ pub(crate) fn transmission_time(len: u32) -> Span {
     Span::from_micros(len.into())
 }
 
-/// Returns arrivals at random times, whose mean gap varies around `mean_gap`. The bodies are the numbers of the arrivals.
+/// Returns arrivals of packets at random times, whose mean gap varies around `mean_gap`. The `body` of a packet is the index of its
+/// arrival.
 pub(crate) fn arrivals(
     rng: &mut Rng,
     count: u32,
@@ -89,13 +90,13 @@ pub(crate) fn arrivals(
 
 /// Departures and drops of the packets that arrived at a port.
 pub(crate) struct Crossed {
-    /// Packets in the order of departure, with the time at which the last bit had left.
+    /// Packets in the order of departure, each with the time at which its last bit had left.
     pub(crate) out: Vec<(Time, Packet)>,
-    /// Reason of the drop, by number of the arrival.
+    /// Reason for which a packet was dropped, or `None`, by index of its arrival.
     pub(crate) dropped: Vec<Option<DropReason>>,
 }
 
-/// Passes all arrivals through a port.
+/// Passes all arrivals through a port and returns its departures and drops.
 pub(crate) fn cross(port: &mut Port<AnyQueue, AnyShaper>, arrivals: &[(Time, Packet)]) -> Crossed {
     let (mut drops, mut out) = (Drops::default(), Vec::new());
     let ends = arrivals.iter().map(|&(at, packet)| (at, Some(packet))).chain([(Time::NEVER, None)]);
@@ -121,7 +122,7 @@ pub(crate) struct Deviation {
 }
 
 impl Deviation {
-    /// Adds an event of probability `probability`, which happened if `happened` is true.
+    /// Adds a random event that had the probability `probability`, and that happened if `happened` is true.
     pub(crate) fn add(&mut self, probability: f64, happened: bool) {
         self.found += f64::from(u8::from(happened));
         self.expected += probability;
@@ -136,7 +137,7 @@ impl Deviation {
     }
 }
 
-/// Returns the greatest absolute deviation, in standard deviations.
+/// Returns the greatest absolute deviation of `all`, in standard deviations.
 pub(crate) fn worst<'a>(all: impl IntoIterator<Item = &'a Deviation>) -> f64 {
     all.into_iter().map(Deviation::sigmas).fold(0.0, f64::max)
 }

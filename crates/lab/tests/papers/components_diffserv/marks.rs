@@ -1,4 +1,4 @@
-//! Markers, driven by windows of a sender that the test generates.
+//! Tests of markers with windows of a sender that the test generates.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -37,7 +37,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
     ]
 }
 
-/// Occasion on which a packet is sent.
+/// Occasion on which a sender sends a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Occasion {
     Ordinary,
@@ -49,7 +49,7 @@ enum Occasion {
 const OCCASIONS: [Occasion; 4] =
     [Occasion::Ordinary, Occasion::Syn, Occasion::FastRetransmit, Occasion::FastRecovery];
 
-/// Returns the priority according to the algorithm printed in the paper.
+/// Returns the priority of a packet according to the algorithm printed in the DiffServ study, for a window in segments.
 fn printed(window: u32, occasion: Occasion) -> Priority {
     if window <= 4 || occasion != Occasion::Ordinary {
         HIGH
@@ -107,12 +107,12 @@ fn table(seed: u64) -> f64 {
     f64::from(mismatches)
 }
 
-/// Measurements of the randomized version.
+/// Measurements of the randomized marker, `tcp-state-random`.
 struct Randomized {
-    /// Deviation of the number of packets of each priority, for each window. Shares that are 0 or 1, or follow from the other shares, are
-    /// left out.
+    /// Deviation of the number of packets of each priority from its expectation, for each window. Shares that are 0 or 1, or follow from
+    /// the other shares, are left out.
     shares: Vec<Deviation>,
-    /// Deviations by priority, over all windows.
+    /// Deviation of the number of packets of each priority from its expectation, over all windows.
     totals: [Deviation; Priority::COUNT],
     certain: f64,
 }

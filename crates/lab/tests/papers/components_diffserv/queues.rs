@@ -1,4 +1,4 @@
-//! Drop tail, RED, three-level RED and weighted round robin.
+//! Tests of drop tail, RED, three-level RED and weighted round robin.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -72,7 +72,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
     ]
 }
 
-/// Contents of a buffer, as computed by the test.
+/// Packets inside a drop-tail buffer, as computed by the test.
 #[derive(Default)]
 struct Inside {
     /// Departure time and size of each packet.
@@ -81,7 +81,7 @@ struct Inside {
     free_at: Time,
 }
 
-/// Buffer, and a function that returns true if the buffer has space for a packet of the given length at the given time.
+/// Notation of a drop-tail queue, and a function that returns true if it has space for a packet of the given length at the given time.
 type Buffer = (&'static str, fn(&Inside, Time, u32) -> bool);
 
 const BUFFERS: [Buffer; 3] = [
@@ -125,13 +125,13 @@ struct Levels {
     /// Number of packets with a wrong certain outcome: dropped although the average was below the lower threshold and the buffer was not
     /// full, or accepted although the average was at or above the upper threshold or the buffer was full.
     certain: f64,
-    /// Number of arrivals after which the averages differed from the averages by the formula printed in the paper.
+    /// Number of arrivals after which an average queue length differed from that by the formula printed in the DiffServ study.
     averages: f64,
-    /// Number of arrivals that the queue treated differently from the verdict of `RioLaw`.
+    /// Number of arrivals that the queue treated differently from `RioLaw` with the same random numbers.
     otherwise: f64,
 }
 
-/// Returns the thresholds in packets; the paper gives them as percentages of the buffer.
+/// Returns the lower and the upper threshold of three-level RED, packets. The DiffServ study gives them as percentages of the buffer.
 fn thresholds(priority: Priority, buffer: u32) -> (f64, f64) {
     let (min, max) = match priority {
         LOW => (10.0, 25.0),
@@ -211,7 +211,7 @@ fn count(is_so: bool) -> f64 {
     f64::from(u8::from(is_so))
 }
 
-/// Returns the codepoint of a class with a separate queue, or of the remaining traffic if `class` is 0.
+/// Returns the codepoint of packets of a class with a queue of its own, or of all remaining traffic if `class` is 0.
 fn class(class: u8) -> Dscp {
     if class == 0 { Dscp::DEFAULT } else { Dscp::assured(class, LOW) }
 }

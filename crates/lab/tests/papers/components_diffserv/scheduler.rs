@@ -1,4 +1,4 @@
-//! Scheduler at the source, compared with the rule as printed in the paper.
+//! Comparison of the scheduler at the source with the rule printed in the DiffServ study.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -30,7 +30,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
     ]
 }
 
-/// Departures that violate the rule.
+/// Numbers of departures that violate the scheduling rule, by kind of violation.
 #[derive(Debug, Default)]
 struct Faults {
     overtook: u32,
@@ -40,7 +40,7 @@ struct Faults {
     idle: u32,
 }
 
-/// Token bucket as printed in the paper: tokens = min(B, tokens + r x dt). Tokens are counted in billionths of a bit.
+/// Token bucket as printed in the DiffServ study: tokens = min(B, tokens + r x dt). Tokens are counted in billionths of a bit.
 struct Tokens {
     rate: u64,
     depth: u64,
@@ -68,7 +68,7 @@ impl Tokens {
     }
 }
 
-/// First packet of a connection.
+/// First waiting packet of a connection.
 #[derive(Clone, Copy)]
 struct Head {
     packet: Packet,

@@ -1,4 +1,4 @@
-//! Marks in simulated transfers, observed as packets enter and leave links.
+//! Tests of the marks in simulated transfers, observed as packets enter and leave links.
 
 use super::drive::*;
 use crate::kept::Check;
@@ -91,21 +91,21 @@ fn server(closes: bool) -> AnyApp {
     AnyApp::Server(Box::new(Server::new(Arc::new(config), 1, 0)))
 }
 
-/// Results of marking by application.
+/// Watch that checks the marks of packets by the application that has sent them.
 #[derive(Debug, Default)]
 struct Shaped {
-    /// Number of packets without the mark of their application. The destination identifies the application.
+    /// Number of packets with another mark than that of their application, which the destination identifies.
     otherwise: u32,
     policed: u32,
-    /// Number of packets of each application that have arrived.
+    /// Number of packets that have arrived from each application.
     seen: [u32; 3],
     /// Clients, with the priority of their application.
     clients: Vec<(NodeId, Priority)>,
-    /// Marks that the packets in the network had at their source, by body.
+    /// Mark of each packet in the network when it left its source, by [`Packet::body`].
     inside: BTreeMap<u32, Dscp>,
 }
 
-/// Port out of the source.
+/// Port through which the source sends.
 const SOURCE: PortId = PortId(0);
 
 impl Watch for Shaped {
@@ -191,7 +191,7 @@ fn program(service: Service, spec: ConnectionSpec, seed: u64, user: u32) -> AnyA
     }
 }
 
-/// Marking of a connection.
+/// Way in which the packets of a connection must be marked.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     class: u8,
@@ -203,7 +203,7 @@ struct Setting {
 #[derive(Clone, Copy, Debug)]
 enum How {
     All(Priority),
-    /// Greatest windows for HIGH and for MED.
+    /// Greatest windows of the sender at which packets are HIGH and MED, segments.
     ByWindow(u32, u32),
 }
 
@@ -222,16 +222,16 @@ impl Setting {
 /// Marking of each connection, in order of opening.
 type Settings = Arc<Mutex<Vec<Setting>>>;
 
-/// Numbers of packets whose mark differs from the setting of their connection, which is the default setting or a setting chosen by the
-/// application.
+/// Watch that counts the packets whose mark differs from the setting of their connection, which is the default setting or a setting chosen
+/// by the application.
 #[derive(Debug, Default)]
 struct Chosen {
     by_default: u32,
     by_choice: u32,
     settings: Settings,
-    /// State of the sender that has just sent a segment.
+    /// State of the sender that has just sent a segment, until the segment enters a port.
     leaving: Option<SenderView>,
-    /// Number of packets by expected mark.
+    /// Number of packets by expected mark: true for a setting chosen by the application, and the codepoint.
     seen: BTreeMap<(bool, u8), u32>,
 }
 
@@ -351,19 +351,19 @@ fn chosen(seed: u64) -> Chosen {
     found
 }
 
-/// Comparison of the priority of ACKs with the priority of the acknowledged data.
+/// Watch that compares the priority of ACKs with the priority of the acknowledged data.
 #[derive(Debug, Default)]
 struct Answered {
     otherwise: u32,
     low_repairs: u32,
-    /// Priority of the data that arrived last, by flow and by the port out of the receiving end.
+    /// Priority of the data that arrived last, by flow and by the port through which the receiving end sends.
     last: BTreeMap<(u16, u32), Priority>,
     nodes: Vec<NodeId>,
     /// Connections whose retransmission timer has expired.
     timed_out: BTreeSet<u64>,
     /// Number of ACKs of data of each priority.
     answers: [u32; Priority::COUNT],
-    /// Number of retransmissions in large windows.
+    /// Number of retransmissions with a large congestion window.
     repairs: u32,
 }
 
@@ -396,7 +396,7 @@ impl Watch for Answered {
     }
 }
 
-/// Client that sends a request after each response, and opens another connection now and then.
+/// Application that sends a request after each response, and opens another connection now and then.
 #[derive(Debug)]
 struct Talker {
     spec: ConnectionSpec,
