@@ -21,7 +21,7 @@ pub struct Fabric {
     next: Vec<Vec<PortId>>,
     calendar: Calendar,
     /// Packets that reached an edge during [`Fabric::arrive`], for delivery by the next calls of [`Fabric::poll`].
-    early_deliveries: VecDeque<(Time, NodeId, Packet)>,
+    early_deliveries: VecDeque<Packet>,
     /// Ports whose queues depend on the source and destination hosts of packets.
     host_isolating: Vec<u32>,
 }
@@ -53,8 +53,8 @@ const UNKNOWN: PortId = PortId(u32::MAX);
 /// Next event of a network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Out {
-    /// Arrival of a packet at a host at the given time.
-    Deliver(Time, NodeId, Packet),
+    /// Arrival of a packet at its destination, at the time [`Packet::arrived`].
+    Deliver(Packet),
     /// Time before which no event is due.
     Wait(Time),
     /// No event until a packet arrives at an edge.
@@ -199,16 +199,16 @@ impl Fabric {
     /// returns the time of the next poll.
     #[inline]
     pub fn poll<F: NetworkEvents>(&mut self, now: Time, events: &mut F) -> Out {
-        if let Some((at, node, packet)) = self.early_deliveries.pop_front() {
-            return Out::Deliver(at, node, packet);
+        if let Some(packet) = self.early_deliveries.pop_front() {
+            return Out::Deliver(packet);
         }
         loop {
             match self.calendar.peek() {
                 None => return Out::Idle,
                 Some((at, _)) if at > now => return Out::Wait(at),
                 Some(_) => {
-                    if let Some((at, node, packet)) = self.step(events) {
-                        return Out::Deliver(at, node, packet);
+                    if let Some(packet) = self.step(events) {
+                        return Out::Deliver(packet);
                     }
                 }
             }
@@ -272,8 +272,8 @@ impl Fabric {
 
     /// Handles the earliest event: a packet reaches the other end of its link, or a held-back packet is transmitted. Returns the packet if
     /// it has reached a host.
-    #[inline]
-    fn step<F: NetworkEvents>(&mut self, events: &mut F) -> Option<(Time, NodeId, Packet)> {
+    #[inline(never)]
+    fn step<F: NetworkEvents>(&mut self, events: &mut F) -> Option<Packet> {
         let (at, id) = self.calendar.peek().expect("the caller saw an event");
         let slot = &mut self.ports[id as usize];
         if slot.planned != at {
@@ -282,15 +282,11 @@ impl Fabric {
         }
         let mut local = AtPort { port: PortId(id), events };
         let packet = slot.port.take(at, &mut local);
-        match slot.port.next_at() {
-            Some(next) => {
-                slot.planned = next;
-                self.calendar.replace_first(next, id);
-            }
-            None => {
-                slot.planned = Time::NEVER;
-                self.calendar.pop();
-            }
+        slot.planned = slot.port.next_event();
+        if slot.planned < Time::NEVER {
+            self.calendar.replace_first(slot.planned, id);
+        } else {
+            self.calendar.pop();
         }
         let packet = packet?;
         match slot.to {
@@ -308,7 +304,7 @@ impl Fabric {
         node: NodeId,
         packet: Packet,
         events: &mut F,
-    ) -> Option<(Time, NodeId, Packet)> {
+    ) -> Option<Packet> {
         let slot = &mut self.ports[id as usize];
         let packet = slot.port.pass_remaining(packet, &mut AtPort { port: PortId(id), events });
         // A stage may have held the packet back or copied it.
@@ -325,13 +321,13 @@ impl Fabric {
         to: NextHop,
         packet: Packet,
         events: &mut F,
-    ) -> Option<(Time, NodeId, Packet)> {
+    ) -> Option<Packet> {
         events.passed(at, PortId(id), &packet);
         match to {
             NextHop::After(_) => unreachable!("no node is an end"),
             NextHop::Host(node) => {
                 debug_assert_eq!(packet.route.0, node.0, "hosts forward nothing");
-                Some((at, node, packet))
+                Some(Packet { arrived: at, ..packet })
             }
             NextHop::Router(router) => {
                 let id = self.next_port(router, packet.route);
@@ -362,7 +358,7 @@ impl Fabric {
         port
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter<F: NetworkEvents>(&mut self, at: Time, id: PortId, packet: Packet, events: &mut F) {
         let slot = &mut self.ports[id.0 as usize];
         events.entered(at, id, &packet);
@@ -373,7 +369,8 @@ impl Fabric {
     /// Enters the next event of a port into the calendar if the event is earlier than the port's planned event.
     #[inline(always)]
     fn plan(slot: &mut PortSlot, calendar: &mut Calendar, id: u32) {
-        if let Some(next) = slot.port.next_at().filter(|&next| next < slot.planned) {
+        let next = slot.port.next_event();
+        if next < slot.planned {
             slot.planned = next;
             calendar.push(next, id);
         }

@@ -1,10 +1,11 @@
+use crate::NodeId;
 use catnip_base::Time;
 
 /// Packet in the network, with the fields that queues, markers and ports use. The contents stay with the host, which finds them by the
 /// handle `body`. The same queues therefore serve simulated segments and real byte buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Arrival time at the port that holds the packet; on the wire, arrival time at the other end of the link.
+    /// Arrival time at the port that holds the packet; on the wire, arrival time at the other end of the link; at a host, arrival time there.
     pub arrived: Time,
     /// Route to the destination.
     pub route: Route,
@@ -26,6 +27,12 @@ impl Packet {
     #[inline]
     pub const fn new(arrived: Time, route: Route, len: u32, body: u32) -> Self {
         Self { arrived, route, len, body, flow: 0, dscp: Dscp::DEFAULT, ecn: Ecn::NOT_ECT }
+    }
+
+    /// Returns the node at the end of the route.
+    #[inline]
+    pub const fn destination(&self) -> NodeId {
+        NodeId(self.route.0)
     }
 }
 

@@ -6,7 +6,6 @@ use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
 use crate::{Backlog, DropReason, Packet, PacketEvents, Priority, Route};
 use catnip_base::{Span, Time};
-use std::collections::VecDeque;
 
 /// Sending side of a link: a queue, a wire with a transmission time per byte, and a propagation delay.
 ///
@@ -198,7 +197,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Creates an idle port.
     pub fn new(queue: Q, shaper: S, delay: Span) -> Self {
         Self {
-            wire: Wire::default(),
+            wire: Wire::new(),
             free_at: Time::ZERO,
             delay,
             waited_ns: 0,
@@ -251,20 +250,31 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     }
 
     /// Handles the arrival of a packet at time `at`, after all departures that are due by `at`. Arrival times must not decrease.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         packet.arrived = at;
         self.arrived[packet.dscp.priority_index()] += 1;
         self.arrived_bytes += u64::from(packet.len);
-        if let Some(fifo_limit) = self.fifo_limit {
-            if self.wire.waiting(at, self.delay) >= fifo_limit {
-                let (mut counting, _) = self.counting(events);
-                return counting.dropped(at, packet, DropReason::Overflow);
+        match self.fifo_limit {
+            Some(limit) if self.wire.has_space(at, self.delay, limit) => {
+                let start = at.max(self.free_at);
+                self.waited_ns += start.as_nanos() - at.as_nanos();
+                self.start(start, packet);
             }
-            let start = at.max(self.free_at);
-            self.waited_ns += start.as_nanos() - at.as_nanos();
-            return self.start(start, packet);
+            Some(_) => self.overflow(at, packet, events),
+            None => self.enqueue(at, packet, events),
         }
+    }
+
+    #[cold]
+    fn overflow(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        let (mut counting, _) = self.counting(events);
+        counting.dropped(at, packet, DropReason::Overflow);
+    }
+
+    /// Handles the arrival of a packet at a port whose departures are not known at arrival.
+    #[inline(never)]
+    fn enqueue(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         self.advance(at, events);
         if let Some(before) = &mut self.before
             && let Err(reason) = pass(before, at, &mut packet)
@@ -323,11 +333,17 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Returns the time of the next event: the first arrival at the other end, or the transmission of a held-back packet.
     #[inline(always)]
     pub fn next_at(&self) -> Option<Time> {
+        Some(self.next_event()).filter(|&at| at < Time::NEVER)
+    }
+
+    /// Returns the time of the next event, or [`Time::NEVER`].
+    #[inline(always)]
+    pub(crate) fn next_event(&self) -> Time {
         // Almost all ports have no extensions, and have a packet on the wire whenever they have an event.
-        match self.wire.first() {
-            Some(packet) if self.extended.is_none() => Some(packet.arrived),
-            None if self.fifo_limit.is_some() => None,
-            _ => self.next_at_extended(),
+        if self.fifo_limit.is_some() || (!self.wire.is_empty() && self.extended.is_none()) {
+            self.wire.first.arrived
+        } else {
+            self.next_at_extended().unwrap_or(Time::NEVER)
         }
     }
 
@@ -356,18 +372,25 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Removes and returns the first packet on the wire if it arrives at the other end by `now`. Serves the queue up to `now`.
-    #[inline]
+    /// Removes and returns the first packet on the wire if it arrives at the other end by `now`, which is the time of the next event. Serves
+    /// the queue up to `now`.
+    #[inline(always)]
     pub(crate) fn take(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         if self.fifo_limit.is_some() {
-            return self.wire.pop();
+            return Some(self.wire.pop());
         }
+        self.take_queued(now, events)
+    }
+
+    /// Variant of [`Port::take`] for ports whose departures are not known at arrival.
+    #[inline(never)]
+    fn take_queued(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         if self.extended.is_some() {
             return self.take_extended(now, events);
         }
         // If no packet has arrived, the event is the transmission of a held-back packet.
-        let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
-        let packet = if arrives { self.wire.pop() } else { None };
+        let arrives = self.wire.first.arrived <= now;
+        let packet = arrives.then(|| self.wire.pop());
         self.advance(now, events);
         packet
     }
@@ -381,8 +404,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             self.advance(now, events);
             return Some(packet);
         }
-        let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
-        let packet = if arrives { self.wire.pop() } else { None };
+        let arrives = self.wire.first.arrived <= now;
+        let packet = arrives.then(|| self.wire.pop());
         self.advance(now, events);
         self.leave_wire(packet?, events)
     }
@@ -588,62 +611,111 @@ fn pass(stages: &mut [AnyStage], now: Time, packet: &mut Packet) -> Result<(), D
 
 /// Packets whose arrival time at the other end (`arrived`) is known, in order of arrival.
 ///
-/// The first packet is stored separately: most wires carry at most one packet most of the time, so that no other memory is accessed.
-#[derive(Debug, Default)]
+/// The first packet is stored inline: most wires carry at most one packet most of the time, so that no other memory is accessed.
+#[derive(Debug)]
 struct Wire {
-    first: Option<Packet>,
-    /// Number of packets in `rest` whose transmission had started at the last call of [`Wire::waiting`].
+    /// First packet; on an empty wire, no packet and an arrival that never comes. An `Option` would be copied in pieces, which the processor
+    /// then waits for.
+    first: Packet,
+    len: u32,
+    /// Number of packets after the first whose transmission had started at the last call of [`Wire::waiting`].
     started: u32,
-    rest: VecDeque<Packet>,
+    /// Position of the second packet in `ring`, modulo its length.
+    head: u32,
+    /// Packets after the first. The length is zero or a power of two.
+    ring: Box<[Packet]>,
 }
 
 impl Wire {
-    #[inline]
+    fn new() -> Self {
+        let first = Packet::new(Time::NEVER, Route::default(), 0, 0);
+        Self { first, len: 0, started: 0, head: 0, ring: Box::default() }
+    }
+
+    #[inline(always)]
     fn first(&self) -> Option<&Packet> {
-        self.first.as_ref()
+        (self.len > 0).then_some(&self.first)
     }
 
-    #[inline]
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline(always)]
     fn push(&mut self, packet: Packet) {
-        match &self.first {
-            None => self.first = Some(packet),
-            Some(first) => {
-                let last = self.rest.back().unwrap_or(first);
-                debug_assert!(last.arrived <= packet.arrived, "a wire keeps order");
-                self.rest.push_back(packet);
+        if self.len == 0 {
+            self.first = packet;
+        } else {
+            let following = self.len - 1;
+            if following as usize == self.ring.len() {
+                self.grow();
             }
+            debug_assert!(self.last().arrived <= packet.arrived, "a wire keeps order");
+            let at = self.position(following);
+            self.ring[at] = packet;
         }
+        self.len += 1;
     }
 
-    #[inline]
-    fn pop(&mut self) -> Option<Packet> {
-        let packet = self.first.take()?;
-        if !self.rest.is_empty() {
-            self.first = self.rest.pop_front();
+    /// Removes and returns the first packet. The wire must not be empty.
+    #[inline(always)]
+    fn pop(&mut self) -> Packet {
+        let packet = self.first;
+        self.len -= 1;
+        if self.len == 0 {
+            self.first.arrived = Time::NEVER;
+        } else {
+            self.first = self.ring[self.position(0)];
+            self.head = self.head.wrapping_add(1);
             self.started = self.started.saturating_sub(1);
         }
-        Some(packet)
+        packet
     }
 
-    /// Returns the number of packets whose transmission has not started at `now`. A transmission starts when the previous transmission
-    /// ends, which is `delay` before the previous packet's arrival. `now` must not decrease between calls.
-    #[inline]
+    /// Returns true if fewer than `limit` packets wait at `now`: their transmission, which starts `delay` before the previous packet's
+    /// arrival, has not started. `now` must not decrease between calls.
+    #[inline(always)]
+    fn has_space(&mut self, now: Time, delay: Span, limit: u32) -> bool {
+        // The first packet does not wait.
+        self.len <= limit || self.waiting(now, delay) < limit
+    }
+
+    #[inline(never)]
     fn waiting(&mut self, now: Time, delay: Span) -> u32 {
-        let Some(first) = &self.first else { return 0 };
+        let following = self.len - 1;
         let mut before = match self.started {
-            0 => first.arrived,
-            started => self.rest[started as usize - 1].arrived,
+            0 => self.first.arrived,
+            started => self.ring[self.position(started - 1)].arrived,
         };
-        while let Some(next) = self.rest.get(self.started as usize)
-            && before <= now + delay
-        {
+        while self.started < following && before <= now + delay {
+            before = self.ring[self.position(self.started)].arrived;
             self.started += 1;
-            before = next.arrived;
         }
-        self.rest.len() as u32 - self.started
+        following - self.started
     }
 
     fn packets(&self) -> impl Iterator<Item = &Packet> {
-        self.first.iter().chain(&self.rest)
+        let following = 0..self.len.saturating_sub(1);
+        self.first().into_iter().chain(following.map(|number| &self.ring[self.position(number)]))
+    }
+
+    /// Returns the last packet. The wire must not be empty.
+    fn last(&self) -> &Packet {
+        if self.len == 1 { &self.first } else { &self.ring[self.position(self.len - 2)] }
+    }
+
+    /// Returns the position of a packet in the ring; number 0 is the second packet of the wire.
+    #[inline(always)]
+    fn position(&self, number: u32) -> usize {
+        self.head.wrapping_add(number) as usize & (self.ring.len() - 1)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let following = self.packets().skip(1).copied();
+        let mut ring: Vec<Packet> = following.collect();
+        ring.resize((2 * self.ring.len()).max(4), self.first);
+        (self.ring, self.head) = (ring.into_boxed_slice(), 0);
     }
 }

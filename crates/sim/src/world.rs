@@ -246,9 +246,9 @@ impl<M: Handler, W: Watch> World<M, W> {
     fn step(&mut self, until: Time) -> Option<Time> {
         let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
         match self.fabric.poll(timer.min(until), &mut self.hosts) {
-            Out::Deliver(at, node, packet) => {
-                self.now = at;
-                self.on_delivery(at, node, packet);
+            Out::Deliver(packet) => {
+                self.now = packet.arrived;
+                self.on_delivery(packet);
                 None
             }
             Out::Wait(_) | Out::Idle if timer <= until && timer < Time::NEVER => {
@@ -465,8 +465,9 @@ impl<M: Handler, W: Watch> World<M, W> {
     }
 
     #[inline]
-    fn on_delivery(&mut self, now: Time, node: NodeId, packet: Packet) {
+    fn on_delivery(&mut self, packet: Packet) {
         let hosts = &mut self.hosts;
+        let (now, node) = (packet.arrived, packet.destination());
         let owner = hosts.medium.owner(packet.body);
         if hosts.medium.is_external(node) {
             M::delivered(self, now, node, packet);

@@ -10,14 +10,14 @@ use catnip_sim::{Event, Watch};
 /// Columns of a log.
 const HEADER: &str = "event,time_ns,number,edge,flow,len_bytes,priority,ecn,reason,lateness_ns";
 
-/// Packet that entered a network.
+/// Packet that entered a network, from its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// Time of entry.
     pub(crate) at: Time,
     /// Number in order of arrival at any edge, from 0.
     pub(crate) number: u64,
-    /// Number of the node of entry.
+    /// Index of the node at which the packet entered.
     pub(crate) edge: u32,
     /// Flow hash for fair queueing.
     pub(crate) flow: u16,
@@ -32,7 +32,7 @@ pub(crate) struct Arrival {
 /// Departure or drop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct End {
-    /// Ideal time of a departure, or time of a drop.
+    /// Time of a departure in the model, or time of a drop.
     pub(crate) at: Time,
     /// Number of the packet.
     pub(crate) number: u64,
@@ -44,7 +44,7 @@ fn reason(cause: DropReason) -> &'static str {
     DropReason::NAMES[cause as usize].1
 }
 
-/// Watch that keeps all arrivals, departures and drops.
+/// Watch that keeps all arrivals, departures and drops of packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     /// Packets that entered.
@@ -109,8 +109,12 @@ pub(crate) fn replay(
     }
     let mut fates = Fates(arrivals, Vec::new());
     let deliver = |fabric: &mut Fabric, fates: &mut Fates<'_>, until| {
-        while let Out::Deliver(at, _, packet) = fabric.poll(until, fates) {
-            fates.1.push(End { at, number: arrivals[packet.body as usize].number, dropped: None });
+        while let Out::Deliver(packet) = fabric.poll(until, fates) {
+            fates.1.push(End {
+                at: packet.arrived,
+                number: arrivals[packet.body as usize].number,
+                dropped: None,
+            });
         }
     };
     for (body, arrival) in arrivals.iter().enumerate() {

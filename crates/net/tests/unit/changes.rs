@@ -3,7 +3,7 @@
 use catnip_base::notation::Family;
 use catnip_base::{Span, Time};
 use catnip_net::queue::QueueSpec;
-use catnip_net::{DropReason, Fabric, NetworkEvents, NodeId, Out, Packet, PortId, Topology, WireSpec};
+use catnip_net::{DropReason, Fabric, NetworkEvents, Out, Packet, PortId, Topology, WireSpec};
 use proptest::prelude::*;
 
 #[derive(Default)]
@@ -38,8 +38,8 @@ fn run(wires: &[(u64, WireSpec)], packets: &[(u64, u32)], changes: bool) -> (Vec
     let route = fabric.route(from, to).unwrap();
     let (mut lost, mut out) = (Lost::default(), Vec::new());
     let mut take = |fabric: &mut Fabric, lost: &mut Lost, until: Time| {
-        while let Out::Deliver(at, NodeId(1), packet) = fabric.poll(until, lost) {
-            out.push((at.since(Time::ZERO).as_nanos() / 1000, packet.body));
+        while let Out::Deliver(packet) = fabric.poll(until, lost) {
+            out.push((packet.arrived.since(Time::ZERO).as_nanos() / 1000, packet.body));
         }
     };
     let mut next = 1;

@@ -82,7 +82,9 @@ impl Net {
     fn run(&mut self, until: u64) -> Out {
         loop {
             match self.fabric.poll(ms(until), &mut self.log) {
-                Out::Deliver(at, node, packet) => self.delivered.push((millis(at), node, packet.body)),
+                Out::Deliver(packet) => {
+                    self.delivered.push((millis(packet.arrived), packet.destination(), packet.body));
+                }
                 out => return out,
             }
         }
@@ -475,8 +477,8 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
     let mut rng = Rng::new(seed, Stream::Workload(3));
     let (mut now, mut polled) = (Time::ZERO, Time::ZERO);
     let mut take = |fabric: &mut Fabric, until: Time, drops: &mut Drops| {
-        while let Out::Deliver(at, node, packet) = fabric.poll(until, drops) {
-            out.push((at, node, packet.body));
+        while let Out::Deliver(packet) = fabric.poll(until, drops) {
+            out.push((packet.arrived, packet.destination(), packet.body));
         }
         out.len()
     };

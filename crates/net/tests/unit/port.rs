@@ -213,9 +213,9 @@ fn offer(
     let mut drowsy = Rng::new(99, Stream::Workload(7));
     let routes: Vec<_> = sources.iter().map(|&source| fabric.route(source, sink).unwrap()).collect();
     let mut drain = |fabric: &mut Fabric, now: Time, log: &mut Log| {
-        while let Out::Deliver(at, node, packet) = fabric.poll(now, log) {
-            assert!(at <= now, "a delivery from the future");
-            out.push((at, node, packet.body));
+        while let Out::Deliver(packet) = fabric.poll(now, log) {
+            assert!(packet.arrived <= now, "a delivery from the future");
+            out.push((packet.arrived, packet.destination(), packet.body));
         }
     };
     let mut clock = Time::ZERO;
@@ -629,8 +629,8 @@ fn an_m_d_1_queue_waits_as_long_as_theory_says() {
         let (batches, per_batch) = (50, 20_000);
         let mut waits = Vec::new();
         let take = |fabric: &mut Fabric, now: Time, sent: &[Time], waits: &mut Vec<f64>, log: &mut Log| {
-            while let Out::Deliver(left, _, packet) = fabric.poll(now, log) {
-                waits.push((left - sent[packet.body as usize]).as_secs() - service_s);
+            while let Out::Deliver(packet) = fabric.poll(now, log) {
+                waits.push((packet.arrived - sent[packet.body as usize]).as_secs() - service_s);
             }
         };
         for body in 0..batches * per_batch {
