@@ -46,7 +46,8 @@ with socket.create_server(("", int(sys.argv[1]))) as server:
             while connection.recv_into(buffer):
                 pass
 """
-# In each turn the program first sends while data of the other connection drains, and then measures.
+# Program of the sender. In each turn it first sends until the other connection's data has drained, and then
+# measures.
 SOURCE = """
 import socket, sys, time
 settles_s, turn_s, data = 0.005, 0.03, bytes(1 << 20)
@@ -70,7 +71,7 @@ while True:
 
 
 def main() -> None:
-    """Measures with and without large packets of several segments, and prints the results as JSON."""
+    """Measures the agent's cost with and without multi-segment packets, and prints the results as JSON."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
     told = {}
     with namespaces() as inside:
@@ -85,7 +86,12 @@ def main() -> None:
 
 
 def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
-    """Returns the run time of the program and the throughput ratio, with the agent at each device in turn."""
+    """Measures the agent in the segment mode `which`, `kernel` or `single`, at each device in turn.
+
+    Returns nanoseconds per run of the BPF program, Gbit/s of the unmarked connection, and the ratio of marked
+    to unmarked throughput with its interval. `inside` is the command prefix of the sender's namespace,
+    `pairs` the number of turns of each connection.
+    """
     marked, plain = [], []
     spent = runs = 0
     with running([*inside, *ON_ONE, "-c", SOURCE, str(PORT)], subprocess.PIPE) as source:
@@ -116,7 +122,7 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
 
 
 def program() -> tuple[int, int]:
-    """Returns the total run time of the marking program in nanoseconds and its number of runs."""
+    """Returns the total run time (ns) and number of runs of the agent's BPF program, from the kernel."""
     shown = json.loads(run(["bpftool", "--json", "prog", "show", "name", "catnip_mark"]))
     # bpftool prints an object for one program and a list for several; our program is the newest.
     found = shown if isinstance(shown, dict) else max(shown, key=lambda one: one["id"])

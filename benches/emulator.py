@@ -42,7 +42,7 @@ TBF = "kernel: tbf on veth"
 
 
 def main() -> int:
-    """Measures the emulator and writes benches/emulator.md; with `client`, runs the sender behind a link."""
+    """Measures the emulator and writes benches/emulator.md; with `client` as an argument, only sends."""
     if len(sys.argv) > 2 and sys.argv[1] == "client":
         return client(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def client(kind: str, port: str, *rest: str) -> int:
-    """Runs a sender: a TCP transfer (`tcp`), paced UDP packets (`udp`), or UDP round trips (`ping`)."""
+    """Sends packets, as the program behind a link: TCP (`tcp`), paced UDP (`udp`), UDP echoes (`ping`)."""
     outside = (os.environ.get("CATNIP_OUTSIDE") or rest[-1], int(port))
     if kind == "tcp":
         with socket.socket() as stream:
@@ -110,7 +110,11 @@ def client(kind: str, port: str, *rest: str) -> int:
 
 
 def link(options: list[str], words: list[str]) -> tuple[dict, str]:
-    """Runs this file as a client behind an emulated link; returns the certificate and the client's output."""
+    """Runs this file as the sender behind an emulated link.
+
+    `options` are options of `catnip-emu link`, `words` the arguments of `client`. Returns the certificate of
+    the link, the emulator's record of its timing errors, and the sender's output.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "certificate.json"
         command = [PROGRAM, "link", "-q", "--tolerance", "60s", "--certificate", str(file), *options, "--"]
@@ -137,7 +141,7 @@ def throughput(name: str, options: list[str]) -> tuple[str, float, float]:
 
 
 def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, list[dict]]:
-    """Returns, by program, the certificates of links that carry one TCP connection at 1 Gbit/s.
+    """Returns the certificates of 1 Gbit/s links with one TCP connection each, by emulator program.
 
     Each block runs every program once, in random order.
     """
@@ -177,7 +181,7 @@ def cpu_per_packet(certificate: dict) -> float:
 
 
 def gigabit_table(found: dict[str, list[dict]]) -> list[str]:
-    """Returns a Markdown table of the certificates by program.
+    """Returns a Markdown table of the certificates of `in_turn`, a row for each emulator program.
 
     For two programs, a last line has the median over the blocks of the ratio of their CPU times per packet.
     """
@@ -257,8 +261,8 @@ def quantile(values: list[float], q: float) -> float:
 def paced(extra: list[str], seconds: float) -> tuple[float, ...]:
     """Measures a link of 1.5 Mbit/s that is overloaded, and a link of 10 Mbit/s that is nearly fully loaded.
 
-    Returns the median and the 99th percentile of the spacing errors at 1.5 Mbit/s (us), and the emulator's
-    CPU share (percent) and largest lateness (ms) at 10 Mbit/s.
+    `extra` are additional options of both links. Returns the median and the 99th percentile of the spacing
+    errors at 1.5 Mbit/s (us), and the emulator's CPU share (percent) and largest lateness (ms) at 10 Mbit/s.
     """
     sink = Sink()
     options = ["--rate", "1.5Mbit", "--delay", "5ms", "--queue", "drop-tail:20"]
@@ -299,7 +303,7 @@ def token_bucket(seconds: float) -> tuple[float, ...]:
 
 
 def added_delay() -> float:
-    """Returns the one-way delay added by a link, us.
+    """Returns the one-way delay that an emulated link without a configured delay adds, us.
 
     The delay is half the difference between the round-trip times over the link and over the loopback.
     """
@@ -326,7 +330,7 @@ def added_delay() -> float:
 
 
 def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
-    """Runs several emulated links of 10 Mbit/s at the same time.
+    """Runs `count` emulated links of 10 Mbit/s at the same time.
 
     Returns the number of links with a green certificate, the largest 99th percentile of the lateness (us),
     and the CPU share of all emulators together (percent).
@@ -363,7 +367,7 @@ def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
 
 
 def cell(values: list[float], digits: int) -> str:
-    """Formats the median of some values, with their minimum and maximum in brackets."""
+    """Formats the median of `values`, with minimum and maximum in brackets; a dash for values of NaN."""
     if math.isnan(values[0]):
         return "–"
     middle = statistics.median(values)

@@ -119,7 +119,7 @@ def main() -> int:
 
 
 def told(name: str, now: Cost, then: Cost) -> float:
-    """Prints the cost of a case and returns its relative change since the reference commit."""
+    """Prints the cost of a benchmark case and returns its relative change since the reference commit."""
     drift = now.total / then.total - 1
     parts = f"{now.instructions:7.1f} instructions + {L1_MISS} x {now.l1_misses:6.2f}"
     parts += f" + {LAST_MISS} x {now.last_misses:6.3f} misses"
@@ -128,7 +128,7 @@ def told(name: str, now: Cost, then: Cost) -> float:
 
 
 def built(checkout: Path) -> Path:
-    """Builds the benchmark program of a checkout like a wheel but without PGO; returns its path."""
+    """Builds crates/lab/examples/bench.rs of a checkout in release mode without PGO; returns its path."""
     build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
     target = ROOT / "target" if checkout == ROOT else checkout / "target"
     subprocess.run(build, cwd=checkout, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
@@ -136,7 +136,7 @@ def built(checkout: Path) -> Path:
 
 
 def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
-    """Returns the cost of each case by name; the cases are counted in parallel on all cores."""
+    """Returns the cost of each case by name, as counted by callgrind; all cores count in parallel."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(
             zip((case.name for case in cases), pool.map(lambda case: cost(program, case), cases), strict=True)
@@ -182,7 +182,8 @@ def bytes_per_flow(program: Path) -> float:
 def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Cost] | None:
     """Returns the costs of the reference commit by case; None if the commit is not in the history.
 
-    The stored counts are used if `place` is unchanged; otherwise the reference commit is built and counted.
+    `stored` is the content of gate.json. Its counts are used if `place` is the same as when they were stored;
+    otherwise the reference commit is built and counted.
     """
     if stored["place"] == place():
         return {name: Cost(**counts) for name, counts in stored["cases"].items()}
@@ -201,7 +202,7 @@ def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str,
 
 
 def place() -> dict[str, str]:
-    """Returns the tool versions and processor features on which the counts depend, apart from our code."""
+    """Returns the tool versions and the processor features that influence the counts."""
     flags = re.search(r"^flags\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     # The C library selects its copy routines by these features, which valgrind supports.
     vectors = sorted({"avx", "avx2", "erms", "fsrm"} & set(flags[1].split() if flags else ()))
@@ -214,7 +215,7 @@ def place() -> dict[str, str]:
 
 
 def output(*command: str) -> str:
-    """Returns the output of a command."""
+    """Returns the standard output of a command that must succeed."""
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -223,7 +224,7 @@ def raise_reference(
 ) -> int:
     """Makes this commit the reference: writes gate.json and adds a line to benches/README.md.
 
-    `bought` is the reason in that line.
+    `bought` is the reason for the higher cost, which the new line states.
     """
     if output("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock"):
         raise SystemExit("--raise: what is not committed cannot be the reference")

@@ -73,7 +73,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Report of one process, summed over its simulations."""
+    """Results that one benchmark process reported: sums over its simulations, and its peak memory."""
 
     wall_s: float
     hops: int
@@ -98,7 +98,7 @@ class Measurement:
 
 
 class Failure(Exception):
-    """Failure of another program; the message describes it."""
+    """Error that ends the benchmark, such as a failed simulator or compiler; the message describes it."""
 
 
 PER_HOP = Unit("ns per packet-hop", lambda m: 1e9 * m.wall_s / m.hops)
@@ -198,7 +198,7 @@ def all_cases() -> list[Case]:
 
 
 def dumbbell(flows: int) -> Case:
-    """Returns the case of a number of long flows; ns-2 and ns-3 run it with up to 1000 flows only."""
+    """Returns the case of `flows` long flows through one bottleneck; ns-2 and ns-3 run 1000 flows at most."""
     commands = {CATNIP: ours("dumbbell.toml", f"{flows} flows")}
     if flows <= 1_000:
         commands[NS2] = ns2("dumbbell.tcl", flows, 30, 1, NS2_SCHEDULER)
@@ -222,12 +222,12 @@ def ours(file: str, variant: str, runs: int = 1) -> list[str]:
 
 
 def ns2(program: str, *arguments: object) -> list[str]:
-    """Returns the command that runs a Tcl program in ns-2."""
+    """Returns the command that runs a Tcl program of benches/ns2 in ns-2."""
     return ["ns", str(BENCHES / "ns2" / program), *map(str, arguments)]
 
 
 def ns3(program: str, *arguments: str) -> list[str]:
-    """Returns the command that runs a compiled ns-3 program."""
+    """Returns the command that runs a compiled program of benches/ns3."""
     return [str(BUILD / f"ns3-{program}"), *arguments]
 
 
@@ -257,7 +257,7 @@ BUILDS = {
     NS2: "Debian's build",
     NS3: "Debian's build: profile release with log statements, not ns-3's optimized one",
 }
-"""Builds of the measured programs; Debian's sources specify how they are made (`debian/rules`)."""
+"""Origins of the measured ns-2 and ns-3, as text; Debian's sources specify their builds (`debian/rules`)."""
 PRESENT: dict[str, Callable[[], bool]] = {
     NS2: lambda: shutil.which("ns") is not None,
     NS3: lambda: Path("/usr/include/ns3/core-module.h").exists() and shutil.which("g++") is not None,
@@ -265,7 +265,7 @@ PRESENT: dict[str, Callable[[], bool]] = {
 
 
 def compile_ns3(source: Path, program: Path) -> None:
-    """Compiles a program if it is out of date."""
+    """Compiles an ns-3 program if its source is newer than the program."""
     newest = max(file.stat().st_mtime for file in (source, source.parent / "common.h"))
     if program.exists() and program.stat().st_mtime > newest:
         return
@@ -276,7 +276,7 @@ def compile_ns3(source: Path, program: Path) -> None:
 
 
 def build(command: list[str]) -> None:
-    """Runs a compiler at low priority."""
+    """Runs a build command at low priority; raises Failure with its error output."""
     done = subprocess.run(
         ["nice", "-n", "10", *command], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -288,7 +288,7 @@ def build(command: list[str]) -> None:
 
 
 def measure(cases: list[Case], simulators: list[str], rounds: int) -> Document:
-    """Measures all cases in all simulators, round by round."""
+    """Measures all cases in all simulators, round by round, and returns the content of results.json."""
     load = [os.getloadavg()[0]]
     jobs = [(case, name) for case in cases for name in simulators if name in case.commands]
     taken: dict[tuple[str, str], list[Measurement]] = {(case.name, name): [] for case, name in jobs}
@@ -315,7 +315,7 @@ def measure(cases: list[Case], simulators: list[str], rounds: int) -> Document:
 
 
 def run(command: Sequence[str]) -> Measurement:
-    """Runs one process and returns its report."""
+    """Runs one benchmark process and returns its results."""
     try:
         done = subprocess.run(
             command,
@@ -356,7 +356,7 @@ def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
 
 
 def spread(values: list[float]) -> Document:
-    """Returns median, minimum and maximum of some values."""
+    """Returns median, minimum and maximum of some values, rounded to three decimals."""
     return {
         "median": round(float(np.median(values)), 3),
         "low": round(min(values), 3),
@@ -365,11 +365,11 @@ def spread(values: list[float]) -> Document:
 
 
 COLUMNS = {"utilization": "utilization", "dropped": "dropped_low"}
-"""Columns of our table of ports, by the names in the reports of the other simulators."""
+"""Columns of CATNIP's table `ports`, by the names that the programs in ns-2 and ns-3 use."""
 
 
 def traffic(case: Case, taken: Mapping[tuple[str, str], list[Measurement]]) -> Document:
-    """Returns utilization and drops of the bottleneck in each simulator, which show if they do equal work."""
+    """Returns utilization and drops of the bottleneck in each simulator, to show if all do equal work."""
     result: Document = {"title": case.title}
     for name in case.commands:
         if name == CATNIP:
@@ -388,7 +388,7 @@ def traffic(case: Case, taken: Mapping[tuple[str, str], list[Measurement]]) -> D
 
 
 def machine() -> Document:
-    """Returns a description of this machine."""
+    """Returns processor, cores, memory, kernel and system of this machine."""
     cpu = [line.split(":", 1)[1].strip() for line in read("/proc/cpuinfo") if line.startswith("model name")]
     memory = [int(line.split()[1]) for line in read("/proc/meminfo") if line.startswith("MemTotal")]
     return {
@@ -414,7 +414,7 @@ def versions(simulators: list[str]) -> Document:
 
 
 def is_clean() -> bool:
-    """Returns true if the tree has no changes, so that the measurement can be repeated from its commit."""
+    """Returns true if the checkout has no changes, so that its commit suffices to repeat the measurement."""
     status = ["git", "status", "--porcelain"]
     done = subprocess.run(status, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.returncode == 0 and not done.stdout
@@ -430,12 +430,12 @@ def output(*command: str) -> str:
 
 
 def read(path: str) -> list[str]:
-    """Returns the lines of a file; none on systems without the file."""
+    """Returns the lines of a file; an empty list if the file does not exist."""
     return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
 def progress(text: str) -> None:
-    """Prints the progress on stderr."""
+    """Prints a message about the progress on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -451,7 +451,7 @@ def write(document: Document) -> None:
 
 
 def replace_between(path: Path, name: str, text: str) -> None:
-    """Replaces the text between `<!-- name -->` and `<!-- /name -->`."""
+    """Replaces the text between `<!-- name -->` and `<!-- /name -->` in a file by `text`."""
     opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
     old = path.read_text()
     if opening not in old or closing not in old:
@@ -461,7 +461,7 @@ def replace_between(path: Path, name: str, text: str) -> None:
 
 
 def about(document: Document) -> str:
-    """Returns date, machine, versions and rounds in words."""
+    """Returns a sentence with the date, machine, versions and number of rounds of a measurement."""
     m, v = document["machine"], document["versions"]
     told = ", ".join(f"{name} {version}" for name, version in v.items())
     return (
@@ -472,7 +472,7 @@ def about(document: Document) -> str:
 
 
 def speed_table(document: Document) -> str:
-    """Returns the table of cases, with the results of each simulator."""
+    """Returns the Markdown table of run times, a row for each case and a column for each simulator."""
     names = present(document)
     others = [name for name in names if name != CATNIP and CATNIP in names]
     rows = []
@@ -485,7 +485,7 @@ def speed_table(document: Document) -> str:
 
 
 def work_table(document: Document) -> str:
-    """Returns the table of the work in each case, and of its memory."""
+    """Returns the Markdown table of packet-hops, events per hop and peak memory, a row for each case."""
     columns: dict[str, Callable[[Document], str]] = {
         "packet-hops": lambda result: grouped(result["hops"]),
         "events per hop": lambda result: (
@@ -505,7 +505,7 @@ def work_table(document: Document) -> str:
 
 
 def traffic_table(document: Document) -> str:
-    """Returns the table of the traffic at the bottleneck of the dumbbell."""
+    """Returns the Markdown table of utilization, goodput and drops at the dumbbell's bottleneck."""
     rows = []
     for row in document["traffic"]:
         for name in SIMULATORS:
@@ -518,7 +518,7 @@ def traffic_table(document: Document) -> str:
 
 
 def present(document: Document) -> list[str]:
-    """Returns the simulators that were measured."""
+    """Returns the simulators that have results in `document`."""
     return [name for name in SIMULATORS if any(name in case["simulators"] for case in document["cases"])]
 
 
@@ -529,7 +529,7 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
 
 
 def ranged(value: Document | None, unit: str = "") -> str:
-    """Returns the median as text, followed by the range in brackets if there was more than one round."""
+    """Formats a median from `spread`, with the range in brackets if the values differ; a dash for None."""
     if value is None:
         return NOTHING
     if value["low"] == value["high"]:

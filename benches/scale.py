@@ -31,7 +31,7 @@ HOP_FLOWS = 10
 
 
 def main() -> int:
-    """Measures all points and draws them."""
+    """Measures all numbers of flows and hops, and writes scale.json and scale.svg."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--redraw", action="store_true", help="only redo the plot from scale.json")
@@ -52,7 +52,10 @@ def main() -> int:
 
 
 def measure(key: str, value: int, scenario: str, rounds: int) -> dict[str, float]:
-    """Returns the measurements of one point in its fastest round."""
+    """Runs a scenario `rounds` times in one process and returns the results of the fastest round.
+
+    The results are labelled with `key`: `value`, the number of flows or of links.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario)
         file.flush()
@@ -113,7 +116,7 @@ def ensemble(rounds: int = 5) -> dict[str, float]:
 
 
 def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
-    """Draws scale.svg: cost of a packet-hop and memory of a flow by flows, and cost by hops."""
+    """Draws scale.svg: cost of a packet-hop and memory per flow over the flows, and cost over the hops."""
     count = [point["flows"] for point in flows]
     cost = [point["ns_per_hop"] for point in flows]
     memory = [1024 * point["peak_kb"] / point["flows"] for point in flows]

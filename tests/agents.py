@@ -1,4 +1,4 @@
-"""Host whose agent marks its packets, and checks of its captures."""
+"""Host whose agent marks its packets, for tests, and checks of captures of these packets."""
 
 import http.client
 import json
@@ -32,14 +32,14 @@ MIN_AGREEMENT = 0.99
 
 
 class Host:
-    """Host behind an emulated link, with this machine's kernel."""
+    """Host behind an emulated link that uses this machine's kernel, and on which tests run an agent."""
 
     def __init__(self, link: Link, folder: Path) -> None:
         self.link, self.folder = link, folder
         self.device = device(link)
 
     def agent(self, *arguments: object, code: int = 0) -> str:
-        """Runs a command of the agent and returns its output."""
+        """Runs a command of the agent, which must exit with `code`; returns its output or error message."""
         command = [*AGENT, *(str(argument) for argument in arguments)]
         done = self.link.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
@@ -47,7 +47,7 @@ class Host:
 
     @contextmanager
     def marking(self, *options: object) -> Iterator[None]:
-        """Runs an agent during the block."""
+        """Runs a marking agent at the host's device during the block, with these options of `start`."""
         self.agent("start", "--device", self.device, *options)
         try:
             yield
@@ -56,7 +56,7 @@ class Host:
 
     @contextmanager
     def nginx(self, sendfile: str = "on", nopush: str = "on") -> Iterator[None]:
-        """Runs a Web server with a file of each size."""
+        """Runs nginx on the host during the block, with a file of each size of `SIZES`."""
         www = self.folder / "www"
         www.mkdir(exist_ok=True)
         for size in SIZES:
@@ -72,16 +72,16 @@ class Host:
             server.wait(timeout=10)
 
     def captured(self) -> AbstractContextManager[Path]:
-        """Captures the packets of the host's device with tcpdump."""
+        """Captures the packets of the host's device with tcpdump during the block; yields the file."""
         return capturing(self.link, self.folder / "sender.pcap")
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Returns the numbers of packets that the agent has marked, by reason and level."""
+        """Returns the numbers of packets that the agent has marked, by reason and priority level."""
         statistics = json.loads(self.agent("status", "--json"))["statistics"]
         return {(row["reason"], row["level"]): row["packets"] for row in statistics}
 
     def setting(self, name: str) -> str:
-        """Returns a setting of the kernel, in the host's network namespace."""
+        """Returns the value of a sysctl in the host's network namespace."""
         path = f"/proc/sys/{name.replace('.', '/')}"
         shown = self.link.run(["cat", path], capture_output=True, text=True, check=True)
         return str(shown.stdout.strip())
@@ -98,7 +98,7 @@ def waits_for(port: int, address: str) -> None:
 
 
 def verified(capture: Path, *options: str) -> dict[str, Any]:
-    """Returns the result of `catnip agent verify` for a capture."""
+    """Returns the result of `catnip agent verify` for a capture, with these options."""
     command = [*AGENT, "verify", str(capture), "--json", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
@@ -107,7 +107,10 @@ def verified(capture: Path, *options: str) -> dict[str, Any]:
 
 
 def fetch_all(address: str, seed: int, rounds: int) -> int:
-    """Fetches files in random order over persistent connections, four at a time; returns their bytes."""
+    """Fetches files in random order over eight persistent connections, four at a time.
+
+    Returns the total number of bytes received.
+    """
 
     def fetch(number: int) -> int:
         order = Random((seed << 8) + number)

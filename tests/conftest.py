@@ -1,4 +1,4 @@
-"""Common fixtures of the tests, and records of a run: skipped tests with reasons, and durations."""
+"""Fixtures of all tests, and records of a test run: reasons of skipped tests, and durations."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finished:
-    """Result of a command line that has ended."""
+    """Exit code and output of a `catnip` command line."""
 
     code: int
     out: str
@@ -26,7 +26,7 @@ class Finished:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers `ReportWriter`, only in the process that receives the reports of all workers."""
+    """Registers `ReportWriter` in the main process only, which receives the reports of all workers."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(
             ReportWriter("python-alone" if config.option.markexpr == "alone" else "python")
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class ReportWriter:
-    """Writes reasons of skipped tests where `make test` counts them, and durations to build/durations/."""
+    """Plugin that records skipped tests for `make test` and durations in build/durations/."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -42,7 +42,7 @@ class ReportWriter:
         self._wall_s: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Records the report of a setup, a call or a teardown, which ends the test."""
+        """Records the report of a setup, call or teardown; the teardown's report completes the test."""
         file = os.environ.get("CATNIP_SKIPPED")
         if file and report.skipped and isinstance(report.longrepr, tuple):
             with Path(file).open("a") as lines:
@@ -60,7 +60,7 @@ class ReportWriter:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the CPU time of a test, including processes that the test waited for, to its last report."""
+    """Adds the CPU time of a test, including processes that it waited for, to the report of its teardown."""
     if call.when == "setup":
         item.user_properties.append(("cpu_began_s", _cpu_s() - call.duration))
     if call.when == "teardown":
@@ -80,7 +80,7 @@ Run = Callable[..., Finished]
 
 @pytest.fixture
 def catnip(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process."""
+    """Returns a function that runs a `catnip` command line in this process."""
 
     def run(*arguments: object) -> Finished:
         code = cli.main([str(argument) for argument in arguments])
@@ -92,7 +92,7 @@ def catnip(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def host(tmp_path: Path) -> "Iterator[Host]":
-    """Provides a host with an agent, over 20 Mbit/s, 40 ms, and a buffer large enough for no losses."""
+    """Provides a host for an agent, behind a link of 20 Mbit/s and 20 ms each way that loses no packets."""
     import catnip  # noqa: PLC0415 -- few tests need it
     from agents import Host  # noqa: PLC0415
 

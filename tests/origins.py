@@ -1,9 +1,9 @@
-"""Site of three hosts, served by Python's own HTTP and TLS, in the network namespace of this process.
+"""Site of three hosts for tests, served by Python's own HTTP and TLS, in this network namespace.
 
 usage: origins.py FOLDER COMMAND...
 
-Makes the certificates with openssl, gives the loopback device the addresses, binds a file with the names over
-/etc/hosts, and runs the command while the servers run.
+Makes the certificates with openssl, gives the loopback device the addresses, binds a file with the host names
+over /etc/hosts, and runs the command while the servers run.
 """
 
 import gzip
@@ -32,12 +32,12 @@ CSS = "body { margin: 0 }\n" * 2000
 
 
 def image(number: int) -> bytes:
-    """Returns an image with bytes after its end, which decoders skip."""
+    """Returns a GIF image padded to a size that depends on `number`; browsers skip the padding."""
     return GIF.ljust(3000 + 500 * number, bytes([number]))
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Request handler of all hosts; the path selects the response."""
+    """Request handler of all three hosts; the path selects the response."""
 
     protocol_version = "HTTP/1.1"
 
@@ -101,11 +101,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, *_: object) -> None:
-        """Suppresses the log."""
+        """Suppresses the log of requests on stderr."""
 
 
 def certificates(folder: Path) -> ssl.SSLContext:
-    """Creates an authority, and one certificate of it for all hosts; returns the TLS context."""
+    """Creates a certificate authority and one certificate for all hosts; returns the TLS context."""
 
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)

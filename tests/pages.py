@@ -1,4 +1,4 @@
-"""Access to README.md and the pages of docs/ for tests."""
+"""Functions with which tests read README.md and the pages of docs/."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,13 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def blocks(page: str, kind: str) -> list[str]:
-    """Returns the fenced blocks of a page of docs/ in one language."""
+    """Returns the fenced blocks in the language `kind` of a page of docs/."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def anchors(text: str) -> set[str]:
-    """Returns the anchors of a page's headings."""
+    """Returns the anchors of the headings in the Markdown text of a page."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

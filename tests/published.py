@@ -1,4 +1,4 @@
-"""Access to the tables of validation/ for tests."""
+"""Access of tests to the committed claims of the papers in validation/."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def published(name: str) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yields the rows of a committed table: id, text of the claim, value as shown, band, verdict."""
+    """Yields the claims in validation/`name`.md: id, text, our value as shown, band and verdict."""
     text = (ROOT / "validation" / f"{name}.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "build" / "durations"
 
 
 class Writer:
-    """Writer of the durations of one layer's tests of a kind, `rust` or `python`; replaces the last file."""
+    """Writer of the durations of a layer's tests of a kind, `rust` or `python`; replaces the last run's."""
 
     def __init__(self, layer: str, kind: str) -> None:
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ class Writer:
         self._file.close()
 
     def add(self, name: str, cpu_s: float, wall_s: float) -> None:
-        """Writes one line immediately, so that it survives if the run is stopped."""
+        """Writes the line of a test immediately, so that it is kept if the run is stopped."""
         self._file.write(f"{cpu_s:.3f}\t{wall_s:.3f}\t{name}\n")
         self._file.flush()
 
@@ -37,7 +37,7 @@ def read(layer: str, kind: str) -> dict[str, float]:
 
 
 def main() -> int:
-    """Prints the slowest tests."""
+    """Prints the tests with the most CPU time, and the sums of each layer."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 25
     files = sorted(FOLDER.glob("*.tsv"))
     if not files:

@@ -18,7 +18,7 @@ PROGRAMS = {
     *("slirp4netns", "pasta", "passt"),
 }
 TIMEOUT_S = 10.0
-"""Waiting time for processes that are still ending."""
+"""Waiting time for processes of the tests that are still ending, s."""
 
 
 def main() -> int:
@@ -36,12 +36,12 @@ def main() -> int:
 
 
 def found() -> list[str]:
-    """Returns one line for each leftover; the line does not change as long as the leftover exists."""
+    """Returns one line for each leftover; the line stays the same as long as the leftover exists."""
     return sorted({*processes(), *namespaces(), *folders()})
 
 
 def processes() -> Iterator[str]:
-    """Yields processes of our programs and of the programs that tests start. Zombies do not count."""
+    """Yields a line for each process of our programs and of programs that tests start, except zombies."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             name = (folder / "comm").read_text().strip()
@@ -55,7 +55,7 @@ def processes() -> Iterator[str]:
 
 
 def namespaces() -> Iterator[str]:
-    """Yields network namespaces: those with a name, and those that processes hold."""
+    """Yields a line for each network namespace that has a name or is held by a process."""
     named = Path("/run/netns")
     if named.is_dir():
         yield from (f"network namespace {entry.name}" for entry in named.iterdir())
@@ -69,10 +69,10 @@ def namespaces() -> Iterator[str]:
 
 
 def folders() -> Iterator[str]:
-    """Yields our folders in the directories for temporary files; pytest removes its own folders.
+    """Yields a line for each folder of ours in the directories for temporary files.
 
-    /run/catnip-agent does not count: an agent that ends with its network namespace leaves its records there,
-    on purpose.
+    pytest removes its own folders. /run/catnip-agent does not count: an agent that ends with its network
+    namespace leaves its records there, on purpose.
     """
     for place in {Path(tempfile.gettempdir()), Path("/var/tmp")}:
         try:

@@ -38,19 +38,19 @@ from catnip.modelling.case import Case, Simulated
 TRIALS, SEED = 10_000, 1
 SHORT, LONG = (1, 3, 6, 12, 23, 36), (46, 65, 79, 92, 115, 129, 143)
 SIZES = SHORT + LONG
-"""Sizes in packets: those of the hysteresis paper, 1 to 200 KB."""
+"""Sizes of the hysteresis paper, 1 to 200 KB, in packets."""
 LONGER = {500: 1000, 2000: 300, 10_000: 100, 20_000: 100}
-"""Number of simulated transfers of larger sizes, by size in packets; their means need fewer transfers."""
+"""Numbers of simulated transfers of larger sizes, by size in packets; these means need fewer."""
 LOSSES = (0.0, 0.01, 0.03, 0.05, 0.08, 0.1)
 COMPARED_LOSSES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2)
 DRAWN = (0.01, 0.05, 0.1)
 STEADY_LOSSES = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 PATHS = (Case(1, 0.0), Case(1, 0.0, rtt_s=0.05), Case(1, 0.0, b=1, delack_s=0.0))
-"""Three paths: that of the hysteresis paper, one with a shorter round trip, and one with an ACK per
-packet."""
+"""Paths of the simulations: that of the hysteresis paper, one with a shorter round trip, and one with an ACK
+per packet."""
 WHAT: Sequence[Simulated] = ("reno", "partial_catnip", "download")
 DELAY_S = 0.033
-"""One-way delay in the figures of the models of WZK."""
+"""One-way delay in the figures of the models of WZK, s."""
 
 RFC9438_WINDOWS = {
     0.1: {1e-2: 12, 1e-3: 38, 1e-4: 187, 1e-5: 1054, 1e-6: 5926, 1e-7: 33325, 1e-8: 187400},
@@ -59,12 +59,12 @@ RFC9438_WINDOWS = {
 """Average window of CUBIC with C = 0.4 by round trip (s) and loss rate: RFC 9438 section 5.1, Tables 1, 2."""
 
 Means = Mapping[tuple[int, float, bool], Interval]
-"""Mean simulated transfer times by packets, loss and whether the ends are marked."""
+"""Mean simulated transfer times, by packets, loss rate, and whether the ends are marked."""
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Latency model, or a variant of a latency model, as a function of packets and loss."""
+    """Latency model, or a variant of one, as a function of packets and loss rate."""
 
     label: str
     of: Callable[[Any, Any], Any]
@@ -73,7 +73,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Rate:
-    """Rate model as a function of loss, on the path of the simulated transfers."""
+    """Rate model as a function of the loss rate, on the path of the simulated transfers."""
 
     label: str
     of: Callable[[Any], Any]
@@ -137,7 +137,7 @@ LATENCIES: Mapping[str, tuple[str, Sequence[Latency]]] = {
         (Latency("recursive, by rounds", models.recursive_short_flow),),
     ),
 }
-"""Main result and drawn models of each figure of latencies, by page."""
+"""Title, which states the main result, and models of each figure of latencies, by the name of its page."""
 
 MATHIS_DELAYED = math.sqrt(0.75)
 RATES: Mapping[str, tuple[str, Sequence[Rate]]] = {
@@ -179,7 +179,7 @@ FIGURES = (*RATES, "cubic", *LATENCIES, "wang-zhang-keshav", "model-c")
 
 
 def simulate(paths: Sequence[Case] = PATHS, trials: int = TRIALS) -> list[Point]:
-    """Simulates all compared points: transfers of every size, and long transfers for rates, on every path."""
+    """Simulates all points to compare: transfers of every size, and long ones for rates, on every path."""
     times = [
         Point.of(what, at, case.simulated(at, what, min(trials, LONGER.get(packets, trials)), SEED))
         for path in paths
@@ -199,7 +199,7 @@ def simulate(paths: Sequence[Case] = PATHS, trials: int = TRIALS) -> list[Point]
 
 
 def means_of(points: Iterable[Point]) -> Means:
-    """Returns mean transfer times over the path of the hysteresis paper, by packets and loss."""
+    """Returns the mean transfer times over the hysteresis paper's path, by packets, loss and marking."""
     return {
         (one.case.packets, one.case.p, one.simulated == "partial_catnip"): one.mean
         for one in points
@@ -210,7 +210,7 @@ def means_of(points: Iterable[Point]) -> Means:
 
 
 def elsewhere_of(points: Iterable[Point]) -> dict[Case, Interval]:
-    """Returns mean transfer times of eight cases over the path with the shorter round trip."""
+    """Returns the mean transfer times of eight cases over the path with the shorter round trip."""
     cases = [Case(n, p, rtt_s=0.05) for n in (1, 6, 23, 143) for p in (0.01, 0.1)]
     times = {one.case: one.mean for one in points if one.simulated == "reno"}
     return {one: times[one] for one in cases if one in times}
@@ -230,7 +230,7 @@ def simulate_steady(losses: Sequence[float] = STEADY_LOSSES, seeds: int = 20) ->
 
 
 def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
-    """Draws times over the size above, and the errors of the models against the simulation below."""
+    """Draws transfer times over the size (above) and the models' errors against the simulation (below)."""
     marks = shown[0].marks
     fine = np.arange(1, SIZES[-1] + 8)
     with mpl.rc_context(STYLE):
@@ -265,7 +265,7 @@ def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
 
 
 def rate_figure(title: str, shown: Sequence[Rate], goodput: Mapping[float, Interval]) -> str:
-    """Draws rates over the loss on the left, and the errors of the models against goodput on the right."""
+    """Draws rates over the loss (left) and the models' errors against simulated goodput (right)."""
     p = np.array(list(goodput))
     simulated = list(goodput.values())
     at = np.array([one.mean for one in simulated])
@@ -293,7 +293,7 @@ def rate_figure(title: str, shown: Sequence[Rate], goodput: Mapping[float, Inter
 
 
 def cubic_figure() -> str:
-    """Draws the window of CUBIC over the loss, beside the tables of the RFC."""
+    """Draws the average window of CUBIC over the loss, by the model and by the tables of RFC 9438."""
     title = "CUBIC: the model and the tables of RFC 9438"
     fine = np.geomspace(1e-8, 2e-2, 200)
     labels = {"W_cubic": "CUBIC's own window", "W_reno_friendly": "Reno-friendly window"}
@@ -321,9 +321,9 @@ def cubic_figure() -> str:
 
 
 def download_figure(title: str, panels: Sequence[tuple[str, Any, Any]], xlabel: str, x: NDArray[Any]) -> str:
-    """Draws downloads with set-up by all models.
+    """Draws the times of downloads, with set-up and request, by the models of WZK.
 
-    A panel consists of a title, packets and loss; either packets or loss is an array.
+    A panel consists of a title, packets and loss rate; either packets or loss rate is an array.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
@@ -355,7 +355,7 @@ def over_size() -> str:
 
 
 def figures(means: Means, goodput: Mapping[float, Interval]) -> dict[str, str]:
-    """Returns every figure of docs/models by the name of its page."""
+    """Returns every figure of docs/models as SVG, by the name of its page."""
     return {
         **{page: rate_figure(title, shown, goodput) for page, (title, shown) in RATES.items()},
         "cubic": cubic_figure(),
@@ -366,7 +366,7 @@ def figures(means: Means, goodput: Mapping[float, Interval]) -> dict[str, str]:
 
 
 def accuracy_page(means: Means, goodput: Mapping[float, Interval], elsewhere: Mapping[Case, Interval]) -> str:
-    """Returns the page with the numbers behind the figures."""
+    """Returns the text of docs/models/accuracy.md, with the numbers behind the figures."""
     width = 100 * max((one.high - one.low) / 2 / one.mean for one in means.values())
     trials = next(iter(means.values())).n
     lines = [
@@ -448,14 +448,14 @@ LOSS_GROUPS = {
 
 
 def with_trust(page: str) -> str:
-    """Returns the page with its section on trust replaced by a new one, computed from accuracy.csv."""
+    """Returns the page index.md with a new section on trusted models, computed from accuracy.csv."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{trust()}\n{END}{after}"
 
 
 def trust() -> str:
-    """Returns tables of the regions in which each model is within the limit, by path.
+    """Returns Markdown tables of the regions in which each model can be trusted, by path.
 
     A second table lists the models closest to the simulation for each kind of transfer.
     """
@@ -487,7 +487,7 @@ def trust() -> str:
 
 
 def _closest(sizes: Sequence[int], losses: Sequence[float]) -> str:
-    """Returns the models within the limit at all of these points of the first path, best first."""
+    """Returns the models within the limit at all of these sizes and losses of the first path, best first."""
     cells = [
         one.errors
         for one in accuracy.points()
@@ -563,7 +563,7 @@ def _spread_rows(means: Means) -> list[list[str]]:
 
 
 def _deviation(interval: Interval) -> float:
-    """Returns the standard deviation of the values, computed from the interval of their mean."""
+    """Returns the standard deviation of the values whose mean has this interval."""
     of_mean = (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.975))
     return of_mean * math.sqrt(interval.n)
 
@@ -604,7 +604,7 @@ def _points(axes: Axes, x: Sequence[float], simulated: Sequence[Interval]) -> No
 
 
 def _band(axes: Axes, x: Sequence[float], simulated: Sequence[Interval]) -> None:
-    """Draws the simulation's interval, relative to its mean, as a band around an error of zero."""
+    """Draws the interval of the simulated mean, relative to the mean, as a band around an error of zero."""
     half = [100 * (one.high - one.low) / 2 / one.mean for one in simulated]
     axes.fill_between(x, np.negative(half), half, color=FAINT, alpha=0.25, linewidth=0)
     axes.axhline(0, color=FAINT, linewidth=1)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 
 def text() -> str:
-    """Returns the text of the stub."""
+    """Returns the text of _model_functions.pyi, the stub of all functions of models."""
     functions = (getattr(models, name) for name in models.MODELS if name != "hysteresis_trace")
     return HEAD + "".join(f"def {of.__name__}({_parameters(of)}) -> Any: ...\n" for of in functions)
 

@@ -83,7 +83,7 @@ def set_up() -> None:
     run("ip netns add there")
     run("ip link add name near type veth peer name far netns there")
     for ip, device, here, there in (("ip", "near", 1, 2), ("ip -n there", "far", 2, 1)):
-        # Without automatic addresses, and with static neighbours, the kernel sends no packets of its own.
+        # With static neighbours and without automatic addresses, the kernel sends no packets of its own.
         run(f"{ip} link set {device} address 02:00:00:00:00:0{here} addrgenmode none up")
         for net, option in (("10.0.0.", ""), ("fd00::", "nodad")):
             run(f"{ip} address add {net}{here} peer {net}{there} dev {device} {option}")
@@ -105,7 +105,7 @@ def wait_for_silence() -> None:
 
 
 def give(rate: int = RATE, limit: int = LIMIT, victim: int = RANDOM) -> None:
-    """Writes the settings with which the next qdisc will be created."""
+    """Writes the settings of the next qdisc to create: rate, limit and choice of the victim."""
     value = struct.pack("<QII", rate, limit, victim).hex(" ")
     run(f"bpftool map update name settings key 0 0 0 0 value hex {value}")
 
@@ -123,7 +123,7 @@ def refusals() -> dict[str, int]:
 
 @dataclass
 class Packet:
-    """Packet to be sent."""
+    """Packet to be sent through the qdisc."""
 
     priority: int
     codepoint: int
@@ -134,7 +134,7 @@ class Packet:
 
 
 def packets(count: int) -> list[Packet]:
-    """Returns packets of all sizes at twice the rate; at times most are HIGH, so that LOW packets run out."""
+    """Returns random packets at twice the rate; at times most are HIGH, so that LOW packets run out."""
     rng = random.Random(SEED)
     drawn: list[Packet] = []
     high = 0.1
@@ -166,7 +166,7 @@ def send(sent: list[Packet]) -> None:
 
 
 def receive(told: Connection) -> None:
-    """Receives packets until none has arrived for two seconds; then sends their numbers, in order."""
+    """Receives packets until none has arrived for two seconds; then sends their numbers to `told`."""
     os.sched_setaffinity(0, {RECEIVER})
     with open("/run/netns/there") as namespace:
         # Python provides setns only from 3.12 on.
@@ -201,7 +201,7 @@ class Departure:
 
 
 def traced(sent: list[Packet]) -> tuple[list[Arrival], list[Arrival | Departure]]:
-    """Returns all arrivals, and all arrivals and departures in order, as recorded on the sender's processor.
+    """Returns all arrivals, and all arrivals and departures in order, from the kernel's trace points.
 
     The kernel frees dropped packets at the end of the arrival that caused the drop, so a drop belongs to the
     arrival before it.
@@ -240,10 +240,11 @@ def trace(processor: int) -> str:
 def explain(
     story: list[Arrival | Departure], sent: list[Packet], good: bool
 ) -> tuple[Counter[str], list[tuple[int, int]]]:
-    """Checks the events against the rule of the CATNIP paper, section III-C.
+    """Checks the traced events against the drop rule of the CATNIP paper, section III-C.
 
-    Returns the number of times that each case of the rule occurred and, for each victim, the number of LOW
-    packets in the queue and the number of those ahead of the victim.
+    Returns the number of times that each case of the rule occurred and, for each dropped waiting packet
+    (victim), the number of LOW packets in the queue and the number of those ahead of the victim. `good` is
+    true for CATNIP-Good, false for DropTail.
     """
     queue: list[int] = []
     cases: Counter[str] = Counter()
@@ -406,7 +407,7 @@ def churn() -> dict[str, int]:
 
 
 def come_and_go(kind: str) -> bool:
-    """Attaches and detaches a qdisc; returns true if packets were inside."""
+    """Attaches a qdisc, sends packets and detaches it; returns true if packets were inside."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
         ours.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, AF11 << 2)
         run(f"tc qdisc add dev near root {kind}")
@@ -435,7 +436,7 @@ def send_without_end() -> None:
 
 
 def tear_down() -> dict[str, int]:
-    """Removes namespace and qdiscs, and checks the kernel's log.
+    """Removes namespace and qdiscs, and checks the kernel's log for warnings.
 
     The kernel waits for packets that hold a reference to a device before it removes the device, and logs that
     it waits.

@@ -30,7 +30,7 @@ TIMEOUT_S = 900
 
 @dataclass(frozen=True)
 class Test:
-    """Test function of a test program."""
+    """Test function of a Rust test program."""
 
     program: Path
     package: Path
@@ -101,7 +101,7 @@ def programs(cargo: list[str]) -> list[tuple[Path, Path, str]]:
 
 
 def listed(program: Path, package: Path, target: str) -> Iterator[Test]:
-    """Yields the tests that a program lists."""
+    """Yields the tests of a test program, as it lists them."""
     listing = subprocess.run(
         [program, "--list", "--format=terse"], cwd=package, capture_output=True, text=True, check=True
     )
@@ -124,7 +124,7 @@ def _when(target: str) -> str:
 
 
 def run(test: Test) -> Outcome:
-    """Runs one test in a process of its own."""
+    """Runs one test in a process of its own, for at most `TIMEOUT_S`."""
     began = time.monotonic()
     # The output goes to a file, because a process that outlives its test would keep a pipe open.
     with TemporaryFile() as output:

@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parents[1]
 EMULATOR = HERE / ".venv" / "bin" / "catnip-emu"
 ROUND_S = 60
 CLIENTS = 100
-# Ways to end a round, used in turn.
+# Ways to end a round, which take turns.
 ENDS = ("kill -9 of the link", "kill -9 of its command", "SIGTERM", "kill -9 of the scenario's emulator")
 LINK = ["--rate", "100Mbit", "--delay", "10ms", "--jitter", "uniform:2ms", "--queue", "catnip-red:100KB"]
 LINK += [
@@ -99,7 +99,7 @@ def one_round(place: Path, end: str) -> tuple[int, int, float, str]:
 
 
 def leftovers(before: dict[str, str], place: str) -> list[str]:
-    """Returns the differences from the state `before`; cleaning up may take up to five seconds."""
+    """Returns the differences from the state `before`; waits up to five seconds for the clean-up."""
     for _ in range(50):
         now = state(place)
         if now == before:
@@ -182,7 +182,10 @@ def serve() -> None:
 
 
 def client(told: Path) -> None:
-    """Runs a hundred users without pauses. Writes the counts every second, as the process will be killed."""
+    """Runs a hundred users without pauses, until this process is killed.
+
+    Writes the numbers of bytes and of wrong answers to `told` every second.
+    """
     done = {"bytes": 0, "wrong": 0}
 
     def use(number: int) -> None:

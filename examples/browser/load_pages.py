@@ -1,8 +1,8 @@
-"""How long a real browser takes for the ten pages of the CATNIP paper, behind an emulated link.
+"""Measures how long a real browser takes for the ten pages of the CATNIP paper, behind an emulated link.
 
 nginx serves the pages, headless Chromium loads them, and other clients load the same link. Two queues are
-compared: one that drops whatever comes when it is full, and CATNIP-Good, which spares the packets that are
-marked crucial where they enter the link.
+compared: DropTail, and CATNIP-Good, which drops unmarked packets first; crucial packets are marked where they
+enter the link.
 """
 
 import argparse
@@ -28,24 +28,24 @@ from catnip.web.chromium import LONGEST_S, Chromium, find
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "python/catnip/papers/catnip/reference/catnip_pages.csv"
 PROGRAM = "catnip-emu"
-# Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1.
+# Two-sided 95 % quantiles of Student's t distribution, for 1 to 30 degrees of freedom.
 T_95 = [
     12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
     2.12, 2.11, 2.10, 2.09, 2.09, 2.08, 2.07, 2.07, 2.06, 2.06, 2.06, 2.05, 2.05, 2.05, 2.04,
 ]  # fmt: skip
-# How long the other clients have the link for themselves.
+# Time for which only the other clients use the link, before the first measured page.
 WARM_UP_S = 3.0
 RESULTS = "results.json"
-# The emulator's exit code if a link was out of tolerance.
+# Exit code of the emulator if a link was out of tolerance.
 RED = 3
 
 
 class Problem(Exception):
-    """What keeps the example from running, and what to do."""
+    """Reason why the example cannot run, with advice."""
 
 
 def emulator() -> str:
-    """The emulator: $CATNIP_EMU, else beside the interpreter, in the checkout's build, or on the PATH."""
+    """Returns the path of the emulator: $CATNIP_EMU, or beside the interpreter, in target/, or on PATH."""
     if named := os.environ.get("CATNIP_EMU"):
         if not os.access(named, os.X_OK):
             raise Problem(f"CATNIP_EMU: {named} is not a program")
@@ -58,7 +58,7 @@ def emulator() -> str:
 
 
 def needed(name: str, package: str) -> str:
-    """The path of a program, which may be where only root looks."""
+    """Returns the path of a program, which may be in /usr/sbin; raises Problem if it is not installed."""
     path = find(name) or find(f"/usr/sbin/{name}")
     if path is None:
         raise Problem(f"{name}: not found, install it (apt install {package})")
@@ -66,7 +66,7 @@ def needed(name: str, package: str) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What can be asked for."""
+    """Returns the parser of the command line."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add = arguments.add_argument
     add("--repeat", type=int, default=10, metavar="N", help="loads of each page and queue (default: 10)")
@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def chosen(text: str) -> list[Page]:
-    """The pages of `--pages`."""
+    """Returns the pages that the value of `--pages`, such as 1-10 or 3,5, selects."""
     pages = {page.number: page for page in read_pages(PAGES)}
     try:
         numbers: list[int] = []
@@ -99,7 +99,7 @@ def chosen(text: str) -> list[Page]:
 
 
 def main() -> int:
-    """Measures, behind a link within a network of the server's own."""
+    """Runs the stage of `--stage`, or the whole measurement with the server in a namespace of its own."""
     options = parser().parse_args()
     try:
         if options.stage:
@@ -115,7 +115,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="catnip-browser-") as name:
             folder = Path(name)
             write_site(read_pages(PAGES), folder)
-            # The server's namespace is its own, so that its settings are, too.
+            # The server runs in a network namespace of its own, so that the machine's settings stay
+            # unchanged.
             code = subprocess.call([program, "link", "-q", "--", *stage_command("server", folder)])
             if not (folder / RESULTS).exists():
                 return code or 2
@@ -133,12 +134,12 @@ def main() -> int:
 
 
 def stage_command(stage: str, folder: Path) -> list[str]:
-    """This program with the same options, in another place."""
+    """Returns the command line of this program with the same options and `--stage`, for another namespace."""
     return [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:], "--stage", stage, str(folder)]
 
 
 def queues(options: argparse.Namespace) -> dict[str, list[str]]:
-    """What the link is asked for, by the name of the queue."""
+    """Returns the options of `catnip-emu link` for each queue, by the name of the queue."""
     return {
         "DropTail": ["--queue", f"drop-tail:{options.limit}"],
         "CATNIP-Good": ["--queue", f"catnip-good:{options.limit}", "--mark", options.mark],
@@ -146,7 +147,7 @@ def queues(options: argparse.Namespace) -> dict[str, list[str]]:
 
 
 def serve_links(options: argparse.Namespace, folder: Path) -> None:
-    """Serves the pages to one link after the other."""
+    """Serves the pages to the browser behind one link after the other, and writes the results to `folder`."""
     settings = Path("/proc/sys/net/ipv4")
     try:
         (settings / "tcp_congestion_control").write_text(options.control)
@@ -154,13 +155,13 @@ def serve_links(options: argparse.Namespace, folder: Path) -> None:
         allowed = (settings / "tcp_allowed_congestion_control").read_text().split()
         reason = f"{options.control!r} is not allowed here, only {', '.join(allowed)}"
         raise Problem(f"--control: {reason}") from None
-    # What was learned of one link must not help the next one.
+    # The kernel must not reuse the metrics of a connection over one link for the next link.
     (settings / "tcp_no_metrics_save").write_text("1")
     links = []
     progress = Progress(2 * options.repeat)
     with serve(needed("nginx", "nginx-light"), folder):
         for repetition in range(options.repeat):
-            # Who comes first takes turns, should the machine be slower at times.
+            # The order alternates, in case the machine is slower at times.
             names = list(queues(options).items())
             for name, queue in names if repetition % 2 == 0 else names[::-1]:
                 certificate, loads = folder / "certificate.json", folder / "loads.json"
@@ -170,7 +171,7 @@ def serve_links(options: argparse.Namespace, folder: Path) -> None:
                 judged = ["--tolerance", options.tolerance, "--certificate", str(certificate)]
                 link = [emulator(), "link", "-q", *wire, *judged, "--"]
                 code = call([*link, *stage_command("client", folder)], progress)
-                # A red certificate is told at the end; of anything else the reason was told.
+                # Red certificates are reported at the end. All other failures have already been reported.
                 if code not in (0, RED):
                     raise SystemExit(code)
                 links.append(
@@ -187,18 +188,18 @@ def serve_links(options: argparse.Namespace, folder: Path) -> None:
 
 
 class Progress:
-    """How many links are done and how long it has taken, on standard error if that is a terminal."""
+    """Number of finished links and the elapsed time, shown on stderr if it is a terminal."""
 
     def __init__(self, total: int) -> None:
         self.done, self.total, self.began_s = 0, total, time.monotonic()
 
     def show(self) -> None:
-        """In place of what was shown before."""
+        """Shows the progress in place of the previous line."""
         minutes, seconds = divmod(round(time.monotonic() - self.began_s), 60)
         self._write(f"links {self.done}/{self.total} {minutes}:{seconds:02}")
 
     def clear(self) -> None:
-        """Leaves nothing behind."""
+        """Removes the shown line."""
         self._write("")
 
     def _write(self, text: str) -> None:
@@ -207,7 +208,7 @@ class Progress:
 
 
 def call(command: list[str], progress: Progress) -> int:
-    """Runs a program and says every second how far all is; gives its exit code."""
+    """Runs a command, shows the progress every second, and returns the exit code of the command."""
     with subprocess.Popen(command) as process:
         try:
             while True:
@@ -223,7 +224,7 @@ def call(command: list[str], progress: Progress) -> int:
 
 
 def load_behind_link(options: argparse.Namespace, folder: Path) -> None:
-    """Loads every page once, while other clients are at work."""
+    """Loads every page once in a browser while other clients load the link; writes loads.json."""
     server = os.environ["CATNIP_OUTSIDE"]
     chance = random.Random(int((folder / "seed").read_text()))
     everything = read_pages(PAGES)
@@ -235,7 +236,7 @@ def load_behind_link(options: argparse.Namespace, folder: Path) -> None:
     chance.shuffle(pages)
     loads = []
     with Chromium(needed("chromium", "chromium")) as browser:
-        # The first page in a new browser is slow for reasons of its own.
+        # The first page in a new browser is slow, so an empty page precedes the measured pages.
         browser.load("data:text/html,", LONGEST_S)
         time.sleep(WARM_UP_S)
         for page in pages:
@@ -247,7 +248,7 @@ def load_behind_link(options: argparse.Namespace, folder: Path) -> None:
 
 
 def client(server: str, pages: list[Page], chance: random.Random, think_s: float) -> None:
-    """Another client: one page after the other, object by object, each over a connection of its own."""
+    """Fetches the objects of random pages forever, each over a new connection, with pauses between pages."""
     time.sleep(chance.uniform(0, min(think_s, WARM_UP_S)))
     while True:
         for path in chance.choice(pages).paths():
@@ -262,7 +263,7 @@ def client(server: str, pages: list[Page], chance: random.Random, think_s: float
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """Mean and half width of its 95 % interval; no number if there is only one value."""
+    """Returns the mean of `values` and half of its 95 % interval; NaN as half if there is only one value."""
     mean = statistics.fmean(values)
     if len(values) < 2:
         return mean, math.nan
@@ -271,13 +272,13 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 
 def times(results: dict[str, Any], queue: str, page: int) -> list[float]:
-    """Seconds by repetition."""
+    """Returns the load times of a page behind a queue, s, in the order of the repetitions."""
     links = (link for link in results["links"] if link["queue"] == queue)
     return [load["seconds"] for link in links for load in link["loads"] if load["page"] == page]
 
 
 def geometric(ratios: list[float]) -> str:
-    """The geometric mean with its 95 % interval."""
+    """Returns the geometric mean of `ratios` with its 95 % interval, as text."""
     mean, half = interval([math.log(ratio) for ratio in ratios])
     if math.isnan(half):
         return f"{math.exp(mean):.2f}"
@@ -285,7 +286,7 @@ def geometric(ratios: list[float]) -> str:
 
 
 def report(results: dict[str, Any], pages: list[Page], options: argparse.Namespace) -> None:
-    """Prints the table."""
+    """Prints the page times of both queues, the losses, and the certificates of the links."""
     before, after = queues(options)
     print(f"page load time, s, mean and 95 % interval of {options.repeat} loads")
     print(f"{'page':>4} {'objects':>7} {'bytes':>7}   {before:>14}   {after:>14}   ratio of pairs")

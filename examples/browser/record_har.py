@@ -1,4 +1,4 @@
-"""Records a page as headless Chromium loads it, in the form of a HAR that its Network panel exports."""
+"""Records a page load of headless Chromium as a HAR, in the format of the export of its Network panel."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Exchange:
-    """A request, and what was told of its response."""
+    """Request of a page with its response, from the browser's DevTools events."""
 
     sent: Json
     response: Json = field(default_factory=dict)
@@ -26,17 +26,17 @@ class Exchange:
     response_headers: Mapping[str, str] = field(default_factory=dict)
     headers_text: str | None = None
     body_bytes: int = 0
-    """Of the body as scripts see it."""
+    """Size of the decoded body, bytes."""
     wire_bytes: int = 0
     end: float | None = None
-    """On the clock of the browser's timestamps, seconds."""
+    """End of the exchange on the clock of the DevTools timestamps, s."""
     error: str | None = None
     redirects_to: str = ""
     from_memory: bool = False
 
 
 def exchanges(events: Iterable[Json]) -> list[Exchange]:
-    """The requests of a page, in the order in which they were made."""
+    """Returns the requests of a page load in their order, from the browser's DevTools events."""
     made: list[Exchange] = []
     open_: dict[str, Exchange] = {}
     for event in events:
@@ -66,7 +66,7 @@ def exchanges(events: Iterable[Json]) -> list[Exchange]:
 
 
 def add_headers(made: Iterable[Exchange], events: Iterable[Json]) -> None:
-    """Adds what went over the network, cookies and all, which is told apart and in the same order."""
+    """Replaces the headers of the requests by those sent over the network, including cookies."""
     told: dict[tuple[str, str], list[Json]] = {}
     for event in events:
         if event["method"].endswith("ExtraInfo"):
@@ -85,7 +85,7 @@ def add_headers(made: Iterable[Exchange], events: Iterable[Json]) -> None:
 
 
 def har(events: list[Json]) -> Json:
-    """The HAR of a page."""
+    """Returns the HAR of a page load from its DevTools events."""
     made = exchanges(events)
     add_headers(made, events)
     first = made[0].sent
@@ -111,7 +111,7 @@ def har(events: list[Json]) -> Json:
 
 
 def entry(exchange: Exchange) -> Json:
-    """The entry of a request."""
+    """Returns the HAR entry of a request."""
     sent, response = exchange.sent, exchange.response
     is_cached = exchange.from_memory or bool(response.get("fromDiskCache"))
     header_bytes = UNKNOWN if exchange.headers_text is None else len(exchange.headers_text)
@@ -161,7 +161,7 @@ def entry(exchange: Exchange) -> Json:
 
 
 def timings(exchange: Exchange) -> dict[str, float]:
-    """What a request spent its time with, milliseconds; -1: no such part. TLS is a part of connecting."""
+    """Returns the phases of a request as HAR timings, ms; -1 for a missing phase."""
     issued, timing = exchange.sent["timestamp"], exchange.response.get("timing")
     end = issued if exchange.end is None else exchange.end
     if timing is None:
@@ -187,18 +187,18 @@ def timings(exchange: Exchange) -> dict[str, float]:
 
 
 def moment(seconds: float) -> str:
-    """A time as HAR has it."""
+    """Formats a time in seconds since 1970 as a HAR date."""
     text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
 def pairs(headers: Mapping[str, str]) -> list[dict[str, str]]:
-    """Headers as HAR has them."""
+    """Returns headers as HAR name-value pairs."""
     return [{"name": name, "value": value} for name, value in headers.items()]
 
 
 def main() -> int:
-    """Records one page."""
+    """Records one page and writes its HAR."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("url", metavar="URL")
     arguments.add_argument("--out", type=Path, metavar="FILE.har", help="write there, not to stdout")

@@ -1,4 +1,4 @@
-"""The ten pages of the CATNIP paper as files, and a server for them."""
+"""Files of the ten pages of the CATNIP paper, and an nginx that serves them."""
 
 import csv
 import subprocess
@@ -11,13 +11,13 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 PORT = 8080
-# The smallest image there is; what follows its end is skipped by browsers.
+# The smallest GIF image; browsers skip any bytes after its end.
 GIF = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page: sizes in bytes, the HTML first."""
+    """Page with the sizes of its objects in bytes, the HTML first."""
 
     number: int
     objects: tuple[int, ...]
@@ -27,18 +27,18 @@ class Page:
         return sum(self.objects)
 
     def paths(self) -> list[str]:
-        """Where its objects are, in order."""
+        """Returns the paths of the objects on the server, in order."""
         return [f"/{self.number}/", *(f"/{self.number}/{i}.gif" for i in range(1, len(self.objects)))]
 
     def html(self) -> bytes:
         images = "".join(f'<img src="{i}.gif">' for i in range(1, len(self.objects)))
-        # The empty icon keeps browsers from asking for one.
+        # The empty icon keeps browsers from requesting one.
         text = f'<!doctype html><link rel="icon" href="data:,"><title>{self.number}</title>{images}<!--'
         return (text.ljust(self.objects[0] - 3, "x") + "-->").encode()
 
 
 def read_pages(path: Path) -> list[Page]:
-    """The pages of catnip_pages.csv."""
+    """Returns the pages listed in catnip_pages.csv."""
     objects: dict[int, list[int]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -47,8 +47,8 @@ def read_pages(path: Path) -> list[Page]:
 
 
 def write_site(pages: list[Page], folder: Path) -> None:
-    """Writes every object with exactly its size."""
-    # The server may not be the user who writes.
+    """Writes each object of the pages as a file of exactly its size."""
+    # nginx may run as another user, who must be able to read the files.
     folder.chmod(0o755)
     site = folder / "site"
     for page in pages:
@@ -63,7 +63,7 @@ def write_site(pages: list[Page], folder: Path) -> None:
 
 @contextmanager
 def serve(nginx: str, folder: Path) -> Iterator[None]:
-    """nginx with its defaults, as far as it has any, for as long as the block runs."""
+    """Runs nginx with mostly default settings during the block; it serves the files of `write_site`."""
     temporary = " ".join(
         f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )

@@ -8,7 +8,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def start() -> int:
-    """Runs the command line; an interrupt while it loads is handled, too."""
+    """Runs the command line; reports an interrupt in one line, even while the modules are loading."""
     try:
         from catnip.cli import main  # noqa: PLC0415 -- slow to load
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Compiled core of CATNIP."""
+"""Types of the compiled core, which is implemented in crates/py."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -48,11 +48,11 @@ TRANSFER_TIMES: dict[str, str]
 QUANTILES: list[str]
 
 class InputError(ValueError):
-    """Bad input; the message is one line: the source, the key and the fault of its value."""
+    """Error in the input of a user, in one line that names the source, the key and the fault of its value."""
 
 @final
 class Scenario:
-    """Experiment read from a TOML file."""
+    """Experiment read from a TOML scenario file, with its variants."""
 
     @staticmethod
     def load(path: _StrPath, set: Sequence[tuple[str, str]] = ...) -> Scenario: ...

@@ -1,4 +1,4 @@
-"""Interface for programs and notebooks: runs scenarios, reads results, emulates links for programs."""
+"""Python interface: runs scenarios, reads results, and runs programs behind emulated links."""
 
 import json
 import os
@@ -94,15 +94,15 @@ class Results:
         return summary.of_tables(self.tables, self.variants, self.seeds)
 
     def to_arrow(self, table: str = "groups") -> "pyarrow.Table":
-        """Returns a table with the names of the variants and a column for each axis."""
+        """Returns a results table in Arrow's format, with the variants' names and a column for each axis."""
         return _results().to_arrow(self._table(table), list(self.variants), self.axes)
 
     def to_pandas(self, table: str = "groups") -> "pandas.DataFrame":
-        """Returns a table as a data frame of pandas."""
+        """Returns a results table as a data frame of pandas."""
         return self.to_arrow(table).to_pandas()
 
     def to_polars(self, table: str = "groups") -> "polars.DataFrame":
-        """Returns a table as a data frame of polars."""
+        """Returns a results table as a data frame of polars."""
         import polars  # noqa: PLC0415 -- an optional library
 
         frame = polars.from_arrow(self.to_arrow(table))
@@ -128,13 +128,13 @@ class Results:
         return f"<catnip.Results {self.title!r}: {len(self.variants)} variants, {seeds}>"
 
     def _repr_html_(self) -> str:
-        """Returns the tables that `catnip run` prints, as HTML."""
+        """Returns the summary tables that `catnip run` prints, as HTML for notebooks."""
         shown = summary_tables.tables(self.title, self.seeds, self.summary)
         return "".join(map(_html, shown))
 
 
 def _results() -> ModuleType:
-    """Returns the module for tables on disk, which requires the Parquet library."""
+    """Returns the module `store.results`; raises InputError if the Parquet library is missing."""
     from catnip.store import results  # noqa: PLC0415 -- requires the Parquet library
 
     return results

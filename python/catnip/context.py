@@ -11,7 +11,7 @@ import socket
 import struct
 
 LEVEL = 0x4350
-"""Level of all these socket options, SOL_CATNIP in crates/agent/include/catnip.h."""
+"""Level of all these socket options: SOL_CATNIP in crates/agent/include/catnip.h."""
 DOCUMENT, CLASS, THRESHOLDS, WEIGHT = 1, 2, 3, 4
 _ABSENT = {errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 

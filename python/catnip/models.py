@@ -39,7 +39,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Rate: TypeAlias = Literal["receive", "send", "approx"]
 
 MATHIS_C = math.sqrt(1.5)
-"""Constant of `mathis` with one ACK per packet."""
+"""Constant C of the model `mathis` for a receiver that sends one ACK per packet."""
 
 _RATES: dict[str, float] = {"receive": 0, "send": 1, "approx": 2}
 
@@ -56,7 +56,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Quantity:
-    """Result of a model."""
+    """Result of a model, with its symbol in the papers, unit and meaning."""
 
     name: str
     unit: str
@@ -65,7 +65,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Model:
-    """Name, source, parameters and quantities of a model; the first quantity is the main one."""
+    """Name, source, parameters and results of a model; the first quantity is the main result."""
 
     name: str
     title: str
@@ -86,7 +86,7 @@ MODELS: dict[str, Model] = {
     )
     for name, title, reference, gives, parameters, quantities in _core.models()
 }
-"""Models by name, in the order terms, rates, latencies."""
+"""All models by name: first terms that several models share, then rates, then latencies."""
 
 _ABOUT = {
     "f_p": "Back-off factor f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶ (PFTK; hysteresis paper Eq. 10).",
@@ -257,7 +257,7 @@ def at(name: str, **parameters: float | str) -> dict[str, float]:
 
 
 def _values_of(model: Model, parameters: Mapping[str, Any]) -> list[Any]:
-    """Returns a value for each parameter of a model: the given one, or the default."""
+    """Returns a value for each parameter of a model: that in `parameters`, otherwise the default."""
     known = [parameter.name for parameter in model.parameters]
     for name in parameters:
         if name not in known:
@@ -326,7 +326,7 @@ def _seed(model: str, seed: int) -> int:
 
 
 def _function(model: Model, about: str) -> Callable[..., Values]:
-    """Returns a function of the parameters of a model, with their defaults."""
+    """Creates the function of a model, with the model's parameters and defaults; `about` is its docstring."""
     names = {number: name for name, number in _RATES.items()}
     parameters = []
     for parameter in model.parameters:
@@ -373,7 +373,7 @@ def hysteresis_trace(
     last_cycle_loss: bool = True,
     rule: Literal["all_rto", "fast_retransmit_when_possible"] = "fast_retransmit_when_possible",
 ) -> dict[str, Floats]:
-    """Cycles of one transfer, by a deterministic rule instead of random draws.
+    """Cycles of one transfer by the hysteresis model, with a deterministic rule instead of random draws.
 
     Each quantity is an array with one entry per cycle.
     """
@@ -433,7 +433,7 @@ def wzk_chain_sampled(
     samples: int = 1000,
     seed: int = 1,
 ) -> tuple[float, float]:
-    """Mean and standard error in seconds of sampled chains, by the method of WZK.
+    """Mean time in timeouts and its standard error, in seconds, from sampled chains, by the method of WZK.
 
     The variance is large; `wzk_chain` is exact.
     """

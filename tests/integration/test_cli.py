@@ -1,4 +1,4 @@
-"""Tests of exit codes and messages of the commands; other modules test the numbers that they print."""
+"""Tests of the commands' exit codes and messages; other modules test the numbers that they print."""
 
 import json
 import os
@@ -200,7 +200,7 @@ start_s = {{ distribution = "constant", value = 0.5 }}
 
 
 def cut(folder: Path, duration: str, size: str = "100KB") -> Path:
-    """Writes a scenario that ends after a duration; the transfer needs 1.5 s."""
+    """Writes a scenario that ends after `duration`; its transfer of 100 KB needs 1.5 s."""
     file = folder / "cut.toml"
     file.write_text(CUT.format(duration=duration, size=size, name="document"))
     return file

@@ -33,7 +33,7 @@ def lacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command line as if no library of an extra were installed."""
+    """Runs the `catnip` command line in a process in which the libraries of all extras are missing."""
     command = [sys.executable, "-c", PLAIN, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -47,7 +47,7 @@ key = 'tcp.recovery'
 values = ['sack', 'newreno', 'reno', 'tahoe']
 """
 RECOVERIES = ["sack", "newreno", "reno", "tahoe"]
-# The client of connection n has this port plus n.
+# The client of connection n uses the port `FIRST_PORT` + n.
 FIRST_PORT = 1024
 
 
@@ -59,7 +59,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def tshark(capture: Path, *arguments: str) -> list[list[str]]:
-    """Runs tshark and returns the fields of its output lines."""
+    """Runs tshark on a capture and returns the tab-separated fields of each output line."""
     if shutil.which("tshark") is None:
         pytest.skip("tshark is not installed")
     # tshark resolves no names and verifies checksums, which it does not do by default.
@@ -72,14 +72,14 @@ def tshark(capture: Path, *arguments: str) -> list[list[str]]:
 
 
 def shown(capture: Path, which: str, *fields: str) -> list[list[str]]:
-    """Returns fields of the packets that match a filter."""
+    """Returns fields of the packets of a capture that match the display filter `which`."""
     return tshark(
         capture, "-Y", which, "-T", "fields", *(argument for name in fields for argument in ("-e", name))
     )
 
 
 def retransmissions(out: Path) -> Iterator[tuple[int, int, int]]:
-    """Yields connection, first byte and nanoseconds of each retransmission in the table of events."""
+    """Yields connection, first byte and time (ns) of each retransmission in the table `events`."""
     ends: dict[int, int] = {}
     for event in pq.read_table(out / "events.parquet").to_pylist():
         if event["kind"] == "send":

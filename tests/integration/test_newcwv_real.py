@@ -1,4 +1,4 @@
-"""Tests of the bursts behind the emulator: client and server at its ends, and the evaluation of runs."""
+"""Tests of the bursts behind the emulator: their client and server, and the evaluation of the runs."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ t 1
 
 
 def keeper(known: RealRuns | None = None) -> Runs:
-    """Returns runs, with measurements if given."""
+    """Returns the runs of a paper, which already have the measurements `known` if given."""
     runs = Runs(quick=True, seed_count=None, first_seed=1, progress=Progress(quiet=True))
     if known is not None:
         runs.cached("real", lambda: known)
@@ -88,7 +88,7 @@ def test_a_request_is_as_long_as_the_trace_says_unless_it_says_too_little() -> N
 
 def test_client_and_server_exchange_what_the_trace_says(capsys: pytest.CaptureFixture[str]) -> None:
     with replay.Server(("127.0.0.1", 0), replay.Handler) as server:
-        # The end of the block does not wait for the server's threads, which are daemons.
+        # The threads of the server are daemons, so the end of the block does not wait for them.
         Thread(target=server.serve_forever, daemon=True).start()
         trace = list(replay.connections(TRACE.replace("2500000", "200000").splitlines()))
         asyncio.run(replay.replay(("127.0.0.1", server.server_address[1]), trace, 20.0))
@@ -101,8 +101,8 @@ def test_client_and_server_exchange_what_the_trace_says(capsys: pytest.CaptureFi
     assert all(0 < one["first_s"] <= one["time_s"] for one in responses)
     assert (last["errors"], len(last["late_s"])) == (0, 3)
     counts = [json.loads(line) for line in err.splitlines()]
-    # A counter at a wrong offset would be a number of bytes, which is far larger. Segments on the loopback
-    # are long, so a response may be a single segment.
+    # At a wrong offset in tcp_info, the counter would be a number of bytes, which is far larger. Segments on
+    # the loopback are long, so a response may be a single segment.
     assert [2 <= one["sent"] <= 60 or one["sent"] == 1 for one in counts] == [True, True]
     assert [one["retransmitted"] for one in counts] == [0, 0]
 

@@ -12,7 +12,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "notebook" / "queu
 
 
 def executed(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
-    """Runs a cell and returns its output and the value of its last line, in the format of notebooks."""
+    """Runs the source of a notebook cell and returns its output and the value of its last line, formatted."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     printed = io.StringIO()

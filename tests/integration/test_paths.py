@@ -1,4 +1,4 @@
-"""Tests of the package's files: its commands find these files wherever the package is installed."""
+"""Tests that commands find the package's files wherever the package is installed."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(elsewhere: Path, *arguments: str) -> str:
-    """Runs the copied package without the checkout on the path and returns its output."""
+    """Runs a command line of the copied package, without the checkout on the path; returns its output."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(elsewhere)}
     done = subprocess.run(
         [sys.executable, *arguments],

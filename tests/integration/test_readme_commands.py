@@ -11,7 +11,7 @@ from pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_LINES = 5
-"""Number of lines that README.md may show of an output."""
+"""Largest number of lines of a command's output that README.md may show."""
 
 README = blocks("../README.md", "console")
 SHOWN = [block.removeprefix("$ ").split("\n", 1) for block in (*README, *blocks("trust.md", "console"))]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "python" / "catnip" / "scenario.schema.json"
 BUNDLED = paths.scenario_files()
 NAMED = {"node", "link", "traffic", "define", "sla"}
-"""Tables whose keys are names that the user chooses."""
+"""Tables of a scenario file whose keys are names chosen by the user."""
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_exit_codes_are_documented_once_and_told_by_each_help(catnip: Run) -> No
 
 
 def _keys(table: Mapping[str, Any], key_path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yields the path of every key that is not a name."""
+    """Yields the path of every key of a scenario that is not a name chosen by the user."""
     for key, value in table.items():
         is_name = len(key_path) > 0 and key_path[-1] in NAMED and _is_top(key_path[:-1])
         if not is_name:
@@ -206,7 +206,7 @@ def _is_top(key_path: tuple[Any, ...]) -> bool:
 
 
 def _pattern(document: Any, key_path: tuple[Any, ...]) -> str:
-    """Returns an identifier that is the same for keys with the same schema."""
+    """Returns an identifier that is equal for all keys with the same JSON Schema."""
     parts = list(key_path)
     top = 2 if key_path[0] == "variant" and len(key_path) > 1 else 0
     kind = ""

@@ -1,4 +1,4 @@
-"""Tests of results on disk: reading tables back, manifests, and interrupted runs."""
+"""Tests of results on disk: reading written tables, manifests, and resumed runs."""
 
 import dataclasses
 import errno
@@ -107,7 +107,7 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
     for name in names:
         simulated, emulated = pq.ParquetFile(one / name), pq.ParquetFile(two / name)
         assert simulated.schema_arrow.equals(emulated.schema_arrow, check_metadata=True), name
-        # Parquet's own schema shows the stored types, and that columns have no missing values.
+        # Parquet's own schema shows the stored types, and that no column has missing values.
         assert str(simulated.schema).split("\n", 1)[1] == str(emulated.schema).split("\n", 1)[1]
     (ran, simulated_tables), (did, emulated_tables) = results.read(one), results.read(two)
     more = {name: getattr(ran, name) for name in ("created_by", "commit", "made")}
@@ -164,7 +164,7 @@ def stop_after(limit: int) -> Callable[[int, int], None]:
 
 
 def run_to(folder: Path, seeds: list[int], report: Callable[[int, int], None]) -> dict[str, list[runs.Rows]]:
-    """Runs into a folder and returns the rows of each variant, for the tables of WANTED."""
+    """Runs the scenario with results in a folder; returns each variant's rows of the tables of `WANTED`."""
     scenario = paths.scenario("hysteresis-priority")
     manifest = results.Manifest.of(scenario, scenario.variants, seeds)
     tables = {"connections", "runs", *REQUESTED}
@@ -198,7 +198,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
         with pytest.raises(KeyboardInterrupt):
             run_to(broken, seeds, stop_after(done))
         assert not (broken / "manifest.json").exists(), "what is not whole is no result"
-    # The batches differ from those of the run that was not interrupted.
+    # This run's batches differ from those of the run that was not interrupted.
     monkeypatch.setattr(runs, "PART_S", 3.0)
     resumed = run_to(broken, seeds, lambda done, _: begun.append(done))
     assert min(begun) >= 8, "what was done is not done again"

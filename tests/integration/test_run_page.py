@@ -1,4 +1,4 @@
-"""Tests of the report and the drawing of a run against its summary."""
+"""Tests that the report and the plot of a run agree with its printed summary."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_the_report_of_a_run_has_its_tables_its_drawings_and_its_scenario(
     text = page.read_text(encoding="utf-8")
     assert "Documents &lt;through&gt; a pipe" in text
     assert "<through>" not in text
-    # The page has every number that the terminal shows.
+    # The page has every number that the terminal output has.
     numbers = set(re.findall(r"\d+\.\d{3}", ended.out))
     assert len(numbers) > 20
     assert not {number for number in numbers if number not in text}

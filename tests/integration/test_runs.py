@@ -1,4 +1,4 @@
-"""Tests of runs besides their means: differences, warm-up, series, interruption and lack of memory."""
+"""Tests of features of runs: differences, warm-up, time series, interruption and lack of memory."""
 
 import json
 import os

@@ -96,7 +96,7 @@ def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() ->
         "a test", [Point("one", ["--delay", "30ms", "--initial-window", "2"], "3", 4, log=True)]
     )["one"]
     assert measured.errors == 0
-    # Three round trips: SYN, request, and a second window, because the initial window is two of three
+    # Three round trips: SYN, request, and a second window of data, because the initial window is two of three
     # packets.
     assert 0.18 <= measured.latencies_s.min() < 0.3
     down = measured.certificate["down"]

@@ -1,4 +1,4 @@
-"""Tests of the models' trusted ranges against all compared points."""
+"""Tests of the regions in which models can be trusted, against all compared points."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Test of the pages of the models: the same data give the same bytes."""
+"""Test that equal data give equal bytes of docs/models, the pages of the analytical models."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""Tests of today's queues against ns-3's: equal transfers over one bottleneck agree within seeds' spread."""
+"""Tests of today's queues against ns-3's: equal transfers over one bottleneck have similar results."""
 
 import csv
 from functools import cache
@@ -22,12 +22,12 @@ QUEUES = {
 MARKS = {"control": "dctcp", "ecn": "exact"}
 COLUMNS = ("goodput_mbps", "sojourn_ms", "dropped_pct", "marked_pct")
 GOODPUT = 0.01
-"""Largest relative difference of mean goodputs that counts as agreement. Goodputs hardly vary between
+"""Largest relative difference of mean goodputs that counts as agreement; goodputs hardly vary between
 seeds."""
 RECOVERIES = ("rack", "sack")
 GOODPUT_OF, WAITING, LOST, MARKED = COLUMNS
 ALIKE = {"rfc6675": "sack", "dctcp-once": "rack"}
-"""Loss recovery of ours that behaves like a sender of ns-3, by the name of the sender."""
+"""Loss recovery of this simulator that behaves like a sender of ns-3, by the name of that sender."""
 OPEN_OF_ALIKE = {("fq-codel", "rfc6675", "sack"): {GOODPUT_OF, WAITING}}
 OPEN_OF_OTHERS = {
     ("codel", "linux-reno", "rack"): {WAITING, LOST},
@@ -47,8 +47,8 @@ OPEN_OF_OTHERS = {
     ("red-step", "dctcp", "sack"): {WAITING, MARKED},
     ("red-step", "dctcp-once", "sack"): {WAITING, MARKED},
 }
-"""All columns that do not agree for senders that are not in `ALIKE`, by queue, ns-3's sender and our recovery
-(docs/deviations.md)."""
+"""Columns that do not agree for senders that are not in `ALIKE`, by queue, ns-3's sender and our loss
+recovery (docs/deviations.md)."""
 
 
 @cache
@@ -110,7 +110,7 @@ def ours(queue: str, recovery: str) -> dict[str, np.ndarray]:
 
 
 def theirs() -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """Returns the columns of ns-3's runs, by queue and sender."""
+    """Returns the columns of ns-3's results, by queue and sender."""
     with TABLE.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     cases = dict.fromkeys((row["queue"], row["tcp"]) for row in rows)
@@ -124,7 +124,7 @@ def theirs() -> dict[tuple[str, str], dict[str, np.ndarray]]:
 
 
 def agree(column: str, one: np.ndarray, other: np.ndarray) -> bool:
-    """Returns true if the ranges over the seeds overlap or, for goodput, if the means are close."""
+    """Returns true if the ranges of a column over the seeds overlap; for goodput, close means suffice."""
     assert len(one) == len(other) == SEEDS
     if column == "goodput_mbps" and one.mean() == pytest.approx(other.mean(), rel=GOODPUT):
         return True
@@ -133,7 +133,7 @@ def agree(column: str, one: np.ndarray, other: np.ndarray) -> bool:
 
 @cache
 def off() -> dict[tuple[str, str, str], set[str]]:
-    """Returns the columns that do not agree, by queue, ns-3's sender and our recovery."""
+    """Returns the columns that do not agree, by queue, ns-3's sender and our loss recovery."""
     columns = {
         (queue, tcp, recovery): {
             one for one in COLUMNS if not agree(one, ours(queue, recovery)[one], known[one])
@@ -145,7 +145,7 @@ def off() -> dict[tuple[str, str, str], set[str]]:
 
 
 def is_alike(tcp: str, recovery: str) -> bool:
-    """Returns true if ns-3's sender behaves like our recovery."""
+    """Returns true if ns-3's sender `tcp` behaves like our loss recovery `recovery`."""
     return ALIKE.get(tcp) == recovery
 
 

@@ -10,7 +10,7 @@ BULK = {"kind": "bulk", "bytes": "endless", "start": "uniform:minimum=0s,maximum
 
 
 def bottleneck(groups: dict[str, dict[str, Any]], line: dict[str, str], seconds: int) -> dict[str, Any]:
-    """Returns a scenario of groups of senders, each with its own hosts, over one line."""
+    """Returns a scenario in which groups of senders, each with its own hosts, share one line."""
     access = {"rate": "10Gbit", "delay": "1ms", "queue": "drop-tail:10000"}
     nodes: dict[str, Any] = {"r": {"kind": "router"}, "s": {"kind": "router"}}
     links = {"line": {"from": "r", "to": "s", **line}}

@@ -1,4 +1,4 @@
-"""Tests of short runs of papers, whose values must equal the published values."""
+"""Tests that short runs of the papers' scenarios reproduce values of the committed results."""
 
 import re
 from pathlib import Path

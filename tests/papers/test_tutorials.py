@@ -22,17 +22,17 @@ WIDE = "132"
 
 
 def files(page: str) -> list[str]:
-    """Returns the blocks that a reader saves as files; the first line has the file's name."""
+    """Returns the blocks of a tutorial to save as files; the first line of each has the file's name."""
     return [text for kind in ("toml", "python") for text in blocks(page, kind) if text.startswith("# ")]
 
 
 def tokens(text: str) -> list[list[str]]:
-    """Returns the words of each line, without spacing."""
+    """Returns the words of each line, so that spacing does not count in comparisons."""
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
 def check_page(page: str, folder: Path) -> None:
-    """Follows a page: writes its files and runs its commands."""
+    """Follows a tutorial: writes its files into `folder`, runs its commands and compares their output."""
     for text in files(page):
         (folder / text.split()[1]).write_text(text, encoding="utf-8")
     programs = {"catnip": Path(sys.executable).with_name("catnip"), "python": Path(sys.executable)}
@@ -89,7 +89,7 @@ def test_what_the_tutorial_shows_of_a_scenario_is_in_it(place: int, name: str) -
 
 
 def has(complete: Any, part: Any) -> bool:
-    """Returns true if the whole has every key of the part and, in each array, every table of the part."""
+    """Returns true if `complete` has every key of `part` and, in each array, every table of `part`."""
     if isinstance(part, dict):
         return all(key in complete and has(complete[key], value) for key, value in part.items())
     if isinstance(part, list):

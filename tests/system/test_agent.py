@@ -51,7 +51,7 @@ with socket.create_server(("", 8081)) as server:
 
 @contextmanager
 def serving_with_context(host: Host) -> Iterator["subprocess.Popen[str]"]:
-    """Runs a server with a protocol of its own: it sends the requested documents without a header."""
+    """Runs a server on the host that sends documents of requested sizes without a header."""
     pipe = subprocess.PIPE
     source = str(Path(context.__file__).parents[1])
     server = host.link.start([sys.executable, "-c", SERVER, source], stdin=pipe, stdout=pipe, text=True)
@@ -63,7 +63,7 @@ def serving_with_context(host: Host) -> Iterator["subprocess.Popen[str]"]:
 
 
 def fetch(host: Host, server: "subprocess.Popen[str]", sizes: list[int], sets_context: bool) -> list[Any]:
-    """Fetches documents of these sizes, one after the other, over one connection."""
+    """Fetches documents of these sizes over one connection; returns the server's report."""
     assert server.stdin is not None
     assert server.stdout is not None
     print(json.dumps([sizes, sets_context]), file=server.stdin, flush=True)
@@ -90,7 +90,7 @@ def test_an_application_that_tells_of_its_documents_has_their_ends_marked_and_on
         assert accepted == [True] * len(sizes)
         assert struct.unpack("=Q", bytes(known)) == (sizes[-1],)
         assert sums["agreement"] == 1, sums["faults"]
-        # Trailing packets of the documents: 1, 1, 3, 3 and 3; the last one may carry the FIN.
+        # Numbers of trailing packets of the documents: 1, 1, 3, 3 and 3; the last one may carry the FIN.
         assert counts[("trailing", "high")] in (10, 11)
         with host.marking("--mark", "spm:leading=0,small_window=0"):
             accepted, _ = fetch(host, server, sizes, sets_context=False)
@@ -253,7 +253,7 @@ def test_who_marks_its_own_packets_gains_nothing_unless_it_is_trusted(
 
 
 def marks_of_100_kb(tmp_path: Path, mark: str) -> list[int]:
-    """Returns the code points of a document's packets in order, from an initial window of two."""
+    """Returns the DSCPs of a 100 KB document's packets, in order, from an initial window of two packets."""
     with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000", initial_window=2) as link:
         host = Host(link, tmp_path)
         with (
@@ -293,7 +293,7 @@ def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_the
         counts = host.counts()
     assert {level for (reason, level) in counts if reason == "class"} == {"high"}
     assert not {reason for (reason, _) in counts} & {"handshake", "end", "other"}
-    # Requests arrive unmarked, so their ACKs are LOW.
+    # Requests arrive without marks, so the ACKs of requests are LOW.
     assert counts[("ack", "low")] > 0
     assert ("ack", "high") not in counts
 
@@ -327,7 +327,7 @@ def test_a_users_limit_demotes_what_is_above_it_and_never_lets_more_through(host
     assert sent["low"] > sent["med"]
 
 
-# Controllers belong to the whole kernel, so the test would see the controllers of other agents.
+# Congestion controllers belong to the whole kernel, so the test would see those of other agents.
 @pytest.mark.alone
 def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
     settings = [
@@ -357,7 +357,7 @@ def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
             time.sleep(0.05)
         host.agent("status", code=1)
         if last == "start":
-            # The next agent finds the original settings, not the settings of the killed agent.
+            # The new agent finds the kernel's original settings, not those that the killed agent had made.
             with host.marking("--segments", "kernel"):
                 assert [host.setting(name) for name in settings[:2]] == before[:2]
         else:

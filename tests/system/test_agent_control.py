@@ -51,7 +51,7 @@ def test_the_window_of_newcwv_is_that_of_the_simulator_on_the_same_path(lost: st
 
 
 def departures(capture: Path) -> Any:
-    """Returns the times at which segments with data left the server, s."""
+    """Returns the times at which the server sent segments with data, s."""
     fields = ["-T", "fields", "-e", "frame.time_relative"]
     command = ["tshark", "-n", "-r", str(capture), "-Y", f"tcp.srcport == {PORT} && tcp.len > 0", *fields]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -59,13 +59,13 @@ def departures(capture: Path) -> Any:
 
 
 def flights(times: Any) -> list[int]:
-    """Returns the number of segments in each flight; a pause of half a round trip separates flights."""
+    """Returns the number of segments in each flight; flights are half a round trip or more apart."""
     pauses = np.flatnonzero(np.diff(times) > ROUND_TRIP_MS / 2e3) + 1
     return [len(part) for part in np.split(np.asarray(times), pauses)]
 
 
 def by_hand(segments: int, window: int, gentle: bool) -> list[int]:
-    """Returns the expected flights of a document by the rule of early congestion avoidance (CAT-S4).
+    """Returns the flights of a document that early congestion avoidance (CAT-S4) should give, by its rule.
 
     cwnd doubles in each round trip or, if `gentle` and near the end of the document, grows by one.
     """

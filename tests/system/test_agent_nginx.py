@@ -1,4 +1,4 @@
-"""Tests of the marks of an unmodified nginx against those expected from captures."""
+"""Tests that an unmodified nginx's packets have the marks expected from captures."""
 
 import json
 from pathlib import Path

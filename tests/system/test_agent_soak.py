@@ -26,9 +26,9 @@ pytestmark = [
 ]
 
 SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "5"))
-"""Duration of a soak test; `make soak` takes ten minutes for each."""
+"""Duration of a soak test, s; `make soak` takes ten minutes for each."""
 TIMES = int(os.environ.get("CATNIP_ATTACH", "5"))
-"""Number of attachments; `make soak` attaches a thousand times."""
+"""Number of times that an agent is attached and detached; a thousand in `make soak`."""
 TROUBLE = ("WARNING:", "BUG:", "Oops", "refcount", "use-after-free")
 
 
@@ -39,7 +39,7 @@ def trouble() -> int:
 
 
 def loaded() -> set[tuple[str, int]]:
-    """Returns kind and number of CATNIP's BPF programs and maps, except those that agents hold."""
+    """Returns kind and id of each BPF program and map of CATNIP, except those that agents hold."""
     found = set()
     for kind in ("prog", "map"):
         shown = subprocess.run(
@@ -52,7 +52,7 @@ def loaded() -> set[tuple[str, int]]:
 
 
 def held_by_agents() -> set[tuple[str, int]]:
-    """Returns the programs and maps that a running agent or one of its links holds."""
+    """Returns kind and id of the BPF programs and maps that a running agent or one of its links holds."""
     held = set()
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with suppress(FileNotFoundError, ProcessLookupError):  # The process has just ended.
@@ -66,7 +66,7 @@ def held_by_agents() -> set[tuple[str, int]]:
 
 
 def settled(before: set[tuple[str, int]]) -> bool:
-    """Returns true if no new program or map is left.
+    """Waits until no BPF program or map is left that is not in `before`; returns false after 20 s.
 
     The kernel frees programs some time after the last process that uses them has ended.
     """

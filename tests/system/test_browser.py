@@ -14,7 +14,7 @@ SCRIPT = ROOT / "examples" / "browser" / "load_pages.py"
 
 
 def missing() -> str | None:
-    """Returns the reason why the example cannot run here; None if it can."""
+    """Returns the reason why the browser example cannot run here; None if it can."""
     for name in ("chromium", "nginx"):
         if not (shutil.which(name) or Path(f"/usr/sbin/{name}").is_file()):
             return f"{name} is not installed"

@@ -1,4 +1,4 @@
-"""End-to-end test of ECN: two kernels negotiate, an emulated queue marks, the sender reduces its window."""
+"""End-to-end test of ECN: two kernels negotiate it, an emulated queue marks, the sender reduces cwnd."""
 
 import shutil
 import socket
@@ -45,7 +45,7 @@ watch.wait()
 
 
 def sent(tmp_path: Path, queue: str) -> Counter[str]:
-    """Transfers from behind a link with this queue; returns tshark's counts of packets at the sender."""
+    """Transfers data from behind a link with this queue; returns tshark's packet counts at the sender."""
     capture = tmp_path / "sender.pcap"
     received = []
 

@@ -62,7 +62,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=f"nothing in real tim
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Callable[..., Path]:
-    """Returns a function that writes a scenario."""
+    """Returns a function that writes a scenario with changes and returns its path."""
 
     def write(duration: str = "20s", size: str = "20KB", real: str = "") -> Path:
         file = tmp_path / "two.toml"
@@ -73,7 +73,7 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 
 def tokens(text: str) -> list[list[str]]:
-    """Returns the words of each line, without spacing."""
+    """Returns the words of each line, so that spacing does not count in comparisons."""
     return [line.split() for line in text.splitlines()]
 
 
@@ -172,7 +172,7 @@ def started(file: Path, *options: object, **how: Any) -> "subprocess.Popen[str]"
 
 
 def begun(out: Path) -> Path:
-    """Waits until the clock of a run has started and returns the folder of its results."""
+    """Waits until the clock of a real-time run has started and returns the folder of its results."""
     for _ in range(1200):
         if found := list(out.glob("catnip-emulate-*/begun.json")):
             return found[0].parent

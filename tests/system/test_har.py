@@ -60,7 +60,7 @@ traffic.site.http = "2"
 
 SCRIPT_DELAY_S = 0.05
 IMAGES = {f"/image{number}.png": 50 * number for number in range(1, 9)}
-"""Height of each image, by path."""
+"""Height of each image of the test page in pixels, by path."""
 STATIC = "STATIC"
 HTML = f"""<!doctype html><html><head><link rel="icon" href="data:,"><link rel="stylesheet" href="/style.css">
 <script src="{STATIC}/app.js?version=7"></script></head><body>
@@ -70,7 +70,7 @@ APP = "fetch('/items.json?user=4711').then(response => response.json());"
 
 
 def documents(static: str) -> dict[str, tuple[str, bytes]]:
-    """Returns type and contents by path."""
+    """Returns content type and contents of the page's documents, by path; `static` is their second origin."""
     texts = {
         "/": ("text/html", HTML.replace(STATIC, static)),
         "/style.css": ("text/css", "body { margin: 0 } " * 200),
@@ -82,7 +82,7 @@ def documents(static: str) -> dict[str, tuple[str, bytes]]:
 
 
 def png(height: int, width: int = 60) -> bytes:
-    """Returns an image of noise."""
+    """Returns a PNG image of noise, which does not compress."""
     noise = random.Random(height)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -96,7 +96,7 @@ def png(height: int, width: int = 60) -> bytes:
 
 @contextmanager
 def serving(files: dict[str, tuple[str, bytes]], port: int = 0) -> Iterator[int]:
-    """Runs a Web server at a port, by default any free one."""
+    """Runs a Web server with these files during the block, at `port` or any free port; yields its port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -128,7 +128,7 @@ def serving(files: dict[str, tuple[str, bytes]], port: int = 0) -> Iterator[int]
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the HAR of a site with two origins."""
+    """Returns the HAR of a page load from a site with two origins, recorded by the example."""
     if shutil.which("chromium") is None:
         pytest.skip("no recording of a browser: chromium is not installed")
     file = tmp_path_factory.mktemp("recording") / "site.har"
@@ -147,7 +147,10 @@ def replayed(page: Path) -> tuple[Scenario, dict[str, dict[str, Any]]]:
 
 
 def round_trip_ms(entry: dict[str, Any], entries: list[dict[str, Any]]) -> float:
-    """Returns the round-trip time to an entry's origin: the shortest time of a connection setup or answer."""
+    """Returns the round-trip time to the origin of an entry, ms.
+
+    It is the shortest time of a connection setup or of an answer from this origin.
+    """
     origin = urlsplit(entry["request"]["url"]).netloc
     there = [one["timings"] for one in entries if urlsplit(one["request"]["url"]).netloc == origin]
     opened = (timings["connect"] for timings in there if timings["connect"] > 0)
@@ -180,7 +183,7 @@ def test_a_site_that_chromium_has_recorded_is_replayed_with_the_same_sizes_in_th
             assert 0 < by_path[path]["bytes"] - len(contents) < 400, path
     assert objects[by_path["/items.json"]["after"]]["path"] == "/app.js", "the script has asked for them"
     items = next(entry for entry in fetched if "/items.json" in entry["request"]["url"])
-    # The browser starts to measure when it assumes that the request has left.
+    # The browser starts to measure when it assumes that the request has been sent.
     server_ms = items["timings"]["wait"] - round_trip_ms(items, fetched)
     assert server_ms > 0, "their server took its time"
     assert by_path["/items.json"]["server_ms"] == pytest.approx(server_ms, abs=1e-3)

@@ -1,4 +1,4 @@
-"""Test of the kernel as receiver of every simulated sender over an impaired link: all bytes, in order."""
+"""Test that the kernel receives all bytes in order from every simulated sender over an impaired link."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from catnip.base.programs import cannot_control
 
 SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "15"))
-"""Duration of the transfers; `make soak` takes ten minutes."""
+"""Duration of the transfers, s; `make soak` takes ten minutes."""
 EMULATOR = Path(sys.executable).parent / "catnip-emu"
 SENDERS = {
     "cubic": 'profile = "linux-6"\necn = "classic"',

@@ -34,7 +34,7 @@ def test_a_case_names_packets_by_what_passes_before_them() -> None:
 
 
 def of(segments: list[int], timeouts: int = 0, probes: int = 0, done_s: float = 1.0) -> Transfer:
-    """Returns a transfer whose segments leave a millisecond apart."""
+    """Returns a transfer that sends these segments at intervals of a millisecond, for tests of measures."""
     return Transfer([index / 1e3 for index in range(len(segments))], segments, timeouts, probes, done_s)
 
 

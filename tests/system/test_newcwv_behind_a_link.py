@@ -1,4 +1,4 @@
-"""Test of the bursts of a real client behind the emulator."""
+"""Test that a real client fetches the newCWV paper's bursts behind the emulator."""
 
 import pytest
 from pytest import approx

@@ -43,7 +43,7 @@ curl -sS https://{API}:8443/nothing
 
 
 def missing(*names: str) -> str | None:
-    """Returns the reason why sites cannot be recorded and replayed here; None if they can."""
+    """Returns the reason why sites cannot be recorded and replayed here; None if they can be."""
     if reason := programs.cannot_emulate():
         return reason
     for name in ("curl", "openssl", "ip", "unshare", "mount", *names):
@@ -70,7 +70,7 @@ class Recording:
 
 
 def at_origins(folder: Path, *command: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a command in the namespace of the origins; certificates are in the folder."""
+    """Runs a command in the network namespace of the origins, with the certificates in `folder`."""
     arguments = [*AT_ORIGINS, str(folder), *map(str, command)]
     return run(arguments, cwd=folder, **options)
 
@@ -78,7 +78,7 @@ def at_origins(folder: Path, *command: object, **options: Any) -> subprocess.Com
 def replay(
     folder: Path, script: str, *options: str, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a shell script behind a link to the replayed servers."""
+    """Runs a shell script behind a link to the servers that replay the site in `folder`."""
     return run([*CATNIP, "replay", str(folder), *LINK, *options, "--", "sh", "-c", script], cwd=cwd)
 
 
@@ -89,7 +89,7 @@ def run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """Records the fetches of curl."""
+    """Records what curl fetches from the origins."""
     folder = tmp_path_factory.mktemp("curl")
     ended = at_origins(folder, *CATNIP, "record", "site", "--json", "--", "sh", "-ec", FETCHES)
     assert ended.returncode == 0, ended.stderr
@@ -98,7 +98,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """Records the fetches of Chromium for the page."""
+    """Records what Chromium fetches for the page of the origins."""
     folder = tmp_path_factory.mktemp("chromium")
     ended = at_origins(folder, *CATNIP, "record", "site", "--url", f"https://{WWW}/")
     assert ended.returncode == 0, ended.stderr
@@ -228,7 +228,7 @@ def test_replayed_bytes_are_the_recorded_ones(recording: Recording, tmp_path: Pa
 
 
 def expected(file: Path) -> bytes:
-    """Returns the contents of a file, without the proxy's header that curl writes first to `head`."""
+    """Returns the contents of a fetched file, without the proxy's header that curl writes first to `head`."""
     text = file.read_bytes()
     return text.partition(b"\r\n\r\n")[2] if file.name == "head" else text
 

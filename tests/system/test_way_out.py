@@ -81,7 +81,10 @@ Machine = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    """Runs a shell script on the machine, with the commands `fetch` and `link`, also for ordinary users."""
+    """Returns a function that runs a shell script on the machine.
+
+    The script has the commands `fetch` and `link`, which ordinary users can execute, too.
+    """
     with tempfile.TemporaryDirectory(prefix="catnip-way-out-") as folder:
         root = Path(folder)
         root.chmod(0o755)

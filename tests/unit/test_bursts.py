@@ -40,7 +40,7 @@ BURSTS = table(
     (1, 1, 1, 0, 12_000, 19.0, 0.25, 10, 1, 1, "web"),
     (1, 1, 0, 6_000, 50_000, 4.1, 1.5, 36, 0, 0, "web"),
     (1, 1, 0, 0, 6_000, 0.2, 1.0, 5, 0, 0, "web"),
-    # Two bursts have grown together, and one has no counterpart.
+    # Two bursts are merged into one here, and one burst has no counterpart.
     (1, 2, 0, 90_000, 9_000, 2.0, 1.0, 7, 0, 0, "web"),
     (1, 2, 3, 0, 9_000, 2.0, 1.0, 7, 0, 0, "web"),
 )

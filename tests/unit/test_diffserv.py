@@ -20,7 +20,7 @@ def table(**columns: Sequence[Any]) -> Table:
 
 
 def tables() -> Mapping[str, Table]:
-    """Returns two runs: pages and echoes before and after the warm-up, files, and a bottleneck."""
+    """Returns results tables of two runs: pages and echoes around the warm-up, files, and a bottleneck."""
     ports = {
         f"{counter}_{priority}": [value, 2 * value]
         for counter, values in {"arrived": (100, 50, 50), "dropped": (0, 5, 15)}.items()
@@ -69,7 +69,7 @@ def times(*per_seed: Sequence[float]) -> Times:
 
 
 def result(**groups: Times) -> Result:
-    """Returns a result with these times of pages, files and echoes.
+    """Returns a result with these times of pages, files and echoes, by the group's name.
 
     Its port drops a ninth of the LOW packets.
     """
@@ -88,7 +88,7 @@ def result(**groups: Times) -> Result:
 
 
 class FixedRuns:
-    """Stand-in for `TreeRuns` with given results."""
+    """Stand-in for `TreeRuns` that returns given results."""
 
     def __init__(self, results: Mapping[str, Result]) -> None:
         self.results = results
@@ -103,7 +103,10 @@ class FixedRuns:
 
 
 def runs_of(**results: Result) -> TreeRuns:
-    """Returns a stand-in with these results by scheme or variant; an underscore in a name means a blank."""
+    """Returns a stand-in for `TreeRuns` with these results, by scheme or variant.
+
+    An underscore in a name stands for a blank.
+    """
     return cast(TreeRuns, FixedRuns({name.replace("_", " "): one for name, one in results.items()}))
 
 

@@ -1,4 +1,4 @@
-"""Tests of marks and newCWV in a real kernel: cells, captures and readers on hand-made input."""
+"""Tests of marks and newCWV in a real kernel: configurations, captures and parsers on hand-made input."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_a_server_is_told_what_its_cell_says() -> None:
 
 
 def lines(*fetches: tuple[int, float, float | None, int]) -> str:
-    """Returns the output of readers: server, start, latency (None: not ended), received bytes."""
+    """Returns the output of fetching clients: server, start, latency (None if not ended), received bytes."""
     printed = []
     for server, start_s, latency_s, received in fetches:
         one: dict[str, float] = {"server": server, "size": 8000, "start_s": start_s}
@@ -125,9 +125,9 @@ def capture(packets: Iterable[bytes]) -> bytes:
 
 
 def slow_start(marks: list[int]) -> list[bytes]:
-    """Returns the packets of a slow start with these marks: two, an ACK, four, an ACK, and the rest.
+    """Returns the packets of a slow start with these marks: two, an ACK, four, an ACK, and the others.
 
-    Their windows are two, four and eight segments.
+    The packets are sent with windows of two, four and eight segments.
     """
     data = [packet(True, 1 + 1000 * at, 0, 16, 1000, mark) for at, mark in enumerate(marks)]
     acks = [packet(False, 0, 1 + 1000 * upto, 16, 0) for upto in (2, 6)]
@@ -178,6 +178,6 @@ def test_the_simulated_sender_marks_its_repairs_where_it_is_told_to() -> None:
         return float(measures.port_loss(ports, 0, [1], stack.LINE).high_share[0])
 
     without, repairs = (high_share(f"spm:leading=0,small_window=0{more}") for more in ("", ",repairs=high"))
-    # A tenth or more of the line's packets are retransmissions.
+    # A tenth or more of the packets on the line are retransmissions.
     assert repairs > without + 0.05
     assert high_share("last-only") == repairs

@@ -1,4 +1,4 @@
-"""Tests of the analytical models in Python: values, broadcasting, threads, errors."""
+"""Tests of the analytical models in Python: values, broadcasting, threads and errors."""
 
 import csv
 import inspect

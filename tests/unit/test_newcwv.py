@@ -15,7 +15,7 @@ from catnip.papers.newcwv.runs import NEW_CWV, SEGMENT, SHARED, BurstRuns
 
 
 def runs_with(values: Mapping[Any, Any]) -> BurstRuns:
-    """Returns runs that already hold the given values."""
+    """Returns runs whose cache already has these values, by key."""
     with Progress(quiet=True) as progress:
         runs = BurstRuns(False, 2, 1, progress)
     for key, value in values.items():
@@ -24,7 +24,7 @@ def runs_with(values: Mapping[Any, Any]) -> BurstRuns:
 
 
 def events(rows: Sequence[tuple[float, str, str, int, float, str]]) -> dict[str, np.ndarray]:
-    """Returns events with time, end, kind, sequence number in segments, cwnd in segments and phase."""
+    """Returns a table of events from rows of time, end, kind, segment number, cwnd in segments and phase."""
     time_s, end, kind, seq, cwnd, phase = (np.array(column) for column in zip(*rows, strict=True))
     return {
         "time_s": time_s.astype(float),
@@ -42,7 +42,10 @@ def events(rows: Sequence[tuple[float, str, str, int, float, str]]) -> dict[str,
 
 
 def of_silence(rule: str, idle_s: float, after: float, gap_s: float = 6.0) -> BurstRuns:
-    """Returns the events of a sender with a window of 40 segments, idle after its second segment."""
+    """Returns runs with the events of a sender whose cwnd is 40 segments, idle after its second segment.
+
+    `after` is cwnd after the idle period, `gap_s` the duration of the idle period.
+    """
     rows = [
         (0.5, "client", "send", 0, 3.0, ""),
         (1.0, "server", "send", 0, 40.0, "validated"),

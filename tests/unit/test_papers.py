@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def anchors() -> set[str]:
-    """Returns the anchors of the headings of docs/deviations.md."""
+    """Returns the anchors of all headings of docs/deviations.md."""
     headings = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "deviations.md").read_text(), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ["crates", "python", "tests", "tools", "benches", "examples/custom-policy/src", "fuzz/fuzz_targets"]
 MAX_SHARE = 0.02
-"""Share of doc comments that may break the rule, because a noun phrase can begin with such a word, too."""
+"""Largest share of doc comments that may break the rule, because some noun phrases begin with such words."""
 
 FIRST_WORDS = [
     "What Whatever Who Whom Whose Whoever Which Whichever How Where Wherever When Whenever Whether Why",
@@ -24,7 +24,7 @@ FIRST_WORDS = [
 ]
 FIRST_PHRASES = ["The same", "The one that", "The ones that", "The thing that", "All that"]
 FRAGMENT = re.compile(rf"({'|'.join([*' '.join(FIRST_WORDS).split(), *FIRST_PHRASES])})\b")
-"""Beginnings of doc comments that do not name the thing."""
+"""Pattern of a doc comment whose beginning does not name the thing."""
 
 PERSONS = re.compile(r"\b(nobody|whoever|whomever|somebody|everybody|anybody|whom)\b", re.IGNORECASE)
 NAME = '"nobody"'
@@ -37,7 +37,7 @@ NAMED = {
     "python/catnip/papers/diffserv/claims.toml",
     "python/catnip/papers/diffserv/scenarios/diffserv-random.toml",
 }
-"""Files in which the quoted word is a name."""
+"""Files in which the quoted word of `NAME` is a name."""
 
 RUST_DOC = re.compile(r"\s*//[/!] ?(?!/)(.*)")
 PYTHON_DOC = re.compile(r'"""(.*?)"""', re.DOTALL)
@@ -49,7 +49,7 @@ def sources() -> list[Path]:
 
 
 def doc_comments(path: Path) -> Iterator[tuple[int, str]]:
-    """Doc comments of a file, each with the number of its first line."""
+    """Yields the doc comments of a file, each with the number of its first line."""
     text = path.read_text()
     if path.suffix == ".py":
         for found in PYTHON_DOC.finditer(text):

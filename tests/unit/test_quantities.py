@@ -29,7 +29,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class FixedRuns(VariantRuns):
-    """Runs with given results by scenario."""
+    """Stand-in for `VariantRuns` that returns given results, by scenario."""
 
     def __init__(self, **scenarios: Mapping[str, Result]) -> None:
         super().__init__(False, None, 1, Progress(quiet=True))
@@ -46,7 +46,7 @@ def result(seeds: Sequence[int] = (1,), **tables: Columns) -> Result:
 
 
 def page_times(*per_seed: Sequence[Sequence[float]]) -> Result:
-    """Returns page times from a list per seed, each of which has a list of times per page."""
+    """Returns a table of page times; for each seed, it takes a list of times for each page."""
     rows = [
         (seed, page, time)
         for seed, of_seed in enumerate(per_seed, 1)
@@ -60,7 +60,7 @@ def page_times(*per_seed: Sequence[Sequence[float]]) -> Result:
 
 
 def port(*per_seed: tuple[int, int, int, int]) -> Result:
-    """Returns a port with HIGH and LOW packets that arrived and that were dropped, per seed."""
+    """Returns a table of a port; for each seed, it takes HIGH and LOW arrivals, then HIGH and LOW drops."""
     high, low, high_dropped, low_dropped = zip(*per_seed, strict=True)
     seeds = range(1, len(per_seed) + 1)
     columns: Columns = {
@@ -240,7 +240,7 @@ def test_bursts_end_where_half_a_round_trip_passes() -> None:
 
 
 class FixedTrials:
-    """Stand-in for `Trials` with given times per packet, by sender."""
+    """Stand-in for `Trials` that returns given transfer times, by sender and number of packets."""
 
     sample, first_seed, count = 1, 1, 4
 
@@ -318,7 +318,7 @@ def test_models_are_held_against_the_simulation_of_the_same_points() -> None:
 
 
 def fetched(*latencies_s: float, link: Mapping[str, Any] | None = None, **more: Any) -> Measured:
-    """Returns a client's fetches behind a link; a latency below zero is a fetch abandoned after 120 s."""
+    """Returns the measured fetches of a client; a negative latency is a fetch abandoned after 120 s."""
     lines = [
         json.dumps({"latency_s": one, "connect_s": one, "bytes": 10240})
         if one >= 0
@@ -344,7 +344,7 @@ def side(requested_loss: str = "none", delay: str = "20ms", **more: Any) -> dict
 
 
 class Lab(FetchRuns):
-    """Runs of the testbed with given results, by name of the measurement."""
+    """Stand-in for `FetchRuns` that returns given results, by name of the measurement."""
 
     def __init__(
         self,
@@ -370,7 +370,7 @@ def in_lab(name: str, lab: Lab, **arguments: Any) -> Any:
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces the link's states: at load x, the delay is x ms and the loss x/10, or 0 if x is 0."""
+    """Replaces the states of the simulated link: at load x > 0, the delay is x ms and the loss x/10."""
 
     def state(load: float) -> latency.LinkState:
         return latency.LinkState(load, stats.mean([load / 1e3]), load, stats.mean([load / 10]))
@@ -454,7 +454,7 @@ def test_the_widest_interval_is_half_of_it_over_its_mean(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def models_of_one_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces the models: new 1 s, Model C low 0.5 s and high 2 s, tenfold with the paper's timers."""
+    """Replaces the models' latencies: new 1 s, Model C low 0.5 s, high 2 s; tenfold with old timers."""
     values_s = {NEW: 1.0, LOW: 0.5, HIGH: 2.0}
 
     def model(value: float) -> Callable[..., float]:

@@ -1,4 +1,4 @@
-"""Tests of README.md, docs/trust.md and docs/scale.md: each measured number is that of a committed result."""
+"""Tests that each measured number in README.md, docs/trust.md and docs/scale.md is a committed result."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ PAPER_COLUMN, ORACLE_COLUMN, OURS, RUNS, BAND = 2, 3, 4, 5, 6
 NAMES = re.compile(
     r"ns-[23]( 2\.35)?|Python 3\.11|Debian 11|Ubuntu 20\.04|Linux 6\b|DualPI2|BBRv3|Apache-2\.0|95 % interval"
 )
-"""Names that contain digits, and the confidence level of all intervals."""
+"""Pattern of names with digits, and of the confidence level of all intervals, which are not results."""
 
 
 def page(name: str) -> str:
@@ -41,19 +41,19 @@ def flat(text: str) -> str:
 
 
 def table(text: str) -> list[str]:
-    """Returns the lines of the first table of a text."""
+    """Returns the lines of the first Markdown table of a text."""
     found = re.search(r"^(\|.*\n)+", text + "\n", re.MULTILINE)
     assert found
     return found[0].splitlines()
 
 
 def section(name: str, heading: str) -> str:
-    """Returns a section of a page."""
+    """Returns the section of a page below a heading of level two."""
     return page(name).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def claims(paper: str, id: str, *parts: str) -> list[list[str]]:
-    """Returns the rows of a paper's committed table with experiment `id` and these words in the claim."""
+    """Returns the claims of a paper with experiment `id` and these words in their texts, as table rows."""
     rows = [line.split(" | ") for line in page(f"validation/{paper}.md").splitlines()]
     found = [row for row in rows if row[0] == f"| {id}" and all(part in row[1] for part in parts)]
     assert found, (paper, id, parts)
@@ -61,20 +61,20 @@ def claims(paper: str, id: str, *parts: str) -> list[list[str]]:
 
 
 def claim(paper: str, id: str, *parts: str, column: int = OURS) -> str:
-    """Returns a cell of the only row with experiment `id` and these words in the claim."""
+    """Returns a cell of the only claim of a paper with experiment `id` and these words in its text."""
     [row] = claims(paper, id, *parts)
     return row[column]
 
 
 def number(cell: str) -> float:
-    """Returns the value of a cell, without its interval."""
+    """Returns the value in a table cell, without its interval."""
     mantissa, _, power = cell.partition(" [")[0].partition("×10")
     exponent = int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
     return float(f"{mantissa}e{exponent}")
 
 
 def interval(cell: str) -> str:
-    """Returns a value with its interval, in whole numbers."""
+    """Returns a cell's value and its interval as text, rounded to whole numbers."""
     return re.sub(r"[\d.]+", lambda found: f"{float(found[0]):.0f}", cell)
 
 
@@ -94,7 +94,7 @@ def megabytes(kilobytes: float) -> str:
 
 
 def of_readme() -> list[str]:
-    """Returns the phrases with numbers in README.md."""
+    """Returns the phrases of README.md that have a measured number, built from committed results."""
     [build] = (line for line in page("benches/README.md").splitlines() if line.startswith("| `make demo` |"))
     gain, steadier = (
         [number(claim("catnip", "CAT-E4", part, column=column)) for column in (OURS, PAPER_COLUMN)]
@@ -116,7 +116,7 @@ def of_readme() -> list[str]:
 
 
 def of_trust() -> list[str]:
-    """Returns the phrases with numbers in docs/trust.md."""
+    """Returns the phrases of docs/trust.md that have a measured number, built from committed results."""
     traces = len(list((REFERENCE / "ns2" / "traces").glob("*_q*.csv"))) + len(rows("ns2/transfers.csv"))
     pages = {number(claim("catnip", "CAT-E3", f"pooled {mean} is within")) for mean in ("mean", "median")}
     loss = ("CAT-E3", "Reno: loss, %", "range of ns-2's runs")
@@ -179,7 +179,7 @@ def of_trust() -> list[str]:
 
 
 def of_scale() -> list[str]:
-    """Returns the phrases in docs/scale.md whose numbers are in a committed result."""
+    """Returns the phrases of docs/scale.md that have a measured number, built from committed results."""
     flows = {one["flows"]: one for one in SWEEP["flows"]}
     each_kb = (flows[100_000]["peak_kb"] - flows[10]["peak_kb"]) / (100_000 - 10)
     assert all(

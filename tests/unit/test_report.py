@@ -1,4 +1,4 @@
-"""Tests of the report: self-contained, complete and accessible."""
+"""Tests of the HTML report: self-contained, complete and accessible."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ def page() -> str:
 
 
 class Elements(HTMLParser):
-    """Elements of a page, with their attributes."""
+    """Parser of a page that collects its elements with their attributes."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -58,12 +58,12 @@ class Elements(HTMLParser):
         self.found.append((tag, {name: value or "" for name, value in attrs}))
 
     def all(self, *attributes: str) -> list[str]:
-        """Returns the values of attributes of all elements."""
+        """Returns the values of these attributes over all elements."""
         return [has[name] for _, has in self.found for name in attributes if name in has]
 
 
 def text(page: str) -> str:
-    """Returns the visible text, with plain spaces."""
+    """Returns the visible text of a page, with plain spaces in place of no-break spaces."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", page.replace("\u00a0", " ")))
 
 
@@ -203,14 +203,14 @@ def test_the_commit_of_a_report_is_that_of_the_manifest() -> None:
 
 
 def luminance(colour: str) -> float:
-    """Returns the relative luminance of #rrggbb (WCAG 2.2)."""
+    """Returns the relative luminance (WCAG 2.2) of a colour #rrggbb."""
     parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(one: str, other: str) -> float:
-    """Returns the contrast ratio of two colours (WCAG 2.2)."""
+    """Returns the contrast ratio (WCAG 2.2) of two colours #rrggbb."""
     darker, lighter = sorted((luminance(one), luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 

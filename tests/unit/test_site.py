@@ -130,7 +130,7 @@ def test_what_can_have_no_address_behind_a_link_is_no_origin(url: str) -> None:
 
 
 def change(folder: Path, place: int, key: str, value: Any) -> None:
-    """Replaces a value in a line of the index."""
+    """Replaces a value in a line of a site's index; `place` is the line's number, from 0."""
     index = folder / site.INDEX
     lines = index.read_text().splitlines()
     line = json.loads(lines[place])

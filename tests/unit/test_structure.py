@@ -70,7 +70,7 @@ def test_a_part_of_the_python_package_imports_only_those_of_the_layers_below_it(
 
 
 def part_of(module: str) -> str:
-    """Returns the part of the package that contains a module."""
+    """Returns the part of the package, such as a subpackage, that contains a module."""
     return ".".join(module.split(".")[1:2])
 
 
@@ -102,7 +102,10 @@ def test_the_architecture_lists_the_crates_from_the_bottom_up() -> None:
 
 
 def circle(graph: Graph) -> str:
-    """Returns a cycle of the graph, file by file with the names that each uses of the next; empty if none."""
+    """Returns a cycle of the dependency graph, file by file with the names that each uses of the next.
+
+    The result is empty if there is no cycle.
+    """
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -145,7 +148,7 @@ def python(package: Path) -> Graph:
 
 
 def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yields the syntax nodes that run when the module is imported, without imports for type checkers."""
+    """Yields the syntax nodes that run when a module is imported, without imports for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             yield node
@@ -193,12 +196,12 @@ class Module:
         return (module_there, "") if module_there else None
 
     def ties(self, code: str, imports: set[PathParts]) -> set[tuple["Module", str]]:
-        """Returns the names that `code` uses from other files of its crate, each with the file."""
+        """Returns the names that `code` uses from other files of its crate, with the defining files."""
         paths = imports | {tuple(re.split(r"\s*::\s*", path)) for path in PATH.findall(code)}
         return {there for path in paths if (there := self.find(path)) and there[1] and there[0] is not self}
 
     def contract(self, needed: set[str]) -> str:
-        """Returns the code that defines these names, and the names that the definitions mention."""
+        """Returns the code that defines the names `needed`, and all names that these definitions mention."""
         text, rest = "", list(items(self.code))
         while chosen := [item for item in rest if defined(item) & needed]:
             rest = [item for item in rest if item not in chosen]
@@ -217,7 +220,7 @@ def production(code: str) -> str:
 
 
 def leaves(tree: str) -> list[str]:
-    """Returns the paths of a `use`, one by one."""
+    """Returns the single paths of a `use` with nested braces."""
     while group := re.search(r"([\w:]*)\{([^{}]*)\}", tree):
         inner = (group[1] + part.strip() for part in group[2].split(",") if part.strip())
         tree = tree.replace(group[0], ",".join(inner))
@@ -235,7 +238,7 @@ def items(code: str) -> Iterator[str]:
 
 
 def defined(item: str) -> set[str]:
-    """Returns the names that an item defines, including types in a macro; for an `impl`, its type."""
+    """Returns the names that an item defines; for an `impl` its type, and for a macro the types in it."""
     subject = IMPLEMENTATION.match(item)
     if subject and not DEFINITION.search(subject[0]):
         return {subject[1]}

@@ -74,13 +74,13 @@ TABLES = {"runs": RUNS, "groups": GROUPS, "transfers": TRANSFERS, "ports": PORTS
 
 
 def summarized(*variants: str, **tables: Table) -> dict[str, Summary]:
-    """Returns the summary of these tables; all other tables have no rows."""
+    """Returns the summary of variants from these tables; all other tables have no rows."""
     nothing = {name: without_rows(table) for name, table in TABLES.items()}
     return summary.of_tables(nothing | {"runs": RUNS} | tables, variants or ("one", "two"), SEEDS)
 
 
 def waits(kind: str, seeds: list[int], times_s: list[float], numbers: list[int]) -> dict[str, Table]:
-    """Returns tables of a group whose users waited for these times."""
+    """Returns tables of one group, `kind` pages or keystrokes, with these times; `numbers` are the pages'."""
     count = len(seeds)
     started = np.array([seeds.count(seed) for seed in SEEDS], dtype=np.uint64)
     groups = {**GROUPS, "kind": [kind] * 2, "started": started, "finished": started, "connections": started}
@@ -140,7 +140,7 @@ def test_every_link_is_told_whatever_its_name() -> None:
 
 
 def both(one: dict[str, Table], two: dict[str, Table]) -> dict[str, Table]:
-    """Joins the tables of two variants."""
+    """Joins the tables of two variants into tables of both."""
 
     def joined(name: str) -> Table:
         here, there = one[name], two[name]
@@ -181,7 +181,7 @@ def test_differences_are_paired_by_seed() -> None:
 
 
 def cut_short(seeds: list[int], times_s: list[float], is_over: list[bool]) -> dict[str, Table]:
-    """Returns tables of transfers with their times until their end or the end of the run."""
+    """Returns tables of transfers with their times, some of which the end of the run cut short."""
     over = np.array(is_over)
     tables = waits("transfers", seeds, times_s, list(range(len(seeds))))
     finished = [sum(over & (np.array(seeds) == seed)) for seed in SEEDS]

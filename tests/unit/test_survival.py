@@ -17,7 +17,7 @@ RUNS = 4
 
 @pytest.fixture(params=range(100))
 def rows(request: pytest.FixtureRequest) -> tuple[Any, Any, Any]:
-    """Returns up to forty times from four runs; many of the times are equal, and some are censored."""
+    """Returns up to forty durations of four runs: many are equal, and some are censored."""
     rng = np.random.default_rng(request.param)
     count = int(rng.integers(1, 41))
     waited = rng.integers(1, 10, count).astype(float)

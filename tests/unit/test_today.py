@@ -122,7 +122,10 @@ def test_pages_count_by_when_they_begin_and_those_without_an_end_by_how_long_the
 
 
 def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result:
-    """Returns a queue's results with these page times per run; other servers' pages take twice as long."""
+    """Returns the results of a cell behind a queue, with these page times per run.
+
+    Pages of the other servers take twice as long.
+    """
     waited = np.array([time for times in times_s.values() for time in times])
     run = np.array([run for run, times in times_s.items() for _ in times])
     none = np.full(len(times_s), math.nan)
@@ -131,7 +134,7 @@ def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result
 
 
 def known(cells: Mapping[str, Mapping[str, Result]]) -> CellRuns:
-    """Returns runs that already hold these cells of the ten pages."""
+    """Returns runs that already have the results of these cells with the ten pages."""
     with Progress(quiet=True) as progress:
         runs = CellRuns(False, 2, 1, progress)
     for name, queues in cells.items():

@@ -230,7 +230,7 @@ impl Distribution {
         (!is_valid).then_some(expected)
     }
 
-    /// Draws a value.
+    /// Draws a random value from the distribution.
     pub fn draw(&self, rng: &mut Rng) -> f64 {
         match self {
             Self::Constant(value) => *value,

@@ -26,7 +26,7 @@ pub trait Kind: Sized {
     fn write(&self, to: &mut Written);
 }
 
-/// Kind as a member of the family `F`: notations, examples and parser.
+/// Member of the family `F` of kinds: its notations, examples and parser.
 pub struct Member<F> {
     /// Notations; see [`Kind::USAGE`].
     pub usage: &'static [Usage],
@@ -72,7 +72,7 @@ impl<K: Kind + 'static> Family for K {
         &[Member { usage: K::USAGE, examples: K::EXAMPLES, read: K::read }];
 }
 
-/// Implements parsing of a family from text.
+/// Implements [`FromStr`](std::str::FromStr) for a family, which parses the notation of any of its kinds.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! from_text {
@@ -86,7 +86,8 @@ macro_rules! from_text {
     };
 }
 
-/// Implements parsing and writing of a single kind.
+/// Implements [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display) for a single [`Kind`](crate::notation::Kind), by its
+/// notation.
 #[macro_export]
 macro_rules! as_text {
     ($Kind:ty) => {
@@ -146,7 +147,7 @@ macro_rules! kinds {
     };
 }
 
-/// Defines a family of kinds without parameters.
+/// Defines a family of kinds without parameters. Each kind is a variant of an enum and is given by a name with a description.
 #[macro_export]
 macro_rules! keywords {
     ($(#[$about:meta])* $visible:vis enum $Family:ident { $($(#[$doc:meta])* $Kind:ident = $usage:expr),+ $(,)? }) => {
@@ -190,7 +191,7 @@ macro_rules! keywords {
     };
 }
 
-/// Returns the known word that is most similar to `token`; `None` if no known word is similar enough.
+/// Returns the candidate that is most similar to `token`; `None` if no candidate is similar enough.
 pub fn nearest<'a>(token: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let with_similarity =
         |candidate: &'a str| (strsim::normalized_damerau_levenshtein(token, candidate), candidate);
@@ -199,7 +200,7 @@ pub fn nearest<'a>(token: &str, candidates: impl IntoIterator<Item = &'a str>) -
     similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
 }
 
-/// Returns the end of an error message that suggests the known word most similar to `token`; an empty text if no known word is similar
+/// Returns the end of an error message that suggests the candidate most similar to `token`; an empty text if no candidate is similar
 /// enough.
 pub fn did_you_mean<'a>(token: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(token, candidates).map_or_else(String::new, |candidate| format!("; did you mean {candidate}?"))
@@ -293,7 +294,7 @@ impl<'a> Notation<'a> {
         Self { text: text.into(), name: "", values: values.into_iter(), options }
     }
 
-    /// Returns the name.
+    /// Returns the name with which the notation begins.
     pub fn name(&self) -> &'a str {
         self.name
     }
@@ -392,7 +393,7 @@ impl Written {
         written
     }
 
-    /// Writes the name.
+    /// Writes the name with which the notation begins.
     pub fn name(&mut self, name: &str) -> &mut Self {
         self.text.push_str(name);
         self
@@ -468,7 +469,7 @@ impl<B: ?Sized> Kind for Custom<B> {
 
 type ReadCustom<B> = Box<dyn Fn(&str) -> Result<Custom<B>, ParseError> + Send + Sync>;
 
-/// Registered kinds, by name.
+/// Kinds of one family that were registered at run time. The interface of the family is `B`.
 pub struct Registry<B: ?Sized>(Vec<(&'static [Usage], ReadCustom<B>)>);
 
 impl<B: ?Sized> Default for Registry<B> {

@@ -156,7 +156,7 @@ impl Rate {
         if bits == 0 { None } else { Some(Self(bits)) }
     }
 
-    /// Returns the bits per second.
+    /// Returns the rate in bit/s.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
@@ -187,7 +187,7 @@ impl WireTime {
         Self { rate: rate.0, carry: 0, last_end: Time::ZERO, cached_len: 0, whole_ns: 0, fraction: 0 }
     }
 
-    /// Returns the rate.
+    /// Returns the rate of the link.
     pub fn rate(&self) -> Rate {
         Rate(self.rate)
     }

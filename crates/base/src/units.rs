@@ -57,9 +57,9 @@ pub struct Share(pub f64);
 
 /// Quantity that is written as a number with a unit.
 pub trait Quantity: FromStr<Err = ParseError> + fmt::Display {
-    /// Name of the quantity.
+    /// Name of the quantity, such as `time`.
     const NAME: &'static str;
-    /// Description of the quantity.
+    /// Range, resolution or units of the quantity, for the documentation of scenarios.
     const ABOUT: &'static str;
     /// Units in ascending order. An empty unit stands for a number without a unit.
     const UNITS: &'static [&'static str];

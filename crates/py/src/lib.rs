@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 create_exception!(_core, InputError, PyValueError, "Bad input: one line that names file, key and value.");
 
-/// Rust core of CATNIP.
+/// Compiled core of CATNIP: scenarios, their runs and summaries, and analytical models.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -265,7 +265,7 @@ fn axis_value<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, 
     }
 }
 
-/// Parses the interval between two samples.
+/// Parses the interval of time series, which must be above zero.
 fn interval(text: &str) -> PyResult<Span> {
     match text.parse() {
         Ok(Span::ZERO) => {
@@ -315,7 +315,7 @@ impl PyScenario {
     }
 }
 
-/// Returns the name of each variant of a scenario, and the fingerprint of its run with this seed.
+/// Returns the name of each variant of a scenario, and the fingerprint of its run with this seed: a hash of all events of the run.
 #[pyfunction]
 fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec<(String, u64)>> {
     let of = |name: &str| {

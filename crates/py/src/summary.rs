@@ -98,7 +98,7 @@ fn t_quantile(degrees: f64, share: f64) -> f64 {
     summary::t_quantile(degrees, share)
 }
 
-/// Durations, some of which are censored: the run ended first.
+/// Durations, some of which are censored because the run ended first.
 #[pyclass(module = "catnip._core", frozen)]
 struct Times(summary::Times);
 

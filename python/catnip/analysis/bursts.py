@@ -23,14 +23,14 @@ Rows: TypeAlias = Mapping[str, NDArray[Any]]
 Lost: TypeAlias = Literal["retransmitted", "dropped"]
 
 SIZES_BYTES = (5_000, 10_000, 20_000, 40_000, 80_000)
-"""Lower bounds of the paper's size classes."""
+"""Lower bounds of the size classes of the newCWV paper, bytes."""
 IDLE_S = (1, 3, 5, 7, 10, 15)
-"""Lower bounds of the paper's classes of idle periods."""
+"""Lower bounds of the newCWV paper's classes of idle periods before a burst, s."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Bursts that occur in two variants; equal rows of `reference` and `other` are the same burst."""
+    """Bursts that occur in two variants; row n of `reference` and row n of `other` are the same burst."""
 
     reference: Rows
     other: Rows
@@ -39,19 +39,19 @@ class Pairs:
 
     @property
     def gain_pct(self) -> Floats:
-        """Reduction of each transfer time against the reference, (Tr - Tc) / Tr, per cent."""
+        """Reduction of each burst's transfer time relative to the reference, (Tr - Tc) / Tr, percent."""
         reference_s = np.asarray(self.reference["time_s"], dtype=np.float64)
         return np.asarray(100 * (reference_s - self.other["time_s"]) / reference_s, dtype=np.float64)
 
     def within(self, size_bytes: float, idle_s: float) -> "Pairs":
-        """Returns the pairs whose burst exceeds this size and idle period in the reference."""
+        """Returns the pairs whose burst in the reference exceeds a size and follows a longer idle period."""
         chosen = (self.reference["bytes"] > size_bytes) & (self.reference["idle_s"] > idle_s)
         return Pairs(_rows(self.reference, chosen), _rows(self.other, chosen), self.unpaired)
 
 
 @dataclass(frozen=True)
 class ClassResult:
-    """Gain and loss of the class of bursts above a size and an idle period."""
+    """Gain and losses of the class of bursts above a size that follow idle periods above a duration."""
 
     size_bytes: float
     idle_s: float
@@ -59,11 +59,11 @@ class ClassResult:
     gain_pct: Interval
     """Mean reduction of the burst times relative to the reference, percent."""
     loss_pct: tuple[Interval, Interval]
-    """Share of sent segments that were retransmitted or dropped, percent: reference, other variant."""
+    """Shares of sent segments that were lost, percent: of the reference, and of the other variant."""
 
 
 def pair(bursts: Table, reference: int, other: int, group: str | None = None) -> Pairs:
-    """Returns the bursts that two variants of a table have in common, given the indices of the variants."""
+    """Returns the bursts that two variants of the table `bursts` have in common, by the variants' indices."""
     sides = [measures.select(bursts, variant, group) for variant in (reference, other)]
     keys = [
         np.rec.fromarrays([rows[name] for name in ("seed", "connection", "first_byte")]) for rows in sides
@@ -76,7 +76,7 @@ def pair(bursts: Table, reference: int, other: int, group: str | None = None) ->
 
 
 def joined(parts: Sequence[Pairs]) -> Pairs:
-    """Merges the pairs of several seeds."""
+    """Merges pairs of bursts that were computed seed by seed."""
 
     def of(sides: Sequence[Rows]) -> Rows:
         return {key: np.concatenate([rows[key] for rows in sides]) for key in sides[0]}
@@ -92,7 +92,7 @@ def classes(
     idle_s: Sequence[float] = IDLE_S,
     lost: Lost = "retransmitted",
 ) -> Iterator[ClassResult]:
-    """Yields the result of every class of sizes and idle periods that has bursts."""
+    """Yields gain and losses of each class of burst sizes and idle periods that has bursts."""
     for size, idle in product(sizes_bytes, idle_s):
         here = pairs.within(size, idle)
         count = len(here.reference["seed"])
@@ -102,7 +102,7 @@ def classes(
 
 
 def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
-    """Returns the mean of `Pairs.gain_pct` over all pairs, per cent.
+    """Returns the mean of `Pairs.gain_pct` over all pairs, percent.
 
     Bursts of a run share its queues, so the interval is over seeds, and a seed with more bursts has more
     weight. With one seed, the interval results from resampling the bursts, which are treated as independent.
@@ -116,7 +116,7 @@ def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
 
 
 def loss_pct(rows: Rows, seeds: Sequence[int], lost: Lost = "retransmitted") -> Interval:
-    """Returns the share of the segments of bursts that were retransmitted or dropped (`lost`), per cent."""
+    """Returns the share of the bursts' segments that were retransmitted or dropped (`lost`), percent."""
     return stats.ratio(measures.per_seed(rows, lost, seeds), measures.per_seed(rows, "sent", seeds)) * 100
 
 

@@ -18,7 +18,7 @@ Verdict: TypeAlias = Literal["pass", "fail", "deviation", "reported"]
 SETTLED_SEEDS = 30
 """Smallest number of seeds with which the mean alone decides whether a value is within its band.
 
-With fewer seeds, a value misses the band only if its whole confidence interval lies outside.
+With fewer seeds, a value misses the band only if its whole confidence interval lies outside the band.
 """
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "deviation", "fail", "reported")
@@ -53,17 +53,17 @@ class Claim:
         return f"{self.id}-{hashlib.sha256(self.claim.encode()).hexdigest()[:6]}"
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the fields as values that JSON can represent, without an empty note."""
+        """Returns the fields as values that JSON can represent, without `note` if it is empty."""
         fields = {key: _finite(value) for key, value in asdict(self).items()}
         return fields if self.note else {key: fields[key] for key in fields if key != "note"}
 
     def cells(self) -> tuple[str, ...]:
-        """Returns one printed cell for each of `COLUMNS`."""
+        """Returns the table cells of the claim as text, one for each of `COLUMNS`."""
         others = (show(self.paper), show(self.oracle))
         return (self.id, self.claim, *others, self.ours_shown(), str(self.seeds), self.band, self.verdict)
 
     def ours_shown(self) -> str:
-        """Returns our value as text, with its interval if it has one."""
+        """Returns the value of this simulator as text, with its interval if it has one."""
         if self.low is None or self.high is None:
             return show(self.ours)
         return _bracketed(self.ours, self.low, self.high)
@@ -81,7 +81,7 @@ class Beside(TypedDict, total=False):
 def within(
     id: str, claim: str, ours: Interval | float, low: float, high: float, **beside: Unpack[Beside]
 ) -> Claim:
-    """Returns a claim that passes if the mean (with few seeds: part of the interval) lies in [low, high]."""
+    """Returns a claim that passes if the mean (with few seeds: part of the interval) is in [low, high]."""
     lowest, highest = _reach(ours)
     return _with_verdict(
         id, claim, ours, f"{show(low)} to {show(high)}", low <= highest and lowest <= high, beside
@@ -89,27 +89,27 @@ def within(
 
 
 def at_most(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if the mean (with few seeds: part of the interval) is at most the limit."""
+    """Returns a claim that passes if the mean (with few seeds: part of the interval) is at most `limit`."""
     return _with_verdict(id, claim, ours, f"≤ {show(limit)}", _reach(ours)[0] <= limit, beside)
 
 
 def at_least(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if the mean (with few seeds: part of the interval) reaches the limit."""
+    """Returns a claim that passes if the mean (with few seeds: part of the interval) is at least `limit`."""
     return _with_verdict(id, claim, ours, f"≥ {show(limit)}", _reach(ours)[1] >= limit, beside)
 
 
 def exactly(id: str, claim: str, ours: str, expected: str, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if both texts are equal: a sequence of bursts, a count."""
+    """Returns a claim that passes if `ours` and `expected` are equal texts, such as lists of burst sizes."""
     return _with_verdict(id, claim, ours, expected, ours == expected, beside)
 
 
 def reported(id: str, claim: str, ours: Interval | Value, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim without a band, whose verdict is `reported`."""
+    """Returns a claim without an acceptance band, whose verdict is `reported`."""
     return _claim(id, claim, ours, "none", "reported", beside)
 
 
 def failed(claims: Iterable[Claim]) -> list[Claim]:
-    """Returns the claims whose value misses the band without a documented reason."""
+    """Returns the claims whose value misses the acceptance band without a documented reason."""
     return [claim for claim in claims if claim.verdict == "fail"]
 
 
@@ -166,9 +166,10 @@ def _bracketed(middle: Value, low: float, high: float) -> str:
 def _with_verdict(
     id: str, claim: str, ours: Interval | float | str, band: str, holds: bool, beside: Beside
 ) -> Claim:
-    """Returns a claim with its verdict.
+    """Returns a claim with its verdict; `holds` is true if the value is within the acceptance band.
 
-    A value outside the band is a known deviation if the note explains it. A claim that passes has no note.
+    A value outside the band is a known deviation if the note explains the value. A claim that passes has no
+    note.
     """
     if holds:
         return _claim(id, claim, ours, band, "pass", {**beside, "note": ""})
@@ -203,7 +204,7 @@ def _claim(id: str, claim: str, ours: Interval | Value, band: str, verdict: Verd
 
 
 def _reach(ours: Interval | float) -> tuple[float, float]:
-    """Returns the range to compare with a band: the mean alone or, with few seeds, the whole interval."""
+    """Returns the range to compare with a band: [mean, mean] or, with few seeds, the interval."""
     if not isinstance(ours, Interval):
         return ours, ours
     if ours.n >= SETTLED_SEEDS or math.isnan(ours.low):

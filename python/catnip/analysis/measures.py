@@ -20,7 +20,7 @@ def page_times(
     statistic: Statistic = np.mean,
     group: str | None = None,
 ) -> Floats:
-    """Returns a statistic of each page's times: one row per seed, one column per page number."""
+    """Returns a statistic of the times of each page: one row per seed, one column per page number."""
     rows = select(pages, variant, group)
     numbers = np.unique(rows["page"])
     cells = [
@@ -31,22 +31,22 @@ def page_times(
 
 
 def deviation(values: NDArray[Any]) -> float:
-    """Returns the sample standard deviation."""
+    """Returns the sample standard deviation of `values`."""
     return float(values.std(ddof=1))
 
 
 def max_concurrent(start_s: Floats, end_s: Floats) -> int:
-    """Returns the largest number of intervals that overlap.
+    """Returns the largest number of time intervals that overlap.
 
     An interval that begins at the instant at which another interval ends does not overlap it.
     """
-    # An end that is the sum of two times is accurate only to some nanoseconds.
+    # An end is the sum of two times, so it is accurate only to some nanoseconds.
     return max(int(((start_s <= at) & (end_s > at + 1e-8)).sum()) for at in start_s)
 
 
 @dataclass(frozen=True)
 class PortLoss:
-    """Losses and share of HIGH packets at a port, as fractions of the packets that arrived, per seed."""
+    """Losses at a port, and share of HIGH packets, as fractions of the arriving packets, one per seed."""
 
     loss: Floats
     high_share: Floats
@@ -55,13 +55,13 @@ class PortLoss:
 
 
 def port_loss(ports: Table, variant: int, seeds: Sequence[int], port: str = "bottleneck") -> PortLoss:
-    """Returns the losses at a port by priority; the loss is 0 for a priority without packets."""
+    """Returns the fractions of packets lost at a port, by priority; 0 for a priority without packets."""
     rows = select(ports, variant)
     return loss_of({key: values[rows["port"] == port] for key, values in rows.items()}, seeds)
 
 
 def loss_of(port: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> PortLoss:
-    """Returns the losses by priority from the rows of one port."""
+    """Returns the fractions of packets lost, by priority, from one port's rows of the table `ports`."""
     high, med, low, high_dropped, med_dropped, low_dropped = (
         per_seed(port, f"{counter}_{priority}", seeds)
         for counter in ("arrived", "dropped")
@@ -76,7 +76,7 @@ def loss_of(port: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> PortLoss:
 
 
 def sender_loss(connections: Table, variant: int, seeds: Sequence[int], group: str | None = None) -> Floats:
-    """Returns the share of data packets, retransmissions included, that any link dropped, per seed."""
+    """Returns the fraction of data packets, retransmissions included, that any link dropped, per seed."""
     rows = select(connections, variant, group)
     return _fraction(per_seed(rows, "dropped", seeds), per_seed(rows, "sent", seeds))
 
@@ -84,7 +84,7 @@ def sender_loss(connections: Table, variant: int, seeds: Sequence[int], group: s
 def per_seed(
     rows: Mapping[str, NDArray[Any]], key: str, seeds: Sequence[int], statistic: Statistic = np.sum
 ) -> Floats:
-    """Returns the sum, or another statistic, of a column for each seed."""
+    """Returns the sum, or another statistic, of the column `key` for each seed."""
     values, of_seed = rows[key], rows["seed"]
     rows_per_seed = len(values) // len(seeds)
     if rows_per_seed and np.array_equal(of_seed, np.repeat(seeds, rows_per_seed)):
@@ -99,7 +99,7 @@ def per_seed(
 
 
 def select(table: Table, variant: int, group: str | None = None) -> dict[str, NDArray[Any]]:
-    """Returns the rows of one variant, and of one traffic group, that were complete before the run ended."""
+    """Returns the rows of a variant (and traffic group) that were complete before the run ended."""
     columns = _arrays(table)
     chosen = columns["variant"] == variant
     for end in ("time_s", "acked_s"):

@@ -12,7 +12,8 @@ def mean(values: ArrayLike, confidence: float = 0.95, resamples: int = 2000) -> 
     """Returns the mean of independent values with a bootstrap interval.
 
     The interval is bias-corrected and accelerated (Efron, 1987): if a few large values dominate the mean, the
-    upper bound of a t-interval is too low. Resampling has a fixed seed, so equal values give equal intervals.
+    upper bound of a t-interval is too low. The seed of the resampling is fixed, so equal values give equal
+    intervals.
     """
     sample = np.asarray(values, dtype=np.float64)
     if np.ptp(sample) == 0:

@@ -11,7 +11,7 @@ from catnip import _core
 from catnip.analysis.interval import Interval
 
 Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
-"""Function that computes a statistic of some runs, given the indices of the runs."""
+"""Function that returns a statistic of the runs with the given indices."""
 
 
 def mean(values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -39,7 +39,7 @@ def ratio(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interv
 
 
 def jackknife(statistic: Statistic, runs: int, confidence: float = 0.95) -> Interval:
-    """Returns a statistic of all runs together, with the interval from leaving out one run at a time.
+    """Returns a statistic of all `runs`, with the interval from leaving out one run at a time.
 
     Use the jackknife for statistics that are not a mean of one value per run, such as a quantile of all
     times.
@@ -50,8 +50,8 @@ def jackknife(statistic: Statistic, runs: int, confidence: float = 0.95) -> Inte
 def pseudo_values(statistic: Statistic, runs: int) -> NDArray[np.float64]:
     """Returns the contribution of each run to a statistic of all runs.
 
-    The contributions are those of Tukey's jackknife (Miller, Biometrika 61, 1974). Their mean is the
-    statistic without its first-order bias.
+    The contributions are the pseudo-values of Tukey's jackknife (Miller, Biometrika 61, 1974). Their mean is
+    the statistic without its first-order bias.
     """
     every = np.arange(runs)
     full = statistic(every)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from catnip.store.runs import Progress
 
 TABLES: Mapping[str, Sequence[str]] = _core.SUMMARY_TABLES
-"""Columns from which a summary is made, by table."""
+"""Columns that a summary needs of each results table, by the name of the table."""
 QUANTILES: Sequence[str] = _core.QUANTILES
-"""Names of the measures that are quantiles; a quantile is unknown if too few transfers take longer."""
+"""Names of the measures that are quantiles; a quantile is absent if too few transfers take longer."""
 Read: TypeAlias = Callable[[str, int], Mapping[str, Column]]
-"""Function that returns the columns of a table for one variant, given the table's name and variant's
-index."""
+"""Function that returns the columns of a results table for one variant, given the table's name and the
+variant's index."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,10 @@ class GroupSummary:
     """Number of transfers finished before the end of the run. Means exclude unfinished transfers, which take
     longer."""
     means: Mapping[str, Interval]
-    """Means over the finished transfers, known quantiles, and rates, by measure."""
+    """Means over the finished transfers, quantiles if known, and rates, each by the name of its measure."""
     restricted_s: Interval | None = None
-    """Restricted mean: the mean of the transfer time or `horizon_s`, whichever is less, by Kaplan and Meier.
-    Transfers that have not finished count with their known duration. None if all have finished in all
-    variants."""
+    """Restricted mean transfer time, s: each time counts as at most `horizon_s`, and unfinished transfers
+    count by the method of Kaplan and Meier. None if all transfers of all variants have finished."""
     horizon_s: float = math.nan
     curve: tuple[Sequence[float], Sequence[float]] = field(default=((), ()), repr=False)
     """Survival curve for drawing: ascending times, and the share of transfers that take longer than each."""
@@ -50,7 +49,7 @@ class GroupSummary:
         return self.finished < self.started
 
     def less(self, other: "GroupSummary") -> dict[str, Interval]:
-        """Returns the difference of this group minus the other group, by measure and paired by seed."""
+        """Returns this group's measures minus those of the other group, by measure and paired by seed."""
         both = (key for key in self.values if key in other.values)
         paired = {key: _core.paired_difference(self.values[key], other.values[key]) for key in both}
         return {key: Interval(*difference) for key, difference in paired.items() if difference is not None}
@@ -58,11 +57,11 @@ class GroupSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of one variant over its seeds."""
+    """Summary of the runs of one variant over all seeds."""
 
     groups: Mapping[str, GroupSummary]
     links: Mapping[str, Mapping[str, Interval]]
-    """Measures by port, that is, by link and direction."""
+    """Measures of each port, that is, of one direction of a link, by the port's name."""
     hops: int
     """Packet-hops: number of links crossed, summed over all packets."""
 
@@ -79,7 +78,7 @@ def of_runs(
     threads: int = 0,
     progress: "Progress | None" = None,
 ) -> dict[str, Summary]:
-    """Executes all runs and returns the summary of each variant, without the tables. Raises InputError."""
+    """Executes all runs and returns the summary of each variant; keeps no tables. Raises InputError."""
     summaries = _core.summarize_runs(scenario, list(variants), list(seeds), threads, progress)
     return _by_name(variants, summaries)
 
@@ -87,13 +86,13 @@ def of_runs(
 def of_tables(
     tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
 ) -> dict[str, Summary]:
-    """Returns the summary of each variant from complete tables, whose rows are in the order of variants."""
+    """Returns the summary of each variant from whole results tables, whose rows are ordered by variant."""
     needed = {name: {key: tables[name][key] for key in columns} for name, columns in TABLES.items()}
     return _by_name(variants, _core.summarize_tables(needed, len(variants), list(seeds)))
 
 
 def summarize(read: Read, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Summary]:
-    """Returns the summary of each variant; the seeds ascend. Memory holds rows of one variant at a time."""
+    """Returns the summary of each variant. The seeds must ascend; `read` is called variant by variant."""
     return _by_name(variants, _core.summarize(read, len(variants), list(seeds)))
 
 

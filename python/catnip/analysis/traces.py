@@ -1,4 +1,4 @@
-"""Packet traces as rows, in the form of the ns-2 traces under python/catnip/reference."""
+"""Packet traces as rows and as CSV, in the format of the ns-2 traces under python/catnip/reference."""
 
 import csv
 import math
@@ -33,7 +33,7 @@ def rows(events: Table) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(file: TextIO, events: Table) -> None:
-    """Writes the rows as CSV: times to the microsecond, windows in packets, blanks for missing values."""
+    """Writes events as CSV rows: times to the microsecond, windows in packets, blanks for missing values."""
     writer = csv.DictWriter(file, FIELDS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in rows(events):
@@ -42,7 +42,7 @@ def write_csv(file: TextIO, events: Table) -> None:
 
 
 def outline(events: Table) -> dict[str, int | float | None]:
-    """Returns the completion time of a transfer and the counts of its packets and timeouts."""
+    """Returns the completion time of a traced transfer, and its numbers of packets and timeouts."""
     kinds = list(events["event"])
     seqs = [int(seq) for seq, kind in zip(events["seq"], kinds, strict=True) if kind == "send"]
     times = [float(time) for time, kind in zip(events["time_s"], kinds, strict=True) if kind == "done"]
@@ -56,7 +56,7 @@ def outline(events: Table) -> dict[str, int | float | None]:
 
 
 def connections_outline(connections: Table) -> dict[str, float]:
-    """Returns the totals of a trace of connections; the rate counts only the data of the responses."""
+    """Returns the totals of connection vectors; the rate counts only the data of the responses."""
     starts = np.asarray(connections["start_us"], dtype=np.float64)
     sent_bytes = {
         end: int(np.sum(np.asarray(connections[f"{end}_bytes"]))) for end in ("initiator", "acceptor")

@@ -13,9 +13,9 @@ EXTRAS = {
     "pyarrow": "parquet",
     "pyroute2": "replay",
 }
-"""Extra of pyproject.toml that installs a library, by the library's import name."""
+"""Extra of pyproject.toml that installs each optional library, by the library's import name."""
 CALLED = {"dns": "dnspython"}
-"""Distribution names of libraries whose import name differs."""
+"""Distribution names of the optional libraries whose import name differs."""
 
 
 def need(feature: str, *libraries: str) -> None:

@@ -1,4 +1,4 @@
-"""Paths of the files that commands read; all belong to the package, installed or in a checkout."""
+"""Paths of the files that commands read; all but docs/deviations.md belong to the package."""
 
 import os
 import sys
@@ -12,9 +12,9 @@ from catnip._core import InputError, Scenario, outline
 PACKAGE = Path(__file__).resolve().parents[1]
 PAPERS = PACKAGE / "papers"
 MEASURED = PACKAGE / "measured"
-"""Results recorded by tests of single components."""
+"""Folder of the results that tests of single components have recorded."""
 REFERENCE = PACKAGE / "reference"
-"""Measured and computed reference values that do not belong to a single paper."""
+"""Folder of measured and computed reference values that do not belong to a single paper."""
 
 
 def checkout() -> Path | None:
@@ -32,13 +32,13 @@ def deviations() -> Path:
 
 
 def tables() -> list[Path]:
-    """Returns the paths of the papers' reference tables: printed values, and measurements by others."""
+    """Returns the paths of the papers' reference tables: values printed in papers or measured by others."""
     return sorted(PAPERS.glob("*/reference/*.csv"))
 
 
 @dataclass(frozen=True)
 class Outline:
-    """Overview of a scenario file for lists: id, title, number of seeds and variants."""
+    """Id, title, number of seeds and variants of a scenario file, for lists of scenarios."""
 
     path: str
     id: str
@@ -53,7 +53,7 @@ def outlines() -> list[Outline]:
 
 
 def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
-    """Returns the scenario with this path, file name without suffix, id, or `-` (standard input).
+    """Returns the scenario with the path, file name without suffix, or id `name`; `-` is standard input.
 
     `changes` lists keys of the scenario with their new values.
     """
@@ -77,7 +77,7 @@ def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
 
 
 def _standard_input() -> str:
-    """Returns the text of standard input; files that it names are relative to the working directory."""
+    """Returns the text of standard input; raises InputError if it is not UTF-8."""
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
@@ -90,11 +90,11 @@ def is_path(name: str) -> bool:
 
 
 def scenario_file(name: str) -> Path | None:
-    """Returns the path of the scenario with this file name, without suffix; None if there is none."""
+    """Returns the path of the bundled scenario with this file name, without suffix; None if there is none."""
     return next((path for path in scenario_files() if path.stem == name), None)
 
 
 def scenario_files() -> list[Path]:
-    """Returns the paths of all scenarios, those of papers included, in the order of file names."""
+    """Returns the paths of all bundled scenarios, those of papers included, in the order of file names."""
     found = [*(PACKAGE / "scenarios").glob("*.toml"), *PAPERS.glob("*/scenarios/*.toml")]
     return sorted(found, key=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""Locations of the emulator and the agent, and checks that this machine can run them."""
+"""Paths of the emulator and the agent, and checks that this machine can run them."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from catnip.base.extras import DISTRIBUTION
 PROGRAM = "catnip-emu"
 AGENT = "catnip-agent"
 CALLED = "catnip"
-"""Name under which the program is started, which its help and errors show."""
+"""Name under which the emulator and the agent are started, so that their help and errors show it."""
 BUILT_BY = {
     PROGRAM: "`make build` builds it",
     AGENT: "`make build` builds it if clang, libelf-dev and zlib1g-dev are installed",
@@ -43,7 +43,7 @@ def program(name: str = PROGRAM) -> Path:
 
 
 def _installed(name: str) -> Path | None:
-    """Returns the path of a program that the wheel of this package has installed."""
+    """Returns the path of a program that was installed with the wheel of this package, if any."""
     try:
         files = metadata.files(DISTRIBUTION) or ()
     except metadata.PackageNotFoundError:
@@ -52,7 +52,7 @@ def _installed(name: str) -> Path | None:
 
 
 def cannot_emulate() -> str | None:
-    """Returns the reason why this machine cannot emulate a link; None if it can."""
+    """Returns the reason why this machine cannot run the link emulator; None if it can."""
     try:
         program()
     except InputError as error:
@@ -72,7 +72,7 @@ def cannot_control() -> str | None:
 
 
 def cannot_mark() -> str | None:
-    """Returns the reason why no agent can run on this machine; None if one can."""
+    """Returns the reason why the marking agent cannot run on this machine; None if it can."""
     try:
         agent = program(AGENT)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Progress of long work, shown on the terminal."""
+"""Progress bars of long commands, and concurrent execution of jobs with progress."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class Progress:
         self._bars = _bars() if is_visible else None
 
     def task(self, label: str) -> Callable[[int, int], None]:
-        """Adds a bar; returns its callback for (done, total), which fits `Scenario.run(progress=...)`."""
+        """Adds a progress bar; returns its callback for (done, total), such as for `Scenario.run`."""
         note(label)
         if (bars := self._bars) is None:
             return lambda _done, _total: None
@@ -41,7 +41,7 @@ class Progress:
 
 
 def _bars() -> "Bars":
-    """Returns progress bars on stderr. Loads their library only if they are shown."""
+    """Returns new progress bars on stderr. Loads rich only here, because few commands show progress."""
     from rich import progress  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from functools import partial
 from catnip.base import paths
 
 WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
-"""Pathspecs for git that exclude the files of a checkout that reproductions generate."""
+"""Pathspecs for git that exclude the files of a checkout that `catnip reproduce` generates."""
 
 
 def command_line() -> str:
@@ -19,8 +19,8 @@ def command_line() -> str:
 def commit() -> str | None:
     """Returns the commit of the checkout around the package, if any; a trailing `+` marks changed files.
 
-    Files that reproductions write do not count as changes: no run reads them, and writing one report would
-    mark the next one as changed.
+    Files that `catnip reproduce` writes do not count as changes: no run reads them, and writing one report
+    would mark the next one as changed.
     """
     root = paths.checkout()
     if root is None or not (root / ".git").exists():

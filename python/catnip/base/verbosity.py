@@ -17,7 +17,7 @@ class Loudness(Enum):
 
 
 def set_loudness(context: click.Context, loudness: Loudness) -> None:
-    """Sets the verbosity of the command of this context and starts its clock."""
+    """Sets the verbosity of the command of this click context and starts the clock of its messages."""
     context.meta[_KEY] = loudness, perf_counter()
 
 
@@ -27,7 +27,7 @@ def loudness() -> Loudness:
 
 
 def note(message: str) -> None:
-    """Prints a message, preceded by the seconds since the command began, if --verbose is set."""
+    """Prints a message with the seconds since the command began, if --verbose is set."""
     of, began_s = _settings()
     if of is Loudness.VERBOSE:
         click.echo(f"{perf_counter() - began_s:8.3f} s  {message}", err=True)

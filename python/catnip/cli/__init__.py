@@ -36,12 +36,12 @@ COMMANDS = {
     "tmix": ("traces", "Write the connections that a SCENARIO replays as Tmix connection vectors."),
     "trace": ("traces", "Simulate one transfer over one link and trace each of its packets."),
 }
-"""Module and summary of each command."""
+"""Module of catnip.cli that defines each command, and the command's summary for the help."""
 COMPLETE = "_CATNIP_COMPLETE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line and returns its exit code."""
+    """Runs a command line, by default that of this process, and returns its exit code."""
     _open_streams()
     if instruction := os.environ.get(COMPLETE):
         return shell_complete(catnip, {}, "catnip", COMPLETE, instruction)
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Lazy(click.Group):
-    """Group whose commands are imported on use."""
+    """Group of commands whose modules are imported when a command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names of all commands."""
@@ -125,7 +125,7 @@ def catnip(context: click.Context) -> None:
 
 
 def _open_streams() -> None:
-    """Prepares the standard streams, which may be closed or have an encoding with few characters."""
+    """Makes stdout and stderr usable even if they are closed or their encoding lacks some characters."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

@@ -1,4 +1,4 @@
-"""Commands of the emulator and the agent, which are separate programs with privileges of their own."""
+"""Commands agent, link and router, which run the emulator and the agent as separate programs."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from catnip.base.programs import AGENT, CALLED, PROGRAM, program
 
 
 def _hands_over(name: str, summary: str, to: str = PROGRAM) -> click.Command:
-    """Creates a command that replaces this process by another program."""
+    """Creates a click command that replaces this process by the emulator or the agent, with its arguments."""
 
     @click.command(
         name,

@@ -81,7 +81,7 @@ def schema(seed: int, as_json: bool) -> None:
 
 
 def _contents(scenario: Scenario) -> dict[str, Any]:
-    """Returns a summary of a scenario, with the contents of its first variant."""
+    """Returns the fields of a scenario that `catnip check` prints; hosts, links: of the first variant."""
     first = scenario.overview(scenario.variants[0])
     return {
         "id": scenario.id,

@@ -189,12 +189,12 @@ def _one(query: Case, trials: int, seed: int, as_json: bool) -> None:
 
 
 def _shown(value: float, text: object) -> str:
-    """Returns the text of a number, or a dash for NaN: handshakes beyond 50 % loss have no mean time."""
+    """Returns the formatted time, or a dash for NaN: handshakes with 50 % loss or more have no mean time."""
     return "–" if math.isnan(value) else str(text)
 
 
 def _trust(model: Model, query: Case) -> tuple[str, str]:
-    """Returns the error of a model near a case, and the range in which the model can be trusted, as texts."""
+    """Returns, as texts, the error of a model near a case and the region in which it can be trusted."""
     region = accuracy.trusted_for(model, query)
     nearby = accuracy.nearby(model, query)
     mark = "" if nearby.outside else nearby.mark
@@ -202,7 +202,7 @@ def _trust(model: Model, query: Case) -> tuple[str, str]:
 
 
 def _reasons(query: Case) -> dict[str, list[str]]:
-    """Returns the models that were not compared with simulations near a case, by reason."""
+    """Returns the models that were not compared with simulations near a case, grouped by the reason."""
     reasons: dict[str, list[str]] = {}
     for listed, noun in ((case.LATENCIES, "times"), (case.RATES, "rates")):
         all_of = {one.label: accuracy.nearby(one, query).outside for one in listed}

@@ -1,4 +1,4 @@
-"""Options, exit codes and checks of file names that commands share."""
+"""Options and exit codes that several commands share, and checks of output file names."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,7 +27,7 @@ EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("126, 127", "a command cannot be executed, or is not found", ("link", "emulate", "record", "replay")),
     (f"{INTERRUPTED}", "interrupted", ()),
 )
-"""Exit codes, their meanings and the commands that use them (empty: all). docs/results.md lists them, too."""
+"""Exit codes with their meanings and the commands that use them (empty: all), as in docs/results.md."""
 
 
 def exit_codes_text(command: str | None = None) -> str:
@@ -37,7 +37,7 @@ def exit_codes_text(command: str | None = None) -> str:
 
 
 Changes: TypeAlias = list[tuple[str, str]]
-"""Changed keys of a scenario as paths, with their new values."""
+"""Keys of a scenario to change, such as `link.line.queue`, each with its new value."""
 
 SEED_COUNT = click.IntRange(min=1, max=100_000)
 OUTPUT_FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -46,10 +46,10 @@ STDOUT = Path("-")
 
 
 class _Drawing(click.Path):
-    """Path of an SVG file to write."""
+    """Type of options for SVG files to write."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Checks that the name ends in .svg."""
+        """Returns the path; reports an error unless the file name ends in .svg."""
         if Path(value).suffix.lower() != ".svg":
             self.fail(f"{value}: expected a file name that ends in .svg", param, ctx)
         return super().convert(value, param, ctx)
@@ -59,7 +59,7 @@ DRAWING = _Drawing(path_type=Path, dir_okay=False)
 
 
 def _scenario_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Returns completions: the names of scenarios, and files."""
+    """Returns shell completions for a scenario argument: names of bundled scenarios, and files."""
     from catnip.base import paths  # noqa: PLC0415 -- needed for completion only
 
     names = (path.stem for path in paths.scenario_files())
@@ -98,7 +98,7 @@ def _set_verbosity(context: click.Context, parameter: click.Parameter, is_set: b
 
 
 def voice(command: Command) -> Command:
-    """Adds -q, -v and --version. -q and -v control the messages on stderr; the last one takes effect."""
+    """Adds the options -q, -v and --version to a command; -q and -v set the verbosity on stderr."""
 
     def flag(short: str, long: str, about: str) -> Callable[[Command], Command]:
         return click.option(
@@ -111,7 +111,7 @@ def voice(command: Command) -> Command:
 
 
 def common(command: Command) -> Command:
-    """Adds the options that most commands have."""
+    """Adds the options that most commands have: --seed, --json, -q, -v and --version."""
     seed = click.option(
         "--seed",
         type=click.IntRange(min=0, max=2**62),
@@ -132,11 +132,11 @@ def _refuse_xplot(_context: click.Context, _parameter: click.Parameter, file: st
 
 
 xplot = click.option("--xplot", hidden=True, expose_value=False, callback=_refuse_xplot)
-"""Option of other tools; the error message names the equivalent options here."""
+"""Hidden option --xplot, which fails with an error that names the equivalent options of this program."""
 
 
 def check_writable(files: Iterable[Path | None]) -> None:
-    """Checks before a long run that files can be written. Creates their folders, but no files."""
+    """Raises OSError if a file cannot be written. Creates missing folders, but no files."""
     for path in files:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

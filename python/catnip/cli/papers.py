@@ -1,4 +1,4 @@
-"""Command that reproduces papers."""
+"""Command `catnip reproduce`, which reproduces the experiments of a paper."""
 
 from collections.abc import Iterable
 from pathlib import Path

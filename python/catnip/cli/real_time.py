@@ -1,4 +1,4 @@
-"""Command that runs a scenario in real time. Results are printed and written like those of a simulation."""
+"""Command `catnip emulate`, which runs a scenario in real time and reports like a simulation."""
 
 import json
 import shutil
@@ -161,7 +161,7 @@ def _arguments(options: Mapping[str, object]) -> list[str]:
 
 
 def _run(emulator: Path, command: Sequence[str], folder: Path, label: str, quiet: bool) -> int:
-    """Runs the emulator, passes signals on to it, and returns its exit code."""
+    """Runs the emulator, passes signals on to it, shows its progress, and returns its exit code."""
     # The output of this process must precede the output of the commands.
     sys.stdout.flush()
     with subprocess.Popen(command, executable=emulator) as process:
@@ -194,7 +194,7 @@ def _attend(process: "subprocess.Popen[bytes]", folder: Path, label: str, quiet:
 
 @contextmanager
 def _passed_on(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Passes signals that end a run on to the emulator, which ignores repeated ones."""
+    """Forwards signals that end a run to the emulator during the block; it ignores repeated ones."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         process.send_signal(number)
@@ -221,7 +221,7 @@ def _begun(folder: Path) -> dict[str, Any] | None:
 def _store(
     out: Path, manifest: "Manifest", tables: Mapping[str, Table], certificate: Mapping[str, Any]
 ) -> str | None:
-    """Writes the results to the output folder. Returns the error message if a file cannot be written."""
+    """Writes the results into the output folder; returns an error message if a file cannot be written."""
     from catnip.store import results  # noqa: PLC0415 -- imports pyarrow
 
     try:

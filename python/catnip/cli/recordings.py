@@ -1,4 +1,4 @@
-"""Command for page loads recorded by a browser."""
+"""Command `catnip har`, which summarizes page loads recorded by a browser."""
 
 from collections.abc import Mapping
 from pathlib import Path

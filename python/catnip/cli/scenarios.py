@@ -1,4 +1,4 @@
-"""Commands that run and list scenarios."""
+"""Commands `catnip run` and `catnip list`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -172,7 +172,7 @@ def run(
 
 
 def _predicted(scenario: Scenario, variants: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Returns the predictions of the models for the variants with a single transfer."""
+    """Returns the models' predictions for each variant that consists of a single transfer."""
     flows = {name: flow for name in variants if (flow := scenario.single_flow(name))}
     if not flows:
         return {}
@@ -238,7 +238,7 @@ def _summarized(
 
 
 def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> None:
-    """Checks before the runs that the outputs can be written."""
+    """Raises an error if an output cannot be written or needs a missing library; creates `out`."""
     if report is not None:
         extras.need("--report", "jinja2", "matplotlib")
     if plot is not None:
@@ -257,7 +257,7 @@ def _draw(
     page: Path | None,
     plot: Path | None,
 ) -> None:
-    """Writes the report and the plot."""
+    """Writes the HTML report and the SVG plot of a run."""
     from catnip.base import provenance  # noqa: PLC0415 -- slow to load
     from catnip.report import run_page  # noqa: PLC0415 -- slow to load
     from catnip.report.model import RunOfScenario  # noqa: PLC0415
@@ -312,7 +312,7 @@ def _print_plan(
 
 
 def _check_finished(scenario: Scenario, summaries: "Mapping[str, Summary]") -> None:
-    """Exits with an error if no transfer finished, or no packet was sent."""
+    """Exits with code 4 and an error if no transfer finished, or no packet was sent."""
     counts = [one.counts() for one in summaries.values()]
     finished, started = (sum(column) for column in zip(*counts, strict=True))
     problem = ""

@@ -1,4 +1,4 @@
-"""Commands that record and replay Web sites, and measure their page load times."""
+"""Commands `catnip record`, `replay` and `pages`, for recorded Web sites."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ NOT_OF_REPLAY = {"--nat", "--resolver"}
 """Options of `catnip link` that replays do not support."""
 VERBOSITY_OPTIONS = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
 MAX_NOTES = 10
-"""Largest number of printed warnings without --verbose."""
+"""Largest number of lines that `_print_notes` prints without --verbose."""
 
 
 class _Staged(click.Command):
@@ -230,7 +230,7 @@ def pages(
 
 
 async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[int, Recorder]":
-    """Runs the proxy while a command runs, or until a signal. Returns the exit code and the recorder."""
+    """Runs the recording proxy while a command runs, or until a signal. Returns exit code and recorder."""
     from catnip.web.recorder import Recorder, recording  # noqa: PLC0415 -- needs an optional library
 
     recorder = Recorder()
@@ -258,7 +258,7 @@ def _cannot_run(code: int, reason: str) -> click.exceptions.Exit:
 
 
 def _through(host: str, port: int) -> dict[str, str]:
-    """Returns environment variables that make commands use a proxy."""
+    """Returns the environment variables that make commands use the proxy at this host and port."""
     url = f"http://{host}:{port}"
     # Some programs read the lower-case variables, others the upper-case variables.
     names = [spelled for name in ("http_proxy", "https_proxy") for spelled in (name, name.upper())]
@@ -266,7 +266,7 @@ def _through(host: str, port: int) -> dict[str, str]:
 
 
 def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Site:
-    """Reads a site, and restarts this command in a network namespace unless `inside` is set."""
+    """Reads a site and returns it; restarts this command in a network namespace unless `inside` is set."""
     loaded = site.read(folder)
     note(f"read {folder}")
     extras.need(name, "dns", "mitmproxy", "pyroute2")
@@ -283,7 +283,7 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
 
 @asynccontextmanager
 async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
-    """Runs the servers of a site in this network namespace.
+    """Runs the servers of a site in this network namespace during the block.
 
     Yields the replayer, and the means to run commands behind links to the servers.
     """
@@ -336,7 +336,7 @@ async def _visited(
 
 
 def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:
-    """Returns the URLs of the pages to load, which must be recorded; by default the first recorded page."""
+    """Returns the URLs of the pages to load, which must be in the site; by default its first page."""
     if not urls:
         if not loaded.documents:
             raise InputError(f"--url: {folder} has no recorded HTML page")
@@ -409,7 +409,7 @@ def _report_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
 
 
 def _print_notes(lines: Sequence[str]) -> None:
-    """Prints notes for the user on stderr."""
+    """Prints notes for the user on stderr: the first `MAX_NOTES`, all with --verbose, none with --quiet."""
     if loudness() is Loudness.QUIET:
         return
     limit = len(lines) if loudness() is Loudness.VERBOSE else MAX_NOTES

@@ -1,4 +1,4 @@
-"""Commands that trace one transfer packet by packet, and that write traces of connections."""
+"""Commands `catnip trace`, one transfer packet by packet, and `catnip tmix`, traces of connections."""
 
 import re
 import sys

@@ -1,1 +1,1 @@
-"""Figures as SVG text, one module per kind; importing one loads the plotting library."""
+"""Figures as SVG text, one module for each kind of figure; each loads Matplotlib."""

@@ -1,4 +1,4 @@
-"""Figures of bursts: heat maps of classes, and windows and segments of single connections over time."""
+"""Figures of bursts: heat maps over size and idle period, quantities of a connection over time, bars."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from catnip.figures.style import FAINT, INK, NO_LOOKS, ON_COLOUR, PAPER, STYLE, 
 
 STEP, LINE, DOTS = "step", "line", "dots"
 MANY = 6
-"""Largest number of columns of a heat map with horizontal labels; the labels of more columns are slanted."""
+"""Largest number of columns with which a heat map has horizontal column labels; otherwise slanted ones."""
 
 
 @dataclass(frozen=True)
 class Map:
-    """Heat map: values by row and column, and optional values of another source, printed below them."""
+    """Heat map: values by row and column, and optionally values of another source below them."""
 
     title: str
     values: NDArray[np.float64]
     beneath: NDArray[np.float64] | None = None
     unsure: NDArray[np.bool_] | None = None
-    """Mask of uncertain values, which are shown in brackets."""
+    """Mask of the uncertain cells, whose values are shown in brackets."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """Quantity over time; drawn as steps, as a line or as dots."""
+    """Quantity over time, such as a congestion window; drawn as steps, as a line or as dots."""
 
     label: str
     x: NDArray[Any]
@@ -41,13 +41,13 @@ class Track:
 
 @dataclass(frozen=True)
 class Strip:
-    """Panel with several tracks over one time axis."""
+    """Panel of a figure with several quantities (`Track`) over one time axis."""
 
     title: str
     ylabel: str
     tracks: Sequence[Track]
     marks: Sequence[float] = ()
-    """Values of y drawn as reference lines."""
+    """Values on the y axis at which reference lines are drawn."""
 
 
 def heat_maps(
@@ -58,7 +58,7 @@ def heat_maps(
     labels: tuple[str, str],
     height: float = 3.9,
 ) -> str:
-    """Draws maps side by side on one scale of colours around zero, with the value printed in each cell."""
+    """Draws heat maps side by side, with one colour scale around zero and the value printed in each cell."""
     reach = max(float(np.abs(one.values).max()) for one in maps)
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -89,7 +89,7 @@ def strips(
     beside: bool = False,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Draws strips above each other over one time axis, or side by side with separate time axes.
+    """Draws panels above each other over one time axis or, with `beside`, side by side with own time axes.
 
     `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
     figures.
@@ -124,7 +124,10 @@ def grouped_bars(
     ylabel: str,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Draws bars with intervals: `values` has a value per group for each series; `looks` as in `strips`."""
+    """Draws groups of bars with intervals; `values` has, for each series, one interval per group.
+
+    `looks` is as in `strips`.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -167,7 +170,7 @@ def _track(axes: Axes, track: Track, look: Look) -> None:
 
 
 def _corners(y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns a mask of the points of a step line at which its value changes, and of its two ends."""
+    """Returns a mask of the points of a step line at which its value changes, and of its ends."""
     is_corner = np.ones(len(y), dtype=bool)
     is_corner[1:-1] = (y[1:] != y[:-1])[:-1] & ~(np.isnan(y[1:]) & np.isnan(y[:-1]))[:-1]
     return is_corner

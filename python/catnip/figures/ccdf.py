@@ -1,4 +1,4 @@
-"""Figures of complementary distribution functions on a logarithmic axis, and of values over a rate."""
+"""Figures of complementary distribution functions (share of samples above x), and of values over a rate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MIN_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Curve:
-    """Share of samples above each value of x, with its 95 % interval."""
+    """Complementary distribution function: share of samples above each value of x, with its 95 % interval."""
 
     label: str
     x: NDArray[np.float64]
@@ -28,7 +28,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one axis; `limits` are values of x drawn as reference lines."""
+    """Panel of a figure; `limits` are values of x at which reference lines are drawn."""
 
     title: str
     curves: Sequence[Curve]
@@ -36,7 +36,7 @@ class Panel:
 
 
 def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str, looks: Mapping[str, int] = NO_LOOKS) -> str:
-    """Draws panels side by side, with shares from 1 % to 100 % and shaded intervals.
+    """Draws panels of complementary distribution functions side by side, from 1 % to 100 %, with intervals.
 
     `looks` maps names of series to indices in `style.LOOKS`, for series that have the same look in other
     figures.
@@ -67,7 +67,10 @@ def over_rates(
     ylabel: str,
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Draws a line with intervals for each name, over a rate; `looks` as in `ccdf_panels`."""
+    """Draws values over the rate of a link, a line with intervals for each series.
+
+    `looks` is as in `ccdf_panels`.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
         axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""Figures of transfer times: models and simulated means over the size, and distributions."""
+"""Figures of transfer times: models and simulated means over a size, and distributions of times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from catnip.figures.style import FAINT, INK, NO_LOOKS, STYLE, WIDTH
 
 @dataclass(frozen=True)
 class Curve:
-    """Values of a model at the sizes of a panel."""
+    """Line of a panel: the values of a model at the points `x` of the panel."""
 
     label: str
     y: Sequence[float]
@@ -27,7 +27,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Panel with values of models at the points `x`, and simulated means at points of their own."""
+    """Panel with curves of models at the points `x`, and simulated means with their own x values."""
 
     title: str
     x: Sequence[float]
@@ -74,7 +74,7 @@ def distributions(
     xlabel: str = "transfer time, s",
     looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Draws the frequency of the times, and their cumulative distribution."""
+    """Draws the frequencies of transfer times and their cumulative distribution, for each named sample."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
         frequency, cumulative = figure.subplots(1, 2)

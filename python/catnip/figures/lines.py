@@ -1,4 +1,4 @@
-"""Panels of lines: distributions of times, quantities along an axis of a scenario, quantities over time."""
+"""Panels of lines: distributions of times, and quantities along an axis of a scenario or over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from catnip.figures.style import STYLE, WIDTH
 ABREAST = 2
 ROW = 3.6  # inches
 FEW = 8
-"""Largest number of lines of a panel that remain distinguishable in its legend."""
+"""Largest number of lines that are distinguishable in a panel."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Series of values, with intervals if known and, optionally, a dot at each point."""
+    """Line of a panel: values, optionally with intervals and with a dot at each point."""
 
     label: str
     x: ArrayLike
@@ -35,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over the same axes; `names` are the labels of positions on the x axis that are not numbers."""
+    """Panel of lines; `names` are labels for positions on the x axis if its values are not numbers."""
 
     title: str
     xlabel: str
@@ -77,7 +77,8 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
         if line.low is not None and line.high is not None:
             y = np.asarray(line.y, dtype=float)
             low, high = (np.asarray(end, dtype=float) for end in (line.low, line.high))
-            # An unknown end of an interval is drawn at the mean, and thus is invisible.
+            # An unknown end of an interval is NaN. It is drawn at the mean, so the interval is invisible
+            # there.
             low, high = (np.where(np.isfinite(end), end, y) for end in (low, high))
             style.whiskers(axes, np.asarray(line.x), y.tolist(), low.tolist(), high.tolist(), look.colour)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)

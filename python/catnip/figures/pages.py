@@ -18,7 +18,7 @@ from catnip.figures.style import INK, NO_LOOKS, PAPER, STYLE, VERMILION, WIDTH, 
 
 @dataclass(frozen=True)
 class Series:
-    """Bars, one per page: our values with intervals, beside those of the paper and of ns-2."""
+    """Bars of page times, one per page: our values with intervals, and those of the paper and of ns-2."""
 
     label: str
     mean: Sequence[float]

@@ -1,4 +1,4 @@
-"""Sequence plots: segments over their send times, for two senders on top of each other."""
+"""Sequence plots: segment numbers over send times, with the segments of two senders in one panel."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Listed
@@ -18,7 +18,7 @@ ROW = 3.8  # inches
 
 @dataclass(frozen=True)
 class Sequence:
-    """Send times of segments, their numbers, and whether each is a retransmission."""
+    """Segments of one sender: send times, numbers, and whether each is a retransmission."""
 
     times_s: Listed[float]
     segments: Listed[int]
@@ -26,7 +26,7 @@ class Sequence:
 
 
 def overlaid(title: str, panels: Mapping[str, Mapping[str, Sequence]]) -> str:
-    """Draws a panel for each transfer, two senders in each: one as dots, the other as circles around them."""
+    """Draws a panel for each transfer: one sender's segments as dots, the other's as circles around them."""
     rows = -(-len(panels) // ABREAST)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, ROW * rows + 0.4), layout="constrained")

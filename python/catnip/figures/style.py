@@ -1,4 +1,4 @@
-"""Common style of all figures, and their SVG for pages; equal data give equal bytes."""
+"""Style that all figures share, and their conversion to SVG; equal data give equal bytes."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ INK = "#1f2933"
 FAINT = "#616e7c"
 RULE, GRID = "#c3cad2", "#e8ebee"
 ON_COLOUR = "#1f2932"
-"""Text colour on cells of heat maps, which keep their colours on a dark page."""
+"""Text colour on the cells of heat maps, whose fill does not change on a dark page."""
 BLUE, VERMILION = "#0072b2", "#d55e00"
 WIDTH = 11  # inches; equal for all figures, so that a page has one size of letters
 
@@ -35,17 +35,17 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """Properties of a line."""
+        """Matplotlib properties of a line with this look."""
         return {"color": self.colour, "ls": self.dashes, "linewidth": 1.8}
 
     @property
     def bar(self) -> dict[str, Any]:
-        """Properties of a bar or a patch; its hatch lines have the colour of the paper."""
+        """Matplotlib properties of a bar or a patch with this look; its hatch is drawn in `PAPER`."""
         return {"facecolor": self.colour, "edgecolor": PAPER, "hatch": self.hatch, "linewidth": 0}
 
 
-# Colours of Okabe and Ito, which colour-blind readers can distinguish, two more colours, and five colours
-# from light to dark.
+# Colours of Okabe and Ito, which colour-blind readers can distinguish, two more colours, and five shades from
+# light to dark.
 LOOKS = (
     Look(BLUE, "-", ""),
     Look("#e69f00", (0, (5, 1.6)), "///"),
@@ -62,9 +62,9 @@ LOOKS = (
     Look("#412173", (0, (1, 1)), "--"),
 )
 BASE = 7
-"""Index of the grey look, for the reference with which the other series are compared."""
+"""Index in `LOOKS` of the grey look, for the reference with which other series are compared."""
 RAMP = 8
-"""Index of the first of five looks from light to dark, for series that have an order."""
+"""Index in `LOOKS` of the first of five looks from light to dark, for series that have an order."""
 
 NO_LOOKS: Mapping[str, int] = {}
 
@@ -88,9 +88,9 @@ ON_DARK: Mapping[str, str] = {
     "#5e3c97": "#c3aeec",
     "#412173": "#e2d8fa",
 }
-"""Replacement of each colour on a dark page."""
+"""Colour on a dark page for each colour of the figures."""
 
-# Matplotlib includes the font, and letters are drawn as paths: viewers need no font.
+# Matplotlib includes the font, and letters are drawn as paths, so viewers need no font.
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -125,12 +125,12 @@ STYLE: dict[Any, Any] = {
 
 
 def title(figure: Figure, title: str) -> None:
-    """Writes the title, which states the main result of the figure, above all panels."""
+    """Writes the title of a figure, which states its main result, above all panels."""
     figure.suptitle(title, x=0.003, ha="left", fontsize=12, fontweight="bold")
 
 
 def look(name: str, index: int, looks: Mapping[str, int]) -> Look:
-    """Returns the look of a series, by its name if `looks` has the name, otherwise by its position."""
+    """Returns the look of a series: the look number `looks[name]` or, without an entry, `index`."""
     return LOOKS[looks.get(name, index) % len(LOOKS)]
 
 
@@ -142,19 +142,19 @@ def whiskers(
     high: Sequence[float],
     colour: str,
 ) -> None:
-    """Draws intervals from `low` to `high` around means."""
+    """Draws error bars from `low` to `high` around the means."""
     centre = np.asarray(mean)
     sizes = [np.maximum(centre - low, 0), np.maximum(np.asarray(high) - centre, 0)]
     axes.errorbar(x, centre, yerr=np.nan_to_num(sizes), fmt="none", ecolor=colour, elinewidth=1.1)
 
 
 def dot(colour: str, label: str) -> Line2D:
-    """Returns a dot for a legend."""
+    """Returns a legend entry with a dot of this colour."""
     return Line2D([], [], marker="o", color=colour, ls="", ms=6, label=label)
 
 
 def svg(figure: Figure, title: str) -> str:
-    """Returns the drawing as an element of a page, with the page's width and ids that no other figure has.
+    """Returns a figure as an SVG element for a page, with ids that no other figure of the page has.
 
     Letters are drawn as outlines, so the element has a description with the text of the figure.
     """
@@ -170,7 +170,7 @@ def svg(figure: Figure, title: str) -> str:
 
 
 def in_page(svg: str) -> str:
-    """Returns a drawing without background, whose colours are the CSS variables of `variables`."""
+    """Returns an SVG without its background, with CSS variables (see `variables`) as colours."""
     groundless = re.sub(rf'<path d="[^"]*" style="fill: {PAPER}"/>\n', "", svg, count=1)
     return re.sub(
         r"#[0-9a-f]{6}\b",
@@ -180,7 +180,7 @@ def in_page(svg: str) -> str:
 
 
 def variables(dark: bool) -> str:
-    """Returns the colours of drawings in a page, as CSS declares them."""
+    """Returns the CSS declarations of the colours of all figures, for a light or a dark page."""
     return " ".join(f"{_variable(light)}: {ON_DARK[light] if dark else light};" for light in ON_DARK)
 
 
@@ -189,7 +189,7 @@ def _variable(colour: str) -> str:
 
 
 def _tight(text: str) -> str:
-    """Returns the SVG without comments, empty groups and digits beyond a hundredth of a point."""
+    """Returns an SVG without comments and empty groups, with coordinates to a hundredth of a point."""
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'(?<= )(?:d|x|y|x1|x2|y1|y2|points)="[^"]*"', lambda found: _short(found[0]), text)
     text = re.sub(r"translate\([^)]*\)", lambda found: _short(found[0]), text)
@@ -207,7 +207,7 @@ def _short(numbers: str) -> str:
 
 
 def _with_own_ids(text: str) -> str:
-    """Returns the SVG with only the ids in use, under names that no other figure has."""
+    """Returns an SVG that has only ids in use, renamed so that no other figure has them."""
     used = dict.fromkeys(re.findall(r"(?:url\(|href=\")#([^)\"]+)", text))
     own = hashlib.sha256(text.encode()).hexdigest()[:8]
     names = {id: f"f{own}-{number}" for number, id in enumerate(used)}
@@ -218,7 +218,7 @@ def _with_own_ids(text: str) -> str:
 
 
 def _description(figure: Figure) -> str:
-    """Returns the text of a figure: panels, axes and series."""
+    """Returns the text of a figure for its description: titles and labels of panels, series and notes."""
     panels = [axes for axes in figure.axes if axes.get_visible()]
     legends = [*figure.legends, *(legend for axes in panels if (legend := axes.get_legend()))]
     written = {

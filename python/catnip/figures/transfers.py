@@ -19,7 +19,7 @@ def single_loss_profile(
     no_loss_s: float,
     timed_out: Sequence[bool],
 ) -> str:
-    """Draws the transfer time if only packet k is lost; `timed_out` flags losses repaired by a timeout."""
+    """Draws the transfer times if only packet k is lost; `timed_out` is true for repairs by a timeout."""
     with_timeout = [packet for packet, waited in zip(k, timed_out, strict=True) if waited]
     title = f"Losing packet {_ranges(with_timeout)} costs a timeout"
     with mpl.rc_context(STYLE):
@@ -61,7 +61,7 @@ def sequence_plots(
     panels: Sequence[tuple[str, Sequence[float], Sequence[int]]],
     title: str = "Packets in the order of transmission",
 ) -> str:
-    """Draws packet numbers over send times, one panel per (title, times, packet numbers), two in a row."""
+    """Draws packet numbers over send times, two panels in a row: each has title, times and packet numbers."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     with mpl.rc_context(STYLE | {"axes.grid.axis": "both"}):
@@ -92,6 +92,6 @@ def _repeated(seqs: Sequence[int]) -> list[bool]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Returns numbers in words: 1, 2, 3, 26 as `1–3 or 26`."""
+    """Formats numbers in words, with consecutive ones as ranges: 1, 2, 3, 26 as `1–3 or 26`."""
     shown = [f"{first}" if first == last else f"{first}–{last}" for first, last in runs_of(numbers)]
     return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))

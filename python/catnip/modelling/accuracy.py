@@ -1,4 +1,4 @@
-"""Errors of the models against simulated transfers, and the regions in which each model can be trusted.
+"""Errors of the analytical models against simulated transfers, and regions where models can be trusted.
 
 `tools/model_pages.py` simulates the points of accuracy.csv, from which the regions are computed.
 """
@@ -21,19 +21,19 @@ from catnip.modelling.case import LATENCIES, RATES, Case, Latency, Rate
 LIMIT = 0.15
 """Largest relative error, against the mean of the simulated transfers, at which a model is trusted."""
 PATH_FACTOR = 1.25
-"""Largest factor by which a time or window of a case may differ from that of the compared path used for
-it."""
+"""Largest factor between a time or window of a case and that of the compared path, if the path's errors are
+to apply to the case."""
 REGIONS = 2
-"""Largest number of regions of a model; each region after the first adds `NEW_POINTS` points or more."""
+"""Largest number of regions per model; each region after the first adds `NEW_POINTS` points or more."""
 NEW_POINTS = 4
 FILE = Path(__file__).with_name("accuracy.csv")
 
 Model: TypeAlias = Latency | Rate
 MODELS: Sequence[Model] = (*LATENCIES, *RATES)
 PathKey: TypeAlias = tuple[float, ...]
-"""Values of the fields of a case that `PATH` lists, in this order."""
+"""Key of a compared path: the values of the case's fields that `PATH` lists, in this order."""
 Cell: TypeAlias = tuple[int, int]
-"""Cell of a grid: index of the size and index of the loss."""
+"""Cell of a `Grid`: index of its size and index of its loss."""
 PATH = {
     "rtt_s": "round trip",
     "t0_s": "timeout",
@@ -43,39 +43,39 @@ PATH = {
     "w1": "initial window",
     "delack_s": "delay of an ACK",
 }
-"""Names, for messages, of the fields of a case that describe its path."""
+"""Fields of a case that describe its path, with their names in messages."""
 _COUNTED = {"b", "w1"}
-"""Fields in which a case and the compared path must be equal."""
+"""Fields of a case whose values must equal those of the compared path exactly."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Simulated mean of a case, and the errors of the models."""
+    """Simulated mean time or rate of a case, and the errors of the models there."""
 
     simulated: str
     """Kind of simulation: one of `case.Simulated` (seconds) or `case.SimulatedRate` (packets per second)."""
     case: Case
     mean: Interval
     errors: Mapping[str, float]
-    """Relative errors by the model's key: value of the model over simulated mean, minus one."""
+    """Relative errors of the models at this point, by key of the model: predicted / simulated - 1."""
 
     @classmethod
     def of(cls, simulated: str, at: Case, mean: Interval) -> "Point":
-        """Returns the point of a simulated mean, with the errors of all models of the simulated quantity."""
+        """Returns the point for a simulated mean, with the errors of all models of this quantity."""
         errors = {one.key: _predict(one, at) / mean.mean - 1 for one in MODELS if one.simulated == simulated}
         return cls(simulated, at, mean, errors)
 
 
 @dataclass(frozen=True)
 class Region:
-    """Range of sizes and losses in which the error of a model is within `LIMIT` at every compared point."""
+    """Range of sizes and losses in which a model's error is within `LIMIT` at every compared point."""
 
     packets: tuple[int, int] | None
-    """Smallest and largest size; None for a rate, which does not depend on the size."""
+    """Smallest and largest size in packets; None for a rate, which does not depend on the size."""
     p: tuple[float, float]
 
     def describe(self, with_names: bool = False) -> str:
-        """Returns the region in words; `with_names` adds the names of the quantities."""
+        """Returns the region in words; `with_names` adds the words packets and loss."""
         losses = f"{_span(100 * self.p[0], 100 * self.p[1])} %{' loss' * with_names}"
         if self.packets is None:
             return losses
@@ -85,22 +85,22 @@ class Region:
 
 @dataclass(frozen=True)
 class Nearby:
-    """Range of a model's errors at the compared points around a case: one, two or four points."""
+    """Range of a model's relative errors at the one, two or four compared points around a case."""
 
     low: float
     high: float
     outside: str = ""
-    """Reason why there are no compared points around the case, for which the errors are NaN; otherwise
-    empty."""
+    """Reason why there are no compared points around the case, in which case the errors are NaN; empty if
+    there are some."""
 
     @property
     def is_trusted(self) -> bool:
-        """True if the model was compared and is within the limit at each of the points."""
+        """True if the model was compared and its error is within `LIMIT` at each of the points."""
         return not self.outside and max(-self.low, self.high) <= LIMIT
 
     @property
     def mark(self) -> str:
-        """Mark printed after an unreliable prediction, `!` or `?`, explained by `notes`; otherwise empty."""
+        """Mark printed after a prediction: `!` if unreliable, `?` if not compared, otherwise empty."""
         if self.outside:
             return "?"
         return "" if self.is_trusted else "!"
@@ -117,7 +117,7 @@ class Nearby:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Prediction of a model for a scenario's single transfer."""
+    """Time that a model predicts for a scenario's single transfer, and the model's errors near this case."""
 
     time_s: float
     nearby: Nearby
@@ -125,7 +125,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Grid:
-    """Errors of a model at all compared points of a path."""
+    """Errors of a model at all compared sizes and losses of one path."""
 
     packets: Sequence[int]
     p: Sequence[float]
@@ -134,19 +134,19 @@ class Grid:
 
 
 def trust(model: Model, query: Case | None = None) -> list[Region]:
-    """Returns the regions in which a model is within the limit, on the compared path closest to a case."""
+    """Returns the regions in which a model can be trusted, on the compared path nearest to a case."""
     grids = _grids(model.key)
     return regions(grids[_likeliest(grids, query or Case(1, 0.0))], isinstance(model, Rate))
 
 
 def trusted_for(model: Model, query: Case | None = None) -> str:
-    """Returns the regions of `trust` in words."""
+    """Returns the regions of `trust` in words, or `nothing`."""
     found = trust(model, query)
     return "; ".join(one.describe(with_names=one is found[0]) for one in found) or "nothing"
 
 
 def regions(grid: Grid, is_rate: bool) -> list[Region]:
-    """Returns rectangles of points within the limit, chosen in turn so that each adds the most points."""
+    """Returns up to `REGIONS` rectangles of points within `LIMIT`; each in turn adds the most new points."""
     is_within = [[abs(error) <= LIMIT for error in row] for row in grid.errors]
     covered: set[Cell] = set()
     found: list[Region] = []
@@ -162,7 +162,7 @@ def regions(grid: Grid, is_rate: bool) -> list[Region]:
 
 
 def nearby(model: Model, query: Case, set_up: bool = False) -> Nearby:
-    """Returns the errors of a model at the compared points around a case.
+    """Returns the range of a model's errors at the compared points around the case `query`.
 
     `set_up` is true for transfers that begin with a handshake, with which no model was compared.
     """
@@ -189,13 +189,13 @@ def nearby(model: Model, query: Case, set_up: bool = False) -> Nearby:
 
 
 def path_like(query: Case) -> str:
-    """Returns the compared path closest to that of a case, in words."""
+    """Returns the round trip, window and packets per ACK of the compared path closest to a case, in words."""
     path = dict(zip(PATH, _likeliest(_grids(LATENCIES[0].key), query), strict=True))
     return ", ".join(f"{PATH[key]} {_value(key, path[key])}" for key in ("rtt_s", "w_max", "b"))
 
 
 def predictions(flow: Mapping[str, Any]) -> dict[str, Prediction]:
-    """Returns predictions of the matching models for a single transfer (`Scenario.single_flow`), by label."""
+    """Returns the predictions of the matching models for a `Scenario.single_flow`, by the models' labels."""
     query, set_up = case.of_flow(flow), flow["handshake_s"] is not None
     return {
         one.label: Prediction(case.prediction(one, flow), nearby(one, query, set_up))
@@ -204,13 +204,13 @@ def predictions(flow: Mapping[str, Any]) -> dict[str, Prediction]:
 
 
 def document(model: Model, query: Case) -> dict[str, Any]:
-    """Returns the regions in which a model can be trusted, and its errors near a case, for JSON."""
+    """Returns a model's trusted regions and its errors near a case, for JSON."""
     found = [{"packets": one.packets, "p": one.p} for one in trust(model, query)]
     return {"within": LIMIT, "regions": found, **nearby_document(nearby(model, query))}
 
 
 def nearby_document(errors: Nearby) -> dict[str, Any]:
-    """Returns the errors of a model near a case, for JSON."""
+    """Returns a model's errors near a case, for JSON."""
     return {
         "trusted": errors.is_trusted,
         "near": None if errors.outside else {"low": errors.low, "high": errors.high},
@@ -219,7 +219,7 @@ def nearby_document(errors: Nearby) -> dict[str, Any]:
 
 
 def notes(shown_errors: Sequence[Nearby]) -> list[str]:
-    """Returns the explanations of the marks of some predictions, a line for each mark."""
+    """Returns the explanations of the marks `!` and `?` of printed predictions, a line for each mark."""
     unreliable = [errors for errors in shown_errors if errors.mark == "!"]
     reasons = [*dict.fromkeys(errors.outside for errors in shown_errors if errors.outside)]
     lines = []
@@ -233,7 +233,7 @@ def notes(shown_errors: Sequence[Nearby]) -> list[str]:
 
 
 def text(points: Iterable[Point]) -> str:
-    """Returns the points in the format of accuracy.csv."""
+    """Returns compared points as the text of accuracy.csv."""
     keys = [one.key for one in MODELS]
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
@@ -248,7 +248,7 @@ def text(points: Iterable[Point]) -> str:
 
 @cache
 def points() -> Sequence[Point]:
-    """Returns every point of accuracy.csv."""
+    """Returns all compared points, read from accuracy.csv."""
     head, rows = _rows()
     return [_point(dict(zip(head, row, strict=True))) for row in rows]
 
@@ -274,7 +274,7 @@ def _fields(path: Sequence[float]) -> dict[str, Any]:
 
 @cache
 def _grids(model: str) -> Mapping[PathKey, Grid]:
-    # Reads one column only: parsing whole points takes several times as long.
+    # Only one column is parsed, because parsing whole points takes several times as long.
     head, rows = _rows()
     error, packets, p, first = (head.index(key) for key in (model, "packets", "p", next(iter(PATH))))
     by_path: dict[tuple[str, ...], dict[tuple[int, float], float]] = {}
@@ -291,12 +291,12 @@ def _grid(errors: Mapping[tuple[int, float], float]) -> Grid:
 
 
 def _likeliest(grids: Mapping[PathKey, Grid], query: Case) -> PathKey:
-    """Returns the compared path that differs from a case in the fewest fields; among equals, by the least."""
+    """Returns the compared path that differs from a case in the fewest fields; at a tie, the nearest."""
     return min(grids, key=lambda path: (len(_unlike(path, query)), sum(_distances(path, query).values())))
 
 
 def _unlike(path: PathKey, query: Case) -> list[str]:
-    """Returns the fields in which a case differs from a path."""
+    """Returns the fields of `PATH` in which a case differs too much from a compared path."""
     tolerance = math.log(PATH_FACTOR) + 1e-9
     return [
         key for key, off in _distances(path, query).items() if off > (0 if key in _COUNTED else tolerance)
@@ -304,7 +304,7 @@ def _unlike(path: PathKey, query: Case) -> list[str]:
 
 
 def _distances(path: PathKey, query: Case) -> dict[str, float]:
-    """Returns, by field, the logarithm of the factor by which a case differs from a path.
+    """Returns the logarithm of the factor between the values of case and path, for each field of `PATH`.
 
     The logarithm is infinite if only one of the two values is zero.
     """
@@ -316,7 +316,10 @@ def _distances(path: PathKey, query: Case) -> dict[str, float]:
 
 
 def _largest(is_within: Sequence[Sequence[bool]], covered: Set[Cell]) -> tuple[slice, slice] | None:
-    """Returns the rectangle of true cells with the most cells outside `covered`; at a tie, the largest."""
+    """Returns the rectangle of true cells that has the most cells outside `covered`; at a tie, the largest.
+
+    The result has the rows and the columns of the rectangle.
+    """
     best: tuple[slice, slice] | None = None
     best_count = (0, 0)
     for first in range(len(is_within)):
@@ -335,7 +338,7 @@ def _cells(rows: slice, columns: slice) -> Set[Cell]:
 
 
 def _runs(values: Sequence[bool]) -> Iterator[slice]:
-    """Yields the ranges of consecutive true values."""
+    """Yields each range of consecutive true values as a slice."""
     for is_true, indices in groupby(range(len(values)), values.__getitem__):
         if is_true:
             first, *others = indices
@@ -343,9 +346,9 @@ def _runs(values: Sequence[bool]) -> Iterator[slice]:
 
 
 def _around(compared: Sequence[float], value: float) -> slice | None:
-    """Returns the slice of compared values that contains only `value`, or the two values around it.
+    """Returns the slice of the ascending values `compared` that has only `value`, or its two neighbours.
 
-    Returns None if `value` is beyond the ends.
+    Returns None if `value` is outside the range of `compared`.
     """
     if not compared[0] <= value <= compared[-1]:
         return None
@@ -361,7 +364,7 @@ def _value(key: str, value: float) -> str:
 
 
 def _values(key: str, grids: Mapping[PathKey, Grid]) -> str:
-    """Returns the compared values of a field in words."""
+    """Returns all compared values of a field of `PATH`, as text for a message."""
     values = {path[[*PATH].index(key)] for path in grids}
     return " or ".join(_value(key, value) for value in sorted(values))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_PACKETS = 100_000
 REQUEST_BYTES = 40
-"""Size of the request of a download."""
+"""Size of the HTTP request of a simulated download, bytes."""
 
 Simulated: TypeAlias = Literal["reno", "partial_catnip", "download", "cubic"]
 """Kind of simulated transfer: Reno; Reno that marks the first and last three packets; a download from a Linux
@@ -27,7 +27,7 @@ retransmissions included; goodput of CUBIC."""
 
 @dataclass(frozen=True)
 class Case:
-    """Transfer and its path; the defaults are the hysteresis paper's."""
+    """Transfer with its size, loss and path; the defaults are the settings of the hysteresis paper."""
 
     packets: int
     p: float
@@ -44,16 +44,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Latency:
-    """Compared model of transfer times: a model of `models.MODELS`, with one of its formulas of the rate."""
+    """Model of transfer times that is compared with simulations: an entry of `models.MODELS` with options."""
 
     name: str
     label: str
     note: str = ""
-    """Remark for readers, in addition to the accuracy of the model."""
+    """Remark printed beside the accuracy of the model."""
     rate: str = ""
-    """Formula of the steady rate, for a model that accepts several; empty for the default."""
+    """Formula of the steady rate, for a model that accepts several; empty for the model's default."""
     simulated: Simulated = "reno"
-    """Simulation with which the model is compared."""
+    """Kind of simulated transfer with which the model is compared."""
 
     @property
     def key(self) -> str:
@@ -63,13 +63,13 @@ class Latency:
 
 @dataclass(frozen=True)
 class Rate:
-    """Compared model of steady rates: a model of `models.MODELS`."""
+    """Model of steady rates that is compared with simulations: an entry of `models.MODELS`."""
 
     name: str
     label: str
     note: str = ""
     simulated: SimulatedRate = "goodput"
-    """Simulation with which the model is compared."""
+    """Kind of simulated rate with which the model is compared."""
 
     @property
     def key(self) -> str:
@@ -106,11 +106,11 @@ RATES = (
 )
 
 STEADY_PACKETS = 2000
-"""Number of packets from which on a transfer's time is about its number of packets over a steady rate."""
+"""Number of packets from which on the transfer time is about the number of packets over the steady rate."""
 
 
 def latency(model: Latency, case: Case) -> float:
-    """Returns the transfer time by a model, s; NaN for downloads at 50 % loss or more, which have no mean."""
+    """Returns a model's transfer time, s; NaN for downloads at 50 % loss or more, which have no mean."""
     if model.simulated == "download" and case.p >= 0.5:
         return math.nan
     at = vars(case) | {"p_high": min(case.p_high, case.p), "rate": model.rate}
@@ -119,7 +119,7 @@ def latency(model: Latency, case: Case) -> float:
 
 
 def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats":
-    """Returns transfer times by a model over arrays, s; `varied` replaces fields: packets, p or rtt_s."""
+    """Returns a model's transfer times, s, for arrays of packets, p or rtt_s (`varied`) in the case."""
     import numpy as np  # noqa: PLC0415 -- slow to load; scalar calls do without
 
     at = vars(case) | {"rate": model.rate} | dict(varied)
@@ -131,7 +131,7 @@ def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats"
 
 
 def rate(name: str, case: Case) -> float:
-    """Returns the rate by a steady-state model, packets per second; infinite if the model has no limit."""
+    """Returns a steady-state model's rate for a case, packets per second; infinite without a limit."""
     if case.p == 0 and name in ("pftk_td_only", "tfrc_rfc5348"):
         return math.inf
     symbols = _symbols(name, vars(case))
@@ -141,7 +141,7 @@ def rate(name: str, case: Case) -> float:
 
 
 def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters of a model, named by the symbols of the papers, from the fields of a case."""
+    """Returns the parameters of a model, under the papers' symbols, from the fields `at` of a case."""
     symbols = {
         "N": at["packets"],
         "data": at["packets"],
@@ -165,7 +165,7 @@ def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def simulated(case: Case, kind: Simulated, trials: int, seed: int) -> Interval:
-    """Returns the mean time of simulated transfers, seconds.
+    """Returns the mean time of simulated transfers of a case, s.
 
     The time ends with the ACK of the last packet or, for downloads, with the arrival of all data.
     """
@@ -176,7 +176,7 @@ def simulated(case: Case, kind: Simulated, trials: int, seed: int) -> Interval:
 
 
 def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, Interval]:
-    """Returns the rates of simulated transfers, averaged over each whole transfer, packets per second."""
+    """Returns the mean rates of simulated transfers, each over its whole duration, packets per second."""
     from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
     reno, cubic = (_transfers(case, kind, trials, seed) for kind in ("reno", "cubic"))
@@ -188,7 +188,7 @@ def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, I
 
 
 def _transfers(case: Case, kind: Simulated, trials: int, seed: int) -> "dict[str, Floats]":
-    """Returns columns of the table of connections, a row per trial."""
+    """Simulates transfers of a case and returns columns of the table `connections`, a row per trial."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     scenario = Scenario.parse("case.toml", scenario_text(case, kind, trials))
@@ -197,8 +197,8 @@ def _transfers(case: Case, kind: Simulated, trials: int, seed: int) -> "dict[str
 
 
 def scenario_text(case: Case, kind: Simulated, trials: int) -> str:
-    """Returns the case as a scenario file."""
-    # High rate: no queueing, and negligible transmission time.
+    """Returns the text of a scenario file that simulates a case."""
+    # The rate is so high that there is no queueing and the transmission time is negligible.
     rate_mbit = max(100.0, 100 * case.w_max * case.mss_bytes * 8 / case.rtt_s / 1e6)
     delayed = "true" if case.b > 1 else "false"
     downloads = kind == "download"
@@ -249,13 +249,13 @@ request_bytes = {REQUEST_BYTES}"""
 
 
 def of_flow(flow: Mapping[str, Any]) -> Case:
-    """Returns the case of a scenario's single transfer (`Scenario.single_flow`)."""
+    """Returns the case that describes a scenario's single transfer (`Scenario.single_flow`)."""
     keys = ("packets", "p", "p_high", "rtt_s", "t0_s", "first_timeout_s", "w_max", "b", "w1", "delack_s")
     return Case(**{key: flow[key] for key in keys})
 
 
 def matching(flow: Mapping[str, Any]) -> list[Latency]:
-    """Returns the models that apply to a scenario's single transfer, by its marking, loss and size."""
+    """Returns the models that apply to a `Scenario.single_flow`, by its marking, loss and size."""
     of_marking = {"none": ("hysteresis", "cardwell00"), "ends": ("partial_catnip",), "other": ()}
     if flow["handshake_s"] is not None and flow["p"] >= 0.5:
         return []  # the set-up time has no mean
@@ -265,7 +265,7 @@ def matching(flow: Mapping[str, Any]) -> list[Latency]:
 
 
 def prediction(model: Latency, flow: Mapping[str, Any]) -> float:
-    """Returns the time of a scenario's single transfer by a matching model, including its set-up, seconds."""
+    """Returns the time of a `Scenario.single_flow` by a matching model, including the handshake if any, s."""
     case, first_timeout_s = of_flow(flow), flow["handshake_s"]
     set_up_s = models.handshake(0.0, case.p, RTT_s=case.rtt_s, Ts_s=first_timeout_s) if first_timeout_s else 0
     return latency(model, case) + float(set_up_s)
@@ -284,7 +284,7 @@ def probability(text: str) -> float:
 
 
 def spread(first: float, last: float, count: int, is_integer: bool) -> "Floats":
-    """Returns evenly spaced values from `first` to `last`; with `is_integer`, rounded and distinct."""
+    """Returns `count` evenly spaced values; with `is_integer`, they are rounded and without duplicates."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     values = np.linspace(first, last, count)
@@ -292,13 +292,13 @@ def spread(first: float, last: float, count: int, is_integer: bool) -> "Floats":
 
 
 def with_value(case: Case, key: str, value: float) -> Case:
-    """Returns the case with one field changed."""
+    """Returns the case with `value` in the field `key`."""
     changes: dict[str, Any] = {key: int(value) if key == "packets" else float(value)}
     return replace(case, **changes)
 
 
 def packets_of(size: str, mss_bytes: int) -> int:
-    """Returns the number of segments of a size such as 32KB. Raises InputError."""
+    """Returns the number of segments of a size with a unit, such as 32KB. Raises InputError."""
     packets = math.ceil(_core.bytes(size) / mss_bytes)
     if not 1 <= packets <= MAX_PACKETS:
         raise InputError(f"{size!r}: {packets} packets; expected 1 to {MAX_PACKETS}")
@@ -306,7 +306,7 @@ def packets_of(size: str, mss_bytes: int) -> int:
 
 
 def bounds(text: str, reads: Any) -> Sequence[float]:
-    """Parses the two ends of `FROM:TO`, ascending. Raises InputError."""
+    """Parses `FROM:TO` with the function `reads` for both values, which must ascend. Raises InputError."""
     first, colon, last = text.partition(":")
     if not colon:
         raise InputError(f"{text!r}: expected two values, FROM:TO")

@@ -1,1 +1,1 @@
-"""Reproduced papers: a folder for each, with its claims as data, and one runner that judges them."""
+"""Reproduced papers: a folder for each, with its claims as data; one runner evaluates all claims."""

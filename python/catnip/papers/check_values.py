@@ -1,4 +1,4 @@
-"""Models evaluated at the points of python/catnip/reference/model_check_values.csv."""
+"""Models evaluated at the points of python/catnip/reference/model_check_values.csv, to check them."""
 
 from collections.abc import Iterable
 
@@ -17,9 +17,9 @@ _STATED = {"cap", "handshake"}
 
 
 def farthest(*starts: str) -> float:
-    """Returns the largest relative difference between the values of models and those in the file.
+    """Returns the largest relative difference between models' results and model_check_values.csv.
 
-    `starts` are prefixes of the models' names.
+    `starts` are prefixes of the names of the models to compare.
     """
     return max(_off(row) for row in rows("model_check_values.csv") if row["model"].startswith(starts))
 

@@ -1,4 +1,4 @@
-"""Results of component tests, from python/catnip/measured: single components under many random arrivals."""
+"""Results of tests of single components with many random arrivals, from python/catnip/measured."""
 
 import csv
 from functools import cache
@@ -7,7 +7,7 @@ from catnip.base import paths
 
 
 def alone(says: str) -> list[float]:
-    """Returns the values of the component test whose claim is `says`, in the order of their seeds."""
+    """Returns the values that the component test with the claim `says` has recorded, in order of seeds."""
     return _values()[says]
 
 

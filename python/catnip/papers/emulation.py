@@ -1,4 +1,4 @@
-"""Scenarios with external programs: their runs in real time, and the certificates of these runs."""
+"""Emulation of scenarios with external programs in real time, and checks of the emulator's certificates."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from catnip.store import results
 from catnip.store.tables import Table
 
 RED = 3
-"""Exit code of the emulator if a certificate is red."""
+"""Exit code of the emulator if a certificate is red, that is, if a link or host was out of tolerance."""
 
 
 @dataclass(frozen=True)
 class Emulation:
-    """Output of one run of the emulator."""
+    """Output of one run of `catnip-emu emulate`; `is_red` is true if its certificate is red."""
 
     out: str
     err: str
@@ -32,9 +32,10 @@ class Emulation:
 def emulate(
     scenario: str, variant: str, seed: int, environment: Mapping[str, str], label: str, *options: str
 ) -> Emulation:
-    """Emulates a variant of a scenario once.
+    """Runs a variant of a scenario in real time, once.
 
-    `environment` has additional environment variables of the commands; `label` begins an error message.
+    `environment` has additional environment variables of the scenario's commands, `options` additional
+    options of the emulator; `label` begins an error message.
     """
     with tempfile.TemporaryDirectory(prefix="catnip-emulation-") as folder:
         command = [str(program()), "emulate", scenario, "--variant", variant, "--seed", str(seed)]
@@ -53,7 +54,7 @@ def emulate(
 
 
 def unaccounted(certificate: Mapping[str, Any]) -> int:
-    """Returns the number of packets that an emulation lost, read too late or could not write."""
+    """Returns the number of packets of an emulation that were lost by the emulator or missed by its hosts."""
     network, memory = certificate["packets_inside"]
     missed = sum(host["missed"] + host["unwritable"] for host in certificate["hosts"])
     on_links = sum(unaccounted_on_link(link["certificate"]) for link in certificate["links"])
@@ -61,7 +62,7 @@ def unaccounted(certificate: Mapping[str, Any]) -> int:
 
 
 def unaccounted_on_link(certificate: Mapping[str, Any]) -> int:
-    """Returns the number of packets that entered a link less those that left, were dropped or are held."""
+    """Returns the number of packets that entered a link minus those that left, were dropped or are held."""
     return sum(
         abs(side["packets_in"] - side["packets_out"] - sum(side["dropped"].values()) - side["held"])
         for side in (certificate["up"], certificate["down"])

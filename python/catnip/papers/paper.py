@@ -1,4 +1,4 @@
-"""Contents of a paper's Python package."""
+"""Definition of a reproduced paper by its Python package."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,29 +12,30 @@ from catnip.report.model import Figure, Table
 class Paper:
     """Quantities, figures and report of a paper, which its package defines as `PAPER`.
 
-    All functions except printed quantities take the runs as their first argument.
+    All functions except printed quantities take the paper's runs, an object of the class `runs`, as their
+    first argument.
     """
 
     runs: type[Runs]
-    """Class of the runs."""
+    """Class of the paper's runs, a subclass of `Runs`."""
     simulated: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Quantities that the same seeds reproduce, by name."""
+    """Functions of simulated quantities, by name; the same seeds give the same values."""
     live: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Quantities measured with this machine's kernel and clock, which no seed reproduces, by name."""
+    """Functions of quantities measured with this machine's kernel and clock, by name; not repeatable."""
     printed: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Quantities read from the reference tables, by name."""
+    """Functions of quantities read from the reference tables, by name."""
     figures: Sequence[Callable[[Any], Figure]] = ()
-    """Functions that draw the figures."""
+    """Functions that draw the figures of the report, given the paper's runs."""
     headline: Callable[[Any], str]
-    """Main result in a few sentences."""
+    """Function that returns the main result in a few sentences."""
     tables: Callable[[Any], Sequence[Table]] = lambda _runs: ()
-    """Tables of the report."""
+    """Function that returns the tables of the report."""
     seeds: Callable[[Any], Sequence[int]] = lambda runs: [runs.first_seed]
-    """Seeds of the longest experiment."""
+    """Function that returns the seeds of the experiment with the most seeds."""
 
     @property
     def measured(self) -> Mapping[str, Callable[..., Any]]:
-        """Quantities of the claims, by name."""
+        """Functions of all simulated and live quantities, by name."""
         return {**self.simulated, **self.live}
 
     def figure(self, name: str) -> Callable[[Any], Figure]:

@@ -1,4 +1,4 @@
-"""Quantities by name: functions that compute the values of claims from runs or reference tables."""
+"""Registry of the functions that compute the values of claims, from runs or from reference tables."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Quantities(dict[str, Callable[..., Any]]):
-    """Registry of the functions that compute the values of claims, by name.
+    """Functions that compute the values of claims, by name; filled by using the object as a decorator.
 
     Measured quantities take the runs as their first argument. Printed quantities read reference tables.
     """

@@ -1,4 +1,4 @@
-"""Published and measured numbers, from the papers' folders and from python/catnip/reference."""
+"""Reference values, printed in papers or measured by others, from the CSV files of the package."""
 
 import csv
 from functools import cache
@@ -8,14 +8,17 @@ from catnip.base import paths
 
 @cache
 def rows(file: str) -> list[dict[str, str]]:
-    """Returns the rows of a reference table."""
+    """Returns the rows of the reference table with this file name, each as a dict of texts."""
     of_papers = {path.name: path for path in paths.tables()}
     with (of_papers.get(file) or paths.REFERENCE / file).open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 
 def published(id: str) -> float | str | None:
-    """Returns the value of a row of `*_claims.csv` or `*_parameters.csv`: number, range in words, or None."""
+    """Returns the value of the reference row `id`: a number, a range in words, or None.
+
+    The row is one of `*_claims.csv` or `*_parameters.csv`.
+    """
     row = row_of(id)
     if "value" in row:
         return _number(row["value"])
@@ -24,14 +27,14 @@ def published(id: str) -> float | str | None:
 
 
 def number(id: str) -> float:
-    """Returns the value of a row, which must be a number."""
+    """Returns the value of the reference row `id`, which must be a number."""
     value = published(id)
     assert isinstance(value, float), f"{id}: {value} is not a number"
     return value
 
 
 def end_of_row(id: str, end: str) -> float:
-    """Returns the `low` or `high` end of a row with a range."""
+    """Returns the `low` or `high` end of the value range of the reference row `id`."""
     return float(row_of(id)[end])
 
 
@@ -41,7 +44,7 @@ def row_of(id: str) -> dict[str, str]:
 
 
 def ids() -> list[str]:
-    """Returns the ids of all rows that have one."""
+    """Returns the ids of all rows of `*_claims.csv` and `*_parameters.csv`."""
     return list(_by_id())
 
 

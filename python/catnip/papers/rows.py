@@ -9,5 +9,5 @@ Rows: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 def where(rows: Rows, chosen: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Returns the chosen rows."""
+    """Returns the rows selected by `chosen`, a mask or indices."""
     return {key: values[chosen] for key, values in rows.items()}

@@ -1,4 +1,4 @@
-"""Evaluation of the claims of a paper, common to all papers."""
+"""Evaluation of the claims of a paper, with code common to all papers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,13 +23,13 @@ PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "t
 
 
 def load(name: str) -> "Paper":
-    """Imports the package of a paper, on demand because it loads the plotting library, which is slow."""
+    """Imports and returns the package of a paper, on demand because it loads the slow plotting library."""
     paper: Paper = import_module(f"catnip.papers.{_folder(name)}").PAPER
     return paper
 
 
 def data(name: str) -> Claims:
-    """Returns the claims of a paper as data."""
+    """Returns the claims of a paper as read from its `claims.toml`."""
     return statement.read(Path(__file__).parent / _folder(name) / "claims.toml")
 
 
@@ -73,21 +73,21 @@ def reproduce(
 
 
 def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> Figure:
-    """Returns a figure with the first experiment that draws it, and its seeds."""
+    """Returns a drawn figure with its seeds and `experiment`, the first experiment that draws it."""
     runs.sample = 1
     drawn = paper.figure(figure)(runs)
     return replace(drawn, experiment=experiment, seeds=paper.seeds(runs)[: runs.sample])
 
 
 class Evaluator:
-    """Evaluator of statements, which computes each quantity once."""
+    """Evaluator of a paper's statements, which computes each quantity only once."""
 
     def __init__(self, paper: "Paper", runs: "Runs") -> None:
         self._paper, self._runs = paper, runs
         self._known: dict[str, tuple[Any, int]] = {}
 
     def claim(self, stated: Statement) -> Claim:
-        """Computes the value of a statement and returns its claim with the verdict."""
+        """Computes our value of a statement, compares it, and returns the claim with the verdict."""
         ours, sample = self._measured(stated.ours)
         evaluated = evaluate(
             stated, ours, printed(self._paper, stated.paper), printed(self._paper, stated.oracle)
@@ -105,7 +105,7 @@ class Evaluator:
 
 
 def printed(paper: "Paper", source: Printed) -> Any:
-    """Returns the value of paper or oracle for a claim: computed, of a reference row, or a quotation."""
+    """Returns the paper's or oracle's value for a claim: computed, from a reference row, or quoted."""
     match source:
         case Computed(quantity, arguments):
             return paper.printed[quantity](**arguments)
@@ -117,7 +117,7 @@ def printed(paper: "Paper", source: Printed) -> Any:
 
 
 def evaluate(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
-    """Returns a claim with the verdict that follows from our value, its band, and paper and oracle."""
+    """Returns the claim of a statement, with the verdict on our value; `paper` and `oracle` are values."""
     if stated.by_mean and isinstance(ours, Interval):
         claim = evaluate(stated, ours.mean, paper, oracle)
         return replace(claim, low=ours.low, high=ours.high, seeds=ours.n)
@@ -143,7 +143,10 @@ def evaluate(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
 
 
 def _band_around(bound: Mapping[str, Any], beside: claims.Beside) -> tuple[float, float]:
-    """Returns the band around another value: a share of it, a distance from it, or a factor either way."""
+    """Returns the ends of a band around the paper's or oracle's value, which `bound` specifies.
+
+    The band is a percentage of the value, a distance from it, or a factor either way.
+    """
     centre = beside["oracle"] if bound["of"] == "oracle" else beside["paper"]
     assert isinstance(centre, float | int)
     if "factor" in bound:

@@ -1,4 +1,4 @@
-"""Runs of a paper: their seeds, their cost, and results that quantities share."""
+"""Base class of the runs of a paper: their seeds, their cost, and results that several quantities share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,31 +19,31 @@ class Runs:
 
     quick: bool
     seed_count: int | None
-    """Number of seeds in place of the usual number."""
+    """Number of seeds that replaces the usual number; None keeps it."""
     first_seed: int
     progress: Progress
     sample: int = field(default=1, init=False)
-    """Sample size since the last reset: the largest number of seeds of a requested scenario."""
+    """Largest number of seeds of any result requested since the last reset of this attribute to 1."""
     _cache: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
     _costs: list[tuple[str, int, float]] = field(default_factory=list, init=False)
     quick_seeds: ClassVar[int] = 1
     """Number of seeds of a quick run."""
 
     def usual_seeds(self, name: str) -> int:
-        """Returns the number of seeds of a scenario at full length."""
+        """Returns the number of seeds of a scenario in a run at full length."""
         return paths.scenario(name).seeds
 
     def seeds(self, name: str) -> list[int]:
-        """Returns the seeds of the runs of a scenario."""
+        """Returns the seeds of a scenario's runs: the configured, quick or usual number of them."""
         usual = self.quick_seeds if self.quick else self.usual_seeds(name)
         return self.first_seeds(self.seed_count or usual)
 
     def first_seeds(self, count: int) -> list[int]:
-        """Returns `count` consecutive seeds from the first seed on."""
+        """Returns `count` consecutive seeds, beginning with `first_seed`."""
         return list(range(self.first_seed, self.first_seed + count))
 
     def cached(self, key: object, make: Callable[[], Result]) -> Result:
-        """Returns the result of `make`, called at the first request and cached for all later ones.
+        """Returns the result of `make`, which is called at the first request for `key` and then cached.
 
         The sample size of the result counts for every quantity that requests it.
         """
@@ -56,7 +56,7 @@ class Runs:
         return cast(Result, result)
 
     def count_sample(self, size: int) -> None:
-        """Raises the sample size to that of a requested result."""
+        """Raises `sample` to `size`, the sample size of a requested result."""
         self.sample = max(self.sample, size)
 
     def run(
@@ -81,9 +81,10 @@ class Runs:
     def run_each(
         self, name: str, table: str, reduced: Callable[[Table], Result], seeds: list[int], label: str = ""
     ) -> dict[str, Result]:
-        """Runs the variants of a scenario one by one and returns the reduced table of each.
+        """Runs the variants of a scenario one by one and returns the reduced `table` of each.
 
-        Only one full table at a time is in memory. The progress has the `label`, by default the id.
+        Only one full table at a time is in memory. The progress has the `label`, by default the scenario's
+        id.
         """
         scenario = paths.scenario(name)
         report = self.progress.task(label or scenario.id)
@@ -102,7 +103,7 @@ class Runs:
 
 
 def shifted(report: Callable[[int, int], Any], before: int, total: int) -> Callable[[int, int], None]:
-    """Returns a receiver of the progress of a part of `total` jobs, `before` of which are done."""
+    """Returns a progress callback for a part of `total` jobs, `before` of which are done already."""
 
     def receive(done: int, _of: int) -> None:
         report(before + done, total)

@@ -1,4 +1,4 @@
-"""Single simulated transfers, event by event."""
+"""Simulation of a single transfer, event by event."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from catnip import _core
 
 FREE = ("recovery", "control", "pacing", "marker", "size", "window", "tick_phase")
-"""Options that the profile determines if they are not given."""
+"""Options of a traced transfer for which the TCP profile has the default."""
 
 
 def trace(profile: str, packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, Any]:

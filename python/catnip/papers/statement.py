@@ -48,7 +48,7 @@ KEYS = {
 
 @dataclass(frozen=True)
 class Computed:
-    """Quantity with its arguments."""
+    """Reference to a quantity by name, with its arguments."""
 
     quantity: str
     arguments: Arguments
@@ -56,14 +56,14 @@ class Computed:
 
 @dataclass(frozen=True)
 class Row:
-    """Reference to a row of a reference table."""
+    """Reference to a row of a reference table, by the row's id."""
 
     id: str
 
 
 @dataclass(frozen=True)
 class Quotation:
-    """Quotation of the paper, and its place there."""
+    """Quotation of the paper as a value, and its place in the paper."""
 
     text: str
     at: str
@@ -101,7 +101,7 @@ class Claims:
 
 
 def read(path: Path) -> Claims:
-    """Reads the claims of a file; an error names file, claim and key."""
+    """Reads the claims of a `claims.toml`; an error names file, claim and key."""
     with path.open("rb") as opened:
         document = tomllib.load(opened)
     statements = [_statement(path, one) for entry in document["claim"] for one in _each(path, dict(entry))]
@@ -160,7 +160,7 @@ def _printed(source: Any) -> Printed:
 
 
 def _each(path: Path, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the claim for each combination of the values of `each`."""
+    """Yields a copy of a `[[claim]]` for each combination of the values of its `each`."""
     each = entry.pop("each", None)
     if each is None:
         yield entry
@@ -178,7 +178,7 @@ def _each(path: Path, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """Replaces `{name}` by its value if it stands alone, else by the value's text."""
+    """Replaces `{name}` in a value: by the value of the name if it stands alone, else by its text."""
     if isinstance(value, str):
         if value.startswith("{") and value.endswith("}") and value.count("{") == 1 and ":" not in value:
             return values[value[1:-1]]

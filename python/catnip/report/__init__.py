@@ -1,1 +1,1 @@
-"""Tables and pages for terminals, notebooks and browsers."""
+"""Output of results: tables and pages for terminals, notebooks and browsers."""

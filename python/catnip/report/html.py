@@ -1,4 +1,4 @@
-"""Self-contained HTML page of a reproduction or a run, with styles, figures and reasons inside."""
+"""Self-contained HTML page of a reproduction or a run, with its styles, figures and known deviations."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,13 +20,16 @@ from catnip.report.model import Command, Figure, Reproduction, RunOfScenario, Ta
 from catnip.report.output import span
 
 LIBRARIES = ("matplotlib", "numpy", "scipy")
-"""Libraries on which the bytes of a page depend."""
+"""Libraries whose versions influence the bytes of a page."""
 NUMBER = re.compile(r"[-–≤≥]?\d|–$")
 UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=page|able|gure) (?=\d)")
 
 
 def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
-    """Returns the page. `command` generates it again; `commit` has the form of `provenance.commit`."""
+    """Returns the HTML page of a reproduction.
+
+    `command` generates the page again; `commit` has the form of `provenance.commit`.
+    """
     return _page(
         "report.html.j2",
         outcome,
@@ -41,7 +44,7 @@ def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
 
 
 def render_run(outcome: RunOfScenario, command: str, commit: str | None) -> str:
-    """Returns the page of a run; `command` is the command line that generates it again."""
+    """Returns the HTML page of a scenario run; `command` is the command line that generates it again."""
     return _page("run.html.j2", outcome, commit, command=command, again=lambda _figure: command, tally={})
 
 
@@ -71,7 +74,7 @@ def _page(template: str, outcome: Reproduction | RunOfScenario, commit: str | No
 
 @dataclass(frozen=True)
 class _Reason:
-    """Section of docs/deviations.md."""
+    """Section of docs/deviations.md, the reason why a value misses its band."""
 
     title: str
     html: Markup
@@ -100,7 +103,7 @@ def _anchor(title: str) -> str:
 
 
 def _order(outcome: Reproduction) -> Callable[[Claim], int]:
-    """Returns the sort key of claims: the position of their experiment in `outcome`."""
+    """Returns the sort key of claims: the position of their experiment in the reproduction."""
     positions = {id: index for index, id in enumerate(outcome.experiments)}
     return lambda claim: positions.get(claim.id, len(positions))
 
@@ -127,7 +130,7 @@ def _unbroken(text: str) -> str:
 
 
 def _text_columns(table: Table) -> set[int]:
-    """Returns the indices of the first column, which names the row, and of columns without numbers."""
+    """Returns the indices of the table columns to align like text: the first, and those without numbers."""
     columns = enumerate(zip(*table.rows, strict=True))
     return {0, *(at for at, cells in columns if not any(map(NUMBER.match, cells)))}
 

@@ -1,4 +1,4 @@
-"""Outcome of a reproduction or a run, as passed to the command line's output and to the report."""
+"""Contents of reports about a reproduction or a run, for the command line and for HTML pages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Table of the report, with cells as printed text; the first column names the row."""
+    """Table of a report, with cells as printed text; the first column names the row."""
 
     title: str
     columns: Sequence[str]
@@ -20,7 +20,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """Figure of the report. The caption states what the figure shows; `name` is the name of its file.
+    """Figure of a report. The caption states what the figure shows; `name` is its file name without suffix.
 
     `experiment` and `seeds` select the runs from which the figure is drawn. The caller of the drawing
     function sets them.
@@ -36,21 +36,21 @@ class Figure:
 
 @dataclass(frozen=True)
 class Command:
-    """Command that reproduces a paper, or some experiments of it; `options` select the seeds."""
+    """Command line that reproduces a paper, or only `experiments` of it; `options` select the seeds."""
 
     paper: str
     experiments: Sequence[str] = ()
     options: Sequence[str] = ()
 
     def line(self, written: str) -> str:
-        """Returns the command line; `written` is the option that specifies its output."""
+        """Returns the command line as text; `written` is the option that specifies its output."""
         chosen = [f"--experiment {id}" for id in self.experiments]
         return " ".join(["catnip reproduce", self.paper, *chosen, *self.options, written])
 
 
 @dataclass(frozen=True)
 class RunOfScenario:
-    """Content of a report about a run of a scenario, with the text of the scenario."""
+    """Content of a report about a run of a scenario; `text` is that of the scenario file."""
 
     id: str
     title: str

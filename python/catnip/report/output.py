@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def print_json(document: Any) -> None:
-    """Prints one JSON document; NaN is an error, because JSON cannot represent NaN."""
+    """Prints one JSON document on stdout; NaN is an error, because JSON cannot represent NaN."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_json_lines(documents: Iterable[Any]) -> None:
-    """Prints one JSON document per line."""
+    """Prints JSON documents on stdout, one per line."""
     for document in documents:
         click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
@@ -55,14 +55,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def _width(cell: str) -> int:
-    """Returns the number of a terminal's columns that a text takes."""
+    """Returns the number of terminal columns that a text takes."""
     if cell.isascii():
         return len(cell)
     return sum(2 if east_asian_width(of) in "WF" else not combining(of) for of in cell)
 
 
 def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
-    """Prints the headline, every claim, the number of claims with each verdict, and the written files."""
+    """Prints the headline, every claim, the number of claims per verdict, and the written files."""
     from rich.text import Text  # noqa: PLC0415
 
     from catnip.analysis import claims  # noqa: PLC0415
@@ -76,19 +76,19 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
 
 
 def print_scenarios(scenarios: Iterable[Outline], seed: int) -> None:
-    """Prints a table of scenarios with their seeds, which begin with `seed`."""
+    """Prints a table of scenarios with their seeds, the first of which is `seed`."""
     rows = [(s.id, s.title, _shortened(s.variants), span(_seeds(s, seed))) for s in scenarios]
     print_table("Scenarios", ("id", "title", "variants", "runs"), rows)
 
 
 def print_outline(outline: Mapping[str, float | None]) -> None:
-    """Prints one line for each named number."""
+    """Prints one line for each number of `outline`, with its name."""
     for key, value in outline.items():
         click.echo(f"{key:<18} {'–' if value is None else round(value, 6)}")
 
 
 def scenario_document(scenario: Outline, seed: int) -> dict[str, Any]:
-    """Returns a scenario and its seeds for JSON."""
+    """Returns the outline of a scenario with its seeds, the first of which is `seed`, for JSON."""
     return {
         "id": scenario.id,
         "title": scenario.title,
@@ -99,7 +99,7 @@ def scenario_document(scenario: Outline, seed: int) -> dict[str, Any]:
 
 
 def tables_document() -> dict[str, Any]:
-    """Returns the tables of results and their columns."""
+    """Returns the results tables with a description of their columns, for JSON."""
     return {
         table: {
             "rows": about,
@@ -113,7 +113,7 @@ def tables_document() -> dict[str, Any]:
 
 
 def markdown(outcome: Reproduction, file: Path) -> str:
-    """Returns the claims as a Markdown page, with links from `file` to docs/deviations.md if it exists."""
+    """Returns the claims of a reproduction as a Markdown page; its links are relative to `file`."""
     from catnip.analysis import claims  # noqa: PLC0415
 
     reasons = paths.deviations()
@@ -129,7 +129,7 @@ def markdown(outcome: Reproduction, file: Path) -> str:
 
 
 def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[str, str]]) -> str:
-    """Returns a page of `markdown` with the rows of the reproduced experiments replaced.
+    """Returns the Markdown page of a paper with the rows of the reproduced experiments replaced.
 
     `order` has the id and text of every claim of the paper, in order. Rows of other claims are dropped.
     """
@@ -144,7 +144,7 @@ def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[s
 
 
 def check_page(page: str, title: str, file: Path) -> int:
-    """Returns the line at which the claims of a paper's page begin. Raises InputError for any other page."""
+    """Returns the index of the line with the column names in a page of `markdown`. Raises InputError."""
     lines = page.splitlines()
     head = next((index for index, line in enumerate(lines) if line.startswith("| id | claim |")), None)
     if head is None or lines[0] != f"# {title}":
@@ -155,7 +155,7 @@ def check_page(page: str, title: str, file: Path) -> int:
 
 
 def _key(row: str) -> tuple[str, str]:
-    """Returns the id and text of the claim in a table row; empty texts for any other line."""
+    """Returns the id and text of the claim in a Markdown table row; empty texts for any other line."""
     cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
     return (cells[0], cells[1]) if len(cells) > 1 else ("", "")
 
@@ -167,7 +167,7 @@ def _markdown_table(table: ReportTable) -> str:
 
 
 def span(seeds: Sequence[int]) -> str:
-    """Returns seeds in words, with consecutive seeds as a range."""
+    """Formats seeds in words, with consecutive seeds as a range."""
     runs = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs_of(seeds))
     return f"seed {runs}" if len(seeds) == 1 else f"seeds {runs}"
 
@@ -181,7 +181,7 @@ def _shortened(names: Sequence[str], limit: int = 8) -> str:
 
 
 def interval(value: Interval) -> dict[str, float | None]:
-    """Returns an interval for JSON, with None for a value that is not finite."""
+    """Returns mean and ends of an interval for JSON; None replaces a value that is not finite."""
     return {"mean": finite(value.mean), "low": finite(value.low), "high": finite(value.high)}
 
 
@@ -191,7 +191,7 @@ def finite(value: float) -> float | None:
 
 
 def _console() -> "Console":
-    """Returns the console. A file or a pipe gets a large width, so that lines of tables are not wrapped."""
+    """Returns a console for stdout, wide for a file or a pipe, so that table lines are not wrapped."""
     from rich.console import Console  # noqa: PLC0415
 
     console = Console()

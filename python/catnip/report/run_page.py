@@ -1,4 +1,4 @@
-"""Page and figures of a run of any scenario: its summary as tables, distributions, and values along axes."""
+"""Tables and figures of the report on a run: summary, distributions of times, values along axes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ MAX_PANELS = 8
 
 
 def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes) -> list[Figure]:
-    """Returns the figures of a run: transfer times, and all measures along an axis."""
+    """Returns the figures of a run: distributions of transfer times, and measures along the longest axis."""
     figures = []
     distributions = list(_distributions(summaries))
     if distributions:
@@ -49,7 +49,7 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
 def tables(
     scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes, against: str | None
 ) -> list[Table]:
-    """Returns the tables that `catnip run` prints, with differences to `against` or the first variant."""
+    """Returns the summary tables of a run, with differences to `against` or, if None, the first variant."""
     several = len(summaries) > 1 and len(seeds) > 1
     base = against or (next(iter(summaries)) if several else None)
     tables = summary_tables.tables(scenario.title, seeds, summaries)
@@ -63,7 +63,7 @@ def _one_line(title: str) -> str:
 
 
 def _distributions(summaries: Summaries) -> Iterator[Panel]:
-    """Yields a panel for each group whose transfer times vary and that has at most `FEW` curves."""
+    """Yields a panel for each group whose transfer times vary, if the panel has at most `FEW` curves."""
     for group, of in _by_group(summaries).items():
         curves = [Line(name, *_curve(one)) for name, one in of.items() if len(one.curve[0]) > 1]
         if 0 < len(curves) <= FEW:
@@ -72,7 +72,7 @@ def _distributions(summaries: Summaries) -> Iterator[Panel]:
 
 
 def _curve(of: GroupSummary) -> tuple[Any, Any]:
-    """Returns times, and for each time the share of transfers that take longer, at least 0.1 %.
+    """Returns times and the share of transfers that take longer than each, at least 0.1 %.
 
     A logarithmic axis cannot show a share of zero.
     """
@@ -81,7 +81,7 @@ def _curve(of: GroupSummary) -> tuple[Any, Any]:
 
 
 def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
-    """Yields a panel per group and measure along the longest axis.
+    """Yields a panel for each group and measure, with values along the axis that has the most values.
 
     A panel has a line for each combination of values of the other axes.
     """
@@ -126,7 +126,7 @@ def _by_group(summaries: Summaries) -> dict[str, dict[str, GroupSummary]]:
 
 
 def _longest(axes: Axes) -> str:
-    """Returns the axis with the most values; among axes with equally many, an axis of numbers."""
+    """Returns the axis with the most values; at a tie, an axis whose values are numbers."""
 
     def length(key: str) -> tuple[int, bool]:
         return len(set(map(summary_tables.shown, axes[key]))), None not in map(_number, axes[key])

@@ -1,4 +1,4 @@
-"""Summaries as tables and as JSON, for the command line, notebooks and reports."""
+"""Run summaries as tables and as JSON, for the command line, notebooks and reports."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 Summaries: TypeAlias = Mapping[str, Summary]
 Axes: TypeAlias = Mapping[str, Sequence[Any]]
 Predictions: TypeAlias = "Mapping[str, Mapping[str, Prediction]]"
-"""Predictions by variant and model."""
+"""Predicted transfer times by variant and by the model's label."""
 
 TIMES: Mapping[str, str] = _core.TRANSFER_TIMES
-"""Labels of the mean transfer times, by measure."""
+"""Labels of the mean transfer times, such as page times, by the name of the measure."""
 RATES = {
     "p95_s": "95th percentile, s",
     "goodput_mbps": "goodput, Mbit/s",
@@ -50,13 +50,13 @@ CUT_SHORT = """\
 
 
 def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> None:
-    """Prints the measures of each group, and of the links that lost packets or were busy, by variant."""
+    """Prints each group's measures by variant, and the links that lost packets or were busy."""
     for table in tables(title, seeds, summaries):
         _print(table)
 
 
 def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[ReportTable]:
-    """Returns a summary as tables: one for each group, and one of links."""
+    """Returns a summary as tables: one for each traffic group, and one for the links."""
     title = f"{title} ({span(seeds)})"
     tables: list[ReportTable] = []
     names = dict.fromkeys(group for one in summaries.values() for group in one.groups)
@@ -66,7 +66,7 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Repor
             title = "\n".join(filter(None, (title, name)))
         tables.append(_of_group(title, of))
         title = ""
-    # Only the last marked table explains the mark.
+    # Only the last table with the mark has the explanation of the mark.
     marked = [index for index, table in enumerate(tables) if table.note]
     for index in marked[:-1]:
         tables[index] = replace(tables[index], note="")
@@ -108,13 +108,13 @@ def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
 
 
 def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
-    """Prints the difference of each variant to its base, also in percent of the base."""
+    """Prints the differences between each variant and its base (see `bases`), also in percent of the base."""
     for table in differences(against, axes, summaries):
         _print(table)
 
 
 def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[ReportTable]:
-    """Yields the differences as tables, one for each group."""
+    """Yields tables of the differences between variants and their bases, one table for each traffic group."""
     other = bases(against, axes, list(summaries))
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for group in groups:
@@ -147,7 +147,7 @@ def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval]) -> 
 
 
 def shown(level: Any) -> str:
-    """Returns a value of an axis in the form that names of variants have."""
+    """Formats a value of an axis as in the names of variants."""
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
@@ -178,7 +178,7 @@ def document(
     predicted: Predictions,
     against: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the results of a run by variant, and the predictions for single transfers, for JSON."""
+    """Returns the summaries, differences and predictions of a run by variant, for JSON."""
     axes = axes_of(scenario, list(summaries))
     other = bases(against, axes, list(summaries)) if against is not None else {}
     trusted = {}
@@ -240,7 +240,7 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
 
 
 def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
-    """Returns a table with a row per variant and a column per measure that any variant has."""
+    """Returns the table of a traffic group: a row per variant, and a column per measure of any variant."""
     keys = [key for key in MEASURES if any(_is_unusual(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
     is_cut_short = any(of.is_cut_short for of in variants.values())
@@ -274,7 +274,7 @@ def _mean(of: GroupSummary, key: str) -> str:
 
 
 def _of_links(title: str, summaries: Summaries) -> ReportTable:
-    """Returns a table of the links that lost packets in a variant or had a utilization of 50 % or more."""
+    """Returns the table of the links that lost packets or had 50 % utilization or more, in any variant."""
     links = [(name, port, of) for name, one in summaries.items() for port, of in one.links.items()]
     ports = dict.fromkeys(port for _, port, _ in links)
     matter = {port for _, port, of in links if of["loss_pct"].mean > 0 or of["utilization_pct"].mean >= 50}

@@ -1,1 +1,1 @@
-"""Tables of runs, in memory and on disk."""
+"""Results tables of runs, in memory and as Parquet files."""

@@ -33,9 +33,9 @@ from catnip.store.tables import TABLES, Column, Table
 ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 CERTIFICATE = "certificate.json"
-"""File with the requested and the actual behaviour of an emulation."""
+"""Name of the file with the requested and the actual behaviour of an emulation's links and hosts."""
 LONGEST_TEXT = 1 << 18
-"""Largest size of a file that a manifest includes as text, bytes."""
+"""Largest size of a scenario's other files whose text a manifest includes, bytes."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Manifest:
     def of(
         cls, scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], created: str | None = None
     ) -> "Manifest":
-        """Returns the manifest of a call of `Scenario.run`.
+        """Returns the manifest of the runs of these variants and seeds, as by `Scenario.run`.
 
         Without `created`, equal runs give equal files.
         """
@@ -115,7 +115,7 @@ def _contents(file: Path) -> dict[str, str]:
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:
-    """Raises InputError if a folder has results of another scenario or version, which would be lost."""
+    """Raises InputError if writing would replace a folder's results of another scenario or version."""
     if not (folder / "manifest.json").exists():
         return
     stored, _ = read(folder, tables=())
@@ -194,16 +194,16 @@ class StoredRuns:
     began_s: float
 
     def write(self, folder: Path, tables: Iterable[str]) -> None:
-        """Writes one Parquet file per table and manifest.json; replaces existing files."""
+        """Writes one Parquet file per table and manifest.json to `folder`; replaces existing files."""
         manifest = self.manifest.with_provenance(perf_counter() - self.began_s)
         _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
     def done(self) -> int:
-        """Returns the number of stored runs, for `runs.RunStore`."""
+        """Returns the number of stored runs; implements `runs.RunStore`."""
         return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
 
     def store(self, tables: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Stores the tables of some runs, for `runs.RunStore`. An interruption leaves either all or none."""
+        """Stores the tables of some runs, or nothing if interrupted; implements `runs.RunStore`."""
         new = self.parts / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -219,12 +219,12 @@ class StoredRuns:
         new.rename(self.parts / f"{first:012}-{end:012}")
 
     def _tables(self, name: str) -> Iterator[pa.Table]:
-        """Yields the table `name` of each stored batch of runs, in order."""
+        """Yields the table `name` of each stored batch of runs, in the order of the runs."""
         for part in self._folders():
             yield _read_arrow(part / f"{name}.arrow")
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Returns columns of a table for one variant, for `runs.RunStore`."""
+        """Returns the columns of a table for one variant; implements `runs.RunStore`."""
         each = len(self.manifest.seeds)
         some = []
         for part in self._folders():
@@ -268,7 +268,7 @@ def _replace(
 
 
 def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Writes row groups of equal length, so that equal rows give equal bytes however they are divided."""
+    """Writes the parts of a table in row groups of fixed length, so that equal rows give equal bytes."""
     pending: list[pa.Table] = []
     with _named(path), ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
@@ -296,7 +296,7 @@ def _named(file: Path) -> Iterator[Path]:
 
 
 def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, dict[str, Table]]:
-    """Reads all tables that `write` wrote, or those in `tables`, in the form that `Scenario.run` returns."""
+    """Reads the manifest and the tables (all, or those in `tables`) from a folder of `write`."""
     path = folder / "manifest.json"
     try:
         manifest = Manifest(**json.loads(path.read_text()))
@@ -319,15 +319,15 @@ def _read_arrow(path: Path) -> pa.Table:
 
 
 def _opened(path: Path) -> pa.OSFile:
-    """Opens a file of Arrow's own.
+    """Opens a file with Arrow's own input, not Python's.
 
-    Arrow's threads keep a file of Python beyond the read, and abort the process if it exits at that moment.
+    Arrow's threads keep a Python file open beyond the read, and abort the process if it exits meanwhile.
     """
     return pa.OSFile(os.fsencode(path))
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Returns a column as numbers or as strings; each distinct string is converted once."""
+    """Returns an Arrow column as NumPy numbers, or as strings, each distinct one converted once."""
     if not pa.types.is_string(column.type):
         return np.asarray(column)
     encoded = column.combine_chunks().dictionary_encode()
@@ -336,7 +336,7 @@ def _values(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def to_arrow(table: Table, variants: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """Returns a table with the names of the variants and, after the seed, a column for each axis."""
+    """Converts a results table to Arrow; adds the variants' names and a column for each axis."""
     columns: dict[str, Any] = {}
     for key, column in table.items():
         columns[key] = _column_to_arrow(key, column, variants)
@@ -348,7 +348,7 @@ def to_arrow(table: Table, variants: Sequence[str], axes: Mapping[str, Sequence[
 
 
 def _levels(variant: Column, of_variant: Sequence[Any]) -> pa.Array:
-    """Returns the value of an axis in each row.
+    """Returns the value of an axis in each row of a table; `variant` has the rows' indices of variants.
 
     The column has Booleans or numbers if all values of the axis are Booleans or numbers, otherwise strings.
     """

@@ -20,18 +20,18 @@ PART_S = 3.0
 
 
 class RunStore(Protocol):
-    """Store of the tables of finished runs, in the order of variant and seed."""
+    """Interface of a store for the tables of finished runs, which are ordered by variant and seed."""
 
     def done(self) -> int:
-        """Returns the number of stored runs."""
+        """Returns the number of runs whose tables are stored."""
         ...
 
     def store(self, tables: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Stores tables of runs `first` to `end - 1`; `variant` is the index of the first variant."""
+        """Stores tables of the runs `first` to `end - 1`; `variant` is the index of their first variant."""
         ...
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Returns columns of a table, for the variant with this index."""
+        """Returns the columns of a stored table for the variant with this index."""
         ...
 
 
@@ -46,7 +46,7 @@ def complete(
     every: str | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Executes the runs that are not yet stored, in batches; `every` is the interval of time series."""
+    """Executes the runs that are not yet in `stored`, in batches; `every` is the interval of time series."""
     total = len(variants) * len(seeds)
     size = 4 * (threads or os.cpu_count() or 1)
     while (done := stored.done()) < total:
@@ -63,7 +63,7 @@ def complete(
 
 
 def axes_of(scenario: Scenario, variants: Sequence[str]) -> dict[str, list[Any]]:
-    """Returns the axes of these variants of a scenario."""
+    """Returns the axes of some variants of a scenario: keys that vary, with a value for each variant."""
     indices = [scenario.variants.index(name) for name in variants]
     return {key: [values[index] for index in indices] for key, values in scenario.axes.items()}
 

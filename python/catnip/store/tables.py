@@ -1,4 +1,4 @@
-"""Names and types of the tables of results, which the core declares and `catnip list` describes."""
+"""Names and types of the results tables, which the core declares and `catnip list` describes."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +13,6 @@ Table: TypeAlias = "Mapping[str, Column]"
 
 TABLES = tuple(name for name, _, _ in _core.tables())
 SERIES = ("link_series", "connection_series")
-"""Tables of time series, with a row per interval; a run that makes them needs the length of the interval."""
+"""Tables of time series, with a row per interval; runs that make them need the interval's length."""
 USUAL = tuple(name for name in TABLES if name not in {"bursts", "events", *SERIES})
-"""Tables made by default: all except bursts, events and time series, which take time and memory."""
+"""Results tables made by default: all except bursts, events and time series, which take time and memory."""

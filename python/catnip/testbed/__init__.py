@@ -1,1 +1,1 @@
-"""Real servers and clients around emulated links, in place of the papers' testbeds of machines."""
+"""Real Web servers and clients around emulated links, in place of the papers' testbeds of machines."""

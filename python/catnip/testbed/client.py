@@ -19,7 +19,7 @@ CHUNK_BYTES = 1 << 16
 
 
 def main() -> None:
-    """Reads the options and runs the client."""
+    """Runs the client: repeated fetches or, depending on the options, users or an interactive session."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("url", nargs="+", help="http://ADDRESS:PORT/FILE, or echo://ADDRESS:PORT/")
     options.add_argument("--count", type=int, default=10)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 async def users(address: tuple[str, int], path: str, count: int, per_second: float, timeout_s: float) -> None:
-    """Begins fetches at fixed times, whether earlier fetches have ended or not.
+    """Fetches a file `count` times, starting at fixed times, whether earlier fetches have ended or not.
 
     Thus a slow fetch does not delay other fetches.
     """
@@ -67,7 +67,10 @@ async def users(address: tuple[str, int], path: str, count: int, per_second: flo
 
 
 async def readers(servers: list[tuple[str, int]], chosen: argparse.Namespace) -> None:
-    """Runs users who fetch and think in turn. An unfinished fetch counts with its time until the end."""
+    """Runs users who fetch a file and think in turn, until `chosen.for_s`, and prints each fetch.
+
+    An unfinished fetch counts with its duration so far.
+    """
     began = time.perf_counter()
 
     async def reader(number: int) -> None:
@@ -102,9 +105,9 @@ async def readers(servers: list[tuple[str, int]], chosen: argparse.Namespace) ->
 
 
 async def fetch(address: tuple[str, int], path: str) -> dict[str, float]:
-    """Fetches a file; returns its times in seconds and the bytes of the body.
+    """Fetches a file over a new connection; returns its durations in seconds and the bytes of its body.
 
-    The times run from the SYN to the end of the handshake and to the last byte.
+    The durations run from the SYN to the end of the handshake and to the last byte.
     """
     loop = asyncio.get_running_loop()
     request = f"GET {path} HTTP/1.0\r\nHost: {address[0]}\r\n\r\n".encode()
@@ -123,7 +126,7 @@ async def fetch(address: tuple[str, int], path: str) -> dict[str, float]:
 
 
 async def type_keys(host: str, port: int, count: int) -> None:
-    """Sends keystrokes over one connection, each after the preceding echo, at most ten per second."""
+    """Sends keystrokes over one connection, each after the echo of the last, and prints each echo's time."""
     reader, writer = await asyncio.open_connection(host, port)
     for _ in range(count):
         start = time.perf_counter()

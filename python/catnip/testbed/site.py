@@ -1,7 +1,7 @@
-"""Server side of the testbed: configures the kernel's TCP, starts a Web server, runs links with clients.
+"""Server side of the testbed: configures the kernel's TCP, starts a Web server, runs clients behind links.
 
 The program runs as a script in the server's namespace, and imports only the standard library. It reads its
-task as JSON from stdin and writes one JSON line per finished point to stdout.
+task as JSON from stdin and writes one JSON line per finished point, that is, per link, to stdout.
 """
 
 import json
@@ -55,7 +55,7 @@ DocumentRoot "{folder}/www"
 
 
 def main() -> None:
-    """Reads the task, starts the Web server, and runs all links with their clients."""
+    """Reads the task, starts the Web server, and runs all links of the task with their clients."""
     task = json.load(sys.stdin)
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     sockets = MAX_SOCKETS if hard_limit == resource.RLIM_INFINITY else min(hard_limit, MAX_SOCKETS)
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def configured(kind: str, folder: Path) -> list[str]:
-    """Writes the configuration of a Web server for the files in `www`; returns the command that starts it."""
+    """Writes the configuration of nginx or Apache for the files in www; returns the start command."""
     root = os.geteuid() == 0
     if kind == "nginx":
         sockets, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -110,7 +110,7 @@ def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def _echo() -> None:
-    """Returns every line to its sender, like the remote end of an interactive session."""
+    """Runs a server that returns every line to its sender, like the remote end of an interactive session."""
 
     class Echo(socketserver.StreamRequestHandler):
         disable_nagle_algorithm = True
@@ -128,7 +128,7 @@ def _echo() -> None:
 
 
 def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Runs one link with a client behind it; returns the client's output and the link's certificate."""
+    """Runs one link with a client behind it; returns the client's output, the certificate and the logs."""
     certificate = folder / f"certificate-{point['id']}.json"
     log = folder / f"log-{point['id']}.csv"
     fetches = (

@@ -1,1 +1,1 @@
-"""Web sites as browsers fetch them: recorded, replayed behind a link, and timed."""
+"""Recorded Web sites: recording, replay behind emulated links, and page load times in a browser."""

@@ -50,7 +50,7 @@ TIMING = """(() => {
 
 @dataclass(frozen=True)
 class Load:
-    """Times and size of one page load."""
+    """Times and size of one page load, as reported by the browser."""
 
     seconds: float
     html_seconds: float
@@ -59,7 +59,7 @@ class Load:
 
 
 class Chromium:
-    """Browser with a new profile, which is removed at the end of a `with` block."""
+    """Headless browser with a new profile; for use in `with`, which removes the profile at the end."""
 
     def __init__(self, program: str, flags: Sequence[str] = ()) -> None:
         self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
@@ -105,7 +105,7 @@ class Chromium:
         shutil.rmtree(self._profile, ignore_errors=True)
 
     def load(self, url: str, timeout_s: float) -> Load:
-        """Loads a page with an empty cache and new connections."""
+        """Loads a page with an empty cache and new connections; returns the browser's times of the load."""
         context, session = self._visit(url, timeout_s, "Page")
         while True:
             answer = self._call("Runtime.evaluate", session, expression=TIMING, returnByValue=True)
@@ -130,7 +130,7 @@ class Chromium:
         return events
 
     def _visit(self, url: str, timeout_s: float, *domains: str) -> tuple[str, str]:
-        """Navigates to a page and waits for its load event; returns context and session.
+        """Navigates to a page and waits for its load event; returns ids of the DevTools context and session.
 
         `domains` are the DevTools domains whose events are enabled.
         """
@@ -179,18 +179,18 @@ class Chromium:
 
 
 def find(name: str) -> str | None:
-    """Returns the path of a browser; None if the browser is not installed."""
+    """Returns the path of a program: on PATH, or `name` if it is a file. None if there is neither."""
     return shutil.which(name) or (name if Path(name).is_file() else None)
 
 
 def flags_of(environment: Mapping[str, str]) -> list[str]:
-    """Returns browser flags for the proxy and the authority of a recorder or replayer in the environment."""
+    """Returns browser flags for the proxy and certificate authority that the environment names."""
     flags = {"--proxy-server": "CATNIP_PROXY", "--ignore-certificate-errors-spki-list": "CATNIP_CA_PIN"}
     return [f"{flag}={environment[name]}" for flag, name in flags.items() if name in environment]
 
 
 def main() -> int:
-    """Loads one page and prints its times."""
+    """Loads one page and prints its times as JSON."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("url", metavar="URL")
     arguments.add_argument("--longest-s", type=float, default=LONGEST_S, help="time limit of the page")

@@ -21,7 +21,8 @@ async def run(
 ) -> tuple[int, bytes, bytes]:
     """Runs a command and forwards to it every signal that would end this process.
 
-    Returns its exit code in the form of a shell (128 and the number of a signal), and its output to pipes.
+    Returns its exit code as a shell does (128 + N after signal N), and the output of `stdout` and `stderr` if
+    these are pipes.
     """
     # Our own buffered output must precede the output of the command.
     sys.stdout.flush()
@@ -41,7 +42,7 @@ async def run(
 
 
 async def interrupted() -> None:
-    """Waits for a signal that would end this process."""
+    """Waits until this process receives a signal that would end it."""
     ended = asyncio.Event()
     with _handling_signals(lambda _: ended.set()):
         await ended.wait()
@@ -68,7 +69,7 @@ def _is_in_front() -> bool:
 
 
 class Ended(Exception):
-    """Raised if a signal ended a command; the caller should end, too."""
+    """Raised if a signal ended a command, so that the calling command ends, too; `code` is its exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)

@@ -1,4 +1,4 @@
-"""Page loads of a replayed site, by a real browser behind links that are compared pair by pair."""
+"""Page loads of a replayed site in a real browser, over several links that are compared pair by pair."""
 
 import json
 import shlex
@@ -18,21 +18,21 @@ from catnip.web import commands
 from catnip.web.chromium import Load
 
 BROWSER = [sys.executable, "-P", "-m", "catnip.web.chromium"]
-"""Command that loads one page."""
+"""Command that loads one page in Chromium and prints the times."""
 OURS = ("--certificate", "--json", "--resolver", "--seed")
-"""Options of a link that each load sets itself, and that a user therefore cannot set."""
+"""Options of a link that the program sets for each load, so a user cannot set them."""
 
 
 @dataclass(frozen=True)
 class NamedLink:
-    """Named link with its options."""
+    """Emulated link to compare: its name and the options of `catnip link`."""
 
     name: str
     options: Sequence[str]
 
     @classmethod
     def parse(cls, text: str) -> "NamedLink":
-        """Parses `NAME: OPTIONS`."""
+        """Parses `NAME: OPTIONS`, the value of --link. Raises InputError."""
         name, colon, rest = text.partition(":")
         if not colon or not name.strip() or name.strip().startswith("-"):
             raise InputError(
@@ -50,20 +50,20 @@ class NamedLink:
 
 @dataclass(frozen=True)
 class LinkRunner:
-    """Means to run commands behind a link: emulator, DNS resolver and environment variables."""
+    """Emulator, DNS resolver and environment variables with which commands run behind links."""
 
     emulator: Path
     resolver: str
     environment: Mapping[str, str]
 
     def command(self, options: Sequence[str], command: Sequence[str]) -> list[str]:
-        """Returns the command line that runs a command behind a link with these options."""
+        """Returns the command line that runs a command behind a link with these options of `catnip link`."""
         return [str(self.emulator), "link", *options, f"--resolver={self.resolver}", "--", *command]
 
 
 @dataclass(frozen=True)
 class Visit:
-    """Visit of a page over a link: its times, or the reason of its failure."""
+    """Load of a page over a link with one seed: its times, or the reason for its failure."""
 
     url: str
     link: str
@@ -74,7 +74,7 @@ class Visit:
 
     @property
     def is_red(self) -> bool:
-        """True if the link was out of tolerance."""
+        """True if the emulated link was out of tolerance."""
         return bool(self.certificate.get("verdict") == "red")
 
 
@@ -85,7 +85,7 @@ async def visits(
     seeds: Sequence[int],
     longest_s: float,
 ) -> AsyncIterator[Visit]:
-    """Visits each page over each link once for each seed, with a new browser each time.
+    """Loads each page over each link once for each seed, in a new browser each time, and yields the results.
 
     The order of the links is reversed for every second seed, so that a drift over time affects all links
     equally.
@@ -120,7 +120,7 @@ async def _visit(runner: LinkRunner, url: str, link: NamedLink, seed: int, longe
 
 @dataclass(frozen=True)
 class Timed:
-    """Summary of the visits of one page over one link."""
+    """Summary of all loads of one page over one link."""
 
     loaded: int
     visits: int
@@ -129,12 +129,12 @@ class Timed:
     html_s: Interval | None
     """Time until the last byte of the HTML; None if the page was never loaded."""
     less_s: Interval | None
-    """Mean load time minus that over the first link, from the pairs in which both loads succeeded; None
-    without pairs."""
+    """Mean load time minus that over the first link, s, from pairs of successful loads with the same seed;
+    None without pairs."""
 
 
 def timed(visits: Sequence[Visit], url: str, link: str, first: str) -> Timed:
-    """Returns the summary of a page over a link."""
+    """Returns the summary of the loads of a page over a link, compared with the link `first`."""
     here, there = (
         {one.seed: one.load for one in visits if (one.url, one.link) == (url, of)} for of in (link, first)
     )
@@ -152,7 +152,7 @@ def timed(visits: Sequence[Visit], url: str, link: str, first: str) -> Timed:
 
 
 def document(visits: Sequence[Visit], urls: Sequence[str], links: Sequence[NamedLink]) -> dict[str, Any]:
-    """Returns pages by URL, each by link, and every visit, for JSON."""
+    """Returns the summaries by URL and by link, and every single load, for JSON."""
     first = links[0].name
     return {
         "links": {link.name: shlex.join(link.options) for link in links},

@@ -1,4 +1,4 @@
-"""Network namespace of a replay, with its addresses and without the machine's table of host names."""
+"""Network namespace in which a site is replayed: creation, addresses, and removal of known host names."""
 
 import os
 import subprocess
@@ -12,12 +12,12 @@ from catnip._core import InputError
 
 AS_ROOT = ["unshare", "--net", "--mount", "--"]
 AS_USER = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--mount", "--"]
-"""Command prefix for a user other than root. Commands keep the user's account, as behind `catnip link`."""
+"""Command prefix that creates a namespace as an ordinary user, whose account commands keep."""
 HOSTS = Path("/etc/hosts")
 
 
 def namespace_prefix() -> list[str]:
-    """Returns the command prefix that runs a command in a new network namespace."""
+    """Returns the command prefix that runs a command in a new network namespace. Raises InputError."""
     reason = ""
     for prefix in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
         tried = subprocess.run([*prefix, "true"], capture_output=True, text=True, check=False)
@@ -29,7 +29,7 @@ def namespace_prefix() -> list[str]:
 
 
 async def have(addresses: Iterable[str]) -> None:
-    """Adds these addresses to the loopback device of this namespace."""
+    """Adds addresses to the loopback device of this network namespace."""
     async with AsyncIPRoute() as kernel:
         [loopback] = await kernel.link_lookup(ifname="lo")
         await kernel.link("set", index=loopback, state="up")
@@ -38,7 +38,7 @@ async def have(addresses: Iterable[str]) -> None:
 
 
 def hide_names() -> None:
-    """Hides the names in /etc/hosts, which programs would use before DNS."""
+    """Hides the machine's /etc/hosts in this mount namespace, because programs would use it before DNS."""
     if HOSTS.exists():
         with NamedTemporaryFile("w", prefix="catnip-hosts-") as file:
             file.write("127.0.0.1 localhost\n::1 localhost\n")

@@ -1,4 +1,4 @@
-"""Servers of the proxy library for the duration of a block, with a new certificate authority."""
+"""Servers of mitmproxy for the duration of a block, with a new certificate authority."""
 
 import asyncio
 import base64
@@ -28,36 +28,36 @@ from catnip._core import InputError
 from catnip.base.verbosity import note
 
 CREATED = "mitmproxy-ca-cert.pem"
-"""Name of the file in which the library stores the certificate of its authority."""
+"""Name of the file in which mitmproxy stores the certificate of its authority."""
 
 TRUSTED = ("CATNIP_CA", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-"""Environment variables with the file of trusted authorities: ours, and those of OpenSSL, curl, Python's
-requests and Node.js."""
+"""Environment variables with the file of trusted certificate authorities: ours, and those of OpenSSL, curl,
+Python's requests and Node.js."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """Running servers: the addresses at which they listen, and their certificate authority."""
+    """Running proxy servers: the addresses at which they listen, and their certificate authority."""
 
     addresses: Sequence[tuple[str, int]]
     authority: Path
-    """File with the certificate of their authority, whose key is deleted when the servers end."""
+    """File with the certificate of the servers' authority, whose key is deleted when the servers end."""
 
     @property
     def pin(self) -> str:
-        """Hash by which Chromium trusts the authority (--ignore-certificate-errors-spki-list)."""
+        """Hash by which Chromium trusts the certificate authority (--ignore-certificate-errors-spki-list)."""
         key = load_pem_x509_certificate(self.authority.read_bytes()).public_key()
         known = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return base64.b64encode(hashlib.sha256(known).digest()).decode()
 
     def environment(self) -> dict[str, str]:
-        """Returns the environment variables through which a command trusts the authority."""
+        """Returns the environment variables with which a command trusts the certificate authority."""
         return {**dict.fromkeys(TRUSTED, str(self.authority)), "CATNIP_CA_PIN": self.pin}
 
 
 @asynccontextmanager
 async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, Any]) -> AsyncIterator[Serving]:
-    """Runs servers during the block, in these modes of the library; `addon` handles their exchanges."""
+    """Runs servers in mitmproxy's modes `modes` during the block; `addon` handles their exchanges."""
     logger = logging.getLogger("mitmproxy")
     notes = _Notes()
     logger.addHandler(notes)
@@ -94,7 +94,7 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
 
 
 class _Running:
-    """Addon that signals the start of all servers."""
+    """Addon of mitmproxy that sets an event when all servers have started."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
@@ -104,7 +104,7 @@ class _Running:
 
 
 class _Notes(logging.Handler):
-    """Log handler that shows the library's messages if --verbose is set."""
+    """Log handler that shows mitmproxy's messages if --verbose is set."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())

@@ -1,4 +1,4 @@
-"""Recorder of a site: a proxy that stores all exchanges that it forwards."""
+"""Recorder of a site: an addon that makes mitmproxy store all exchanges that it forwards."""
 
 import re
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Headers, Request, Response, origin_of
 
 SECRETS = {"authorization", "cookie", "proxy-authorization"}
-"""Headers of requests that identify the user. A replay does not need them."""
+"""Headers of requests that identify the user; they are not recorded, because a replay does not need them."""
 
 
 class Recorder:
-    """Addon of the proxy library that stores each exchange."""
+    """Addon of mitmproxy that stores each exchange."""
 
     def __init__(self) -> None:
         self._begun: dict[str, Exchange | None] = {}
@@ -33,7 +33,7 @@ class Recorder:
         return list(self._lost.values())
 
     def requestheaders(self, flow: HTTPFlow) -> None:
-        """Registers a request; its response counts as incomplete until `response` is called."""
+        """Registers a request; it counts as incomplete until `response` is called for it."""
         self._begun[flow.id] = None
         self._lost[flow.id] = (
             f"{flow.request.method} {flow.request.url}: not complete at the end of the recording"
@@ -77,7 +77,7 @@ class Recorder:
         self._lose(flow, flow.server_conn.error or "no connection")
 
     def tls_failed_client(self, data: TlsData) -> None:
-        """Registers a client that does not trust the authority."""
+        """Registers a client that does not trust the proxy's certificate authority."""
         host = data.conn.sni or "?"
         self._lost[data.conn.id] = (
             f"https://{host}: {data.conn.error or 'no TLS'}: is $CATNIP_CA trusted there?"
@@ -90,7 +90,11 @@ class Recorder:
 
 @asynccontextmanager
 async def recording(recorder: Recorder, port: int, trusted: str | None) -> AsyncIterator[Serving]:
-    """Runs a proxy on this machine; it verifies servers by the authorities of the file `trusted`, if any."""
+    """Runs a recording proxy on this machine during the block.
+
+    The proxy verifies servers by the certificate authorities of the file `trusted`, otherwise by those of
+    Mozilla.
+    """
     # Objects in a browser's cache would be missing from the recording.
     settings = {"anticache": True, "ssl_verify_upstream_trusted_ca": trusted}
     async with serving([f"regular@127.0.0.1:{port}"], recorder, settings) as proxy:
@@ -98,5 +102,5 @@ async def recording(recorder: Recorder, port: int, trusted: str | None) -> Async
 
 
 def _listed(headers: Fields) -> Headers:
-    """Returns the headers as Latin-1 characters, which represent every byte."""
+    """Returns headers as pairs of Latin-1 texts, which represent every byte."""
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.fields]

@@ -1,4 +1,4 @@
-"""Servers that answer like a recorded site, each host at an address of its own."""
+"""Servers that send the recorded responses of a site, each host at an address of its own."""
 
 import asyncio
 import ipaddress
@@ -21,7 +21,7 @@ from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Origin, Site
 
 RANGE = ipaddress.IPv4Network("198.18.0.0/15")
-"""Addresses for measurements of networks (RFC 2544); no address of the Internet is in this range."""
+"""Addresses of replayed hosts: the range for measurements of networks (RFC 2544), unused in the Internet."""
 RESOLVER = str(RANGE[1])
 TTL_S = 60
 HOP_BY_HOP = {
@@ -41,7 +41,7 @@ WITHOUT_BODY = {204, 304}
 
 
 def addresses(site: Site) -> dict[str, str]:
-    """Returns the address of each host: its name if the name is an address, else the next one of `RANGE`."""
+    """Returns the address of each host: its name if it is an address, otherwise the next one of `RANGE`."""
     hosts = list(dict.fromkeys(origin.host for origin in site.origins))
     literal = {host for host in hosts if _is_address(host)}
     free = (str(address) for address in RANGE.hosts() if str(address) not in {RESOLVER, *literal})
@@ -49,19 +49,19 @@ def addresses(site: Site) -> dict[str, str]:
 
 
 class Replayer:
-    """Answers requests and DNS queries from a recorded site, and counts them."""
+    """Addon of mitmproxy that answers requests and DNS queries from a recorded site, and counts them."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.addresses = addresses(site)
         self.answered = 0
         self.unmatched: Counter[str] = Counter()
-        """Requests, by method and URL, for which no response was recorded."""
+        """Numbers of requests for which no response was recorded, by method and URL."""
         self.unknown: Counter[str] = Counter()
-        """Names in DNS queries that are not those of recorded hosts."""
+        """Numbers of DNS queries for names that are not those of recorded hosts."""
 
     def request(self, flow: HTTPFlow) -> None:
-        """Answers a request."""
+        """Answers a request with the recorded response, or with 404 if none was recorded."""
         request = flow.request
         scheme = "https" if flow.client_conn.tls_established else "http"
         port = flow.client_conn.sockname[1] if flow.client_conn.sockname else 0
@@ -109,7 +109,7 @@ class Replayer:
 
 @asynccontextmanager
 async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
-    """Runs the servers and a DNS resolver at their addresses, which this machine must already have."""
+    """Runs the servers and a DNS resolver during the block, at addresses that this machine must have."""
     where = dict.fromkeys((replayer.addresses[origin.host], origin.port) for origin in replayer.site.origins)
     # In this mode, clients that begin with TLS are served with TLS. `replayer` answers all requests, so none
     # is forwarded to the addresses.
@@ -125,7 +125,7 @@ async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
 
 
 class _Resolver(asyncio.DatagramProtocol):
-    """DNS resolver: receives queries and sends answers in UDP datagrams."""
+    """DNS resolver of a replay: receives queries and sends answers as UDP datagrams."""
 
     _transport: asyncio.DatagramTransport
 
@@ -145,7 +145,7 @@ class _Resolver(asyncio.DatagramProtocol):
 
 
 def _response(exchange: Exchange) -> Response:
-    """Returns the recorded response as HTTP/1.1 over a persistent connection."""
+    """Returns the recorded response of an exchange as HTTP/1.1 over a persistent connection."""
     recorded = exchange.response
     dropped = HOP_BY_HOP | ELSEWHERE
     has_body = exchange.request.method != "HEAD" and recorded.status not in WITHOUT_BODY

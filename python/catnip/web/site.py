@@ -48,7 +48,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Request:
-    """Recorded request."""
+    """Recorded HTTP request; the body is stored as it was sent."""
 
     method: str
     url: str
@@ -68,7 +68,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Request with its complete response, and the address of the server."""
+    """Request with its complete response, and the IP address of the server."""
 
     request: Request
     response: Response
@@ -76,13 +76,13 @@ class Exchange:
 
     @cached_property
     def origin(self) -> Origin:
-        """Origin of the response."""
+        """Origin of the response: scheme, host and port of the request's URL."""
         return origin_of(self.request.url)
 
 
 @dataclass(frozen=True)
 class Site:
-    """Recorded exchanges, in the order of the requests."""
+    """Exchanges of a recorded site, in the order of the requests."""
 
     exchanges: Sequence[Exchange]
 
@@ -156,7 +156,7 @@ def target_of(url: str) -> str:
 
 
 def check_folder(folder: Path, overwrite: bool) -> None:
-    """Raises InputError if a folder is neither empty nor a site that may be overwritten."""
+    """Raises InputError if a folder is neither empty nor, with `overwrite`, a recorded site."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / INDEX).exists():
@@ -166,7 +166,7 @@ def check_folder(folder: Path, overwrite: bool) -> None:
 
 
 def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
-    """Writes a site; replaces an existing one."""
+    """Writes a recorded site to a folder; replaces a site that is already there."""
     bodies = folder / BODIES
     bodies.mkdir(parents=True, exist_ok=True)
     lines: list[Json] = [{"catnip_site": FORMAT, "created_by": f"catnip {__version__}"}]
@@ -199,7 +199,7 @@ def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
 
 
 def read(folder: Path) -> Site:
-    """Reads a whole site. Raises InputError with file, key and value if it is damaged."""
+    """Reads a recorded site. Raises InputError with file, key and value if it is damaged."""
     index = folder / INDEX
     if not index.exists():
         raise InputError(f"SITE: {folder} has no {INDEX}: expected a folder written by `catnip record`")
@@ -232,7 +232,7 @@ def _parsed(where: str, line: str) -> Json:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Part of a line of the index, with checks of its values, because the file may have any content."""
+    """Object in a line of site.jsonl, with checks of its values, because the file may have any content."""
 
     where: str
     values: Json
@@ -307,7 +307,7 @@ class _Entry:
 
 
 def _common(one: str, other: str) -> int:
-    """Returns the length of the common beginning of two texts."""
+    """Returns the length of the common prefix of two texts."""
     pairs = zip(one, other, strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

@@ -1,4 +1,4 @@
-"""The CATNIP paper (Wu and Williamson, 2002): its systems CAT-S1 to S19 and its experiments.
+"""The CATNIP paper (Wu and Williamson, 2002): its components CAT-S1 to S19 and its experiments.
 
 ns-2 2.35 at the same settings is the first oracle. The paper's tables and the direction of its results are
 the second.

@@ -1,4 +1,4 @@
-"""Measurements of single components: CAT-S1 to CAT-S19."""
+"""Measurements of single components of the CATNIP paper's network: CAT-S1 to CAT-S19."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ def one_packet_off_ns(_runs: VariantRuns) -> float:
 
 @measured
 def runs_alike(_runs: VariantRuns, scenario: str, seeds: Sequence[int]) -> str:
-    """CAT-S1: `the same` if the runs with two seeds have equal events, else `different`."""
+    """CAT-S1: `the same` if the runs of a scenario with two seeds have equal events, else `different`."""
     one, other = (tuple(_core.fingerprint(paths.scenario(scenario), seed)) for seed in seeds)
     return "the same" if one == other else "different"
 
 
 @measured
 def packets_unheard_of(runs: VariantRuns, scenario: str) -> str:
-    """CAT-S1: number of packets sent for which no host received a report of delivery or drop."""
+    """CAT-S1: number of sent packets for which no host was notified of a delivery or a drop."""
     return str(sum(int(result.rows("runs")["packets_open"].sum()) for result in runs.of(scenario).values()))
 
 
@@ -114,9 +114,9 @@ def max_extra_round_trips(_runs: VariantRuns, source: str) -> float:
 
 @measured
 def idle_pages_off_ms(runs: VariantRuns, source: str, but: Sequence[int]) -> float:
-    """CAT-S4: largest absolute difference between a single user's page time and the paper's minimum, ms.
+    """CAT-S4: largest absolute difference of an idle network's page times from the paper's minimum times, ms.
 
-    The pages in `but` are left out.
+    A single user loads the pages. The pages in `but` are left out.
     """
     paper = printed.paper_pages(source, "DropTail", "min")
     pages = [page for page in printed.PAGES if page not in but]
@@ -125,19 +125,19 @@ def idle_pages_off_ms(runs: VariantRuns, source: str, but: Sequence[int]) -> flo
 
 @measured
 def idle_page_ratio(runs: VariantRuns, page: int, source: str) -> float:
-    """CAT-S4: ratio of a page's time with a source to its time with Reno, for a single user."""
+    """CAT-S4: ratio of a page's time with the source `source` to its time with Reno, for a single user."""
     return _idle_s(runs, source)[page - 1] / _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
 def idle_page_s(runs: VariantRuns, page: int) -> float:
-    """CAT-S12: time of a page for a single user with Reno, s."""
+    """CAT-S12: time of a page for a single user whose server uses Reno, s."""
     return _idle_s(runs, "Reno")[page - 1]
 
 
 @measured
 def high_packets(_runs: VariantRuns, packets: int, marker: str) -> str:
-    """CAT-S5: numbers of the packets of a document that a marker marks HIGH."""
+    """CAT-S5: numbers of those packets of a document that the marker `marker` marks HIGH."""
     events = transfers.trace(packets, marker=marker)
     sent = [i for i, event in enumerate(events["event"]) if event == "send" and events["high"][i]]
     return ", ".join(str(events["seq"][i] + 1) for i in sent)
@@ -145,7 +145,7 @@ def high_packets(_runs: VariantRuns, packets: int, marker: str) -> str:
 
 @measured
 def combinations_that_load_every_page(runs: VariantRuns) -> str:
-    """CAT-S6: number of source variants in which every page of every run is loaded."""
+    """CAT-S6: number of source variants with which every page of every run is loaded."""
     return str(sum(_all_pages(result) for result in runs.of("catnip-variants").values()))
 
 
@@ -157,13 +157,13 @@ def dropped_of_a_burst(runs: VariantRuns) -> str:
 
 @measured
 def driven_alone(_runs: VariantRuns, says: str) -> float:
-    """CAT-S8 to S11, S14, S19, S22, S23: value of the component test `says`, for its first seed."""
+    """CAT-S8 to S11, S14, S19, S22, S23: value that the component test with the claim `says` has recorded."""
     return component_results.alone(says)[0]
 
 
 @measured
 def session_of_a_user(runs: VariantRuns) -> str:
-    """CAT-S13: number of connections and number of bytes of one user."""
+    """CAT-S13: number of connections and number of bytes of one user's session."""
     result = runs.of("catnip-e4")["Reno/DropTail"]
     rows = result.rows("pages")
     one = (rows["seed"] == result.seeds[0]) & (rows["client"] == 0)
@@ -172,7 +172,7 @@ def session_of_a_user(runs: VariantRuns) -> str:
 
 @measured
 def orders_of_pages(runs: VariantRuns) -> float:
-    """CAT-S13: number of different page orders among all users of a run."""
+    """CAT-S13: number of different orders in which the users of a run load the pages."""
     result = runs.of("catnip-e4")["Reno/DropTail"]
     rows = result.rows("pages")
     of_seed = rows["seed"] == result.seeds[0]
@@ -182,7 +182,7 @@ def orders_of_pages(runs: VariantRuns) -> float:
 
 @measured
 def generated_pages(runs: VariantRuns) -> str:
-    """CAT-S14: number of different pages in all runs."""
+    """CAT-S14: number of different generated pages, over all runs."""
     rows = runs.of("catnip-generated")["Reno/DropTail"].rows("pages")
     return str(len({(int(page), int(size)) for page, size in zip(rows["page"], rows["bytes"], strict=True)}))
 
@@ -227,7 +227,7 @@ def bytes_of_connections_less_pages(runs: VariantRuns) -> str:
 
 @measured
 def packets_dropped_exactly_once(runs: VariantRuns) -> str:
-    """CAT-S17: number of packets k such that every transfer with the loss of k drops exactly one packet."""
+    """CAT-S17: number of packets k for which every transfer that loses k drops exactly one packet."""
     results = runs.of("catnip-e1")
     is_single = (
         (results[f"k = {k}"].rows("connections")["dropped"] == 1).all()
@@ -265,7 +265,7 @@ def _high(runs: VariantRuns, variant: str) -> int:
 
 
 def _objects(runs: VariantRuns) -> dict[str, np.ndarray]:
-    """Returns all objects of one run."""
+    """Returns all rows of the table `objects` of one run."""
 
     def make() -> dict[str, np.ndarray]:
         table = paths.scenario("catnip-e4").run(["Reno/DropTail"], [runs.first_seed], ["objects"])["objects"]
@@ -275,7 +275,7 @@ def _objects(runs: VariantRuns) -> dict[str, np.ndarray]:
 
 
 def _idle_s(runs: VariantRuns, source: str) -> list[float]:
-    """Returns the page times of a single user on the network, page 1 first."""
+    """Returns the page times of a single user on the network with a source, s; page 1 is first."""
     return [float(time) for time in runs.of("catnip-idle")[source].page_means()[0]]
 
 

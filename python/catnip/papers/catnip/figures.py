@@ -1,4 +1,4 @@
-"""Figures 1, 2, 5, 6 and 7, the table of five routers, and the main result in words."""
+"""Figures 1, 2, 5, 6 and 7 of the CATNIP paper redrawn, a table of five routers, and the main result."""
 
 from dataclasses import replace
 from statistics import fmean
@@ -38,11 +38,14 @@ LOOKS = {
     "ECA over RED": 6,
     "ECA over CATNIP-RED": 3,
 }
-"""Styles in all figures; a source has the same style with either of the two routers that use the context."""
+"""Indices in `style.LOOKS` of the series of all figures.
+
+A source has the same look with either of the two routers that drop by priority, CATNIP-Good and CATNIP-RED.
+"""
 
 
 def loss_profile(runs: VariantRuns) -> Figure:
-    """Figure 1: transfer time by lost packet."""
+    """Draws figure 1 of the CATNIP paper: transfer time of a document by the number of its lost packet."""
     results = runs.of("catnip-e1")
     times = {k: completion_s(results[f"k = {k}"]).mean() for k in range(1, PACKETS + 1)}
     ns2 = printed.single_loss_s()
@@ -63,7 +66,7 @@ def loss_profile(runs: VariantRuns) -> Figure:
 
 
 def burst_patterns(_runs: VariantRuns) -> Figure:
-    """Figure 2: transmissions of a 14-packet document by each source."""
+    """Draws figure 2 of the CATNIP paper: when each source sends the packets of a 14-packet document."""
     panels = [(name, *sends(trace(14, **options))) for name, options in SOURCES.items()]
     caption = (
         "Packets of a 14-packet document as the server sends them over 1 Mbit/s and 100 ms. RBPLW "
@@ -74,7 +77,7 @@ def burst_patterns(_runs: VariantRuns) -> Figure:
 
 
 def droptail(runs: VariantRuns) -> Figure:
-    """Figure 5: page times of the four sources over DropTail routers."""
+    """Draws figure 5 of the CATNIP paper: page times of the four sources over DropTail routers."""
     results = runs.of("catnip-e3")
     series = [_series(name, results[f"{name}/DropTail"], name, "DropTail") for name in SOURCES]
     series[0] = _with_ns2(series[0], "DropTail")
@@ -88,7 +91,7 @@ def droptail(runs: VariantRuns) -> Figure:
 
 
 def catnip_good(runs: VariantRuns) -> Figure:
-    """Figure 6: page times over routers that use the context."""
+    """Draws figure 6 of the CATNIP paper: page times over CATNIP-Good routers, and of Reno over DropTail."""
     results = runs.of("catnip-e4")
     series = [
         _with_ns2(
@@ -111,7 +114,7 @@ def catnip_good(runs: VariantRuns) -> Figure:
 
 
 def red(runs: VariantRuns) -> Figure:
-    """Figure 7: page times over RED and CATNIP-RED routers."""
+    """Draws figure 7 of the CATNIP paper: page times over RED and CATNIP-RED routers."""
     results = runs.of("catnip-e6")
     names = ("Reno/RED", "Reno/CATNIP-RED", "ECA/RED", "ECA/CATNIP-RED")
     series = [
@@ -134,7 +137,7 @@ FIGURES = (loss_profile, burst_patterns, droptail, catnip_good, red)
 
 
 def headline(runs: VariantRuns) -> str:
-    """Returns the main result in two sentences."""
+    """Returns the main result of the reproduction in two sentences."""
     results = runs.of("catnip-e4")
     base, good = results["Reno/DropTail"], results["Reno/CATNIP-Good"]
     faster = average_gain(good.page_means(), base.page_means())
@@ -151,7 +154,7 @@ def headline(runs: VariantRuns) -> str:
 
 
 def five_routers(runs: VariantRuns) -> Table:
-    """Mean page time of Reno sources over each router, with the paper's values."""
+    """Returns the table of mean page times of Reno sources over five routers, with the paper's values."""
     good, bad, red_runs = (runs.of(name) for name in ("catnip-e4", "catnip-e5", "catnip-e6"))
     columns = {
         "DropTail": good["Reno/DropTail"],
@@ -192,7 +195,7 @@ def _half(interval: Interval) -> float:
 
 
 def _series(label: str, result: Result, tcp: str = "", router: str = "") -> Series:
-    """Returns the bars of one variant, with the paper's values if the paper prints any."""
+    """Returns the bars of one variant, with the paper's values for `tcp` over `router` if it prints any."""
     means = [stats.mean(column) for column in result.page_means().T]
     paper_mean, paper_sd = (printed.paper_pages(tcp, router, column) or None for column in ("mean", "sdev"))
     return Series(

@@ -1,4 +1,4 @@
-"""Experiments with ten pages and 100 clients: CAT-E3 to CAT-E8 and CAT-E12."""
+"""Quantities of the experiments with ten pages and 100 clients: CAT-E3 to CAT-E8 and CAT-E12."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,10 @@ USERS = int(number("catp01"))
 
 
 def gains_pct(ours: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Returns the reduction of each page's mean time, over all runs, relative to `base`, percent."""
+    """Returns the reduction of each page's mean over the runs relative to that of `base`, percent.
+
+    `ours` and `base` have a row for each run and a column for each page.
+    """
     return np.asarray(100 * (1 - ours.mean(axis=0) / base.mean(axis=0)))
 
 
@@ -28,7 +31,7 @@ def average_gain(ours: np.ndarray, base: np.ndarray) -> Interval:
 
 
 def session_min(result: Result) -> np.ndarray:
-    """Returns the mean session length of each run, minutes.
+    """Returns the mean session length of the users in each run, minutes.
 
     A user's session lasts from the start of the first page to the end of the last one.
     """
@@ -45,13 +48,13 @@ def session_min(result: Result) -> np.ndarray:
 
 @measured
 def loss_pct(runs: VariantRuns, scenario: str, variant: str) -> Interval:
-    """Share of packets dropped at the bottleneck, percent."""
+    """Share of packets that the bottleneck drops, percent."""
     return runs.of(scenario)[variant].loss_pct()
 
 
 @measured
 def priority_loss_pct(runs: VariantRuns, scenario: str, variant: str, priority: str) -> Interval:
-    """Share of the packets of a priority, `high` or `low`, dropped at the bottleneck, percent."""
+    """Share of the packets of a priority, `high` or `low`, that the bottleneck drops, percent."""
     port = runs.of(scenario)[variant].port
     return stats.mean(100 * (port.high_loss if priority == "high" else port.low_loss))
 
@@ -71,9 +74,9 @@ def high_share_pct(runs: VariantRuns, scenario: str, variant: str) -> Interval:
 
 @measured
 def share_ratio(runs: VariantRuns, scenario: str, variant: str, over: str) -> Interval:
-    """Ratio of the shares of HIGH packets at the bottleneck in `variant` of two scenarios.
+    """Ratio of the share of HIGH packets at the bottleneck in two scenarios: `scenario` to `over`.
 
-    The ratio is that of the share in `scenario` to the share in the scenario `over`.
+    Both shares are those of the variant `variant`.
     """
     ours, base = (runs.of(name)[variant].port.high_share for name in (scenario, over))
     return stats.ratio(ours, base)
@@ -83,7 +86,7 @@ def share_ratio(runs: VariantRuns, scenario: str, variant: str, over: str) -> In
 def loss_ratio(
     runs: VariantRuns, scenario: str, variant: str, over: Sequence[str], scale: float = 1.0
 ) -> Interval:
-    """Ratio of the loss rate at the bottleneck to that in `over` (scenario and variant), times `scale`."""
+    """Ratio of the loss rate at the bottleneck to that of `over`, a scenario and a variant, times `scale`."""
     base = runs.of(over[0])[over[1]].port.loss
     return stats.ratio(runs.of(scenario)[variant].port.loss, base) * scale
 
@@ -109,7 +112,7 @@ def pages_in_ns2_range(
 ) -> float:
     """Number of pages whose time lies within the range of ns-2's runs, extended by `slack_s` at both ends.
 
-    The time is the `mean` or `median` of each run, by `column`, averaged over the runs.
+    The time is the `mean` or `median` of a run, as `column` specifies, averaged over the runs.
     """
     result = runs.of(scenario)[variant]
     values = (result.page_means() if column == "mean" else result.page_medians).mean(axis=0)
@@ -119,13 +122,13 @@ def pages_in_ns2_range(
 
 @measured
 def page_time_s(runs: VariantRuns, scenario: str, variant: str) -> Interval:
-    """Mean of the mean times of the ten pages, s."""
+    """Mean page time over the ten pages, s."""
     return stats.mean(runs.of(scenario)[variant].overall_mean_s())
 
 
 @measured
 def times_ratio(runs: VariantRuns, scenario: str, variant: str, base: str, scale: float = 1.0) -> Interval:
-    """Ratio of the mean page time to that of the variant `base`, times `scale`."""
+    """Ratio of the mean page time of a variant to that of the variant `base`, times `scale`."""
     results = runs.of(scenario)
     return stats.ratio(results[variant].overall_mean_s(), results[base].overall_mean_s()) * scale
 
@@ -134,7 +137,7 @@ def times_ratio(runs: VariantRuns, scenario: str, variant: str, base: str, scale
 def gain_pct(
     runs: VariantRuns, scenario: str, variant: str, base: str, column: str, statistic: str
 ) -> Interval | float:
-    """Statistic of the ten pages' reductions relative to the variant `base`, percent.
+    """Statistic of the ten pages' time reductions relative to the variant `base`, percent.
 
     The reductions are those of mean times if `column` is `mean`, otherwise of standard deviations.
     `statistic` is `average`, which has an interval, or one of `printed.of_pages`.
@@ -150,14 +153,17 @@ def gain_pct(
 
 @measured
 def sources_differ_pct(runs: VariantRuns, scenario: str, router: str, sources: Sequence[str]) -> float:
-    """Largest absolute difference of a source's mean page time from the first source's, percent."""
+    """Largest relative difference of a source's mean page time from that of `sources[0]`, percent."""
     means = [runs.of(scenario)[f"{name}/{router}"].overall_mean_s().mean() for name in sources]
     return float(100 * max(abs(mean / means[0] - 1) for mean in means))
 
 
 @measured
 def source_over_router(runs: VariantRuns, scenario: str, base: str, source: str, router: str) -> float:
-    """Ratio of two absolute changes of the mean page time: `base` to `source`, and `base` to `router`."""
+    """Ratio of the effect of a source to that of a router on the mean page time.
+
+    The effects are the absolute relative changes from the variant `base` to `source` and to `router`.
+    """
     times = {name: runs.of(scenario)[name].overall_mean_s().mean() for name in (base, source, router)}
     return float(abs(times[source] / times[base] - 1) / abs(times[router] / times[base] - 1))
 
@@ -179,7 +185,7 @@ def group_loss_ratio(runs: VariantRuns, router: str) -> Interval:
 
 @measured
 def group_loss_pct(runs: VariantRuns, router: str, group: str) -> Interval:
-    """CAT-E7: loss rate of a group's data packets, percent."""
+    """CAT-E7: loss rate of the data packets of the group `eca` or `reno`, percent."""
     return stats.mean(100 * runs.of("catnip-e7")[router].sender_loss(group))
 
 
@@ -215,7 +221,7 @@ def packets_per_user(runs: VariantRuns, variant: str) -> str:
 
 @measured
 def load_mbps(runs: VariantRuns, variant: str) -> Interval:
-    """CAT-E12: amount of data of all sessions, divided by the mean session length, Mbit/s."""
+    """CAT-E12: data of all sessions of a run divided by the mean session length, Mbit/s."""
     result = runs.of("catnip-e12")[variant]
     bits = result.rows("connections")["bytes"].sum() / len(result.seeds) * 8
     return stats.mean(bits / (60 * session_min(result)) / 1e6)
@@ -229,5 +235,5 @@ def session_length_min(runs: VariantRuns, variant: str) -> Interval:
 
 @measured
 def packets_sent(runs: VariantRuns, scenario: str, variant: str) -> Interval:
-    """Data packets sent per run."""
+    """Number of data packets sent per run."""
     return stats.mean(runs.of(scenario)[variant].rows("runs")["packets_sent"])

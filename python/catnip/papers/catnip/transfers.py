@@ -1,4 +1,4 @@
-"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces used to evaluate components."""
+"""Quantities of single transfers, CAT-E1, E2 and E11, and the traces used to measure components."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,13 +32,16 @@ def trace(packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, A
 
 
 def sends(events: Mapping[str, Any]) -> tuple[list[float], list[int]]:
-    """Returns times and packet numbers (from 1) of all transmissions."""
+    """Returns the times of all packet transmissions in a trace, and the packets' numbers from 1."""
     sent = [i for i, event in enumerate(events["event"]) if event == "send"]
     return [float(events["time_s"][i]) for i in sent], [int(events["seq"][i]) + 1 for i in sent]
 
 
 def in_bursts(times: Sequence[float]) -> str:
-    """Returns the sizes of bursts: packets sent less than half a round trip after their predecessor."""
+    """Returns the numbers of packets in each burst, given the times of the transmissions.
+
+    A packet belongs to a burst if it is sent less than half a round trip after its predecessor.
+    """
     sizes: list[int] = []
     for before, now in zip([-1.0, *times], times, strict=False):
         if sizes and now - before < ROUND_TRIP_S / 2:
@@ -49,13 +52,13 @@ def in_bursts(times: Sequence[float]) -> str:
 
 
 def completion_s(result: Result) -> np.ndarray:
-    """Returns the time from the first packet sent to the last ACK, one value per clock phase."""
+    """Returns the time from the first packet sent to the last ACK, s, for each phase of the clock."""
     rows = result.rows("connections")
     return np.asarray(rows["acked_s"] - rows["start_s"])
 
 
 def timeouts_by_lost_packet(runs: VariantRuns) -> dict[int, int]:
-    """Returns the largest number of timeouts of a transfer by its lost packet k."""
+    """Returns the largest number of timeouts over the clock phases, by the number of the only lost packet."""
     results = runs.of("catnip-e1")
     return {k: int(results[f"k = {k}"].rows("connections")["timeouts"].max()) for k in range(1, PACKETS + 1)}
 
@@ -67,19 +70,19 @@ def _extra_s(runs: VariantRuns, k: int) -> np.ndarray:
 
 @measured
 def no_loss_s(runs: VariantRuns) -> Interval:
-    """CAT-E1: transfer time of the document without loss."""
+    """CAT-E1: transfer time of a 28-packet document without loss, s."""
     return stats.mean(completion_s(runs.of("catnip-e1")["no loss"]))
 
 
 @measured
 def loss_of_packet_s(runs: VariantRuns, k: int) -> Interval:
-    """CAT-E1: transfer time of the document with packet k lost."""
+    """CAT-E1: transfer time of a 28-packet document that loses packet k, s."""
     return stats.mean(completion_s(runs.of("catnip-e1")[f"k = {k}"]))
 
 
 @measured
 def extra_for_packet_s(runs: VariantRuns, k: int) -> Interval:
-    """CAT-E1: transfer time with packet k lost minus the mean time without loss, s."""
+    """CAT-E1: transfer time with packet k lost minus the mean transfer time without loss, s."""
     return stats.mean(_extra_s(runs, k))
 
 
@@ -91,9 +94,10 @@ def packets_that_need_a_timeout(runs: VariantRuns) -> str:
 
 @measured
 def late_extra_over_early(runs: VariantRuns, late: Sequence[int], early: Sequence[int]) -> float:
-    """CAT-E1: ratio of the largest extra time of a late packet to the smallest of an early packet.
+    """CAT-E1: ratio of the largest extra time of a `late` packet to the smallest of an `early` packet.
 
-    The extra time of a packet is that due to its loss, averaged over the clock phases.
+    The extra time of a packet is the increase of the transfer time due to its loss, averaged over the clock
+    phases.
     """
     dearest, cheapest = (
         max(_extra_s(runs, k).mean() for k in late),
@@ -104,7 +108,7 @@ def late_extra_over_early(runs: VariantRuns, late: Sequence[int], early: Sequenc
 
 @measured
 def max_extra_s(runs: VariantRuns, first: int, last: int) -> float:
-    """CAT-E1: largest extra time due to the loss of one packet, s.
+    """CAT-E1: largest increase of the transfer time due to the loss of one packet, s.
 
     The maximum is taken over the packets from `first` to `last` and over all clock phases.
     """
@@ -113,7 +117,7 @@ def max_extra_s(runs: VariantRuns, first: int, last: int) -> float:
 
 @measured
 def farthest_from_ns2_s(runs: VariantRuns) -> float:
-    """CAT-E1: largest gap between our range of transfer times over clock phases and ns-2's, s.
+    """CAT-E1: largest gap between our range of transfer times over clock phases and that of ns-2, s.
 
     The gap is zero if the two ranges overlap. The largest gap is taken over all lost packets.
     """
@@ -127,14 +131,14 @@ def farthest_from_ns2_s(runs: VariantRuns) -> float:
 
 @measured
 def bursts(_runs: VariantRuns, source: str, packets: int, before: int = 0) -> str:
-    """CAT-E2, S2 to S4: sizes of the bursts of a document, or of its first `before` packets."""
+    """CAT-E2, S2 to S4: sizes of the bursts of a document, or of its first `before` packets, for a source."""
     times, _ = sends(trace(packets, **SOURCES[source]))
     return in_bursts(times[:before] if before else times)
 
 
 @measured
 def gap_off_ms(_runs: VariantRuns, source: str, last: int) -> float:
-    """CAT-E2, S3: largest absolute difference of a late gap from (round trip / `last`), ms.
+    """CAT-E2, S3: largest absolute difference of a late gap from the round-trip time / `last`, ms.
 
     The late gaps are the last `last` gaps between the 14 packets of a document.
     """
@@ -151,7 +155,7 @@ def sent_alike_before(_runs: VariantRuns, source: str, other: str, packets: int)
 
 @measured
 def burst_off_ns(runs: VariantRuns, which: str) -> float:
-    """CAT-E11: absolute difference between a simulated and the calculated time over the small network, ns."""
+    """CAT-E11: absolute difference between simulated and calculated time over the small network, ns."""
     results = runs.of("catnip-e11")
     two = sorted(results["two senders"].rows("connections")["received_s"])
     ours_s = {
@@ -168,6 +172,6 @@ def burst_off_ns(runs: VariantRuns, which: str) -> float:
 
 @measured
 def small_network_counts(runs: VariantRuns, columns: Sequence[str]) -> str:
-    """CAT-E11: counters of a burst of six packets at a queue with space for three."""
+    """CAT-E11: counters `columns` of a queue with space for three packets that receives a burst of six."""
     rows = runs.of("catnip-e11")["room for three"].rows("connections")
     return ", ".join(str(int(rows[key][0])) for key in columns)

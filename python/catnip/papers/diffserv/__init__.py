@@ -1,4 +1,4 @@
-"""Service differentiation for interactive applications (Noureddine and Tobagi, 2002): IDS-S1 to IDS-E13.
+"""The DiffServ paper (Noureddine and Tobagi, 2002), on interactive applications: IDS-S1 to IDS-E13.
 
 Two experiments go beyond the paper: IDS-E14, today's queues and end systems, and IDS-E15, users who mark all
 their packets HIGH.

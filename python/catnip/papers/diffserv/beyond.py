@@ -1,4 +1,4 @@
-"""Experiments in a tree with a fifth of the users: IDS-E10 to E15 and parts of IDS-E4 and E8."""
+"""Quantities of the small tree, which has a fifth of the users: IDS-E10 to E15, parts of IDS-E4 and E8."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -33,7 +33,7 @@ measured = Quantities()
 
 LONG = "diffserv-long"
 SAMPLE_S = 4
-"""Length of a throughput sample; the paper takes 2 to 4 s."""
+"""Length of a throughput sample, s; the paper uses 2 to 4 s."""
 PIECE_BYTES = 2000
 EDGES = ("both sides", "sources")
 HOST_BUFFERS = ("64", "1000")
@@ -46,7 +46,7 @@ GREEDY_USERS = 8
 
 @measured
 def variation_ratio(runs: TreeRuns, other: str, rate_mbps: float) -> Interval:
-    """IDS-E10: ratio of the variation of long transfers' throughput with TCP-DS to that with `other`.
+    """IDS-E10: ratio of the variation of a long transfer's throughput with TCP-DS to that with `other`.
 
     The variation is the coefficient of variation over the samples of a transfer, averaged over transfers.
     """
@@ -65,7 +65,7 @@ def spread_ratio(runs: TreeRuns, other: str, rate_mbps: float) -> Interval:
 
 @measured
 def slow_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interval:
-    """IDS-E11: ratio of the share of pages above 5 s with a scheme to that with drop tail.
+    """IDS-E11: ratio of the share of pages that take more than 5 s with `scheme` to that with drop tail.
 
     All senders use the loss recovery `recovery`.
     """
@@ -74,10 +74,10 @@ def slow_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interva
 
 @measured
 def reversed_pairs(runs: TreeRuns, recovery: str) -> str:
-    """IDS-E11: number of pairs of schemes whose order is reversed by the loss recovery `recovery`.
+    """IDS-E11: number of pairs of schemes whose order the loss recovery `recovery` reverses.
 
-    Schemes are ordered by their share of pages above 5 s. Two schemes have an order only if the interval of
-    their difference excludes zero.
+    Schemes are ordered by their share of pages that take more than 5 s. Two schemes have an order only if the
+    interval of their difference excludes zero.
     """
 
     def order(slow: Mapping[str, Floats], one: str, other: str) -> int:
@@ -92,7 +92,7 @@ def reversed_pairs(runs: TreeRuns, recovery: str) -> str:
 
 @measured
 def files_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interval:
-    """IDS-E11: ratio of the files per second with a scheme to those with RED.
+    """IDS-E11: ratio of the finished files per second with `scheme` to those with RED.
 
     All senders use the loss recovery `recovery`.
     """
@@ -101,7 +101,7 @@ def files_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interv
 
 @measured
 def slow_ratio_of_few(runs: TreeRuns, scheme: str) -> Interval:
-    """IDS-E11: ratio of the share of pages above 5 s with a scheme to that with drop tail.
+    """IDS-E11: ratio of the share of pages that take more than 5 s with `scheme` to that with drop tail.
 
     The network is the small tree.
     """
@@ -110,7 +110,7 @@ def slow_ratio_of_few(runs: TreeRuns, scheme: str) -> Interval:
 
 @measured
 def deviation_grows_with_objects(runs: TreeRuns) -> str:
-    """IDS-E12: `yes` if the standard deviation of page times grows from each number of images to the next."""
+    """IDS-E12: `yes` if the standard deviation of page times grows with the number of images of a page."""
     deviations = [runs.of("diffserv-objects", name, *OBJECTS).pages[WEB_10].seconds.std() for name in OBJECTS]
     return yes(np.diff(deviations) > 0)
 
@@ -138,7 +138,7 @@ def with_thresholds_s(runs: TreeRuns, thresholds: str, traffic: str) -> Interval
 
 @measured
 def edge_slow_ratio(runs: TreeRuns, side: str) -> Interval:
-    """IDS-E8: ratio of the share of pages above 5 s with marking at the edges to that with RED.
+    """IDS-E8: ratio of the share of pages that take more than 5 s with marking at the edges to that with RED.
 
     `side` is `sources` if only the sources' edge marks, or `both sides`.
     """
@@ -148,7 +148,7 @@ def edge_slow_ratio(runs: TreeRuns, side: str) -> Interval:
 
 @measured
 def slow_echoes_by_host_buffer_pct(runs: TreeRuns, packets: str) -> Interval:
-    """IDS-E4: share of echoes above 1 s in the small tree, percent.
+    """IDS-E4: share of echoes that take more than 1 s in the small tree, percent.
 
     `packets` is the size of the hosts' buffers.
     """
@@ -157,7 +157,7 @@ def slow_echoes_by_host_buffer_pct(runs: TreeRuns, packets: str) -> Interval:
 
 @measured
 def slow_at_random_pct(runs: TreeRuns, programs: str) -> Interval:
-    """IDS-E8: share of pages above 5 s in the small tree at 60 Mbit/s, percent.
+    """IDS-E8: share of pages that take more than 5 s in the small tree at 60 Mbit/s, percent.
 
     Marking is randomized for the programs that `programs` selects, and plain for all other programs.
     """
@@ -166,13 +166,13 @@ def slow_at_random_pct(runs: TreeRuns, programs: str) -> Interval:
 
 @measured
 def today_pages_above_pct(runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """IDS-E14: share of measured pages above a limit, with today's end systems, percent."""
+    """IDS-E14: share of measured pages that take more than `limit_s`, with today's end systems, percent."""
     return share_pct(runs.small(scheme, rate_mbps, "diffserv-today").pages[WEB_10].above(limit_s))
 
 
 @measured
 def today_echoes_above_pct(runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """IDS-E14: share of echoes above a limit, with today's end systems, percent."""
+    """IDS-E14: share of echoes that take more than `limit_s`, with today's end systems, percent."""
     return share_pct(runs.small(scheme, rate_mbps, "diffserv-today").echoes.above(limit_s))
 
 
@@ -184,22 +184,22 @@ def greedy_kbps(runs: TreeRuns, variant: str) -> Interval:
 
 @measured
 def others_files_ratio(runs: TreeRuns, variant: str) -> Interval:
-    """IDS-E15: ratio of the other users' files per second to those if all users are honest."""
+    """IDS-E15: ratio of the other users' finished files per second to those if all users are honest."""
     return ratio(files_per_s(greedy(runs, name)) for name in (variant, HONEST))
 
 
 @measured
 def others_slow_points(runs: TreeRuns, variant: str) -> Interval:
-    """IDS-E15: increase of the share of the other users' pages above 5 s, percentage points.
+    """IDS-E15: increase of the share of the other users' pages that take more than 5 s, percentage points.
 
-    The reference is the same share if all users are honest.
+    The reference is the share if all users are honest.
     """
     one, two = (100 * greedy(runs, name).pages[WEB_10].above(5) for name in (variant, HONEST))
     return stats.paired_difference(one, two)
 
 
 def greedy(runs: TreeRuns, variant: str) -> Result:
-    """Returns the results of a variant of the small tree with eight additional users, honest or greedy."""
+    """Returns the results of a small tree with eight additional users, honest or greedy by `variant`."""
     return runs.of("diffserv-greedy", variant, HONEST, POLICED, NOT_POLICED)
 
 
@@ -224,7 +224,7 @@ def _version(runs: TreeRuns, scheme: str, recovery: str) -> Result:
 
 
 def throughputs(runs: TreeRuns, scheme: str, rate_mbps: float) -> list[list[Floats]]:
-    """Returns the throughput in each sample of each long transfer, bit/s, by run and user."""
+    """Returns the throughput of each long transfer in each sample, bit/s, by run and user."""
     variant = f"{scheme} / rate={rate_mbps / SMALLER:g}Mbit"
     return runs.cached(("throughputs", variant), lambda: _throughputs(runs, variant))
 

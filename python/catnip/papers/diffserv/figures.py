@@ -1,4 +1,4 @@
-"""Figures 2, 6 to 8 and 11 to 13 redrawn, tables, and the main result in words."""
+"""Figures 2, 6 to 8 and 11 to 13 of the DiffServ paper redrawn, tables, and the main result in words."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -45,21 +45,24 @@ LOOKS = {
     CODEL: 7,
     **{name: RAMP + index for index, name in enumerate(SLOW_LINKS[4:])},
 }
-"""Styles in all figures. FQ-CoDel shares a style with TCP-RAND, but no figure has both."""
+"""Indices in `style.LOOKS` of the series of all figures.
+
+FQ-CoDel shares a look with TCP-RAND, but no figure has both.
+"""
 
 
 def congestion_10(runs: TreeRuns) -> Figure:
-    """Figure 2, top: pages of HTTP/1.0 over drop tail."""
+    """Draws the top of figure 2: page times of HTTP/1.0 over drop tail, a curve per bottleneck rate."""
     return _congestion(runs, "1.0", WEB_10)
 
 
 def congestion_11(runs: TreeRuns) -> Figure:
-    """Figure 2, bottom: pages of HTTP/1.1 over drop tail."""
+    """Draws the bottom of figure 2: page times of HTTP/1.1 over drop tail, a curve per bottleneck rate."""
     return _congestion(runs, "1.1", WEB_11)
 
 
 def by_application(runs: TreeRuns) -> Figure:
-    """Figure 6: pages under application-based marking."""
+    """Draws figure 6: page times under application-based marking, a curve per bottleneck rate."""
     panels = [Panel(scheme, _over_rates(runs, scheme), (GOOD_S, BAD_S)) for scheme in (APPL_250, APPL_110)]
     caption = (
         "HTTP/1.0. The tokens for the MED packets of 81 KB take 2.6 s at 250 kbit/s and 5.9 s at "
@@ -71,7 +74,7 @@ def by_application(runs: TreeRuns) -> Figure:
 
 
 def slow_links(runs: TreeRuns) -> Figure:
-    """Figure 7: echoes over slow links."""
+    """Draws figure 7: echo times over slow links, with marking and with a separate queue for Telnet."""
     echoes = {name: schemes.slow_echoes(runs, name) for name in SLOW_LINKS}
     panels = [
         Panel("One queue", [_curve(name, echoes[name], 3) for name in SLOW_LINKS[:4]]),
@@ -89,7 +92,7 @@ def slow_links(runs: TreeRuns) -> Figure:
 
 
 def file_times(runs: TreeRuns) -> Figure:
-    """Figure 8: file times at 75 Mbit/s."""
+    """Draws figure 8: file times at 75 Mbit/s under application-based marking and without it."""
     curves = [
         _curve(scheme, runs.tree(scheme, 75).connections["ftp-probe"], 40)
         for scheme in (DROP_TAIL, RED, APPL_110, APPL_250)
@@ -102,7 +105,7 @@ def file_times(runs: TreeRuns) -> Figure:
 
 
 def by_state(runs: TreeRuns) -> Figure:
-    """Figure 11: pages under TCP-state-based marking."""
+    """Draws figure 11: page times under TCP-state-based marking, a curve per bottleneck rate."""
     panel = Panel("", _over_rates(runs, TCP_DS), (GOOD_S, BAD_S))
     caption = (
         "HTTP/1.0. The paper: from 60 Mbit/s on all downloads complete within desirable limits, predictably."
@@ -112,7 +115,7 @@ def by_state(runs: TreeRuns) -> Figure:
 
 
 def pages_of_schemes(runs: TreeRuns) -> Figure:
-    """Figure 12: pages of all schemes."""
+    """Draws the page times of figure 12: a curve for each scheme, at 100 Mbit/s."""
     curves = [_curve(scheme, runs.tree(scheme, 100).pages[WEB_10], 25) for scheme in SCHEMES]
     caption = "HTTP/1.0, 100 Mbit/s. Lines: 5 s (good) and 10 s (users give up)."
     svg = ccdf_panels("Pages at 100 Mbit/s", [Panel("", curves, (GOOD_S, BAD_S))], "page time, s", LOOKS)
@@ -120,7 +123,7 @@ def pages_of_schemes(runs: TreeRuns) -> Figure:
 
 
 def echoes_of_schemes(runs: TreeRuns) -> Figure:
-    """Figure 12: echoes of all schemes."""
+    """Draws the echo times of figure 12: a curve for each scheme, at 100 Mbit/s."""
     curves = [_curve(scheme, runs.tree(scheme, 100).echoes, 2.5) for scheme in SCHEMES]
     caption = "100 Mbit/s, all round trips. Dotted: 150 ms. A step at 1 s is the first timeout."
     svg = ccdf_panels("Echoes at 100 Mbit/s", [Panel("", curves, (ECHO_LIMIT_S,))], "echo, s", LOOKS)
@@ -128,7 +131,7 @@ def echoes_of_schemes(runs: TreeRuns) -> Figure:
 
 
 def files_of_schemes(runs: TreeRuns) -> Figure:
-    """Figure 13: files per second of all schemes."""
+    """Draws figure 13: finished files per second over the bottleneck rate, a line for each scheme."""
     values = {
         scheme: [stats.mean(schemes.files_per_s(runs.tree(scheme, rate))) for rate in RATES_MBPS]
         for scheme in SCHEMES
@@ -139,7 +142,7 @@ def files_of_schemes(runs: TreeRuns) -> Figure:
 
 
 def todays_queues(runs: TreeRuns) -> Figure:
-    """Page times with the paper's end systems and with today's."""
+    """Draws page times with marking and with today's queues, for the paper's end systems and for today's."""
     hosts = {"the paper's end systems": PAPERS_HOSTS, "today's end systems": TODAYS_HOSTS}
     panels = [
         Panel(
@@ -173,7 +176,7 @@ FIGURES = (
 
 
 def headline(runs: TreeRuns) -> str:
-    """Returns the main result in two sentences."""
+    """Returns the main result of the reproduction in two sentences."""
     shown = (DROP_TAIL, APPL_250, TCP_DS)
     slow = {scheme: 100 * runs.tree(scheme, 100).pages[WEB_10].above(GOOD_S).mean() for scheme in shown}
     files = 100 * schemes.files_ratio(runs, TCP_DS, 100).mean
@@ -189,7 +192,7 @@ def headline(runs: TreeRuns) -> str:
 
 
 def tables(runs: TreeRuns) -> Sequence[Table]:
-    """Returns the tables of findings, all schemes, marking versus a fair queue, and simulated runs."""
+    """Returns the tables of the paper's findings, all schemes, marking versus a fair queue, and runs."""
     return [_findings(runs), _of_schemes(runs), _beside_a_fair_queue(runs), _cost(runs)]
 
 
@@ -296,7 +299,10 @@ OF_PAGES: Mapping[str, Measure] = {
 def _table(
     title: str, first: str, trees: Iterable[tuple[str, Result]], measures: Mapping[str, Measure], note: str
 ) -> Table:
-    """Returns a table with a row for each tree and a column for each measure, which gives a value per run."""
+    """Returns a table with a row for each result of `trees` and a column for each measure.
+
+    A measure returns one value per run; a cell has their mean with its interval.
+    """
     rows = [
         (name, *(show_interval(stats.mean(measure(tree))) for measure in measures.values()))
         for name, tree in trees
@@ -331,7 +337,7 @@ def _over_rates(runs: TreeRuns, scheme: str, group: str = WEB_10) -> list[Curve]
 
 
 def _of_rates(panels: Iterable[Panel]) -> dict[str, int]:
-    """Returns the styles of curves by their rate, regardless of the loss in their labels."""
+    """Returns the looks of curves by their position in a panel, that is, by the rate of the bottleneck."""
     return {curve.label: RAMP + index for panel in panels for index, curve in enumerate(panel.curves)}
 
 

@@ -1,4 +1,4 @@
-"""Runs of the tree, each made once and reduced to the values of the claims: times, losses, counts."""
+"""Runs of the DiffServ paper's network, a tree, each executed once and reduced to what its claims need."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ WARM_UP_S, END_S = 50, 350
 COUNTED_S = END_S - WARM_UP_S
 SEEDS, SMALL_SEEDS = 5, 10
 LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled")
-"""Scenarios of the whole tree, which take fewer seeds."""
+"""Scenarios of the whole tree, which are run with fewer seeds."""
 RTTS_MS = (20, 40, 80, 120, 200)
 TYPISTS = 20
 """Number of measured Telnet users."""
@@ -30,22 +30,22 @@ DROP_TAIL, RED, CODEL, FQ_CODEL = "drop tail", "RED", "CoDel", "FQ-CoDel"
 APPL_250, APPL_110, ER_TBM = "APPL-250K", "APPL-110K", "ER-TBM"
 TCP_DS, TCP_RAND = "TCP-DS", "TCP-RAND"
 SCHEMES = (DROP_TAIL, RED, APPL_250, APPL_110, TCP_DS, TCP_RAND, ER_TBM)
-"""Schemes of the paper."""
+"""Queueing and marking schemes that the DiffServ paper compares."""
 RATES_MBPS = (45, 60, 75, 100, 175)
 
 SMALLER = 5
-"""Factor by which the small tree has fewer users and a slower bottleneck."""
+"""Factor by which the small tree has fewer users and a slower bottleneck than the whole tree."""
 
 WEB_10, WEB_11 = "web-10-probe", "web-11-probe"
 GROUPS = {"1.0": WEB_10, "1.1": WEB_11}
-"""Groups of users who fetch the measured pages, by version of HTTP."""
+"""Traffic groups of the users who fetch the measured pages, by version of HTTP."""
 CHUNK = 2
-"""Number of variants that run at a time: enough for two cores, few enough for the memory."""
+"""Number of variants to run together: enough for two cores, few enough for the memory."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Durations of actions that ended after the warm-up, with the indices of their runs and users."""
+    """Durations of pages, files or echoes that ended after the warm-up, with indices of run and user."""
 
     seconds: Floats
     seed: NDArray[Any]
@@ -53,30 +53,30 @@ class Times:
     seeds: int
 
     def per_seed(self, statistic: Any) -> Floats:
-        """Returns a statistic of the times of each run, NaN for a run without times."""
+        """Returns a statistic of the durations in each run; NaN for a run without durations."""
         of_runs = (self.seconds[self.seed == seed] for seed in range(self.seeds))
         return np.array([statistic(times) if len(times) else np.nan for times in of_runs])
 
     def above(self, limit_s: float) -> Floats:
-        """Returns the share of times above a limit, for each run."""
+        """Returns the fraction of durations above a limit, for each run."""
         return self.per_seed(lambda times: (times > limit_s).mean())
 
     def quantile(self, q: float) -> Floats:
-        """Returns a quantile of the times of each run, s."""
+        """Returns the quantile `q` of the durations in each run, s."""
         return self.per_seed(lambda times: np.quantile(times, q))
 
     def counts(self) -> Floats:
-        """Returns the number of times, for each run."""
+        """Returns the number of durations in each run."""
         return np.bincount(self.seed.astype(int), minlength=self.seeds).astype(float)
 
     def of(self, users: Iterable[int]) -> "Times":
-        """Returns the times of the users with these indices only."""
+        """Returns only the durations of the users with these indices."""
         chosen = np.isin(self.user, list(users))
         return Times(self.seconds[chosen], self.seed[chosen], self.user[chosen], self.seeds)
 
 
 class ByGroup(dict[str, Times]):
-    """Times of each group of users; empty for a group in which no user finished anything."""
+    """Durations by traffic group; empty for a group in which no user finished anything."""
 
     def __init__(self, groups: Mapping[str, Times], seeds: int) -> None:
         super().__init__(groups)
@@ -89,7 +89,7 @@ class ByGroup(dict[str, Times]):
 
 @dataclass(frozen=True)
 class Port:
-    """Packets at a port by priority, and its delivered load, for each run from its beginning."""
+    """Packets at a port by priority, and its delivered load, for each run including its warm-up."""
 
     arrived: Mapping[str, Floats]
     dropped: Mapping[str, Floats]
@@ -97,23 +97,23 @@ class Port:
     utilization: Floats
 
     def loss(self) -> Floats:
-        """Returns the share of packets that were dropped."""
+        """Returns the fraction of arriving packets that the port dropped, for each run."""
         return np.asarray(sum(self.dropped.values()) / sum(self.arrived.values()))
 
 
 @dataclass(frozen=True)
 class Result:
-    """Runs of one variant over its seeds."""
+    """Results of the runs of one variant, over all seeds."""
 
     pages: ByGroup
     connections: ByGroup
-    """Times of connections; a file takes one connection."""
+    """Durations of connections; a file takes one connection."""
     page_bytes: Mapping[str, Floats]
     page_connections: Mapping[str, Floats]
     file_bytes: Mapping[str, Floats]
     echoes: Times
     keystrokes_s: Floats
-    """User, start and end of each echo of the first run, by user and time."""
+    """User, start (s) and end (s) of each echo of the first run, sorted by user and start."""
     ports: Mapping[str, Port]
 
     @property
@@ -127,12 +127,12 @@ class Result:
         return self.ports["bottleneck:back"]
 
     def files_per_s(self, *groups: str) -> Floats:
-        """Returns the number of finished files per second, for each run."""
+        """Returns the number of files per second that these traffic groups finished, for each run."""
         return np.asarray(sum(self.connections[group].counts() for group in groups) / COUNTED_S)
 
 
 class TreeRuns(Runs):
-    """Runs of the tree, each variant reduced to the values of the claims; a quick run has the small tree."""
+    """Runs of the DiffServ paper's tree; a quick run uses the small tree, which has a fifth of the users."""
 
     quick_seeds = 2
 
@@ -141,18 +141,18 @@ class TreeRuns(Runs):
         return SEEDS if name in LARGE else SMALL_SEEDS
 
     def tree(self, scheme: str, rate_mbps: float) -> Result:
-        """Returns the whole tree's results with a scheme and bottleneck; in a quick run, the small tree's."""
+        """Returns a scheme's results in the whole tree at a bottleneck rate; quick: in the small tree."""
         if self.quick:
             return self._at("diffserv-small", scheme, rate_mbps, RATES_MBPS, SMALLER)
         return self._at("diffserv", scheme, rate_mbps, RATES_MBPS)
 
     def first_of_tree(self, scheme: str, rate_mbps: float) -> Result:
-        """Returns the result of the first run only of the whole tree; in a quick run, of the small tree."""
+        """Returns the first run's result of the whole tree; in a quick run, of the small tree."""
         name, smaller = ("diffserv-small", SMALLER) if self.quick else ("diffserv", 1)
         return self.first(name, f"{scheme} / rate={rate_mbps / smaller:g}Mbit")
 
     def first(self, name: str, variant: str) -> Result:
-        """Returns the result of the first run only of a variant, for values that need a single run."""
+        """Returns the first run's result of a variant, for values that need a single run."""
         seeds = self.seeds(name)[:1]
 
         def make() -> Result:
@@ -162,14 +162,14 @@ class TreeRuns(Runs):
         return self.cached((name, variant, "first"), make)
 
     def small(self, scheme: str, rate_mbps: float, name: str = "diffserv-small") -> Result:
-        """Returns the results of the small tree, or of the scenario `name`, which builds on it.
+        """Returns the results of the small tree, or of the scenario `name`, which modifies it.
 
-        The rate is that of the whole tree's bottleneck.
+        `rate_mbps` is the corresponding rate of the whole tree's bottleneck.
         """
         return self._at(name, scheme, rate_mbps, (60, 100), SMALLER)
 
     def of(self, name: str, *variants: str) -> Result:
-        """Returns the results of the first of these variants of a scenario; the others are run with it."""
+        """Returns the results of the scenario's first given variant; runs the other given ones with it."""
         seeds = self.seeds(name)
         self.count_sample(len(seeds))
         missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._cache]
@@ -187,7 +187,7 @@ class TreeRuns(Runs):
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
     ) -> Result:
-        """Returns the results of a scheme at one rate; runs all rates together, as callers request all."""
+        """Returns a scheme's results at one bottleneck rate; runs all `rates`, because callers need all."""
         requested, *others = (
             f"{scheme} / rate={rate / smaller:g}Mbit" for rate in dict.fromkeys((rate_mbps, *rates))
         )
@@ -195,7 +195,7 @@ class TreeRuns(Runs):
 
 
 def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> Result:
-    """Reduces the tables of one variant to the values of the claims."""
+    """Reduces the results tables of one variant to the values that the claims need."""
     rows = {name: measures.select(tables[name], variant) for name in TABLES}
     pages, echoes, connections, ports = (rows[name] for name in TABLES)
     connections["time_s"] = connections["acked_s"] - connections["start_s"]
@@ -213,7 +213,7 @@ def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> 
 
 
 def times(rows: Rows, seeds: Sequence[int]) -> Times:
-    """Returns the times of the rows of one group that ended after the warm-up."""
+    """Returns the durations in the rows of one traffic group that ended after the warm-up."""
     counted = rows["start_s"] + rows["time_s"] >= WARM_UP_S
     users = np.unique(rows["client"], return_inverse=True)[1]
     seed = np.searchsorted(seeds, rows["seed"])
@@ -221,31 +221,31 @@ def times(rows: Rows, seeds: Sequence[int]) -> Times:
 
 
 def typists(rtt_ms: int) -> range:
-    """Returns the indices of the measured Telnet users with a round trip, in the whole tree.
+    """Returns the indices of the measured Telnet users with a round trip of `rtt_ms`, in the whole tree.
 
-    Measured users are 21 apart, and round trips alternate from user to user.
+    The numbers of measured users are 21 apart, and round trips alternate from user to user.
     """
     return range(RTTS_MS.index(rtt_ms), TYPISTS, len(RTTS_MS))
 
 
 def share_pct(values: Floats) -> Interval:
-    """Returns the mean over the runs of a share with one value per run, percent."""
+    """Returns the mean over the runs of a fraction that has one value per run, percent."""
     return stats.mean(100 * values)
 
 
 def ratio(both: Iterable[Floats]) -> Interval:
-    """Returns the ratio of the first array's mean to the second's, paired by seed."""
+    """Returns the ratio of the mean of the first array to that of the second, paired by run."""
     one, other = both
     return stats.ratio(one, other)
 
 
 def _by(rows: Rows, key: str) -> dict[str, Rows]:
-    """Returns the rows of each value of a column."""
+    """Returns the rows of a table for each value of the column `key`."""
     return {str(name): where(rows, rows[key] == name) for name in np.unique(rows[key])}
 
 
 def _typed(echoes: Rows, seed: int) -> Floats:
-    """Returns user, start and end of each echo of a run, by user and start."""
+    """Returns user, start (s) and end (s) of each echo of a run, sorted by user and start."""
     here = echoes["seed"] == seed
     start, end = echoes["start_s"][here], (echoes["start_s"] + echoes["time_s"])[here]
     order = np.lexsort((start, echoes["client"][here]))

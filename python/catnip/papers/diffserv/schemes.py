@@ -1,4 +1,4 @@
-"""IDS-E1 to E9: congestion, and the performance of each scheme."""
+"""Quantities of congestion and of each marking scheme: IDS-E1 to E9."""
 
 from collections.abc import Sequence
 
@@ -27,18 +27,18 @@ measured = Quantities()
 
 REVERSE = ("all", "a quarter", "none")
 TIMED_OUT_S = 1.0
-"""Lower bound of all timeouts, s."""
+"""Lower bound of all retransmission timeouts, s."""
 
 
 @measured
 def loss_pct(runs: TreeRuns, scheme: str, rate_mbps: float) -> Interval:
-    """Share of packets dropped at the bottleneck towards the users, percent."""
+    """Share of packets that the bottleneck towards the users drops, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).forward.loss())
 
 
 @measured
 def loss_falls_with_rate(runs: TreeRuns) -> str:
-    """IDS-E1: `yes` if the mean loss over drop tail decreases from each bottleneck to the next faster one."""
+    """IDS-E1: `yes` if the mean loss over drop tail decreases with each faster bottleneck."""
     return yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
 
 
@@ -46,13 +46,13 @@ def loss_falls_with_rate(runs: TreeRuns) -> str:
 def pages_above_pct(
     runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float, http: str = "1.0"
 ) -> Interval:
-    """Share of measured pages above a limit, percent."""
+    """Share of measured pages that take more than `limit_s`, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).pages[GROUPS[http]].above(limit_s))
 
 
 @measured
 def slow_with_reverse_pct(runs: TreeRuns, reverse: str) -> Interval:
-    """IDS-E1: share of pages above 10 s in the small tree at 60 Mbit/s, percent.
+    """IDS-E1: share of pages that take more than 10 s in the small tree at 60 Mbit/s, percent.
 
     `reverse` is the part of the users who also send files.
     """
@@ -61,14 +61,14 @@ def slow_with_reverse_pct(runs: TreeRuns, reverse: str) -> Interval:
 
 @measured
 def fewer_slow_with_11(runs: TreeRuns, rate_mbps: float) -> Interval:
-    """IDS-E1: share of pages above 10 s, HTTP/1.1 minus HTTP/1.0, percentage points."""
+    """IDS-E1: share of pages that take more than 10 s, HTTP/1.1 minus HTTP/1.0, percentage points."""
     pages = runs.tree(DROP_TAIL, rate_mbps).pages
     return stats.paired_difference(100 * pages[WEB_11].above(10), 100 * pages[WEB_10].above(10))
 
 
 @measured
 def fewer_slow_with_short_timeout(runs: TreeRuns, rate_mbps: float) -> Interval:
-    """IDS-E2: share of pages above 10 s, first timeout of 1 s minus one of 6 s, percentage points."""
+    """IDS-E2: share of pages above 10 s with a first timeout of 1 s minus that with 6 s, in points."""
     short = runs.small(DROP_TAIL, rate_mbps, "diffserv-first-timeout").pages[WEB_10]
     usual = runs.small(DROP_TAIL, rate_mbps).pages[WEB_10]
     return stats.paired_difference(100 * short.above(10), 100 * usual.above(10))
@@ -76,13 +76,13 @@ def fewer_slow_with_short_timeout(runs: TreeRuns, rate_mbps: float) -> Interval:
 
 @measured
 def echoes_above_pct(runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
-    """Share of echoes above a limit, percent."""
+    """Share of echoes that take more than `limit_s`, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).echoes.above(limit_s))
 
 
 @measured
 def echoes_within_pct(runs: TreeRuns, from_s: float, to_s: float) -> Interval:
-    """IDS-E3: share of echoes between two limits over drop tail at 100 Mbit/s, percent."""
+    """IDS-E3: share of echoes that take from `from_s` to `to_s`, drop tail at 100 Mbit/s, percent."""
     echoes = runs.tree(DROP_TAIL, 100).echoes
     return share_pct(echoes.above(from_s) - echoes.above(to_s))
 
@@ -96,21 +96,21 @@ def between_the_modes(runs: TreeRuns) -> Interval:
 
 @measured
 def slow_echoes_fall_with_rate(runs: TreeRuns) -> str:
-    """IDS-E3: `yes` if the share of echoes above 1 s decreases from each bottleneck to the next faster."""
+    """IDS-E3: `yes` if the share of echoes above 1 s over drop tail decreases with each faster bottleneck."""
     means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
 
 @measured
 def high_packets_dropped(runs: TreeRuns, scheme: str) -> str:
-    """IDS-E4: number of HIGH packets dropped at the bottleneck in both directions, over all rates."""
+    """IDS-E4: number of HIGH packets that a scheme drops at the bottleneck, both directions, all rates."""
     trees = [runs.tree(scheme, rate) for rate in RATES_MBPS]
     return str(int(sum(port.dropped["high"].sum() for tree in trees for port in (tree.forward, tree.back))))
 
 
 @measured
 def page_time_ratio(runs: TreeRuns, scheme: str, other: str, rate_mbps: float) -> Interval:
-    """Ratio of the median time of the measured pages with a scheme to that with the scheme `other`."""
+    """Ratio of the measured pages' median time with a scheme to that with the scheme `other`."""
     return ratio(runs.tree(name, rate_mbps).pages[WEB_10].quantile(0.5) for name in (scheme, other))
 
 
@@ -128,29 +128,29 @@ def scaled_echo_ratio(runs: TreeRuns, variant: str, other: str, percent: float) 
 
 @measured
 def file_time_ratio(runs: TreeRuns, scheme: str, other: str, rate_mbps: float) -> Interval:
-    """IDS-E6: ratio of the median time of the measured files with a scheme to that with `other`."""
+    """IDS-E6: ratio of the measured files' median time with a scheme to that with the scheme `other`."""
     files = (runs.tree(name, rate_mbps).connections["ftp-probe"] for name in (scheme, other))
     return ratio(one.quantile(0.5) for one in files)
 
 
 @measured
 def page_time_falls_with_rate(runs: TreeRuns, scheme: str) -> str:
-    """IDS-E7: `yes` if the mean page time decreases from each bottleneck to the next faster one."""
+    """IDS-E7: `yes` if a scheme's mean page time decreases with each faster bottleneck."""
     means = [runs.tree(scheme, rate).pages[WEB_10].seconds.mean() for rate in RATES_MBPS]
     return yes(np.diff(means) < 0)
 
 
 @measured
 def slow_ratio(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Interval:
-    """IDS-E8: ratio of the share of pages above a limit with a scheme to that with `other`, at 100 Mbit/s."""
+    """IDS-E8: ratio of the share of pages above `limit_s` with a scheme to that with `other`, 100 Mbit/s."""
     return ratio(_above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
 
 
 @measured
 def are_distinguishable(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> str:
-    """IDS-E8: `yes` if two schemes have significantly different shares of pages above a limit, at 100 Mbit/s.
+    """IDS-E8: `yes` if two schemes differ significantly in their shares of pages above `limit_s`.
 
-    The difference is significant if its 95 % interval excludes zero.
+    The bottleneck has 100 Mbit/s. The difference is significant if its 95 % interval excludes zero.
     """
     one, two = (_above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
     apart = stats.paired_difference(one, two)
@@ -165,23 +165,23 @@ def echo_ratio(runs: TreeRuns, scheme: str, other: str) -> Interval:
 
 @measured
 def files_ratio(runs: TreeRuns, scheme: str, rate_mbps: float, other: str = RED) -> Interval:
-    """IDS-E9: ratio of the files per second with a scheme to those with the scheme `other`."""
+    """IDS-E9: ratio of the finished files per second with a scheme to those with the scheme `other`."""
     return ratio(files_per_s(runs.tree(name, rate_mbps)) for name in (scheme, other))
 
 
 @measured
 def measured_pages(runs: TreeRuns) -> Interval:
-    """IDS-S20: mean number of measured HTTP/1.0 pages of a run over drop tail, 100 Mbit/s."""
+    """IDS-S20: mean number of measured HTTP/1.0 pages per run, drop tail at 100 Mbit/s."""
     return stats.mean(runs.tree(DROP_TAIL, 100).pages[WEB_10].counts())
 
 
 def files_per_s(result: Result) -> Floats:
-    """Returns the files per second of all users, including the measured users, one value per run."""
+    """Returns the files per second that all users finish, including the measured users, for each run."""
     return result.files_per_s("ftp", "ftp-probe")
 
 
 def slow_echoes(runs: TreeRuns, variant: str) -> Times:
-    """Returns the echoes of users with a round trip of 80 ms, in the network of slow links."""
+    """Returns the echo times of users with a round trip of 80 ms, in the network of slow links."""
     return runs.of("diffserv-scaled", variant).echoes.of(typists(80))
 
 

@@ -1,4 +1,4 @@
-"""IDS-S1 to S7: the tree, and each traffic source alone."""
+"""Quantities of the tree and of each traffic source alone: IDS-S1 to S7, and the load of IDS-E1."""
 
 from collections.abc import Sequence
 
@@ -26,14 +26,14 @@ measured = Quantities()
 
 ECHO_BYTES = 100
 HOPS_BPS = 2 * tuple(1e6 * number(id) for id in ("dsp05", "dsp06", "dsp07"))
-"""Rates of the links between a user and its source, except the bottleneck, which has `ALONE_BPS`."""
+"""Rates of the links between a user and its source, bit/s, except the bottleneck (`ALONE_BPS`)."""
 ALONE_BPS = 1e9
 LARGE_FILE = 1e6
 
 
 @measured
 def echo_off_us(runs: TreeRuns, rtt_ms: int) -> float:
-    """IDS-S1: absolute difference between the fastest echo at a round trip and the calculated time, us."""
+    """IDS-S1: absolute difference between the fastest echo with a round trip and its calculated time, us."""
     echoes = runs.of("diffserv-alone", "probes").echoes
     fastest_s = float(echoes.of(typists(rtt_ms)).seconds.min())
     crossing_s = sum(8 * ECHO_BYTES / bps for bps in (*HOPS_BPS, ALONE_BPS))
@@ -56,14 +56,17 @@ def timeouts(
     rate: str = "1Mbit",
     delay: str = "50ms",
 ) -> int:
-    """IDS-S2: timeouts of a transfer that loses the packets `lost`, by default over ns-2's traced link."""
+    """IDS-S2: number of timeouts of a transfer that loses the packets `lost`.
+
+    The defaults are the link and the size of ns-2's trace.
+    """
     options = {"recovery": recovery, "rate": rate, "delay": delay, "queue": "drop-tail:1000", "window": 64}
     return list(trace("ns2-2.35", packets, lost, **options)["event"]).count("rto")
 
 
 @measured
 def keystrokes_per_s(runs: TreeRuns) -> Interval:
-    """IDS-S3: keystrokes per second of one user, without other traffic in the network."""
+    """IDS-S3: keystrokes per second of one Telnet user, without other traffic in the network."""
     users = len(np.unique(runs.of("diffserv-alone", "Telnet").echoes.user))
     return stats.mean(runs.of("diffserv-alone", "Telnet").echoes.counts() / COUNTED_S / users)
 
@@ -78,13 +81,13 @@ def telnet_mbps(runs: TreeRuns) -> Interval:
 def keystrokes_before_the_echo(runs: TreeRuns) -> str:
     """IDS-S3: number of keystrokes that did not wait for the echo of the preceding one."""
     user, start, end = runs.first_of_tree(DROP_TAIL, 100).keystrokes_s.T
-    # An end is computed from other times, so it is accurate only to some nanoseconds.
+    # An end is the sum of two times, so it is accurate only to some nanoseconds.
     return str(int(((user[1:] == user[:-1]) & (start[1:] < end[:-1] - 1e-8)).sum()))
 
 
 @measured
 def connections_of_a_page(runs: TreeRuns, http: str) -> str:
-    """IDS-S4, S5: smallest and largest number of connections of a measured page."""
+    """IDS-S4, S5: smallest and largest number of connections that a measured page takes."""
     counts = runs.of("diffserv-alone", "probes").page_connections[GROUPS[http]]
     return " to ".join(str(int(count)) for count in np.unique([counts.min(), counts.max()]))
 
@@ -138,7 +141,10 @@ def longest_gap(runs: TreeRuns) -> float:
 
 @measured
 def idle_page_spread_pct(runs: TreeRuns) -> float:
-    """IDS-S4: largest coefficient of variation of idle HTTP/1.0 page times over the round trips, percent."""
+    """IDS-S4: largest coefficient of variation of HTTP/1.0 page times in an idle network, percent.
+
+    Each round trip has a coefficient of variation; the largest one counts.
+    """
     pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
     of_rtt = [pages.of(_pages_with_rtt(index)).seconds for index in range(len(RTTS_MS))]
     return float(100 * max(times.std(ddof=1) / times.mean() for times in of_rtt))
@@ -146,9 +152,9 @@ def idle_page_spread_pct(runs: TreeRuns) -> float:
 
 @measured
 def file_mean_off_pct(runs: TreeRuns) -> float:
-    """IDS-S6: relative difference between the mean file size and the mean of the distribution, percent.
+    """IDS-S6: relative difference between the mean generated file size and the distribution's mean, percent.
 
-    Both means count larger sizes as 1 MB.
+    Both means count sizes above 1 MB as 1 MB.
     """
     sizes = runs.of("diffserv-alone", "FTP").file_bytes["ftp"].astype(float)
     shape, minimum = number("dsp25"), 1e3 * number("dsp24") * (number("dsp25") - 1) / number("dsp25")
@@ -165,7 +171,7 @@ def back_over_forward(runs: TreeRuns) -> Interval:
 
 @measured
 def files_alone_mbps(runs: TreeRuns) -> Interval:
-    """IDS-S6: load of the file transfers alone, on a link that could carry ten times as much, Mbit/s."""
+    """IDS-S6: load of all file transfers without other traffic, with ten times the capacity, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "FTP").forward.bps / 1e6)
 
 
@@ -184,7 +190,7 @@ def file_sizes(runs: TreeRuns) -> str:
 
 @measured
 def sessions(runs: TreeRuns, group: str) -> str:
-    """IDS-S7: number of users of a measured group."""
+    """IDS-S7: number of users of a measured traffic group."""
     tree = runs.of("diffserv-alone", "probes")
     by_group = tree.pages if group in tree.pages else tree.connections
     return str(len(np.unique(by_group[group].user)))
@@ -192,12 +198,12 @@ def sessions(runs: TreeRuns, group: str) -> str:
 
 @measured
 def web_alone_mbps(runs: TreeRuns) -> Interval:
-    """IDS-E1: load of all Web users alone, headers included, without loss, Mbit/s."""
+    """IDS-E1: load of all Web users without other traffic and without loss, headers included, Mbit/s."""
     return stats.mean(runs.of("diffserv-alone", "Web").forward.bps / 1e6)
 
 
 def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:
-    """Returns the indices of the measured Web users with the round trip `RTTS_MS[index]`.
+    """Returns the indices of the measured Web users whose round trip is `RTTS_MS[index]`.
 
     The numbers of measured users are 42 apart and begin with `offset`.
     """
@@ -205,7 +211,7 @@ def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:
 
 
 def _alone(runs: TreeRuns, table: str, group: str) -> Rows:
-    """Returns the rows of a group of measured pages in an otherwise empty network, of the first run."""
+    """Returns a table's rows of a group of measured pages, from a run in an otherwise empty network."""
     tables = runs.cached("pages alone", lambda: _pages_alone(runs.first_seed))
     # The table of objects has no group; users are numbered group by group.
     connections = tables["connections"]

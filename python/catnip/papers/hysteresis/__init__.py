@@ -1,6 +1,6 @@
-"""The hysteresis model of short transfers: its components HYS-S1 to S14 and its experiments.
+"""The hysteresis paper, on the duration of short transfers: its components HYS-S1 to S14 and experiments.
 
-Simulations repeat the paper's design. The models' values are checked against independent ones.
+Simulations repeat the paper's design. The models' values are checked against independently computed values.
 """
 
 from catnip.papers.hysteresis import accuracy, components, figures, marking, printed

@@ -1,4 +1,4 @@
-"""Comparison of the models with the simulation: Tables 2 and 3 (HYS-E1, E2, E8, E9, S14)."""
+"""Errors of the models against the simulation, Tables 2 and 3: HYS-E1, E2, E8, E9, S14."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ MODELS = {model.name: model for model in COMPARED}
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of a model against the simulated means over some transfer sizes at one loss rate."""
+    """Errors of a model against simulated mean transfer times, over several sizes at one loss rate."""
 
     v: Interval
-    """Equation 13 as printed: mean squared difference, s²."""
+    """Error V by equation 13 of the paper as printed: mean squared difference of the times, s²."""
     squared_relative: float
     absolute_relative: float
     bias: float
@@ -31,7 +31,7 @@ class Errors:
 
 
 def errors(predicted: Floats, simulated: Sequence[Floats], seed: int = 1) -> Errors:
-    """Computes the measures of accuracy; `simulated` holds the trials of each size.
+    """Returns the errors of `predicted` times; `simulated` has the trials' times for each size.
 
     The interval of V results from drawing each simulated mean from its normal distribution.
     """
@@ -50,7 +50,7 @@ def errors(predicted: Floats, simulated: Sequence[Floats], seed: int = 1) -> Err
 
 
 def errors_of(trials: Trials, model: Model, flows: str, loss: float, count: int | None = None) -> Errors:
-    """Returns a model's errors for short or long transfers, from `count` trials of each size, or from all."""
+    """Returns a model's errors for short or long transfers, against `count` trials per size, or all."""
     sizes = FLOWS[flows]
     simulated = [trials.transfer(RENO, packets, loss)[:count] for packets in sizes]
     return errors(model.predicts(sizes, loss), simulated)
@@ -58,20 +58,20 @@ def errors_of(trials: Trials, model: Model, flows: str, loss: float, count: int 
 
 @measured
 def v_s2(trials: Trials, model: str, flows: str, loss: float) -> Interval:
-    """HYS-E1, E2, E9: mean squared error V of a model (equation 13), s²."""
+    """HYS-E1, E2, E9: mean squared error V of a model's transfer times (equation 13), s²."""
     return errors_of(trials, MODELS[model], flows, loss).v
 
 
 @measured
 def v_over_hysteresis(trials: Trials, model: str, flows: str, loss: float) -> float:
-    """HYS-E1, E2: ratio of the mean squared error V of a model to that of the hysteresis model."""
+    """HYS-E1, E2: ratio of a model's mean squared error V to that of the hysteresis model."""
     above, below = (errors_of(trials, one, flows, loss).v.mean for one in (MODELS[model], HYSTERESIS))
     return above / below
 
 
 @measured
 def worst_absolute_relative_pct(trials: Trials, flows: str) -> float:
-    """HYS-E1: largest mean absolute relative error of the hysteresis model over the loss rates, percent."""
+    """HYS-E1: mean absolute relative error of the hysteresis model, largest over the loss rates, percent."""
     return 100 * max(errors_of(trials, HYSTERESIS, flows, loss).absolute_relative for loss in LOSSES)
 
 
@@ -83,14 +83,14 @@ def bias_pct(trials: Trials, flows: str, loss: float) -> float:
 
 @measured
 def v_by_hand(_trials: Trials, measure: str) -> float:
-    """HYS-S14: error measure of the predictions 1 and 4 for two sizes with the samples (2, 2) and (1, 3)."""
+    """HYS-S14: error measure `measure` of two predictions, 1 and 4, against the trials (2, 2) and (1, 3)."""
     result = errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
     return result.v.mean if measure == "v" else float(getattr(result, measure))
 
 
 @measured
 def largest_squared_relative(trials: Trials) -> float:
-    """HYS-S14: largest mean squared relative error over all models, kinds of transfer and loss rates."""
+    """HYS-S14: mean squared relative error, largest over all models, kinds of transfer and loss rates."""
     return max(
         errors_of(trials, model, flows, loss).squared_relative
         for model in COMPARED
@@ -101,7 +101,7 @@ def largest_squared_relative(trials: Trials) -> float:
 
 @measured
 def residuals_ratio(trials: Trials, flows: str, fit: str, loss: float) -> float:
-    """HYS-E8: ratio of the sums of squared residuals of two fits of mean time to size.
+    """HYS-E8: ratio of the sums of squared residuals of two fits of the mean time to the size.
 
     The ratio is that of the fit `fit`, `log` or `linear`, to the other fit.
     """

@@ -1,4 +1,4 @@
-"""Measurements of single components (HYS-S1 to S13), and comparisons of models and simulator."""
+"""Measurements of single components, HYS-S1 to S13, and comparisons of models and simulator."""
 
 import math
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ LONE = f"{RENO} / packets=1 / loss=priority:low=0.01"
 
 @measured
 def check_values_off(_trials: Trials, starts: Sequence[str]) -> float:
-    """Largest relative difference of some models from independently computed values.
+    """Largest relative difference between models' results and independently computed values.
 
-    `starts` are prefixes of the models' names.
+    `starts` are prefixes of the names of the models to compare.
     """
     return check_values.farthest(*starts)
 
@@ -58,7 +58,7 @@ def sampled_off_pct(trials: Trials, samples: int) -> float:
 
 @measured
 def cardwell_without_loss_off_s(_trials: Trials) -> float:
-    """HYS-S4: largest difference of Cardwell-00 at p = 0 from a window that grows by half each round, s."""
+    """HYS-S4: largest difference of Cardwell-00 at p = 0 from a window growing by half each round, s."""
     sizes = np.array([1, 3, 6, 12, 23, 36])
     rounds = np.log(1 + sizes / 2) / math.log(1.5)
     return float(np.abs(models.cardwell00(sizes, 0.0) - (ROUND_TRIP_S * rounds + DELACK_S)).max())
@@ -66,7 +66,7 @@ def cardwell_without_loss_off_s(_trials: Trials) -> float:
 
 @measured
 def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
-    """HYS-S6: largest relative difference of the partial model at p' = p from the plain model, percent.
+    """HYS-S6: largest relative difference of the partial from the hysteresis model at p' = p, percent.
 
     The largest difference is taken over the loss rates.
     """
@@ -77,7 +77,7 @@ def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
 
 @measured
 def partial_grows_with_high_loss(_trials: Trials) -> str:
-    """HYS-S6: `yes` if the mean latency by the partial model grows with p' from 0 to p, else `no`."""
+    """HYS-S6: `yes` if Partial CATNIP's mean latency by the model grows with p' from 0 to p, else `no`."""
     sizes, losses = np.array([6, 12, 23, 36]), np.array(LOSSES)[:, None]
     levels = np.linspace(0, 1, 11)[:, None, None] * losses
     mean = models.partial_catnip(sizes, losses, levels)
@@ -86,7 +86,7 @@ def partial_grows_with_high_loss(_trials: Trials) -> str:
 
 @measured
 def round_trip_ms(trials: Trials) -> float:
-    """HYS-S7: shortest time of a one-packet transfer, ms.
+    """HYS-S7: shortest simulated time of a one-packet transfer, ms.
 
     The ACK of the shortest transfer waits least for the tick of the delayed-ACK timer.
     """
@@ -95,14 +95,14 @@ def round_trip_ms(trials: Trials) -> float:
 
 @measured
 def lost_to_a_full_queue(trials: Trials) -> str:
-    """HYS-S7: number of packets dropped by full queues, in transfers of 143 packets at 10 % loss."""
+    """HYS-S7: number of packets that full queues drop, in transfers of 143 packets at 10 % loss."""
     ports = _ports(trials, f"{RENO} / packets=143 / loss=priority:low=0.1", ["access", "path"])
     return str(int(ports["overflow"].sum()))
 
 
 @measured
 def rate_off_sigmas(trials: Trials, scenario: str, variant: str, priority: str, p: float) -> float:
-    """HYS-S8, S9: absolute difference between the loss rate of a priority and p, in standard deviations."""
+    """HYS-S8, S9: absolute difference of a priority's loss rate from p, in standard deviations."""
     ports = _ports(trials, variant, ["path"], scenario)
     lost, of = int(ports[f"dropped_{priority}"].sum()), int(ports[f"arrived_{priority}"].sum())
     return abs(lost / of - p) / math.sqrt(p * (1 - p) / of)
@@ -110,7 +110,7 @@ def rate_off_sigmas(trials: Trials, scenario: str, variant: str, priority: str, 
 
 @measured
 def high_packets_lost(trials: Trials) -> str:
-    """HYS-S9: number of HIGH packets lost with p' = 0."""
+    """HYS-S9: number of HIGH packets that are lost although their loss probability p' is 0."""
     ports = _ports(trials, f"{PARTIAL} / packets=143 / loss=priority:low=0.05", ["path"])
     return str(int(ports["dropped_high"].sum()))
 
@@ -142,7 +142,7 @@ def lone_packet_wait_ms(trials: Trials, statistic: str) -> Interval | float:
 
 @measured
 def packets_of_one_ack(_trials: Trials) -> str:
-    """HYS-S11: largest number of packets acknowledged by one ACK, of 31 packets without loss."""
+    """HYS-S11: largest number of packets that one ACK acknowledges, in 31 packets without loss."""
     acked = [-1, *(seq for seq, event in _events() if event == "ack")]
     return str(max(np.diff(acked)))
 
@@ -160,7 +160,7 @@ def out_of_order_less_duplicates(_trials: Trials, lost: int) -> str:
 
 @measured
 def high_packets(_trials: Trials, packets: int, marker: str) -> str:
-    """HYS-S12: numbers of the packets of a transfer without loss that a marker marks HIGH."""
+    """HYS-S12: numbers of those packets of a transfer without loss that the marker `marker` marks HIGH."""
     trace = _trace(packets, [], marker)
     sent = zip(*(trace[key] for key in ("seq", "event", "high")), strict=True)
     return ", ".join(str(int(seq) + 1) for seq, event, high in sent if event == "send" and high)
@@ -168,7 +168,7 @@ def high_packets(_trials: Trials, packets: int, marker: str) -> str:
 
 @measured
 def more_high_packets_after_losses(trials: Trials) -> float:
-    """HYS-S12: share of transfers with more than six HIGH packets, CATNIP minus Partial CATNIP."""
+    """HYS-S12: share of transfers with more than six HIGH packets, for CATNIP minus for Partial CATNIP."""
     full, partial = (
         _rows(trials, "connections", DESIGN, f"{sender} / packets=36 / loss=priority:low=0.01")["sent_high"]
         for sender in (FULL, PARTIAL)
@@ -178,7 +178,7 @@ def more_high_packets_after_losses(trials: Trials) -> float:
 
 @measured
 def alike_by_threads(trials: Trials, threads: Sequence[int]) -> str:
-    """HYS-S13: `the same` if 1000 trials give equal results with two numbers of threads, else `different`."""
+    """HYS-S13: `the same` if 1000 trials give equal results on two numbers of threads, else `different`."""
     one, many = (_batch(trials, count) for count in threads)
     return "the same" if all(np.array_equal(one[key], many[key]) for key in one) else "different"
 
@@ -194,7 +194,7 @@ def seeds_not_recorded(trials: Trials) -> str:
 
 @measured
 def means_beyond_three_errors_pct(trials: Trials) -> float:
-    """HYS-S13: largest relative difference of a mean from another simulator's, percent.
+    """HYS-S13: largest relative difference of a mean transfer time from that of another simulator, percent.
 
     Three standard errors of the mean are subtracted from each difference.
     """
@@ -210,7 +210,7 @@ def means_beyond_three_errors_pct(trials: Trials) -> float:
 
 @measured
 def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
-    """HYS-S2: relative difference between the goodput of long transfers and PFTK's receive rate, percent."""
+    """HYS-S2: absolute relative difference of long transfers' goodput from PFTK's receive rate, percent."""
     times = trials.of("steady-state", LONG_FLOWS)
     sample = next(t for name, t in times.items() if float(name.rpartition(":")[2]) == loss_pct / 100)
     goodput = stats.mean(20_000 / sample)
@@ -219,7 +219,7 @@ def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
 
 @measured
 def slow_start_off_ns(_trials: Trials) -> float:
-    """HYS-S4: largest difference between simulated and closed-form slow start, 1 to 255 packets, ns."""
+    """HYS-S4: largest difference between simulated and closed-form slow start over 1 to 255 packets, ns."""
     scenario = paths.scenario("slow-start")
     rows = scenario.run(scenario.variants, [1], ["connections"])["connections"]
     durations_s = transfer_times_s(rows)
@@ -235,18 +235,18 @@ def slow_start_off_ns(_trials: Trials) -> float:
 
 @measured
 def timeout_probability(_trials: Trials, loss: float, window: float) -> str:
-    """HYS-E3: probability by equation 8 that a loss in a window causes a timeout, to two digits."""
+    """HYS-E3: probability (equation 8) that a loss in a window causes a timeout, to two digits."""
     return f"{models.Q_hat(loss, window):.2f}"
 
 
 def _lone_packets_s(trials: Trials) -> Floats:
-    """Returns the times of one-packet transfers whose packet is not lost."""
+    """Returns the times of the one-packet transfers whose packet is not lost, s."""
     rows = _rows(trials, "connections", DESIGN, LONE)
     return np.asarray((rows["acked_s"] - rows["start_s"])[rows["dropped"] == 0])
 
 
 def _trace(packets: int, drop: Sequence[int], marker: str | None = None) -> dict[str, Any]:
-    """Simulates one transfer over the paper's path, with the ACK timer of its receiver."""
+    """Simulates one transfer over the paper's path, with the ACK timer of the paper's receiver."""
     link = {"rate": "10Mbit", "delay": "100ms", "queue": "drop-tail:1000"}
     return single_transfer.trace("bsd-reno", packets, drop, marker=marker, **link)
 
@@ -257,7 +257,7 @@ def _events() -> list[tuple[int, str]]:
 
 
 def _batch(trials: Trials, threads: int) -> dict[str, Floats]:
-    """Returns the connections of one batch of trials, which this number of threads simulates."""
+    """Returns the rows of connections of one batch of trials, simulated on this number of threads."""
 
     def make() -> dict[str, Floats]:
         variant = f"{RENO} / packets=36 / loss=priority:low=0.1"

@@ -1,4 +1,4 @@
-"""Figures 3 to 6, Tables 2 and 3, and the main result in words."""
+"""Figures 3 to 6 and Tables 2 and 3 of the hysteresis paper, and the main result in words."""
 
 from collections.abc import Sequence
 
@@ -44,11 +44,11 @@ LOOKS = {
     FULL: 4,
     RENO_SIMULATED: BASE,
 }
-"""Styles in all figures."""
+"""Indices in `style.LOOKS` of the series of all figures."""
 
 
 def short_flows(trials: Trials) -> Figure:
-    """Figure 3: short transfers."""
+    """Draws figure 3 of the hysteresis paper: times of short transfers over size, models and simulation."""
     caption = (
         "Points: simulated means with 95 % intervals. At 1 % all models are low between 8 and 32 "
         "KB: the ACK timer fires every 200 ms, in phase with the round trip, and delays more "
@@ -61,7 +61,7 @@ def short_flows(trials: Trials) -> Figure:
 
 
 def long_flows(trials: Trials) -> Figure:
-    """Figure 4: long transfers."""
+    """Draws figure 4 of the hysteresis paper: times of long transfers over size, models and simulation."""
     caption = (
         "At 10 % the hysteresis model overestimates, as the paper states: it counts every loss in "
         "a small window as a timeout. Cardwell-00 with PFTK's receive rate, which goodput "
@@ -76,7 +76,7 @@ def long_flows(trials: Trials) -> Figure:
 
 
 def distribution(trials: Trials) -> Figure:
-    """Figure 5: distribution of transfer times of 32 KB at 5 % loss."""
+    """Draws figure 5: distribution of times of 32 KB at 5 % loss, with CATNIP and with Partial CATNIP."""
     partial, full = (trials.transfer(sender, 23, 0.05) for sender in (PARTIAL, FULL))
     caption = (
         "About one packet in 23 is lost, so few windows are small and few additional packets are "
@@ -90,7 +90,7 @@ def distribution(trials: Trials) -> Figure:
 
 
 def partial(trials: Trials) -> Figure:
-    """Figure 6: Partial CATNIP."""
+    """Draws figure 6: transfer times with Partial CATNIP over size, by model and simulation, and of Reno."""
     caption = (
         "Points: simulated Partial CATNIP with 95 % intervals. Reno is simulated, too. At 1 % the "
         "gain is small, because Reno loses few packets; at 10 % a short transfer takes half the "
@@ -109,7 +109,7 @@ FIGURES = (short_flows, long_flows, distribution, partial)
 
 
 def headline(trials: Trials) -> str:
-    """Returns the main result in two sentences."""
+    """Returns the main result of the reproduction in two sentences."""
     worst = max(errors_of(trials, HYSTERESIS, "short", loss).absolute_relative for loss in LOSSES)
     long = errors_of(trials, HYSTERESIS, "long", 0.1)
     gained = 100 * (1 - trials.transfer(PARTIAL, 36, 0.1).mean() / trials.transfer(RENO, 36, 0.1).mean())
@@ -123,7 +123,7 @@ def headline(trials: Trials) -> str:
 
 
 def tables(trials: Trials) -> list[Table]:
-    """Returns Tables 2 and 3 with every error measure, and a table of V by the first timeout."""
+    """Returns Tables 2 and 3 with several error measures, and a table of the error V by first timeout."""
     return [
         _table(trials, "Table 2: short transfers (1 to 50 KB)", "short"),
         _table(trials, "Table 3: long transfers (64 to 200 KB)", "long"),

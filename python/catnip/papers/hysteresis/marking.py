@@ -1,4 +1,4 @@
-"""Benefit of marking the ends of a transfer: Figures 5 and 6 (HYS-E4 to E7, E10)."""
+"""Benefit of marking the first and last packets of a transfer, Figures 5 and 6: HYS-E4 to E7, E10."""
 
 from collections.abc import Sequence
 
@@ -19,9 +19,9 @@ MARKED = tuple(packets for packets in SHORT if packets >= number("hysp14") + num
 
 @measured
 def full_apart_from_partial_pct(trials: Trials, packets: int, loss: float) -> float:
-    """HYS-E4: absolute difference between the mean transfer times of CATNIP and Partial CATNIP, percent.
+    """HYS-E4: difference between the mean transfer times of CATNIP and Partial CATNIP, percent.
 
-    The difference is relative to Partial CATNIP.
+    The difference is absolute, and relative to Partial CATNIP.
     """
     partial, full = (trials.transfer(sender, packets, loss) for sender in (PARTIAL, FULL))
     return 100 * abs(float(full.mean() / partial.mean()) - 1)
@@ -43,19 +43,19 @@ def gain_pct(trials: Trials, packets: int, loss: float) -> Interval:
 
 @measured
 def smallest_gain_pct(trials: Trials) -> float:
-    """HYS-E5: smallest lower bound of the interval of `gain_pct` over all sizes and loss rates, percent."""
+    """HYS-E5: lower end of the interval of `gain_pct`, smallest over all sizes and loss rates, percent."""
     return min(gain_pct(trials, packets, loss).low for packets in MARKED for loss in LOSSES)
 
 
 @measured
 def greatest_gain_pct(trials: Trials, loss: float) -> float:
-    """HYS-E5: largest mean of `gain_pct` over the sizes at a loss rate, percent."""
+    """HYS-E5: mean of `gain_pct`, largest over the sizes at a loss rate, percent."""
     return max(gain_pct(trials, packets, loss).mean for packets in MARKED)
 
 
 @measured
 def model_off_pct(trials: Trials, loss: float) -> float:
-    """HYS-E6: largest absolute relative error of the model of Partial CATNIP over the sizes, percent."""
+    """HYS-E6: absolute relative error of the model of Partial CATNIP, largest over the sizes, percent."""
 
     def off(packets: int) -> float:
         predicted = float(predictions.partial_catnip([packets], loss)[0])
@@ -66,9 +66,9 @@ def model_off_pct(trials: Trials, loss: float) -> float:
 
 @measured
 def partial_apart_from_full_pct(trials: Trials, loss: float) -> float:
-    """HYS-E7: largest absolute difference between the mean times of Partial CATNIP and CATNIP, percent.
+    """HYS-E7: difference between the mean transfer times of Partial CATNIP and CATNIP, percent.
 
-    The differences are relative to CATNIP; the largest difference is taken over the short sizes.
+    The difference is absolute, relative to CATNIP, and the largest over the sizes of short transfers.
     """
 
     def apart(packets: int) -> float:
@@ -87,18 +87,18 @@ def grows_with_high_loss(trials: Trials, sender: str, levels: Sequence[str]) -> 
 
 @measured
 def off_reno_s(trials: Trials, sender: str) -> float:
-    """HYS-E10: largest absolute difference between a sender's and Reno's time in the same trial, s.
+    """HYS-E10: largest absolute difference between the times of a sender and of Reno in the same trial, s.
 
-    Both senders have p' = p.
+    HIGH packets are lost like all others (p' = p).
     """
     return float(np.abs(_at(trials, sender, "0.1") - _at(trials, RENO, "0.1")).max())
 
 
 @measured
 def gain_at_pct(trials: Trials, sender: str, high: str) -> float:
-    """HYS-E10: reduction of the mean transfer time by a sender at p' = `high`, percent.
+    """HYS-E10: reduction of the mean transfer time by a sender whose HIGH packets are lost with p', percent.
 
-    The reference is Reno at p' = p.
+    Their loss probability p' is `high`. The reference is Reno with p' = p.
     """
     return float(100 * (1 - _at(trials, sender, high).mean() / _at(trials, RENO, "0.1").mean()))
 

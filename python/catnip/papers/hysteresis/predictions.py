@@ -1,4 +1,4 @@
-"""Predictions of the models at the points of the design, with the paper's path."""
+"""Transfer times predicted by the models for the sizes and loss rates of the paper, over its path."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Predicts = Callable[[Sequence[int], float], Floats]
 
 @dataclass(frozen=True)
 class Model:
-    """Compared model; `published` is true if the paper's tables have a row with its name."""
+    """Model to compare with simulations; `published` is true if the paper's tables have a row for it."""
 
     name: str
     predicts: Predicts
@@ -39,5 +39,5 @@ COMPARED = (HYSTERESIS, CARDWELL00, CARDWELL00_SEND, SIKDAR, SIKDAR_FITTED)
 
 
 def partial_catnip(packets: Sequence[int], loss: float, high_loss: float = 0.0) -> Floats:
-    """Returns the mean transfer times of Partial CATNIP by the paper's section 5, seconds."""
+    """Returns the mean transfer times of Partial CATNIP by the model of the paper's section 5, s."""
     return np.asarray(models.partial_catnip(packets, loss, high_loss))

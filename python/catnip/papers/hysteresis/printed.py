@@ -1,4 +1,4 @@
-"""Values of the paper, and of another simulator with the same settings, from the reference tables."""
+"""Values of the hysteresis paper, and of another simulator with the same settings, from the tables."""
 
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import end_of_row, row_of, rows
@@ -9,7 +9,7 @@ printed(end_of_row)
 
 @printed
 def paper_v(model: str, flows: str, loss: float) -> float | None:
-    """Mean squared error V of a model in Table 2 or 3, s²; None if the tables have no such row."""
+    """Mean squared error V of a model in Table 2 or 3 of the paper, s²; None for a model without a row."""
     for row in rows("hysteresis_relative_error.csv"):
         if (row["model"], row["flow_class"], float(row["loss_pct"])) == (model, flows, round(100 * loss)):
             return float(row["relative_error"])
@@ -25,7 +25,7 @@ def paper_v_ratio(flows: str, loss: float) -> float | None:
 
 @printed
 def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
-    """Value of a quantity by another simulator, from hysteresis_independent.csv."""
+    """Value of a quantity by another simulator, read from hysteresis_independent.csv."""
     key = (name, flows, str(packets or ""), f"{100 * loss:g}")
     found = (
         row
@@ -37,5 +37,5 @@ def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
 
 @printed
 def as_text(id: str) -> str:
-    """Value of a reference row, with the digits of its file."""
+    """Value of the reference row `id`, with the digits of its file."""
     return row_of(id)["low"]

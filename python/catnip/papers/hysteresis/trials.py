@@ -1,4 +1,4 @@
-"""Simulated transfer times, each variant simulated once, and the design of the paper's Table 1."""
+"""Simulated transfers with the sizes and loss rates of the paper's Table 1, each variant simulated once."""
 
 import math
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ LONG = tuple(packets for packets, size in KILOBYTES.items() if size > 50)
 LOSSES = (0.01, 0.03, 0.05, 0.08, 0.1)
 
 DESIGN = "hysteresis"
-"""Scenario of the points of Table 1."""
+"""Name of the scenario with the sizes and loss rates of the paper's Table 1."""
 RENO, PARTIAL, FULL = "Reno", "Partial CATNIP", "CATNIP"
 TRIALS, PAPER_TRIALS = 20_000, 1000
-"""Number of trials of each point of the design, by us and by the paper."""
+"""Number of simulated transfers of each variant, here and in the paper."""
 
 
 class Trials(Runs):
-    """Simulated transfers; trial n of every variant has the same seed."""
+    """Simulated transfers, one for each seed (trial); trial n of every variant has the same seed."""
 
     quick_seeds = PAPER_TRIALS
 
@@ -34,23 +34,26 @@ class Trials(Runs):
         return TRIALS
 
     def transfer(self, sender: str, packets: int, loss: float) -> Floats:
-        """Returns the transfer times at a point of the design, one per trial, seconds."""
+        """Returns the transfer times with a size and loss rate of Table 1, s, one for each trial."""
         return self.of(DESIGN)[f"{sender} / packets={packets} / loss=priority:low={loss:g}"]
 
     def with_first_timeout(self, first_timeout_s: int, packets: int, loss: float) -> Floats:
-        """Returns Reno's transfer times with a first timeout other than the design's 3 s."""
+        """Returns Reno's transfer times with this first timeout, s; Table 1 of the paper has 3 s."""
         if first_timeout_s == 3:
             return self.transfer(RENO, packets, loss)
         point = f"rto_first={first_timeout_s}s / packets={packets} / loss=priority:low={loss:g}"
         return self.of("hysteresis-first-timeout")[point]
 
     def of(self, name: str, count: int | None = None) -> Mapping[str, Floats]:
-        """Returns the transfer times by variant of a scenario: from the first packet sent to the last ACK."""
+        """Returns the transfer times by variant of a scenario, s: from the first packet sent to the last ACK.
+
+        `count` limits the number of trials.
+        """
         seeds = self.seeds(name)[:count]
         return self.cached(name, lambda: self.run_each(name, "connections", transfer_times_s, seeds))
 
 
 def transfer_times_s(connections: Table) -> Floats:
-    """Returns the times from the first packet sent to the last ACK, s."""
+    """Returns the time from the first packet sent to the last ACK of each connection, s."""
     acked_s, start_s = (np.asarray(connections[name], np.float64) for name in ("acked_s", "start_s"))
     return acked_s - start_s

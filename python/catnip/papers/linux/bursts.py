@@ -1,4 +1,4 @@
-"""newCWV in this machine's kernel at the newCWV paper's settings (CWV-S5, S15, E6 to E11)."""
+"""Quantities of newCWV in this machine's kernel, at the newCWV paper's settings (CWV-S5, S15, E6 to E11)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,23 +21,23 @@ FULL_S = 240.0
 SIZES_KB = (5, 10, 20, 40, 80)
 IDLES_S = (1, 3, 5, 7, 10, 15)
 FEWEST = 10
-"""Smallest number of bursts of a class for which a gain is computed."""
+"""Smallest number of bursts of a size and idle period for which a gain is computed."""
 
 
 @measured
 def kernel_gain_pct(
     runs: KernelRuns, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
 ) -> Interval:
-    """Mean reduction of the burst times of a class relative to the kernel's Reno, percent.
+    """Mean reduction of burst times relative to the kernel's Reno, percent.
 
-    The class has the bursts above `burst_kb` after idle periods above `idle_s`.
+    The bursts are larger than `burst_kb` and follow idle periods above `idle_s`.
     """
     return bursts.gain(_class(runs, setting, system, burst_kb, idle_s, simulated), _seeds(runs))
 
 
 @measured
 def extreme_gain_pct(runs: KernelRuns, setting: str, system: str, which: str) -> float:
-    """Least, greatest or average of `kernel_gain_pct` over all classes with enough bursts, percent."""
+    """Least, greatest or average `kernel_gain_pct` over sizes and idle periods of enough bursts, percent."""
     values = [gain.mean for gain in _classes(runs, setting, system).values()]
     runs.sample = len(values)
     chosen: dict[str, Callable[[Any], float]] = {"least": min, "greatest": max, "average": np.mean}
@@ -53,21 +53,21 @@ def falls_with_size(runs: KernelRuns, setting: str, system: str = KERNEL_CWV) ->
 
 @measured
 def large_over_small_points(runs: KernelRuns, setting: str) -> float:
-    """Gain of newCWV, bursts above 80 KB minus bursts above 5 KB, percentage points."""
+    """Gain of newCWV for bursts above 80 KB minus that for bursts above 5 KB, percentage points."""
     large, small = (kernel_gain_pct(runs, setting, KERNEL_CWV, size).mean for size in (80, 5))
     return large - small
 
 
 @measured
 def long_over_short_points(runs: KernelRuns, setting: str, burst_kb: float = 5) -> float:
-    """Gain of newCWV, after idle periods above 15 s minus after those above 1 s, percentage points."""
+    """Gain of newCWV after idle periods above 15 s minus that after those above 1 s, percentage points."""
     long, short = (kernel_gain_pct(runs, setting, KERNEL_CWV, burst_kb, idle_s).mean for idle_s in (15, 1))
     return long - short
 
 
 @measured
 def paced_over_unpaced_points(runs: KernelRuns, burst_kb: float = 80, idle_s: float = 1.0) -> float:
-    """Gain of newCWV beside a file transfer, paced minus not paced, percentage points."""
+    """Gain of newCWV beside a file transfer with pacing minus that without pacing, percentage points."""
     paced, unpaced = (
         kernel_gain_pct(runs, SHARED, system, burst_kb, idle_s).mean for system in (KERNEL_PACED, KERNEL_CWV)
     )
@@ -76,7 +76,7 @@ def paced_over_unpaced_points(runs: KernelRuns, burst_kb: float = 80, idle_s: fl
 
 @measured
 def retransmission_ratio(runs: KernelRuns, setting: str) -> float:
-    """Ratio of two shares of retransmitted segments: with newCWV to with the kernel's Reno."""
+    """Ratio of the share of retransmitted segments with newCWV to that with the kernel's Reno."""
 
     def share(system: str) -> float:
         chosen = [real.of(one).run(setting, system) for one in _traces(runs)]
@@ -88,9 +88,9 @@ def retransmission_ratio(runs: KernelRuns, setting: str) -> float:
 
 @measured
 def kernel_spread_ms(runs: KernelRuns, system: str) -> float:
-    """Median time from first to last byte of bursts above 20 KB, ms.
+    """Median time from the first to the last byte of a burst at the client, ms.
 
-    The bursts follow idle periods above 1 s, and newCWV sends them within one round trip.
+    The bursts are above 20 KB, follow idle periods above 1 s, and newCWV sends them within one round trip.
     """
     parts = [real.class_of(one, FREE, system, 20_000, 1.0, reference=KERNEL_CWV) for one in _traces(runs)]
     return real.spread_ms(bursts.joined(parts))
@@ -98,7 +98,7 @@ def kernel_spread_ms(runs: KernelRuns, system: str) -> float:
 
 @measured
 def file_over(runs: KernelRuns, system: str) -> float:
-    """Ratio of a file's throughput beside the bursts of an algorithm to that beside the bursts of Reno."""
+    """Ratio of the file transfer's throughput beside the bursts of `system` to that beside those of Reno."""
     ours, theirs = (sum(real.file_kbps(one, each) for one in _traces(runs)) for each in (system, RENO))
     return ours / theirs
 
@@ -112,7 +112,7 @@ def over_simulated_kernel(runs: KernelRuns, setting: str, system: str) -> Interv
 
 @measured
 def cwv_red_certificates(runs: KernelRuns) -> str:
-    """Number of runs whose router has a red certificate in both tries."""
+    """Number of emulated runs whose router has a red certificate in both tries."""
     return str(sum(int(real.red_certificates(one)) for one in _traces(runs)))
 
 
@@ -124,7 +124,7 @@ def invalid_bursts(runs: KernelRuns) -> str:
 
 
 def table(runs: KernelRuns) -> Table:
-    """Returns the table of measured and simulated gains of all classes with enough bursts."""
+    """Returns the table of measured and simulated gains, for sizes and idle periods with enough bursts."""
     rows = []
     for setting in real.SETTINGS:
         for system in (KERNEL_CWV, KERNEL_PACED):
@@ -156,7 +156,7 @@ def _cell(runs: KernelRuns, setting: str, system: str, size: int, idle: int, sim
 def _class(
     runs: KernelRuns, setting: str, system: str, size_kb: float, idle_s: float, simulated: bool = False
 ) -> bursts.Pairs:
-    """Returns the bursts of all traces, paired with the same bursts under the kernel's Reno."""
+    """Returns the bursts of a size and idle period, paired with those under Reno; all traces."""
     return bursts.joined(
         [
             real.class_of(one, setting, system, 1000 * size_kb, idle_s, simulated, RENO)
@@ -166,7 +166,7 @@ def _class(
 
 
 def _classes(runs: KernelRuns, setting: str, system: str) -> dict[tuple[int, int], Interval]:
-    """Returns the gain of each class of the paper with enough bursts."""
+    """Returns the gain for each size and idle period of the paper with enough bursts."""
     gains = {}
     for size in SIZES_KB:
         for idle in IDLES_S:
@@ -181,7 +181,7 @@ def _seeds(runs: KernelRuns) -> list[int]:
 
 
 def _traces(runs: KernelRuns) -> list[Runs]:
-    """Returns the runs with each trace, as an argument for the quantities of the newCWV paper."""
+    """Returns the runs for each trace, in the form that the quantities of the newCWV paper take."""
 
     def make() -> list[Runs]:
         runs.require()

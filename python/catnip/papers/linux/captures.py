@@ -38,26 +38,26 @@ measured = Quantities()
 SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 SERVERS = ("nginx", "apache")
 PACED, SINGLE = "paced", "single"
-"""Segment modes of the agent: one segment per packet on paths below one segment per millisecond, or
-always."""
+"""Modes of the agent's option --segments: one segment per packet on paths below one segment per millisecond,
+or always."""
 ALONE = ", segments one by one"
 Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
 WINDOW = 2
-"""Initial window with Algorithm 1, segments: below both thresholds, which slow start exceeds one after the
-other."""
+"""Initial window with Algorithm 1, segments. It is below both thresholds, which slow start exceeds one after
+the other."""
 HIGH_WINDOW, MED_WINDOW = 4, 8
 AT_ONCE, CONNECTIONS, ROUNDS = 4, 8, 6
 SIDE_BY_SIDE = 4
 FIN, SYN, ACK = 1, 2, 16
 DSCP = {18: "high", 20: "med", 22: "low"}
-"""Priority by DSCP, AF21 to AF23: the class is interactive."""
+"""Priority by DSCP of AF21 to AF23, the code points of the class interactive."""
 
 
 @dataclass
 class Verdict:
-    """Comparison of the marks in a capture with the expected marks: counts, and the first faults."""
+    """Result of comparing the marks in a capture with the expected marks: counts, and the first faults."""
 
     checked: int = 0
     matching: int = 0
@@ -83,7 +83,7 @@ def agreement_pct(
 
 @measured
 def red_captures(runs: KernelRuns) -> str:
-    """Number of capture links whose certificate is red in all tries."""
+    """Number of captures whose link has a red certificate in all tries."""
     verdicts = [_of(runs, *each) for each in cases()]
     runs.sample = len(verdicts)
     return str(sum(one.is_red for one in verdicts))
@@ -91,20 +91,20 @@ def red_captures(runs: KernelRuns) -> str:
 
 @measured
 def retransmissions(runs: KernelRuns, mark: str, server: str) -> float:
-    """Number of retransmitted packets in the captures with losses."""
+    """Number of retransmitted packets in the capture with losses, for a marker and a server."""
     return float(_of(runs, mark, server, True).retransmissions)
 
 
 @measured
 def damaged(runs: KernelRuns) -> str:
-    """Number of packets with a wrong checksum plus number of gaps in the captures."""
+    """Number of packets with a wrong checksum plus number of gaps, over all captures."""
     verdicts = [_of(runs, *each) for each in cases()]
     runs.sample = len(verdicts)
     return str(sum(one.bad_checksums + one.gaps for one in verdicts))
 
 
 def table(runs: KernelRuns) -> Table:
-    """Returns the table of all captures."""
+    """Returns the table of agreement in each capture."""
     rows = []
     for mark, server, lossy, segments in cases():
         one = _of(runs, mark, server, lossy, segments)
@@ -127,7 +127,7 @@ def table(runs: KernelRuns) -> Table:
 
 
 def cases() -> list[Case]:
-    """Returns mark, server, presence of loss and segment mode of each capture."""
+    """Returns mark, server, presence of losses and segment mode of each capture to make."""
     usual = [(mark, server, lossy, PACED) for mark in MARKS for server in SERVERS for lossy in (False, True)]
     return usual + [(mark, server, True, SINGLE) for mark in (PARTIAL, FULL) for server in SERVERS]
 
@@ -171,7 +171,7 @@ def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: i
 
 @contextmanager
 def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
-    """KernelRuns a Web server behind a link with a file of each size."""
+    """Runs a Web server, nginx or Apache, behind a link during the block; it has a file of each size."""
     folder.chmod(0o755)
     (folder / "www").mkdir()
     for size in SIZES:
@@ -197,7 +197,7 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
-    """KernelRuns a marking agent behind a link during the block."""
+    """Runs a marking agent behind a link during the block, with the marker `mark`."""
     agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
     options = ["--controllers", "none", "--segments", segments, "--mark", mark, *control]
@@ -239,7 +239,7 @@ def fetch_all(address: str, seed: int, persistent: bool) -> int:
 
 
 def verified(capture: Path, mark: str) -> Verdict:
-    """Returns the verdict of `catnip agent verify` on a capture."""
+    """Returns the result of `catnip agent verify` for a capture of packets marked by `mark`."""
     command = [str(program(AGENT)), "verify", str(capture), "--json", "--mark", mark]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
@@ -258,7 +258,7 @@ class Followed:
     """State of a server's connection, derived from its captured packets."""
 
     sent: list[tuple[int, bool]] = field(default_factory=list)
-    """End of each packet not yet acknowledged, and whether it has data."""
+    """End of each packet that is not yet acknowledged, and whether the packet has data."""
     next: int = 0
     acked: int = 0
     window: int = WINDOW
@@ -267,7 +267,7 @@ class Followed:
 
 
 def follow(capture: bytes, port: int = site.PORT) -> Verdict:
-    """Compares captured marks with those of Algorithm 1, for connections with one document each.
+    """Compares the marks in a capture with those of Algorithm 1, for connections with one document each.
 
     The congestion window is derived from the ACKs.
     """
@@ -325,7 +325,7 @@ def _check(verdict: Verdict, level: str, expected: str, packet: str) -> None:
 
 
 def packets(capture: bytes) -> Iterator[bytes]:
-    """Yields the IPv4 packets of TCP in a tcpdump capture, without link headers."""
+    """Yields the IPv4 packets of TCP in a tcpdump capture, without link-layer headers."""
     order = "<" if capture[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
     link = struct.unpack(f"{order}I", capture[20:24])[0]
     before = {1: 14, 101: 0, 12: 0, 228: 0}[link]

@@ -1,4 +1,4 @@
-"""Benefit of marks for today's stack, and the papers' experiments with a kernel's own marks."""
+"""Figures and tables of the benefit of marks in this kernel, and of the papers' experiments with it."""
 
 import platform
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from catnip.report.model import Figure, Table
 
 
 def cubic(runs: KernelRuns) -> Figure:
-    """LIN-E1: change of the mean fetch time with CUBIC by cell and marks."""
+    """Draws LIN-E1: change of the mean fetch time with CUBIC due to marks, for each configuration."""
     return _cells(runs, "cubic")
 
 
 def bbr(runs: KernelRuns) -> Figure:
-    """LIN-E2: change of the mean fetch time with BBR by cell and marks."""
+    """Draws LIN-E2: change of the mean fetch time with BBR due to marks, for each configuration."""
     return _cells(runs, "bbr")
 
 
@@ -50,7 +50,7 @@ def _cells(runs: KernelRuns, control: str) -> Figure:
 
 
 def wan(runs: KernelRuns) -> Figure:
-    """CAT-E10, E13: change of the mean page time relative to FIFO by buffer, marks and server."""
+    """Draws CAT-E10, E13: change of the mean page time relative to FIFO, by buffer, marks and server."""
     values: dict[str, list[Interval]] = {
         f"{marks}, {server}": [network.wan_time_ratio(runs, kb, marks, server=server) for kb in BUFFERS_KB]
         for server in network.SERVERS
@@ -77,7 +77,7 @@ FIGURES = (cubic, bbr, wan)
 
 
 def headline(runs: KernelRuns) -> str:
-    """Returns the main result in a few sentences."""
+    """Returns the main result of the measurements in a few sentences."""
     cubic, bbr = (stack.change_pct(runs, control, BASE, LAST) for control in stack.CONTROLS)
     spm = stack.change_pct(runs, "cubic", BASE, SPM)
     deep = stack.change_pct(runs, "cubic", "40 packets of buffer", LAST)
@@ -94,7 +94,7 @@ def headline(runs: KernelRuns) -> str:
 
 
 def tables(runs: KernelRuns) -> Sequence[Table]:
-    """Returns the tables of cells, of unmarked transfers, losses, Table XI, bursts and captures."""
+    """Returns the tables of fetch times, unmarked transfers, losses, page times, bursts and captures."""
     return [
         *(_stack(runs, control) for control in stack.CONTROLS),
         _others(runs),
@@ -173,7 +173,7 @@ def _losses(runs: KernelRuns) -> Table:
 
 
 def _against(change: Interval) -> str:
-    """Returns a change as text, with its interval if there are several runs."""
+    """Formats a change, with its interval if there are several runs; a dash if there is none."""
     if not change.n:
         return "–"
     known = f" [{change.low:+.0f}, {change.high:+.0f}]" if change.n > 1 else ""

@@ -1,4 +1,4 @@
-"""The CATNIP paper's WAN emulation with marks of the server's own kernel (CAT-E10, E13)."""
+"""Quantities of the CATNIP paper's WAN emulation with marks by the server's kernel (CAT-E10, E13)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -62,7 +62,7 @@ def wan_time_ratio(
 def wan_spread_is_larger(
     runs: KernelRuns, marks: str, at_kb: Sequence[int], than_at_kb: Sequence[int], server: str = "nginx"
 ) -> str:
-    """CAT-E10: `yes` if the pages' time ratios vary more at all buffers `at_kb` than at any of `than_at_kb`.
+    """CAT-E10: `yes` if page-time ratios vary more at every buffer of `at_kb` than at any of `than_at_kb`.
 
     A ratio is that of a page's time with `marks` to its time with FIFO. The variation is the standard
     deviation over the ten pages.
@@ -81,12 +81,12 @@ def wan_red_runs(runs: KernelRuns) -> str:
 
 @measured
 def wan_unaccounted(runs: KernelRuns) -> str:
-    """CAT-E10: number of packets lost by the emulator itself."""
+    """CAT-E10: number of packets that the emulator itself lost, over all runs."""
     return str(sum(unaccounted(one.certificate) for key in _known(runs) for one in _of(runs, *key)))
 
 
 def table(runs: KernelRuns) -> Table:
-    """Returns page times, losses and shares, by server, buffer and marks."""
+    """Returns the table of page times, losses and shares of HIGH packets, by server, buffer and marks."""
     rows = []
     for buffer_kb, marks, server in _known(runs):
         ratio = "1" if marks == NONE else str(wan_time_ratio(runs, buffer_kb, marks, server=server))
@@ -102,7 +102,7 @@ def table(runs: KernelRuns) -> Table:
 
 
 def _known(runs: KernelRuns) -> list[tuple[int, str, str]]:
-    """Returns buffer, marks and server of each cell; a quick run has one server."""
+    """Returns buffer, marks and server of each measured configuration; a quick run has one server."""
     servers = SERVERS[:1] if runs.quick else SERVERS
     known = [(kb, marks, server) for server in servers for kb in BUFFERS_KB for marks in (NONE, *PAPER)]
     return known if runs.quick else [*known, (64, LAST, "nginx")]
@@ -110,7 +110,8 @@ def _known(runs: KernelRuns) -> list[tuple[int, str, str]]:
 
 def _of(runs: KernelRuns, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
     by_cell = runs.cached("wan", lambda: _runs(runs))
-    # A quick run uses, in place of a missing cell, the same cell with the other server or with full marks.
+    # A quick run uses, in place of a missing configuration, the same one with the other server or with full
+    # marks.
     of = (
         by_cell.get((buffer_kb, marks, server))
         or by_cell.get((buffer_kb, marks, SERVERS[0]))

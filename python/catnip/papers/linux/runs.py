@@ -1,4 +1,4 @@
-"""Requirements and tools common to all measurements on this machine's kernel."""
+"""Requirements and tools of all measurements with this machine's kernel."""
 
 import json
 import re
@@ -18,31 +18,31 @@ from catnip.papers.testbed.runs import can_run
 
 TRIES = 3
 LOOK_S, IDLE_LOOKS = 0.05, 20
-"""Interval between requests for tcpdump's counters, and the number of requests without progress."""
+"""Interval between requests for tcpdump's counters, s, and number of requests without progress to allow."""
 USUAL_SEEDS = {"linux-stack": 4, "linux-wan": 10, "newcwv-real": 4}
 
 
 class KernelRuns(Runs):
-    """Runs with this machine's kernel."""
+    """Runs with this machine's kernel, made on demand."""
 
     def usual_seeds(self, name: str) -> int:
         """Returns the number of runs of a scenario at full length."""
         return USUAL_SEEDS.get(name, 1)
 
     def require(self, *servers: str) -> None:
-        """Raises InputError if this machine lacks a requirement for measurements with these Web servers."""
+        """Raises InputError if this machine cannot make measurements with these Web servers."""
         if missing := missing_requirement(*servers):
             raise InputError(f"linux: {missing}")
 
 
 def missing_requirement(*servers: str) -> str | None:
-    """Returns the reason why this machine cannot measure with these Web servers, None if it can."""
+    """Returns the reason why this machine cannot make measurements with these Web servers; None if it can."""
     return cannot_control() or cannot_mark() or can_run(*servers)
 
 
 @contextmanager
 def controllers() -> Iterator[None]:
-    """Provides the agent's congestion controllers to every network namespace; no packet is marked."""
+    """Provides the agent's congestion controllers to every network namespace; the agent marks nothing."""
     with api.link() as link:
         command = [str(program(AGENT)), "start", "--mark", "none"]
         started = link.run(command, capture_output=True, text=True)
@@ -55,14 +55,14 @@ def controllers() -> Iterator[None]:
 
 
 def device(link: Link) -> str:
-    """Returns the name of the device behind a link."""
+    """Returns the name of the network device behind a link."""
     shown = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
     return str(json.loads(shown.stdout)[0]["dev"])
 
 
 @contextmanager
 def capturing(link: Link, capture: Path) -> Iterator[Path]:
-    """Captures all TCP packets of the device behind a link with tcpdump."""
+    """Captures all TCP packets of the device behind a link with tcpdump during the block."""
     options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
     command = ["tcpdump", "-Z", "root", "-i", device(link), *options, "tcp"]
     watch = link.start(command, stderr=subprocess.PIPE, text=True)
@@ -70,7 +70,7 @@ def capturing(link: Link, capture: Path) -> Iterator[Path]:
     watch.stderr.readline()
     try:
         yield capture
-        # The capture includes packets in flight.
+        # Packets in flight are to be in the capture, too.
         time.sleep(0.5)
         catch_up(watch)
     finally:
@@ -79,7 +79,7 @@ def capturing(link: Link, capture: Path) -> Iterator[Path]:
 
 
 def catch_up(watch: "subprocess.Popen[str]") -> None:
-    """Waits until tcpdump has read the packets buffered by the kernel; an interrupt discards them."""
+    """Waits until tcpdump has read all packets buffered by the kernel, because its end would discard them."""
     assert watch.stderr is not None
     before, idle_looks = 0, 0
     while idle_looks < IDLE_LOOKS:
@@ -94,7 +94,8 @@ def catch_up(watch: "subprocess.Popen[str]") -> None:
             raise InputError(f"linux: tcpdump was too slow for {dropped} of {received} packets")
         if captured == received:
             return
-        # The received packets include those that arrived before the filter was set and are never read.
+        # The received packets include those that arrived before the filter was set, which tcpdump never
+        # reads.
         idle_looks = 0 if captured > before else idle_looks + 1
         before = captured
         time.sleep(LOOK_S)

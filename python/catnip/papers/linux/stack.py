@@ -1,4 +1,4 @@
-"""Benefit of CATNIP for a modern stack: files over a slow line, in this kernel and in the simulator."""
+"""Benefit of marks for a modern stack: fetches of files over a slow line, in this kernel and simulated."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -44,30 +44,30 @@ STATISTICS: Mapping[str, Callable[[Floats], float]] = {
 MODEL_SEEDS = 40
 FOR_S, QUICK_FOR_S = 40.0, 12.0
 SETTLED_S, UNTIL_S = 4.0, 5.0
-"""Warm-up at the start and rest at the end of a run, s. Fetches that begin in these times are not counted."""
+"""Parts at the start and at the end of a run whose fetches are not counted, s."""
 SIDE_BY_SIDE = 14
 LINE = "line"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Configuration of end systems and line."""
+    """Configuration (cell) of the end systems and the slow line."""
 
     control: str = "cubic"
     window: int = 10
-    """Initial window, segments."""
+    """Initial window of the servers, segments."""
     rack: bool = True
     queue: int = 10
     half: bool = False
     """True if only one of the two servers marks."""
 
     def host(self, system: str, is_other: bool) -> str:
-        """Returns the arguments of host.sh for a server."""
+        """Returns the arguments of host.sh for one of the two servers."""
         marks = "none" if is_other and self.half else MARKS[system]
         return f"{self.control} {self.window} {int(self.rack)} {marks}"
 
     def changes(self, system: str) -> list[tuple[str, str]]:
-        """Returns the changed keys of the simulated scenario."""
+        """Returns the keys of the simulated scenario to change for this configuration, with their values."""
         marks = MODEL_MARKS[system]
         keys = [
             ("tcp.control", {"cubic": "linux-cubic"}.get(self.control, self.control)),
@@ -83,7 +83,7 @@ class Cell:
 
     @property
     def can_be_simulated(self) -> bool:
-        """True if the simulator has the configuration: its BBR needs RACK."""
+        """True if the simulator supports the configuration: its BBR requires RACK."""
         return self.rack or self.control != "bbr"
 
 
@@ -101,13 +101,13 @@ CONTROLS = {"cubic": "CUBIC", "bbr": "BBR"}
 
 
 def cell(control: str, name: str) -> Cell:
-    """Returns the default configuration with one change."""
+    """Returns the default configuration of a congestion control with the change `name` of `ONE_AT_A_TIME`."""
     return ONE_AT_A_TIME[name](Cell(control))
 
 
 @dataclass(frozen=True)
 class Run:
-    """Result of a cell and a system with one seed: fetch times by server, and drops of the line."""
+    """Result of one run: fetch times by server, losses of the line, and failed fetches."""
 
     waited_s: Mapping[str, Floats]
     loss: PortLoss
@@ -115,26 +115,26 @@ class Run:
     is_red: bool = False
 
     def of(self, group: str) -> Floats:
-        """Returns the fetch times; an unfinished fetch counts with its duration so far."""
+        """Returns the fetch times of a group of servers, s; an unfinished fetch counts with its duration."""
         return np.concatenate(list(self.waited_s.values())) if group == ALL else self.waited_s[group]
 
 
 Measured = Mapping[tuple[str, str, str], list[Run]]
-"""KernelRuns, one per seed, by controller, cell and system."""
+"""Runs, one for each seed, by congestion control, configuration and system."""
 
 
 def cells() -> list[tuple[str, str]]:
-    """Returns all cells by controller and name."""
+    """Returns congestion control and change of each configuration."""
     return [(control, name) for control in CONTROLS for name in ONE_AT_A_TIME]
 
 
 def kernel_runs(runs: KernelRuns) -> Measured:
-    """Returns the runs of all cells with the kernel; the systems of a cell run concurrently."""
+    """Returns the runs of all configurations in the kernel; systems and seeds run concurrently."""
     return runs.cached("stack", lambda: _kernel_runs(runs))
 
 
 def model(runs: KernelRuns) -> Measured:
-    """Returns the runs of all cells in the simulator."""
+    """Returns the runs of all configurations in the simulator."""
     return runs.cached("stack model", lambda: _model(runs))
 
 
@@ -201,7 +201,10 @@ def change_pct(
 
 @measured
 def predictions_inside_pct(runs: KernelRuns, statistic: str = "mean") -> float:
-    """Share of cells and systems whose intervals of simulated and measured change overlap, percent."""
+    """Share of configurations and systems for which simulated and measured change agree, percent.
+
+    The changes of `statistic` agree if their intervals overlap.
+    """
     inside = []
     for control, name in cells():
         if not cell(control, name).can_be_simulated:
@@ -220,7 +223,7 @@ def predictions_inside_pct(runs: KernelRuns, statistic: str = "mean") -> float:
 def loss_pct(
     runs: KernelRuns, control: str, cell: str, system: str, packets: str, by: str = KERNEL
 ) -> Interval:
-    """Share of arriving packets that the line drops, percent.
+    """Share of arriving packets that the slow line drops, percent.
 
     `packets` selects `all`, `high` or `low` packets. With `share`, the result is the share of HIGH packets
     among all arriving packets instead.
@@ -250,7 +253,7 @@ def _kernel_runs(runs: KernelRuns) -> Measured:
 
 
 def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
-    """Emulates one run, at most `TRIES` times, until its certificate is not red."""
+    """Emulates one run in real time, at most `TRIES` times, until its certificate is not red."""
     one = cell(control, name)
     queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
     environment = {
@@ -272,7 +275,7 @@ def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> R
 
 
 def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
-    """Parses the output of the fetching clients into a run, with the losses of the line."""
+    """Returns a run from the output of the fetching clients and the losses of the slow line."""
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     counted = [line for line in lines if SETTLED_S <= line["start_s"] < for_s - UNTIL_S]
     waited = {
@@ -286,7 +289,7 @@ def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
 
 
 def files() -> list[int]:
-    """Returns the size of each file, bytes."""
+    """Returns the sizes of the files that the clients fetch, bytes."""
     return [int(row["bytes"]) for row in reference.rows("linux_files.csv")]
 
 

@@ -31,7 +31,7 @@ RATE, DELAY_MS, QUEUE = "20Mbit", 20, "drop-tail:2000"
 SEGMENT, PORT = 1448, 8081
 BURSTS, BURST_BYTES, SILENCE_S = 4, 200_000, 2.0
 SCRIPTS = {"none": "none", "one": "packets:90", "two": "packets:60,150"}
-"""Loss of the link by name of the case. The server's packets are numbered from 1."""
+"""Loss model of the link by name of the case. The server's packets are numbered from 1."""
 NEW_CWV = {"control": "reno", "validation": "newcwv"}
 SIDE_BY_SIDE, TRIES = 3, 6
 """Number of concurrent links, and number of tries for a link that is late because the machine is busy."""
@@ -88,9 +88,10 @@ def burst(
     capture: Path | None = None,
     **link_options: str | int | bool,
 ) -> list[list[int]]:
-    """Returns the kernel's cwnd before and after the first segment of each response, and at the end.
+    """Sends bursts of these sizes from a server in the kernel and returns its cwnd, segments.
 
-    The measurement is repeated if the certificate of the link is red, as on a busy machine.
+    The result has cwnd before and after the first segment of each response, and twice cwnd at the end. The
+    measurement is repeated if the certificate of the link is red, as on a busy machine.
     """
     # A transfer has so few packets that a single late one makes the certificate red; less than half a round
     # trip of lateness is harmless.
@@ -105,7 +106,7 @@ def burst(
 
 
 def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: str = "none") -> Any:
-    """Returns the events of a simulated server on the same path; all sizes are the same."""
+    """Returns the events of a simulated server with such bursts on the same path; all sizes are equal."""
     [size] = set(sizes)
     access = {"rate": "10Gbit", "delay": "0ms", "queue": "drop-tail:10000"}
     bottleneck = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, "there": {"loss": loss}}
@@ -150,7 +151,7 @@ def ends(events: Any, count: int) -> list[float]:
 
 
 def _of(runs: KernelRuns) -> dict[str, tuple[list[float], list[float]]]:
-    """Returns cwnd of the kernel and of the simulator at the end of each burst, by the name of the loss."""
+    """Returns the kernel's and the simulator's cwnd at the end of each burst, by the loss case's name."""
     return runs.cached(
         "windows",
         lambda: {

@@ -1,4 +1,4 @@
-"""Agreement of the kernel and the simulator."""
+"""Agreement of the kernel's TCP with the simulator's: quantities, tables and the main result."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -18,27 +18,27 @@ CLOSE, TICK_S = 0.05, 0.004
 
 
 def same_set(pair: Pair) -> bool:
-    """Returns true if both senders retransmitted the same segments, each equally often."""
+    """Returns true if kernel and simulator retransmitted the same segments, each equally often."""
     return sorted(pair.kernel.retransmitted) == sorted(pair.ours.retransmitted)
 
 
 def same_order(pair: Pair) -> bool:
-    """Returns true if both senders retransmitted the same segments in the same order."""
+    """Returns true if kernel and simulator retransmitted the same segments in the same order."""
     return pair.kernel.retransmitted == pair.ours.retransmitted
 
 
 def same_timeouts(pair: Pair) -> bool:
-    """Returns true if both senders had the same number of timeouts."""
+    """Returns true if kernel and simulator had the same number of timeouts."""
     return pair.kernel.timeouts == pair.ours.timeouts
 
 
 def same_probes(pair: Pair) -> bool:
-    """Returns true if both senders sent the same number of tail loss probes."""
+    """Returns true if kernel and simulator sent the same number of tail loss probes."""
     return pair.kernel.probes == pair.ours.probes
 
 
 def same_time(pair: Pair) -> bool:
-    """Returns true if both senders received the last ACK at about the same time."""
+    """Returns true if kernel and simulator received the last ACK at about the same time."""
     off = abs(pair.ours.done_s - pair.kernel.done_s)
     return off <= max(CLOSE * pair.kernel.done_s, TICK_S)
 
@@ -56,13 +56,13 @@ LIKENESSES: dict[str, Callable[[Pair], bool]] = {
 
 @measured
 def cases(runs: TransferRuns, control: str) -> float:
-    """LNX-E1: number of cases compared between kernel and simulator."""
+    """LNX-E1: number of scripted cases compared between kernel and simulator."""
     return float(len(_of(runs, control)))
 
 
 @measured
 def alike_pct(runs: TransferRuns, control: str, likeness: str) -> float:
-    """LNX-E1: share of cases in which kernel and simulator agree in `likeness`, percent.
+    """LNX-E1: share of scripted cases in which kernel and simulator agree in `likeness`, percent.
 
     `likeness` is a key of `LIKENESSES`.
     """
@@ -103,7 +103,7 @@ def red_certificates(runs: TransferRuns) -> str:
 
 
 def headline(runs: TransferRuns) -> str:
-    """Returns the main result in two sentences."""
+    """Returns the main result of the comparison in two sentences."""
     pairs = runs.pairs
     alike = {name: sum(likeness(pair) for pair in pairs) for name, likeness in LIKENESSES.items()}
     ratios = {control: window_ratio(runs, control) for control in CONTROLS}

@@ -1,4 +1,4 @@
-"""Cases of lost, late or marked packets, equal for the kernel and the simulator."""
+"""Cases of scripted losses, delays and marks, for both the kernel and the simulator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ RATE, QUEUE = "10Mbit", "drop-tail:200"
 """Rate and queue of the link. The queue can hold a whole transfer, so only the packets that a case lists are
 lost."""
 DELAYS_MS = (10, 50, 100)
-"""One-way delays for round trips of 20, 100 and 200 ms."""
+"""One-way delays of the link, ms; the round trips are 20, 100 and 200 ms."""
 CONTROLS: Mapping[str, str] = {"cubic": "linux-cubic", "reno": "reno"}
-"""Name of each controller in the simulator, by its name in the kernel."""
+"""Name of each congestion control in the simulator, by its name in the kernel."""
 KINDS = {
     "one": "one segment lost",
     "head": "the first segments lost",
@@ -40,7 +40,7 @@ class Case:
     lost: Sequence[int] = ()
     acks: Sequence[int] = ()
     delayed: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Numbers of the delayed packets, by their additional delay in milliseconds."""
+    """Numbers of the data packets to delay, by their additional delay in milliseconds."""
     marked: Sequence[int] = ()
 
     @property
@@ -55,7 +55,8 @@ class Case:
     def directions(self, before_data: int, before_acks: int) -> dict[str, dict[str, str]]:
         """Returns the link's scenario keys for the directions of the data and of the ACKs.
 
-        `before_data` and `before_acks` packets precede the first segment and the first ACK.
+        `before_data` and `before_acks` are the numbers of packets that precede the first segment and the
+        first ACK.
         """
         data = {}
         losses = [_stage("packets", self.lost, before_data), _stage("marks", self.marked, before_data)]
@@ -69,7 +70,7 @@ class Case:
 
 
 def scripted(quick: bool) -> list[Case]:
-    """Returns all cases, or every eleventh with `quick`."""
+    """Returns all scripted cases, or every eleventh if `quick` is set."""
     cases = [
         Case(kind, delay_ms, control, **events)
         for delay_ms in DELAYS_MS

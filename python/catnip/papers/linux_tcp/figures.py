@@ -6,11 +6,11 @@ from catnip.papers.linux_tcp.runs import Pair, TransferRuns
 from catnip.report.model import Figure
 
 SHOWN = (("head", "cubic", 10), ("burst", "reno", 50), ("tail", "cubic", 50), ("acks", "reno", 100))
-"""Kind, controller and delay of the drawn cases; the first match of each is drawn."""
+"""Kind, congestion control and delay of the drawn cases; the first match of each is drawn."""
 
 
 def sequences(runs: TransferRuns) -> Figure:
-    """Segments over time of four transfers, each by the kernel and by the simulator."""
+    """Draws the segments of four transfers over time, each by the kernel and by the simulator."""
     chosen = [pair for key in SHOWN if (pair := _first(runs, *key))]
     drawn = {
         pair.case.name: {

@@ -1,4 +1,4 @@
-"""Long transfers with BBR: goodput and queueing delay of a sender."""
+"""Long transfers with BBR: goodput and queueing delay of the sender, in the kernel and simulated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 FLOW_S = 30.0
 PATHS_MS = (10, 50, 100)
-"""One-way delays of the paths, ms."""
+"""One-way delays of the links, ms."""
 LINKS: Mapping[str, tuple[str, str]] = {
     "deep buffer": ("drop-tail:200", ""),
     "20 packets of buffer": ("drop-tail:20", ""),
@@ -23,14 +23,14 @@ LINKS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One-way delay and link of a transfer."""
+    """One-way delay and name of the link of a long transfer."""
 
     delay_ms: int
     link: str
 
     @property
     def queue(self) -> str:
-        """Queue of the link."""
+        """Queue of the link, in the notation of scenarios."""
         return LINKS[self.link][0]
 
     @property
@@ -45,7 +45,7 @@ SETTINGS = [Setting(delay_ms, link) for link in LINKS for delay_ms in PATHS_MS]
 
 @dataclass(frozen=True)
 class Flow:
-    """Goodput and queueing delay of a transfer."""
+    """Goodput and queueing delay of a long transfer."""
 
     goodput_kbps: float
     queue_ms: float
@@ -53,7 +53,7 @@ class Flow:
 
 
 def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) -> Flow:
-    """Computes the results from times and first bytes of segments, and times and next bytes of ACKs.
+    """Computes the results from times and first bytes of segments, and from times and next bytes of ACKs.
 
     An ACK gives the round-trip time of the last segment that it acknowledges, if that segment was sent once
     (Karn's rule).
@@ -70,14 +70,14 @@ def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) ->
 
 
 def from_kernel(report: Mapping[str, Any]) -> Flow:
-    """Computes the results of a transfer from the output of `sender`."""
+    """Computes the results of the kernel's transfer from the output of `sender`."""
     sent, acks = np.array(report["segments"], float), np.array(report["acks"], float)
     acks = acks[acks[:, 0] <= FLOW_S]
     return flow(sent[:, 0], sent[:, 1], acks[:, 0], acks[:, 1])
 
 
 def from_events(events: pd.DataFrame) -> list[Flow]:
-    """Computes the results of simulated transfers, by seed, from the sender's rows of the table events."""
+    """Computes the results of simulated transfers, one for each seed, from the sender's rows of `events`."""
     flows = []
     for _, here in events[events["end"] == "server"].groupby("seed"):
         sent, acks = (here[here["kind"] == kind] for kind in ("send", "ack"))

@@ -25,33 +25,34 @@ from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_
 from catnip.papers.runs import Runs
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
-"""Numbers of concurrent links; few where the link is full, as the capture must keep up with each packet."""
+"""Numbers of concurrent links, by type of transfer. They are low where the link is full, because the capture
+must keep up with each packet."""
 TRIES = 3
 LONG = "long transfers"
-"""Name of the transfers whose number is that of the seeds."""
+"""Name, for `seeds`, of the long transfers, whose number is the number of seeds."""
 LONG_TRANSFERS, FLOWS = 60, 12
 LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
-"""Duration, loss rate and one-way delay of the long transfers under random loss."""
+"""Duration (s), loss rate (percent) and one-way delay (ms) of the long transfers under random loss."""
 SETTLED_S = 10.0
-"""Initial part of a long transfer that is not evaluated, s: slow start is over afterwards."""
+"""Initial part of a long transfer that is not evaluated, s: slow start has ended by then."""
 POLLED_S, LONG_POLLED_S = 0.004, 0.05
 LONGEST_S = 120
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Segments of a transfer, with their numbers from 1 and transmission times, and its results."""
+    """Transmissions of a transfer, with segment numbers from 1 and times, and the sender's counters."""
 
     times_s: Sequence[float]
     segments: Sequence[int]
     timeouts: int
     probes: int
     done_s: float
-    """Time from the first segment to the last ACK."""
+    """Time from the first segment to the last ACK, s."""
 
     @cached_property
     def is_retransmission(self) -> list[bool]:
-        """True for each transmission that repeats a segment."""
+        """Flags of the transmissions, true for a segment that was sent before."""
         sent: set[int] = set()
         flags = []
         for segment in self.segments:
@@ -61,13 +62,13 @@ class Transfer:
 
     @property
     def retransmitted(self) -> list[int]:
-        """Retransmitted segments, in order."""
+        """Numbers of the retransmitted segments, in the order of the retransmissions."""
         return list(compress(self.segments, self.is_retransmission))
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Transfers of a case by the kernel and by the simulator."""
+    """Transfers of a case by the kernel and by the simulator (`ours`)."""
 
     case: Case
     kernel: Transfer
@@ -76,7 +77,7 @@ class Pair:
 
 @dataclass
 class TransferRuns(Runs):
-    """Transfers by the kernel and by the simulator."""
+    """Transfers by the kernel and by the simulator, made on demand."""
 
     quick_seeds = 4
     red: int = 0
@@ -88,7 +89,7 @@ class TransferRuns(Runs):
 
     @cached_property
     def cases(self) -> list[Case]:
-        """Scripted cases."""
+        """Scripted cases to compare."""
         return scripted(self.quick)
 
     @cached_property
@@ -104,7 +105,7 @@ class TransferRuns(Runs):
 
     @cached_property
     def windows(self) -> Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Mean cwnd of each long transfer in segments, by controller: the kernel's and the simulator's."""
+        """Mean cwnd (segments) of each long transfer, by congestion control: kernel's, then simulator's."""
         _require_kernel()
         seeds, windows = self.seeds(LONG), {}
         for control in CONTROLS:
@@ -116,7 +117,7 @@ class TransferRuns(Runs):
 
     @cached_property
     def flows(self) -> Mapping[Setting, tuple[list[Flow], list[Flow]]]:
-        """Long transfers with BBR, by setting and seed: the kernel's and the simulator's."""
+        """Long transfers with BBR, by link and delay: the kernel's and the simulator's, one for each seed."""
         _require_kernel()
         seeds = self.seeds(LONG)[:FLOWS]
         each = [(setting, seed) for setting in SETTINGS for seed in seeds]
@@ -136,7 +137,7 @@ class TransferRuns(Runs):
         return from_kernel(self._measured(options, [f"{FLOW_S}s", "bbr", "0", str(LONG_POLLED_S)]))
 
     def _by_kernel(self, case: Case) -> Transfer:
-        # SYN and ACK precede the data, the SYN-ACK precedes the ACKs of the data.
+        # The SYN and an ACK precede the data, and the SYN-ACK precedes the ACKs of the data.
         directions = case.directions(before_data=2, before_acks=1)
         output = self._measured(
             {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(directions),
@@ -172,7 +173,7 @@ def _require_kernel() -> None:
 
 
 def simulated(case: Case) -> Transfer:
-    """Simulates a case.
+    """Simulates a scripted case.
 
     The sender opens the connection; the ACK of its handshake travels with the data.
     """
@@ -233,7 +234,7 @@ def _scenario(
 
 
 def _options(directions: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Returns the options of `catnip link`, behind which the sender runs."""
+    """Returns the options of `catnip link` for these scenario keys; the sender is behind the link."""
     return {
         option: ",".join(f"{key.replace('_', '-')}={value}" for key, value in keys.items())
         for option, keys in (("up", directions["data"]), ("down", directions["acks"]))
@@ -244,7 +245,7 @@ def _options(directions: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 def _measure_behind_link(
     options: Mapping[str, str], arguments: Sequence[str]
 ) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """Runs a sender behind a link and a receiver before it; returns certificate and sender's output."""
+    """Runs a sender behind a link and a receiver outside; returns the certificate and the sender's output."""
     with socket.create_server(("0.0.0.0", 0)) as server, api.link(**options) as link:
         receiver = threading.Thread(target=_receive, args=(server,), daemon=True)
         receiver.start()

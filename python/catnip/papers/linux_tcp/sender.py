@@ -1,6 +1,6 @@
 """TCP sender behind the link, a separate program that reports the times of its segments and ACKs.
 
-The program prints one object: `segments`, [seconds, first byte] of each sent segment with data or a FIN,
+The program prints one JSON object: `segments`, [seconds, first byte] of each sent segment with data or a FIN,
 counted from the first; `acks`, [seconds, next byte] of each received ACK; `counters` of this namespace's TCP;
 `cwnd`, [seconds, segments] at intervals; and `done_s`, the time of the ACK of the last byte, or of the last
 ACK.
@@ -21,7 +21,7 @@ TIMEOUT_S = 90.0
 
 
 def main(address: str, port: str, size: str, control: str, marks: str, polled_s: str) -> None:
-    """Sends `size` bytes, or sends for a number of seconds if `size` ends in s, and prints the object."""
+    """Sends `size` bytes, or for a number of seconds if `size` ends in s, and prints the JSON object."""
     # The first line names the columns; the second has the only route, which uses the link.
     device = Path("/proc/net/route").read_text().splitlines()[1].split()[0]
     # The kernel must send each segment as a separate packet, like the simulator.
@@ -59,7 +59,7 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
 
 
 class Capture:
-    """Capture of sent segments and received ACKs, by the kernel's clock."""
+    """Capture of a connection's sent segments and received ACKs, with the kernel's time stamps."""
 
     def __init__(self, device: str, port: int) -> None:
         self._port = port
@@ -76,7 +76,7 @@ class Capture:
         self._thread.start()
 
     def stop(self) -> tuple[list[tuple[float, int]], list[tuple[float, int]]]:
-        """Stops the capture and returns segments and ACKs."""
+        """Stops the capture and returns (seconds, byte) of the segments and of the ACKs."""
         time.sleep(0.05)
         self._stopped = True
         self._thread.join()
@@ -118,7 +118,7 @@ class Polled:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the record."""
+        """Stops the periodic record."""
         self._ended.set()
         self._thread.join()
 
@@ -130,7 +130,7 @@ class Polled:
 
 
 def counters() -> dict[str, int]:
-    """Returns the TCP counters of this network namespace."""
+    """Returns the nonzero TCP counters of this network namespace, by name."""
     lines = Path("/proc/net/netstat").read_text().splitlines()
     counted = zip(lines[::2], lines[1::2], strict=True)
     return {

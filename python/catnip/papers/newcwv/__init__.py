@@ -1,4 +1,4 @@
-"""newCWV and pacing for HTTP (Hossain and Fairhurst, 2023): CWV-S1 to CWV-E13.
+"""The newCWV paper (Hossain and Fairhurst, 2023), on newCWV and pacing for HTTP: CWV-S1 to CWV-E13.
 
 Two experiments go beyond the paper: CWV-E14, other responses to idle periods behind today's queues, and
 CWV-E15, newCWV combined with marks.

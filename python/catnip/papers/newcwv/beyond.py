@@ -1,4 +1,4 @@
-"""CWV-E14 and E15, beyond the paper: responses to idle periods and marks, behind today's queues."""
+"""CWV-E14 and E15, beyond the paper: responses to idle periods, and marks, behind today's queues."""
 
 from catnip.analysis import bursts, stats
 from catnip.analysis.interval import Interval
@@ -31,9 +31,10 @@ IDLE_S = 1
 
 @measured
 def gain_behind_pct(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> Interval:
-    """Mean reduction of a host's burst times behind a queue, relative to NewReno behind drop tail, percent.
+    """Mean reduction of burst times of a server `host` behind `queue`, percent.
 
-    The bursts are larger than `burst_kb` and follow idle periods of more than a second.
+    The reference is NewReno behind drop tail. The bursts are larger than `burst_kb` and follow idle periods
+    of more than a second.
     """
     pairs = runs.pairs(BEYOND, variant(host, queue), variant(*REFERENCE)).within(1000 * burst_kb, IDLE_S)
     return bursts.gain(pairs, runs.seeds(BEYOND))
@@ -41,9 +42,9 @@ def gain_behind_pct(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> 
 
 @measured
 def marks_over_memory_points(runs: BurstRuns, burst_kb: float, than: str) -> Interval:
-    """CWV-E15: gain of newCWV with marks minus the gain of the host `than`, percentage points.
+    """CWV-E15: gain of newCWV with marks minus the gain of the server `than`, percentage points.
 
-    Both are behind CATNIP-Good; gains are those of `gain_behind_pct`.
+    Both servers are behind CATNIP-Good; gains are those of `gain_behind_pct`.
     """
     one, other = (per_seed(runs, host, "CATNIP-Good", burst_kb) for host in ("newCWV, marked", than))
     return stats.paired_difference(one, other)
@@ -51,10 +52,10 @@ def marks_over_memory_points(runs: BurstRuns, burst_kb: float, than: str) -> Int
 
 @measured
 def marks_and_memory_points(runs: BurstRuns, burst_kb: float) -> Interval:
-    """CWV-E15: gain of newCWV with marks minus the gains of both alone, percentage points.
+    """CWV-E15: gain of newCWV with marks minus the sum of the gains of newCWV and of marks alone, points.
 
-    The gains of marks alone (NewReno with marks) and of newCWV without marks are added. All hosts are behind
-    CATNIP-Good; gains are those of `gain_behind_pct`.
+    Marks alone are NewReno with marks. All servers are behind CATNIP-Good; gains are those of
+    `gain_behind_pct`.
     """
     both, marks, memory = (
         per_seed(runs, host, "CATNIP-Good", burst_kb)
@@ -65,7 +66,7 @@ def marks_and_memory_points(runs: BurstRuns, burst_kb: float) -> Interval:
 
 @measured
 def mean_time_s(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> Interval:
-    """Mean time of bursts above a size that follow idle periods of more than a second, s."""
+    """Mean time of a server's bursts above a size that follow idle periods of more than a second, s."""
     rows = runs.bursts(BEYOND, variant(host, queue))
     chosen = (rows["bytes"] > 1000 * burst_kb) & (rows["idle_s"] > IDLE_S)
     times = [rows["time_s"][chosen & (rows["seed"] == seed)].mean() for seed in runs.seeds(BEYOND)]
@@ -74,7 +75,7 @@ def mean_time_s(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> Inte
 
 @measured
 def ftp_behind_mbps(runs: BurstRuns, host: str, queue: str) -> Interval:
-    """Throughput of the file transfer beside a host's bursts behind a queue, Mbit/s."""
+    """Throughput of the file transfer beside the bursts of a server behind a queue, Mbit/s."""
     return stats.mean(gains.throughput_mbps(runs, BEYOND, variant(host, queue)))
 
 
@@ -84,5 +85,5 @@ def per_seed(runs: BurstRuns, host: str, queue: str, burst_kb: float) -> Floats:
 
 
 def variant(host: str, queue: str) -> str:
-    """Returns the name of the scenario's variant for a host and a queue."""
+    """Returns the name of the variant of the scenario `BEYOND` for a server and a queue."""
     return f"{host} / queue={QUEUES[queue]}"

@@ -1,4 +1,4 @@
-"""Figures 2 to 5 and 7 to 11 redrawn, tables 2 and 3 as heat maps, and the main result in words."""
+"""Figures 2 to 5 and 7 to 11 of the newCWV paper redrawn, Tables 2 and 3 as heat maps, and the result."""
 
 from collections.abc import Sequence
 
@@ -52,11 +52,11 @@ LOOKS = {
     "pipeACK": 6,
     "in flight": 6,
 }
-"""Styles by the sender's algorithm in all figures; no style is used twice in a figure."""
+"""Indices in `style.LOOKS` of the series of all figures; no look is used twice in a figure."""
 
 
 def burstiness(runs: BurstRuns) -> Figure:
-    """Figure 1: bursts of one connection."""
+    """Draws figure 1 of the newCWV paper: data that a server sends over one connection, in bursts."""
     rows = runs.events(FREE, NEW_RENO)
     server = single.of_server(rows)
     best = _a_bursty_connection(server)
@@ -73,7 +73,7 @@ def burstiness(runs: BurstRuns) -> Figure:
 
 
 def versions(runs: BurstRuns) -> Figure:
-    """Figure 2: windows of four versions of TCP."""
+    """Draws figure 2 of the newCWV paper: cwnd over time with Tahoe, Reno, NewReno and SACK."""
     tracks = []
     for name in ("Tahoe", "Reno", "NewReno", "SACK"):
         rows = single.of_server(runs.events("newcwv-versions", name))
@@ -89,7 +89,7 @@ def versions(runs: BurstRuns) -> Figure:
 
 
 def idle(runs: BurstRuns) -> Figure:
-    """Figure 3: window after an idle period, by algorithm."""
+    """Draws figure 3 of the newCWV paper: cwnd after an idle period, by congestion control."""
     tracks = []
     names = {"restart": "RFC 5681", "linux": "Linux", "cwv": "CWV", "newcwv": "newCWV"}
     for rule, name in names.items():
@@ -106,7 +106,7 @@ def idle(runs: BurstRuns) -> Figure:
 
 
 def limited(runs: BurstRuns) -> Figure:
-    """Figure 4: window of an application-limited sender."""
+    """Draws figure 4 of the newCWV paper: cwnd of an application-limited sender, and its data in flight."""
     tracks = []
     names = {"standard": "standard", "newcwv": "newCWV", "cwv": "CWV"}
     for rule, name in names.items():
@@ -125,7 +125,7 @@ def limited(runs: BurstRuns) -> Figure:
 
 
 def filters(runs: BurstRuns) -> Figure:
-    """Figure 5: pipeACK with and without its filter."""
+    """Draws figure 5 of the newCWV paper: cwnd and pipeACK without and with the maximum filter of pipeACK."""
     drawn = []
     for title, name in zip(("(a) each round trip", "(b) the largest of five"), single.FILTERS, strict=True):
         rows = single.of_server(runs.events("newcwv-filter", name))
@@ -142,7 +142,7 @@ def filters(runs: BurstRuns) -> Figure:
 
 
 def uncongested(runs: BurstRuns) -> Figure:
-    """Figure 7: gain without congestion."""
+    """Draws figure 7 of the newCWV paper: gain by burst size and idle period, without a rate limit."""
     maps = [Map(name, _map(runs, FREE, name)) for name in (NEW_CWV, PACED)]
     caption = (
         "Mean gain in percent. The paper reports 37 to 62, 50 on average, about 60 above 80 KB. "
@@ -153,7 +153,7 @@ def uncongested(runs: BurstRuns) -> Figure:
 
 
 def congested(runs: BurstRuns) -> Figure:
-    """Figure 8: gain over a bottleneck."""
+    """Draws figure 8 of the newCWV paper: gain by burst size and idle period, over a bottleneck."""
     maps = [Map(name, _map(runs, CONGESTED, name)) for name in (NEW_CWV, PACED)]
     caption = (
         "Mean gain in percent over 2 Mbit/s and 30 KB. The paper reports 10 to 35, less for larger bursts."
@@ -163,7 +163,7 @@ def congested(runs: BurstRuns) -> Figure:
 
 
 def losses(runs: BurstRuns) -> Figure:
-    """Figure 9: retransmissions."""
+    """Draws figure 9 of the newCWV paper: share of retransmissions with and without a file transfer."""
     names = {"no cross traffic": CONGESTED, "beside a file transfer": SHARED}
     values = {
         variant: [gains.loss_pct(runs, path, variant) for path in names.values()]
@@ -178,7 +178,7 @@ def losses(runs: BurstRuns) -> Figure:
 
 
 def tables_2_and_3(runs: BurstRuns) -> Figure:
-    """Tables 2 and 3: gain beside a file transfer."""
+    """Draws Tables 2 and 3 of the newCWV paper as heat maps: gain beside a file transfer."""
     maps = [
         Map("Table 2: newCWV", _map(runs, SHARED, NEW_CWV), table_gains(2)),
         Map("Table 3: newCWV, paced", _map(runs, SHARED, PACED), table_gains(3)),
@@ -189,7 +189,7 @@ def tables_2_and_3(runs: BurstRuns) -> Figure:
 
 
 def pacing(runs: BurstRuns) -> Figure:
-    """Figure 10: departure times of a burst, paced and not paced."""
+    """Draws figure 10 of the newCWV paper: departure times of a burst, with and without pacing."""
     tracks = []
     for rule, name in (("newcwv", NEW_CWV), ("newcwv, paced", PACED)):
         here = single.silence(runs, rule, 5)
@@ -206,7 +206,7 @@ def pacing(runs: BurstRuns) -> Figure:
 
 
 def fairness(runs: BurstRuns) -> Figure:
-    """Figure 11: throughput of the file transfer."""
+    """Draws figure 11 of the newCWV paper: throughput of the file transfer beside Web traffic, over time."""
     bins = np.arange(0, 3601, MINUTE_S)
     tracks = []
     for name in (NEW_RENO, NEW_CWV, PACED):
@@ -221,7 +221,7 @@ def fairness(runs: BurstRuns) -> Figure:
 
 
 def behind_queues(runs: BurstRuns) -> Figure:
-    """Beyond the paper: gain by host and queue."""
+    """Draws CWV-E14: gain of each server behind each queue."""
     queues = list(beyond.QUEUES)
     values = {
         host: [beyond.gain_behind_pct(runs, host, queue, 5) for queue in queues] for host in beyond.HOSTS
@@ -236,7 +236,7 @@ def behind_queues(runs: BurstRuns) -> Figure:
 
 
 def marks(runs: BurstRuns) -> Figure:
-    """Beyond the paper: gain by burst size with newCWV and marks."""
+    """Draws CWV-E15: gain by burst size, with newCWV, marks, or both."""
     sizes = (5, 20, 80)
     values = {
         host: [beyond.gain_behind_pct(runs, host, "CATNIP-Good", size) for size in sizes]
@@ -269,7 +269,7 @@ FIGURES = (
 
 
 def headline(runs: BurstRuns) -> str:
-    """Returns the main result in two sentences."""
+    """Returns the main result of the reproduction in two sentences."""
     free = gains.average_gain_pct(runs, FREE)
     shared, paced = (gains.gain_pct(runs, SHARED, 5, 1, name).mean for name in (NEW_CWV, PACED))
     alone, both = (
@@ -284,7 +284,7 @@ def headline(runs: BurstRuns) -> str:
 
 
 def tables(runs: BurstRuns) -> Sequence[Table]:
-    """Returns the tables of hosts behind queues, of measured and simulated bursts, and of the cost."""
+    """Returns the tables of servers and queues, of measured and simulated bursts, and of the runs' cost."""
     return [_behind_queues(runs), real.table(runs), _cost(runs)]
 
 
@@ -312,7 +312,7 @@ def _cost(runs: BurstRuns) -> Table:
 
 
 def _with(prefix: str) -> dict[str, int]:
-    """Returns the styles of tracks whose labels have a prefix before the algorithm's name."""
+    """Returns `LOOKS` with additional entries for labels that have a prefix before the series' name."""
     return {**LOOKS, **{f"{prefix}{name}": number for name, number in LOOKS.items()}}
 
 
@@ -326,7 +326,7 @@ def _map(runs: BurstRuns, path: str, variant: str) -> Floats:
 
 
 def _of_files(rows: Rows) -> Rows:
-    """Returns the ACKs received by the sender of the file transfer, the connection with the most ACKs."""
+    """Returns the ACKs received by the file transfer's sender, whose connection has the most ACKs."""
     server = single.of_server(rows)
     acks = server["kind"] == "ack"
     numbers, counts = np.unique(server["connection"][acks], return_counts=True)

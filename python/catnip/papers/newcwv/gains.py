@@ -1,4 +1,4 @@
-"""CWV-S9, S11, S12, E1, E6 to E9 and E11: bursts of HTTP under each algorithm over the three paths."""
+"""CWV-S9, S11, S12, E1, E6 to E9 and E11: HTTP bursts under each congestion control over three paths."""
 
 from collections.abc import Iterable
 
@@ -22,43 +22,43 @@ ON_THE_WIRE = (SEGMENT + 52) / SEGMENT
 
 @measured
 def gain_pct(runs: BurstRuns, path: str, burst_kb: float, idle_s: float, variant: str = NEW_CWV) -> Interval:
-    """Mean reduction of the burst times of a class relative to NewReno, percent.
+    """Mean reduction of burst times relative to NewReno, percent.
 
-    The class has the bursts above `burst_kb` that follow idle periods above `idle_s`.
+    The bursts are larger than `burst_kb` and follow idle periods above `idle_s`.
     """
     return bursts.gain(runs.pairs(path, variant).within(1000 * burst_kb, idle_s), runs.seeds(path))
 
 
 @measured
 def average_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> float:
-    """Mean of `gain_pct` over all classes of burst sizes and idle periods."""
+    """Mean of `gain_pct` over all classes of burst sizes and idle periods, percent."""
     return float(np.mean([one.mean for one in _classes(runs, path, variant)]))
 
 
 @measured
 def min_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
-    """Smallest `gain_pct` of all classes of burst sizes and idle periods."""
+    """Smallest `gain_pct` over all classes of burst sizes and idle periods, percent."""
     return min(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
 def greatest_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
-    """Largest `gain_pct` of all classes of burst sizes and idle periods."""
+    """Largest `gain_pct` over all classes of burst sizes and idle periods, percent."""
     return max(_classes(runs, path, variant), key=lambda one: one.mean)
 
 
 @measured
 def large_over_small_points(runs: BurstRuns, path: str) -> Interval:
-    """Gain of newCWV, bursts above 80 KB minus bursts above 5 KB, percentage points.
+    """Gain of newCWV for bursts above 80 KB minus that for bursts above 5 KB, percentage points.
 
-    Both classes follow idle periods of more than a second.
+    Both follow idle periods of more than a second.
     """
     return _difference(runs, path, NEW_CWV, (LARGEST_KB, SHORTEST_S), (SMALLEST_KB, SHORTEST_S))
 
 
 @measured
 def long_over_short_points(runs: BurstRuns, path: str, burst_kb: float) -> Interval:
-    """Gain of newCWV, after idle periods above 15 s minus after those above 1 s, percentage points."""
+    """Gain of newCWV after idle periods above 15 s minus that after those above 1 s, percentage points."""
     return _difference(runs, path, NEW_CWV, (burst_kb, LONGEST_S), (burst_kb, SHORTEST_S))
 
 
@@ -71,46 +71,46 @@ def falls_with_size(runs: BurstRuns, path: str) -> str:
 
 @measured
 def paced_over_unpaced_points(runs: BurstRuns, burst_kb: float, idle_s: float) -> Interval:
-    """CWV-E9: gain of newCWV beside the file transfer, paced minus not paced, percentage points."""
+    """CWV-E9: gain of newCWV beside the file transfer with pacing minus that without pacing, points."""
     paced, unpaced = (per_seed(runs, SHARED, name, burst_kb, idle_s) for name in (PACED, NEW_CWV))
     return stats.paired_difference(paced, unpaced)
 
 
 @measured
 def loss_ratio(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
-    """CWV-E7: ratio of the share of retransmissions among the segments of bursts to that with NewReno."""
+    """CWV-E7: ratio of the bursts' share of retransmitted segments to that with NewReno."""
     one, other = (_lost(runs, path, name) for name in (variant, NEW_RENO))
     return stats.ratio(one, other)
 
 
 @measured
 def loss_pct(runs: BurstRuns, path: str, variant: str) -> Interval:
-    """Share of retransmissions among the segments of bursts, percent."""
+    """Share of retransmissions among all segments of bursts, percent."""
     return stats.mean(100 * _lost(runs, path, variant))
 
 
 @measured
 def ftp_ratio(runs: BurstRuns, variant: str) -> Interval:
-    """CWV-E11: ratio of the file transfer's throughput beside an algorithm to that beside NewReno."""
+    """CWV-E11: ratio of the file transfer's goodput beside bursts of `variant` to that beside NewReno's."""
     return stats.ratio(ftp_mbps(runs, variant), ftp_mbps(runs, NEW_RENO))
 
 
 @measured
 def ftp_goodput_mbps(runs: BurstRuns, variant: str) -> Interval:
-    """CWV-E11: goodput of the file transfer beside an algorithm, Mbit/s."""
+    """CWV-E11: goodput of the file transfer beside the bursts of `variant`, Mbit/s."""
     return stats.mean(ftp_mbps(runs, variant))
 
 
 @measured
 def web_kbps(runs: BurstRuns) -> Interval:
-    """CWV-S9: mean rate of the servers' data over an hour, without retransmissions, kbit/s."""
+    """CWV-S9: mean rate of the Web servers' data, without retransmissions, kbit/s."""
     rows = runs.bursts(FREE, NEW_RENO)
     return stats.mean(measures.per_seed(rows, "bytes", runs.seeds(FREE)) * 8 / HOUR_S / 1e3)
 
 
 @measured
 def unpaired_per_mille(runs: BurstRuns, path: str, variant: str) -> float:
-    """CWV-S9: bursts that occur under only one of two algorithms, per thousand that occur under both."""
+    """CWV-S9: bursts that occur with only one of NewReno and `variant`, per thousand that occur with both."""
     pairs = runs.pairs(path, variant)
     return 1e3 * pairs.unpaired / (2 * len(pairs.reference["seed"]))
 
@@ -164,7 +164,7 @@ def _difference(
 def per_seed(
     runs: BurstRuns, path: str, variant: str, burst_kb: float, idle_s: float, reference: str = NEW_RENO
 ) -> Floats:
-    """Returns the mean gain of a class in each run, percent."""
+    """Returns the mean gain of the bursts above a size and idle period in each run, percent."""
     pairs = runs.pairs(path, variant, reference).within(1000 * burst_kb, idle_s)
     seed, gains = pairs.reference["seed"], pairs.gain_pct
     return np.array([gains[seed == one].mean() for one in runs.seeds(path)])

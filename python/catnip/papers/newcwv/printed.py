@@ -1,4 +1,4 @@
-"""Values of the paper's tables with which our values of the claims are compared."""
+"""Values of the newCWV paper's tables with which the values of the claims are compared."""
 
 import numpy as np
 
@@ -12,19 +12,19 @@ printed = Quantities()
 
 @printed
 def table_gain_pct(table: int, burst_kb: int, idle_s: int) -> float:
-    """Gain in table 2 or 3 for a burst size and an idle period, percent."""
+    """Gain in Table 2 or 3 of the paper for a burst size and an idle period, percent."""
     return float(table_gains(table)[[n // 1000 for n in SIZES_BYTES].index(burst_kb), IDLE_S.index(idle_s)])
 
 
 @printed
 def table_improvement_points(burst_kb: int, idle_s: int) -> float:
-    """Gain in table 3 (paced) minus the gain in table 2 (not paced), percentage points."""
+    """Gain in Table 3 (paced) minus the gain in Table 2 (not paced), percentage points."""
     return table_gain_pct(3, burst_kb, idle_s) - table_gain_pct(2, burst_kb, idle_s)
 
 
 @printed
 def sawtooth_mean() -> float:
-    """CWV-E2: mean of a sawtooth window that grows from half of the path's capacity to all of it, segments.
+    """CWV-E2: mean of a sawtooth cwnd that grows from half of the path's capacity to all of it, segments.
 
     The capacity includes the buffer.
     """
@@ -33,7 +33,7 @@ def sawtooth_mean() -> float:
 
 
 def table_gains(table: int) -> Floats:
-    """Returns table 2 or 3: a row for each size, a column for each idle period, percent."""
+    """Returns Table 2 or 3 of the paper: a row for each size, a column for each idle period, percent."""
     cells = {
         (int(row["burst_kb"]), int(row["idle_s"])): float(row["gain_pct"])
         for row in rows("newcwv_gain.csv")

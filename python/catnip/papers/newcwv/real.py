@@ -1,9 +1,9 @@
 """Bursts fetched by a real client over an emulated router, and simulated bursts (CWV-S14, S15, E6 to E11).
 
-Servers are simulated or the kernel's. The trace, its links and the time are the same in all runs. A response
-is identified by its connection and its first byte, so variants are compared burst by burst. Clients measure
-from a request to the last byte of its response, simulated servers from the first segment to the last ACK: the
-same span half a round trip later, up to the delay of that ACK.
+Servers are simulated or use the kernel's TCP. The trace, its links and the time are the same in all runs. A
+response is identified by its connection and its first byte, so variants are compared burst by burst. Clients
+measure from a request to the last byte of its response, simulated servers from the first segment to the last
+ACK. Both are the same duration half a round trip apart, up to the delay of that ACK.
 """
 
 import json
@@ -45,23 +45,22 @@ BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux", KERNEL_CWV: NEW_CWV, K
 EMULATED, SIMULATED = "newcwv-real", "newcwv-short"
 FULL_S, QUICK_S = 300.0, 45.0
 MIN_BYTES = 5_000
-"""Smallest size of a burst that counts; smaller bursts fit into the initial window."""
+"""Smallest size of a burst that counts, bytes; smaller bursts fit into the initial window."""
 SHORTEST_BYTES = 200
-"""Upper bound of the size of a response header. Responses of the trace that are shorter cannot be
+"""Upper bound of the size of a response header, bytes. Shorter responses of the trace cannot be
 reproduced."""
 AT_ONCE_S = 0.3
-"""Time below which a response is assumed to take one round trip; less than two round trips."""
+"""Duration below which a response is assumed to take one round trip, s; less than two round trips."""
 TRIES = 2
 SIDE_BY_SIDE = 15
 BOTTLENECK, FILE = "bottleneck", "sink"
 OPENED_BEFORE = {FREE: 0, CONGESTED: 0, SHARED: 1}
-"""Number of connections that are numbered before those of the trace, by setting: the file transfer's, if
-any."""
+"""Number of connections, by setting, that precede those of the trace: that of the file transfer, if any."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Setting and system; `simulated` selects the counterpart of a measurement."""
+    """Setting and system of a run; `simulated` selects the simulated counterpart of the measurement."""
 
     setting: str
     system: str
@@ -69,18 +68,18 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """Name of the variant in the scenario."""
+        """Name of the variant in the scenario of the emulation or the simulation."""
         system = BESIDE.get(self.system, self.system) if self.simulated else self.system
         return f"{self.setting}: {system}"
 
 
 @dataclass(frozen=True)
 class Run:
-    """Results of one run of a variant."""
+    """Results of one run of a `Variant`."""
 
     responses: Rows
-    """Responses of the Web server, in columns of the table bursts; timed by the client if the client is
-    real."""
+    """Responses of the Web server, in columns of the table `bursts`; the times are those of the client if the
+    client is real."""
     ports: Rows
     duration_s: float
     sent: int
@@ -98,7 +97,7 @@ class Run:
 
     @cached_property
     def dropped_pct(self) -> float:
-        """Share of the packets of all traffic towards the clients that the router drops, percent."""
+        """Share of the packets towards the clients that the router drops, of all traffic, percent."""
         port = self._port(BOTTLENECK)
         names = [
             f"{counter}_{priority}"
@@ -122,15 +121,15 @@ class Run:
 
 @dataclass(frozen=True)
 class RealRuns:
-    """Runs of all variants with the same trace."""
+    """Runs of all variants with one trace."""
 
     seed: int
     trace_bytes: Mapping[tuple[int, int], int]
-    """Length of each response in the trace, by connection and first byte."""
+    """Length of each response in the trace, bytes, by connection and first byte."""
     runs: Mapping[Variant, Run]
 
     def run(self, setting: str, system: str, simulated: bool = False) -> Run:
-        """Returns the measured or simulated run of a setting and system."""
+        """Returns the measured (or, if `simulated` is set, the simulated) run of a setting and system."""
         return self.runs[Variant(setting, system, simulated)]
 
     @property
@@ -139,12 +138,12 @@ class RealRuns:
         return [run for variant, run in self.runs.items() if not variant.simulated]
 
     def pairs(self, reference: Variant, other: Variant) -> Pairs:
-        """Returns the responses that occur under both variants, paired."""
+        """Returns the responses that occur in the runs of both variants, paired."""
         return pair(self.runs[reference].responses, self.runs[other].responses)
 
 
 def of(runs: Runs) -> RealRuns:
-    """Returns the runs of all settings and systems, which are measured when first needed.
+    """Returns the runs of all settings and systems, which are executed at the first call.
 
     Quick runs are shorter.
     """
@@ -159,7 +158,7 @@ def red_certificates(runs: Runs) -> str:
 
 @measured
 def router_lateness_ms(runs: Runs) -> float:
-    """CWV-S14: 99th percentile of the router's lateness, largest over all runs and hosts."""
+    """CWV-S14: 99th percentile of the emulator's lateness, largest over all runs and hosts, ms."""
     lateness_us = []
     for run in of(runs).emulated:
         certificate = run.certificate or {}
@@ -179,7 +178,7 @@ def unaccounted_packets(runs: Runs) -> str:
 
 @measured
 def rate_off_pct(runs: Runs) -> float:
-    """CWV-S14: largest relative difference of the busy bottleneck's rate from 2 Mbit/s, percent."""
+    """CWV-S14: largest relative difference of the bottleneck's rate while busy from 2 Mbit/s, percent."""
     off = [
         100 * abs(_bottleneck(run)["busy_rate"] / 2e6 - 1)
         for variant, run in of(runs).runs.items()
@@ -198,7 +197,7 @@ def broken_connections(runs: Runs) -> str:
 def responses_of_another_size(runs: Runs) -> str:
     """CWV-S15: number of responses whose length differs by more than a byte from that in the trace.
 
-    Responses of the trace that are shorter than a header are not counted.
+    Responses that are shorter than a header in the trace are not counted.
     """
     known = of(runs)
     mismatches = 0
@@ -206,7 +205,8 @@ def responses_of_another_size(runs: Runs) -> str:
         columns = (run.responses[name].tolist() for name in ("connection", "first_byte", "bytes"))
         for connection, first_byte, size in zip(*columns, strict=True):
             expected_bytes = known.trace_bytes[connection, first_byte]
-            # A header grows with the digits of the length in it, so some responses are one byte short.
+            # The header is shorter if the body's length has fewer digits, so some responses are one byte
+            # short.
             mismatches += not 0 <= expected_bytes - size <= 1 and expected_bytes > SHORTEST_BYTES
     return str(mismatches)
 
@@ -215,7 +215,7 @@ def responses_of_another_size(runs: Runs) -> str:
 def real_time_s(
     runs: Runs, setting: str, system: str, simulated: bool = False, above_bytes: float = MIN_BYTES
 ) -> Interval:
-    """CWV-E6 to E9: mean time of responses above a size, s.
+    """CWV-E6 to E9: mean time of responses above `above_bytes`, s.
 
     A response ends with its last byte or, if simulated, with its last ACK.
     """
@@ -225,7 +225,7 @@ def real_time_s(
 
 @measured
 def over_simulated(runs: Runs, setting: str, system: str, above_bytes: float = MIN_BYTES) -> Interval:
-    """CWV-S15: ratio of measured to simulated time of the responses that occur in both runs."""
+    """CWV-S15: ratio of the measured to the simulated time of the responses that occur in both runs."""
     here = beside_simulated(runs, setting, system, above_bytes)
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
@@ -240,9 +240,9 @@ def real_gain_pct(
     simulated: bool = False,
     reference: str = NEW_RENO,
 ) -> Interval:
-    """CWV-E6 to E9: mean reduction of the response times of a class relative to a reference, percent.
+    """CWV-E6 to E9: mean reduction of response times relative to the system `reference`, percent.
 
-    The class has the responses above `above_bytes` after idle periods above `idle_s`.
+    The responses are above `above_bytes` and follow idle periods above `idle_s`.
     """
     here = class_of(runs, setting, system, above_bytes, idle_s, simulated, reference)
     return bursts.gain(here, [of(runs).seed])
@@ -250,22 +250,22 @@ def real_gain_pct(
 
 @measured
 def file_kbps(runs: Runs, system: str, simulated: bool = False) -> float:
-    """CWV-E11: throughput of a file transfer beside the bursts, kbit/s."""
+    """CWV-E11: throughput of the file transfer beside the bursts of a system, kbit/s."""
     return of(runs).run(SHARED, system, simulated).file_kbps
 
 
 @measured
 def real_spread_ms(runs: Runs, system: str, quantile: float = 0.5, reference: str = NEW_CWV) -> float:
-    """CWV-E10: quantile of the time from first to last byte at the client, without a rate limit, ms.
+    """CWV-E10: quantile of the time from the first to the last byte of a response at the client, ms.
 
-    The responses are above 20 KB, follow more than 1 s of idle time, and newCWV sends them within one round
-    trip.
+    The path has no rate limit. The responses are above 20 KB, follow more than 1 s of idle time, and newCWV
+    sends them within one round trip.
     """
     return spread_ms(class_of(runs, FREE, system, 20_000, 1.0, reference=reference), quantile)
 
 
 def pair(reference: Rows, other: Rows) -> Pairs:
-    """Pairs each burst of one run with the same burst of another, in the columns that both have."""
+    """Pairs each burst of one run with the same burst of another run, in the columns that both have."""
     joined = {key: np.concatenate([reference[key], other[key]]) for key in reference if key in other}
     sides = np.repeat([0, 1], [len(reference["bytes"]), len(other["bytes"])])
     return bursts.pair({**joined, "variant": sides}, 0, 1)
@@ -280,7 +280,7 @@ def class_of(
     simulated: bool = False,
     reference: str = NEW_RENO,
 ) -> Pairs:
-    """Returns the responses above a size and an idle time, each paired with the `reference` response."""
+    """Returns the responses above a size and idle time of `system`, each paired with that of `reference`."""
     sides = (Variant(setting, name, simulated) for name in (reference, system))
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
@@ -292,9 +292,9 @@ def beside_simulated(runs: Runs, setting: str, system: str, above_bytes: float =
 
 
 def spread_ms(both: Pairs, quantile: float = 0.5) -> float:
-    """Returns a quantile of the time from first to last byte, ms.
+    """Returns a quantile of the time from the first to the last byte of the responses `both.other`, ms.
 
-    The responses are those that take less than `AT_ONCE_S` in the reference.
+    Only responses that take less than `AT_ONCE_S` in the reference count.
     """
     at_once = both.reference["time_s"] < AT_ONCE_S
     spread_s = (both.other["time_s"] - both.other["first_s"])[at_once]
@@ -302,7 +302,7 @@ def spread_ms(both: Pairs, quantile: float = 0.5) -> float:
 
 
 def table(runs: Runs) -> ReportTable:
-    """Returns the table of all measured and simulated variants."""
+    """Returns the table of measured and simulated times, gains and losses of all variants."""
     known, rows = of(runs), []
     for variant, run in known.runs.items():
         setting, system, simulated = variant.setting, variant.system, variant.simulated
@@ -336,14 +336,14 @@ def table(runs: Runs) -> ReportTable:
 
 
 def _gain_text(runs: Runs, variant: Variant, above_bytes: float) -> str:
-    """Returns the gain of a class as text, empty for the reference and for an empty class."""
+    """Returns the gain of a variant over NewReno as text; empty for NewReno and without responses."""
     here = class_of(runs, variant.setting, variant.system, above_bytes, 1.0, variant.simulated)
     is_known = variant.system != NEW_RENO and len(here.gain_pct) > 0
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
 def measure(runs: Runs, systems: Sequence[str], full_s: float) -> RealRuns:
-    """Measures all settings with these systems concurrently, and simulates their counterparts."""
+    """Measures these systems in all settings concurrently, and simulates their counterparts."""
     if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
     for_s = QUICK_S if runs.quick else full_s
@@ -380,7 +380,7 @@ def read_run(
     tables: Mapping[str, ResultTable],
     seed: int,
 ) -> Run:
-    """Reads the output of client and server and the counters of the emulator into a run."""
+    """Returns a run from the output of client and server and from the emulator's tables and certificate."""
     lines = [json.loads(line) for line in out.splitlines()]
     if len(lines) < 2 or "late_s" not in lines[-1]:
         raise InputError(
@@ -405,7 +405,7 @@ def read_run(
 
 
 def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Variant, Run]:
-    """Simulates variants and keeps the responses that end before real clients give up."""
+    """Simulates variants and keeps the responses that end within the real clients' time limit `for_s`."""
     scenario = paths.scenario(SIMULATED)
     tables = scenario.run([variant.name for variant in variants], [seed], ["bursts", "ports", "runs"])
     results = {}
@@ -431,7 +431,7 @@ def _of_trace(table: ResultTable, index: int, group: str, variant: Variant) -> R
 
 
 def trace_bytes(text: str) -> dict[tuple[int, int], int]:
-    """Returns the length of each response of a trace by its connection and first byte."""
+    """Returns the length of each response of a Tmix trace, bytes, by its connection and first byte."""
     lengths: dict[tuple[int, int], int] = {}
     connection, first_byte = -1, 0
     for line in text.splitlines():
@@ -445,7 +445,7 @@ def trace_bytes(text: str) -> dict[tuple[int, int], int]:
 
 
 def _bottleneck(run: Run) -> Mapping[str, Any]:
-    """Returns the certificate of the bottleneck in the direction of the clients."""
+    """Returns the certificate of the bottleneck link in the direction of the clients."""
     links = (run.certificate or {})["links"]
     up: Mapping[str, Any] = next(link for link in links if link["name"] == BOTTLENECK)["certificate"]["up"]
     return up

@@ -1,4 +1,4 @@
-"""Web client and server of a trace, which run at nodes of the emulator as a script.
+"""Web client and server that replay a trace, run as a script at nodes of the emulator.
 
 Both use only the standard library, so that they start before the first connection is due. The client opens
 each connection at its time, whether earlier connections have ended or not, and requests each document after
@@ -34,17 +34,17 @@ RETRANSMITTED_AT, SENT_AT = 100, 156
 
 @dataclass(frozen=True)
 class Exchange:
-    """Request and its response."""
+    """Request of the trace and its response."""
 
     request_bytes: int
     response_bytes: int
     silence_s: float
-    """Idle period between the last byte of the preceding response and the request."""
+    """Idle period between the last byte of the preceding response and this request, s."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Connection of the trace."""
+    """Connection of the trace, which opens `at_s` seconds after the start of the replay."""
 
     at_s: float
     exchanges: list[Exchange]
@@ -52,25 +52,25 @@ class Connection:
 
 @dataclass(frozen=True)
 class Response:
-    """Measurements of an exchange."""
+    """Measurements of a request and its response."""
 
     connection: int
     first_byte: int
     """Offset of the response in the server's data on the connection, according to the sizes in the trace."""
     bytes: int
-    """Received bytes of header and body."""
+    """Received bytes of the response's header and body."""
     idle_s: float
     start_s: float
-    """Time of the request since the beginning of the trace."""
+    """Time of the request since the start of the replay, s."""
     first_s: float
-    """Time from the request to the first bytes of the response."""
+    """Time from the request to the first bytes of the response, s."""
     time_s: float
-    """Time from the request to the last byte of the response."""
+    """Time from the request to the last byte of the response, s."""
 
 
 @dataclass
 class Replay:
-    """Replay of a trace in progress."""
+    """State of a client that replays a trace."""
 
     address: tuple[str, int]
     began: float
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def connections(lines: Iterable[str]) -> Iterator[Connection]:
-    """Yields the sequential connections of a Tmix trace (Weigle et al., 2006).
+    """Yields the sequential connections of a Tmix trace (Weigle et al., 2006) in its order.
 
     Lines begin with SEQ, w, >, t or <; times are in us.
     """
@@ -126,7 +126,7 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
             case ">":
                 request, pause_s = (int(values[0]), pause_s), 0.0
             case "<":
-                # A server has no thinking time: the pause before a response is one microsecond.
+                # A trace has a pause of one microsecond before each response, which is ignored.
                 request_bytes, silence_s = request
                 exchanges.append(Exchange(request_bytes, int(values[0]), silence_s))
                 pause_s = 0.0
@@ -139,7 +139,7 @@ def connections(lines: Iterable[str]) -> Iterator[Connection]:
 
 
 async def replay(address: tuple[str, int], trace: list[Connection], for_s: float) -> None:
-    """Replays all connections until the last one ends or `for_s` seconds are over."""
+    """Replays all connections, for at most `for_s` seconds, and prints lateness and number of errors."""
     state = Replay(address, time.perf_counter())
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(for_s):
@@ -154,7 +154,7 @@ async def replay(address: tuple[str, int], trace: list[Connection], for_s: float
 
 
 async def one(state: Replay, number: int, trace: Connection) -> None:
-    """Replays one connection, which opens at its time in the trace."""
+    """Replays one connection of the trace and prints a line for each response."""
     loop = asyncio.get_running_loop()
     await until(state, state.began + trace.at_s)
     with socket.socket() as stream:
@@ -186,13 +186,13 @@ async def one(state: Replay, number: int, trace: Connection) -> None:
 
 
 async def until(state: Replay, due: float) -> None:
-    """Waits until the time `due` and records the lateness."""
+    """Waits until the time `due` and records by how much the waiting took too long."""
     await asyncio.sleep(due - time.perf_counter())
     state.lateness_s.append(time.perf_counter() - due)
 
 
 def request(host: str, exchange: Exchange) -> bytes:
-    """Returns a request of the exchange's size, or the shortest possible one."""
+    """Returns a request of the size in the trace, or the shortest possible one if that size is too small."""
     body_bytes = body_of(exchange.response_bytes)
     head = f"GET /of/{body_bytes} HTTP/1.1\r\nHost: {host}\r\n".encode()
     fill = exchange.request_bytes - len(head) - len(FILL) - 4
@@ -200,7 +200,7 @@ def request(host: str, exchange: Exchange) -> bytes:
 
 
 def response_head(body_bytes: int) -> bytes:
-    """Returns the header of a response, as the emulator's servers send it."""
+    """Returns the header of a response, equal to that of the emulator's simulated servers."""
     return (
         b"HTTP/1.1 200 OK\r\nServer: catnip-emu\r\nContent-Type: application/octet-stream\r\n"
         b"Content-Length: %d\r\nConnection: keep-alive\r\n\r\n" % body_bytes
@@ -216,7 +216,7 @@ def body_of(response_bytes: int) -> int:
 
 
 async def response(stream: socket.socket) -> tuple[int, float, float]:
-    """Reads a response; returns its size and the times of its first and last bytes."""
+    """Receives a response; returns its size and the times at which its first and last bytes arrived."""
     loop = asyncio.get_running_loop()
     head, first = b"", 0.0
     while b"\r\n\r\n" not in head:
@@ -241,7 +241,7 @@ async def response(stream: socket.socket) -> tuple[int, float, float]:
 
 
 class Server(ThreadingTCPServer):
-    """Server with a thread per connection, so that a slow connection delays no other."""
+    """Web server with a thread per connection, so that a slow connection delays no other."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -249,12 +249,12 @@ class Server(ThreadingTCPServer):
 
 
 class Handler(StreamRequestHandler):
-    """Handler of one connection."""
+    """Handler of one connection to the Web server."""
 
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        """Answers the requests in turn and prints the counters of the connection when it ends."""
+        """Answers the requests in turn, and prints the kernel's counters of the connection at its end."""
         with contextlib.suppress(ConnectionError):
             while line := self.rfile.readline():
                 while self.rfile.readline() not in (b"\r\n", b""):
@@ -272,7 +272,7 @@ class Handler(StreamRequestHandler):
 
 
 def serve(port: int, congestion: str) -> None:
-    """BurstRuns the server with a congestion control, which connections inherit from the listening socket."""
+    """Runs the server with a congestion control, which connections inherit from the listening socket."""
     with Server(("", port), Handler, bind_and_activate=False) as server:
         server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         server.server_bind()

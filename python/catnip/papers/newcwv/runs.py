@@ -1,4 +1,4 @@
-"""Runs of the dumbbell, each made once, reduced to their bursts; and single connections, event by event."""
+"""Runs of the newCWV paper's dumbbell, each executed once, as bursts or, for single connections, events."""
 
 from collections.abc import Mapping
 
@@ -13,14 +13,14 @@ SEEDS, BEYOND_SEEDS = 30, 5
 """Numbers of seeds. The paper has five iterations (cwvp10); thirty make a verdict stable."""
 NEW_RENO, NEW_CWV, PACED, CWV, LINUX = "NewReno", "newCWV", "newCWV, paced", "CWV", "Linux"
 FREE, CONGESTED, SHARED = "newcwv", "newcwv-congested", "newcwv-ftp"
-"""Scenarios of figure 7, of figures 8 and 9, and of tables 2 and 3."""
+"""Scenarios of figure 7, of figures 8 and 9, and of Tables 2 and 3."""
 BEYOND = "newcwv-beyond"
-"""Scenario of servers and queues beyond the paper."""
+"""Scenario of the servers and queues that the paper does not have."""
 SEGMENT = 1448
 
 
 class BurstRuns(Runs):
-    """Runs of the dumbbell, reduced to bursts."""
+    """Runs of the newCWV paper's dumbbell, made on demand."""
 
     quick_seeds = 2
 
@@ -29,11 +29,11 @@ class BurstRuns(Runs):
         return BEYOND_SEEDS if name == BEYOND else SEEDS
 
     def tables(self, name: str) -> Mapping[str, Table]:
-        """Returns the tables bursts, ports and runs of all variants of a scenario."""
+        """Returns the tables `bursts`, `ports` and `runs` of all variants of a scenario."""
         return self.cached(("tables", name), lambda: self._tables(name))
 
     def variants(self, name: str) -> list[str]:
-        """Returns the variants of a scenario."""
+        """Returns the names of the variants of a scenario."""
         return list(paths.scenario(name).variants)
 
     def bursts(self, name: str, variant: str) -> Rows:
@@ -44,7 +44,7 @@ class BurstRuns(Runs):
         )
 
     def pairs(self, name: str, variant: str, reference: str = NEW_RENO) -> Pairs:
-        """Returns pairs of the same burst under two algorithms."""
+        """Returns the bursts that occur in both variants of a scenario, `reference` and `variant`, paired."""
         known = self.variants(name)
         return self.cached(
             ("pairs", name, variant, reference),

@@ -1,4 +1,4 @@
-"""Single connections, event by event: CWV-S1 to S7, E2 to E5, E10, E12 and E13."""
+"""Quantities of single connections, event by event: CWV-S1 to S7, E2 to E5, E10, E12 and E13."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ RTT_S, RTO_S = 0.2, 0.4
 HEADERS = 52
 INITIAL_WINDOW = 3 * SEGMENT
 WARM_UP_S = 5
-"""Time at the beginning of the connections of figures 4 and 5 in which their windows still grow, s."""
+"""Initial part of the connections of figures 4 and 5 in which cwnd still grows, s."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """State of a sender at an event."""
+    """State of a sender at an event: cwnd, ssthresh and pipeACK in bytes, and the phase of newCWV."""
 
     at_s: float
     cwnd: float
@@ -43,11 +43,11 @@ class Silence:
     before: Moment
     after: Moment
     sent_s: Floats
-    """Transmission times of the segments after the idle period."""
+    """Transmission times of the segments after the idle period, s."""
 
     @property
     def gap_s(self) -> float:
-        """Time from the last segment before the idle period to the first segment after it."""
+        """Time from the last segment before the idle period to the first segment after it, s."""
         return float(self.sent_s[0] - self._last_s)
 
     _last_s: float = 0.0
@@ -61,14 +61,14 @@ def cwnd_after_silence(runs: BurstRuns, rule: str, idle_s: float) -> float:
 
 @measured
 def cwnd_after_idle_ratio(runs: BurstRuns, rule: str, idle_s: float) -> float:
-    """Ratio of cwnd after an idle period to cwnd before it."""
+    """Ratio of cwnd after an idle period to cwnd before it, with the response `rule`."""
     here = silence(runs, rule, idle_s)
     return here.after.cwnd / here.before.cwnd
 
 
 @measured
 def linux_off_segments(runs: BurstRuns, idle_s: float) -> float:
-    """CWV-S1: absolute difference between cwnd after an idle period and the kernel's rule, segments.
+    """CWV-S1: absolute difference between cwnd after an idle period and the Linux kernel's rule, segments.
 
     The rule halves cwnd, in whole segments, for each RTO of the idle period, down to three segments.
     """
@@ -80,7 +80,7 @@ def linux_off_segments(runs: BurstRuns, idle_s: float) -> float:
 
 @measured
 def cwv_off_bytes(runs: BurstRuns, idle_s: float) -> float:
-    """CWV-S2: larger difference of cwnd or ssthresh after an idle period from RFC 2861, bytes."""
+    """CWV-S2: difference of cwnd or ssthresh after an idle period from RFC 2861, the larger one, bytes."""
     here = silence(runs, "cwv", idle_s)
     cwnd, halvings = int(here.before.cwnd), int(here.gap_s / RTO_S)
     for _ in range(min(halvings, 64)):
@@ -91,14 +91,14 @@ def cwv_off_bytes(runs: BurstRuns, idle_s: float) -> float:
 
 @measured
 def newcwv_after_idle_off_bytes(runs: BurstRuns, idle_s: float) -> float:
-    """CWV-S3, E12: larger difference of cwnd or ssthresh after an idle period from RFC 7661, bytes.
+    """CWV-S3, E12: difference of cwnd or ssthresh after an idle period from RFC 7661, the larger one, bytes.
 
     The rule is that of section 4.4.3.
     """
     here = silence(runs, "newcwv", idle_s)
     cwnd, ssthresh = int(here.before.cwnd), int(here.before.ssthresh)
-    # The phase stays validated while the last pipeACK sample is at most a second old; then cwnd is halved
-    # every five minutes.
+    # The phase stays validated while the last pipeACK sample is at most a second old. After that, cwnd is
+    # halved every five minutes.
     for _ in range(int(idle_s // 300)):
         cwnd, ssthresh = max(cwnd // 2, INITIAL_WINDOW), max(ssthresh, 3 * cwnd // 4)
     return float(max(abs(here.after.cwnd - cwnd), abs(here.after.ssthresh - ssthresh)))
@@ -126,7 +126,7 @@ def phases_around_silence(runs: BurstRuns, idle_s: float) -> str:
 
 @measured
 def pipe_ack_over_rate(runs: BurstRuns) -> float:
-    """CWV-S4: ratio of the median pipeACK of a constant-rate source to its rate times the round trip."""
+    """CWV-S4: median pipeACK of a constant-rate source over the product of its rate and the round trip."""
     rows = _acks(runs.events("newcwv-limited", "newcwv"))
     settled = rows["pipe_ack_bytes"][rows["time_s"] > WARM_UP_S]
     return float(np.median(settled)) / (SEGMENT / 0.01 * RTT_S)
@@ -170,7 +170,7 @@ def peak_cwnd_ratio(runs: BurstRuns) -> Interval:
 
 @measured
 def spread_round_trips(runs: BurstRuns, rule: str) -> float:
-    """CWV-S6, E10: time in which the first window after an idle period of 5 s is sent, round trips."""
+    """CWV-S6, E10: time that sending the window after an idle period of 5 s takes, round trips."""
     here = silence(runs, rule, 5)
     window = int(here.after.cwnd // SEGMENT)
     return float(here.sent_s[window - 1] - here.sent_s[0]) / RTT_S
@@ -178,13 +178,13 @@ def spread_round_trips(runs: BurstRuns, rule: str) -> float:
 
 @measured
 def spread_ms(runs: BurstRuns, rule: str) -> float:
-    """CWV-E10: time in which the first window after an idle period of 5 s is sent, ms."""
+    """CWV-E10: time that sending the window after an idle period of 5 s takes, ms."""
     return spread_round_trips(runs, rule) * RTT_S * 1e3
 
 
 @measured
 def paced_time_ratio(runs: BurstRuns) -> float:
-    """CWV-S6: ratio of the times of a transfer of 5 MB over an idle path, paced to not paced."""
+    """CWV-S6: ratio of the time of a transfer of 5 MB over an idle path with pacing to that without."""
     scenario = paths.scenario("newcwv-long")
     rows = scenario.run(list(scenario.variants), [runs.first_seed], ["connections"], 0, None)["connections"]
     parts = {name: measures.select(rows, index) for index, name in enumerate(scenario.variants)}
@@ -209,20 +209,20 @@ def restarts_of(runs: BurstRuns, variant: str) -> float:
 
 @measured
 def timeouts_of_version(runs: BurstRuns, variant: str) -> str:
-    """CWV-E2: number of expired retransmission timers."""
+    """CWV-E2: number of expired retransmission timers in the long transfer of figure 2."""
     return str(int((runs.events("newcwv-versions", variant)["kind"] == "rto").sum()))
 
 
 @measured
 def settled_window(runs: BurstRuns, variant: str) -> float:
-    """CWV-E2: mean cwnd after the first five seconds of the transfer, segments of 1000 bytes."""
+    """CWV-E2: mean cwnd after the first five seconds of figure 2's long transfer, segments of 1000 bytes."""
     rows = of_server(runs.events("newcwv-versions", variant))
     return float(rows["cwnd_bytes"][rows["time_s"] > 6].mean() / 1000)
 
 
 @measured
 def cwnd_after_loss_off_segments(runs: BurstRuns, variant: str) -> float:
-    """CWV-E13: absolute difference between cwnd after loss recovery and its value in RFC 7661, segments.
+    """CWV-E13: absolute difference between cwnd after a loss recovery and its value in RFC 7661, segments.
 
     That value is (max(pipeACK, LossFlightSize) - R) / 2, where R is the amount of retransmitted data.
     """
@@ -264,7 +264,7 @@ def link_mbps(runs: BurstRuns) -> float:
 
 @measured
 def packets_in_buffer(runs: BurstRuns) -> str:
-    """CWV-S8: number of packets that an idle bottleneck accepts of thirty full-sized packets at once."""
+    """CWV-S8: number of packets that an idle bottleneck accepts if thirty full-sized ones arrive at once."""
     rows = runs.events("newcwv-alone", "thirty segments at once")
     first_s = of_server(rows)["time_s"][0]
     dropped = (rows["kind"] == "drop") & (rows["time_s"] < first_s + RTT_S / 2)
@@ -273,7 +273,7 @@ def packets_in_buffer(runs: BurstRuns) -> str:
 
 @measured
 def utilization_alone(runs: BurstRuns) -> float:
-    """CWV-S10: utilization of the bottleneck by the file transfer alone."""
+    """CWV-S10: utilization of the bottleneck by the file transfer without other traffic."""
     scenario = paths.scenario("newcwv-alone")
     ports = measures.select(scenario.run(["NewReno"], [runs.first_seed], ["ports"], 0, None)["ports"], 0)
     return float(ports["utilization"][ports["port"] == "bottleneck"][0])
@@ -281,7 +281,7 @@ def utilization_alone(runs: BurstRuns) -> float:
 
 @measured
 def found_bursts(runs: BurstRuns) -> str:
-    """CWV-S11: sizes of the bursts of a connection with two responses of 200 000 bytes."""
+    """CWV-S11: sizes (bytes) of the bursts found for a connection with two responses of 200 000 bytes."""
     scenario = paths.scenario("newcwv-silence")
     rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
     return ", ".join(str(int(size)) for size in rows["bytes"])
@@ -289,7 +289,7 @@ def found_bursts(runs: BurstRuns) -> str:
 
 @measured
 def found_silence_off_ms(runs: BurstRuns) -> float:
-    """CWV-S11: absolute difference between the idle period in the table of bursts and 5 s, ms.
+    """CWV-S11: absolute difference between the idle period in the table `bursts` and 5 s, ms.
 
     The scenario configures 5 s.
     """
@@ -302,7 +302,7 @@ def found_silence_off_ms(runs: BurstRuns) -> float:
 
 @measured
 def traced(runs: BurstRuns) -> str:
-    """CWV-S13: names of the columns of the table events that hold the sender's state."""
+    """CWV-S13: names of the columns of the table `events` that hold the sender's state."""
     rows = runs.events("newcwv-silence", _name("newcwv", 5))
     names = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
     return ", ".join(name for name in names if name in rows)
@@ -312,7 +312,7 @@ FILTERS = ("last sample", "largest of five")
 
 
 def silence(runs: BurstRuns, rule: str, idle_s: float) -> Silence:
-    """Returns the longest idle period of a sender and its effect on the sender's state."""
+    """Returns a sender's longest idle period, with its state around it, for the response `rule`."""
     rows = of_server(runs.events("newcwv-silence", _name(rule, idle_s)))
     sends = np.flatnonzero(rows["kind"] == "send")
     sent_s = rows["time_s"][sends]
@@ -322,14 +322,14 @@ def silence(runs: BurstRuns, rule: str, idle_s: float) -> Silence:
 
 
 def of_server(rows: Rows) -> Rows:
-    """Returns the events of the sender of documents."""
+    """Returns the events of the sender of documents, with signed integers."""
     here = where(rows, rows["end"] == "server")
     # Signed integers, so that differences can be negative.
     return here | {name: here[name].astype(np.int64) for name in ("seq_bytes", "wire_bytes")}
 
 
 def flight(rows: Rows) -> tuple[Floats, Floats]:
-    """Returns the server's transmission times and the bytes in flight at these times."""
+    """Returns the times of the server's transmissions, s, and the bytes in flight at these times."""
     server = of_server(rows)
     is_send, is_ack = server["kind"] == "send", server["kind"] == "ack"
     acked = np.maximum.accumulate(np.where(is_ack, server["seq_bytes"], 0))
@@ -339,7 +339,7 @@ def flight(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def round_trips_s(rows: Rows) -> Floats:
-    """Returns the round-trip times that ACKs give, s.
+    """Returns the round-trip times that the ACKs in a sender's events measure, s.
 
     A round trip lasts from the transmission of the newest acknowledged segment that was sent once to its ACK.
     Only ACKs without delay are included.

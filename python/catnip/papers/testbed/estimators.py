@@ -1,4 +1,4 @@
-"""Fetch times by the models, given the timers of a kernel."""
+"""Fetch times predicted by the testbed paper's models, given the retransmission timers of a kernel."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ HEADER_BYTES = 260
 """Size of the HTTP header that nginx sends before a file."""
 
 MIN_DELAY_S = 1e-4
-"""Smallest one-way delay given to the models, which need a round trip: the time to cross the emulator, s."""
+"""Smallest one-way delay given to the models, s: the time to cross the emulator. Zero is not allowed."""
 
 
 @dataclass(frozen=True)
 class Timers:
-    """Retransmission timers of a kernel; `times_handshake` if the handshake gives the first RTT sample."""
+    """Retransmission timers of a kernel; `times_handshake` is true if the handshake gives an RTT sample."""
 
     first_s: float
     times_handshake: bool
@@ -29,17 +29,17 @@ TODAY = Timers(first_s=1.0, times_handshake=True)
 PAPER = Timers(first_s=number("tbp08"), times_handshake=False)
 
 Estimator: TypeAlias = Callable[[int, float, float, Timers], float]
-"""Function that returns a fetch time (s), given packets, loss of each direction, one-way delay (s) and
-timers."""
+"""Function that returns a predicted fetch time (s), given the number of packets, the loss of each direction,
+the one-way delay (s) and the timers."""
 
 
 def packets(size_kb: int) -> int:
-    """Returns the number of segments of a file and its HTTP header."""
+    """Returns the number of segments of a file of `size_kb` KB and its HTTP header."""
     return -(-(size_kb * 1024 + HEADER_BYTES) // SEGMENT_BYTES)
 
 
 def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
-    """Returns the fetch time by the new model (section III-C).
+    """Returns the fetch time by the testbed paper's new model (section III-C), s.
 
     The first timeout of the data is computed from an RTT sample if the handshake gives one. Otherwise it is
     the timeout of the handshake.
@@ -54,7 +54,7 @@ def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
 
 
 def model_c(data: int, loss: float, delay_s: float, timers: Timers, high: bool) -> float:
-    """Returns the fetch time by Model C, with the loss of one direction or, if `high`, of both.
+    """Returns the fetch time by Model C, s, with the loss of one direction or, if `high`, of both.
 
     The first timeout is computed as by a sender with an RTT sample.
     """

@@ -1,4 +1,4 @@
-"""Figures 3, 4 and 7, the tables of models over load and of stacks over loss, and the result in words."""
+"""Figures 3, 4 and 7 of the testbed paper, tables of models and of Linux stacks, and the main result."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ MEASURED_LABEL = "measured, 95 % interval"
 
 
 def headline(runs: FetchRuns) -> str:
-    """Returns the main result in three sentences."""
+    """Returns the main result of the measurements in three sentences."""
     loads, losses = latency.fetches(runs, "load"), latency.fetches(runs, "loss")
     count = sum(len(one.fetches) for one in runs.measured if one.point.command is None)
     red = sum(one.is_red for one in runs.measured)
@@ -36,7 +36,7 @@ def headline(runs: FetchRuns) -> str:
 
 
 def comparison(runs: FetchRuns) -> Table:
-    """TB-S14: table of the latencies measured and by each model (new, Model C low and high) at every load."""
+    """TB-S14: table of latencies over load, measured and by the models (new, Model C low, Model C high)."""
     rows = []
     for size in SIZES_KB:
         measured_s = latency.latencies(runs, "load", size)
@@ -53,13 +53,13 @@ def comparison(runs: FetchRuns) -> Table:
 
 @measured
 def numbers_of_the_comparison(runs: FetchRuns) -> str:
-    """TB-S14: number of cells of the table with a time above zero."""
+    """TB-S14: number of cells in the table of `comparison` with a time above zero."""
     times = [cell.split()[0] for row in comparison(runs).rows for cell in row[3:]]
     return str(sum(np.isfinite(float(time)) and float(time) > 0 for time in times))
 
 
 def stacks(runs: FetchRuns) -> Table:
-    """TB-E8: table of the latencies of Linux stacks, each changed in one factor, and by the new model."""
+    """TB-E8: table of the latencies of simulated Linux stacks, this kernel and the new model, lossy link."""
     simulated = runs.simulated("testbed-loss")
     suffix = f" / wire_loss=bernoulli:{STACK_LOSS_PCT / 100:g}"
     kernel = [latency.fetches(runs, "loss")[f"{size}-{STACK_LOSS_PCT}"] for size in SIZES_KB]
@@ -92,7 +92,7 @@ def tables(runs: FetchRuns) -> Sequence[Table]:
 
 
 def link(runs: FetchRuns) -> Figure:
-    """Figure 3: delay and loss of a link by its offered load."""
+    """Draws figure 3 of the testbed paper: delay and loss of a link over its offered load."""
     states = latency.states(runs)
     loads = [100 * state.load for state in states]
     panels = [
@@ -110,7 +110,7 @@ def link(runs: FetchRuns) -> Figure:
 
 
 def over_load(runs: FetchRuns) -> Figure:
-    """Figures 4a and 7: latency over load, measured and by model."""
+    """Draws figures 4a and 7 of the testbed paper: fetch latency over load, measured and by models."""
     caption = (
         "nginx on Linux with settings similar to the paper's (Reno, no SACK, initial window 2), "
         "each fetch over a new connection through a link with the delay and loss of that load."
@@ -120,14 +120,14 @@ def over_load(runs: FetchRuns) -> Figure:
 
 
 def over_delay(runs: FetchRuns) -> Figure:
-    """Figure 4b: latency over delay."""
+    """Draws figure 4b of the testbed paper: fetch latency over delay, measured and by models."""
     caption = "Without loss, every fetch takes a fixed number of round trips."
     svg = _panels(runs, "delay", "Latency grows linearly with delay", "one-way delay, ms")
     return Figure("testbed-delay", "Figure 4b: latency over delay", caption, svg)
 
 
 def over_loss(runs: FetchRuns) -> Figure:
-    """Figure 4c: latency over loss."""
+    """Draws figure 4c of the testbed paper: fetch latency over loss, measured and by models."""
     caption = (
         "Both directions have losses, as in the paper. Without delay, timeouts account for nearly "
         "all of the time."
@@ -137,7 +137,7 @@ def over_loss(runs: FetchRuns) -> Figure:
 
 
 def paper_kernel(runs: FetchRuns) -> Figure:
-    """Figure 7 with a kernel of the paper's time."""
+    """Draws figure 7 with simulated hosts that have a kernel of the paper's time."""
     caption = (
         "The same links between simulated hosts with the timers of Linux 2.0 (3 s before the "
         "first sample): the new model is close for every size, Model C far too low."

@@ -1,4 +1,4 @@
-"""Web retrieval latency over load, delay and loss, measured and by the models (TB-E1 to E8)."""
+"""Latency of Web fetches over load, delay and loss, measured and by the models (TB-E1 to E8)."""
 
 import tomllib
 from collections.abc import Sequence
@@ -29,19 +29,19 @@ KNEE = LOADS.index(number("tbc04") / 100)
 
 HEAVY_LOSS = number("tbc08") / 100
 LOADED = "testbed-e1"
-"""Scenario of the link with an offered load."""
+"""Name of the scenario of a link at several offered loads."""
 FETCHES_WITHOUT_LOSS = 20
 PER_SECOND = 100.0
 MAP_SEEDS = 30
 GENERATOR_SEEDS = 40
 INITIAL_WINDOW = ("--initial-window", "2")
 KERNEL, LINUX_20 = "kernel", "linux-2.0"
-"""Servers: nginx on this machine's kernel, or a simulated host of the paper's time."""
+"""Servers of the fetches: nginx on this machine's kernel, or a simulated host of the paper's time."""
 
 
 @dataclass(frozen=True)
 class LinkState:
-    """Mean and standard deviation of the delay, and loss, of a link at an offered load."""
+    """Delay (mean, standard deviation) and loss of the simulated link at an offered load."""
 
     load: float
     delay_s: Interval
@@ -51,7 +51,7 @@ class LinkState:
 
 @dataclass(frozen=True)
 class Case:
-    """Link at position `x` of an axis, with its one-way delay and the loss of each direction."""
+    """Link at position `x` of an axis, with its one-way delay and the loss rate of each direction."""
 
     x: float
     delay_s: float
@@ -64,7 +64,7 @@ def states(runs: FetchRuns) -> tuple[LinkState, ...]:
 
 
 def cases(runs: FetchRuns, over: str, server: str = KERNEL) -> list[Case]:
-    """Returns the links along an axis: `load` in percent, `delay` in ms, `loss` in percent."""
+    """Returns the links along an axis: `load` in percent, `delay` in ms or `loss` in percent."""
     if over == "delay":
         return [Case(delay, delay / 1e3, 0.0) for delay in DELAYS_MS]
     if over == "loss":
@@ -76,7 +76,7 @@ def cases(runs: FetchRuns, over: str, server: str = KERNEL) -> list[Case]:
 
 
 def fetches(runs: FetchRuns, over: str) -> dict[str, Measured]:
-    """Returns the measurements of nginx's clients along an axis, by size in KB and position."""
+    """Returns the measured fetches from nginx over the links of an axis, by size in KB and position."""
     points = [
         _point(f"{size}-{case.x:g}", size, case, runs) for size in SIZES_KB for case in cases(runs, over)
     ]
@@ -84,7 +84,7 @@ def fetches(runs: FetchRuns, over: str) -> dict[str, Measured]:
 
 
 def latencies(runs: FetchRuns, over: str, size: int, server: str = KERNEL) -> list[Interval]:
-    """Returns the mean latencies of a file size along an axis, s."""
+    """Returns the mean latency of a file size over each link of an axis, s."""
     if server == KERNEL:
         measured_at = fetches(runs, over)
         return [measured_at[f"{size}-{case.x:g}"].mean_s for case in cases(runs, over)]
@@ -99,7 +99,7 @@ def predicted(
     server: str = KERNEL,
     min_timeout_s: float | None = None,
 ) -> Floats:
-    """Returns a model's latencies along an axis, s.
+    """Returns a model's latency of a file size over each link of an axis, s.
 
     The models use the timers of the server, with `min_timeout_s`, if given, as the minimum timeout.
     """
@@ -114,14 +114,14 @@ def predicted(
 
 @measured
 def falls_with_load(runs: FetchRuns, of: str) -> str:
-    """TB-E1: number of loads at which a quantity of the simulated link is less than at the load before it."""
+    """TB-E1: number of loads with a smaller delay or loss (`of`) of the link than at the load before."""
     values = [getattr(state, of).mean for state in states(runs)]
     return str(sum(later < earlier for earlier, later in pairwise(values)))
 
 
 @measured
 def deviation_ms(runs: FetchRuns, load_pct: float) -> float:
-    """TB-E1: standard deviation of the delay at a load among the packets of one source and run, ms."""
+    """TB-E1: standard deviation of the delay at a load, among the packets of one source and run, ms."""
     return 1e3 * _at(runs, load_pct).deviation_s
 
 
@@ -133,13 +133,13 @@ def deviation_grows_by(runs: FetchRuns, from_pct: float, to_pct: float) -> float
 
 @measured
 def link_loss_pct(runs: FetchRuns, load_pct: float) -> Interval:
-    """TB-E1: loss of the link at a load, percent."""
+    """TB-E1: loss rate of the simulated link at a load, percent."""
     return _at(runs, load_pct).loss * 100
 
 
 @measured
 def load_off_pct(runs: FetchRuns, loads_pct: Sequence[int]) -> float:
-    """TB-S6: largest relative difference of the generator's offered load from the requested load, percent."""
+    """TB-S6: largest relative difference of the load generator's load from the requested load, percent."""
     off = []
     for load_pct in loads_pct:
         table = _generated(runs, load_pct)
@@ -158,9 +158,9 @@ def packet_bytes(runs: FetchRuns, load_pct: int) -> float:
 
 @measured
 def widest_interval_pct(runs: FetchRuns, over: str, statistic: str) -> float:
-    """tbp07: half-width of a latency's interval, percent of the latency: largest or median over an axis.
+    """Half-width of the interval of a measured latency, percent of the latency: largest or median of an axis.
 
-    Only links with loss are included.
+    Only links with loss are included. The reference value is tbp07.
     """
     half = [
         50 * (one.high - one.low) / one.mean
@@ -173,7 +173,7 @@ def widest_interval_pct(runs: FetchRuns, over: str, statistic: str) -> float:
 
 @measured
 def falls_beyond_noise(runs: FetchRuns, size: int) -> str:
-    """TB-E2: number of loads with a lower latency than at the next lower load.
+    """TB-E2: number of loads with a lower latency of a file size than at the next lower load.
 
     Only loads whose interval does not overlap that of the lower load count.
     """
@@ -183,7 +183,7 @@ def falls_beyond_noise(runs: FetchRuns, size: int) -> str:
 
 @measured
 def steeper_above(runs: FetchRuns, over: str, size: int) -> float:
-    """TB-E2, E4: ratio of the slopes of latency beyond and up to the knee (60 % load or 10 % loss)."""
+    """TB-E2, E4: ratio of the slope of latency beyond the knee (60 % load or 10 % loss) to that up to it."""
     x, means = [one.x for one in cases(runs, over)], _means(latencies(runs, over, size))
     knee = KNEE if over == "load" else LOSSES.index(HEAVY_LOSS)
     lower, upper = (
@@ -194,7 +194,7 @@ def steeper_above(runs: FetchRuns, over: str, size: int) -> float:
 
 @measured
 def straightness(runs: FetchRuns, size: int) -> float:
-    """TB-E3: R² of a linear fit of latency to delay."""
+    """TB-E3: R² of a linear fit of a file size's latency to the delay."""
     means = _means(latencies(runs, "delay", size))
     fitted = np.polyval(np.polyfit(DELAYS_MS, means, 1), DELAYS_MS)
     return 1 - float(((means - fitted) ** 2).sum() / ((means - means.mean()) ** 2).sum())
@@ -224,7 +224,7 @@ def parts_off_pct(runs: FetchRuns, size: int, statistic: str) -> float:
 def error_pct(
     runs: FetchRuns, model: str, over: str, size: int, server: str, statistic: str, below_knee: bool = False
 ) -> float:
-    """TB-E6, E7: mean or largest absolute relative error of a model along an axis, percent.
+    """TB-E6, E7: mean or largest absolute relative error of a model over the links of an axis, percent.
 
     The link without delay and loss is left out. With `below_knee`, the loads from the knee on are left out,
     too.
@@ -237,16 +237,16 @@ def error_pct(
 
 @measured
 def error_less_pct(runs: FetchRuns, than: str, over: str, size: int, server: str) -> float:
-    """TB-E6, E7: mean absolute relative error, new model minus model `than`, percentage points."""
+    """TB-E6, E7: mean absolute relative error of the new model minus that of the model `than`, points."""
     new, other = (error_pct(runs, model, over, size, server, "mean") for model in (NEW, than))
     return new - other
 
 
 @measured
 def positions_of_another(runs: FetchRuns, over: str, size: int, server: str) -> str:
-    """TB-E7: positions on an axis at which Model C is closer to the measured latency than the new model.
+    """TB-E7: positions of an axis at which Model C is closer to the measured latency than the new model.
 
-    Model C counts as close as the closer of its two variants, low and high.
+    The closer one of the two variants of Model C, low and high, counts.
     """
     errors = {
         model: np.abs(_over_measured(runs, model, over, size, server) - 1) for model in (NEW, LOW, HIGH)
@@ -262,7 +262,7 @@ def positions_of_another(runs: FetchRuns, over: str, size: int, server: str) -> 
 def measured_over(
     runs: FetchRuns, model: str, size: int, server: str, statistic: str, min_timeout_s: float | None = None
 ) -> float:
-    """TB-E6: smallest or largest ratio of measured to predicted latency, over the loads from 60 % on."""
+    """TB-E6: smallest or largest ratio of measured to predicted latency over the loads from 60 % on."""
     model_s = predicted(runs, model, "load", size, server, min_timeout_s)
     heavy = (_means(latencies(runs, "load", size, server)) / model_s)[KNEE - len(LOADS) :]
     return float(heavy.min() if statistic == "least" else heavy.max())
@@ -270,7 +270,7 @@ def measured_over(
 
 @measured
 def heavy_loss_ratio(runs: FetchRuns, size: int, server: str) -> float:
-    """TB-E8: ratio of the latency by the new model to the measured latency, mean over losses above 10 %."""
+    """TB-E8: ratio of the new model's latency to the measured latency, mean over losses above 10 %."""
     ratios = _over_measured(runs, NEW, "loss", size, server)
     heavy = [
         ratio
@@ -282,7 +282,7 @@ def heavy_loss_ratio(runs: FetchRuns, size: int, server: str) -> float:
 
 @measured
 def stack_over_kernel(runs: FetchRuns, size: int, variant: str, loss_pct: float) -> float:
-    """TB-E8: ratio of the median latency of a simulated stack to that of the kernel, at a loss rate."""
+    """TB-E8: ratio of a simulated Linux stack's median latency to that of this kernel, at a loss rate."""
     times = runs.simulated("testbed-loss")[f"{variant} / wire_loss=bernoulli:{loss_pct / 100:g}"][size]
     return float(np.median(times) / np.median(fetches(runs, "loss")[f"{size}-{loss_pct:g}"].latencies_s))
 
@@ -327,7 +327,7 @@ def _case_of(link: dict[str, str], load: float) -> Case:
 
 
 def _simulated(runs: FetchRuns, over: str, size: int) -> list[Floats]:
-    """Returns the latencies of a simulated kernel of the paper's time, by position."""
+    """Returns the latencies of fetches from a simulated kernel of the paper's time, at each position, s."""
     if over == "load":
         return [of_load[size] for of_load in runs.simulated("testbed-load").values()]
     assert over == "loss", f"{over}: not simulated"
@@ -336,12 +336,12 @@ def _simulated(runs: FetchRuns, over: str, size: int) -> list[Floats]:
 
 
 def _lossy(runs: FetchRuns, over: str, server: str) -> list[Case]:
-    """Returns the links of an axis, except the link that neither delays nor loses packets."""
+    """Returns the links of an axis without the link that neither delays nor loses packets."""
     return [case for case in cases(runs, over, server) if case.x > 0]
 
 
 def _over_measured(runs: FetchRuns, model: str, over: str, size: int, server: str) -> Floats:
-    """Returns the ratio of a model's latency to the measured latency, for each link with delay or loss."""
+    """Returns the ratio of a model's latency to the measured latency over each link with delay or loss."""
     count = len(_lossy(runs, over, server))
     model_s = predicted(runs, model, over, size, server)
     return np.asarray(model_s[-count:] / _means(latencies(runs, over, size, server))[-count:])

@@ -1,4 +1,4 @@
-"""Values that the papers print, from the reference tables."""
+"""Values that the testbed paper and the CATNIP paper print, from the reference tables."""
 
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number, rows
@@ -8,19 +8,19 @@ printed = Quantities()
 
 @printed
 def milliseconds(id: str) -> float:
-    """Value of a row whose unit is seconds, converted to ms."""
+    """Value of the reference row `id`, whose unit is seconds, in ms."""
     return 1e3 * number(id)
 
 
 @printed
 def table_xi(column: str, buffer_kb: int) -> float:
-    """Value of the CATNIP paper's Table XI for all pages together at a buffer size."""
+    """Column of the CATNIP paper's Table XI for a buffer size, for all pages together."""
     return float(_by_buffer()[buffer_kb][column])
 
 
 @printed
 def spreads(at_kb: list[int], than_at_kb: list[int]) -> str:
-    """Standard deviations of the pages' time ratios at the buffers `at_kb` and `than_at_kb`, as text."""
+    """Standard deviations of the pages' time ratios in Table XI at two sets of buffers, as text."""
     some, others = (
         ", ".join(_by_buffer()[kb]["sdev_relative_time"] for kb in buffers) for buffers in (at_kb, than_at_kb)
     )

@@ -27,7 +27,7 @@ from catnip.store.tables import Table
 SIZES_KB = (3, 10, 30)
 FILES = {f"{size}": size * 1024 for size in SIZES_KB} | {"bulk": 1 << 20}
 FETCHES, QUICK = 10_000, 0.01
-"""Number of fetches of a point with losses at full length, and share of it in a quick run."""
+"""Number of fetches over a link with losses at full length, and fraction of it in a quick run."""
 SERVERS: Mapping[str, tuple[str, str]] = {
     "nginx": ("nginx", "nginx-light"),
     "apache": ("apache2", "apache2-bin"),
@@ -47,18 +47,18 @@ OLD_STACK: Mapping[str, Any] = {
     "ipv4/tcp_frto": 0,
     "ipv4/tcp_ecn": 0,
 }
-"""Linux with settings as close as possible to the paper's 2.0.34: Reno, neither SACK nor tail loss probes.
+"""Settings of Linux as close as possible to the paper's 2.0.34: Reno, neither SACK nor tail loss probes.
 
-The first timeout stays 1 s, the least one 200 ms.
+The first timeout stays 1 s and the minimum timeout 200 ms.
 """
 
 TODAY: Mapping[str, Any] = {"ipv4/tcp_no_metrics_save": 1, "ipv4/tcp_congestion_control": "reno"}
-"""Linux by default, with SACK, RACK and tail loss probes; Reno, as few kernels let a namespace use CUBIC."""
+"""Default settings of Linux, but with Reno, because few kernels let a network namespace use CUBIC."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Link, by options of `catnip link`, and the actions of its client.
+    """Measurement (point): a link, by options of `catnip link`, and the actions of the client behind it.
 
     Fetches begin at fixed times, `per_second` of them in a second.
     """
@@ -71,12 +71,12 @@ class Point:
     command: str | None = None
     log: bool = False
     stops: bool = False
-    """True if the link is stopped on purpose, so that its certificate is red."""
+    """True if the client stops the emulator on purpose, so that the link's certificate is red."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of a point."""
+    """Results of the measurement of a `Point`."""
 
     point: Point
     code: int
@@ -84,21 +84,21 @@ class Measured:
     certificate: Mapping[str, Any]
     log: str | None
     snmp: str = ""
-    """Counters of the server's kernel afterwards, in the format of /proc/net/snmp."""
+    """Counters of the server's kernel after the measurement, in the format of /proc/net/snmp."""
 
     @cached_property
     def fetches(self) -> list[dict[str, Any]]:
-        """Entries of the client's log, one per fetch."""
+        """Entries of the client's log, one for each fetch."""
         return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
 
     @cached_property
     def latencies_s(self) -> Floats:
-        """Time from the SYN to the last byte, one value per fetch; up to the end of an abandoned fetch."""
+        """Time from the SYN to the last byte of each fetch, s; up to the end of an abandoned fetch."""
         return np.array([fetch.get("latency_s", fetch.get("after_s")) for fetch in self.fetches])
 
     @cached_property
     def mean_s(self) -> Interval:
-        """Mean latency; its interval is resampled, because losses cause a heavy tail."""
+        """Mean latency, s; its interval is from resampling, because losses cause a heavy tail."""
         return resampling.mean(self.latencies_s)
 
     @property
@@ -115,24 +115,27 @@ class Measured:
 
 @dataclass
 class FetchRuns(Runs):
-    """Fetches from real and simulated servers; the number of seeds is the number of fetches of a point."""
+    """Fetches from real and simulated servers, made on demand.
+
+    The number of seeds is the number of fetches over a link.
+    """
 
     servers: Sequence[str] = tuple(SERVERS)
-    """Web servers of later measurements; a missing one is an error before the first measurement."""
+    """Web servers that later measurements need; a missing one is an error before the first measurement."""
     measured: list[Measured] = field(default_factory=list)
-    """Measurements so far."""
+    """Results of all measurements so far."""
 
     @property
     def scale(self) -> float:
-        """Number of repetitions as a share of the number at full length."""
+        """Number of fetches or runs of this reproduction as a fraction of that at full length."""
         return self.seed_count / FETCHES if self.seed_count else QUICK if self.quick else 1.0
 
     def scaled(self, at_full_length: int, minimum: int = 10) -> int:
-        """Returns a number of repetitions from the number at full length."""
+        """Returns a number of fetches or runs, scaled from the number at full length; at least `minimum`."""
         return max(minimum, round(at_full_length * self.scale))
 
     def seeds(self, name: str) -> list[int]:
-        """Returns the seeds of the runs of a simulated scenario."""
+        """Returns the seeds of a simulated scenario, fewer in a quick run."""
         return self.first_seeds(self.scaled(self.usual_seeds(name)))
 
     def of(
@@ -142,7 +145,10 @@ class FetchRuns(Runs):
         stack: Mapping[str, Any] = OLD_STACK,
         server: str = "nginx",
     ) -> dict[str, Measured]:
-        """Measures points with one server; a point whose certificate is red is measured again."""
+        """Measures `points` with one server and returns the results by the points' ids.
+
+        A point whose certificate is red is measured again.
+        """
         return self.cached(name, lambda: self._of(name, points, stack, server))
 
     def _of(
@@ -165,7 +171,7 @@ class FetchRuns(Runs):
         return results
 
     def simulated(self, name: str) -> dict[str, dict[int, Floats]]:
-        """Returns latencies of simulated fetches by variant and size in KB, cut at the time limit, s."""
+        """Returns the latencies of simulated fetches, s, cut at the time limit, by variant and size in KB."""
         return self.cached(("simulated", name), lambda: self._simulated(name))
 
     def _simulated(self, name: str) -> dict[str, dict[int, Floats]]:
@@ -185,9 +191,9 @@ class FetchRuns(Runs):
         server: str,
         report: Callable[[int, int], None],
     ) -> list[Measured]:
-        """Measures some points of a group and reports the number done.
+        """Measures some points of the group `of` and reports the number of finished points.
 
-        A point is seeded by its place in the group.
+        A point is seeded by its index in the group.
         """
         known = {point.id: point for point in points}
         task = {

@@ -36,7 +36,7 @@ def fetches_that_did_not_end(runs: FetchRuns) -> float:
 
 @measured
 def loss_off_sigmas(runs: FetchRuns, statistic: str) -> float:
-    """TB-S2: mean or largest difference between measured and requested loss rate, standard deviations."""
+    """TB-S2: mean or largest deviation of the loss rate from the requested one, standard deviations."""
     losing = [one for one in latency.fetches(runs, "loss").values() if _requested_loss(one, "up") > 0]
     off = [abs(_sigmas(one, side)) for one in losing for side in EDGES]
     return float(np.mean(off)) if statistic == "mean" else max(off)
@@ -44,9 +44,9 @@ def loss_off_sigmas(runs: FetchRuns, statistic: str) -> float:
 
 @measured
 def round_trip_off(runs: FetchRuns) -> float:
-    """TB-S2: largest difference between handshake time and twice the delay, as a share of the tolerance.
+    """TB-S2: largest difference of the handshake time from twice the requested delay, per tolerance.
 
-    The tolerance is 1 ms or 2 % of twice the delay, whichever is larger.
+    The tolerance is 1 ms or 2 % of twice the delay, whichever is larger; the result 1 means just within.
     """
     off = []
     for one in latency.fetches(runs, "delay").values():
@@ -60,9 +60,9 @@ def round_trip_off(runs: FetchRuns) -> float:
 
 @measured
 def delay_off(runs: FetchRuns) -> float:
-    """TB-S2: largest difference between mean and requested delay, as a share of the tolerance.
+    """TB-S2: largest difference of a link's mean delay from the requested delay, per tolerance.
 
-    The tolerance is 1 ms or 2 % of the requested delay, whichever is larger.
+    The tolerance is 1 ms or 2 % of the requested delay, whichever is larger; the result 1 means just within.
     """
     off = []
     for one in latency.fetches(runs, "delay").values():
@@ -82,14 +82,14 @@ def red_certificates(runs: FetchRuns) -> str:
 
 @measured
 def bad_checksums(runs: FetchRuns, end: str) -> str:
-    """TB-S3: number of segments with a wrong checksum that the kernel at one end has counted."""
+    """TB-S3: number of segments with a wrong checksum, counted by the kernel at one end."""
     forced = _forced(runs)
     return str(_snmp(forced.out if end == "client" else forced.snmp)["Tcp"]["InCsumErrors"])
 
 
 @measured
 def packets_that_crossed(runs: FetchRuns, side: str) -> float:
-    """TB-S3: number of packets of five fetches of 30 KB that passed a direction of the link."""
+    """TB-S3: number of packets of five fetches of 30 KB that left the link in a direction."""
     return float(_forced(runs).certificate[side]["packets_out"])
 
 
@@ -114,7 +114,7 @@ def answers_around_a_stop(runs: FetchRuns) -> str:
 
 @measured
 def unaccounted(runs: FetchRuns, mode: str) -> str:
-    """TB-S5: number of packets that a link received minus those that left it, were dropped or are held."""
+    """TB-S5: number of packets that entered a link minus those that left it, were dropped or are held."""
     return str(unaccounted_on_link(_modes(runs)[mode].certificate))
 
 
@@ -150,7 +150,7 @@ def logger_off_ms(runs: FetchRuns, clients: int, fetches: int, statistic: str) -
 
 @measured
 def body_bytes(runs: FetchRuns, size: int) -> str:
-    """TB-S8: distinct lengths of the bodies that clients received for a file size."""
+    """TB-S8: distinct lengths of the bodies that clients received for a file size, bytes."""
     served = {
         int(fetch.get("bytes", 0))
         for name, one in latency.fetches(runs, "delay").items()
@@ -162,29 +162,32 @@ def body_bytes(runs: FetchRuns, size: int) -> str:
 
 @measured
 def apache_off_nginx_pct(runs: FetchRuns, loss_pct: float) -> float:
-    """TB-S9: absolute difference of Apache's mean latency from nginx's, 10 KB over 20 ms, percent."""
+    """TB-S9: absolute difference of Apache's mean latency from nginx's, percent.
+
+    The file has 10 KB, and the link a delay of 20 ms and a loss.
+    """
     apache, nginx = (_server(runs, server, loss_pct).mean_s.mean for server in ("apache", "nginx"))
     return 100 * abs(apache / nginx - 1)
 
 
 @measured
 def server_latency_s(runs: FetchRuns, server: str, loss_pct: float) -> Interval:
-    """TB-S9: mean latency of 10 KB over a link of 20 ms with loss, s."""
+    """TB-S9: mean latency of a file of 10 KB from `server` over a link of 20 ms with loss, s."""
     return _server(runs, server, loss_pct).mean_s
 
 
 @measured
 def check_values_off(_runs: FetchRuns, starts: str) -> float:
-    """TB-S10, S11, S13: largest relative difference of some models from independently computed values.
+    """TB-S10, S11, S13: largest relative difference between models and independently computed values.
 
-    `starts` is a prefix of the models' names.
+    `starts` is a prefix of the names of the models to compare.
     """
     return check_values.farthest(starts)
 
 
 @measured
 def chain_sampled_off_pct(_runs: FetchRuns, samples: int) -> float:
-    """TB-S11: largest relative difference between the means of the sampled and the exact chain, percent.
+    """TB-S11: largest relative difference of the sampled from the exact mean of the timeout chain, percent.
 
     The maximum is taken over one to three packets of data and three loss rates.
     """
@@ -206,7 +209,7 @@ def handshake_rtts_without_loss(_runs: FetchRuns) -> float:
 
 @measured
 def handshake_costs_ms(runs: FetchRuns, lost: str) -> Interval:
-    """TB-E9: latency with one packet of the handshake lost minus the mean latency without loss, ms."""
+    """TB-E9: latency with the packet `lost` of the handshake lost minus the mean latency without loss, ms."""
     cases = {
         "none": ("none", "none"),
         "SYN": ("packets:1", "none"),
@@ -233,14 +236,14 @@ def handshake_costs_ms(runs: FetchRuns, lost: str) -> Interval:
 
 @measured
 def curl_fetches(runs: FetchRuns, result: str) -> str | float:
-    """TB-E10: bytes or duration (s) of a fetch of 1 MB by curl through 10 Mbit/s."""
+    """TB-E10: number of bytes, or duration (s), of a fetch of 1 MB by curl over 10 Mbit/s."""
     size, duration_s = _others(runs)["curl"].out.split()
     return size if result == "bytes" else float(duration_s)
 
 
 @measured
 def echo_median_ms(runs: FetchRuns) -> float:
-    """TB-E10: median time of an interactive echo over 20 ms each way, ms."""
+    """TB-E10: median time of an interactive echo over a link of 20 ms each way, ms."""
     return _median_ms(_others(runs)["echo"])
 
 
@@ -315,7 +318,7 @@ def _requested_loss(one: Measured, side: str) -> float:
 
 
 def _sigmas(one: Measured, side: str) -> float:
-    """Returns the difference between measured and requested loss of a direction, in standard deviations."""
+    """Returns the measured minus the requested loss rate of a direction, in standard deviations."""
     certified, requested = one.certificate[side], _requested_loss(one, side)
     n = certified["packets_in"]
     return float((certified["loss"] - requested) / np.sqrt(requested * (1 - requested) / n))
@@ -326,7 +329,10 @@ def _requested_ms(one: Measured) -> float:
 
 
 def _logged_latencies_s(log: str) -> list[float]:
-    """Returns the times from each SYN to the last data packet that reached the client before the next SYN."""
+    """Returns the times from each SYN to the last data packet to the client before the next SYN, s.
+
+    `log` is the packet log of a link.
+    """
     began_ns: list[int] = []
     ended_ns: list[int] = []
     flows = set()
@@ -344,7 +350,7 @@ def _logged_latencies_s(log: str) -> list[float]:
 
 
 def _departures(log: str) -> Iterator[list[int]]:
-    """Yields, for each direction, the packets' numbers in the order of departure."""
+    """Yields the packets' numbers in the order of their departure from a link, for each direction."""
     rows = list(csv.DictReader(io.StringIO(log)))
     for edge in ("0", "1"):
         yield [int(row["number"]) for row in rows if row["event"] == "depart" and row["edge"] == edge]
@@ -355,7 +361,7 @@ def _overtakings(numbers: Sequence[int]) -> int:
 
 
 def _snmp(text: str) -> dict[str, dict[str, int]]:
-    """Returns the kernel's counters, by protocol and name."""
+    """Returns the counters in a text in the format of /proc/net/snmp, by protocol and name."""
     counters: dict[str, dict[str, int]] = {}
     lines = [line.split() for line in text.splitlines() if line.startswith(("Ip:", "Tcp:"))]
     for names, values in zip(lines[::2], lines[1::2], strict=True):

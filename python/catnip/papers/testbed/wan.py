@@ -29,7 +29,7 @@ BUFFERS_KB = (64, 128, 256, 512)
 SEEDS = 10
 SIDE_BY_SIDE = 2
 EMULATED, SIMULATED = "testbed-web", "testbed-admission"
-"""Scenarios with a real server and with a simulated one."""
+"""Names of the scenarios with a real server and with a simulated one."""
 TABLES = ("pages", "objects", "connections", "ports")
 FIFO, HIGH, LOW = "FIFO", "CATNIP", "CATNIP with SYN-ACKs LOW"
 """Names of the routers. SYN-ACKs are LOW if the name contains LOW; otherwise CATNIP receives them as HIGH."""
@@ -44,7 +44,7 @@ LARGE_OBJECTS = (2, 6)
 
 @dataclass(frozen=True)
 class Emulated:
-    """Run of a hundred clients in real time."""
+    """Results of one run of a hundred clients in real time."""
 
     certificate: Mapping[str, Any]
     pages: Mapping[str, NDArray[Any]]
@@ -54,7 +54,7 @@ class Emulated:
 
     @cached_property
     def page_means_s(self) -> Floats:
-        """Mean time of each of the ten pages."""
+        """Mean time of each of the ten pages, s."""
         times = (self.pages["time_s"][self.pages["page"] == page] for page in range(1, 11))
         return np.array([np.mean(of_page) for of_page in times])
 
@@ -71,12 +71,12 @@ class Emulated:
 
 @dataclass(frozen=True)
 class Fetched:
-    """Results of a variant, one element per run; `times_s` has a row of mean page times per run."""
+    """Results of a variant, one element for each run; `times_s` has a row of mean page times for each run."""
 
     times_s: Floats
     losses: Sequence[PortLoss]
     handshakes_repeated: Sequence[float]
-    """Fraction of connections with a retransmission in the handshake."""
+    """Fractions of connections with a retransmission in the handshake."""
 
 
 @measured
@@ -132,13 +132,13 @@ def red_runs(runs: FetchRuns) -> str:
 def loss_pct(
     runs: FetchRuns, buffer_kb: int, router: str, packets: str = "all", server: str = "nginx"
 ) -> Interval:
-    """CAT-E10: share of `all`, `high` or `low` packets towards the clients that a router drops, percent."""
+    """CAT-E10: share of `all`, `high` or `low` packets towards the clients that the router drops, percent."""
     return mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"].losses, packets)
 
 
 @measured
 def high_share_pct(runs: FetchRuns, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: share of HIGH packets among all packets that arrive at a router, percent."""
+    """CAT-E10: share of HIGH packets among all packets that arrive at the router, percent."""
     return loss_pct(runs, buffer_kb, router, "share", server)
 
 
@@ -167,7 +167,7 @@ def page_time_ratio(
 
 @measured
 def total_time_ratio(runs: FetchRuns, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
-    """CAT-E10: ratio of the total time of the ten pages with a router to that with FIFO, by pair of runs."""
+    """CAT-E10: ratio of the total time of the ten pages with a router to that with FIFO, per pair of runs."""
     fetched = _fetched(runs, server)
     ours, fifo = (fetched[f"{buffer_kb} KB {one}"].times_s.sum(axis=1) for one in (router, FIFO))
     return stats.mean(ours / fifo)
@@ -175,7 +175,7 @@ def total_time_ratio(runs: FetchRuns, buffer_kb: int, router: str, server: str =
 
 @measured
 def spread_is_larger(runs: FetchRuns, at_kb: Sequence[int], than_at_kb: Sequence[int]) -> str:
-    """CAT-E10: `yes` if the pages' time ratios vary more at all buffers `at_kb` than at any of `than_at_kb`.
+    """CAT-E10: `yes` if page-time ratios vary more at every buffer of `at_kb` than at any of `than_at_kb`.
 
     A ratio is that of a page's time with CATNIP to its time with FIFO. The variation is the standard
     deviation over the ten pages.
@@ -188,7 +188,7 @@ def spread_is_larger(runs: FetchRuns, at_kb: Sequence[int], than_at_kb: Sequence
 
 
 def table(runs: FetchRuns) -> Table:
-    """Returns Table XI, with HIGH and with LOW SYN-ACKs."""
+    """Returns the CATNIP paper's Table XI as measured, with HIGH and with LOW SYN-ACKs."""
     fetched = _fetched(runs)
     cells = [(buffer_kb, router) for buffer_kb in BUFFERS_KB for router in (HIGH, LOW)]
     by_page = [ratios(fetched, *cell).mean(axis=0) for cell in cells]
@@ -203,7 +203,7 @@ def table(runs: FetchRuns) -> Table:
 
 
 def trade(runs: FetchRuns, server: str) -> Table:
-    """Returns the table of page times and losses by buffer and router."""
+    """Returns the table of page times and losses with a server, by buffer and router."""
 
     def changes(buffer_kb: int, router: str) -> list[str]:
         if router == FIFO:
@@ -245,7 +245,7 @@ def trade(runs: FetchRuns, server: str) -> Table:
 
 
 def page_time_changes(runs: FetchRuns) -> Figure:
-    """Draws the change of each page's time at the smallest buffer, by the priority of SYN-ACKs."""
+    """Draws the change of each page's time from FIFO at the smallest buffer, by the priority of SYN-ACKs."""
     buffer_kb = BUFFERS_KB[0]
     largest_b = _largest_objects_bytes()
     pages = sorted(largest_b, key=lambda page: largest_b[page])
@@ -296,14 +296,14 @@ def mean_pct(losses: Sequence[PortLoss], packets: str) -> Interval:
 
 
 def _fetched(runs: FetchRuns, server: str = "nginx") -> Mapping[str, Fetched]:
-    """Returns the results of every variant, from a real server or a simulated one."""
+    """Returns the results of each variant with `server`, a real or a simulated one, by the variant's name."""
     if server == "simulated":
         return _simulated(runs)
     return {variant: fetched(of) for variant, of in _runs(runs).items()}
 
 
 def fetched(of: Sequence[Emulated]) -> Fetched:
-    """Returns the results of a variant from several runs."""
+    """Returns the page times and losses of the emulated runs of one variant."""
     return Fetched(
         np.array([one.page_means_s for one in of]),
         [one.loss for one in of],
@@ -350,7 +350,7 @@ def emulated(
 ) -> Emulated:
     """Emulates one run, and repeats it once if its certificate is red.
 
-    `environment` are additional environment variables of the commands.
+    `environment` has additional environment variables of the scenario's commands.
     """
     for _ in range(TRIES):
         ended = emulate(scenario, variant, seed, environment or {}, f"{scenario}: {variant}")
@@ -372,7 +372,7 @@ def ratios(
     pages: Sequence[int] = ALL_PAGES,
     than: str = FIFO,
 ) -> Floats:
-    """Returns the ratios of page times with `router` to page times with `than`, a row per seed."""
+    """Returns ratios of page times with `router` to those with `than`: a row per seed, a column per page."""
     ours, theirs = (fetched[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
     over: Floats = ours / theirs
     return over[:, [page - 1 for page in pages]]
@@ -385,7 +385,7 @@ def _everything(runs: FetchRuns) -> list[Emulated]:
 
 
 def _all_of(runs: FetchRuns, name: str, router: str = "") -> Mapping[str, NDArray[Any]]:
-    """Returns the rows of a table of all runs, or only of the runs with `router`."""
+    """Returns the rows of a table of all emulated runs, or only of the runs with `router`."""
     tables = [
         getattr(one, name)
         for variant, of in _runs(runs).items()

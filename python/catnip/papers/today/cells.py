@@ -1,28 +1,28 @@
-"""Cells, each of which changes one factor, and cumulative steps from the hosts of 2002 to today's hosts."""
+"""Configurations (cells) that change one factor each, and cumulative steps from hosts of 2002 to today's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 Changes: TypeAlias = Sequence[tuple[str, str]]
-"""Keys of a scenario with their values, as `catnip run --set` takes them."""
+"""Keys of a scenario to change and their values, as `catnip run --set` takes them."""
 
 
 @dataclass(frozen=True)
 class PageSet:
-    """Set of pages and their line, with a scenario of its own."""
+    """Set of pages with the line over which they are loaded, which has a scenario of its own."""
 
     scenario: str
     says: str
     product: int
-    """Bandwidth-delay product, packets of 1500 bytes."""
+    """Bandwidth-delay product of the line, packets of 1500 bytes."""
     seeds: int
     counted_s: tuple[float, float]
-    """Range of the start times of counted pages, s: after the file's slow start, and early enough to
+    """Range of the start times of counted pages, s: after the file transfer's slow start, and early enough to
     finish."""
 
     def cells(self) -> Mapping[str, Changes]:
-        """Returns the changes of each cell by name; the first cell is the base without changes."""
+        """Returns the changes of each cell by its name; the first cell is the base, without changes."""
         return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
 
 
@@ -35,7 +35,7 @@ HALF, UNMARKED, ALONE = "half of the servers mark", "handshake unmarked", "no fi
 DROP_TAIL, FQ_CODEL = "DropTail", "FQ-CoDel"
 CONTEXT = ("CATNIP-Good", "CATNIP-RED", "three-level RED")
 BLIND = ("RED", "CoDel", FQ_CODEL, "PIE", "DualPI2", "CAKE")
-"""Queues that use none of CATNIP's marks."""
+"""Queues that ignore CATNIP's marks."""
 QUEUES = (DROP_TAIL, *CONTEXT, *BLIND)
 
 STEPS: Mapping[str, Changes] = {
@@ -53,11 +53,12 @@ STEPS: Mapping[str, Changes] = {
     "CUBIC": (("tcp.control", "linux-cubic"),),
     "full segments": (("tcp.segment", "1448B"),),
 }
-"""Changes that each step adds to those of the preceding steps. Packets have 512 bytes until the last step."""
+"""Changes to the hosts of 2002 that each step adds to those of the preceding steps, by the step's name.
+Packets have 512 bytes until the last step."""
 
 
 def step(name: str) -> Changes:
-    """Returns the changes of a step and of all preceding steps."""
+    """Returns the changes of a step of `STEPS` and of all preceding steps."""
     names = list(STEPS)
     upto = names[: names.index(name) + 1]
     return list(dict(change for one in upto for change in STEPS[one]).items())

@@ -1,4 +1,4 @@
-"""Figures of the steps, queues and single factors, tables, and the main result in words."""
+"""Figures of the steps, the queues and single changes, tables, and the main result in words."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ LOOKS = {
 
 
 def steps(runs: CellRuns) -> Figure:
-    """TDY-E1: gain in the paper's network, by step from the paper's hosts to those of today."""
+    """Draws TDY-E1: gain over DropTail in the paper's network, by step from the paper's hosts to today's."""
     values = {
         queue: [quantities.gain_in_the_old_network_pct(runs, step, queue) for step in STEPS]
         for queue in OLD_QUEUES
@@ -55,17 +55,17 @@ def steps(runs: CellRuns) -> Figure:
 
 
 def queues_ten(runs: CellRuns) -> Figure:
-    """TDY-E2: the ten pages behind each queue."""
+    """Draws TDY-E2: change of the ten pages' times from DropTail, behind each queue."""
     return _queues(runs, "ten", "The ten pages behind each queue")
 
 
 def queues_mix(runs: CellRuns) -> Figure:
-    """TDY-E3: pages of today behind each queue."""
+    """Draws TDY-E3: change of the times of today's pages from DropTail, behind each queue."""
     return _queues(runs, "mix", "Pages of today behind each queue")
 
 
 def one_at_a_time(runs: CellRuns) -> Figure:
-    """TDY-E4: 95th percentile of page times with one factor changed at a time."""
+    """Draws TDY-E4: change of the 95th percentile of page times from DropTail, by cell and queue."""
     maps = [_map(runs, name, page_set.says) for name, page_set in PAGE_SETS.items()]
     caption = (
         "Change of the 95th percentile of page times from DropTail in the same row, percent. "
@@ -81,7 +81,7 @@ FIGURES = (steps, queues_ten, queues_mix, one_at_a_time)
 
 
 def headline(runs: CellRuns) -> str:
-    """Returns the main result in words, with its intervals."""
+    """Returns the main result of the simulations in words, with its intervals."""
     first, *_, last = (quantities.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
     sentences = [
         f"In the paper's own network CATNIP-Good makes pages {_pct(first)} faster with the paper's hosts"
@@ -113,7 +113,7 @@ def tables(runs: CellRuns) -> Sequence[Table]:
 
 
 def _where(runs: CellRuns, page_set: str) -> Table:
-    """Returns the table of page times behind queues that use marks, a row for each cell."""
+    """Returns the table of page times behind queues that use marks, a row for each cell of a set of pages."""
     rows = []
     for cell in PAGE_SETS[page_set].cells():
         over = [_against(quantities.change_pct(runs, page_set, cell, queue, TAIL)) for queue in CONTEXT]

@@ -1,4 +1,4 @@
-"""Benefit of context, and its cost to other traffic: changes of times and rates, paired by run."""
+"""Benefit of context and its cost to other traffic: changes of page times and of a file's rate, per run."""
 
 from collections.abc import Callable
 
@@ -21,12 +21,15 @@ printed(paper_gain_pct)
 
 QUANTILES = {"median": 0.5, "95th percentile": 0.95, "99th percentile": 0.99}
 WEIGHED = ("p10", "p25", "p50", "p75", "p90")
-"""Percentiles of page weight on the Web; the pages of today represent them in this order."""
+"""Percentiles of page weight on the Web that the five pages of today represent, in order."""
 
 
 @measured
 def gain_in_the_old_network_pct(runs: CellRuns, step: str, queue: str) -> Interval:
-    """TDY-E1: mean reduction of the ten pages' times relative to DropTail with the same hosts, percent."""
+    """TDY-E1: mean reduction of the ten pages' times by a queue, with the hosts of a step, percent.
+
+    The reference is DropTail with the same hosts.
+    """
     return average_gain(runs.old(step, queue), runs.old(step, DROP_TAIL))
 
 
@@ -34,7 +37,7 @@ def gain_in_the_old_network_pct(runs: CellRuns, step: str, queue: str) -> Interv
 def page_s(
     runs: CellRuns, page_set: str, cell: str, queue: str, quantile: str, group: str = MARKED
 ) -> Interval:
-    """Quantile of all page times, s."""
+    """Quantile of all page times in a cell behind a queue, s."""
     result = runs.cell(page_set, cell)[queue]
     return stats.jackknife(_quantile(result, quantile, group), result.runs)
 
@@ -49,7 +52,7 @@ def change_pct(
     than: str = DROP_TAIL,
     group: str = MARKED,
 ) -> Interval:
-    """Change of a quantile of all page times relative to another queue, percent."""
+    """Change of a quantile of all page times from the queue `than` to `queue`, in a cell, percent."""
     results = runs.cell(page_set, cell)
     ours, theirs = (_quantile(results[name], quantile, group) for name in (queue, than))
     return stats.jackknife(lambda chosen: 100 * (ours(chosen) / theirs(chosen) - 1), results[queue].runs)
@@ -57,14 +60,14 @@ def change_pct(
 
 @measured
 def file_change_pct(runs: CellRuns, page_set: str, cell: str, queue: str, than: str = DROP_TAIL) -> Interval:
-    """Change of the file transfer's rate relative to another queue, percent."""
+    """Change of the file transfer's rate from the queue `than` to `queue`, in a cell, percent."""
     results = runs.cell(page_set, cell)
     return _change_pct(results[queue].file_mbps, results[than].file_mbps)
 
 
 @measured
 def longest_tail_s(runs: CellRuns, page_set: str) -> float:
-    """Longest 99th percentile of page times over all cells and queues, s.
+    """Largest 99th percentile of page times over all cells and queues of a set of pages, s.
 
     Times can be measured only up to the time between the start of a page and the end of its run.
     """
@@ -77,26 +80,26 @@ def longest_tail_s(runs: CellRuns, page_set: str) -> float:
 
 @measured
 def page_kb(_runs: CellRuns, percentile: str) -> float:
-    """TDY-S1: size of all objects of the page for a percentile, KB."""
+    """TDY-S1: size of all objects of the page that represents a percentile of page weight, KB."""
     return sum(_sizes(percentile)) / 1024
 
 
 @measured
 def page_requests(_runs: CellRuns, percentile: str) -> float:
-    """TDY-S1: number of objects of the page for a percentile."""
+    """TDY-S1: number of objects of the page that represents a percentile of page weight."""
     return len(_sizes(percentile))
 
 
 @measured
 def object_kb(_runs: CellRuns, quantile: float) -> float:
-    """TDY-S1: quantile of the sizes of all objects except the HTML, KB."""
+    """TDY-S1: quantile of the sizes of all objects of today's pages except the HTML, KB."""
     sizes = [size for percentile in WEIGHED for size in _sizes(percentile)[1:]]
     return float(np.quantile(sizes, quantile)) / 1024
 
 
 @printed
 def almanac(item: str, percentile: str) -> float:
-    """Value of the Web Almanac at a percentile."""
+    """Value of the item `item` in the Web Almanac at a percentile."""
     return next(float(row[percentile]) for row in rows("today_almanac.csv") if row["what"] == item)
 
 

@@ -1,4 +1,4 @@
-"""Runs of each cell behind all queues, made on demand and reduced to the values of the claims."""
+"""Runs of each cell behind all queues, made on demand and reduced to the values that the claims need."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PAGE_SETS, QUEUES, Pa
 
 TABLES = ("transfers", "groups", "ports")
 MARKED, OTHERS, FILE = "web", "other", "file"
-"""Groups of traffic: pages whose servers mark, pages of the other servers, and the file transfer."""
+"""Traffic groups: pages whose servers mark, pages of the other servers, and the file transfer."""
 LINE = "line"
 OLD, OLD_VARIANT = "catnip-e4", "Reno/DropTail"
 OLD_QUEUES: Mapping[str, str] = {
@@ -23,7 +23,7 @@ OLD_QUEUES: Mapping[str, str] = {
     "CATNIP-RED": "catnip-red:10",
     FQ_CODEL: "fq-codel:10",
 }
-"""Queues in the paper's own network, by name; each replaces the queue of the variant."""
+"""Queues in the CATNIP paper's network, by name; each replaces the queue of the scenario's variant."""
 
 
 @dataclass(frozen=True)
@@ -34,30 +34,30 @@ class Pages:
     run: NDArray[np.intp]
 
     def quantile(self, q: float, runs: NDArray[np.intp]) -> float:
-        """Returns a quantile of the page times of some runs, s."""
+        """Returns the quantile `q` of the page times of the runs with these indices, s."""
         return float(np.quantile(self.waited_s[np.isin(self.run, runs)], q))
 
 
 @dataclass(frozen=True)
 class Result:
-    """Runs of one cell behind one queue."""
+    """Results of the runs of one cell behind one queue."""
 
     pages: Mapping[str, Pages]
     file_mbps: Floats
-    """Rate of the file transfer in each run; NaN without one."""
+    """Rate of the file transfer in each run, Mbit/s; NaN for runs without a file transfer."""
     loss: Mapping[str, Floats]
-    """Share of arriving packets dropped by the line, by priority; NaN without arrivals."""
+    """Fraction of arriving packets that the line drops in each run, by priority; NaN without arrivals."""
     queue_s: Floats
     utilization: Floats
 
     @property
     def runs(self) -> int:
-        """Number of runs."""
+        """Number of runs in the results."""
         return len(self.queue_s)
 
 
 class CellRuns(Runs):
-    """Runs of cells; each cell is run behind all queues at once and kept."""
+    """Runs of the cells, made on demand; each cell is run behind all queues at once."""
 
     quick_seeds = 2
 
@@ -70,11 +70,11 @@ class CellRuns(Runs):
         return seeds.get(name) or super().usual_seeds(name)
 
     def cell(self, page_set: str, name: str) -> Mapping[str, Result]:
-        """Returns the runs of a cell of a place, by queue."""
+        """Returns the results of a cell with a set of pages, by queue."""
         return self.cached((page_set, name), lambda: self._cell(PAGE_SETS[page_set], name))
 
     def old(self, name: str, queue: str) -> Floats:
-        """Returns mean page times in the paper's network with the hosts of a step: a row per run, s."""
+        """Returns mean page times in the CATNIP paper's network with a step's hosts, s: a row per run."""
         return self.cached(("old", name, queue), lambda: self._old(name, queue))
 
     def _cell(self, page_set: PageSet, name: str) -> Mapping[str, Result]:
@@ -95,7 +95,7 @@ class CellRuns(Runs):
 
 
 def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[float, float]) -> Result:
-    """Reduces all rows of one variant's tables to the values of the claims."""
+    """Reduces the rows of one variant's results tables to the values that the claims need."""
     ports, groups, transfers = (rows[name] for name in ("ports", "groups", "transfers"))
     line, files = where(ports, ports["port"] == LINE), where(groups, groups["group"] == FILE)
     return Result(
