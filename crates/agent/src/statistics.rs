@@ -1,4 +1,4 @@
-//! Packet counters of the marker, by reason and level.
+//! Counters of marked packets, by assigned priority and by the reason for it.
 
 use crate::policy::LEVELS;
 use libbpf_rs::{MapCore, MapFlags};

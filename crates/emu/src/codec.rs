@@ -1,4 +1,4 @@
-//! Settings of a network namespace that a priority codec requires.
+//! ECN settings of a network namespace, which a codec of priorities that uses the ECN bits requires to be off.
 
 use catnip_cli::failure::{Failure, failed};
 use catnip_linux::namespace::set_sysctl;

@@ -99,7 +99,7 @@ impl ConnectionInfo {
         self.in_network += 1;
     }
 
-    /// Counts a packet of this end with this mark.
+    /// Counts a packet that this end sends with this mark, if the end is the server and the mark is HIGH.
     #[inline]
     pub fn count_mark(&mut self, end: usize, mark: Dscp) {
         self.sent_high += u32::from(mark.priority() == Priority::High && end == SERVER);

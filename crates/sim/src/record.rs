@@ -163,7 +163,7 @@ pub enum ServedStep {
     Timeout,
     /// Drop of a data segment.
     Dropped {
-        /// First byte of the segment.
+        /// Sequence number of the first byte of the segment.
         seq: u64,
     },
 }

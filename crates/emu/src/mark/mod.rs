@@ -54,7 +54,7 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Creates a marker for packets from each edge, by its index; `None` leaves packets unmarked.
+    /// Creates a marker of the packets that enter at each edge, by index of the edge; `None` leaves the packets of an edge unmarked.
     ///
     /// If `writes_marks` is true, packets leave the network with their marks; otherwise the marks apply inside the network only.
     pub fn new(edges: Vec<Option<SpmParameters>>, writes_marks: bool) -> Self {

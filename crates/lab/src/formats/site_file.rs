@@ -46,7 +46,7 @@ pub struct RecordedObject {
     /// Index in the page of the earlier object that must end before the request; `None` if the request waits only for the start of the
     /// page.
     pub after: Option<u32>,
-    /// Delay from the end of the earlier object, or from the start of the page, to the request, milliseconds.
+    /// Delay from the end of the object in [`Self::after`], or from the start of the page, to the request, milliseconds.
     pub delay_ms: f64,
     /// Index of the connection over which the response arrived, among the connections of the page; `None` if unknown.
     pub connection: Option<u32>,

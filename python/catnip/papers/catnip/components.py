@@ -238,7 +238,7 @@ def packets_dropped_exactly_once(runs: VariantRuns) -> str:
 
 @measured
 def records_less_counters(runs: VariantRuns) -> str:
-    """CAT-S18: packets counted by connections minus those counted by the bottleneck: sent, HIGH, dropped."""
+    """CAT-S18: packets sent, marked HIGH and dropped, counted by connections minus by the bottleneck."""
     result = runs.of("catnip-e4")["Reno/CATNIP-Good"]
     connections, ports = result.rows("connections"), result.rows("ports")
     there = where(ports, ports["port"] == "bottleneck")

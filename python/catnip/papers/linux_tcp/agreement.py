@@ -117,7 +117,7 @@ def headline(runs: TransferRuns) -> str:
 
 
 def tables(runs: TransferRuns) -> Sequence[Table]:
-    """Returns the tables of agreement by type of case and path, of BBR, and of all cases that differ."""
+    """Returns three tables: agreement of kernel and simulator, their BBR flows, and the cases that differ."""
     by_kind = {
         label: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, label in KINDS.items()
     }

@@ -1,4 +1,4 @@
-"""Figures 2 to 5 and 7 to 11 of the newCWV paper redrawn, Tables 2 and 3 as heat maps, and the result."""
+"""Figures and tables of the report on the newCWV paper, and the summary at its head."""
 
 from collections.abc import Sequence
 
