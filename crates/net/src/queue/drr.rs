@@ -1,13 +1,13 @@
+use super::flow_table::FlowTable;
 use crate::Packet;
-use std::collections::VecDeque;
 
 /// Deficit round robin over the queues of flows. A queue that was empty for a while is served first (RFC 8290, section 4).
 #[derive(Debug)]
 pub(super) struct Drr {
     /// New queues, in order of service: queues in their first turn since they were empty.
-    new: VecDeque<u32>,
+    new: List,
     /// Old queues, in order of service: all other queues that take turns.
-    old: VecDeque<u32>,
+    old: List,
     quantum: i64,
 }
 
@@ -16,55 +16,93 @@ pub(super) struct Drr {
 pub(super) struct Turn {
     /// Bytes that the queue may still send in its turn.
     credit: i64,
+    /// Position of the next queue of the list; meaningless for the last one.
+    next: u32,
     /// True if the queue is in one of the two lists.
     is_listed: bool,
+}
+
+/// Queue that takes turns.
+pub(super) trait TakesTurns {
+    /// Returns the state of the queue in the round.
+    fn turn(&mut self) -> &mut Turn;
+}
+
+/// List of queues, linked by [`Turn::next`].
+#[derive(Debug, Default)]
+struct List {
+    /// Positions of the first and the last queue; meaningless in an empty list.
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl List {
+    #[inline]
+    fn push<Q: TakesTurns>(&mut self, queues: &mut FlowTable<Q>, position: u32) {
+        if self.len == 0 {
+            self.first = position;
+        } else {
+            queues[self.last].turn().next = position;
+        }
+        self.last = position;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn pop<Q: TakesTurns>(&mut self, queues: &mut FlowTable<Q>) {
+        self.first = queues[self.first].turn().next;
+        self.len -= 1;
+    }
 }
 
 impl Drr {
     /// Creates a round in which each queue may send `quantum` bytes in a turn.
     pub(super) fn new(quantum: u32) -> Self {
-        Self { new: VecDeque::new(), old: VecDeque::new(), quantum: i64::from(quantum) }
+        Self { new: List::default(), old: List::default(), quantum: i64::from(quantum) }
     }
 
-    /// Adds the queue with this index to the new queues if it is in neither list. Called when a packet has arrived in the queue.
+    /// Adds the queue at this position to the new queues if it is in neither list. Called when a packet has arrived in the queue.
     #[inline]
-    pub(super) fn activate(&mut self, index: u32, turn: &mut Turn) {
+    pub(super) fn activate<Q: TakesTurns>(&mut self, queues: &mut FlowTable<Q>, position: u32) {
+        let turn = queues[position].turn();
         if !turn.is_listed {
-            *turn = Turn { credit: self.quantum, is_listed: true };
-            self.new.push_back(index);
+            *turn = Turn { credit: self.quantum, is_listed: true, ..*turn };
+            self.new.push(queues, position);
         }
     }
 
-    /// Returns the next packet of all queues. `turn` returns the state of a queue, and `pop` removes the first packet of a queue.
+    /// Returns the next packet of all queues. `pop` removes the first packet of a queue.
     #[inline]
-    pub(super) fn next<Q>(
+    pub(super) fn next<Q: TakesTurns>(
         &mut self,
-        queues: &mut [Q],
-        turn: impl Fn(&mut Q) -> &mut Turn,
+        queues: &mut FlowTable<Q>,
         mut pop: impl FnMut(&mut Q) -> Option<Packet>,
     ) -> Option<Packet> {
         loop {
-            let is_new = !self.new.is_empty();
+            let is_new = self.new.len > 0;
             let list = if is_new { &mut self.new } else { &mut self.old };
-            let index = *list.front()?;
-            let queue = &mut queues[index as usize];
-            if turn(queue).credit <= 0 {
-                turn(queue).credit += self.quantum;
-                list.pop_front();
-                self.old.push_back(index);
+            if list.len == 0 {
+                return None;
+            }
+            let position = list.first;
+            let queue = &mut queues[position];
+            if queue.turn().credit <= 0 {
+                queue.turn().credit += self.quantum;
+                list.pop(queues);
+                self.old.push(queues, position);
                 continue;
             }
             if let Some(packet) = pop(queue) {
-                turn(queue).credit -= i64::from(packet.len);
+                queue.turn().credit -= i64::from(packet.len);
                 return Some(packet);
             }
+            list.pop(queues);
             // An emptied new queue becomes an old queue for a turn. Otherwise it could become new again at once and always be served first.
             if is_new {
-                self.new.pop_front();
-                self.old.push_back(index);
+                self.old.push(queues, position);
             } else {
-                self.old.pop_front();
-                turn(queue).is_listed = false;
+                queues[position].turn().is_listed = false;
             }
         }
     }

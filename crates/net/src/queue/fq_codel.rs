@@ -1,5 +1,6 @@
 use super::codel::{CodelLaw, CodelParameters, mark_instead};
-use super::drr::{Drr, Turn};
+use super::drr::{Drr, TakesTurns, Turn};
+use super::flow_table::FlowTable;
 use super::limit::Buffer;
 use super::pool::{Chain, Pool};
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
@@ -63,7 +64,8 @@ impl QueueKind for FqCodelSpec {
     fn build(&self, _context: &PortContext<'_>) -> Box<FqCodel> {
         Box::new(FqCodel {
             pool: Pool::default(),
-            flows: vec![Flow::default(); self.flows.get() as usize],
+            flows: FlowTable::new(),
+            flow_count: self.flows,
             turns: Drr::new(self.quantum.get()),
             backlog: Backlog::default(),
             buffer: Buffer::new(self.limit),
@@ -87,7 +89,8 @@ impl QueueKind for FqCodelSpec {
 #[derive(Debug)]
 pub struct FqCodel {
     pool: Pool,
-    flows: Vec<Flow>,
+    flows: FlowTable<Flow>,
+    flow_count: NonZeroU32,
     turns: Drr,
     backlog: Backlog,
     buffer: Buffer,
@@ -96,11 +99,25 @@ pub struct FqCodel {
     parameters: CodelParameters,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 struct Flow {
+    number: u32,
     packets: Chain,
     law: CodelLaw,
     turn: Turn,
+}
+
+impl TakesTurns for Flow {
+    #[inline(always)]
+    fn turn(&mut self) -> &mut Turn {
+        &mut self.turn
+    }
+}
+
+impl Flow {
+    fn new(number: u32) -> Self {
+        Self { number, packets: Chain::default(), law: CodelLaw::default(), turn: Turn::default() }
+    }
 }
 
 /// Maximum number of packets dropped at once from a full buffer (RFC 8290, section 4.1.3). Most of the cost is the search for the longest
@@ -112,8 +129,12 @@ impl FqCodel {
     /// full.
     #[inline(never)]
     fn drop_from_longest(&mut self, now: Time, events: &mut dyn PacketEvents) {
-        let length = |flow: &&mut Flow| (flow.packets.backlog().bytes, flow.packets.backlog().packets);
-        let Some(flow) = self.flows.iter_mut().max_by_key(length) else { return };
+        // Of equal queues, the one with the highest number.
+        let length = |flow: &&mut Flow| {
+            let backlog = flow.packets.backlog();
+            (backlog.bytes, backlog.packets, flow.number)
+        };
+        let Some(flow) = self.flows.as_mut_slice().iter_mut().max_by_key(length) else { return };
         for _ in 0..flow.packets.backlog().packets.div_ceil(2).min(BATCH) {
             let Some(packet) = self.pool.pop(&mut flow.packets) else { return };
             self.backlog.remove(&packet);
@@ -129,10 +150,11 @@ impl QueueDiscipline for FqCodel {
         }
         self.max_packet = self.max_packet.max(packet.len);
         self.backlog.add(&packet);
-        let id = u32::from(packet.flow) % self.flows.len() as u32;
-        let flow = &mut self.flows[id as usize];
+        let number = u32::from(packet.flow) % self.flow_count;
+        let position = self.flows.position(number, || Flow::new(number));
+        let flow = &mut self.flows[position];
         self.pool.push(&mut flow.packets, Packet { arrived: now, ..packet });
-        self.turns.activate(id, &mut flow.turn);
+        self.turns.activate(&mut self.flows, position);
         while !self.buffer.holds(self.backlog) && self.backlog.packets > 0 {
             self.drop_from_longest(now, events);
         }
@@ -157,7 +179,7 @@ impl QueueDiscipline for FqCodel {
                 events.dropped(now, packet, DropReason::Delay);
             }
         };
-        let packet = turns.next(flows, |flow| &mut flow.turn, next);
+        let packet = turns.next(flows, next);
         self.buffer.set_in_transmission(packet.as_ref());
         packet
     }

@@ -1,4 +1,5 @@
-use super::drr::{Drr, Turn};
+use super::drr::{Drr, TakesTurns, Turn};
+use super::flow_table::FlowTable;
 use super::limit::Buffer;
 use super::pie::{PieLaw, PieParameters, PieSpec};
 use super::pool::{Chain, Pool};
@@ -59,11 +60,10 @@ impl QueueKind for FqPieSpec {
     type Queue = Box<dyn QueueDiscipline>;
 
     fn build(&self, context: &PortContext<'_>) -> Box<dyn QueueDiscipline> {
-        let law = PieLaw::new(&self.pie.parameters);
-        let flow = Flow { packets: Chain::default(), law, turn: Turn::default() };
         Box::new(FqPie {
             pool: Pool::default(),
-            flows: vec![flow; self.flows.get() as usize],
+            flows: FlowTable::new(),
+            flow_count: self.flows,
             turns: Drr::new(self.quantum.get()),
             backlog: Backlog::default(),
             buffer: Buffer::new(self.pie.limit),
@@ -86,7 +86,8 @@ impl QueueKind for FqPieSpec {
 #[derive(Debug)]
 struct FqPie {
     pool: Pool,
-    flows: Vec<Flow>,
+    flows: FlowTable<Flow>,
+    flow_count: NonZeroU32,
     turns: Drr,
     backlog: Backlog,
     buffer: Buffer,
@@ -96,17 +97,31 @@ struct FqPie {
     rng: Rng,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Flow {
     packets: Chain,
     law: PieLaw,
     turn: Turn,
 }
 
+impl TakesTurns for Flow {
+    #[inline(always)]
+    fn turn(&mut self) -> &mut Turn {
+        &mut self.turn
+    }
+}
+
+impl Flow {
+    fn new(parameters: &PieParameters) -> Self {
+        Self { packets: Chain::default(), law: PieLaw::new(parameters), turn: Turn::default() }
+    }
+}
+
 impl QueueDiscipline for FqPie {
     fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
-        let id = u32::from(packet.flow) % self.flows.len() as u32;
-        let Flow { packets, law, turn } = &mut self.flows[id as usize];
+        let number = u32::from(packet.flow) % self.flow_count;
+        let position = self.flows.position(number, || Flow::new(&self.parameters));
+        let Flow { packets, law, .. } = &mut self.flows[position];
         law.advance(&self.parameters, now);
         // fq_pie_qdisc_enqueue drops the arriving packet if the buffer is full, regardless of the length of its queue.
         if !self.buffer.accepts(self.backlog, &packet) {
@@ -122,7 +137,7 @@ impl QueueDiscipline for FqPie {
         }
         self.backlog.add(&packet);
         self.pool.push(packets, Packet { arrived: now, ..packet });
-        self.turns.activate(id, turn);
+        self.turns.activate(&mut self.flows, position);
     }
 
     fn dequeue(&mut self, now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
@@ -133,7 +148,7 @@ impl QueueDiscipline for FqPie {
             flow.law.on_departure(now.since(packet.arrived), flow.packets.backlog().packets == 0);
             Some(packet)
         };
-        let packet = turns.next(flows, |flow| &mut flow.turn, next);
+        let packet = turns.next(flows, next);
         packet.iter().for_each(|packet| self.backlog.remove(packet));
         self.buffer.set_in_transmission(packet.as_ref());
         packet

@@ -11,6 +11,7 @@ mod drop_tail;
 mod drr;
 mod dual_pi2;
 mod fifo;
+mod flow_table;
 mod fq_codel;
 mod fq_pie;
 mod gate;

@@ -1,6 +1,7 @@
 use super::cobalt::{Cobalt, CobaltParameters};
-use super::hosts::{Hosts, Isolation, Loads, Pair};
+use super::hosts::{Hosts, Isolation, Loads, Positions};
 use crate::Packet;
+use crate::queue::flow_table::FlowTable;
 use crate::queue::pool::{Chain, Pool};
 use catnip_base::{Rng, Span, Time};
 use std::collections::VecDeque;
@@ -9,13 +10,15 @@ use std::collections::VecDeque;
 /// quantum of the host (DRR++; Linux, net/sched/sch_cake.c).
 #[derive(Debug)]
 pub(super) struct Tin {
-    flows: Vec<Flow>,
-    /// Sparse connections, in order of service.
-    sparse: VecDeque<u16>,
-    /// Bulk connections, in order of service.
-    bulk: VecDeque<u16>,
-    /// Empty connections whose AQM state is still in use.
-    decaying: VecDeque<u16>,
+    flows: FlowTable<Flow>,
+    /// Entries of the flow table in use, by set.
+    sets: Box<[WaySet; SETS]>,
+    /// Positions of sparse connections, in order of service.
+    sparse: VecDeque<u32>,
+    /// Positions of bulk connections, in order of service.
+    bulk: VecDeque<u32>,
+    /// Positions of empty connections whose AQM state is still in use.
+    decaying: VecDeque<u32>,
     /// Number of connections in [`Set::Sparse`] or [`Set::SparseWait`].
     sparse_count: u32,
     /// Number of connections in [`Set::Bulk`].
@@ -35,21 +38,35 @@ pub(super) struct Tin {
     pub(super) share: i64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 struct Flow {
     packets: Chain,
     law: Cobalt,
-    /// Flow identifier of the connection to which the entry belongs.
-    tag: u16,
-    hosts: Pair,
+    /// Number of the entry of the flow table.
+    number: u16,
+    hosts: Positions,
     deficit: i64,
     set: Set,
 }
 
+impl Flow {
+    fn new(number: u16) -> Self {
+        let (packets, law, set) = (Chain::default(), Cobalt::default(), Set::None);
+        Self { packets, law, number, hosts: [0; 2], deficit: 0, set }
+    }
+}
+
+/// Flow identifiers of the connections of one set of the flow table: one cache line is searched instead of eight entries.
+#[derive(Clone, Copy, Debug, Default)]
+struct WaySet {
+    tags: [u16; WAYS as usize],
+    /// Bit for each entry in use.
+    used: u8,
+}
+
 /// State of a connection in the round robin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
-    #[default]
     None,
     /// Sparse connection, served first.
     Sparse,
@@ -63,6 +80,8 @@ enum Set {
 const FLOWS: u16 = 1024;
 /// Number of entries per set of the flow table. The entry of a connection is searched within one set.
 const WAYS: u16 = 8;
+/// Number of sets of the flow table.
+const SETS: usize = (FLOWS / WAYS) as usize;
 /// Quantum without a rate, and largest quantum with a rate, bytes.
 const QUANTUM: u32 = 1514;
 /// Smallest quantum with a rate, bytes.
@@ -76,7 +95,8 @@ impl Tin {
     ) -> Self {
         let turn = |rate: u64| ((rate >> 12) as u32).clamp(MIN_QUANTUM, QUANTUM);
         Self {
-            flows: vec![Flow::default(); FLOWS.into()],
+            flows: FlowTable::new(),
+            sets: Box::new([WaySet::default(); SETS]),
             sparse: VecDeque::new(),
             bulk: VecDeque::new(),
             decaying: VecDeque::new(),
@@ -100,12 +120,15 @@ impl Tin {
     }
 
     pub(super) fn push(&mut self, pool: &mut Pool, packet: Packet, hosts: &Hosts, rng: &mut Rng) {
-        let id = self.slot_of(packet.flow);
-        let flow = &mut self.flows[usize::from(id)];
+        let number = self.entry_of(packet.flow);
+        let id = self.flows.position(number.into(), || Flow::new(number));
+        let flow = &mut self.flows[id];
         let before = flow.set;
         if matches!(before, Set::None | Set::Decaying) {
-            flow.tag = packet.flow;
-            flow.hosts = hosts.of(packet.flow, packet.route);
+            let set = &mut self.sets[usize::from(number / WAYS)];
+            set.tags[usize::from(number % WAYS)] = packet.flow;
+            set.used |= 1 << (number % WAYS);
+            flow.hosts = self.loads.positions(hosts.of(packet.flow, packet.route));
         }
         pool.push(&mut flow.packets, packet);
         self.packets += 1;
@@ -117,7 +140,7 @@ impl Tin {
                     self.decaying.retain(|&other| other != id);
                 }
                 self.sparse.push_back(id);
-                self.flows[usize::from(id)].deficit = self.quantum_of(id, rng);
+                self.flows[id].deficit = self.quantum_of(id, rng);
             }
             Set::SparseWait => {
                 flow.set = Set::Bulk;
@@ -129,28 +152,29 @@ impl Tin {
         }
     }
 
-    /// Returns the index of the connection's entry: its existing entry, or else an unused entry of its set, or else the entry that its flow
+    /// Returns the number of the connection's entry: its existing entry, or else an unused entry of its set, or else the entry that its flow
     /// identifier selects.
-    fn slot_of(&self, tag: u16) -> u16 {
+    fn entry_of(&self, tag: u16) -> u16 {
         let direct = tag % FLOWS;
         let (first, offset) = (direct - direct % WAYS, direct % WAYS);
-        let ways = || (0..WAYS).map(|way| first + (offset + way) % WAYS);
-        let at = |&id: &u16| &self.flows[usize::from(id)];
-        let own = ways().find(|id| at(id).set != Set::None && at(id).tag == tag);
-        own.or_else(|| ways().find(|id| at(id).set == Set::None)).unwrap_or(direct)
+        let set = &self.sets[usize::from(direct / WAYS)];
+        let ways = || (0..WAYS).map(|way| (offset + way) % WAYS);
+        let is_used = |way: u16| set.used & 1 << way != 0;
+        let own = ways().find(|&way| is_used(way) && set.tags[usize::from(way)] == tag);
+        own.or_else(|| ways().find(|&way| !is_used(way))).map_or(direct, |way| first + way)
     }
 
     /// Returns the number of bytes that a connection may send in a turn. The host's share is rounded at random, so that rounding favours no
     /// connection.
-    fn quantum_of(&self, id: u16, rng: &mut Rng) -> i64 {
-        let sharing = self.loads.of(self.isolation, self.flows[usize::from(id)].hosts);
+    fn quantum_of(&self, id: u32, rng: &mut Rng) -> i64 {
+        let sharing = self.loads.of(self.isolation, self.flows[id].hosts);
         let share = u64::from(u16::MAX) / u64::from(sharing);
         ((share * u64::from(self.quantum) + u64::from(rng.below(1 << 16))) >> 16) as i64
     }
 
     /// Returns the index of the connection to serve; `None` if the tin has no listed connections. If `is_first` is true, resets it and
     /// checks a decaying connection.
-    pub(super) fn next_flow(&mut self, is_first: &mut bool, rng: &mut Rng) -> Option<u16> {
+    pub(super) fn next_flow(&mut self, is_first: &mut bool, rng: &mut Rng) -> Option<u32> {
         loop {
             let decays = std::mem::take(is_first) && !self.decaying.is_empty();
             let list = match (decays, self.sparse.is_empty(), self.bulk.is_empty()) {
@@ -159,7 +183,7 @@ impl Tin {
                 _ => &mut self.decaying,
             };
             let id = *list.front()?;
-            let flow = &mut self.flows[usize::from(id)];
+            let flow = &mut self.flows[id];
             if flow.deficit > 0 {
                 return Some(id);
             }
@@ -174,21 +198,21 @@ impl Tin {
                 self.loads.add(flow.hosts);
             }
             let turn = self.quantum_of(id, rng);
-            self.flows[usize::from(id)].deficit += turn;
+            self.flows[id].deficit += turn;
         }
     }
 
     /// Removes and returns the packet at the head of a connection, with the connection's AQM state and true if the connection is now empty.
-    pub(super) fn pop(&mut self, pool: &mut Pool, id: u16) -> Option<(Packet, &mut Cobalt, bool)> {
-        let flow = &mut self.flows[usize::from(id)];
+    pub(super) fn pop(&mut self, pool: &mut Pool, id: u32) -> Option<(Packet, &mut Cobalt, bool)> {
+        let flow = &mut self.flows[id];
         let packet = pool.pop(&mut flow.packets)?;
         self.packets -= 1;
         Some((packet, &mut flow.law, flow.packets.is_empty()))
     }
 
     /// Handles the turn of an empty connection, which is at the front of its list.
-    pub(super) fn on_empty(&mut self, now: Time, id: u16) {
-        let flow = &mut self.flows[usize::from(id)];
+    pub(super) fn on_empty(&mut self, now: Time, id: u32) {
+        let flow = &mut self.flows[id];
         flow.law.on_empty(&self.parameters, now);
         for list in [&mut self.sparse, &mut self.bulk, &mut self.decaying] {
             if list.front() == Some(&id) {
@@ -206,6 +230,7 @@ impl Tin {
         }
         if flow.law.is_at_rest(now) {
             flow.set = Set::None;
+            self.sets[usize::from(flow.number / WAYS)].used &= !(1 << (flow.number % WAYS));
         } else {
             flow.set = Set::Decaying;
             self.decaying.push_back(id);
@@ -213,8 +238,8 @@ impl Tin {
     }
 
     /// Records that `bytes` bytes of a connection have left.
-    pub(super) fn on_sent(&mut self, now: Time, id: u16, bytes: u32) {
-        self.flows[usize::from(id)].deficit -= i64::from(bytes);
+    pub(super) fn on_sent(&mut self, now: Time, id: u32, bytes: u32) {
+        self.flows[id].deficit -= i64::from(bytes);
         self.deficit -= i64::from(bytes);
         let transmission_time = transmission_time(self.byte_time, bytes);
         if self.next_at < now {
@@ -224,15 +249,16 @@ impl Tin {
         }
     }
 
-    /// Returns the bytes and the index of the connection with the most bytes.
-    pub(super) fn longest(&self) -> Option<(u64, u16)> {
+    /// Returns the connection with the most bytes: its bytes, and the number and the position of its entry. Of equal connections, the one
+    /// with the highest number.
+    pub(super) fn longest(&self) -> Option<(u64, u16, u32)> {
         let active = self.sparse.iter().chain(&self.bulk);
-        active.map(|&id| (self.flows[usize::from(id)].packets.backlog().bytes, id)).max()
+        active.map(|&id| (self.flows[id].packets.backlog().bytes, self.flows[id].number, id)).max()
     }
 
     /// Removes the first packet of a connection because the buffer is full.
-    pub(super) fn drop_head(&mut self, pool: &mut Pool, now: Time, id: u16) -> Option<Packet> {
-        let flow = &mut self.flows[usize::from(id)];
+    pub(super) fn drop_head(&mut self, pool: &mut Pool, now: Time, id: u32) -> Option<Packet> {
+        let flow = &mut self.flows[id];
         flow.law.on_overflow(&self.parameters, now);
         let packet = pool.pop(&mut flow.packets)?;
         self.packets -= 1;

@@ -37,31 +37,40 @@ impl Hosts {
     }
 }
 
-/// Counts of bulk connections by source host and by destination host.
+/// Counts of bulk connections by source host and by destination host. Each host has a position in its list, so that the search for a host is
+/// needed only when a connection begins.
 #[derive(Debug, Default)]
-pub(super) struct Loads([BTreeMap<u32, u32>; 2]);
+pub(super) struct Loads {
+    positions: [BTreeMap<u32, u32>; 2],
+    counts: [Vec<u32>; 2],
+}
+
+/// Positions of the source and the destination host of a connection in [`Loads`].
+pub(super) type Positions = [u32; 2];
 
 impl Loads {
-    pub(super) fn add(&mut self, pair: Pair) {
-        for (load, host) in self.0.iter_mut().zip(pair) {
-            *load.entry(host).or_default() += 1;
-        }
+    /// Returns the positions of two hosts, which are added if they have none.
+    pub(super) fn positions(&mut self, pair: Pair) -> Positions {
+        std::array::from_fn(|side| {
+            let counts = &mut self.counts[side];
+            *self.positions[side].entry(pair[side]).or_insert_with(|| {
+                counts.push(0);
+                counts.len() as u32 - 1
+            })
+        })
     }
 
-    pub(super) fn remove(&mut self, pair: Pair) {
-        for (load, host) in self.0.iter_mut().zip(pair) {
-            if let Some(count) = load.get_mut(&host) {
-                *count -= 1;
-                if *count == 0 {
-                    load.remove(&host);
-                }
-            }
-        }
+    pub(super) fn add(&mut self, at: Positions) {
+        self.counts.iter_mut().zip(at).for_each(|(counts, at)| counts[at as usize] += 1);
+    }
+
+    pub(super) fn remove(&mut self, at: Positions) {
+        self.counts.iter_mut().zip(at).for_each(|(counts, at)| counts[at as usize] -= 1);
     }
 
     /// Returns the number of connections that share the quantum of a host.
-    pub(super) fn of(&self, isolation: Isolation, pair: Pair) -> u32 {
-        let count = |side: usize| self.0[side].get(&pair[side]).copied().unwrap_or(0);
+    pub(super) fn of(&self, isolation: Isolation, at: Positions) -> u32 {
+        let count = |side: usize| self.counts[side][at[side] as usize];
         let sharing = match isolation {
             Isolation::Triple => count(0).max(count(1)),
             Isolation::Source => count(0),

@@ -227,7 +227,7 @@ impl Cake {
         &mut self,
         now: Time,
         number: usize,
-        id: u16,
+        id: u32,
         events: &mut dyn PacketEvents,
     ) -> Option<Packet> {
         let tin = &mut self.tins[number];
@@ -257,8 +257,11 @@ impl Cake {
     /// Drops the first packet of the connection with the most bytes.
     #[inline(never)]
     fn drop_from_longest(&mut self, now: Time, events: &mut dyn PacketEvents) {
-        let longest = (0..self.tins.len()).filter_map(|at| Some((self.tins[at].longest()?, at))).max();
-        let Some(((_, id), number)) = longest else { return };
+        let longest = self.tins.iter().enumerate().filter_map(|(number, tin)| {
+            let (bytes, entry, id) = tin.longest()?;
+            Some((bytes, entry, number, id))
+        });
+        let Some((.., number, id)) = longest.max() else { return };
         let Some(packet) = self.tins[number].drop_head(&mut self.pool, now, id) else { return };
         self.backlog.remove(&packet);
         events.dropped(now, packet, DropReason::Overflow);
