@@ -1,4 +1,5 @@
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -173,7 +174,8 @@ impl Rate {
 /// the next, so that the error never exceeds one nanosecond, regardless of the length of the busy period.
 #[derive(Clone, Debug)]
 pub struct WireTime {
-    rate: u64,
+    /// Rate of the link. A rate of zero does not exist, so that an enum with a wire in it needs no tag.
+    rate: NonZeroU64,
     carry: u64,
     last_end: Time,
     cached_len: u32,
@@ -184,12 +186,19 @@ pub struct WireTime {
 impl WireTime {
     /// Creates an idle link of the given rate.
     pub fn new(rate: Rate) -> Self {
-        Self { rate: rate.0, carry: 0, last_end: Time::ZERO, cached_len: 0, whole_ns: 0, fraction: 0 }
+        Self {
+            rate: NonZeroU64::new(rate.0).expect("rates are positive"),
+            carry: 0,
+            last_end: Time::ZERO,
+            cached_len: 0,
+            whole_ns: 0,
+            fraction: 0,
+        }
     }
 
     /// Returns the rate of the link.
     pub fn rate(&self) -> Rate {
-        Rate(self.rate)
+        Rate(self.rate.get())
     }
 
     /// Returns the time at which the last bit of a packet of `len` bytes leaves if its transmission starts at `start`.
@@ -199,13 +208,14 @@ impl WireTime {
             let scaled = u64::from(len) * 8 * NANOS_PER_SECOND;
             (self.cached_len, self.whole_ns, self.fraction) = (len, scaled / self.rate, scaled % self.rate);
         }
+        let rate = self.rate.get();
         if start != self.last_end {
             self.carry = 0;
         }
         let mut nanos = self.whole_ns;
         self.carry += self.fraction;
-        if self.carry >= self.rate {
-            self.carry -= self.rate;
+        if self.carry >= rate {
+            self.carry -= rate;
             nanos += 1;
         }
         self.last_end = start + Span(nanos);

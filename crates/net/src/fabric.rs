@@ -27,7 +27,7 @@ pub struct Fabric {
 }
 
 #[derive(Debug)]
-#[repr(C)] // The first fields of the port share cache lines with its calendar time.
+#[repr(C, align(64))] // The first fields of the port share a cache line with its calendar time.
 struct PortSlot {
     to: NextHop,
     /// Time of the only valid calendar entry of this port. Entries with other times are obsolete.
@@ -35,8 +35,8 @@ struct PortSlot {
     port: Port<AnyQueue, AnyShaper>,
 }
 
-// A large network has many ports, so the size of a slot affects memory and cache misses. The size may shrink; growth needs a reason.
-const _: () = assert!(size_of::<PortSlot>() <= 312);
+// A large network has many ports: each takes three cache lines. The size may shrink; growth needs a reason.
+const _: () = assert!(size_of::<PortSlot>() == 192);
 
 /// Destination of the packets that leave a port.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ impl Fabric {
     pub fn new(topology: &Topology, seed: u64) -> Self {
         let routes = Routes::new(topology);
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
-            let port = build_port(&spec.wire, seed, id as u32);
+            let port = build_port(&spec.wire, seed, id as u32).compact();
             let to = if port.has_stages_after_wire() {
                 NextHop::After(spec.to)
             } else {
@@ -130,11 +130,12 @@ impl Fabric {
         }
     }
 
-    /// Allows later changes of the wire of a port. Must be called before any packet is sent.
-    pub fn allow_changes(&mut self, topology: &Topology, port: PortId) {
+    /// Allows later changes of the wire of a port. Must be called before any packet is sent. `seed` is the seed of the network.
+    pub fn allow_changes(&mut self, topology: &Topology, port: PortId, seed: u64) {
+        let spec = &topology.ports()[port.0 as usize];
         let slot = &mut self.ports[port.0 as usize];
-        slot.port.allow_changes();
-        slot.to = NextHop::After(topology.ports()[port.0 as usize].to);
+        slot.port = build_port(&spec.wire, seed, port.0).with_changes();
+        slot.to = NextHop::After(spec.to);
     }
 
     /// Changes the wire of a port for which [`Fabric::allow_changes`] was called. [`WireSpec::check_change_to`] must allow the change, and

@@ -96,12 +96,6 @@ impl Dscp {
         }
     }
 
-    /// Returns the drop precedence as an index below 4.
-    #[inline]
-    pub(crate) const fn priority_index(self) -> usize {
-        (self.0 & 3) as usize
-    }
-
     /// Returns the drop precedence.
     #[inline]
     pub const fn priority(self) -> Priority {

@@ -26,21 +26,28 @@ pub struct Port<Q, S> {
     delay: Span,
     /// Total queueing delay of all packets whose transmission has started, ns.
     waited_ns: u64,
-    /// Maximum number of waiting packets if departures are known at arrival; `None` otherwise.
-    fifo_limit: Option<u32>,
-    /// True if the wire was free and the queue had no packet to send.
-    idle: bool,
     shaper: S,
-    /// Arrivals by the two-bit index of the drop precedence. No drop precedence has the last index, whose count stays 0; with it, every
-    /// two-bit index is valid.
-    arrived: [u64; 4],
+    /// Arrivals by drop precedence.
+    arrived: [u64; Priority::COUNT],
     arrived_bytes: u64,
-    queue: Q,
     /// Counters of drops and marks. Most ports never drop a packet.
     drops: Option<Box<DropCounters>>,
-    /// Extensions with their state; `None` if departures are known at arrival.
+    /// Queue and extensions. A port whose departures are known at arrival needs neither, and has none after [`Port::compact`].
+    queued: Option<Box<Queued<Q>>>,
+}
+
+/// Value of [`Wire::fifo_limit`] if departures are not known at arrival.
+const NOT_KNOWN: u32 = u32::MAX;
+
+/// Parts of a port whose departures are not known at arrival.
+#[derive(Debug)]
+struct Queued<Q> {
+    /// True if the wire was free and the queue had no packet to send.
+    idle: bool,
+    queue: Q,
+    /// Extensions with their state; `None` without extensions.
     extended: Option<Box<Extended>>,
-    /// Stages before the queue; `None` if departures are known at arrival.
+    /// Stages before the queue; `None` without stages.
     before: Option<Box<[AnyStage]>>,
 }
 
@@ -197,36 +204,59 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Creates an idle port.
     pub fn new(queue: Q, shaper: S, delay: Span) -> Self {
         Self {
-            wire: Wire::new(),
+            wire: Wire::new(queue.fifo_limit().unwrap_or(NOT_KNOWN)),
             free_at: Time::ZERO,
             delay,
             waited_ns: 0,
-            fifo_limit: queue.fifo_limit(),
-            idle: true,
             shaper,
-            arrived: [0; 4],
+            arrived: [0; Priority::COUNT],
             arrived_bytes: 0,
-            queue,
             drops: None,
-            extended: None,
-            before: None,
+            queued: Some(Box::new(Queued { idle: true, queue, extended: None, before: None })),
         }
     }
 
     /// Adds the given extensions to the port.
-    pub fn with(self, mut extensions: PortExtensions) -> Self {
+    pub fn with(mut self, mut extensions: PortExtensions) -> Self {
         let before = std::mem::take(&mut extensions.before);
-        let before = (!before.is_empty()).then(|| before.into_boxed_slice());
-        let extended =
+        let queued = self.queued_mut();
+        queued.before = (!before.is_empty()).then(|| before.into_boxed_slice());
+        queued.extended =
             (!extensions.is_empty()).then(|| Box::new(Extended { extensions, ..Extended::default() }));
-        let fifo_limit = self.fifo_limit.filter(|_| before.is_none() && extended.is_none());
-        Self { fifo_limit, extended, before, ..self }
+        if queued.before.is_some() || queued.extended.is_some() {
+            self.wire.fifo_limit = NOT_KNOWN;
+        }
+        self
     }
 
     /// Allows later changes of the port. Departures are then not known at arrival.
-    pub(crate) fn allow_changes(&mut self) {
-        self.fifo_limit = None;
-        self.extended.get_or_insert_default();
+    pub(crate) fn with_changes(mut self) -> Self {
+        self.wire.fifo_limit = NOT_KNOWN;
+        self.queued_mut().extended.get_or_insert_default();
+        self
+    }
+
+    /// Releases the queue of a port that does not need it, because departures are known at arrival.
+    pub(crate) fn compact(mut self) -> Self {
+        let is_needed = self.is_queued();
+        self.queued = self.queued.filter(|_| is_needed);
+        self
+    }
+
+    /// Returns true if departures are not known at arrival.
+    #[inline(always)]
+    fn is_queued(&self) -> bool {
+        self.wire.fifo_limit == NOT_KNOWN
+    }
+
+    #[inline(always)]
+    fn queued(&self) -> &Queued<Q> {
+        self.queued.as_ref().expect(HAS_QUEUE)
+    }
+
+    #[inline(always)]
+    fn queued_mut(&mut self) -> &mut Queued<Q> {
+        self.queued.as_mut().expect(HAS_QUEUE)
     }
 
     /// Applies a change. All earlier events must have been handled. The change does not affect a transmission in progress, or the arrival
@@ -237,10 +267,11 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             self.shaper = shaper;
         }
         self.delay = delay;
+        let queued = self.queued_mut();
         if let Some(before) = before {
-            self.before = (!before.is_empty()).then(|| before.into_boxed_slice());
+            queued.before = (!before.is_empty()).then(|| before.into_boxed_slice());
         }
-        let extended = self.extended.get_or_insert_default();
+        let extended = queued.extended.get_or_insert_default();
         if let Some(jitter) = jitter {
             extended.extensions.jitter = jitter;
         }
@@ -253,38 +284,38 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline(always)]
     pub fn arrive(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         packet.arrived = at;
-        self.arrived[packet.dscp.priority_index()] += 1;
+        self.arrived[packet.dscp.priority() as usize] += 1;
         self.arrived_bytes += u64::from(packet.len);
-        match self.fifo_limit {
-            Some(limit) if self.wire.has_space(at, self.delay, limit) => {
-                let start = at.max(self.free_at);
-                self.waited_ns += start.as_nanos() - at.as_nanos();
-                self.start(start, packet);
-            }
-            Some(_) => self.overflow(at, packet, events),
-            None => self.enqueue(at, packet, events),
+        if self.is_queued() {
+            return self.enqueue(at, packet, events);
         }
+        if !self.wire.has_space(at, self.delay) {
+            return self.overflow(at, packet, events);
+        }
+        let start = at.max(self.free_at);
+        self.waited_ns += start.as_nanos() - at.as_nanos();
+        self.start(start, packet);
     }
 
     #[cold]
     fn overflow(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
-        let (mut counting, _) = self.counting(events);
-        counting.dropped(at, packet, DropReason::Overflow);
+        CountingEvents { drops: &mut self.drops, events }.dropped(at, packet, DropReason::Overflow);
     }
 
     /// Handles the arrival of a packet at a port whose departures are not known at arrival.
     #[inline(never)]
     fn enqueue(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         self.advance(at, events);
-        if let Some(before) = &mut self.before
+        let Self { queued, drops, .. } = self;
+        let Queued { queue, before, .. } = &mut **queued.as_mut().expect(HAS_QUEUE);
+        let mut counting = CountingEvents { drops, events };
+        if let Some(before) = before
             && let Err(reason) = pass(before, at, &mut packet)
         {
-            let (mut counting, _) = self.counting(events);
             return counting.dropped(at, packet, reason);
         }
-        let (mut counting, queue) = self.counting(&mut *events);
         queue.enqueue(at, packet, &mut counting);
-        if self.idle {
+        if self.queued().idle {
             self.serve(at, events);
         }
     }
@@ -292,10 +323,13 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Starts the transmission of all packets that are due by `now`, each at its own time.
     #[inline]
     pub fn advance(&mut self, now: Time, events: &mut dyn PacketEvents) {
-        while !self.idle && self.free_at <= now {
+        if !self.is_queued() {
+            return;
+        }
+        while !self.queued().idle && self.free_at <= now {
             self.serve(self.free_at, events);
         }
-        while self.idle
+        while self.queued().idle
             && let Some(at) = self.wake_at().filter(|&at| at <= now)
         {
             self.wake(at, now, events);
@@ -306,7 +340,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline(never)]
     fn wake(&mut self, at: Time, now: Time, events: &mut dyn PacketEvents) {
         self.serve(at.max(self.free_at), events);
-        while !self.idle && self.free_at <= now {
+        while !self.queued().idle && self.free_at <= now {
             self.serve(self.free_at, events);
         }
     }
@@ -340,43 +374,48 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline(always)]
     pub(crate) fn next_event(&self) -> Time {
         // Almost all ports have no extensions, and have a packet on the wire whenever they have an event.
-        if self.fifo_limit.is_some() || (!self.wire.is_empty() && self.extended.is_none()) {
-            self.wire.first.arrived
-        } else {
-            self.next_at_extended().unwrap_or(Time::NEVER)
+        if !self.is_queued() {
+            return self.wire.first.arrived;
+        }
+        self.next_queued_event()
+    }
+
+    #[inline]
+    fn next_queued_event(&self) -> Time {
+        let Queued { idle, queue, extended, .. } = self.queued();
+        match extended {
+            // Almost all ports have no extensions, and have a packet on the wire whenever they have an event.
+            None if !self.wire.is_empty() => self.wire.first.arrived,
+            None if !idle => self.free_at,
+            None => queue.wake_at().unwrap_or(Time::NEVER),
+            Some(extended) => self.next_extended_event(extended),
         }
     }
 
     #[inline(never)]
-    fn next_at_extended(&self) -> Option<Time> {
+    fn next_extended_event(&self, extended: &Extended) -> Time {
         let crossing = match self.wire.first() {
             Some(packet) => Some(packet.arrived),
             // An attempt that will be lost is not put on the wire. The next event is then the end of the transmission of this attempt.
-            None if !self.idle => Some(self.free_at),
+            None if !self.queued().idle => Some(self.free_at),
             None => self.wake_at(),
         };
-        match &self.extended {
-            None => crossing,
-            Some(extended) => earlier(crossing, extended.hold_queue.next_at()),
-        }
+        earlier(crossing, extended.hold_queue.next_at()).unwrap_or(Time::NEVER)
     }
 
     /// Returns the time at which the next held-back packet can be transmitted; `None` if no packet is held back.
     #[inline]
     fn wake_at(&self) -> Option<Time> {
-        match &self.extended {
-            None => self.queue.wake_at(),
-            Some(extended) => {
-                earlier(self.queue.wake_at(), extended.extensions.arq.as_ref().and_then(Arq::wake_at))
-            }
-        }
+        let Queued { queue, extended, .. } = self.queued();
+        let arq = extended.as_ref().and_then(|extended| extended.extensions.arq.as_ref());
+        earlier(queue.wake_at(), arq.and_then(Arq::wake_at))
     }
 
     /// Removes and returns the first packet on the wire if it arrives at the other end by `now`, which is the time of the next event. Serves
     /// the queue up to `now`.
     #[inline(always)]
     pub(crate) fn take(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
-        if self.fifo_limit.is_some() {
+        if !self.is_queued() {
             return Some(self.wire.pop());
         }
         self.take_queued(now, events)
@@ -385,7 +424,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Variant of [`Port::take`] for ports whose departures are not known at arrival.
     #[inline(never)]
     fn take_queued(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
-        if self.extended.is_some() {
+        if self.queued().extended.is_some() {
             return self.take_extended(now, events);
         }
         // If no packet has arrived, the event is the transmission of a held-back packet.
@@ -398,7 +437,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Variant of [`Port::take`] for ports with extensions: packets may be held back, or given up by the link layer.
     #[inline(never)]
     fn take_extended(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
-        if let Some(extended) = &mut self.extended
+        if let Some(extended) = &mut self.queued_mut().extended
             && let Some(packet) = extended.hold_queue.pop_due(now)
         {
             self.advance(now, events);
@@ -413,7 +452,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Returns a packet that has reached the end of the wire. If the link layer has given the packet up, drops it and returns `None`.
     fn leave_wire(&mut self, packet: Packet, events: &mut dyn PacketEvents) -> Option<Packet> {
         if self.arq().is_some_and(|arq| !arq.on_arrival()) {
-            let (mut counting, _) = self.counting(events);
+            let mut counting = CountingEvents { drops: &mut self.drops, events };
             counting.dropped(packet.arrived, packet, DropReason::Loss);
             return None;
         }
@@ -422,7 +461,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Returns true if the port has stages behind the wire.
     pub(crate) fn has_stages_after_wire(&self) -> bool {
-        self.extended.as_ref().is_some_and(|extended| !extended.extensions.after.is_empty())
+        let extended = self.queued.as_ref().and_then(|queued| queued.extended.as_ref());
+        extended.is_some_and(|extended| !extended.extensions.after.is_empty())
     }
 
     /// Passes a packet that was just taken with [`Port::take`] through the remaining stages behind the wire. Returns the packet if no stage
@@ -432,14 +472,15 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         mut packet: Packet,
         events: &mut dyn PacketEvents,
     ) -> Option<Packet> {
-        let Some(extended) = &mut self.extended else { return Some(packet) };
+        let Self { drops, queued, .. } = self;
+        let extended = queued.as_mut().and_then(|queued| queued.extended.as_mut());
+        let Some(extended) = extended else { return Some(packet) };
         let Extended { extensions, hold_queue, .. } = &mut **extended;
         let now = packet.arrived;
         let first = hold_queue.resume();
         for (stage, next) in extensions.after.iter_mut().zip(1..).skip(first as usize) {
             if let Err(reason) = stage.pass(now, &mut packet) {
-                let (mut counting, _) = self.counting(events);
-                counting.dropped(now, packet, reason);
+                CountingEvents { drops, events }.dropped(now, packet, reason);
                 return None;
             }
             match stage.forwarding(&packet) {
@@ -451,8 +492,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 }
                 Forwarding::Corrupted { bit } => {
                     if !events.corrupted(now, &packet, bit) {
-                        let (mut counting, _) = self.counting(events);
-                        counting.dropped(now, packet, DropReason::Loss);
+                        CountingEvents { drops, events }.dropped(now, packet, DropReason::Loss);
                         return None;
                     }
                 }
@@ -472,14 +512,14 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes, d.marked));
         let dropped_total: u64 = dropped.iter().flatten().sum();
         let inside = self.backlog();
-        let started = u64::from(inside.packets - self.queue.backlog().packets);
+        let waiting = self.queued.as_ref().map_or(0, |queued| queued.queue.backlog().packets);
+        let started = u64::from(inside.packets - waiting);
         let (copies, copied_bytes) = self
-            .extended
-            .as_ref()
-            .map_or((0, 0), |extended| (extended.hold_queue.copies, extended.hold_queue.copied_bytes));
+            .extended()
+            .map_or((0, 0), |Extended { hold_queue, .. }| (hold_queue.copies, hold_queue.copied_bytes));
         let delivered = self.arrived.iter().sum::<u64>() + copies - dropped_total - u64::from(inside.packets);
         PortCounters {
-            arrived: [self.arrived[0], self.arrived[1], self.arrived[2]],
+            arrived: self.arrived,
             delivered,
             duplicated: copies,
             marked,
@@ -492,9 +532,9 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Returns the packets inside the port: waiting, in transmission, and on the way to the other end.
     pub fn backlog(&self) -> Backlog {
-        let mut inside = self.queue.backlog();
+        let mut inside = self.queued.as_ref().map_or_else(Backlog::default, |queued| queued.queue.backlog());
         self.wire.packets().for_each(|packet| inside.add(packet));
-        if let Some(Extended { extensions, hold_queue, .. }) = self.extended.as_deref() {
+        if let Some(Extended { extensions, hold_queue, .. }) = self.extended() {
             let arq_backlog = extensions.arq.as_ref().map_or_else(Backlog::default, Arq::backlog);
             for part in [hold_queue.backlog(), arq_backlog] {
                 inside.packets += part.packets;
@@ -506,8 +546,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Returns the packets and bytes that wait for the wire at `now`. All events up to `now` must have been handled.
     pub fn waiting(&self, now: Time) -> Backlog {
-        if self.fifo_limit.is_none() {
-            return self.queue.backlog();
+        if self.is_queued() {
+            return self.queued().queue.backlog();
         }
         // The wire also stores the waiting packets. The transmission of each starts when the previous packet has left.
         let following = self.wire.packets().skip(1);
@@ -521,23 +561,28 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Sets the weight of a connection relative to the other connections in the queue. No effect if the queue does not use weights.
     pub fn set_weight(&mut self, flow: u16, weight: u32) {
-        self.queue.set_weight(flow, weight);
+        if let Some(queued) = &mut self.queued {
+            queued.queue.set_weight(flow, weight);
+        }
     }
 
     /// Sets the ids of the source and destination hosts of a connection's packets on a route. No effect if the queue does not use hosts.
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
-        self.queue.set_hosts(flow, route, hosts);
+        if let Some(queued) = &mut self.queued {
+            queued.queue.set_hosts(flow, route, hosts);
+        }
     }
 
     /// Starts the transmission of the next packet at `start`, or makes the port idle.
     #[inline]
     fn serve(&mut self, start: Time, events: &mut dyn PacketEvents) {
-        if self.extended.is_some() {
+        let Self { queued, drops, .. } = self;
+        let Queued { idle, queue, extended, .. } = &mut **queued.as_mut().expect(HAS_QUEUE);
+        if extended.is_some() {
             return self.serve_extended(start, events);
         }
-        let (mut counting, queue) = self.counting(events);
-        let next = queue.dequeue(start, &mut counting);
-        self.idle = next.is_none();
+        let next = queue.dequeue(start, &mut CountingEvents { drops, events });
+        *idle = next.is_none();
         if let Some(packet) = next {
             self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
             self.start(start, packet);
@@ -550,23 +595,25 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     fn serve_extended(&mut self, start: Time, events: &mut dyn PacketEvents) {
         let retransmission = self.arq().and_then(|arq| arq.next_retransmission(start));
         if retransmission.is_some() {
-            self.queue.released();
+            self.queued_mut().queue.released();
         }
         let attempt = retransmission.or_else(|| self.first_attempt(start, events));
-        self.idle = attempt.is_none();
+        self.queued_mut().idle = attempt.is_none();
         let Some(mut attempt) = attempt else { return };
         self.free_at = self.shaper.finish(start, attempt.packet.len);
         attempt.packet.arrived = self.arrival();
-        let Self { extended, wire, .. } = self;
-        match extended.as_mut().and_then(|extended| extended.extensions.arq.as_mut()) {
+        let Self { queued, wire, .. } = self;
+        let extended = queued.as_mut().and_then(|queued| queued.extended.as_mut());
+        match extended.and_then(|extended| extended.extensions.arq.as_mut()) {
             Some(arq) => arq.attempt(start, attempt, |packet| wire.push(packet)),
             None => wire.push(attempt.packet),
         }
     }
 
     fn first_attempt(&mut self, start: Time, events: &mut dyn PacketEvents) -> Option<Attempt> {
-        let (mut counting, queue) = self.counting(events);
-        let packet = queue.dequeue(start, &mut counting)?;
+        let Self { queued, drops, .. } = self;
+        let queue = &mut queued.as_mut().expect(HAS_QUEUE).queue;
+        let packet = queue.dequeue(start, &mut CountingEvents { drops, events })?;
         self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
         Some(self.arq().map_or_else(|| Attempt::single(packet), |arq| arq.first(packet)))
     }
@@ -581,7 +628,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Returns the arrival time at the other end for a packet that leaves at `free_at`.
     fn arrival(&mut self) -> Time {
         let (departure, delay) = (self.free_at, self.delay);
-        let Some(extended) = &mut self.extended else { return departure + delay };
+        let Some(extended) = &mut self.queued_mut().extended else { return departure + delay };
         let jitter = extended.extensions.jitter.as_mut();
         let own = jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay));
         extended.last = extended.last.max(own);
@@ -589,14 +636,17 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     }
 
     fn arq(&mut self) -> Option<&mut Arq> {
-        self.extended.as_mut().and_then(|extended| extended.extensions.arq.as_mut())
+        let extended = self.queued.as_mut().and_then(|queued| queued.extended.as_mut());
+        extended.and_then(|extended| extended.extensions.arq.as_mut())
     }
 
-    #[inline]
-    fn counting<'a>(&'a mut self, events: &'a mut dyn PacketEvents) -> (CountingEvents<'a>, &'a mut Q) {
-        (CountingEvents { drops: &mut self.drops, events }, &mut self.queue)
+    fn extended(&self) -> Option<&Extended> {
+        self.queued.as_ref().and_then(|queued| queued.extended.as_deref())
     }
 }
+
+/// Reason for which a port whose departures are not known at arrival has a queue.
+const HAS_QUEUE: &str = "only ports with known departures release their queue";
 
 fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {
@@ -618,6 +668,8 @@ struct Wire {
     /// then waits for.
     first: Packet,
     len: u32,
+    /// Maximum number of waiting packets, which the wire then holds, too; [`NOT_KNOWN`] if waiting packets are in a queue.
+    fifo_limit: u32,
     /// Number of packets after the first whose transmission had started at the last call of [`Wire::waiting`].
     started: u32,
     /// Position of the second packet in `ring`, modulo its length.
@@ -627,9 +679,9 @@ struct Wire {
 }
 
 impl Wire {
-    fn new() -> Self {
+    fn new(fifo_limit: u32) -> Self {
         let first = Packet::new(Time::NEVER, Route::default(), 0, 0);
-        Self { first, len: 0, started: 0, head: 0, ring: Box::default() }
+        Self { first, len: 0, fifo_limit, started: 0, head: 0, ring: Box::default() }
     }
 
     #[inline(always)]
@@ -673,14 +725,14 @@ impl Wire {
         packet
     }
 
-    /// Returns true if fewer than `limit` packets wait at `now`: their transmission, which starts `delay` before the previous packet's
-    /// arrival, has not started. `now` must not decrease between calls.
+    /// Returns true if one more packet may wait at `now`, which must not decrease between calls.
     #[inline(always)]
-    fn has_space(&mut self, now: Time, delay: Span, limit: u32) -> bool {
+    fn has_space(&mut self, now: Time, delay: Span) -> bool {
         // The first packet does not wait.
-        self.len <= limit || self.waiting(now, delay) < limit
+        self.len <= self.fifo_limit || self.waiting(now, delay) < self.fifo_limit
     }
 
+    /// Returns the number of packets whose transmission, which starts `delay` before the previous packet's arrival, has not started.
     #[inline(never)]
     fn waiting(&mut self, now: Time, delay: Span) -> u32 {
         let following = self.len - 1;

@@ -359,7 +359,7 @@ impl<M: Handler, W: Watch> World<M, W> {
 
     /// Permits changes of the wires of these ports. Must be called before any packet is sent.
     pub fn allow_changes(&mut self, topology: &Topology, ports: impl IntoIterator<Item = PortId>) {
-        ports.into_iter().for_each(|port| self.fabric.allow_changes(topology, port));
+        ports.into_iter().for_each(|port| self.fabric.allow_changes(topology, port, self.seed));
     }
 
     /// Changes the wire of a port at `now`: see [`Fabric::change`].

@@ -204,7 +204,7 @@ impl<'a> PortContext<'a> {
         let wire = self.rate.build();
         let Some(outage) = self.outage else { return wire };
         let outages = Outages::new(outage, Rng::new(self.seed, Stream::Outage(self.port)));
-        AnyShaper::Pausing(Box::new(Pausing::new(wire, outages)))
+        AnyShaper::Other(Box::new(Pausing::new(wire, outages)))
     }
 
     /// Returns the context of queue `part` of a port with several queues. Each queue has its own random streams.

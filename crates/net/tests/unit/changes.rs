@@ -31,9 +31,10 @@ fn run(wires: &[(u64, WireSpec)], packets: &[(u64, u32)], changes: bool) -> (Vec
     let mut topology = Topology::default();
     let (from, to) = (topology.host("from"), topology.host("to"));
     let link = topology.link(from, to, wires[0].1.clone(), wires[0].1.clone());
-    let mut fabric = Fabric::new(&topology, 1);
+    let seed = 1;
+    let mut fabric = Fabric::new(&topology, seed);
     if changes {
-        fabric.allow_changes(&topology, link.forward());
+        fabric.allow_changes(&topology, link.forward(), seed);
     }
     let route = fabric.route(from, to).unwrap();
     let (mut lost, mut out) = (Lost::default(), Vec::new());
