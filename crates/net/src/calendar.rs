@@ -5,62 +5,81 @@ use catnip_base::Time;
 /// The serial number makes events of equal time come out in order of insertion, so that ties do not depend on the shape of the heap. The
 /// serial number wraps after 2^32 events. A wrap can only swap two events of the same nanosecond, and does so in every repetition of a run.
 ///
-/// An entry is one 128-bit number: a comparison is one subtraction, and four children share a cache line.
+/// An entry is one 128-bit number, so that a comparison is one subtraction. The root is the last entry of the first line, so that the four
+/// children of an entry are one cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
-    heap: Vec<u128>,
+    lines: Vec<Line>,
+    len: usize,
     serial: u32,
 }
 
+/// Four entries, of which the unused ones are [`NONE`].
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line([u128; ARITY]);
+
 const ARITY: usize = 4;
+/// Value after all entries.
+const NONE: u128 = u128::MAX;
 
 impl Calendar {
     /// Returns true if no event is planned.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len == 0
     }
 
     /// Returns the number of planned events.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.len
     }
 
     /// Returns the time and the id of the earliest event; `None` if no event is planned.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
-        self.heap.first().map(|&entry| unpack(entry))
+        let first = self.lines.first()?.0[ARITY - 1];
+        (first != NONE).then(|| unpack(first))
     }
 
     /// Plans an event.
     #[inline]
     pub fn push(&mut self, at: Time, id: u32) {
         let entry = self.pack(at, id);
-        self.heap.push(entry);
-        self.sift_up(self.heap.len() - 1);
+        let (line, _) = position(self.len);
+        if line == self.lines.len() {
+            self.lines.push(Line([NONE; ARITY]));
+        }
+        self.len += 1;
+        self.sift_up(self.len - 1, entry);
     }
 
     /// Removes and returns the earliest event; `None` if no event is planned.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
-        let first = *self.heap.first()?;
-        let last = self.heap.pop().expect("the heap has a first entry");
-        if !self.heap.is_empty() {
-            self.heap[0] = last;
-            self.sift_down();
+        let first = self.peek()?;
+        self.len -= 1;
+        let (line, slot) = position(self.len);
+        let last = std::mem::replace(&mut self.lines[line].0[slot], NONE);
+        if slot == 0 {
+            self.lines.pop();
         }
-        Some(unpack(first))
+        if self.len > 0 {
+            self.sift_down(last);
+        }
+        Some(first)
     }
 
     /// Replaces the earliest event with an event `id` at time `at`. The calendar must not be empty.
     #[inline]
     pub fn replace_first(&mut self, at: Time, id: u32) {
-        self.heap[0] = self.pack(at, id);
-        self.sift_down();
+        let entry = self.pack(at, id);
+        self.sift_down(entry);
     }
 
     /// Removes all events and keeps the allocated memory.
     pub fn clear(&mut self) {
-        self.heap.clear();
+        self.lines.clear();
+        self.len = 0;
         self.serial = 0;
     }
 
@@ -70,46 +89,52 @@ impl Calendar {
         u128::from(at.as_nanos()) << 64 | u128::from(self.serial) << 32 | u128::from(id)
     }
 
+    /// Moves the free place at `child` towards the root until `entry` fits there.
     #[inline]
-    fn sift_up(&mut self, mut child: usize) {
-        let entry = self.heap[child];
+    fn sift_up(&mut self, mut child: usize, entry: u128) {
         while child > 0 {
             let parent = (child - 1) / ARITY;
-            if self.heap[parent] <= entry {
+            let (line, slot) = position(parent);
+            let above = self.lines[line].0[slot];
+            if above <= entry {
                 break;
             }
-            self.heap[child] = self.heap[parent];
+            self.set(position(child), above);
             child = parent;
         }
-        self.heap[child] = entry;
+        self.set(position(child), entry);
     }
 
-    #[inline]
-    fn sift_down(&mut self) {
-        let heap = &mut self.heap[..];
-        let entry = heap[0];
-        let mut parent = 0;
-        loop {
-            let first = parent * ARITY + 1;
-            let min_child = match heap.get(first..).and_then(|rest| rest.first_chunk::<ARITY>()) {
-                // Usual case, without a branch that the processor would have to predict.
-                Some(c) => {
-                    let (left, right) = (usize::from(c[1] < c[0]), 2 + usize::from(c[3] < c[2]));
-                    first + if c[right] < c[left] { right } else { left }
-                }
-                None => match (first..heap.len()).min_by_key(|&child| heap[child]) {
-                    Some(child) => child,
-                    None => break,
-                },
-            };
-            if entry <= heap[min_child] {
+    /// Moves the free place at the root towards the leaves until `entry` fits there.
+    fn sift_down(&mut self, entry: u128) {
+        let lines = &mut self.lines[..];
+        let (mut parent, mut line, mut slot) = (0, 0, ARITY - 1);
+        while let Some(Line(c)) = lines.get(parent + 1) {
+            // Without a branch that the processor would have to predict.
+            let left = if c[1] < c[0] { (c[1], 1) } else { (c[0], 0) };
+            let right = if c[3] < c[2] { (c[3], 3) } else { (c[2], 2) };
+            let (least, child) = if right.0 < left.0 { right } else { left };
+            if entry <= least {
                 break;
             }
-            heap[parent] = heap[min_child];
-            parent = min_child;
+            lines[line].0[slot] = least;
+            (line, slot) = (parent + 1, child);
+            parent = parent * ARITY + 1 + child;
         }
-        heap[parent] = entry;
+        lines[line].0[slot] = entry;
     }
+
+    #[inline(always)]
+    fn set(&mut self, (line, slot): (usize, usize), entry: u128) {
+        self.lines[line].0[slot] = entry;
+    }
+}
+
+/// Returns the line and the slot in it of an entry, by its number in the heap.
+#[inline(always)]
+fn position(number: usize) -> (usize, usize) {
+    let place = number + ARITY - 1;
+    (place / ARITY, place % ARITY)
 }
 
 #[inline]
