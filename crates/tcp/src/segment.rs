@@ -107,11 +107,11 @@ impl Timestamps {
 
 /// Up to three SACK blocks (RFC 2018), the most recent block first, as offsets from the acknowledgement number. The first block may be a
 /// DSACK block, which reports a duplicate (RFC 2883).
+///
+/// Each block is one word, start before end, and zero if there is none: no block is empty. Words are copied with a segment by moves that
+/// do not overlap, which the processor can forward from the stores before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackBlocks {
-    count: u8,
-    blocks: [(u32, u32); Self::MAX],
-}
+pub struct SackBlocks([u64; Self::MAX]);
 
 impl SackBlocks {
     /// Number of blocks that fit into a header with a timestamp option.
@@ -120,28 +120,30 @@ impl SackBlocks {
     /// Creates the blocks from the first byte ranges of an iterator. The ranges lie above `ack`, except a DSACK block.
     pub fn new(ack: u64, ranges: impl Iterator<Item = (u64, u64)>) -> Self {
         let mut sack = Self::default();
-        for (slot, (start, end)) in sack.blocks.iter_mut().zip(ranges) {
-            *slot = (start.wrapping_sub(ack) as u32, end.wrapping_sub(ack) as u32);
-            sack.count += 1;
+        for (block, (start, end)) in sack.0.iter_mut().zip(ranges) {
+            let [start, end] = [start, end].map(|at| u64::from(at.wrapping_sub(ack) as u32));
+            *block = start << 32 | end;
         }
         sack
     }
 
     /// Returns the number of blocks.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.count as usize
+        self.0.iter().take_while(|block| **block != 0).count()
     }
 
     /// Returns true if there are no blocks.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.0[0] == 0
     }
 
     /// Returns the blocks as byte ranges, for a segment with the acknowledgement number `ack`.
     pub fn ranges(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> {
-        let blocks = self.blocks;
-        let at = move |offset: u32| ack.wrapping_add_signed(i64::from(offset as i32));
-        (0..self.len()).map(move |i| (at(blocks[i].0), at(blocks[i].1)))
+        let at = move |offset: u64| ack.wrapping_add_signed(i64::from(offset as u32 as i32));
+        let blocks = self.0.into_iter().take_while(|block| *block != 0);
+        blocks.map(move |block| (at(block >> 32), at(block)))
     }
 
     /// Returns true if the first block reports a duplicate. Such a block lies below the acknowledgement number `ack` or within the second
