@@ -282,8 +282,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Handles the arrival of a packet at time `at`, after all departures that are due by `at`. Arrival times must not decrease.
     #[inline(always)]
-    pub fn arrive(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
-        packet.arrived = at;
+    pub fn arrive(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
         self.arrived[packet.dscp.priority() as usize] += 1;
         self.arrived_bytes += u64::from(packet.len);
         if self.is_queued() {
@@ -298,13 +297,15 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     }
 
     #[cold]
-    fn overflow(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
+    fn overflow(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
+        packet.arrived = at;
         CountingEvents { drops: &mut self.drops, events }.dropped(at, packet, DropReason::Overflow);
     }
 
     /// Handles the arrival of a packet at a port whose departures are not known at arrival.
     #[inline(never)]
     fn enqueue(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
+        packet.arrived = at;
         self.advance(at, events);
         let Self { queued, drops, .. } = self;
         let Queued { queue, before, .. } = &mut **queued.as_mut().expect(HAS_QUEUE);
@@ -601,12 +602,13 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.queued_mut().idle = attempt.is_none();
         let Some(mut attempt) = attempt else { return };
         self.free_at = self.shaper.finish(start, attempt.packet.len);
-        attempt.packet.arrived = self.arrival();
+        let arrival = self.arrival();
+        attempt.packet.arrived = arrival;
         let Self { queued, wire, .. } = self;
         let extended = queued.as_mut().and_then(|queued| queued.extended.as_mut());
         match extended.and_then(|extended| extended.extensions.arq.as_mut()) {
-            Some(arq) => arq.attempt(start, attempt, |packet| wire.push(packet)),
-            None => wire.push(attempt.packet),
+            Some(arq) => arq.attempt(start, attempt, |packet| wire.push(packet, packet.arrived)),
+            None => wire.push(attempt.packet, arrival),
         }
     }
 
@@ -619,10 +621,9 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     }
 
     #[inline]
-    fn start(&mut self, start: Time, mut packet: Packet) {
+    fn start(&mut self, start: Time, packet: Packet) {
         self.free_at = self.shaper.finish(start, packet.len);
-        packet.arrived = self.free_at + self.delay;
-        self.wire.push(packet);
+        self.wire.push(packet, self.free_at + self.delay);
     }
 
     /// Returns the arrival time at the other end for a packet that leaves at `free_at`.
@@ -694,18 +695,23 @@ impl Wire {
         self.len == 0
     }
 
+    /// Appends a packet that arrives at the other end at `arrival`. The packet is stored before its new time: a change of the packet itself
+    /// would be read back, together with the rest, before it is in the cache.
     #[inline(always)]
-    fn push(&mut self, packet: Packet) {
+    fn push(&mut self, packet: Packet, arrival: Time) {
         if self.len == 0 {
             self.first = packet;
+            self.first.arrived = arrival;
         } else {
             let following = self.len - 1;
             if following as usize == self.ring.len() {
                 self.grow();
             }
-            debug_assert!(self.last().arrived <= packet.arrived, "a wire keeps order");
+            debug_assert!(self.last().arrived <= arrival, "a wire keeps order");
             let at = self.position(following);
-            self.ring[at] = packet;
+            let slot = &mut self.ring[at];
+            *slot = packet;
+            slot.arrived = arrival;
         }
         self.len += 1;
     }
