@@ -6,11 +6,13 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -308,3 +310,44 @@ def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(
     for file, expected in zip(files, (clean, clean, f"{clean}+"), strict=True):
         file.write_text("new")
         assert provenance.commit() == expected
+
+
+WITHOUT_PANDAS = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, *_):
+        if name == "pandas":
+            raise AssertionError("pandas is imported")
+
+sys.meta_path.insert(0, Refuse())
+from pathlib import Path
+from catnip.cli import main
+from catnip.store import results
+
+code = main(["run", "catnip-e2", "--seeds", "1", "--quiet", "--out", sys.argv[1]])
+results.read(Path(sys.argv[1]))
+raise SystemExit(code)
+"""
+
+
+def test_results_are_written_and_read_without_pandas(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", WITHOUT_PANDAS, str(tmp_path / "out")]
+    ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_columns_keep_their_values_on_the_way_to_arrow_and_back(offset: int) -> None:
+    for values in (
+        np.array([1, -2, 3, 1 << 40, 5], np.int64),
+        np.array([0.5, np.nan, -np.inf, 0.0, 1e300]),
+        np.array([True, False, False, True, True]),
+        np.array([], np.uint64),
+    ):
+        array = results._numbers(values)
+        assert array.type == pa.from_numpy_dtype(values.dtype)
+        sliced = array[min(offset, len(values)) :]
+        np.testing.assert_array_equal(results._to_numpy(sliced), values[offset:])
+    texts = ["", "Zürich", "a", "a"]
+    assert results._texts(texts).to_pylist() == texts

@@ -231,7 +231,8 @@ class StoredRuns:
             first, end = map(int, part.name.split("-"))
             if first < (variant + 1) * each and variant * each < end:
                 joined = _read_arrow(part / f"{table}.arrow").select(list(columns))
-                some.append(joined.filter(pc.equal(joined["variant"], self.manifest.variants[variant])))
+                variants = _to_numpy(joined["variant"].combine_chunks().indices)
+                some.append(joined.filter(_numbers(variants == variant)))
         joined = pa.concat_tables(some).unify_dictionaries()
         return {key: _values(joined[key]) for key in columns if key != "variant"}
 
@@ -310,7 +311,7 @@ def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, d
 
 def _read_parquet(path: Path) -> pa.Table:
     with _opened(path) as file:
-        return pq.read_table(file)
+        return pq.ParquetFile(file).read()
 
 
 def _read_arrow(path: Path) -> pa.Table:
@@ -329,10 +330,10 @@ def _opened(path: Path) -> pa.OSFile:
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
     """Returns an Arrow column as NumPy numbers, or as strings, each distinct one converted once."""
     if not pa.types.is_string(column.type):
-        return np.asarray(column)
+        return _to_numpy(column.combine_chunks())
     encoded = column.combine_chunks().dictionary_encode()
     names = np.asarray(encoded.dictionary.to_pylist(), dtype=str)
-    return names[np.asarray(encoded.indices)] if len(names) else np.zeros(0, dtype=str)
+    return names[_to_numpy(encoded.indices)] if len(names) else np.zeros(0, dtype=str)
 
 
 def to_arrow(table: Table, variants: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> pa.Table:
@@ -352,17 +353,45 @@ def _levels(variant: Column, of_variant: Sequence[Any]) -> pa.Array:
 
     The column has Booleans or numbers if all values of the axis are Booleans or numbers, otherwise strings.
     """
-    for kind, type_ in ((bool, pa.bool_()), (int, pa.int64()), (float, pa.float64())):
+    rows = _numbers(np.asarray(variant))
+    for kind, dtype in ((bool, np.bool_), (int, np.int64), (float, np.float64)):
         if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
-            return pa.array(of_variant, type_).take(pa.array(variant))
-    texts = pa.array([str(value) for value in of_variant], pa.string()).dictionary_encode()
-    return texts.take(pa.array(variant))
+            return _numbers(np.asarray(of_variant, dtype)).take(rows)
+    return _texts([str(value) for value in of_variant]).dictionary_encode().take(rows)
 
 
 def _column_to_arrow(key: str, column: Column, variants: Sequence[str]) -> Any:
     if key == "variant":
-        return pa.DictionaryArray.from_arrays(pa.array(column, pa.int32()), pa.array(variants, pa.string()))
-    return pa.array(column, pa.string() if isinstance(column, list) else None)
+        return pa.DictionaryArray.from_arrays(_numbers(np.asarray(column, np.int32)), _texts(variants))
+    return _numbers(column) if isinstance(column, np.ndarray) else _texts([str(text) for text in column])
+
+
+# Conversions by `pa.array` and `np.asarray` copy each column, and import pandas if it is installed, which
+# takes longer than a short run.
+def _to_numpy(array: pa.Array) -> NDArray[Any]:
+    """Returns numbers or Booleans without nulls as a read-only array that shares the memory of numbers."""
+    buffer = array.buffers()[1]
+    if not pa.types.is_boolean(array.type):
+        dtype = np.dtype(array.type.to_pandas_dtype())
+        return np.frombuffer(buffer or b"", dtype, len(array), array.offset * dtype.itemsize if buffer else 0)
+    bits = np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].astype(np.bool_)
+
+
+def _numbers(values: NDArray[Any]) -> pa.Array:
+    """Returns numbers or Booleans as an Arrow array, which shares the memory of numbers."""
+    is_bool = values.dtype == np.bool_
+    packed = np.packbits(values, bitorder="little") if is_bool else np.ascontiguousarray(values)
+    buffers = [None, pa.py_buffer(packed)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers, null_count=0)
+
+
+def _texts(values: Sequence[str]) -> pa.StringArray:
+    """Returns strings as an Arrow array."""
+    encoded = [value.encode() for value in values]
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(value) for value in encoded], out=offsets[1:])
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
 def _from_arrow(table: pa.Table, variants: Sequence[str]) -> dict[str, Column]:
@@ -372,8 +401,9 @@ def _from_arrow(table: pa.Table, variants: Sequence[str]) -> dict[str, Column]:
 
 def _column_from_arrow(key: str, column: Any, variants: Sequence[str]) -> Column:
     if key == "variant":
-        names = pa.array(variants, pa.string())
-        return np.asarray(pc.index_in(column.cast(pa.string()), names), dtype=np.uint64)
+        names = _texts(variants)
+        positions = pc.index_in(column.combine_chunks().cast(pa.string()), names)
+        return _to_numpy(positions).astype(np.uint64)
     if pa.types.is_string(column.type):
         return list(column.to_pylist())
-    return np.asarray(column)
+    return _to_numpy(column.combine_chunks())
