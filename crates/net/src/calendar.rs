@@ -5,16 +5,20 @@ use catnip_base::Time;
 /// The serial number makes events of equal time come out in order of insertion, so that ties do not depend on the shape of the heap. The
 /// serial number wraps after 2^32 events. A wrap can only swap two events of the same nanosecond, and does so in every repetition of a run.
 ///
-/// An entry is one 128-bit number, so that a comparison is one subtraction. The root is the last entry of the first line, so that the four
-/// children of an entry are one cache line.
-#[derive(Clone, Debug, Default)]
+/// An entry is one 128-bit number, so that a comparison is one subtraction. The root is beside the list, so that the four children of an
+/// entry are one cache line, and the earliest event needs none.
+#[derive(Clone, Debug)]
 pub struct Calendar {
+    /// Root of the heap; [`NONE`] if no event is planned.
+    first: u128,
+    /// Children of the root, and then of each other entry in order of its number; unused entries are [`NONE`].
     lines: Vec<Line>,
+    /// Number of entries in `lines`.
     len: usize,
     serial: u32,
 }
 
-/// Four entries, of which the unused ones are [`NONE`].
+/// Children of an entry.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u128; ARITY]);
@@ -23,49 +27,60 @@ const ARITY: usize = 4;
 /// Value after all entries.
 const NONE: u128 = u128::MAX;
 
+impl Default for Calendar {
+    fn default() -> Self {
+        Self { first: NONE, lines: Vec::new(), len: 0, serial: 0 }
+    }
+}
+
 impl Calendar {
     /// Returns true if no event is planned.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.first == NONE
     }
 
     /// Returns the number of planned events.
     pub fn len(&self) -> usize {
-        self.len
+        self.len + usize::from(!self.is_empty())
     }
 
     /// Returns the time and the id of the earliest event; `None` if no event is planned.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
-        let first = self.lines.first()?.0[ARITY - 1];
-        (first != NONE).then(|| unpack(first))
+        (self.first != NONE).then(|| unpack(self.first))
     }
 
     /// Plans an event.
     #[inline]
     pub fn push(&mut self, at: Time, id: u32) {
         let entry = self.pack(at, id);
-        let (line, _) = position(self.len);
-        if line == self.lines.len() {
+        if self.is_empty() {
+            self.first = entry;
+            return;
+        }
+        let (line, slot) = (self.len / ARITY, self.len % ARITY);
+        if slot == 0 {
             self.lines.push(Line([NONE; ARITY]));
         }
         self.len += 1;
-        self.sift_up(self.len - 1, entry);
+        self.sift_up(line, slot, entry);
     }
 
     /// Removes and returns the earliest event; `None` if no event is planned.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let first = self.peek()?;
+        if self.len == 0 {
+            self.first = NONE;
+            return Some(first);
+        }
         self.len -= 1;
-        let (line, slot) = position(self.len);
+        let (line, slot) = (self.len / ARITY, self.len % ARITY);
         let last = std::mem::replace(&mut self.lines[line].0[slot], NONE);
         if slot == 0 {
             self.lines.pop();
         }
-        if self.len > 0 {
-            self.sift_down(last);
-        }
+        self.sift_down(last);
         Some(first)
     }
 
@@ -79,8 +94,7 @@ impl Calendar {
     /// Removes all events and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.lines.clear();
-        self.len = 0;
-        self.serial = 0;
+        (self.first, self.len, self.serial) = (NONE, 0, 0);
     }
 
     #[inline]
@@ -89,52 +103,57 @@ impl Calendar {
         u128::from(at.as_nanos()) << 64 | u128::from(self.serial) << 32 | u128::from(id)
     }
 
-    /// Moves the free place at `child` towards the root until `entry` fits there.
+    /// Moves the free place at this line and slot towards the root until `entry` fits there.
     #[inline]
-    fn sift_up(&mut self, mut child: usize, entry: u128) {
-        while child > 0 {
-            let parent = (child - 1) / ARITY;
-            let (line, slot) = position(parent);
-            let above = self.lines[line].0[slot];
+    fn sift_up(&mut self, mut line: usize, mut slot: usize, entry: u128) {
+        // The line of an entry's children has the number of the entry, and 0 is the root.
+        while line > 0 {
+            let parent = line - 1;
+            let above = self.lines[parent / ARITY].0[parent % ARITY];
             if above <= entry {
-                break;
+                self.lines[line].0[slot] = entry;
+                return;
             }
-            self.set(position(child), above);
-            child = parent;
+            self.lines[line].0[slot] = above;
+            (line, slot) = (parent / ARITY, parent % ARITY);
         }
-        self.set(position(child), entry);
+        self.lines[0].0[slot] = self.first.max(entry);
+        self.first = self.first.min(entry);
     }
 
     /// Moves the free place at the root towards the leaves until `entry` fits there.
+    #[inline]
     fn sift_down(&mut self, entry: u128) {
         let lines = &mut self.lines[..];
-        let (mut parent, mut line, mut slot) = (0, 0, ARITY - 1);
-        while let Some(Line(c)) = lines.get(parent + 1) {
-            // Without a branch that the processor would have to predict.
-            let left = if c[1] < c[0] { (c[1], 1) } else { (c[0], 0) };
-            let right = if c[3] < c[2] { (c[3], 3) } else { (c[2], 2) };
-            let (least, child) = if right.0 < left.0 { right } else { left };
+        let (least, mut slot) = lines.first().map_or((NONE, 0), Line::least);
+        if entry <= least {
+            self.first = entry;
+            return;
+        }
+        self.first = least;
+        let mut line = 0;
+        loop {
+            let children = line * ARITY + slot + 1;
+            let (least, child) = lines.get(children).map_or((NONE, 0), Line::least);
             if entry <= least {
-                break;
+                lines[line].0[slot] = entry;
+                return;
             }
             lines[line].0[slot] = least;
-            (line, slot) = (parent + 1, child);
-            parent = parent * ARITY + 1 + child;
+            (line, slot) = (children, child);
         }
-        lines[line].0[slot] = entry;
-    }
-
-    #[inline(always)]
-    fn set(&mut self, (line, slot): (usize, usize), entry: u128) {
-        self.lines[line].0[slot] = entry;
     }
 }
 
-/// Returns the line and the slot in it of an entry, by its number in the heap.
-#[inline(always)]
-fn position(number: usize) -> (usize, usize) {
-    let place = number + ARITY - 1;
-    (place / ARITY, place % ARITY)
+impl Line {
+    /// Returns the least entry and its slot, without a branch that the processor would have to predict.
+    #[inline(always)]
+    fn least(&self) -> (u128, usize) {
+        let c = &self.0;
+        let left = if c[1] < c[0] { (c[1], 1) } else { (c[0], 0) };
+        let right = if c[3] < c[2] { (c[3], 3) } else { (c[2], 2) };
+        if right.0 < left.0 { right } else { left }
+    }
 }
 
 #[inline]

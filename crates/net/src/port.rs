@@ -306,7 +306,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline(never)]
     fn enqueue(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         packet.arrived = at;
-        self.advance(at, events);
+        self.advance_queued(at, events);
         let Self { queued, drops, .. } = self;
         let Queued { queue, before, .. } = &mut **queued.as_mut().expect(HAS_QUEUE);
         let mut counting = CountingEvents { drops, events };
@@ -324,15 +324,24 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Starts the transmission of all packets that are due by `now`, each at its own time.
     #[inline]
     pub fn advance(&mut self, now: Time, events: &mut dyn PacketEvents) {
-        if !self.is_queued() {
-            return;
+        if self.is_queued() {
+            self.advance_queued(now, events);
         }
-        while !self.queued().idle && self.free_at <= now {
-            self.serve(self.free_at, events);
-        }
-        while self.queued().idle
-            && let Some(at) = self.wake_at().filter(|&at| at <= now)
-        {
+    }
+
+    #[inline]
+    fn advance_queued(&mut self, now: Time, events: &mut dyn PacketEvents) {
+        loop {
+            let Queued { idle, queue, extended, .. } = self.queued();
+            if !idle {
+                if self.free_at > now {
+                    return;
+                }
+                self.serve(self.free_at, events);
+                continue;
+            }
+            let wake_at = if extended.is_none() { queue.wake_at() } else { self.wake_at() };
+            let Some(at) = wake_at.filter(|&at| at <= now) else { return };
             self.wake(at, now, events);
         }
     }
@@ -431,7 +440,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         // If no packet has arrived, the event is the transmission of a held-back packet.
         let arrives = self.wire.first.arrived <= now;
         let packet = arrives.then(|| self.wire.pop());
-        self.advance(now, events);
+        self.advance_queued(now, events);
         packet
     }
 

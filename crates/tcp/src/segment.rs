@@ -130,7 +130,7 @@ impl SackBlocks {
     /// Returns the number of blocks.
     #[inline]
     pub fn len(&self) -> usize {
-        self.0.iter().take_while(|block| **block != 0).count()
+        if self.is_empty() { 0 } else { self.0.iter().take_while(|block| **block != 0).count() }
     }
 
     /// Returns true if there are no blocks.
