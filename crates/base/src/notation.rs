@@ -72,7 +72,7 @@ impl<K: Kind + 'static> Family for K {
         &[Member { usage: K::USAGE, examples: K::EXAMPLES, read: K::read }];
 }
 
-/// Implements [`FromStr`](std::str::FromStr) for a family, which parses the notation of any of its kinds.
+/// Implements `FromStr` for a family, which parses the notation of any of its kinds.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! from_text {
@@ -86,8 +86,7 @@ macro_rules! from_text {
     };
 }
 
-/// Implements [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display) for a single [`Kind`](crate::notation::Kind), by its
-/// notation.
+/// Implements `FromStr` and `Display` for a single [`Kind`], by its notation.
 #[macro_export]
 macro_rules! as_text {
     ($Kind:ty) => {
