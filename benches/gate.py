@@ -131,7 +131,11 @@ def built(checkout: Path) -> Path:
     """Builds crates/lab/examples/bench.rs of a checkout in release mode without PGO; returns its path."""
     build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
     target = ROOT / "target" if checkout == ROOT else checkout / "target"
-    subprocess.run(build, cwd=checkout, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
+    done = subprocess.run(
+        build, cwd=checkout, check=False, env={**os.environ, "CARGO_TARGET_DIR": str(target)}
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"gate.py: {' '.join(build)}: exit code {done.returncode}")
     return target / "release" / "examples" / "bench"
 
 
