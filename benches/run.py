@@ -1,6 +1,7 @@
-"""Measures the same work in CATNIP, ns-2 and ns-3, one after the other in every round.
+"""Measures the same work in CATNIP, htsim, ns-2 and ns-3, one after the other in every round.
 
-    .venv/bin/python benches/run.py            # five rounds of everything; rewrites the results in benches/
+    .venv/bin/python benches/run.py            # five rounds of what is here
+    .venv/bin/python benches/run.py --htsim DIR     # with htsim; rewrites the results in benches/
     .venv/bin/python benches/run.py --quick    # one round, CATNIP only; writes nothing
     .venv/bin/python benches/run.py --redraw   # tables and plot from results.json
 
@@ -8,6 +9,9 @@ Every measurement is a process of its own that runs one simulation, or 1000 if f
 set-up, and reports the duration of its event loop, the packets that it sent over links and its peak memory.
 Results are written only after all cases and simulators were measured in five rounds or more. BIAS.md
 describes the limitations of the results.
+
+htsim is in no package: DIR is a checkout of https://github.com/Broadcom/csg-htsim, in which its own Makefile
+builds the library.
 """
 
 import argparse
@@ -39,9 +43,9 @@ BUILD = ROOT / "build" / "benches"
 OURS = ROOT / "target" / "release" / "examples" / "bench"
 RESULTS = BENCHES / "results.json"
 
-CATNIP, NS2, NS3 = "CATNIP", "ns-2", "ns-3"
-SIMULATORS = (CATNIP, NS2, NS3)
-NAMES = {"ours": CATNIP, "ns-2": NS2, "ns-3": NS3}
+CATNIP, HTSIM, NS2, NS3 = "CATNIP", "htsim", "ns-2", "ns-3"
+SIMULATORS = (CATNIP, HTSIM, NS2, NS3)
+NAMES = {"ours": CATNIP, "htsim": HTSIM, "ns-2": NS2, "ns-3": NS3}
 
 NS3_LIBRARIES = ("nix-vector-routing", "applications", "point-to-point", "internet", "network", "core")
 NS2_SCHEDULER = "Splay"  # fastest of ns-2's five schedulers
@@ -113,13 +117,13 @@ def main() -> int:
         write(json.loads(RESULTS.read_text()))
         return 0
     try:
-        simulators = prepare(options.only)
+        simulators = prepare(options.only, options.htsim)
         cases = [case for case in all_cases() if not options.cases or case.name in options.cases]
         complete = not options.cases and simulators == list(SIMULATORS) and options.rounds >= LEAST_ROUNDS
         recorded = complete and is_clean()
         if complete and not recorded:
             progress("the tree has changes that are not committed: nothing will be written")
-        document = measure(cases, simulators, options.rounds)
+        document = measure(cases, simulators, options.rounds, options.htsim)
     except Failure as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
@@ -146,12 +150,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="default: %(default)s")
     parser.add_argument("--cases", nargs="+", metavar="CASE", choices=names, help=", ".join(names))
     parser.add_argument("--only", choices=NAMES, help="one simulator")
+    parser.add_argument("--htsim", type=Path, metavar="DIR", help="checkout of htsim, which is measured, too")
     parser.add_argument("--quick", action="store_true", help="the same as --only ours --rounds 1")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout instead of a table")
     parser.add_argument("--redraw", action="store_true", help="only redo tables and plot from results.json")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
+    if options.htsim and not (options.htsim / "sim" / "tcp.h").exists():
+        parser.error(f"--htsim: {options.htsim} is no checkout of csg-htsim")
+    if options.only == "htsim" and not options.htsim:
+        parser.error("--only htsim: needs --htsim DIR")
     if options.quick:
         options.only, options.rounds = "ours", 1
     return options
@@ -170,6 +179,7 @@ def all_cases() -> list[Case]:
             PER_FLOW,
             {
                 CATNIP: ours("short.toml", "1000 flows"),
+                HTSIM: htsim("short", f"--flows={SHORT_FLOWS}"),
                 NS2: ns2("short.tcl", "ready", SHORT_FLOWS, 1, NS2_SCHEDULER),
                 NS3: ns3("short"),
             },
@@ -199,7 +209,10 @@ def all_cases() -> list[Case]:
 
 def dumbbell(flows: int) -> Case:
     """Returns the case of `flows` long flows through one bottleneck; ns-2 and ns-3 run 1000 flows at most."""
-    commands = {CATNIP: ours("dumbbell.toml", f"{flows} flows")}
+    commands = {
+        CATNIP: ours("dumbbell.toml", f"{flows} flows"),
+        HTSIM: htsim("dumbbell", f"--flows={flows}"),
+    }
     if flows <= 1_000:
         commands[NS2] = ns2("dumbbell.tcl", flows, 30, 1, NS2_SCHEDULER)
         commands[NS3] = ns3("dumbbell", f"--flows={flows}")
@@ -226,6 +239,11 @@ def ns2(program: str, *arguments: object) -> list[str]:
     return ["ns", str(BENCHES / "ns2" / program), *map(str, arguments)]
 
 
+def htsim(program: str, *arguments: str) -> list[str]:
+    """Returns the command that runs a compiled program of benches/htsim."""
+    return [str(BUILD / f"htsim-{program}"), *arguments]
+
+
 def ns3(program: str, *arguments: str) -> list[str]:
     """Returns the command that runs a compiled program of benches/ns3."""
     return [str(BUILD / f"ns3-{program}"), *arguments]
@@ -234,18 +252,29 @@ def ns3(program: str, *arguments: str) -> list[str]:
 # Building.
 
 
-def prepare(only: str | None) -> list[str]:
-    """Builds the requested simulators; returns those that are installed."""
+def prepare(only: str | None, checkout: Path | None) -> list[str]:
+    """Builds the requested simulators; returns those that are there. `checkout` is that of htsim."""
     wanted = [NAMES[only]] if only else list(SIMULATORS)
-    there = [name for name in wanted if name == CATNIP or PRESENT[name]()]
+    is_there = {name: found() for name, found in PRESENT.items()}
+    is_there |= {CATNIP: True, HTSIM: checkout is not None}
+    there = [name for name in wanted if is_there[name]]
     for name in wanted:
         if name not in there:
-            progress(f"{name} is not installed (Debian package {PACKAGES[name]}): measuring without it")
+            origin = f"Debian package {PACKAGES[name]}" if name in PACKAGES else "--htsim DIR"
+            progress(f"{name} is not there ({origin}): measuring without it")
     if not there:
         raise Failure("nothing to measure")
     if CATNIP in there:
         progress("building CATNIP")
         build(["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"])
+    if HTSIM in there and checkout is not None:
+        progress("building htsim")
+        library = checkout / "sim"
+        build(["make", "-C", str(library), "libhtsim.a"])
+        BUILD.mkdir(parents=True, exist_ok=True)
+        for program in sorted((BENCHES / "htsim").glob("*.cpp")):
+            parts = [str(program), str(library / "libhtsim.a"), "-o", htsim(program.stem)[0]]
+            build(["g++", "-O3", "-std=c++17", f"-I{library}", *parts])
     if NS3 in there:
         for source in sorted((BENCHES / "ns3").glob("*.cc")):
             compile_ns3(source, Path(ns3(source.stem)[0]))
@@ -287,7 +316,7 @@ def build(command: list[str]) -> None:
 # Measuring.
 
 
-def measure(cases: list[Case], simulators: list[str], rounds: int) -> Document:
+def measure(cases: list[Case], simulators: list[str], rounds: int, checkout: Path | None) -> Document:
     """Measures all cases in all simulators, round by round, and returns the content of results.json."""
     load = [os.getloadavg()[0]]
     jobs = [(case, name) for case in cases for name in simulators if name in case.commands]
@@ -304,7 +333,7 @@ def measure(cases: list[Case], simulators: list[str], rounds: int) -> Document:
         "rounds": rounds,
         "seconds": round(time.monotonic() - start),
         "machine": machine() | {"load": [round(value, 2) for value in load]},
-        "versions": versions(simulators),
+        "versions": versions(simulators, checkout),
         "cases": [
             summary(case, {name: taken[case.name, name] for c, name in jobs if c is case}) for case in cases
         ],
@@ -400,10 +429,13 @@ def machine() -> Document:
     }
 
 
-def versions(simulators: list[str]) -> Document:
-    """Returns the versions of the simulators and the compilers."""
+def versions(simulators: list[str], checkout: Path | None) -> Document:
+    """Returns the versions of the simulators and the compilers. `checkout` is that of htsim."""
     result = {CATNIP: f"{_core.__version__} ({output('git', 'describe', '--always', '--dirty')})"}
     for name in simulators:
+        if name == HTSIM:
+            commit = output("git", "-C", str(checkout), "rev-parse", "--short", "HEAD")
+            result[name] = f"{commit} (its Makefile's build, -O3)"
         if name in PACKAGES:
             version = output("dpkg-query", "--show", "--showformat=${Version}", PACKAGES[name])
             result[name] = f"{version} ({BUILDS[name]})"
@@ -549,7 +581,7 @@ def grouped(value: float) -> str:
 
 def plot(document: Document) -> str:
     """Draws the cost per packet-hop over the number of flows, as SVG."""
-    colours = {CATNIP: BLUE, NS2: FAINT, NS3: VERMILION}
+    colours = {CATNIP: BLUE, HTSIM: style.LOOKS[3].colour, NS2: FAINT, NS3: VERMILION}
     lines = {name: list(points(document, name)) for name in SIMULATORS}
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
@@ -588,7 +620,7 @@ def headline(document: Document) -> str:
     """Returns the title of the plot, which states its main result."""
     cases = {case["name"]: case["simulators"] for case in document["cases"]}
     middle = cases["dumbbell-100"]
-    ratios = [(name, digits(middle[name]["ratio"]["median"])) for name in (NS2, NS3) if name in middle]
+    ratios = [(name, digits(middle[name]["ratio"]["median"])) for name in SIMULATORS[1:] if name in middle]
     others = [f"{ratio} times as long in {name}" for name, ratio in ratios]
     own = duration(middle[CATNIP]["median"])
     return f"With 100 flows a packet takes {own} per link, {', '.join(others)}"
