@@ -1,4 +1,3 @@
-use crate::NodeId;
 use catnip_base::Time;
 
 /// Packet in the network, with the fields that queues, markers and ports use. The contents stay with the host, which finds them by the
@@ -27,12 +26,6 @@ impl Packet {
     #[inline]
     pub const fn new(arrived: Time, route: Route, len: u32, body: u32) -> Self {
         Self { arrived, route, len, body, flow: 0, dscp: Dscp::DEFAULT, ecn: Ecn::NOT_ECT }
-    }
-
-    /// Returns the node at the end of the route.
-    #[inline]
-    pub const fn destination(&self) -> NodeId {
-        NodeId(self.route.0)
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::WireSpec;
+use crate::{Route, WireSpec};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -6,6 +6,14 @@ use std::sync::Arc;
 /// Identifier of a host or a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
+
+impl Route {
+    /// Returns the node at the end of the route.
+    #[inline]
+    pub const fn destination(self) -> NodeId {
+        NodeId(self.0)
+    }
+}
 
 /// Identifier of a port, the sending side of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -467,7 +467,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     #[inline]
     fn on_delivery(&mut self, packet: Packet) {
         let hosts = &mut self.hosts;
-        let (now, node) = (packet.arrived, packet.destination());
+        let (now, node) = (packet.arrived, packet.route.destination());
         let owner = hosts.medium.owner(packet.body);
         if hosts.medium.is_external(node) {
             M::delivered(self, now, node, packet);

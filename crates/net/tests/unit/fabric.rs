@@ -83,7 +83,7 @@ impl Net {
         loop {
             match self.fabric.poll(ms(until), &mut self.log) {
                 Out::Deliver(packet) => {
-                    self.delivered.push((millis(packet.arrived), packet.destination(), packet.body));
+                    self.delivered.push((millis(packet.arrived), packet.route.destination(), packet.body));
                 }
                 out => return out,
             }
@@ -478,7 +478,7 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
     let (mut now, mut polled) = (Time::ZERO, Time::ZERO);
     let mut take = |fabric: &mut Fabric, until: Time, drops: &mut Drops| {
         while let Out::Deliver(packet) = fabric.poll(until, drops) {
-            out.push((packet.arrived, packet.destination(), packet.body));
+            out.push((packet.arrived, packet.route.destination(), packet.body));
         }
         out.len()
     };

@@ -215,7 +215,7 @@ fn offer(
     let mut drain = |fabric: &mut Fabric, now: Time, log: &mut Log| {
         while let Out::Deliver(packet) = fabric.poll(now, log) {
             assert!(packet.arrived <= now, "a delivery from the future");
-            out.push((packet.arrived, packet.destination(), packet.body));
+            out.push((packet.arrived, packet.route.destination(), packet.body));
         }
     };
     let mut clock = Time::ZERO;
