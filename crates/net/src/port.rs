@@ -1,3 +1,10 @@
+mod counters;
+mod wire;
+
+pub use counters::PortCounters;
+
+use self::counters::{CountingEvents, DropCounters};
+use self::wire::{NOT_KNOWN, Wire};
 use crate::arq::{Arq, Attempt};
 use crate::hold_queue::{Forwarding, HoldQueue};
 use crate::jitter::Jitter;
@@ -35,9 +42,6 @@ pub struct Port<Q, S> {
     /// Queue and extensions. A port whose departures are known at arrival needs neither, and has none after [`Port::compact`].
     queued: Option<Box<Queued<Q>>>,
 }
-
-/// Value of [`Wire::fifo_limit`] if departures are not known at arrival.
-const NOT_KNOWN: u32 = u32::MAX;
 
 /// Parts of a port whose departures are not known at arrival.
 #[derive(Debug)]
@@ -89,15 +93,6 @@ pub(crate) struct Change<S> {
     pub(crate) after: Option<Vec<AnyStage>>,
 }
 
-/// Counters of drops and marks.
-#[derive(Debug, Default)]
-struct DropCounters {
-    packets: [[u64; DropReason::COUNT]; Priority::COUNT],
-    bytes: u64,
-    /// Packets that were marked instead of dropped.
-    marked: u64,
-}
-
 /// Next event of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
@@ -107,97 +102,6 @@ pub enum Next {
     Wait(Time),
     /// No event until a packet arrives at the port.
     Idle,
-}
-
-/// Counters of a port. Arrivals + copies = delivered + dropped + waiting + on the wire.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortCounters {
-    /// Arrivals by priority.
-    pub arrived: [u64; Priority::COUNT],
-    /// Packets that have reached the other end.
-    pub delivered: u64,
-    /// Bytes of the delivered packets.
-    pub delivered_bytes: u64,
-    /// Copies of packets made by stages behind the wire.
-    pub duplicated: u64,
-    /// Packets in which the queue has set the CE codepoint.
-    pub marked: u64,
-    /// Packets whose transmission has started. If departures are known at arrival, waiting packets count as started, too.
-    pub started: u64,
-    /// Total queueing delay of the started packets.
-    pub waited: Span,
-    /// Drops by priority and reason.
-    pub dropped: [[u64; DropReason::COUNT]; Priority::COUNT],
-}
-
-impl PortCounters {
-    /// Returns the increases of the counters since the earlier counters `earlier`.
-    pub fn since(&self, earlier: &Self) -> Self {
-        let dropped =
-            |of: usize| std::array::from_fn(|reason| self.dropped[of][reason] - earlier.dropped[of][reason]);
-        Self {
-            arrived: std::array::from_fn(|of| self.arrived[of] - earlier.arrived[of]),
-            delivered: self.delivered - earlier.delivered,
-            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
-            duplicated: self.duplicated - earlier.duplicated,
-            marked: self.marked - earlier.marked,
-            started: self.started - earlier.started,
-            waited: self.waited.saturating_sub(earlier.waited),
-            dropped: std::array::from_fn(dropped),
-        }
-    }
-
-    /// Returns the number of drops of one priority for any reason.
-    pub fn dropped_of(&self, priority: Priority) -> u64 {
-        self.dropped[priority as usize].iter().sum()
-    }
-}
-
-impl std::iter::Sum for PortCounters {
-    fn sum<I: Iterator<Item = Self>>(ports: I) -> Self {
-        ports.fold(Self::default(), |mut all, port| {
-            let Self { arrived, delivered, delivered_bytes, duplicated, marked, started, waited, dropped } =
-                port;
-            for (of_all, of_port) in all.arrived.iter_mut().zip(arrived) {
-                *of_all += of_port;
-            }
-            for (of_all, of_port) in all.dropped.iter_mut().flatten().zip(dropped.into_iter().flatten()) {
-                *of_all += of_port;
-            }
-            all.delivered += delivered;
-            all.delivered_bytes += delivered_bytes;
-            all.duplicated += duplicated;
-            all.marked += marked;
-            all.started += started;
-            all.waited += waited;
-            all
-        })
-    }
-}
-
-/// Wrapper of a [`PacketEvents`] that counts drops and marks.
-struct CountingEvents<'a> {
-    drops: &'a mut Option<Box<DropCounters>>,
-    events: &'a mut dyn PacketEvents,
-}
-
-impl PacketEvents for CountingEvents<'_> {
-    fn dropped(&mut self, now: Time, packet: Packet, reason: DropReason) {
-        let drops = self.drops.get_or_insert_default();
-        drops.packets[packet.dscp.priority() as usize][reason as usize] += 1;
-        drops.bytes += u64::from(packet.len);
-        self.events.dropped(now, packet, reason);
-    }
-    fn marked(&mut self, now: Time, packet: &Packet) {
-        self.drops.get_or_insert_default().marked += 1;
-        self.events.marked(now, packet);
-    }
-    fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
-        self.events.copied(now, packet)
-    }
-    fn corrupted(&mut self, now: Time, packet: &Packet, bit: u32) -> bool {
-        self.events.corrupted(now, packet, bit)
-    }
 }
 
 impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
@@ -667,122 +571,4 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 
 fn pass(stages: &mut [AnyStage], now: Time, packet: &mut Packet) -> Result<(), DropReason> {
     stages.iter_mut().try_for_each(|stage| stage.pass(now, packet))
-}
-
-/// Packets whose arrival time at the other end (`arrived`) is known, in order of arrival.
-///
-/// The first packet is stored inline: most wires carry at most one packet most of the time, so that no other memory is accessed.
-#[derive(Debug)]
-struct Wire {
-    /// First packet; on an empty wire, no packet and an arrival that never comes. An `Option` would be copied in pieces, which the processor
-    /// then waits for.
-    first: Packet,
-    len: u32,
-    /// Maximum number of waiting packets, which the wire then holds, too; [`NOT_KNOWN`] if waiting packets are in a queue.
-    fifo_limit: u32,
-    /// Number of packets after the first whose transmission had started at the last call of [`Wire::waiting`].
-    started: u32,
-    /// Position of the second packet in `ring`, modulo its length.
-    head: u32,
-    /// Packets after the first. The length is zero or a power of two.
-    ring: Box<[Packet]>,
-}
-
-impl Wire {
-    fn new(fifo_limit: u32) -> Self {
-        let first = Packet::new(Time::NEVER, Route::default(), 0, 0);
-        Self { first, len: 0, fifo_limit, started: 0, head: 0, ring: Box::default() }
-    }
-
-    #[inline(always)]
-    fn first(&self) -> Option<&Packet> {
-        (self.len > 0).then_some(&self.first)
-    }
-
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Appends a packet that arrives at the other end at `arrival`. The packet is stored before its new time: a change of the packet itself
-    /// would be read back, together with the rest, before it is in the cache.
-    #[inline(always)]
-    fn push(&mut self, packet: Packet, arrival: Time) {
-        if self.len == 0 {
-            self.first = packet;
-            self.first.arrived = arrival;
-        } else {
-            let following = self.len - 1;
-            if following as usize == self.ring.len() {
-                self.grow();
-            }
-            debug_assert!(self.last().arrived <= arrival, "a wire keeps order");
-            let at = self.position(following);
-            let slot = &mut self.ring[at];
-            *slot = packet;
-            slot.arrived = arrival;
-        }
-        self.len += 1;
-    }
-
-    /// Removes and returns the first packet. The wire must not be empty.
-    #[inline(always)]
-    fn pop(&mut self) -> Packet {
-        let packet = self.first;
-        self.len -= 1;
-        if self.len == 0 {
-            self.first.arrived = Time::NEVER;
-        } else {
-            self.first = self.ring[self.position(0)];
-            self.head = self.head.wrapping_add(1);
-            self.started = self.started.saturating_sub(1);
-        }
-        packet
-    }
-
-    /// Returns true if one more packet may wait at `now`, which must not decrease between calls.
-    #[inline(always)]
-    fn has_space(&mut self, now: Time, delay: Span) -> bool {
-        // The first packet does not wait.
-        self.len <= self.fifo_limit || self.waiting(now, delay) < self.fifo_limit
-    }
-
-    /// Returns the number of packets whose transmission, which starts `delay` before the previous packet's arrival, has not started.
-    #[inline(never)]
-    fn waiting(&mut self, now: Time, delay: Span) -> u32 {
-        let following = self.len - 1;
-        let mut before = match self.started {
-            0 => self.first.arrived,
-            started => self.ring[self.position(started - 1)].arrived,
-        };
-        while self.started < following && before <= now + delay {
-            before = self.ring[self.position(self.started)].arrived;
-            self.started += 1;
-        }
-        following - self.started
-    }
-
-    fn packets(&self) -> impl Iterator<Item = &Packet> {
-        let following = 0..self.len.saturating_sub(1);
-        self.first().into_iter().chain(following.map(|number| &self.ring[self.position(number)]))
-    }
-
-    /// Returns the last packet. The wire must not be empty.
-    fn last(&self) -> &Packet {
-        if self.len == 1 { &self.first } else { &self.ring[self.position(self.len - 2)] }
-    }
-
-    /// Returns the position of a packet in the ring; number 0 is the second packet of the wire.
-    #[inline(always)]
-    fn position(&self, number: u32) -> usize {
-        self.head.wrapping_add(number) as usize & (self.ring.len() - 1)
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let following = self.packets().skip(1).copied();
-        let mut ring: Vec<Packet> = following.collect();
-        ring.resize((2 * self.ring.len()).max(4), self.first);
-        (self.ring, self.head) = (ring.into_boxed_slice(), 0);
-    }
 }
