@@ -3,6 +3,7 @@
 pub mod buffers;
 pub mod classify;
 pub mod ethernet;
+pub mod frame_end;
 pub mod frames;
 pub mod gateways;
 pub mod segment;

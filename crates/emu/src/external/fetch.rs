@@ -1,9 +1,7 @@
-//! HTTP requests of simulated clients to external servers, and counts of the servers' packets.
+//! HTTP requests of simulated clients to external servers.
 
 use super::http::{self, Response};
 use catnip_sim::Message;
-use catnip_tcp::SenderStats;
-use catnip_wire::{Tcp, TcpFlags, unwrap_sequence};
 use std::collections::VecDeque;
 
 /// HTTP requests of a simulated client to an external server over one connection, and the responses to them.
@@ -118,38 +116,6 @@ impl Fetch {
     /// Discards the unanswered requests and returns their number.
     pub(crate) fn abandon(&mut self) -> usize {
         self.pending.drain(..).count()
-    }
-}
-
-/// Counts of the data segments that an external host has sent over a connection, observed as they enter the network.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ObservedSender {
-    initial: Option<u32>,
-    /// End of the data sent so far, counted from the first data byte.
-    end: u64,
-    /// Number of data segments sent, retransmissions included.
-    sent: u32,
-    retransmitted: u32,
-}
-
-impl ObservedSender {
-    /// Returns the counts as statistics of a sender.
-    pub(crate) fn stats(&self) -> SenderStats {
-        SenderStats { sent: self.sent, retransmitted: self.retransmitted, ..SenderStats::default() }
-    }
-
-    /// Counts a packet that the external host has sent.
-    pub(crate) fn observe(&mut self, tcp: &Tcp<'_>) {
-        if tcp.flags().contains(TcpFlags::SYN) {
-            self.initial = Some(tcp.sequence());
-        }
-        let len = tcp.payload().len() as u64;
-        let Some(initial) = self.initial.filter(|_| len > 0) else { return };
-        let number = tcp.sequence().wrapping_sub(initial).wrapping_sub(1);
-        let Some(offset) = unwrap_sequence(self.end, number) else { return };
-        self.sent += 1;
-        self.retransmitted += u32::from(offset < self.end);
-        self.end = self.end.max(offset + len);
     }
 }
 

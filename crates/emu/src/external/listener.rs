@@ -1,9 +1,10 @@
 //! Handling of packets from external hosts that reach a simulated host: packets of its connections, SYNs for its listeners, and all others.
 
-use super::fetch::ObservedSender;
+use super::observed_sender::ObservedSender;
 use super::peers::{FrameWorld, has_free_space};
 use super::session::SocketSession;
-use crate::datapath::frames::{Egress, FrameEnd};
+use crate::datapath::frame_end::FrameEnd;
+use crate::datapath::frames::Egress;
 use crate::socket::{Identity, Socket, addresses, ends_and_tcp, parse, parse_verified, write_reset};
 use catnip_base::Time;
 use catnip_net::{Ecn, NodeId, Packet};

@@ -7,6 +7,7 @@ pub mod fetch;
 mod hosts;
 pub mod http;
 mod listener;
+pub mod observed_sender;
 mod peers;
 mod services;
 pub mod session;
