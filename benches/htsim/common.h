@@ -59,12 +59,10 @@ Option(int argc, char* argv[], const std::string& name, double otherwise)
     return otherwise;
 }
 
-// Runs the event loop and returns its processor-independent duration in seconds, and the number of events.
+// Runs the event loop and returns its duration in seconds, and the number of events.
 inline std::pair<double, uint64_t>
 Run()
 {
-    // htsim reports each timeout on standard output, which would count.
-    std::cout.rdbuf(nullptr);
     uint64_t events = 0;
     const auto start = std::chrono::steady_clock::now();
     while (EventList::doNextEvent())
@@ -88,17 +86,16 @@ PeakKb()
     return 0;
 }
 
-// Packets that were sent over links: every segment crosses the links before the one that may drop it, and what that one
-// carries is acknowledged, packet by packet, over all links back.
+// Data packets that were sent, retransmissions included.
 inline uint64_t
-Hops(const std::vector<TcpSrc*>& sources, uint64_t dropped, unsigned before, unsigned links)
+Sent(const std::vector<TcpSrc*>& sources)
 {
     uint64_t sent = 0;
     for (const auto* source : sources)
     {
         sent += source->_packets_sent / source->_mss;
     }
-    return before * sent + (2 * links - before) * (sent - dropped);
+    return sent;
 }
 
 } // namespace bench
