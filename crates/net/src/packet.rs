@@ -4,7 +4,8 @@ use catnip_base::Time;
 /// handle `body`. The same queues therefore serve simulated segments and real byte buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Arrival time at the port that holds the packet; on the wire, arrival time at the other end of the link; at a host, arrival time there.
+    /// Arrival time at the port that holds the packet; on the wire, arrival time at the other end of the link; at a host, arrival time
+    /// there.
     pub arrived: Time,
     /// Route to the destination.
     pub route: Route,

@@ -325,8 +325,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         earlier(queue.wake_at(), arq.and_then(Arq::wake_at))
     }
 
-    /// Removes and returns the first packet on the wire if it arrives at the other end by `now`, which is the time of the next event. Serves
-    /// the queue up to `now`.
+    /// Removes and returns the first packet on the wire if it arrives at the other end by `now`, which is the time of the next event.
+    /// Serves the queue up to `now`.
     #[inline(always)]
     pub(crate) fn take(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         if !self.is_queued() {

@@ -391,7 +391,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.seed
     }
 
-    /// Delivers an event to an application: at once, or after the current event if one is being delivered. Events for [`NO_APP`] are ignored.
+    /// Delivers an event to an application: at once, or after the current event if one is being delivered. Events for [`NO_APP`] are
+    /// ignored.
     fn deliver(&mut self, now: Time, program: u32, event: AppEvent) {
         if program != NO_APP {
             self.pending_events.push_back((program, event));

@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 
 /// Runs a scenario in real time, with its links, its simulated hosts, and programs at its external hosts.
 ///
-/// External hosts: the scenario file is that of the simulator. A host with a command is external: a network namespace of its own, in which the
-/// command runs. Simulated clients use TCP and HTTP with external servers, simulated servers answer external clients, and external hosts reach each
-/// other. A scenario without external hosts runs as in the simulator, in real time.
+/// External hosts: the scenario file is that of the simulator. A host with a command is external: a network namespace of its own, in which
+/// the command runs. Simulated clients use TCP and HTTP with external servers, simulated servers answer external clients, and external
+/// hosts reach each other. A scenario without external hosts runs as in the simulator, in real time.
 ///
 /// Environment variables: commands find their own address in $CATNIP_HERE, the address of the node "server" in $CATNIP_SERVER, a folder
 /// with all documents that simulated clients fetch from them in $CATNIP_DOCUMENTS, and the folder of the scenario in $CATNIP_SCENARIO.

@@ -694,8 +694,8 @@ fn a_machine_that_cannot_is_told_what_to_do() {
 /// ID of the unprivileged user in most distributions.
 const ORDINARY: u32 = 65_534;
 
-/// Returns a command of an ordinary user. If the current user is root, the command runs as another user, with a `/dev/net/tun` that all users
-/// may open, as in most distributions.
+/// Returns a command of an ordinary user. If the current user is root, the command runs as another user, with a `/dev/net/tun` that all
+/// users may open, as in most distributions.
 fn as_ordinary_user(args: &str) -> Command {
     if !is_root() {
         let mut command = Command::new("sh");

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Measurement of throughput as by iperf3: each server sends to its client over one or more connections, as fast as TCP allows or at a given
-/// rate, and reports each interval.
+/// Measurement of throughput as by iperf3: each server sends to its client over one or more connections, as fast as TCP allows or at a
+/// given rate, and reports each interval.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "iperf")]

@@ -6,8 +6,8 @@ use catnip_base::{Span, Time};
 /// The first packet is stored inline: most wires carry at most one packet most of the time, so that no other memory is accessed.
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// First packet; on an empty wire, no packet and an arrival that never comes. An `Option` would be copied in pieces, which the processor
-    /// then waits for.
+    /// First packet; on an empty wire, no packet and an arrival that never comes. An `Option` would be copied in pieces, which the
+    /// processor then waits for.
     pub(super) first: Packet,
     len: u32,
     /// Maximum number of waiting packets, which the wire then holds, too; [`NOT_KNOWN`] if waiting packets are in a queue.

@@ -22,7 +22,8 @@ impl Gated {
         self.sla.write(to.name(name).value(self.limit));
     }
 
-    /// Returns the buffer bounds. No packet is guaranteed to fit, because a packet larger than the token bucket of its priority is always dropped.
+    /// Returns the buffer bounds. No packet is guaranteed to fit, because a packet larger than the token bucket of its priority is always
+    /// dropped.
     pub(super) fn buffer_bounds(&self) -> BufferBounds {
         BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
     }

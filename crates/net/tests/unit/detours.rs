@@ -52,8 +52,8 @@ fn arq(text: &str) -> PortExtensions {
     PortExtensions { arq: Some(arq), ..PortExtensions::default() }
 }
 
-/// Passes packets of 1000 bytes through the port, one at each time of `arrivals` and in their order. Returns the deliveries and the drops as
-/// (time, number of the packet).
+/// Passes packets of 1000 bytes through the port, one at each time of `arrivals` and in their order. Returns the deliveries and the drops
+/// as (time, number of the packet).
 fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Time, u32)>; 2] {
     let (mut drops, mut out) = (Drops::default(), Vec::new());
     let mut drain = |port: &mut AnyPort, until, drops: &mut Drops| {

@@ -301,8 +301,8 @@ fn several_connections_are_told_apart_even_on_the_same_ports() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Tests that the verifier accepts every mark of the simulator's marker (CAT-S21): documents of 1 B to 1 MB, packet losses, both codecs of
-    /// priorities, IPv4 and IPv6.
+    /// Tests that the verifier accepts every mark of the simulator's marker (CAT-S21): documents of 1 B to 1 MB, packet losses, both codecs
+    /// of priorities, IPv4 and IPv6.
     #[test]
     fn what_the_marker_does_the_verifier_accepts(
         document in prop_oneof![1u64..20_000, 1u64..1_000_000],

@@ -152,8 +152,8 @@ impl Tin {
         }
     }
 
-    /// Returns the number of the connection's entry: its existing entry, or else an unused entry of its set, or else the entry that its flow
-    /// identifier selects.
+    /// Returns the number of the connection's entry: its existing entry, or else an unused entry of its set, or else the entry that its
+    /// flow identifier selects.
     fn entry_of(&self, tag: u16) -> u16 {
         let direct = tag % FLOWS;
         let (first, offset) = (direct - direct % WAYS, direct % WAYS);

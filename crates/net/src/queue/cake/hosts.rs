@@ -37,8 +37,8 @@ impl Hosts {
     }
 }
 
-/// Counts of bulk connections by source host and by destination host. Each host has a position in its list, so that the search for a host is
-/// needed only when a connection begins.
+/// Counts of bulk connections by source host and by destination host. Each host has a position in its list, so that the search for a host
+/// is needed only when a connection begins.
 #[derive(Debug, Default)]
 pub(super) struct Loads {
     positions: [BTreeMap<u32, u32>; 2],
