@@ -187,10 +187,8 @@ impl Fabric {
     /// Handles a packet that host `from` sends at time `at`, after all events that are due by `at`.
     #[inline(always)]
     pub fn arrive<F: NetworkEvents>(&mut self, at: Time, from: NodeId, packet: Packet, events: &mut F) {
-        while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
-            if let Some(delivery) = self.step(events) {
-                self.early_deliveries.push_back(delivery);
-            }
+        if self.calendar.peek().is_some_and(|(due, _)| due <= at) {
+            self.step_until(at, events);
         }
         let id = self.routes.uplink(from).expect("a host with a route has an uplink");
         self.enter(at, id, packet, events);
@@ -271,9 +269,19 @@ impl Fabric {
         self.ports.iter().map(in_port).sum::<u64>() + self.early_deliveries.len() as u64
     }
 
+    /// Handles all events that are due by `at`, and keeps the packets that reach an edge.
+    #[inline(never)]
+    fn step_until<F: NetworkEvents>(&mut self, at: Time, events: &mut F) {
+        while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
+            if let Some(delivery) = self.step(events) {
+                self.early_deliveries.push_back(delivery);
+            }
+        }
+    }
+
     /// Handles the earliest event: a packet reaches the other end of its link, or a held-back packet is transmitted. Returns the packet if
     /// it has reached a host.
-    #[inline(never)]
+    #[inline(always)]
     fn step<F: NetworkEvents>(&mut self, events: &mut F) -> Option<Packet> {
         let (at, id) = self.calendar.peek().expect("the caller saw an event");
         let slot = &mut self.ports[id as usize];
@@ -281,14 +289,24 @@ impl Fabric {
             self.calendar.pop();
             return None;
         }
-        let mut local = AtPort { port: PortId(id), events };
-        let packet = slot.port.take(at, &mut local);
-        slot.planned = slot.port.next_event();
-        if slot.planned < Time::NEVER {
-            self.calendar.replace_first(slot.planned, id);
-        } else {
-            self.calendar.pop();
+        // Two paths, because an optional packet would be copied once more.
+        if slot.port.is_queued() {
+            return self.step_queued(at, id, events);
         }
+        let packet = slot.port.take_departed();
+        slot.planned = slot.port.next_arrival();
+        Self::plan_again(slot, &mut self.calendar, id);
+        let to = slot.to;
+        self.forward(at, id, to, packet, events)
+    }
+
+    /// Variant of [`Fabric::step`] for ports whose departures are not known at arrival.
+    #[inline(never)]
+    fn step_queued<F: NetworkEvents>(&mut self, at: Time, id: u32, events: &mut F) -> Option<Packet> {
+        let slot = &mut self.ports[id as usize];
+        let packet = slot.port.take(at, &mut AtPort { port: PortId(id), events });
+        slot.planned = slot.port.next_event();
+        Self::plan_again(slot, &mut self.calendar, id);
         let packet = packet?;
         match slot.to {
             NextHop::After(node) => self.pass_stages(at, id, node, packet, events),
@@ -365,6 +383,16 @@ impl Fabric {
         events.entered(at, id, &packet);
         slot.port.arrive(at, packet, &mut AtPort { port: id, events });
         Self::plan(slot, &mut self.calendar, id.0);
+    }
+
+    /// Replaces the earliest calendar entry, that of a port, with the port's next event.
+    #[inline(always)]
+    fn plan_again(slot: &PortSlot, calendar: &mut Calendar, id: u32) {
+        if slot.planned < Time::NEVER {
+            calendar.replace_first(slot.planned, id);
+        } else {
+            calendar.pop();
+        }
     }
 
     /// Enters the next event of a port into the calendar if the event is earlier than the port's planned event.

@@ -149,7 +149,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Returns true if departures are not known at arrival.
     #[inline(always)]
-    fn is_queued(&self) -> bool {
+    pub(crate) fn is_queued(&self) -> bool {
         self.wire.fifo_limit == NOT_KNOWN
     }
 
@@ -323,6 +323,18 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let Queued { queue, extended, .. } = self.queued();
         let arq = extended.as_ref().and_then(|extended| extended.extensions.arq.as_ref());
         earlier(queue.wake_at(), arq.and_then(Arq::wake_at))
+    }
+
+    /// Removes and returns the first packet on the wire of a port whose departures are known at arrival. The wire must not be empty.
+    #[inline(always)]
+    pub(crate) fn take_departed(&mut self) -> Packet {
+        self.wire.pop()
+    }
+
+    /// Returns the time at which the first packet on the wire arrives at the other end, or [`Time::NEVER`].
+    #[inline(always)]
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.wire.first.arrived
     }
 
     /// Removes and returns the first packet on the wire if it arrives at the other end by `now`, which is the time of the next event.
