@@ -290,7 +290,7 @@ impl Fabric {
             return None;
         }
         // Two paths, because an optional packet would be copied once more.
-        if slot.port.is_queued() {
+        if !slot.port.is_drained() {
             return self.step_queued(at, id, events);
         }
         let packet = slot.port.take_departed();
@@ -300,7 +300,7 @@ impl Fabric {
         self.forward(at, id, to, packet, events)
     }
 
-    /// Variant of [`Fabric::step`] for ports whose departures are not known at arrival.
+    /// Variant of [`Fabric::step`] for ports in whose queues packets wait, and for ports with extensions.
     #[inline(never)]
     fn step_queued<F: NetworkEvents>(&mut self, at: Time, id: u32, events: &mut F) -> Option<Packet> {
         let slot = &mut self.ports[id as usize];

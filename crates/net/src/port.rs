@@ -55,6 +55,15 @@ struct Queued<Q> {
     before: Option<Box<[AnyStage]>>,
 }
 
+impl<Q: QueueDiscipline> Queued<Q> {
+    /// Returns true if no packet waits and no extension can hold a packet back. The wire may still be in use, and the queue may not have been
+    /// asked for a packet since: neither matters before the next packet arrives.
+    #[inline(always)]
+    fn is_drained(&self) -> bool {
+        self.extended.is_none() && self.queue.backlog().packets == 0
+    }
+}
+
 /// Extensions of a port, which few ports have, and the state of packets affected by them.
 #[derive(Debug, Default)]
 struct Extended {
@@ -149,7 +158,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Returns true if departures are not known at arrival.
     #[inline(always)]
-    pub(crate) fn is_queued(&self) -> bool {
+    fn is_queued(&self) -> bool {
         self.wire.fifo_limit == NOT_KNOWN
     }
 
@@ -208,7 +217,19 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Handles the arrival of a packet at a port whose departures are not known at arrival.
     #[inline(never)]
-    fn enqueue(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
+    fn enqueue(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
+        if self.free_at <= at && self.queued().is_drained() {
+            let Queued { idle, queue, before, .. } = self.queued_mut();
+            if before.is_none() && queue.pass(&packet) {
+                *idle = false;
+                return self.start(at, packet);
+            }
+        }
+        self.enqueue_or_drop(at, packet, events);
+    }
+
+    #[inline]
+    fn enqueue_or_drop(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         packet.arrived = at;
         self.advance_queued(at, events);
         let Self { queued, drops, .. } = self;
@@ -299,7 +320,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let Queued { idle, queue, extended, .. } = self.queued();
         match extended {
             // Almost all ports have no extensions, and have a packet on the wire whenever they have an event.
-            None if !self.wire.is_empty() => self.wire.first.arrived,
+            None if !self.wire.is_empty() || self.queued().is_drained() => self.wire.first.arrived,
             None if !idle => self.free_at,
             None => queue.wake_at().unwrap_or(Time::NEVER),
             Some(extended) => self.next_extended_event(extended),
@@ -325,7 +346,14 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         earlier(queue.wake_at(), arq.and_then(Arq::wake_at))
     }
 
-    /// Removes and returns the first packet on the wire of a port whose departures are known at arrival. The wire must not be empty.
+    /// Returns true if the next event is the arrival of the first packet on the wire at the other end, and the queue has nothing to do before
+    /// the next packet: departures are known at arrival, or no packet waits.
+    #[inline(always)]
+    pub(crate) fn is_drained(&self) -> bool {
+        !self.is_queued() || self.queued().is_drained()
+    }
+
+    /// Removes and returns the first packet on the wire of a port with [`Port::is_drained`]. The wire must not be empty.
     #[inline(always)]
     pub(crate) fn take_departed(&mut self) -> Packet {
         self.wire.pop()

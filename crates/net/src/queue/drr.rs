@@ -22,6 +22,14 @@ pub(super) struct Turn {
     is_listed: bool,
 }
 
+impl Turn {
+    /// Subtracts a packet that the queue sends from its credit.
+    #[inline]
+    pub(super) fn spend(&mut self, packet: &Packet) {
+        self.credit -= i64::from(packet.len);
+    }
+}
+
 /// Queue that takes turns.
 pub(super) trait TakesTurns {
     /// Returns the state of the queue in the round.
@@ -72,6 +80,19 @@ impl Drr {
         }
     }
 
+    /// Removes all queues from the lists, and calls `empty` with each. Equivalent to [`Self::next`] if no packet waits.
+    #[inline]
+    pub(super) fn clear<Q: TakesTurns>(&mut self, queues: &mut FlowTable<Q>, mut empty: impl FnMut(&mut Q)) {
+        for list in [&mut self.new, &mut self.old] {
+            while list.len > 0 {
+                let queue = &mut queues[list.first];
+                queue.turn().is_listed = false;
+                empty(queue);
+                list.pop(queues);
+            }
+        }
+    }
+
     /// Returns the next packet of all queues. `pop` removes the first packet of a queue.
     #[inline]
     pub(super) fn next<Q: TakesTurns>(
@@ -94,7 +115,7 @@ impl Drr {
                 continue;
             }
             if let Some(packet) = pop(queue) {
-                queue.turn().credit -= i64::from(packet.len);
+                queue.turn().spend(&packet);
                 return Some(packet);
             }
             list.pop(queues);

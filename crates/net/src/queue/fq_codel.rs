@@ -118,6 +118,11 @@ impl Flow {
     fn new(number: u32) -> Self {
         Self { number, packets: Chain::default(), law: CodelLaw::default(), turn: Turn::default() }
     }
+
+    #[inline]
+    fn on_empty(&mut self) {
+        self.law.on_empty();
+    }
 }
 
 /// Maximum number of packets dropped at once from a full buffer (RFC 8290, section 4.1.3). Most of the cost is the search for the longest
@@ -160,13 +165,33 @@ impl QueueDiscipline for FqCodel {
         }
     }
 
+    fn pass(&mut self, packet: &Packet) -> bool {
+        if !self.buffer.fits(packet) {
+            return false;
+        }
+        self.max_packet = self.max_packet.max(packet.len);
+        let number = u32::from(packet.flow) % self.flow_count;
+        let position = self.flows.position(number, || Flow::new(number));
+        self.turns.clear(&mut self.flows, Flow::on_empty);
+        self.turns.activate(&mut self.flows, position);
+        // A packet that has not waited does not change the control law of an empty queue.
+        self.flows[position].turn.spend(packet);
+        self.buffer.set_in_transmission(Some(packet));
+        true
+    }
+
     fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         let Self { pool, flows, turns, backlog, max_packet, parameters, .. } = self;
+        if backlog.packets == 0 {
+            turns.clear(flows, Flow::on_empty);
+            self.buffer.set_in_transmission(None);
+            return None;
+        }
         // Drops packets of a queue as its control law decides, and returns the first packet that is not dropped.
         let next = |flow: &mut Flow| {
             loop {
                 let Some(mut packet) = pool.pop(&mut flow.packets) else {
-                    flow.law.on_empty();
+                    flow.on_empty();
                     return None;
                 };
                 backlog.remove(&packet);

@@ -104,6 +104,12 @@ pub trait QueueDiscipline: Debug + Send {
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents);
     /// Removes and returns the packet whose transmission starts at `now`; `None` if no packet can be sent.
     fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet>;
+    /// Processes a packet that arrives while the wire is free and no packet waits: a shorter form of [`Self::dequeue`], which finds no packet,
+    /// [`Self::enqueue`], and [`Self::dequeue`], which returns the packet. Returns false without any effect if the packet must be enqueued,
+    /// because it may be dropped, or if the discipline has no short form.
+    fn pass(&mut self, _packet: &Packet) -> bool {
+        false
+    }
     /// Returns the limit on waiting packets if the queue is a plain FIFO that drops only arriving packets and only on overflow; `None` for
     /// any other queue. The departures of a plain FIFO are known at arrival, so that the port counts the packets itself and never calls
     /// `enqueue`.
@@ -270,6 +276,7 @@ queues! { $
         Red(RedSpec) => Box<Red>,
         Catnip(CatnipSpec) => Box<CatnipQueue>,
         CatnipRed(CatnipRedSpec) => Box<Red>,
+        FqCodel(FqCodelSpec) => Box<FqCodel>,
     }
     others {
         DropHead(DropHeadSpec),
@@ -279,7 +286,6 @@ queues! { $
         Scheduler(SchedulerSpec),
         Wrr(WrrSpec<QueueSpec>),
         Codel(CodelSpec),
-        FqCodel(FqCodelSpec),
         Pie(PieSpec),
         FqPie(FqPieSpec),
         DualPi2(DualPi2Spec),
@@ -294,6 +300,8 @@ impl QueueDiscipline for AnyQueue {
         fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents);
         #[inline]
         fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet>;
+        #[inline]
+        fn pass(&mut self, packet: &Packet) -> bool;
         fn fifo_limit(&self) -> Option<u32>;
         #[inline(always)]
         fn wake_at(&self) -> Option<Time>;

@@ -316,11 +316,12 @@ fn does_not_depend_on_the_host(
     Ok(())
 }
 
-/// Drop-tail without [`QueueDiscipline::fifo_limit`], so that a port does not compute departures at arrival.
+/// Queue without [`QueueDiscipline::fifo_limit`] and [`QueueDiscipline::pass`], so that a port does not compute departures at arrival and
+/// enqueues each packet.
 #[derive(Debug)]
-struct Opaque(DropTail);
+struct Opaque<Q>(Q);
 
-impl QueueDiscipline for Opaque {
+impl<Q: QueueDiscipline> QueueDiscipline for Opaque<Q> {
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         self.0.enqueue(now, packet, events);
     }
@@ -367,33 +368,56 @@ proptest! {
     ) {
         let wire = || rates()[rate].build();
         let waiting = NonZeroU32::new(waiting).unwrap();
-        let mut counting = Port::new(DropTail::new(waiting), wire(), Span::from_micros(delay_us));
-        let mut queueing = Port::new(Opaque(DropTail::new(waiting)), wire(), Span::from_micros(delay_us));
-        let (mut lost, mut out) = ([Lost::default(), Lost::default()], [Vec::new(), Vec::new()]);
-        let end = arrivals.last().unwrap().at + Span::from_secs(10);
-        let steps = arrivals.iter().map(Some).chain([None]);
-        for (body, arrival) in steps.enumerate() {
-            let at = arrival.map_or(end, |arrival| arrival.at);
-            while let Next::Deliver(at, packet) = counting.poll(at, &mut lost[0]) {
-                out[0].push((at, packet.body));
-            }
-            while let Next::Deliver(at, packet) = queueing.poll(at, &mut lost[1]) {
-                out[1].push((at, packet.body));
-            }
-            if let Some(arrival) = arrival {
-                let packet = Packet::new(at, Route::default(), arrival.len, body as u32);
-                counting.arrive(at, packet, &mut lost[0]);
-                queueing.arrive(at, packet, &mut lost[1]);
-            }
-            // A port that computes departures at arrival counts waiting packets and their queueing delays as started.
-            let known = |counters| PortCounters { started: 0, waited: Span::ZERO, ..counters };
-            prop_assert_eq!(known(counting.counters()), known(queueing.counters()));
-            prop_assert_eq!(counting.backlog(), queueing.backlog());
-        }
-        prop_assert_eq!(counting.counters(), queueing.counters());
-        prop_assert_eq!(&out[0], &out[1]);
-        prop_assert_eq!(&lost[0].0, &lost[1].0);
+        let counting = Port::new(DropTail::new(waiting), wire(), Span::from_micros(delay_us));
+        let queueing = Port::new(Opaque(DropTail::new(waiting)), wire(), Span::from_micros(delay_us));
+        behave_alike(counting, queueing, &arrivals)?;
     }
+
+    #[test]
+    fn a_packet_that_passes_an_idle_fq_codel_leaves_it_as_one_that_is_enqueued(
+        arrivals in arrivals(), rate in 0usize..4, delay_us in 0u64..5000, limit in 0usize..3
+    ) {
+        let rate = &rates()[rate];
+        let limit = ["3", "2KB", "100"][limit];
+        let queue = || build(&read(&format!("fq-codel:{limit},flows=2,target=1ms,interval=5ms,quantum=400B")), rate);
+        let passing = Port::new(queue(), rate.build(), Span::from_micros(delay_us));
+        let queueing = Port::new(Opaque(queue()), rate.build(), Span::from_micros(delay_us));
+        behave_alike(passing, queueing, &arrivals)?;
+    }
+}
+
+/// Offers the same packets, of three flows, to both ports and compares deliveries, drops and counters.
+fn behave_alike<A: QueueDiscipline, B: QueueDiscipline>(
+    mut one: Port<A, AnyShaper>,
+    mut other: Port<B, AnyShaper>,
+    arrivals: &[Arrival],
+) -> Result<(), TestCaseError> {
+    let (mut lost, mut out) = ([Lost::default(), Lost::default()], [Vec::new(), Vec::new()]);
+    let end = arrivals.last().unwrap().at + Span::from_secs(10);
+    let steps = arrivals.iter().map(Some).chain([None]);
+    for (body, arrival) in steps.enumerate() {
+        let at = arrival.map_or(end, |arrival| arrival.at);
+        while let Next::Deliver(at, packet) = one.poll(at, &mut lost[0]) {
+            out[0].push((at, packet.body));
+        }
+        while let Next::Deliver(at, packet) = other.poll(at, &mut lost[1]) {
+            out[1].push((at, packet.body));
+        }
+        if let Some(arrival) = arrival {
+            let packet = Packet::new(at, Route::default(), arrival.len, body as u32);
+            let packet = Packet { flow: arrival.flow, ..packet };
+            one.arrive(at, packet, &mut lost[0]);
+            other.arrive(at, packet, &mut lost[1]);
+        }
+        // A port that computes departures at arrival counts waiting packets and their queueing delays as started.
+        let known = |counters| PortCounters { started: 0, waited: Span::ZERO, ..counters };
+        prop_assert_eq!(known(one.counters()), known(other.counters()));
+        prop_assert_eq!(one.backlog(), other.backlog());
+    }
+    prop_assert_eq!(one.counters(), other.counters());
+    prop_assert_eq!(&out[0], &out[1]);
+    prop_assert_eq!(&lost[0].0, &lost[1].0);
+    Ok(())
 }
 
 #[test]
