@@ -1,10 +1,10 @@
 use super::cobalt::{Cobalt, CobaltParameters};
+use super::flow_list::{FlowList, Links};
 use super::hosts::{Hosts, Isolation, Loads, Positions};
 use crate::Packet;
 use crate::queue::flow_table::FlowTable;
 use crate::queue::pool::{Chain, Pool};
 use catnip_base::{Rng, Span, Time};
-use std::collections::VecDeque;
 
 /// Connections of a tin, served by deficit round robin. Sparse connections are served first, and the connections of a host share the
 /// quantum of the host (DRR++; Linux, net/sched/sch_cake.c).
@@ -13,12 +13,12 @@ pub(super) struct Tin {
     flows: FlowTable<Flow>,
     /// Entries of the flow table in use, by set.
     sets: Box<[WaySet; SETS]>,
-    /// Positions of sparse connections, in order of service.
-    sparse: VecDeque<u32>,
-    /// Positions of bulk connections, in order of service.
-    bulk: VecDeque<u32>,
-    /// Positions of empty connections whose AQM state is still in use.
-    decaying: VecDeque<u32>,
+    /// Sparse connections, in order of service.
+    sparse: FlowList,
+    /// Bulk connections, in order of service.
+    bulk: FlowList,
+    /// Empty connections whose AQM state is still in use.
+    decaying: FlowList,
     /// Number of connections in [`Set::Sparse`] or [`Set::SparseWait`].
     sparse_count: u32,
     /// Number of connections in [`Set::Bulk`].
@@ -39,7 +39,7 @@ pub(super) struct Tin {
 }
 
 #[derive(Debug)]
-struct Flow {
+pub(super) struct Flow {
     packets: Chain,
     law: Cobalt,
     /// Number of the entry of the flow table.
@@ -47,12 +47,13 @@ struct Flow {
     hosts: Positions,
     deficit: i64,
     set: Set,
+    pub(super) links: Links,
 }
 
 impl Flow {
     fn new(number: u16) -> Self {
         let (packets, law, set) = (Chain::default(), Cobalt::default(), Set::None);
-        Self { packets, law, number, hosts: [0; 2], deficit: 0, set }
+        Self { packets, law, number, hosts: [0; 2], deficit: 0, set, links: Links::NONE }
     }
 }
 
@@ -97,9 +98,9 @@ impl Tin {
         Self {
             flows: FlowTable::new(),
             sets: Box::new([WaySet::default(); SETS]),
-            sparse: VecDeque::new(),
-            bulk: VecDeque::new(),
-            decaying: VecDeque::new(),
+            sparse: FlowList::EMPTY,
+            bulk: FlowList::EMPTY,
+            decaying: FlowList::EMPTY,
             sparse_count: 0,
             bulk_count: 0,
             loads: Loads::default(),
@@ -137,9 +138,9 @@ impl Tin {
                 flow.set = Set::Sparse;
                 self.sparse_count += 1;
                 if before == Set::Decaying {
-                    self.decaying.retain(|&other| other != id);
+                    self.decaying.remove(&mut self.flows, id);
                 }
-                self.sparse.push_back(id);
+                self.sparse.push_back(&mut self.flows, id);
                 self.flows[id].deficit = self.quantum_of(id, rng);
             }
             Set::SparseWait => {
@@ -182,13 +183,13 @@ impl Tin {
                 (false, true, false) => &mut self.bulk,
                 _ => &mut self.decaying,
             };
-            let id = *list.front()?;
-            let flow = &mut self.flows[id];
-            if flow.deficit > 0 {
+            let id = list.front()?;
+            if self.flows[id].deficit > 0 {
                 return Some(id);
             }
-            list.pop_front();
-            self.bulk.push_back(id);
+            list.remove(&mut self.flows, id);
+            self.bulk.push_back(&mut self.flows, id);
+            let flow = &mut self.flows[id];
             if flow.set == Set::Sparse && flow.packets.is_empty() {
                 flow.set = Set::SparseWait;
             } else if flow.set == Set::Sparse {
@@ -212,14 +213,12 @@ impl Tin {
 
     /// Handles the turn of an empty connection, which is at the front of its list.
     pub(super) fn on_empty(&mut self, now: Time, id: u32) {
+        let lists = [&mut self.sparse, &mut self.bulk, &mut self.decaying];
+        if let Some(list) = lists.into_iter().find(|list| list.front() == Some(id)) {
+            list.remove(&mut self.flows, id);
+        }
         let flow = &mut self.flows[id];
         flow.law.on_empty(&self.parameters, now);
-        for list in [&mut self.sparse, &mut self.bulk, &mut self.decaying] {
-            if list.front() == Some(&id) {
-                list.pop_front();
-                break;
-            }
-        }
         match flow.set {
             Set::Bulk => {
                 self.bulk_count -= 1;
@@ -233,7 +232,7 @@ impl Tin {
             self.sets[usize::from(flow.number / WAYS)].used &= !(1 << (flow.number % WAYS));
         } else {
             flow.set = Set::Decaying;
-            self.decaying.push_back(id);
+            self.decaying.push_back(&mut self.flows, id);
         }
     }
 
@@ -252,8 +251,8 @@ impl Tin {
     /// Returns the connection with the most bytes: its bytes, and the number and the position of its entry. Of equal connections, the one
     /// with the highest number.
     pub(super) fn longest(&self) -> Option<(u64, u16, u32)> {
-        let active = self.sparse.iter().chain(&self.bulk);
-        active.map(|&id| (self.flows[id].packets.backlog().bytes, self.flows[id].number, id)).max()
+        let active = self.sparse.iter(&self.flows).chain(self.bulk.iter(&self.flows));
+        active.map(|id| (self.flows[id].packets.backlog().bytes, self.flows[id].number, id)).max()
     }
 
     /// Removes the first packet of a connection because the buffer is full.

@@ -3,6 +3,7 @@
 //! filtered.
 
 mod cobalt;
+mod flow_list;
 mod flows;
 mod hosts;
 mod tins;
@@ -185,11 +186,15 @@ impl Cake {
     /// Returns the index of the tin to serve. With a rate, this is the last tin among those within their share of the rate, or else the tin
     /// that may send first. Without a rate, the tins take turns.
     fn choose_tin(&mut self, now: Time) -> Option<usize> {
-        let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
-        let soonest = active.clone().rev().min_by_key(|(_, tin)| tin.next_at).map(|(at, _)| at)?;
         if self.is_shaping() {
-            let within_share = active.filter(|(_, tin)| tin.next_at <= now).map(|(at, _)| at).next_back();
-            return Some(within_share.unwrap_or(soonest));
+            let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
+            let within_share = active.clone().filter(|(_, tin)| tin.next_at <= now).next_back();
+            return within_share
+                .or_else(|| active.rev().min_by_key(|(_, tin)| tin.next_at))
+                .map(|(at, _)| at);
+        }
+        if !self.tins.iter().any(Tin::is_active) {
+            return None;
         }
         while self.tins[self.current].deficit < 0 || !self.tins[self.current].is_active() {
             let tin = &mut self.tins[self.current];
