@@ -39,7 +39,8 @@ pub struct Port<Q, S> {
     arrived_bytes: u64,
     /// Counters of drops and marks. Most ports never drop a packet.
     drops: Option<Box<DropCounters>>,
-    /// Queue and extensions. A port whose departures are known at arrival needs neither, and has none after [`Port::compact`].
+    /// Queue, stages and extensions. A port whose departures are known at arrival has none after [`Port::compact`], except stages before its
+    /// wire.
     queued: Option<Box<Queued<Q>>>,
 }
 
@@ -136,7 +137,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         queued.before = (!before.is_empty()).then(|| before.into_boxed_slice());
         queued.extended =
             (!extensions.is_empty()).then(|| Box::new(Extended { extensions, ..Extended::default() }));
-        if queued.before.is_some() || queued.extended.is_some() {
+        if queued.extended.is_some() {
             self.wire.fifo_limit = NOT_KNOWN;
         }
         self
@@ -149,10 +150,10 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self
     }
 
-    /// Releases the queue of a port that does not need it, because departures are known at arrival.
+    /// Releases the queue of a port that does not need it, because departures are known at arrival and no stage precedes the wire.
     pub(crate) fn compact(mut self) -> Self {
         let is_needed = self.is_queued();
-        self.queued = self.queued.filter(|_| is_needed);
+        self.queued = self.queued.filter(|queued| is_needed || queued.before.is_some());
         self
     }
 
@@ -198,9 +199,15 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn arrive(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
         self.arrived[packet.dscp.priority() as usize] += 1;
         self.arrived_bytes += u64::from(packet.len);
-        if self.is_queued() {
-            return self.enqueue(at, packet, events);
+        if self.queued.is_some() {
+            return self.enter(at, packet, events);
         }
+        self.enter_wire(at, packet, events);
+    }
+
+    /// Puts a packet on the wire of a port whose departures are known at arrival.
+    #[inline(always)]
+    fn enter_wire(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
         if !self.wire.has_space(at, self.delay) {
             return self.overflow(at, packet, events);
         }
@@ -215,32 +222,39 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         CountingEvents { drops: &mut self.drops, events }.dropped(at, packet, DropReason::Overflow);
     }
 
-    /// Handles the arrival of a packet at a port whose departures are not known at arrival.
+    /// Handles the arrival of a packet at a port with a queue or with stages before its wire.
     #[inline(never)]
-    fn enqueue(&mut self, at: Time, packet: Packet, events: &mut dyn PacketEvents) {
-        if self.free_at <= at && self.queued().is_drained() {
-            let Queued { idle, queue, before, .. } = self.queued_mut();
-            if before.is_none() && queue.pass(&packet) {
-                *idle = false;
-                return self.start(at, packet);
-            }
+    fn enter(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
+        if !self.is_drained() {
+            self.advance_queued(at, events);
         }
-        self.enqueue_or_drop(at, packet, events);
-    }
-
-    #[inline]
-    fn enqueue_or_drop(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
-        packet.arrived = at;
-        self.advance_queued(at, events);
+        let is_queued = self.is_queued();
         let Self { queued, drops, .. } = self;
-        let Queued { queue, before, .. } = &mut **queued.as_mut().expect(HAS_QUEUE);
-        let mut counting = CountingEvents { drops, events };
+        let Queued { queue, before, extended, .. } = &mut **queued.as_mut().expect(HAS_QUEUE);
         if let Some(before) = before
             && let Err(reason) = pass(before, at, &mut packet)
         {
-            return counting.dropped(at, packet, reason);
+            packet.arrived = at;
+            return CountingEvents { drops, events }.dropped(at, packet, reason);
         }
-        queue.enqueue(at, packet, &mut counting);
+        if !is_queued {
+            return self.enter_wire(at, packet, events);
+        }
+        if extended.is_none() && queue.backlog().packets == 0 && self.free_at <= at && queue.pass(&packet) {
+            self.queued_mut().idle = false;
+            return self.start(at, packet);
+        }
+        self.enqueue(at, packet, events);
+    }
+
+    #[inline]
+    fn enqueue(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
+        packet.arrived = at;
+        if self.is_drained() {
+            self.advance_queued(at, events);
+        }
+        let Self { queued, drops, .. } = self;
+        queued.as_mut().expect(HAS_QUEUE).queue.enqueue(at, packet, &mut CountingEvents { drops, events });
         if self.queued().idle {
             self.serve(at, events);
         }
