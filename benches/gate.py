@@ -191,18 +191,25 @@ def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str,
     """
     if stored["place"] == place():
         return {name: Cost(**counts) for name, counts in stored["cases"].items()}
-    checkout = ROOT / "target" / "gate" / stored["commit"]
     print(f"another compiler, C library or valgrind: {stored['commit'][:7]} is built and counted, too")
+    checkout = checkout_of(stored["commit"])
+    if checkout is None:
+        skipped(f"the reference {stored['commit'][:7]} is not in this clone's history")
+        return None
+    return counted(built(checkout), cases)
+
+
+def checkout_of(commit: str) -> Path | None:
+    """Returns a directory with the files of a commit; None if the commit is not in the history."""
+    checkout = ROOT / "target" / "gate" / commit
     if not checkout.exists():
-        fetched = subprocess.run(
-            ["git", "-C", str(ROOT), "archive", stored["commit"]], capture_output=True, check=False
-        )
+        archive = ["git", "-C", str(ROOT), "archive", commit]
+        fetched = subprocess.run(archive, capture_output=True, check=False)
         if fetched.returncode:
-            skipped(f"the reference {stored['commit'][:7]} is not in this clone's history")
             return None
         checkout.mkdir(parents=True)
         subprocess.run(["tar", "-x", "-C", str(checkout)], input=fetched.stdout, check=True)
-    return counted(built(checkout), cases)
+    return checkout
 
 
 def place() -> dict[str, str]:
