@@ -46,14 +46,15 @@ pub struct Port<Q, S> {
 
 /// Parts of a port whose departures are not known at arrival.
 #[derive(Debug)]
+#[repr(C, align(64))] // What every packet needs shares a cache line with the first fields of the queue.
 struct Queued<Q> {
-    /// True if the wire was free and the queue had no packet to send.
-    idle: bool,
-    queue: Q,
     /// Extensions with their state; `None` without extensions.
     extended: Option<Box<Extended>>,
     /// Stages before the queue; `None` without stages.
     before: Option<Box<[AnyStage]>>,
+    /// True if the wire was free and the queue had no packet to send.
+    idle: bool,
+    queue: Q,
 }
 
 impl<Q: QueueDiscipline> Queued<Q> {

@@ -43,10 +43,10 @@ impl Kind for CatnipSpec {
 }
 
 impl QueueKind for CatnipSpec {
-    type Queue = Box<CatnipQueue>;
-    fn build(&self, context: &PortContext<'_>) -> Box<CatnipQueue> {
+    type Queue = CatnipQueue;
+    fn build(&self, context: &PortContext<'_>) -> CatnipQueue {
         let build = if self.good { CatnipQueue::good } else { CatnipQueue::bad };
-        Box::new(build(self.limit, self.victim, context.victim_rng()))
+        build(self.limit, self.victim, context.victim_rng())
     }
     fn buffer_bounds(&self) -> BufferBounds {
         self.limit.buffer_bounds()

@@ -31,9 +31,9 @@ impl Kind for CatnipRedSpec {
 }
 
 impl QueueKind for CatnipRedSpec {
-    type Queue = Box<Red>;
-    fn build(&self, context: &PortContext<'_>) -> Box<Red> {
-        Box::new(self.red.build(context).with_victims(self.victim, context.victim_rng()))
+    type Queue = Red;
+    fn build(&self, context: &PortContext<'_>) -> Red {
+        self.red.build(context).with_victims(self.victim, context.victim_rng())
     }
     fn buffer_bounds(&self) -> BufferBounds {
         self.red.buffer_bounds()

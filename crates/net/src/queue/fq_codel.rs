@@ -59,10 +59,10 @@ impl Kind for FqCodelSpec {
 const MAX_QUANTUM: u32 = 1 << 20;
 
 impl QueueKind for FqCodelSpec {
-    type Queue = Box<FqCodel>;
+    type Queue = FqCodel;
 
-    fn build(&self, _context: &PortContext<'_>) -> Box<FqCodel> {
-        Box::new(FqCodel {
+    fn build(&self, _context: &PortContext<'_>) -> FqCodel {
+        FqCodel {
             pool: Pool::default(),
             flows: FlowTable::new(),
             flow_count: self.flows,
@@ -71,7 +71,7 @@ impl QueueKind for FqCodelSpec {
             buffer: Buffer::new(self.limit),
             max_packet: 0,
             parameters: self.parameters,
-        })
+        }
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
@@ -87,15 +87,16 @@ impl QueueKind for FqCodelSpec {
 /// Queues of connections, each managed by [`CodelLaw`] and served by deficit round robin. A queue that was empty for a while is served
 /// first (RFC 8290, section 4).
 #[derive(Debug)]
+#[repr(C)] // What a packet that does not wait needs comes first.
 pub struct FqCodel {
-    pool: Pool,
-    flows: FlowTable<Flow>,
-    flow_count: NonZeroU32,
-    turns: Drr,
     backlog: Backlog,
     buffer: Buffer,
     /// Largest packet so far, bytes.
     max_packet: u32,
+    flow_count: NonZeroU32,
+    flows: FlowTable<Flow>,
+    turns: Drr,
+    pool: Pool,
     parameters: CodelParameters,
 }
 

@@ -134,7 +134,7 @@ pub trait QueueDiscipline: Debug + Send {
 
 /// Configuration of a queue discipline, from which a port builds its queue.
 pub trait QueueKind: Send + Sync {
-    /// Type of the queue. Large queues are boxed to keep ports small.
+    /// Type of the queue.
     type Queue;
     /// Builds the queue of one port.
     fn build(&self, context: &PortContext<'_>) -> Self::Queue;
@@ -241,6 +241,7 @@ macro_rules! queues {
         /// Queue of a port. Disciplines used in large networks are dispatched statically. All others, including custom ones, are boxed, so
         /// that they do not increase the cost of static dispatch.
         #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "a port holds its queue on the heap, and a second pointer would cost a cache miss")]
         pub enum AnyQueue {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue),)+
             /// Any other discipline.
@@ -273,10 +274,10 @@ macro_rules! queues {
 queues! { $
     known {
         DropTail(DropTailSpec) => DropTail,
-        Red(RedSpec) => Box<Red>,
-        Catnip(CatnipSpec) => Box<CatnipQueue>,
-        CatnipRed(CatnipRedSpec) => Box<Red>,
-        FqCodel(FqCodelSpec) => Box<FqCodel>,
+        Red(RedSpec) => Red,
+        Catnip(CatnipSpec) => CatnipQueue,
+        CatnipRed(CatnipRedSpec) => Red,
+        FqCodel(FqCodelSpec) => FqCodel,
     }
     others {
         DropHead(DropHeadSpec),

@@ -93,10 +93,10 @@ impl Kind for RedSpec {
 }
 
 impl QueueKind for RedSpec {
-    type Queue = Box<Red>;
+    type Queue = Red;
 
-    fn build(&self, context: &PortContext<'_>) -> Box<Red> {
-        Box::new(Red::new(self.limit, RedLaw::new(self.parameters, context.line_rate(), context.drop_rng())))
+    fn build(&self, context: &PortContext<'_>) -> Red {
+        Red::new(self.limit, RedLaw::new(self.parameters, context.line_rate(), context.drop_rng()))
     }
 
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.

@@ -240,15 +240,15 @@ proptest! {
         arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12, rule in 0usize..3
     ) {
         let victim = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest][rule];
-        let mut queue = AnyQueue::Catnip(Box::new(CatnipQueue::good(packets(limit), victim, rng(1))));
+        let mut queue = AnyQueue::Catnip(CatnipQueue::good(packets(limit), victim, rng(1)));
         check_protection(&mut queue, Priority::High, &arrivals, limit as usize)?;
     }
 
     #[test]
     fn catnip_bad_is_its_mirror_image(arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12) {
         let mirrored: Vec<bool> = arrivals.iter().map(|high| !high).collect();
-        let mut bad = AnyQueue::Catnip(Box::new(CatnipQueue::bad(packets(limit), VictimRule::Random, rng(1))));
-        let mut good = AnyQueue::Catnip(Box::new(CatnipQueue::good(packets(limit), VictimRule::Random, rng(1))));
+        let mut bad = AnyQueue::Catnip(CatnipQueue::bad(packets(limit), VictimRule::Random, rng(1)));
+        let mut good = AnyQueue::Catnip(CatnipQueue::good(packets(limit), VictimRule::Random, rng(1)));
         check_protection(&mut bad, Priority::Low, &arrivals, limit as usize)?;
         check_protection(&mut good, Priority::High, &mirrored, limit as usize)?;
     }

@@ -188,7 +188,7 @@ impl Cake {
     fn choose_tin(&mut self, now: Time) -> Option<usize> {
         if self.is_shaping() {
             let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
-            let within_share = active.clone().filter(|(_, tin)| tin.next_at <= now).next_back();
+            let within_share = active.clone().rfind(|(_, tin)| tin.next_at <= now);
             return within_share
                 .or_else(|| active.rev().min_by_key(|(_, tin)| tin.next_at))
                 .map(|(at, _)| at);
