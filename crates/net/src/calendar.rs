@@ -1,4 +1,5 @@
 use catnip_base::Time;
+use std::collections::VecDeque;
 
 /// Calendar of events: a 4-ary heap of (time, serial, id).
 ///
@@ -9,13 +10,30 @@ use catnip_base::Time;
 /// entry are one cache line, and the earliest event needs none.
 #[derive(Clone, Debug)]
 pub struct Calendar {
-    /// Root of the heap; [`NONE`] if no event is planned.
+    /// Root of the heap; [`NONE`] if the heap is empty.
     first: u128,
     /// Children of the root, and then of each other entry in order of its number; unused entries are [`NONE`].
     lines: Vec<Line>,
     /// Number of entries in `lines`.
     len: usize,
     serial: u32,
+    lanes: Lanes,
+}
+
+/// Entries in FIFOs, each in order of time.
+///
+/// Most packets reach the end of an idle link after one of a few delays, so that most entries are later than all others of their delay: they
+/// need no place in a heap.
+#[derive(Clone, Debug)]
+struct Lanes {
+    /// Entries of each lane, except the first.
+    following: [VecDeque<u128>; LANES],
+    /// First and last entry of each lane; [`NONE`] and 0 in an empty lane.
+    first: [u128; LANES],
+    last: [u128; LANES],
+    /// Least of all entries and its lane; [`NONE`] if all lanes are empty.
+    least: u128,
+    lane: usize,
 }
 
 /// Children of an entry.
@@ -24,37 +42,52 @@ pub struct Calendar {
 struct Line([u128; ARITY]);
 
 const ARITY: usize = 4;
+const LANES: usize = 4;
 /// Value after all entries.
 const NONE: u128 = u128::MAX;
 
 impl Default for Calendar {
     fn default() -> Self {
-        Self { first: NONE, lines: Vec::new(), len: 0, serial: 0 }
+        Self { first: NONE, lines: Vec::new(), len: 0, serial: 0, lanes: Lanes::default() }
+    }
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self { following: Default::default(), first: [NONE; LANES], last: [0; LANES], least: NONE, lane: 0 }
     }
 }
 
 impl Calendar {
     /// Returns true if no event is planned.
     pub fn is_empty(&self) -> bool {
-        self.first == NONE
+        self.first == NONE && self.lanes.least == NONE
     }
 
     /// Returns the number of planned events.
     pub fn len(&self) -> usize {
-        self.len + usize::from(!self.is_empty())
+        self.len + usize::from(self.first != NONE) + self.lanes.len()
     }
 
     /// Returns the time and the id of the earliest event; `None` if no event is planned.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
-        (self.first != NONE).then(|| unpack(self.first))
+        let earliest = self.first.min(self.lanes.least);
+        (earliest != NONE).then(|| unpack(earliest))
     }
 
     /// Plans an event.
     #[inline]
     pub fn push(&mut self, at: Time, id: u32) {
         let entry = self.pack(at, id);
-        if self.is_empty() {
+        if !self.lanes.append(entry) {
+            self.push_on_heap(entry);
+        }
+    }
+
+    #[inline]
+    fn push_on_heap(&mut self, entry: u128) {
+        if self.first == NONE {
             self.first = entry;
             return;
         }
@@ -70,9 +103,35 @@ impl Calendar {
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let first = self.peek()?;
+        if self.lanes.least < self.first {
+            self.lanes.pop();
+        } else {
+            self.pop_from_heap();
+        }
+        Some(first)
+    }
+
+    /// Replaces the earliest event with an event `id` at time `at`. The calendar must not be empty.
+    #[inline(always)]
+    pub fn replace_first(&mut self, at: Time, id: u32) {
+        let entry = self.pack(at, id);
+        if self.lanes.least < self.first {
+            return self.replace_in_lane(entry);
+        }
+        self.sift_down(entry);
+    }
+
+    #[inline(never)]
+    fn replace_in_lane(&mut self, entry: u128) {
+        self.lanes.pop();
+        self.push_on_heap(entry);
+    }
+
+    #[inline(never)]
+    fn pop_from_heap(&mut self) {
         if self.len == 0 {
             self.first = NONE;
-            return Some(first);
+            return;
         }
         self.len -= 1;
         let (line, slot) = (self.len / ARITY, self.len % ARITY);
@@ -81,20 +140,13 @@ impl Calendar {
             self.lines.pop();
         }
         self.sift_down(last);
-        Some(first)
-    }
-
-    /// Replaces the earliest event with an event `id` at time `at`. The calendar must not be empty.
-    #[inline]
-    pub fn replace_first(&mut self, at: Time, id: u32) {
-        let entry = self.pack(at, id);
-        self.sift_down(entry);
     }
 
     /// Removes all events and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.lines.clear();
         (self.first, self.len, self.serial) = (NONE, 0, 0);
+        self.lanes.clear();
     }
 
     #[inline]
@@ -122,7 +174,7 @@ impl Calendar {
     }
 
     /// Moves the free place at the root towards the leaves until `entry` fits there.
-    #[inline]
+    #[inline(always)]
     fn sift_down(&mut self, entry: u128) {
         let lines = &mut self.lines[..];
         let (least, mut slot) = lines.first().map_or((NONE, 0), Line::least);
@@ -142,6 +194,50 @@ impl Calendar {
             lines[line].0[slot] = least;
             (line, slot) = (children, child);
         }
+    }
+}
+
+impl Lanes {
+    fn len(&self) -> usize {
+        let filled = self.first.iter().filter(|first| **first != NONE).count();
+        filled + self.following.iter().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// Appends an entry to the first lane all of whose entries are earlier. Returns false if there is none.
+    #[inline(always)]
+    fn append(&mut self, entry: u128) -> bool {
+        let Some(lane) = (0..LANES).find(|&lane| self.last[lane] < entry) else { return false };
+        self.last[lane] = entry;
+        if self.first[lane] == NONE {
+            self.first[lane] = entry;
+            if entry < self.least {
+                (self.least, self.lane) = (entry, lane);
+            }
+        } else {
+            self.following[lane].push_back(entry);
+        }
+        true
+    }
+
+    /// Removes the least entry. There must be one.
+    #[inline]
+    fn pop(&mut self) {
+        let lane = self.lane;
+        self.first[lane] = self.following[lane].pop_front().unwrap_or(NONE);
+        if self.first[lane] == NONE {
+            self.last[lane] = 0;
+        }
+        (self.least, self.lane) = (self.first[0], 0);
+        for other in 1..LANES {
+            if self.first[other] < self.least {
+                (self.least, self.lane) = (self.first[other], other);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.following.iter_mut().for_each(VecDeque::clear);
+        (self.first, self.last, self.least) = ([NONE; LANES], [0; LANES], NONE);
     }
 }
 
