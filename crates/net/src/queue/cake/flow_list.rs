@@ -1,4 +1,3 @@
-use super::flows::Flow;
 use crate::queue::flow_table::FlowTable;
 
 /// Doubly linked list of flows, which are removed from the middle without a search. A flow is in one list at a time.
@@ -7,6 +6,12 @@ pub(super) struct FlowList {
     /// Positions of the first and the last flow; [`NO_FLOW`] in an empty list.
     first: u32,
     last: u32,
+}
+
+/// Flow that can be in a list.
+pub(super) trait Linked {
+    fn links(&self) -> &Links;
+    fn links_mut(&mut self) -> &mut Links;
 }
 
 /// Positions of the neighbours of a flow in its list, or [`NO_FLOW`].
@@ -30,32 +35,32 @@ impl FlowList {
         Some(self.first).filter(|&first| first != NO_FLOW)
     }
 
-    pub(super) fn push_back(&mut self, flows: &mut FlowTable<Flow>, position: u32) {
-        flows[position].links = Links { before: self.last, after: NO_FLOW };
+    pub(super) fn push_back<T: Linked>(&mut self, flows: &mut FlowTable<T>, position: u32) {
+        *flows[position].links_mut() = Links { before: self.last, after: NO_FLOW };
         match self.last {
             NO_FLOW => self.first = position,
-            last => flows[last].links.after = position,
+            last => flows[last].links_mut().after = position,
         }
         self.last = position;
     }
 
     /// Removes a flow, which must be in this list.
-    pub(super) fn remove(&mut self, flows: &mut FlowTable<Flow>, position: u32) {
-        let Links { before, after } = std::mem::replace(&mut flows[position].links, Links::NONE);
+    pub(super) fn remove<T: Linked>(&mut self, flows: &mut FlowTable<T>, position: u32) {
+        let Links { before, after } = std::mem::replace(flows[position].links_mut(), Links::NONE);
         match before {
             NO_FLOW => self.first = after,
-            before => flows[before].links.after = after,
+            before => flows[before].links_mut().after = after,
         }
         match after {
             NO_FLOW => self.last = before,
-            after => flows[after].links.before = before,
+            after => flows[after].links_mut().before = before,
         }
     }
 
     /// Returns the positions of the flows in order.
-    pub(super) fn iter(&self, flows: &FlowTable<Flow>) -> impl Iterator<Item = u32> {
+    pub(super) fn iter<T: Linked>(&self, flows: &FlowTable<T>) -> impl Iterator<Item = u32> {
         let listed = |position: u32| Some(position).filter(|&position| position != NO_FLOW);
-        std::iter::successors(listed(self.first), move |&position| listed(flows[position].links.after))
+        std::iter::successors(listed(self.first), move |&position| listed(flows[position].links().after))
     }
 }
 

@@ -1,5 +1,5 @@
 use super::cobalt::{Cobalt, CobaltParameters};
-use super::flow_list::{FlowList, Links};
+use super::flow_list::{FlowList, Linked, Links};
 use super::hosts::{Hosts, Isolation, Loads, Positions};
 use crate::Packet;
 use crate::queue::flow_table::FlowTable;
@@ -39,7 +39,7 @@ pub(super) struct Tin {
 }
 
 #[derive(Debug)]
-pub(super) struct Flow {
+struct Flow {
     packets: Chain,
     law: Cobalt,
     /// Number of the entry of the flow table.
@@ -47,13 +47,24 @@ pub(super) struct Flow {
     hosts: Positions,
     deficit: i64,
     set: Set,
-    pub(super) links: Links,
+    links: Links,
 }
 
 impl Flow {
     fn new(number: u16) -> Self {
         let (packets, law, set) = (Chain::default(), Cobalt::default(), Set::None);
         Self { packets, law, number, hosts: [0; 2], deficit: 0, set, links: Links::NONE }
+    }
+}
+
+impl Linked for Flow {
+    #[inline]
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    #[inline]
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
     }
 }
 
