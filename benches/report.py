@@ -13,6 +13,7 @@ from catnip.figures import style
 from catnip.figures.style import BLUE, FAINT, STYLE, VERMILION, WIDTH
 
 BENCHES = Path(__file__).resolve().parent
+RESULTS = BENCHES / "results.json"
 
 CATNIP, HTSIM, NS2, NS3 = "CATNIP", "htsim", "ns-2", "ns-3"
 PLAIN, HTSIM_PLAIN, BEFORE = "CATNIP, plain", "htsim, plain", "before"
@@ -33,17 +34,20 @@ class Failure(Exception):
 
 def write(document: Document) -> None:
     """Writes the tables and the plot of `document`, the content of results.json."""
-    plain = speed_table(document, BUILDS_APART)
-    parts = (
-        about(document),
-        goals_table(document),
-        speed_table(document, SIMULATORS),
-        plain,
-        work_table(document),
-    )
-    replace_between(BENCHES / "README.md", "results", "\n\n".join(parts))
+    replace_between(BENCHES / "README.md", "results", "\n\n".join(tables(document)))
     replace_between(BENCHES / "BIAS.md", "traffic", traffic_table(document))
     (BENCHES / "results.svg").write_text(plot(document))
+
+
+def tables(document: Document) -> list[str]:
+    """Returns what README.md in benches/ says of a measurement: its conditions, and its tables."""
+    builds = (SIMULATORS, BUILDS_APART)
+    return [
+        about(document),
+        goals_table(document),
+        *(speed_table(document, names) for names in builds),
+        work_table(document),
+    ]
 
 
 def replace_between(path: Path, name: str, text: str) -> None:

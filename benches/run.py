@@ -43,6 +43,7 @@ from report import (
     NS2,
     NS3,
     PLAIN,
+    RESULTS,
     SIMULATORS,
     Document,
     Failure,
@@ -58,7 +59,6 @@ BENCHES = ROOT / "benches"
 BUILD = ROOT / "build" / "benches"
 OURS = ROOT / "target" / "release" / "examples" / "bench"
 TUNED = BUILD / "profiled" / "release" / "examples" / "bench"
-RESULTS = BENCHES / "results.json"
 
 NAMES = {
     "tuned": CATNIP,
