@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,7 @@ class Scenario:
     def tmix(
         self, variant: str, group: str | None, form: str, seed: int
     ) -> tuple[str, dict[str, NDArray[np.uint64]]]: ...
+    @overload
     def run(
         self,
         variants: list[str],
@@ -87,7 +88,20 @@ class Scenario:
         threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
         every: str | None = None,
+        coded: Literal[False] = False,
     ) -> dict[str, _Table]: ...
+    @overload
+    def run(
+        self,
+        variants: list[str],
+        seeds: list[int],
+        tables: list[str],
+        threads: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+        every: str | None = None,
+        *,
+        coded: Literal[True],
+    ) -> dict[str, dict[str, _Column | tuple[list[str], NDArray[Any]]]]: ...
     def write_logs(
         self,
         variant: str,

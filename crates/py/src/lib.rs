@@ -198,8 +198,8 @@ impl PyScenario {
     }
 
     /// Runs every variant with every seed, on `threads` threads, or on all cores if `threads` is 0. `every` is the interval of time series,
-    /// such as 100ms.
-    #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None, every = None))]
+    /// such as 100ms. If `coded` is true, a column of names is a list of the distinct names and an array with the index of each row's name.
+    #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None, every = None, coded = false))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run<'py>(
         &self,
@@ -210,6 +210,7 @@ impl PyScenario {
         threads: usize,
         progress: Option<Py<PyAny>>,
         every: Option<&str>,
+        coded: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         import_numpy(py)?;
         let every = every.map(interval).transpose()?;
@@ -220,7 +221,7 @@ impl PyScenario {
             .map_err(|error: ParseError| input_error(LabError::new("", "tables", error.to_string())))?;
         let out = PyDict::new(py);
         for (name, table) in self.tables(py, &variants, seeds, names, threads, progress, every)? {
-            out.set_item(name.name(), to_dict(py, table)?)?;
+            out.set_item(name.name(), to_dict(py, table, coded)?)?;
         }
         Ok(out)
     }
@@ -490,7 +491,7 @@ fn tables() -> Vec<(&'static str, &'static str, Vec<ColumnText>)> {
     TableName::all().into_iter().map(|table| (table.name(), table.about(), columns(table))).collect()
 }
 
-fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
+fn to_dict(py: Python<'_>, table: Table, coded: bool) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     for (name, column) in table.into_columns() {
         match column {
@@ -499,6 +500,10 @@ fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
             Column::Text(values) => {
                 let (names, rows) = values.into_parts();
                 let names: Vec<_> = names.iter().map(|name| PyString::new(py, name)).collect();
+                if coded {
+                    out.set_item(name, (names, rows.into_pyarray(py)))?;
+                    continue;
+                }
                 out.set_item(name, PyList::new(py, rows.iter().map(|&number| &names[number as usize]))?)?;
             }
         }

@@ -28,7 +28,7 @@ from catnip._core import InputError, Scenario, __version__
 from catnip.base import provenance
 from catnip.store import runs
 from catnip.store.runs import Progress, Rows
-from catnip.store.tables import TABLES, Column, Table
+from catnip.store.tables import TABLES, CodedColumn, CodedTable, Column, Table
 
 ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -202,7 +202,7 @@ class StoredRuns:
         """Returns the number of stored runs; implements `runs.RunStore`."""
         return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
 
-    def store(self, tables: Mapping[str, Table], variant: int, first: int, end: int) -> None:
+    def store(self, tables: Mapping[str, CodedTable], variant: int, first: int, end: int) -> None:
         """Stores the tables of some runs, or nothing if interrupted; implements `runs.RunStore`."""
         new = self.parts / "new"
         shutil.rmtree(new, ignore_errors=True)
@@ -219,9 +219,21 @@ class StoredRuns:
         new.rename(self.parts / f"{first:012}-{end:012}")
 
     def _tables(self, name: str) -> Iterator[pa.Table]:
-        """Yields the table `name` of each stored batch of runs, in the order of the runs."""
+        """Yields the table `name` of each stored batch of runs, in the order of the runs.
+
+        Names are strings: each batch has its own list of distinct names, which must not show in a file.
+        """
+        same_in_all = {"variant", *self.manifest.axes}
         for part in self._folders():
-            yield _read_arrow(part / f"{name}.arrow")
+            table = _read_arrow(part / f"{name}.arrow")
+            yield table.cast(
+                pa.schema(
+                    field.with_type(pa.string())
+                    if pa.types.is_dictionary(field.type) and field.name not in same_in_all
+                    else field
+                    for field in table.schema
+                )
+            )
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
         """Returns the columns of a table for one variant; implements `runs.RunStore`."""
@@ -329,40 +341,43 @@ def _opened(path: Path) -> pa.OSFile:
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
     """Returns an Arrow column as NumPy numbers, or as strings, each distinct one converted once."""
-    if not pa.types.is_string(column.type):
+    if not pa.types.is_string(column.type) and not pa.types.is_dictionary(column.type):
         return _to_numpy(column.combine_chunks())
     encoded = column.combine_chunks().dictionary_encode()
     names = np.asarray(encoded.dictionary.to_pylist(), dtype=str)
     return names[_to_numpy(encoded.indices)] if len(names) else np.zeros(0, dtype=str)
 
 
-def to_arrow(table: Table, variants: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> pa.Table:
+def to_arrow(table: CodedTable, variants: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> pa.Table:
     """Converts a results table to Arrow; adds the variants' names and a column for each axis."""
     columns: dict[str, Any] = {}
     for key, column in table.items():
         columns[key] = _column_to_arrow(key, column, variants)
         if key == "seed":
-            columns |= {axis: _levels(table["variant"], of) for axis, of in axes.items()}
+            columns |= {axis: _levels(np.asarray(table["variant"]), of) for axis, of in axes.items()}
     # No column has nulls, and all types are native to Parquet.
     fields = [pa.field(key, column.type, nullable=False) for key, column in columns.items()]
     return pa.table(list(columns.values()), pa.schema(fields))
 
 
-def _levels(variant: Column, of_variant: Sequence[Any]) -> pa.Array:
+def _levels(variant: NDArray[Any], of_variant: Sequence[Any]) -> pa.Array:
     """Returns the value of an axis in each row of a table; `variant` has the rows' indices of variants.
 
     The column has Booleans or numbers if all values of the axis are Booleans or numbers, otherwise strings.
     """
-    rows = _numbers(np.asarray(variant))
+    rows = _numbers(variant)
     for kind, dtype in ((bool, np.bool_), (int, np.int64), (float, np.float64)):
         if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
             return _numbers(np.asarray(of_variant, dtype)).take(rows)
     return _texts([str(value) for value in of_variant]).dictionary_encode().take(rows)
 
 
-def _column_to_arrow(key: str, column: Column, variants: Sequence[str]) -> Any:
+def _column_to_arrow(key: str, column: CodedColumn, variants: Sequence[str]) -> Any:
     if key == "variant":
-        return pa.DictionaryArray.from_arrays(_numbers(np.asarray(column, np.int32)), _texts(variants))
+        column = list(variants), np.asarray(column)
+    if isinstance(column, tuple):
+        names, rows = column
+        return pa.DictionaryArray.from_arrays(_numbers(rows.astype(np.int32)), _texts(names))
     return _numbers(column) if isinstance(column, np.ndarray) else _texts([str(text) for text in column])
 
 

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from catnip._core import Scenario
-from catnip.store.tables import Table
+from catnip.store.tables import CodedTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ class RunStore(Protocol):
         """Returns the number of runs whose tables are stored."""
         ...
 
-    def store(self, tables: Mapping[str, Table], variant: int, first: int, end: int) -> None:
+    def store(self, tables: Mapping[str, CodedTable], variant: int, first: int, end: int) -> None:
         """Stores tables of the runs `first` to `end - 1`; `variant` is the index of their first variant."""
         ...
 
@@ -57,7 +57,7 @@ def complete(
             some, of = variants[variant : variant + 1], seeds[seed : seed + size]
         began_s = perf_counter()
         report = partial(_shifted, progress, done, total) if progress else None
-        results = scenario.run(list(some), list(of), list(tables), threads, report, every)
+        results = scenario.run(list(some), list(of), list(tables), threads, report, every, coded=True)
         stored.store(results, variant, done, done + len(some) * len(of))
         size = max(1, round(size * min(4.0, PART_S / max(perf_counter() - began_s, 1e-3))))
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 Column: TypeAlias = "NDArray[Any] | list[str] | list[bool]"
 Table: TypeAlias = "Mapping[str, Column]"
+CodedColumn: TypeAlias = "Column | tuple[list[str], NDArray[Any]]"
+"""Column, or a pair for a column of names: the distinct names, and the index of each row's name."""
+CodedTable: TypeAlias = "Mapping[str, CodedColumn]"
 
 TABLES = tuple(name for name, _, _ in _core.tables())
 SERIES = ("link_series", "connection_series")
