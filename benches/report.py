@@ -78,7 +78,7 @@ def goals_table(document: Document) -> str:
     def over(one: tuple[str, str], other: tuple[str, str]) -> str:
         """Formats the median of the ratios of one case's values to another's, both of the same round."""
         values = [cases[case][name]["rounds"] for case, name in (one, other)]
-        return digits(float(np.median([a / b for a, b in zip(*values, strict=True)])))
+        return f"{np.median([a / b for a, b in zip(*values, strict=True)]):.2g}"
 
     def htsim_over_ours(case: str) -> list[str]:
         return [over((case, HTSIM), (case, CATNIP)), over((case, HTSIM_PLAIN), (case, PLAIN))]
@@ -233,9 +233,9 @@ def headline(document: Document) -> str:
     cases = {case["name"]: case["simulators"] for case in document["cases"]}
     middle = cases["dumbbell-100"]
     ratios = [(name, digits(middle[name]["ratio"]["median"])) for name in SIMULATORS[1:] if name in middle]
-    others = [f"{ratio} times as long in {name}" for name, ratio in ratios]
+    others = [f"{ratio} times that in {name}" for name, ratio in ratios]
     own = duration(middle[CATNIP]["median"])
-    return f"With 100 flows a packet takes {own} per link, {', '.join(others)}"
+    return f"A packet of 100 flows takes {own} per link, {', '.join(others)}"
 
 
 def duration(nanoseconds: float) -> str:

@@ -122,13 +122,15 @@ def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
     memory = [1024 * point["peak_kb"] / point["flows"] for point in flows]
     links, by_links = [p["links"] for p in hops], [p["ns_per_hop"] for p in hops]
     title = "Cost and memory from 10 to 100 000 flows, and cost over longer paths"
+    least, most = flows[0], flows[-1]
+    each_kb = (most["peak_kb"] - least["peak_kb"]) / (most["flows"] - least["flows"])
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")
         axes = figure.subplots(1, 3)
         style.title(figure, title)
         for panel, x, y, finding, label in (
             (axes[0], count, cost, "Cost grows as state outgrows the cache", "flows"),
-            (axes[1], count, memory, "A flow with its two access links: 2.4 KB", "flows"),
+            (axes[1], count, memory, f"A flow with its two access links: {each_kb:.1f} KB", "flows"),
             (axes[2], links, by_links, "A longer path costs no more per hop", "links in a row"),
         ):
             panel.plot(x, y, marker="o", ms=5, **LOOKS[0].line)

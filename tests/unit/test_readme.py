@@ -182,10 +182,6 @@ def of_scale() -> list[str]:
     """Returns the phrases of docs/scale.md that have a measured number, built from committed results."""
     flows = {one["flows"]: one for one in SWEEP["flows"]}
     each_kb = (flows[100_000]["peak_kb"] - flows[10]["peak_kb"]) / (100_000 - 10)
-    assert all(
-        measured(f"dumbbell-{count}")["median"] > flows[count]["ns_per_hop"]
-        for count in (10, 100, 1000, 10_000)
-    )
     costs = r"^\| {} \| (\d+) \| (\d+) \| \d+ \| ([\d.]+) \|$"
     full, fifth = (
         re.search(costs.format(name), page("validation/diffserv.md"), re.MULTILINE)
