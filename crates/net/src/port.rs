@@ -241,7 +241,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if !is_queued {
             return self.enter_wire(at, packet, events);
         }
-        if extended.is_none() && queue.backlog().packets == 0 && self.free_at <= at && queue.pass(&packet) {
+        if extended.is_none() && queue.backlog().packets == 0 && self.free_at <= at && queue.pass(at, &packet)
+        {
             self.queued_mut().idle = false;
             return self.start(at, packet);
         }

@@ -108,6 +108,9 @@ pub struct CodelLaw {
     just_dropped: bool,
 }
 
+/// Time after the last drop, in intervals, up to which dropping begins anew at the last rate.
+const RECENT_INTERVALS: u64 = 16;
+
 impl CodelLaw {
     /// Returns true if the packet at the head must be dropped. The packet has waited for `waited`, `backlog_bytes` bytes are
     /// queued behind it, and the largest packet has `max_packet` bytes.
@@ -147,6 +150,13 @@ impl CodelLaw {
         (self.first_above_time, self.dropping, self.just_dropped) = (None, false, false);
     }
 
+    /// Returns true if the law of an empty queue has the same effect as a new one: it has never dropped, or so long ago that the next drops do
+    /// not begin at the last rate.
+    #[inline]
+    pub(super) fn is_at_rest(&self, p: &CodelParameters, now: Time) -> bool {
+        self.count == 0 || now.since(self.drop_next) >= p.interval * RECENT_INTERVALS
+    }
+
     /// Returns true if the queueing delay has been at or above the target for an interval. A backlog of at most one packet does not count
     /// as above the target.
     fn is_above_target(
@@ -167,7 +177,7 @@ impl CodelLaw {
     /// Begins dropping with the packet at the head. If dropping has ended only recently, the last drop rate is a good initial rate.
     fn start_dropping(&mut self, p: &CodelParameters, now: Time) {
         let delta = self.count.wrapping_sub(self.last_count);
-        let recently = now.since(self.drop_next) < p.interval * 16;
+        let recently = now.since(self.drop_next) < p.interval * RECENT_INTERVALS;
         self.count = if delta > 1 && recently { delta } else { 1 };
         self.last_count = self.count;
         self.drop_next = now + drop_interval(p.interval, self.count);

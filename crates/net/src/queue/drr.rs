@@ -80,25 +80,35 @@ impl Drr {
         }
     }
 
-    /// Removes all queues from the lists, and calls `empty` with each. Equivalent to [`Self::next`] if no packet waits.
+    /// Removes all queues from the lists, and calls `empty` with each. Equivalent to [`Self::next`] if no packet waits. `empty` returns the
+    /// number of a queue that need not exist any longer.
     #[inline]
-    pub(super) fn clear<Q: TakesTurns>(&mut self, queues: &mut FlowTable<Q>, mut empty: impl FnMut(&mut Q)) {
+    pub(super) fn clear<Q: TakesTurns>(
+        &mut self,
+        queues: &mut FlowTable<Q>,
+        mut empty: impl FnMut(&mut Q) -> Option<u32>,
+    ) {
         for list in [&mut self.new, &mut self.old] {
             while list.len > 0 {
                 let queue = &mut queues[list.first];
                 queue.turn().is_listed = false;
-                empty(queue);
+                let removed = empty(queue);
                 list.pop(queues);
+                if let Some(number) = removed {
+                    queues.remove(number);
+                }
             }
         }
     }
 
-    /// Returns the next packet of all queues. `pop` removes the first packet of a queue.
+    /// Returns the next packet of all queues. `pop` removes the first packet of a queue. `leave` is called with a queue that has left the
+    /// lists, and returns its number if it need not exist any longer.
     #[inline]
     pub(super) fn next<Q: TakesTurns>(
         &mut self,
         queues: &mut FlowTable<Q>,
         mut pop: impl FnMut(&mut Q) -> Option<Packet>,
+        mut leave: impl FnMut(&Q) -> Option<u32>,
     ) -> Option<Packet> {
         loop {
             let is_new = self.new.len > 0;
@@ -123,7 +133,11 @@ impl Drr {
             if is_new {
                 self.old.push(queues, position);
             } else {
-                queues[position].turn().is_listed = false;
+                let queue = &mut queues[position];
+                queue.turn().is_listed = false;
+                if let Some(number) = leave(queue) {
+                    queues.remove(number);
+                }
             }
         }
     }

@@ -120,9 +120,10 @@ impl Flow {
         Self { number, packets: Chain::default(), law: CodelLaw::default(), turn: Turn::default() }
     }
 
+    /// Returns the number of the flow if its state is that of a new flow.
     #[inline]
-    fn on_empty(&mut self) {
-        self.law.on_empty();
+    fn number_at_rest(&self, parameters: &CodelParameters, now: Time) -> Option<u32> {
+        self.law.is_at_rest(parameters, now).then_some(self.number)
     }
 }
 
@@ -166,14 +167,18 @@ impl QueueDiscipline for FqCodel {
         }
     }
 
-    fn pass(&mut self, packet: &Packet) -> bool {
+    fn pass(&mut self, now: Time, packet: &Packet) -> bool {
         if !self.buffer.fits(packet) {
             return false;
         }
         self.max_packet = self.max_packet.max(packet.len);
         let number = u32::from(packet.flow) % self.flow_count;
         let position = self.flows.position(number, || Flow::new(number));
-        self.turns.clear(&mut self.flows, Flow::on_empty);
+        let parameters = &self.parameters;
+        self.turns.clear(&mut self.flows, |flow| {
+            flow.law.on_empty();
+            flow.number_at_rest(parameters, now).filter(|&other| other != number)
+        });
         self.turns.activate(&mut self.flows, position);
         // A packet that has not waited does not change the control law of an empty queue.
         self.flows[position].turn.spend(packet);
@@ -184,7 +189,10 @@ impl QueueDiscipline for FqCodel {
     fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         let Self { pool, flows, turns, backlog, max_packet, parameters, .. } = self;
         if backlog.packets == 0 {
-            turns.clear(flows, Flow::on_empty);
+            turns.clear(flows, |flow| {
+                flow.law.on_empty();
+                flow.number_at_rest(parameters, now)
+            });
             self.buffer.set_in_transmission(None);
             return None;
         }
@@ -192,7 +200,7 @@ impl QueueDiscipline for FqCodel {
         let next = |flow: &mut Flow| {
             loop {
                 let Some(mut packet) = pool.pop(&mut flow.packets) else {
-                    flow.on_empty();
+                    flow.law.on_empty();
                     return None;
                 };
                 backlog.remove(&packet);
@@ -205,7 +213,7 @@ impl QueueDiscipline for FqCodel {
                 events.dropped(now, packet, DropReason::Delay);
             }
         };
-        let packet = turns.next(flows, next);
+        let packet = turns.next(flows, next, |flow| flow.number_at_rest(parameters, now));
         self.buffer.set_in_transmission(packet.as_ref());
         packet
     }

@@ -148,7 +148,7 @@ impl QueueDiscipline for FqPie {
             flow.law.on_departure(now.since(packet.arrived), flow.packets.backlog().packets == 0);
             Some(packet)
         };
-        let packet = turns.next(flows, next);
+        let packet = turns.next(flows, next, |_| None);
         packet.iter().for_each(|packet| self.backlog.remove(packet));
         self.buffer.set_in_transmission(packet.as_ref());
         packet

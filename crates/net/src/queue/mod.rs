@@ -107,7 +107,7 @@ pub trait QueueDiscipline: Debug + Send {
     /// Processes a packet that arrives while the wire is free and no packet waits: a shorter form of [`Self::dequeue`], which finds no packet,
     /// [`Self::enqueue`], and [`Self::dequeue`], which returns the packet. Returns false without any effect if the packet must be enqueued,
     /// because it may be dropped, or if the discipline has no short form.
-    fn pass(&mut self, _packet: &Packet) -> bool {
+    fn pass(&mut self, _now: Time, _packet: &Packet) -> bool {
         false
     }
     /// Returns the limit on waiting packets if the queue is a plain FIFO that drops only arriving packets and only on overflow; `None` for
@@ -302,7 +302,7 @@ impl QueueDiscipline for AnyQueue {
         #[inline]
         fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet>;
         #[inline]
-        fn pass(&mut self, packet: &Packet) -> bool;
+        fn pass(&mut self, now: Time, packet: &Packet) -> bool;
         fn fifo_limit(&self) -> Option<u32>;
         #[inline(always)]
         fn wake_at(&self) -> Option<Time>;
