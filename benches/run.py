@@ -203,7 +203,7 @@ def all_cases() -> list[Case]:
             "tree",
             "DiffServ tree, FQ-CoDel at every port",
             PER_HOP,
-            ours("gate/diffserv.toml", "FQ-CoDel"),
+            ours("tree.toml", "FQ-CoDel"),
         ),
         Case(
             "flow",
