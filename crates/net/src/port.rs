@@ -249,6 +249,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.enqueue(at, packet, events);
     }
 
+    /// Gives a packet to the queue, and starts its transmission if the wire is free.
     #[inline]
     fn enqueue(&mut self, at: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         packet.arrived = at;
