@@ -1,5 +1,5 @@
 use crate::notation::{Kind, Notation, Usage, Written};
-use crate::{Bytes, ParseError, Rng, Share, Span};
+use crate::{Bytes, ParseError, Rng, Share, Span, math};
 use std::str::FromStr;
 
 /// Distribution of sizes, counts or times. The user of the distribution determines the unit. All values are nonnegative.
@@ -237,7 +237,7 @@ impl Distribution {
             Self::Uniform { minimum, maximum } => minimum + (maximum - minimum) * rng.uniform(),
             Self::Exponential { mean } => rng.exponential(*mean),
             Self::Pareto { shape, minimum, maximum } => rng.pareto(*shape, *minimum).min(*maximum),
-            Self::Lognormal { mu, sigma, maximum } => (mu + sigma * rng.normal()).exp().min(*maximum),
+            Self::Lognormal { mu, sigma, maximum } => math::exp(mu + sigma * rng.normal()).min(*maximum),
             Self::Empirical { points } => quantile(points, rng.uniform()),
         }
     }
@@ -247,10 +247,10 @@ impl Distribution {
         match self {
             Self::Constant(constant) => f64::from(value >= *constant),
             Self::Uniform { minimum, maximum } => ((value - minimum) / (maximum - minimum)).clamp(0.0, 1.0),
-            Self::Exponential { mean } => 1.0 - (-value.max(0.0) / mean).exp(),
+            Self::Exponential { mean } => 1.0 - math::exp(-value.max(0.0) / mean),
             Self::Pareto { maximum, .. } if value >= *maximum => 1.0,
-            Self::Pareto { shape, minimum, .. } => 1.0 - (minimum / value.max(*minimum)).powf(*shape),
-            Self::Lognormal { mu, sigma, .. } => normal_cdf((value.ln() - mu) / sigma),
+            Self::Pareto { shape, minimum, .. } => 1.0 - math::pow(minimum / value.max(*minimum), *shape),
+            Self::Lognormal { mu, sigma, .. } => normal_cdf((math::ln(value) - mu) / sigma),
             Self::Empirical { points } => {
                 let above = points.partition_point(|p| p.0 <= value);
                 if above == 0 {
@@ -278,7 +278,7 @@ fn normal_cdf(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
     let series = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
-    let erf = 1.0 - series.iter().fold(0.0, |sum, c| (sum + c) * t) * (-x * x).exp();
+    let erf = 1.0 - series.iter().fold(0.0, |sum, c| (sum + c) * t) * math::exp(-x * x);
     if z < 0.0 { 0.5 * (1.0 - erf) } else { 0.5 * (1.0 + erf) }
 }
 

@@ -9,6 +9,7 @@ mod dispatch;
 mod distribution;
 mod equivalents;
 mod histogram;
+pub mod math;
 pub mod notation;
 mod rng;
 mod slab;

@@ -2,6 +2,8 @@
 //! stream consists of a key and a counter. Each component of a run has its own stream, which does not depend on the draws of other
 //! components.
 
+use crate::math;
+
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: u32 = 10;
@@ -126,18 +128,18 @@ impl Rng {
 
     /// Draws from the exponential distribution with the given mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.uniform()).ln()
+        -mean * math::ln(1.0 - self.uniform())
     }
 
     /// Draws from the standard normal distribution (Box-Muller method; the second number of each pair is not used).
     pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
+        let radius = (-2.0 * math::ln(1.0 - self.uniform())).sqrt();
+        radius * math::cos(std::f64::consts::TAU * self.uniform())
     }
 
     /// Draws from the Pareto distribution with the given shape and minimum.
     pub fn pareto(&mut self, shape: f64, minimum: f64) -> f64 {
-        minimum * (1.0 - self.uniform()).powf(-1.0 / shape)
+        minimum * math::pow(1.0 - self.uniform(), -1.0 / shape)
     }
 
     /// Shuffles `items` (Fisher-Yates).

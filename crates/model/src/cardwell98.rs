@@ -1,5 +1,6 @@
 use crate::terms::{q_approx, timeout_run};
 use crate::{ModelError, Path, check};
+use catnip_base::math;
 
 /// Latency by the Cardwell-98 model, with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,7 +48,7 @@ pub(crate) fn phases(packets: u32, p: f64, path: &Path, w: f64, use_q: bool) -> 
     let v = u + 1.0;
     let e = (packets + 1.0) / v;
     let growth = 1.0 / path.b;
-    let t_xfer_s = v * (e * growth / w).ln_1p() / growth.ln_1p() * path.rtt_s;
+    let t_xfer_s = v * math::ln_1p(e * growth / w) / math::ln_1p(growth) * path.rtt_s;
     let t_rto_s = u * timeout_run(p, path.t0_s);
     Cardwell98 { l, q, n, u, v, e, t_xfer_s, t_rto_s, latency_s: t_xfer_s + t_rto_s }
 }

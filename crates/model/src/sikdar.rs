@@ -4,6 +4,7 @@
 
 use crate::terms::{any_loss, q_hat, timeout_run, window};
 use crate::{ModelError, Path, check};
+use catnip_base::math;
 
 /// Maximum size of a transfer in the three-case model, packets. The limit bounds the computation time, because the model computes one
 /// latency per packet that can be lost.
@@ -14,7 +15,7 @@ const MAX_PACKETS: u32 = 100_000;
 pub fn sikdar_packets(n: u32, w_max: u32) -> u32 {
     let n = f64::from(n);
     // The cast saturates, so late rounds are at the limit.
-    ((((n - 1.0) / 2.0).exp2() + ((n - 2.0) / 2.0).exp2()) as u32).min(w_max)
+    ((math::exp2((n - 1.0) / 2.0) + math::exp2((n - 2.0) / 2.0)) as u32).min(w_max)
 }
 
 /// Returns the number of rounds in which slow start sends the first `m` packets.
@@ -148,7 +149,7 @@ pub fn sikdar_empirical(n: u32, p: f64, rtt_s: f64, w_max: f64) -> Result<f64, M
     check::time("RTT_s", rtt_s)?;
     check::at_least_one("Wmax", w_max)?;
     let n = f64::from(n);
-    let log_n = n.ln() / 1.57_f64.ln();
+    let log_n = math::ln(n) / math::ln(1.57);
     let q = p * (2.0 + p * (4.0 + p * 16.0));
     let f = 2.32 * q * n / (1.0 + rtt_s).powi(3) + (1.0 + p) / (1000.0 * rtt_s);
     let linear = (10.0 + 3.0 * rtt_s) * n / (4.0 * (1.0 - p) * w_max * w_max.sqrt());

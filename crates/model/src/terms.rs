@@ -1,8 +1,10 @@
 //! Terms shared by several models. Arguments are not checked: outside the stated ranges the results are meaningless.
 
+use catnip_base::math;
+
 /// Returns 1 - (1-p)^d, the probability of at least one loss among `d` packets. The computation is exact for small `p`, too.
 pub fn any_loss(p: f64, d: f64) -> f64 {
-    -(d * (-p).ln_1p()).exp_m1()
+    -math::exp_m1(d * math::ln_1p(-p))
 }
 
 /// Returns f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶, the back-off factor of a run of timeouts. The timer doubles six times and then
@@ -71,12 +73,12 @@ pub fn slow_start_window(e: f64, w1: f64, b: f64) -> f64 {
 /// round. Both branches give the same duration for E\[Wss\] = w_max.
 pub fn slow_start_time(e: f64, w1: f64, w_max: f64, b: f64, rtt_s: f64) -> f64 {
     let growth = 1.0 / b;
-    let ln_gamma = growth.ln_1p();
+    let ln_gamma = math::ln_1p(growth);
     if slow_start_window(e, w1, b) > w_max {
         let until_limit = ((1.0 + growth) * w_max - w1) / growth;
-        rtt_s * ((w_max / w1).ln() / ln_gamma + 1.0 + (e - until_limit) / w_max)
+        rtt_s * (math::ln(w_max / w1) / ln_gamma + 1.0 + (e - until_limit) / w_max)
     } else {
-        rtt_s * (e * growth / w1).ln_1p() / ln_gamma
+        rtt_s * math::ln_1p(e * growth / w1) / ln_gamma
     }
 }
 

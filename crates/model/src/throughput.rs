@@ -2,6 +2,7 @@
 
 use crate::terms::{q_approx, q_hat, timeout_run, window, window_times_p};
 use crate::{ModelError, Path, check};
+use catnip_base::math;
 
 /// Steady-state rate that a latency model uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +126,7 @@ pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Resul
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
     check::ensure(beta > 0.0 && beta < 1.0, "beta", beta, "a factor between 0 and 1")?;
     check_limit(p, w_max)?;
-    let w_cubic = (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt_s / p).powf(0.75);
+    let w_cubic = math::pow(c * (3.0 + beta) / (4.0 * (1.0 - beta)), 0.25) * math::pow(rtt_s / p, 0.75);
     let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
     let w_reno_friendly = (alpha * (1.0 + beta) / (2.0 * (1.0 - beta) * p)).sqrt();
     let w = w_cubic.max(w_reno_friendly).min(w_max.unwrap_or(f64::INFINITY));

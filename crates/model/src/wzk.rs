@@ -1,7 +1,7 @@
 use crate::cardwell98::{Cardwell98, phases};
 use crate::hysteresis::MAX_PACKETS;
 use crate::{ModelError, Path, check};
-use catnip_base::Rng;
+use catnip_base::{Rng, math};
 
 /// Chain of timeouts of WZK Fig. 5. Each packet is sent until it arrives, and each loss causes a timeout.
 ///
@@ -73,7 +73,7 @@ impl Chain {
         for _ in 0..self.packets {
             // The number of losses before the packet arrives has a geometric distribution. One random number determines it, because a loop
             // would be slow for p near 1.
-            let mut losses = ((1.0 - rng.uniform()).ln() / self.p.ln()).floor();
+            let mut losses = (math::ln(1.0 - rng.uniform()) / math::ln(self.p)).floor();
             if losses < 1.0 {
                 timeout = self.it0_s;
                 continue;

@@ -1,7 +1,7 @@
 use crate::stage::probability;
 use crate::{Backlog, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Rng, Share, Span, Time, as_text};
+use catnip_base::{ParseError, Rng, Share, Span, Time, as_text, math};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
@@ -53,7 +53,7 @@ as_text!(ArqSpec);
 impl ArqSpec {
     /// Returns the probability that all attempts to send a packet are lost, so that the packet is given up.
     pub fn residual_loss(&self) -> f64 {
-        self.loss.powf(f64::from(self.tries.get()))
+        math::pow(self.loss, f64::from(self.tries.get()))
     }
 
     /// Creates the link layer of one port. `rng` decides which attempts are lost.

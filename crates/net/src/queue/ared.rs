@@ -2,7 +2,7 @@ use super::red::{Red, RedLaw, RedParameters};
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
 use crate::{Backlog, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Span, Time};
+use catnip_base::{ParseError, Span, Time, math};
 
 /// Configuration of Adaptive RED (Floyd, Gummadi, Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's active queue
 /// management", 2001): thresholds and weight follow from the line rate, and max_p is adapted to keep the average queue length halfway
@@ -68,7 +68,7 @@ impl AredSpec {
         RedParameters {
             min_threshold,
             max_threshold: 3.0 * min_threshold,
-            weight: 1.0 - (-1.0 / packets_per_s).exp(),
+            weight: 1.0 - math::exp(-1.0 / packets_per_s),
             max_probability: 0.1,
             gentle: true,
             wait: true,
@@ -161,7 +161,7 @@ mod tests {
         // 15 Mbit/s are 3750 packets of 500 bytes per second: 5 ms are 18.75 packets.
         let p = spec("ared:100").parameters(3750.0);
         assert_eq!((p.min_threshold, p.max_threshold), (9.375, 28.125));
-        assert!((p.weight - (1.0 - (-1.0f64 / 3750.0).exp())).abs() < 1e-15 && p.gentle);
+        assert!((p.weight - (1.0 - math::exp(-1.0 / 3750.0))).abs() < 1e-15 && p.gentle);
         // At 1.5 Mbit/s the minimum threshold is five packets.
         assert_eq!(spec("ared:100").parameters(375.0).min_threshold, 5.0);
     }

@@ -4,7 +4,7 @@ use super::victim::{VictimRule, Victims};
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time};
+use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time, math};
 
 /// Configuration of random early detection (RED).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -268,7 +268,7 @@ impl RedLaw {
         if let Some(since) = self.idle_since.take() {
             // Each packet that the idle link could have sent counts as an arrival at an empty queue.
             let missed = (now - since).in_units_of(self.packet_time);
-            self.average *= keep.powi(missed.min(i32::MAX as u64) as i32);
+            self.average *= math::powi(keep, missed.min(i32::MAX as u64) as u32);
         }
         self.average = keep * self.average + self.parameters.weight * waiting;
     }

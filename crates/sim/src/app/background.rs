@@ -1,7 +1,7 @@
 use super::{AppEvent, Application, Interest};
 use crate::FlowId;
 use crate::host::Host;
-use catnip_base::{Distribution, Rate, Rng, Span, Stream};
+use catnip_base::{Distribution, Rate, Rng, Span, Stream, math};
 use std::sync::Arc;
 
 /// Configuration of sources of background traffic: bursts of packets at a peak rate, separated by idle periods.
@@ -40,8 +40,11 @@ impl BackgroundConfig {
 fn pareto(mean: f64, shape: f64) -> Distribution {
     let max_ratio = BackgroundConfig::MAX_PERIOD_RATIO;
     // The mean of min(X, longest) for a minimum of 1 is 1 plus the integral of the tail from 1 to `max_ratio`.
-    let tail =
-        if shape == 1.0 { max_ratio.ln() } else { (1.0 - max_ratio.powf(1.0 - shape)) / (shape - 1.0) };
+    let tail = if shape == 1.0 {
+        math::ln(max_ratio)
+    } else {
+        (1.0 - math::pow(max_ratio, 1.0 - shape)) / (shape - 1.0)
+    };
     let minimum = mean / (1.0 + tail);
     Distribution::Pareto { shape, minimum, maximum: max_ratio * minimum }
 }

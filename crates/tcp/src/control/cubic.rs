@@ -1,7 +1,7 @@
 use super::slow_start::{SlowStart, SlowStartKind};
 use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Idle, Phase, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Span, Time};
+use catnip_base::{ParseError, Span, Time, math};
 
 /// Configuration of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Cubic {
     /// current congestion avoidance stage".
     fn begin_epoch(&self, now: Time) -> Epoch {
         let (k, plateau) = match self.w_max > self.cwnd {
-            true => (((self.w_max - self.cwnd) / C).cbrt(), self.w_max),
+            true => (math::cbrt((self.w_max - self.cwnd) / C), self.w_max),
             false => (0.0, self.cwnd),
         };
         Epoch { start: now, k, plateau, w_est: self.cwnd }

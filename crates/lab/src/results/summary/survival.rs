@@ -5,6 +5,7 @@
 //! run are not.
 
 use super::interval::{Interval, around, half_width};
+use catnip_base::math;
 use std::collections::BTreeSet;
 
 /// Maximum number of blocks of seeds.
@@ -110,8 +111,8 @@ impl Times {
             return points.into_iter().unzip();
         }
         // The ranks of the chosen points, counted from the last one, grow by a constant factor.
-        let factor = (count as f64).ln() / (max_points - 1) as f64;
-        let rank = |step: usize| count - (factor * step as f64).exp().round_ties_even() as usize;
+        let factor = math::ln(count as f64) / (max_points - 1) as f64;
+        let rank = |step: usize| count - math::exp(factor * step as f64).round_ties_even() as usize;
         let chosen: BTreeSet<usize> = (0..max_points).map(rank).collect();
         chosen.into_iter().map(|rank| points[rank]).unzip()
     }

@@ -181,7 +181,7 @@ proptest! {
         let (beta, c, w_max) = (0.7f64, 0.4f64, f64::from(window));
         let cwnd_prior = w_max;
         let cwnd_epoch = (w_max * beta).max(2.0);
-        let k = ((w_max - cwnd_epoch) / c).cbrt();
+        let k = math::cbrt((w_max - cwnd_epoch) / c);
         let (mut cwnd, mut w_est, mut now) = (cwnd_epoch, cwnd_epoch, 0.0);
         let mut began = None;
         for (pause, segments) in steps {
