@@ -27,7 +27,7 @@ fn startup_ends_after_three_rounds_that_bring_less_than_a_quarter_more_and_then_
         assert_eq!(path.control.full_bw_reached, full_bw_reached, "{acked_sacked}");
     }
     assert_eq!(path.control.mode, Mode::Drain);
-    close(path.paced(), 49.0 * f64::ln(2.0) / 2.0 * 0.99);
+    close(path.paced(), 49.0 * std::f64::consts::LN_2 / 2.0 * 0.99);
     // ssthresh: a BDP of 49 segments and three bursts of two segments, rounded up to an even number.
     assert_eq!(path.control.control().ssthresh, Some(56 * u64::from(SEGMENT)));
     path.round(49, |ack| ack.packets_in_flight = 57);

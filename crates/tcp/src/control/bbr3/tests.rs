@@ -30,7 +30,7 @@ fn goes_to(path: &mut Path<Bbr3>, state: State, segments: u32) {
 
 #[test]
 fn the_first_rate_is_the_initial_window_per_round_trip_times_four_ln_two_less_a_per_cent() {
-    close(Path::new(Bbr3Spec).paced(), 10.0 * 4.0 * f64::ln(2.0) * 0.99);
+    close(Path::new(Bbr3Spec).paced(), 10.0 * 4.0 * std::f64::consts::LN_2 * 0.99);
 }
 
 #[test]
