@@ -1,10 +1,10 @@
+use catnip_base::Slab;
+
 /// Flows of a queue by number, created at their first packet. A queue may have a thousand flows, of which most ports see a few: the table
 /// takes memory, and cache, only for those.
 #[derive(Debug)]
 pub(super) struct FlowTable<T> {
-    flows: Vec<T>,
-    /// Positions in `flows` that are free, the most recently freed last, since its memory is likely to be in the cache.
-    free: Vec<u32>,
+    flows: Slab<T>,
     /// Hash table with linear probing, at most half full. The length is zero or a power of two.
     index: Box<[Entry]>,
     len: usize,
@@ -24,7 +24,7 @@ const MIN_LEN: usize = 8;
 
 impl<T> FlowTable<T> {
     pub(super) fn new() -> Self {
-        Self { flows: Vec::new(), free: Vec::new(), index: Box::default(), len: 0 }
+        Self { flows: Slab::default(), index: Box::default(), len: 0 }
     }
 
     /// Returns the position of a flow, which `create` creates if it does not exist. The position stays valid until the flow is removed.
@@ -39,7 +39,7 @@ impl<T> FlowTable<T> {
     /// Removes a flow, whose position then belongs to the next flow that is created.
     pub(super) fn remove(&mut self, number: u32) {
         let Some(mut hole) = self.find(number) else { return };
-        self.free.push(self.index[hole].position);
+        self.flows.release(self.index[hole].position);
         self.len -= 1;
         let mask = self.index.len() - 1;
         // Entries behind the hole that a search would no longer reach move into it.
@@ -59,9 +59,9 @@ impl<T> FlowTable<T> {
         self.index[hole] = EMPTY;
     }
 
-    /// Returns all flows, removed ones included, in no particular order.
-    pub(super) fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.flows
+    /// Returns the positions of all flows, in no particular order.
+    pub(super) fn positions(&self) -> impl Iterator<Item = u32> {
+        self.index.iter().map(|entry| entry.position).filter(|&position| position != ABSENT)
     }
 
     /// Returns the place of a flow in the index.
@@ -89,16 +89,7 @@ impl<T> FlowTable<T> {
             self.index = vec![EMPTY; (2 * entries.len()).max(MIN_LEN)].into_boxed_slice();
             entries.into_iter().filter(|entry| entry.position != ABSENT).for_each(|entry| self.place(entry));
         }
-        let position = match self.free.pop() {
-            Some(position) => {
-                self.flows[position as usize] = flow;
-                position
-            }
-            None => {
-                self.flows.push(flow);
-                self.flows.len() as u32 - 1
-            }
-        };
+        let position = self.flows.insert(flow);
         self.place(Entry { number, position });
         position
     }
@@ -118,14 +109,14 @@ impl<T> std::ops::Index<u32> for FlowTable<T> {
     type Output = T;
     #[inline]
     fn index(&self, position: u32) -> &T {
-        &self.flows[position as usize]
+        &self.flows[position]
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for FlowTable<T> {
     #[inline]
     fn index_mut(&mut self, position: u32) -> &mut T {
-        &mut self.flows[position as usize]
+        &mut self.flows[position]
     }
 }
 

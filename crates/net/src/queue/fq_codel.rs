@@ -137,11 +137,13 @@ impl FqCodel {
     #[inline(never)]
     fn drop_from_longest(&mut self, now: Time, events: &mut dyn PacketEvents) {
         // Of equal queues, the one with the highest number.
-        let length = |flow: &&mut Flow| {
+        let length = |&position: &u32| {
+            let flow = &self.flows[position];
             let backlog = flow.packets.backlog();
             (backlog.bytes, backlog.packets, flow.number)
         };
-        let Some(flow) = self.flows.as_mut_slice().iter_mut().max_by_key(length) else { return };
+        let Some(longest) = self.flows.positions().max_by_key(length) else { return };
+        let flow = &mut self.flows[longest];
         for _ in 0..flow.packets.backlog().packets.div_ceil(2).min(BATCH) {
             let Some(packet) = self.pool.pop(&mut flow.packets) else { return };
             self.backlog.remove(&packet);
