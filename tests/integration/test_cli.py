@@ -12,11 +12,14 @@ import pytest
 
 from catnip import __version__, cli
 from catnip.analysis import claims
+from catnip.analysis.verdicts import Band
 from catnip.base import paths
 from catnip.base.progress import Progress
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
 from catnip.papers import runner
+from catnip.papers.runner import Request
 from catnip.report import model
+from catnip.report.values import Values
 from catnip.store import results
 from catnip.store.tables import SERIES, TABLES
 from conftest import Run
@@ -390,17 +393,11 @@ def test_run_is_the_same_on_any_number_of_threads(catnip: Run) -> None:
 
 @pytest.mark.parametrize("failing", [False, True])
 def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: bool) -> None:
-    def reproduce(
-        name: str,
-        chosen: list[str] | None,
-        quick: bool,
-        seeds: int | None,
-        first_seed: int,
-        progress: Progress,
-    ) -> model.Reproduction:
-        assert (name, chosen, quick, seeds, first_seed) == ("catnip", ["CAT-E1"], True, 3, 5)
+    def reproduce(request: Request, progress: Progress, before: Values | None) -> model.Reproduction:
+        assert request == Request("catnip", ["CAT-E1"], True, 3, 5)
+        assert before is None
         progress.task("one loss")(1, 2)
-        claim = claims.at_most("CAT-E1", "loss, %", 2.0, 1.0 if failing else 3.0)
+        claim = claims.judged("CAT-E1.loss", "loss, %", 2.0, Band(high=1.0 if failing else 3.0))
         return model.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
 
     monkeypatch.setattr(runner, "reproduce", reproduce)
@@ -411,31 +408,12 @@ def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     assert (ended.code, ended.err) == (int(failing), "")
     assert "Headline." in ended.out
     assert "--experiment CAT-E1 --quick --seeds 3 --seed 5" in report.read_text()
-    assert "| CAT-E1 | loss, % |" in table.read_text()
+    assert "| CAT-E1.loss | loss, % |" in table.read_text()
 
     (line,) = catnip(*arguments, "--json").out.splitlines()
-    assert json.loads(line)["verdict"] == ("fail" if failing else "pass")
+    assert json.loads(line)["verdict"] == ("not reproduced" if failing else "reproduced")
 
 
 def test_a_refused_output_leaves_nothing_behind(catnip: Run, tmp_path: Path) -> None:
     catnip("reproduce", "catnip", "--report", tmp_path / "r.html", "--table", "/dev/null/t.md")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_experiment_alone_is_merged_into_the_table_of_its_paper(catnip: Run, tmp_path: Path) -> None:
-    published = (paths.checkout() or Path()) / "validation" / "catnip.md"
-    text = published.read_text(encoding="utf-8")
-    table = tmp_path / "catnip.md"
-    row = "| CAT-E11 | room for three of six: dropped, resent, timeouts | – | – | 3, 3, 1 |"
-    assert row in text
-    table.write_text(
-        text.replace(row, row.replace("3, 3, 1", "4, 4, 4")).replace("| CAT-S9 |", "| CAT-S99 |")
-    )
-    alone = ("reproduce", "catnip", "--experiment", "CAT-E11", "--table", table)
-    assert catnip(*alone).code == 0
-    merged = [line for line in text.splitlines() if not line.startswith("| CAT-S9 |")]
-    assert table.read_text(encoding="utf-8").splitlines() == merged
-    assert "--quick: short runs cannot be merged into the full results" in catnip(*alone, "--quick").err
-    table.write_text("# Something else\n", encoding="utf-8")
-    assert "not a table of this paper" in catnip(*alone).err
-    assert table.read_text(encoding="utf-8") == "# Something else\n"

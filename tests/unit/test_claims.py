@@ -1,51 +1,26 @@
-"""Tests of the verdicts of claims, which depend on interval, band and documented deviations."""
+"""Tests of claims: their fields, explanations, counts and tables."""
 
 import json
 import math
+from typing import Any
 
 import pytest
 
 from catnip.analysis import claims
-from catnip.analysis.claims import Claim, at_least, at_most, exactly, reported, within
+from catnip.analysis.claims import Claim, judged
 from catnip.analysis.interval import Interval
+from catnip.analysis.verdicts import Band, Exactly
 
 OURS = Interval(2.0, 1.0, 3.0, 30)
-FEW = Interval(2.0, 1.0, 3.0, 29)
 
 
-@pytest.mark.parametrize(
-    ("claim", "verdict"),
-    [
-        (within("X", "inside", OURS, 1.5, 2.5), "pass"),
-        (within("X", "on the edge", OURS, 2.0, 2.5), "pass"),
-        (within("X", "the mean counts, not the interval", OURS, 2.1, 3.0), "fail"),
-        (at_most("X", "equal", OURS, 2.0), "pass"),
-        (at_most("X", "above", OURS, 1.9), "fail"),
-        (at_least("X", "equal", OURS, 2.0), "pass"),
-        (at_least("X", "below", OURS, 2.1), "fail"),
-        (within("X", "few seeds: the interval overlaps", FEW, 2.9, 4.0), "pass"),
-        (within("X", "few seeds: the interval lies outside", FEW, 3.1, 4.0), "fail"),
-        (at_most("X", "few seeds: overlap below", FEW, 1.1), "pass"),
-        (at_most("X", "few seeds: outside", FEW, 0.9), "fail"),
-        (at_least("X", "few seeds: overlap above", FEW, 2.9), "pass"),
-        (at_least("X", "few seeds: all of it below", FEW, 3.1), "fail"),
-        (exactly("X", "same", "1, 2, 4, 7", "1, 2, 4, 7"), "pass"),
-        (exactly("X", "other", "1, 2, 4, 7", "1, 2, 4, 4, 3"), "fail"),
-        (reported("X", "no band", OURS), "reported"),
-        (within("X", "a miss with a reason", OURS, 3, 4, note="red-loses-less"), "deviation"),
-        (within("X", "a reason that is not needed", OURS, 1, 4, note="red-loses-less"), "pass"),
-        (within("X", "not a number", math.nan, 0, 1), "fail"),
-    ],
-    ids=lambda value: value.claim if isinstance(value, Claim) else "",
-)
-def test_verdict(claim: Claim, verdict: str) -> None:
-    assert claim.verdict == verdict
-    assert bool(claim.note) == (verdict == "deviation")
+def claim(id: str, ours: Any, band: Band | None, **more: Any) -> Claim:
+    return judged(id, "a claim", ours, band, **more)
 
 
 def test_json_has_the_agreed_keys() -> None:
-    claim = within("CAT-E4.share", "HIGH share, %", OURS, 1, 3, paper=40, oracle=38)
-    assert claim.as_json() == {
+    one = judged("CAT-E4.share", "HIGH share, %", OURS, Band(1, 3), paper=40, oracle=38, source="acceptance")
+    assert one.as_json() == {
         "id": "CAT-E4.share",
         "claim": "HIGH share, %",
         "paper": 40,
@@ -53,33 +28,89 @@ def test_json_has_the_agreed_keys() -> None:
         "ours": 2.0,
         "low": 1.0,
         "high": 3.0,
+        "over_paper": 0.05,
         "band": "1 to 3",
-        "verdict": "pass",
+        "source": "acceptance",
+        "verdict": "reproduced",
+        "explained_by": "",
+        "note": "",
         "seeds": 30,
+        "seeds_to_decide": None,
     }
 
 
-def test_json_of_a_deviation_names_its_anchor() -> None:
-    claim = at_most("CAT-E6", "loss", OURS, 1, note="red-loses-less")
-    assert claim.as_json()["note"] == "red-loses-less"
-
-
 def test_json_never_holds_nan() -> None:
-    lone = within("X", "one seed", Interval(math.inf, math.nan, math.nan, 1), 0, 1)
+    lone = claim("X", Interval(math.inf, math.nan, math.nan, 1), Band(0, 1))
     assert json.loads(json.dumps(lone.as_json(), allow_nan=False))["ours"] is None
 
 
-def test_only_undocumented_misses_fail() -> None:
-    evaluated = [at_most("A", "", 2, 1), at_most("B", "", 2, 1, note="why"), at_most("C", "", 0, 1)]
-    assert [claim.id for claim in claims.failed(evaluated)] == ["A"]
-    assert claims.tally(evaluated) == {"pass": 1, "deviation": 1, "fail": 1}
+@pytest.mark.parametrize(
+    ("ours", "verdict", "note", "by"),
+    [
+        (2.0, "reproduced", "", ""),
+        (4.0, "not reproduced", "why", "Y"),
+        (Interval(3, 2, 4, 5), "undecided", "why", ""),
+    ],
+)
+def test_nothing_but_a_miss_is_explained(ours: Any, verdict: str, note: str, by: str) -> None:
+    one = claim("X", ours, Band(0, 3), note="why", explained_by="Y")
+    assert (one.verdict, one.note, one.explained_by) == (verdict, note, by)
 
 
-def test_markdown_links_a_deviation_to_its_reason() -> None:
-    evaluated = [at_most("CAT-E6", "a|b", OURS, 1, paper="3.8–4.1", note="red-loses-less")]
-    *_, row = claims.markdown(evaluated, "../docs/deviations.md").splitlines()
-    assert row.startswith("| CAT-E6 | a\\|b | 3.8–4.1 | – | 2 [1, 3] | 30 | ≤ 1 | ")
-    assert row.endswith(" | [deviation](../docs/deviations.md#red-loses-less) |")
+def test_an_explanation_is_a_claim_that_holds() -> None:
+    missed = claim("A", 2, Band(high=1), explained_by="B")
+    holds, fails = claim("B", 1, Band(high=1)), claim("B", 2, Band(high=1))
+    other = claim("C", 2, Band(high=1), explained_by="C")
+    assert [one.explained_by for one in claims.explained([missed, holds])] == ["B", ""]
+    assert [one.explained_by for one in claims.explained([missed, fails])] == ["", ""]
+    assert [one.explained_by for one in claims.explained([missed], [holds])] == ["B"]
+    assert claims.explained([other])[0].explained_by == "", "nothing explains itself"
+    assert [one.id for one in claims.unexplained(claims.explained([missed, holds, other]))] == ["C"]
+
+
+def test_the_summary_counts_what_is_explained() -> None:
+    some = claims.explained(
+        [
+            claim("A", 2, Band(high=1), explained_by="C"),
+            claim("B", 2, Band(high=1)),
+            claim("C", 0, Band(high=1)),
+            claim("D", OURS, Band(high=2)),
+            claim("E", 1, None),
+        ]
+    )
+    assert claims.tally(some) == {"reproduced": 1, "not reproduced": 2, "undecided": 1, "reported": 1}
+    assert (
+        claims.summary(some) == "reproduced 1, not reproduced 2 of which 1 explained, undecided 1, reported 1"
+    )
+
+
+def test_a_row_tells_the_ratio_to_the_paper_and_what_would_decide() -> None:
+    one = judged("CAT-E6.x", "a|b", OURS, Band(high=2.5), paper=4, note="red-loses-less", source="paper")
+    *_, row = claims.markdown([one], "../docs/deviations.md").splitlines()
+    assert row == (
+        "| CAT-E6.x | a\\|b | 4 | – | 2 [1, 3] | 0.5 | 30 | ≤ 2.5 | paper "
+        "| [undecided: needs about 120 seeds](../docs/deviations.md#red-loses-less) |"
+    )
+
+
+def test_a_row_links_what_explains_it() -> None:
+    both = [claim("A", 2, Band(high=1), explained_by="B", note="why"), claim("B", 1, Band(high=1))]
+    row = claims.markdown(claims.explained(both), "d.md").splitlines()[2]
+    assert row.endswith("| [not reproduced, explained](d.md#why) by B |")
+
+
+@pytest.mark.parametrize(
+    ("band", "shown"),
+    [
+        (None, "none"),
+        (Band(1, 2), "1 to 2"),
+        (Band(high=2), "≤ 2"),
+        (Band(low=2), "≥ 2"),
+        (Exactly("1, 2"), "1, 2"),
+    ],
+)
+def test_a_band_as_text(band: Band | Exactly | None, shown: str) -> None:
+    assert claims.band_shown(band) == shown
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from catnip.analysis import claims
-from catnip.analysis.claims import at_most, reported, within
+from catnip.analysis.claims import judged
 from catnip.analysis.interval import Interval
+from catnip.analysis.verdicts import VERDICTS, Band
 from catnip.base import paths, provenance
 from catnip.figures.style import ON_DARK, PAPER
 from catnip.figures.transfers import single_loss_profile
@@ -23,14 +24,18 @@ PROFILE = single_loss_profile(
     k=[1, 2, 3, 4], ours_s=[7.6, 2.4, 2.5, 1.9], ns2_s=[7.7, 2.4, 2.5, 1.9], no_loss_s=1.07,
     timed_out=[True, True, False, True],
 )  # fmt: skip
-LOSS = at_most("CAT-E6", "loss, %", 4.0, 3.0, note="catnip-bad-is-less-bad")
+LOSS = judged(
+    "CAT-E6.loss", "loss, %", 4.0, Band(high=3), note="catnip-bad-is-less-bad", explained_by="CAT-E1.page"
+)
 OUTCOME = Reproduction(
     title="A <title> & more",
     headline="Half the time.",
     claims=[
         LOSS,
-        within("CAT-E1", "transfer time, s", Interval(1.071, 1.07, 1.072, 10), 1.05, 1.12, paper=1.1),
-        within("CAT-E1", "page 1, s", 2e-8, 0, 1),
+        judged(
+            "CAT-E1.time", "transfer time, s", Interval(1.071, 1.07, 1.072, 10), Band(1.05, 1.12), paper=1.1
+        ),
+        judged("CAT-E1.page", "page 1, s", 2e-8, Band(0, 1), source="paper"),
     ],
     figures=[Figure("one-loss", "Figure 1", "One loss of 6 s.", PROFILE, "CAT-E1", [1, 2, 3])],
     tables=[Table("Main", ["", "s"], [["Reno", "0.61 ± 0.03"], ["ECA", "–"]], "Ten seeds.")],
@@ -92,8 +97,8 @@ def test_everything_is_shown(page: str) -> None:
         "[1.07, 1.07], n = 10",
         "1.05 to 1.12",
         "2×10⁻⁸",
-        'class="badge pass"',
-        'class="badge deviation"',
+        'class="badge reproduced"',
+        'class="badge not-reproduced"',
         "0.61 ± 0.03",
     ):
         assert expected in page
@@ -129,7 +134,10 @@ def test_a_page_that_cannot_be_made_again_says_so() -> None:
     )
 
 
-def test_a_deviation_leads_to_its_reason_which_is_in_the_page(page: str) -> None:
+def test_a_miss_leads_to_what_explains_it_and_to_its_reason_in_the_page(page: str) -> None:
+    row = page.split(f'id="{LOSS.anchor}"')[1].split("</tr>", maxsplit=1)[0]
+    assert f'href="#{OUTCOME.claims[2].anchor}"' in row
+    assert "not reproduced, explained" in page
     anchor = f"why-{LOSS.note}"
     assert f'href="#{anchor}"' in page
     reason = page.split(f'id="{anchor}"')[1].split("</article>", maxsplit=1)[0]
@@ -140,9 +148,9 @@ def test_a_deviation_leads_to_its_reason_which_is_in_the_page(page: str) -> None
 @pytest.mark.parametrize("name", runner.PAPERS)
 def test_a_page_finds_every_reason(name: str) -> None:
     claims = [
-        at_most(one.id, one.says, 2, 1, note=one.deviation)
+        judged(one.id, one.says, 2, Band(high=1), note=one.note)
         for one in runner.data(name).statements
-        if one.deviation
+        if one.note
     ]
     outcome = Reproduction("T", "H", claims, seeds=[1], experiments=runner.experiments(name))
     page = html.render(outcome, COMMAND, COMMIT)
@@ -160,12 +168,13 @@ def test_without_the_document_a_reason_is_named_only(
 
 @pytest.mark.parametrize("name", runner.PAPERS)
 def test_each_claim_of_a_paper_has_an_anchor_of_its_own(name: str) -> None:
-    claims = [reported(one.id, one.says, 1.0) for one in runner.data(name).statements]
+    claims = [judged(one.id, one.says, 1.0, None) for one in runner.data(name).statements]
     assert len({claim.anchor for claim in claims}) == len(claims)
 
 
 def test_an_anchor_stays_whatever_comes_out_and_whatever_else_is_claimed() -> None:
-    assert LOSS.anchor == at_most("CAT-E6", "loss, %", 1.0, 5.0).anchor == "CAT-E6-2f8e7c"
+    other = judged("CAT-E6.loss", "other words", 1.0, Band(high=5))
+    assert LOSS.anchor == other.anchor == "CAT-E6-7e5e21"
 
 
 def test_claims_stand_by_experiment_in_the_order_of_the_paper(page: str) -> None:
@@ -176,7 +185,8 @@ def test_claims_stand_by_experiment_in_the_order_of_the_paper(page: str) -> None
 
 
 def test_a_verdict_can_be_chosen_without_a_script(page: str) -> None:
-    for verdict in claims.tally(OUTCOME.claims):
+    for shown in claims.tally(OUTCOME.claims):
+        verdict = shown.replace(" ", "-")
         assert f'id="only-{verdict}"' in page
         assert f"main:has(#only-{verdict}:checked) tr.claim:not(.{verdict}, :target)" in page
 
@@ -228,7 +238,7 @@ def test_every_text_of_a_page_has_a_contrast_of_4_5(page: str, mode: str) -> Non
         variables |= dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6});", dark))
     shown = set(re.findall(r"(?<![-\w])color: var\(--(\w[\w-]*)\)", page))
     verdicts = {name for name in shown if f"{name}-wash" in variables}
-    assert verdicts == set(claims.VERDICTS)
+    assert verdicts == {name.replace(" ", "-") for name in VERDICTS}
     pairs = {*product(shown - verdicts, ("paper", "wash")), *((name, f"{name}-wash") for name in verdicts)}
     assert len(pairs) >= 12
     for text, ground in pairs:

@@ -4,63 +4,88 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
 
 from catnip.analysis.interval import Interval
+from catnip.analysis.verdicts import VERDICTS, Band, Exactly, Measured, Verdict
 
 Value: TypeAlias = float | str | None
-Verdict: TypeAlias = Literal["pass", "fail", "deviation", "reported"]
 
-SETTLED_SEEDS = 30
-"""Smallest number of seeds with which the mean alone decides whether a value is within its band.
-
-With fewer seeds, a value misses the band only if its whole confidence interval lies outside the band.
-"""
-
-VERDICTS: tuple[Verdict, ...] = ("pass", "deviation", "fail", "reported")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-COLUMNS = ("id", "claim", "paper", "ns-2", "ours [95 %]", "n", "band", "verdict")
-COLOURS: dict[Verdict, str] = {"pass": "green", "deviation": "yellow", "fail": "red", "reported": "blue"}
+COLUMNS = ("id", "claim", "paper", "ns-2", "ours [95 %]", "ours/paper", "n", "band", "source", "verdict")
+COLOURS: dict[Verdict, str] = {
+    "reproduced": "green",
+    "not reproduced": "red",
+    "undecided": "yellow",
+    "reported": "blue",
+}
 
 
 @dataclass(frozen=True)
 class Claim:
     """Published statement with the values of the paper, of an oracle and of this simulator, and its verdict.
 
-    `oracle` is the value of ns-2 or of theory. `note` is the anchor of the section in docs/deviations.md that
-    explains why the value misses its band.
+    `oracle` is the value of ns-2 or of theory. `source` is where the band comes from. `note` is the anchor of
+    the section in docs/deviations.md about a value that is not reproduced. `explained_by` is the id of the
+    claim that explains it: an experiment that changes one factor, or an oracle that does the same.
     """
 
     id: str
     claim: str
-    paper: Value
-    oracle: Value
     ours: Value
     low: float | None
     high: float | None
     band: str
     verdict: Verdict
     seeds: int
+    paper: Value = None
+    oracle: Value = None
+    source: str = ""
+    seeds_to_decide: int | None = None
     note: str = ""
+    explained_by: str = ""
+
+    @property
+    def experiment(self) -> str:
+        """Id of the experiment or component to which the claim belongs."""
+        return self.id.partition(".")[0]
 
     @property
     def anchor(self) -> str:
-        """Anchor of the claim in a report, computed from its id and text only."""
-        return f"{self.id}-{hashlib.sha256(self.claim.encode()).hexdigest()[:6]}"
+        """Anchor of the claim in a report, computed from its id only."""
+        return f"{self.experiment}-{hashlib.sha256(self.id.encode()).hexdigest()[:6]}"
+
+    @property
+    def over_paper(self) -> float | None:
+        """Ratio of our value to the paper's; None unless both are numbers, and the paper's is not zero."""
+        both = isinstance(self.ours, float | int) and isinstance(self.paper, float | int)
+        return self.ours / self.paper if both and self.paper else None  # type: ignore[operator]
+
+    @property
+    def judgement(self) -> str:
+        """Verdict in words, with what else is known of it."""
+        if self.verdict == "not reproduced":
+            return f"{self.verdict}, {'explained' if self.explained_by else 'unexplained'}"
+        if self.verdict == "undecided" and self.seeds > 1:
+            needed = "very many" if self.seeds_to_decide is None else f"about {self.seeds_to_decide}"
+            return f"{self.verdict}: needs {needed} seeds"
+        return self.verdict
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the fields as values that JSON can represent, without `note` if it is empty."""
+        """Returns the fields as values that JSON can represent, with `over_paper`."""
         fields = {key: _finite(value) for key, value in asdict(self).items()}
-        return fields if self.note else {key: fields[key] for key in fields if key != "note"}
+        return fields | {"over_paper": self.over_paper}
 
     def cells(self) -> tuple[str, ...]:
         """Returns the table cells of the claim as text, one for each of `COLUMNS`."""
         others = (show(self.paper), show(self.oracle))
-        return (self.id, self.claim, *others, self.ours_shown(), str(self.seeds), self.band, self.verdict)
+        ratio = "" if self.over_paper is None else show(self.over_paper)
+        ours = (self.ours_shown(), ratio, str(self.seeds))
+        return (self.id, self.claim, *others, *ours, self.band, self.source, self.judgement)
 
     def ours_shown(self) -> str:
         """Returns the value of this simulator as text, with its interval if it has one."""
@@ -69,61 +94,70 @@ class Claim:
         return _bracketed(self.ours, self.low, self.high)
 
 
-class Beside(TypedDict, total=False):
-    """Optional fields of a claim: values of paper and oracle; anchor and range of a documented deviation."""
+def judged(id: str, claim: str, ours: Measured, band: Band | Exactly | None, **more: Any) -> Claim:
+    """Returns a claim with the verdict on our value, `reported` without a band.
 
-    paper: Value
-    oracle: Value
-    note: str
-    explains: Sequence[Any] | None
-
-
-def within(
-    id: str, claim: str, ours: Interval | float, low: float, high: float, **beside: Unpack[Beside]
-) -> Claim:
-    """Returns a claim that passes if the mean (with few seeds: part of the interval) is in [low, high]."""
-    lowest, highest = _reach(ours)
-    return _with_verdict(
-        id, claim, ours, f"{show(low)} to {show(high)}", low <= highest and lowest <= high, beside
+    `more` are other fields of the claim. A note and an explanation are kept only where the value is not
+    reproduced, a note also where it is undecided.
+    """
+    verdict: Verdict = band.verdict(ours) if band else "reported"
+    low, high, seeds = (ours.low, ours.high, ours.n) if isinstance(ours, Interval) else (None, None, 1)
+    one = Claim(
+        id=id,
+        claim=claim,
+        ours=ours.mean if isinstance(ours, Interval) else ours,
+        low=_finite(low),
+        high=_finite(high),
+        band=band_shown(band),
+        verdict=verdict,
+        seeds=seeds,
+        **more,
+    )
+    if verdict == "undecided" and isinstance(ours, Interval) and isinstance(band, Band):
+        one = replace(one, seeds_to_decide=band.seeds_to_decide(ours))
+    return replace(
+        one,
+        note=one.note if verdict in ("not reproduced", "undecided") else "",
+        explained_by=one.explained_by if verdict == "not reproduced" else "",
     )
 
 
-def at_most(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if the mean (with few seeds: part of the interval) is at most `limit`."""
-    return _with_verdict(id, claim, ours, f"≤ {show(limit)}", _reach(ours)[0] <= limit, beside)
+def explained(claims: Sequence[Claim], known: Iterable[Claim] = ()) -> list[Claim]:
+    """Returns the claims without those explanations whose claim is not reproduced, or not among all.
+
+    `known` are claims to which explanations may refer besides those in `claims`.
+    """
+    holds = {claim.id for claim in (*known, *claims) if claim.verdict == "reproduced"}
+    return [claim if claim.explained_by in holds else replace(claim, explained_by="") for claim in claims]
 
 
-def at_least(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if the mean (with few seeds: part of the interval) is at least `limit`."""
-    return _with_verdict(id, claim, ours, f"≥ {show(limit)}", _reach(ours)[1] >= limit, beside)
-
-
-def exactly(id: str, claim: str, ours: str, expected: str, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim that passes if `ours` and `expected` are equal texts, such as lists of burst sizes."""
-    return _with_verdict(id, claim, ours, expected, ours == expected, beside)
-
-
-def reported(id: str, claim: str, ours: Interval | Value, **beside: Unpack[Beside]) -> Claim:
-    """Returns a claim without an acceptance band, whose verdict is `reported`."""
-    return _claim(id, claim, ours, "none", "reported", beside)
-
-
-def failed(claims: Iterable[Claim]) -> list[Claim]:
-    """Returns the claims whose value misses the acceptance band without a documented reason."""
-    return [claim for claim in claims if claim.verdict == "fail"]
+def unexplained(claims: Iterable[Claim]) -> list[Claim]:
+    """Returns the claims that are not reproduced and that no other claim explains."""
+    return [claim for claim in claims if claim.verdict == "not reproduced" and not claim.explained_by]
 
 
 def tally(claims: Iterable[Claim]) -> dict[Verdict, int]:
-    """Returns the number of claims with each verdict."""
+    """Returns the number of claims with each verdict, those that occur."""
     counts = Counter(claim.verdict for claim in claims)
     return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
 
+def summary(claims: Sequence[Claim]) -> str:
+    """Returns the number of claims with each verdict in words."""
+    parts = [f"{verdict} {count}" for verdict, count in tally(claims).items()]
+    missed = [claim for claim in claims if claim.verdict == "not reproduced"]
+    known = len(missed) - len(unexplained(claims))
+    return ", ".join(
+        f"{part} of which {known} explained" if part.startswith("not ") else part for part in parts
+    )
+
+
 def table(claims: Sequence[Claim]) -> Table:
-    """Returns the claims as a table for a terminal."""
-    shown = Table(*COLUMNS, header_style="bold", pad_edge=False)
+    """Returns the claims as a table for a terminal, without the sources of the bands."""
+    *columns, _, last = COLUMNS
+    shown = Table(*columns, last, header_style="bold", pad_edge=False)
     for claim in claims:
-        *cells, verdict = claim.cells()
+        *cells, _, verdict = claim.cells()
         shown.add_row(*map(Text, cells), Text(verdict, style=COLOURS[claim.verdict]))
     return shown
 
@@ -134,8 +168,24 @@ def markdown(claims: Sequence[Claim], deviations: str | None) -> str:
     for claim in claims:
         *cells, verdict = (cell.replace("|", "\\|") for cell in claim.cells())
         linked = f"[{verdict}]({deviations}#{claim.note})" if claim.note and deviations else verdict
-        rows.append((*cells, linked))
+        by = f" by {claim.explained_by}" if claim.explained_by else ""
+        rows.append((*cells, linked + by))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def band_shown(band: Band | Exactly | None) -> str:
+    """Returns a band as text."""
+    match band:
+        case None:
+            return "none"
+        case Exactly(text):
+            return text
+        case Band(low, high) if low == -math.inf:
+            return f"≤ {show(high)}"
+        case Band(low, high) if high == math.inf:
+            return f"≥ {show(low)}"
+        case Band(low, high):
+            return f"{show(low)} to {show(high)}"
 
 
 def show(value: Value) -> str:
@@ -161,55 +211,6 @@ def show_interval(value: Interval) -> str:
 
 def _bracketed(middle: Value, low: float, high: float) -> str:
     return f"{show(middle)} [{show(low)}, {show(high)}]"
-
-
-def _with_verdict(
-    id: str, claim: str, ours: Interval | float | str, band: str, holds: bool, beside: Beside
-) -> Claim:
-    """Returns a claim with its verdict; `holds` is true if the value is within the acceptance band.
-
-    A value outside the band is a known deviation if the note explains the value. A claim that passes has no
-    note.
-    """
-    if holds:
-        return _claim(id, claim, ours, band, "pass", {**beside, "note": ""})
-    if beside.get("note") and _explained(ours, beside.get("explains")):
-        return _claim(id, claim, ours, band, "deviation", beside)
-    return _claim(id, claim, ours, band, "fail", {**beside, "note": ""})
-
-
-def _explained(ours: Interval | float | str, explains: Sequence[Any] | None) -> bool:
-    if explains is None or isinstance(ours, str):
-        return explains is None or ours in explains
-    value = ours.mean if isinstance(ours, Interval) else ours
-    return bool(explains[0] <= value <= explains[1])
-
-
-def _claim(id: str, claim: str, ours: Interval | Value, band: str, verdict: Verdict, beside: Beside) -> Claim:
-    value: Value = ours.mean if isinstance(ours, Interval) else ours
-    low, high, seeds = (ours.low, ours.high, ours.n) if isinstance(ours, Interval) else (None, None, 1)
-    return Claim(
-        id=id,
-        claim=claim,
-        paper=beside.get("paper"),
-        oracle=beside.get("oracle"),
-        ours=value,
-        low=_finite(low),
-        high=_finite(high),
-        band=band,
-        verdict=verdict,
-        seeds=seeds,
-        note=beside.get("note", ""),
-    )
-
-
-def _reach(ours: Interval | float) -> tuple[float, float]:
-    """Returns the range to compare with a band: [mean, mean] or, with few seeds, the interval."""
-    if not isinstance(ours, Interval):
-        return ours, ours
-    if ours.n >= SETTLED_SEEDS or math.isnan(ours.low):
-        return ours.mean, ours.mean
-    return ours.low, ours.high
 
 
 def _finite(value: Any) -> Any:

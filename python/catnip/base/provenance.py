@@ -5,15 +5,28 @@ import subprocess
 import sys
 from functools import partial
 
+from catnip._core import __version__
 from catnip.base import paths
 
-WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
+WRITTEN = (
+    ":!validation/*.html",
+    ":!validation/*.md",
+    ":!validation/*.json",
+    ":!docs/figures",
+    ":!docs/models",
+)
 """Pathspecs for git that exclude the files of a checkout that `catnip reproduce` generates."""
 
 
 def command_line() -> str:
     """Returns the command line that started this program."""
     return shlex.join(["catnip", *sys.argv[1:]])
+
+
+def program() -> str:
+    """Returns name and version of this program, with the commit of its checkout, if any."""
+    at = commit()
+    return f"catnip {__version__}" + (f" at {at}" if at else "")
 
 
 def commit() -> str | None:

@@ -29,7 +29,7 @@ COMMANDS = {
     "pages": ("sites", "Measure the page load times of a recorded SITE in a browser, over several links."),
     "record": ("sites", "Record what a browser or another command fetches, as a SITE for replay."),
     "replay": ("sites", "Run a command behind an emulated link to the servers of a recorded SITE."),
-    "reproduce": ("papers", "Reproduce the experiments of a PAPER and evaluate its claims."),
+    "reproduce": ("papers", "Reproduce the experiments of a PAPER and judge its claims."),
     "router": ("emulation", "Shape the traffic between two network interfaces."),
     "run": ("scenarios", "Run a SCENARIO: a TOML file, or a name or ID from `catnip list`."),
     "schema": ("files", "Print the JSON Schema of scenario files."),

@@ -15,15 +15,17 @@ BAD_INPUT = 2
 RED = 3
 NOTHING_FINISHED = 4
 NOT_LOADED = 5
+TIME_OVER = 6
 INTERRUPTED = 130
 
 EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("0", "success", ()),
-    (f"{CLAIM_FAILED}", "a claim fails", ("reproduce",)),
+    (f"{CLAIM_FAILED}", "a claim is not reproduced, and no other claim explains it", ("reproduce",)),
     (f"{BAD_INPUT}", "invalid input: one line on standard error names the file, key and value", ()),
     (f"{RED}", "the certificate is red", ("link", "router", "emulate", "replay", "pages")),
     (f"{NOTHING_FINISHED}", "no transfer finished, or no packet was sent", ("run", "record")),
     (f"{NOT_LOADED}", "a page did not load", ("pages",)),
+    (f"{TIME_OVER}", "the time of --budget was over before the last experiment", ("reproduce",)),
     ("126, 127", "a command cannot be executed, or is not found", ("link", "emulate", "record", "replay")),
     (f"{INTERRUPTED}", "interrupted", ()),
 )

@@ -1,5 +1,6 @@
 """Command `catnip reproduce`, which reproduces the experiments of a paper."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,10 +11,29 @@ from catnip.analysis import claims
 from catnip.base import extras, provenance
 from catnip.base.progress import Progress
 from catnip.base.verbosity import note
-from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
+from catnip.cli.options import (
+    CLAIM_FAILED,
+    OUTPUT_FILE,
+    OUTPUT_FOLDER,
+    SEED_COUNT,
+    TIME_OVER,
+    check_writable,
+    common,
+)
 from catnip.papers import runner
-from catnip.report import output
-from catnip.report.model import Command
+from catnip.papers.runner import Request
+from catnip.report import output, values
+from catnip.report.model import Command, Reproduction
+
+
+def _seconds(_context: click.Context, _parameter: click.Parameter, budget: str | None) -> float:
+    """Returns a duration such as `2h`, `90min` or `30s` in seconds; infinity for None."""
+    if budget is None:
+        return float("inf")
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(h|min|s)", budget)
+    if match is None:
+        raise click.BadParameter(f"{budget}: expected a time such as 2h, 90min or 30s")
+    return float(match[1]) * {"h": 3600, "min": 60, "s": 1}[match[2]]
 
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
@@ -29,13 +49,29 @@ from catnip.report.model import Command
 @click.option(
     "--seeds", type=SEED_COUNT, help="Number of runs per variant.  [default: that of each experiment]"
 )
-@click.option("--report", type=OUTPUT_FILE, metavar="FILE.html", help="Self-contained report to write.")
 @click.option(
-    "--table",
-    type=OUTPUT_FILE,
-    metavar="FILE.md",
-    help="Markdown table of the claims to write; --experiment updates its rows in an existing table.",
+    "--out",
+    type=OUTPUT_FOLDER,
+    metavar="DIR",
+    help="Folder for finished steps; the same command goes on from there after an interruption.",
 )
+@click.option(
+    "--budget",
+    "budget_s",
+    metavar="TIME",
+    callback=_seconds,
+    help="Time after which no further experiment is begun, such as 2h.",
+)
+@click.option(
+    "--values",
+    "stored",
+    type=OUTPUT_FILE,
+    metavar="FILE.json",
+    help="Values with all digits to write; --experiment replaces its values in an existing file.",
+)
+@click.option("--judge", is_flag=True, help="Measure nothing: judge the values in the file of --values.")
+@click.option("--report", type=OUTPUT_FILE, metavar="FILE.html", help="Self-contained report to write.")
+@click.option("--table", type=OUTPUT_FILE, metavar="FILE.md", help="Markdown table of the claims to write.")
 @click.option("--figures", type=OUTPUT_FOLDER, metavar="DIR", help="Folder for the figures, as SVG files.")
 @common
 def reproduce(
@@ -43,59 +79,85 @@ def reproduce(
     experiments: tuple[str, ...],
     quick: bool,
     seeds: int | None,
+    out: Path | None,
+    budget_s: float,
+    stored: Path | None,
+    judge: bool,
     report: Path | None,
     table: Path | None,
     figures: Path | None,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Reproduce the experiments of a PAPER and evaluate its claims.
+    """Reproduce the experiments of a PAPER and judge its claims.
 
-    With --json, each line is one claim: an object with id, claim, paper, oracle (ns-2 or theory), ours, low
-    and high (95 % interval), band, verdict (pass, fail, deviation or reported) and seeds.
+    A claim is reproduced if the whole 95 % interval of our value lies in its band, not reproduced if all of
+    it lies outside, and else undecided (docs/results.md). With --json, each line is one claim: an object with
+    id, claim, paper, oracle (ns-2 or theory), ours, low and high (95 % interval), over_paper, band, source,
+    verdict, explained_by, seeds and seeds_to_decide.
 
-    Exits with 1 if a claim fails, that is, misses its band without a reason in docs/deviations.md.
+    Exits with 1 if a claim is not reproduced and no other claim explains it.
     """
     if paper_name not in runner.PAPERS:
         raise InputError(f"PAPER: {paper_name} is not one of {', '.join(runner.PAPERS)}")
     known = runner.experiments(paper_name)
     ids = [_experiment(name, known) for name in experiments]
+    if judge and stored is None:
+        raise InputError("--judge: needs --values FILE.json")
     extras.need("reproduce", "matplotlib")
     if report is not None:
         extras.need("--report", "jinja2")
     written = [path for path in (report, table) if path is not None]
-    check_writable(written)
-    page = table.read_text(encoding="utf-8") if ids and table is not None and table.is_file() else None
-    if page is not None and table is not None:
-        output.check_page(page, runner.data(paper_name).title, table)
-        if quick:
-            raise InputError(f"--quick: short runs cannot be merged into the full results in {table}")
+    check_writable([*written, stored])
+    before = values.read(stored, paper_name) if stored is not None and stored.is_file() else None
+    if before is not None and figures is not None:
+        before = before.drawn(figures)
+    if judge:
+        if before is None:
+            raise InputError(f"--values: {stored}: does not exist")
+        outcome = runner.judge(paper_name, before)
+    else:
+        if before is not None and (quick or seeds):
+            raise InputError(f"--values: short runs cannot be merged into the full results in {stored}")
+        request = Request(paper_name, ids or None, quick, seeds, seed, out, budget_s)
+        with Progress(quiet=as_json) as progress:
+            outcome = runner.reproduce(request, progress, before)
+    _show(outcome, written, as_json)
+    _write(outcome, Command(paper_name, ids, _options(quick, seeds, seed)), stored, report, table, figures)
+    note("judged the claims and wrote the requested files")
+    if outcome.left:
+        raise click.exceptions.Exit(TIME_OVER)
+    if claims.unexplained(outcome.claims):
+        raise click.exceptions.Exit(CLAIM_FAILED)
 
-    with Progress(quiet=as_json) as progress:
-        outcome = runner.reproduce(paper_name, ids or None, quick, seeds, seed, progress)
-    if report is not None:
-        from catnip.report.html import render  # noqa: PLC0415 -- needed for a report only
 
-        command = Command(paper_name, ids, _options(quick, seeds, seed))
-        report.write_text(render(outcome, command, provenance.commit()), encoding="utf-8")
-    if table is not None:
-        order = [(one.id, one.says) for one in runner.data(paper_name).statements]
-        merged = (
-            output.markdown(outcome, table) if page is None else output.merged(page, outcome, table, order)
-        )
-        table.write_text(merged, encoding="utf-8")
-    if figures is not None:
-        figures.mkdir(parents=True, exist_ok=True)
-        for figure in outcome.figures:
-            (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
-
-    note("evaluated the claims and wrote the requested files")
+def _show(outcome: Reproduction, written: list[Path], as_json: bool) -> None:
     if as_json:
         output.print_json_lines(claim.as_json() for claim in outcome.claims)
     else:
         output.print_outcome(outcome, written)
-    if claims.failed(outcome.claims):
-        raise click.exceptions.Exit(CLAIM_FAILED)
+
+
+def _write(
+    outcome: Reproduction,
+    command: Command,
+    stored: Path | None,
+    report: Path | None,
+    table: Path | None,
+    figures: Path | None,
+) -> None:
+    if stored is not None and outcome.values is not None:
+        values.write(stored, outcome.values)
+    if report is not None:
+        from catnip.report.html import render  # noqa: PLC0415 -- needed for a report only
+
+        report.write_text(render(outcome, command, provenance.commit()), encoding="utf-8")
+    if table is not None:
+        table.write_text(output.markdown(outcome, table), encoding="utf-8")
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        for figure in outcome.figures:
+            (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
 
 
 def _experiment(name: str, known: Iterable[str]) -> str:

@@ -1,19 +1,25 @@
 """Evaluation of the claims of a paper, with code common to all papers."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from statistics import fmean
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from catnip.analysis import claims
 from catnip.analysis.claims import Claim
 from catnip.analysis.interval import Interval
+from catnip.analysis.verdicts import Band, Exactly
+from catnip.base import provenance
 from catnip.base.progress import Progress
 from catnip.papers import reference, statement
+from catnip.papers.parts import opened
 from catnip.papers.statement import Claims, Computed, Printed, Quotation, Row, Statement
 from catnip.report.model import Figure, Reproduction
+from catnip.report.values import Value, Values
 
 if TYPE_CHECKING:
     from catnip.papers.paper import Paper
@@ -42,33 +48,80 @@ def experiments(name: str) -> Mapping[str, str]:
     return data(name).experiments
 
 
-def reproduce(
-    name: str,
-    chosen: Sequence[str] | None,
-    quick: bool,
-    seeds: int | None,
-    first_seed: int,
-    progress: Progress,
-) -> Reproduction:
-    """Evaluates the claims of the chosen experiments, all by default, and draws their figures."""
-    paper = load(name)
-    stated = data(name)
-    runs = paper.runs(quick, seeds, first_seed, progress)
-    everything = chosen is None
-    ids = list(stated.experiments) if chosen is None else chosen
+@dataclass(frozen=True)
+class Request:
+    """What to reproduce: a paper, or some of its experiments, with a number of seeds and the first one."""
+
+    paper: str
+    chosen: Sequence[str] | None = None
+    """Ids of the experiments; None for all."""
+    quick: bool = False
+    seeds: int | None = None
+    first_seed: int = 1
+    folder: Path | None = None
+    """Folder for the results of finished steps."""
+    budget_s: float = math.inf
+    """Time after which no further experiment is begun, s; the first one always is."""
+
+
+def reproduce(request: Request, progress: Progress, before: Values | None = None) -> Reproduction:
+    """Measures the values of the chosen experiments and returns the verdicts, figures and tables.
+
+    `before` are the paper's values measured earlier, which the new ones replace by experiment.
+    """
+    paper, stated = load(request.paper), data(request.paper)
+    asked = {
+        "paper": request.paper,
+        "quick": request.quick,
+        "seeds": request.seeds,
+        "seed": request.first_seed,
+    }
+    parts = opened(request.folder, asked)
+    runs = paper.runs(request.quick, request.seeds, request.first_seed, progress, parts=parts)
+    ids = list(stated.experiments) if request.chosen is None else list(request.chosen)
+    began_s = perf_counter()
     evaluator = Evaluator(paper, runs)
-    selected = [one for one in stated.statements if one.id in ids]
-    verdicts = [evaluator.claim(one) for one in selected]
-    drawn = {figure: id for id in reversed(ids) for figure in reversed(stated.figures.get(id, ()))}
+    measured: dict[str, Value] = {}
+    left = []
+    for experiment in ids:
+        if measured and perf_counter() - began_s > request.budget_s:
+            left.append(experiment)
+        else:
+            here = (one for one in stated.statements if one.experiment == experiment)
+            measured |= {one.id: evaluator.value(one.ours) for one in here}
+    done = [id for id in ids if id not in left]
+    whole = request.chosen is None and not left
+    drawn = {figure: id for id in reversed(done) for figure in reversed(stated.figures.get(id, ()))}
+    values = Values(
+        paper=request.paper,
+        made=provenance.program(),
+        seeds=paper.seeds(runs),
+        headline=paper.headline(runs) if whole else f"Only {', '.join(done)}.",
+        tables=paper.tables(runs) if whole else [],
+        figures=[_drawn(paper, runs, figure, id) for figure, id in reversed(drawn.items())],
+        of=measured,
+    )
+    if before is not None and not whole:
+        values = before.with_new(values, done)
+    return replace(judge(request.paper, values), left=left)
+
+
+def judge(name: str, values: Values) -> Reproduction:
+    """Returns the verdicts on stored values of a paper, without measuring anything."""
+    paper, stated = load(name), data(name)
+    known = [one for one in stated.statements if one.id in values.of]
+    judged = claims.explained([claim_of(paper, one, values.of[one.id]) for one in known])
+    present = {one.experiment for one in known}
     return Reproduction(
         title=stated.title,
-        headline=paper.headline(runs) if everything else f"Only {', '.join(ids)}.",
-        claims=verdicts,
-        figures=[_drawn(paper, runs, figure, id) for figure, id in reversed(drawn.items())],
-        tables=paper.tables(runs) if everything else [],
-        seeds=paper.seeds(runs),
-        experiments={id: stated.experiments[id] for id in ids},
-        is_repeatable=not any(one.ours.quantity in paper.live for one in selected),
+        headline=values.headline,
+        claims=judged,
+        figures=values.figures,
+        tables=values.tables,
+        seeds=values.seeds,
+        experiments={id: about for id, about in stated.experiments.items() if id in present},
+        is_repeatable=not any(one.ours.quantity in paper.live for one in known),
+        values=values,
     )
 
 
@@ -80,28 +133,21 @@ def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> Figure
 
 
 class Evaluator:
-    """Evaluator of a paper's statements, which computes each quantity only once."""
+    """Evaluator of a paper's quantities, which computes each one only once."""
 
     def __init__(self, paper: "Paper", runs: "Runs") -> None:
         self._paper, self._runs = paper, runs
-        self._known: dict[str, tuple[Any, int]] = {}
+        self._known: dict[str, Value] = {}
 
-    def claim(self, stated: Statement) -> Claim:
-        """Computes our value of a statement, compares it, and returns the claim with the verdict."""
-        ours, sample = self._measured(stated.ours)
-        evaluated = evaluate(
-            stated, ours, printed(self._paper, stated.paper), printed(self._paper, stated.oracle)
-        )
-        return evaluated if isinstance(ours, Interval) else replace(evaluated, seeds=sample)
-
-    def _measured(self, computed: Computed) -> tuple[Any, int]:
+    def value(self, computed: Computed) -> Value:
+        """Returns our value of a quantity with its sample size."""
         key = f"{computed.quantity} {sorted(computed.arguments.items())}"
         if key not in self._known:
             self._runs.sample = 1
-            value = self._paper.measured[computed.quantity](self._runs, **computed.arguments)
-            self._known[key] = value, self._runs.sample
-        value, sample = self._known[key]
-        return value, sample
+            ours = self._paper.measured[computed.quantity](self._runs, **computed.arguments)
+            size = ours.n if isinstance(ours, Interval) else self._runs.sample
+            self._known[key] = Value(ours, size)
+        return self._known[key]
 
 
 def printed(paper: "Paper", source: Printed) -> Any:
@@ -116,40 +162,52 @@ def printed(paper: "Paper", source: Printed) -> Any:
     return None
 
 
+def claim_of(paper: "Paper", stated: Statement, value: Value) -> Claim:
+    """Returns the claim of a statement, with the verdict on our value."""
+    evaluated = evaluate(stated, value.ours, printed(paper, stated.paper), printed(paper, stated.oracle))
+    return replace(evaluated, seeds=value.seeds)
+
+
 def evaluate(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
     """Returns the claim of a statement, with the verdict on our value; `paper` and `oracle` are values."""
-    if stated.by_mean and isinstance(ours, Interval):
-        claim = evaluate(stated, ours.mean, paper, oracle)
-        return replace(claim, low=ours.low, high=ours.high, seeds=ours.n)
     several = isinstance(oracle, Sequence) and not isinstance(oracle, str)
-    beside = claims.Beside(paper=paper, oracle=fmean(oracle) if several else oracle)
-    if stated.deviation:
-        beside |= {"note": stated.deviation, "explains": stated.explains}
-    id, says, bound = stated.id, stated.says, stated.bound
+    shown = fmean(oracle) if several else oracle
+    band = band_of(stated, paper, oracle)
+    return claims.judged(
+        stated.id,
+        stated.says,
+        str(ours) if stated.band == "equals" else ours,
+        band,
+        paper=paper,
+        oracle=shown,
+        source=stated.source,
+        note=stated.note,
+        explained_by=stated.explained_by,
+    )
+
+
+def band_of(stated: Statement, paper: Any, oracle: Any) -> Band | Exactly | None:
+    """Returns the band of a statement, given the values of the paper and the oracle."""
+    bound = stated.bound
     match stated.band:
-        case "":
-            return claims.reported(id, says, ours, **beside)
         case "equals":
-            return claims.exactly(id, says, str(ours), str(bound), **beside)
+            return Exactly(str(bound))
         case "at_most":
-            return claims.at_most(id, says, ours, bound, **beside)
+            return Band(high=bound)
         case "at_least":
-            return claims.at_least(id, says, ours, bound, **beside)
+            return Band(low=bound)
         case "within":
-            return claims.within(id, says, ours, *bound, **beside)
+            return Band(*bound)
         case "oracle_range":
-            return claims.within(id, says, ours, min(oracle), max(oracle), **beside)
-    return claims.within(id, says, ours, *_band_around(bound, beside), **beside)
+            return Band(min(oracle), max(oracle))
+        case "near":
+            return _band_around(bound, oracle if bound["of"] == "oracle" else paper)
+    return None
 
 
-def _band_around(bound: Mapping[str, Any], beside: claims.Beside) -> tuple[float, float]:
-    """Returns the ends of a band around the paper's or oracle's value, which `bound` specifies.
-
-    The band is a percentage of the value, a distance from it, or a factor either way.
-    """
-    centre = beside["oracle"] if bound["of"] == "oracle" else beside["paper"]
-    assert isinstance(centre, float | int)
+def _band_around(bound: Mapping[str, Any], centre: float) -> Band:
+    """Returns a band around a value: a percentage of it, a distance from it, or a factor either way."""
     if "factor" in bound:
-        return centre / bound["factor"], centre * bound["factor"]
+        return Band(centre / bound["factor"], centre * bound["factor"])
     reach = max(bound.get("points", 0), abs(centre) * bound.get("percent", 0) / 100)
-    return max(centre - reach, bound.get("least", -float("inf"))), centre + reach
+    return Band(max(centre - reach, bound.get("least", -math.inf)), centre + reach)

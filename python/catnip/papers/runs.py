@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
+from catnip._core import Scenario
 from catnip.base import paths
-from catnip.base.progress import Progress
-from catnip.store.tables import Table
+from catnip.base.progress import Progress, side_by_side
+from catnip.papers.parts import Parts
+from catnip.store.tables import Column, Table
 
 Result = TypeVar("Result")
 
@@ -22,6 +25,8 @@ class Runs:
     """Number of seeds that replaces the usual number; None keeps it."""
     first_seed: int
     progress: Progress
+    parts: Parts = field(default=Parts(), kw_only=True)
+    """Results of finished steps, which are not repeated."""
     sample: int = field(default=1, init=False)
     """Largest number of seeds of any result requested since the last reset of this attribute to 1."""
     _cache: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
@@ -74,7 +79,22 @@ class Runs:
         """
         seeds = list(seeds) or self.seeds(name)
         self.count_sample(len(seeds))
-        results = paths.scenario(name, changes).run(list(variants), seeds, [*tables, "runs"], 0, report)
+        scenario = paths.scenario(name, changes)
+        needed = [*tables, "runs"]
+
+        def run(of: Sequence[str], report: Callable[[int, int], Any] | None) -> Mapping[str, Table]:
+            return scenario.run(list(of), seeds, needed, 0, report)
+
+        if self.parts.folder is None:
+            results = run(variants, report)
+        else:
+            total = len(variants) * len(seeds)
+            each = []
+            for index, variant in enumerate(variants):
+                part = shifted(report, index * len(seeds), total) if report else None
+                key = ("run", name, tuple(changes), variant, seeds[0], len(seeds), tuple(needed))
+                each.append(self.parts.get(key, partial(run, [variant], part)))
+            results = _joined(each)
         self._costs.append((name, len(variants) * len(seeds), float(np.sum(results["runs"]["hops"]))))
         return results
 
@@ -91,15 +111,59 @@ class Runs:
         self.count_sample(len(seeds))
         results = {}
         for done, variant in enumerate(scenario.variants, 1):
-            results[variant] = reduced(scenario.run([variant], seeds, [table])[table])
+            key = ("run each", name, variant, table, label, seeds[0], len(seeds))
+            results[variant] = self.parts.get(
+                key, partial(_reduced, scenario, variant, seeds, table, reduced)
+            )
             report(done, len(scenario.variants))
         return results
+
+    def each(
+        self,
+        name: str,
+        jobs: Mapping[object, Callable[[], Result]],
+        at_once: int,
+        report: Callable[[int, int], None],
+    ) -> dict[Any, Result]:
+        """Returns the results of measurements that mostly wait, by key; `at_once` of them run concurrently.
+
+        Each result is a part, so that an interruption loses only the measurements that run.
+        """
+        made = [partial(self.parts.get, (name, self.first_seed, key), job) for key, job in jobs.items()]
+        return dict(zip(jobs, side_by_side(made, at_once, report), strict=True))
 
     def cost(self) -> list[tuple[str, int, float]]:
         """Returns name, number of runs and packet-hops of each scenario: a cost equal on every machine."""
         names = dict.fromkeys(name for name, *_ in self._costs)
         parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
         return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]
+
+
+def _reduced(
+    scenario: Scenario,
+    variant: str,
+    seeds: list[int],
+    table: str,
+    reduced: Callable[[Table], Result],
+) -> Result:
+    return reduced(scenario.run([variant], seeds, [table])[table])
+
+
+def _joined(parts: Sequence[Mapping[str, Table]]) -> dict[str, Table]:
+    """Returns the tables of several variants from the tables of each variant, in order."""
+    joined: dict[str, Table] = {}
+    for name in parts[0]:
+        columns: dict[str, Column] = {}
+        for key in parts[0][name]:
+            of_parts = [part[name][key] for part in parts]
+            if key == "variant":
+                of_parts = [np.asarray(one) + np.uint64(at) for at, one in enumerate(of_parts)]
+            if isinstance(of_parts[0], np.ndarray):
+                columns[key] = np.concatenate([np.asarray(one) for one in of_parts])
+            else:
+                columns[key] = [value for one in of_parts for value in one]  # type: ignore[assignment]
+        joined[name] = columns
+    return joined
 
 
 def shifted(report: Callable[[int, int], Any], before: int, total: int) -> Callable[[int, int], None]:

@@ -2,15 +2,19 @@
 
 A `[[claim]]` has
 
-- `id`, `says`: the experiment or component of the claim, and its text;
+- `experiment`, `says`: the experiment or component of the claim, and its text;
 - `quantity`: a function of the paper's quantities, and `with`: its arguments;
+- `case`: the last part of its id, EXPERIMENT.QUANTITY.CASE, if it is not to be made from the arguments;
 - `paper`, `oracle`: the value of the paper, and of ns-2 or theory: the id of a row of a `*_claims.csv` or
   `*_parameters.csv`, a table `{ quantity = ..., ... }` that computes it from the reference tables, or
   `{ text = ..., at = ... }` for words of the paper;
 - one band: `within = [low, high]`, `at_most`, `at_least`, `equals`, `oracle_range = true` (the oracle's own
   runs), `near = { of = "paper" or "oracle", percent | points | factor = ... }`; a claim without a band is
   only reported;
-- `deviation` and `explains`: the reason, in docs/deviations.md, of a miss, and the values that it explains;
+- `source`: where the band comes from, one of `SOURCES`;
+- `note`: the section of docs/deviations.md about what is not reproduced;
+- `explained_by`: the id of the claim that explains why this one is not reproduced: an experiment that
+  changes the one named factor and has a band of its own, or an oracle that does the same;
 - `rows`: rows of the reference tables that the claim covers, besides that of `paper`;
 - `each`: a table of lists, or a list of tables: the claim holds for each combination, and `{name}` in its
   texts is replaced.
@@ -19,8 +23,9 @@ A `[[claim]]` has
 """
 
 import itertools
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,18 +35,31 @@ from catnip._core import InputError
 Arguments: TypeAlias = Mapping[str, Any]
 
 BANDS = ("within", "at_most", "at_least", "equals", "oracle_range", "near")
+SOURCES = {
+    "acceptance": "what validation/acceptance.md asked of the experiment before it was run",
+    "paper": "the number or the words of the paper",
+    "oracle": "the runs of ns-2 or of another independent simulator, or theory",
+    "exact": "arithmetic, a definition or an RFC",
+    "level": "the critical value of a statistical test",
+    "changed": "the band of the claim that this one explains, with one factor changed",
+    "own": "what this project asks of itself where no paper has a number, set before the run",
+}
+"""Places where a band comes from, with their meaning."""
+UNNAMED = ("scenario", "base", "scale")
+"""Arguments that are not part of an id made from arguments."""
 KEYS = {
-    "id",
+    "experiment",
+    "case",
     "says",
     "quantity",
     "with",
     "paper",
     "oracle",
-    "deviation",
-    "explains",
+    "source",
+    "note",
+    "explained_by",
     "rows",
     "each",
-    "by",
     *BANDS,
 }
 
@@ -81,12 +99,17 @@ class Statement:
     ours: Computed
     band: str
     bound: Any
+    source: str = ""
     paper: Printed = None
     oracle: Printed = None
-    deviation: str = ""
-    explains: tuple[float, float] | None = None
+    note: str = ""
+    explained_by: str = ""
     rows: tuple[str, ...] = ()
-    by_mean: bool = False
+
+    @property
+    def experiment(self) -> str:
+        """Id of the experiment or component to which the claim belongs."""
+        return self.id.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -104,49 +127,77 @@ def read(path: Path) -> Claims:
     """Reads the claims of a `claims.toml`; an error names file, claim and key."""
     with path.open("rb") as opened:
         document = tomllib.load(opened)
-    statements = [_statement(path, one) for entry in document["claim"] for one in _each(path, dict(entry))]
-    unknown = [one.id for one in statements if one.id not in document["experiments"]]
-    if unknown:
-        raise InputError(f"{path}: claim: id = {unknown[0]}: not in [experiments]")
+    statements: dict[str, Statement] = {}
+    for entry in document["claim"]:
+        for filled in _each(path, dict(entry)):
+            one = _statement(path, filled)
+            if one.experiment not in document["experiments"]:
+                raise InputError(
+                    f"{path}: claim {one.id}: experiment = {one.experiment}: not in [experiments]"
+                )
+            if one.id in statements:
+                raise InputError(f"{path}: claim {one.id}: case: another claim has the same id")
+            statements[one.id] = one
+    for one in statements.values():
+        if one.explained_by and one.explained_by not in statements:
+            raise InputError(
+                f"{path}: claim {one.id}: explained_by = {one.explained_by}: there is no such claim"
+            )
     return Claims(
         title=document["title"],
         experiments=document["experiments"],
         figures={
             id: names if isinstance(names, list) else [names] for id, names in document["figures"].items()
         },
-        statements=statements,
+        statements=list(statements.values()),
         excused=document.get("excused", {}),
     )
 
 
 def _statement(path: Path, entry: dict[str, Any]) -> Statement:
-    says = entry.get("says", "?")
+    id = _id_of(entry)
     if unknown := set(entry) - KEYS:
-        raise InputError(f"{path}: claim {says!r}: {min(unknown)}: there is no such key")
+        raise InputError(f"{path}: claim {id}: {min(unknown)}: there is no such key")
     bands = [name for name in BANDS if name in entry]
     if len(bands) > 1:
-        raise InputError(f"{path}: claim {says!r}: {bands[1]}: cannot be combined with {bands[0]}")
-    band = bands[0] if bands else ""
-    if entry.get("by", "mean") != "mean":
-        raise InputError(f"{path}: claim {says!r}: by = {entry['by']}: expected mean")
-    explains = entry.get("explains")
-    if bool(entry.get("deviation")) != bool(explains):
-        raise InputError(
-            f"{path}: claim {says!r}: deviation: requires explains, and explains requires deviation"
-        )
+        raise InputError(f"{path}: claim {id}: {bands[1]}: cannot be combined with {bands[0]}")
+    band, source = bands[0] if bands else "", entry.get("source", "")
+    if band and source not in SOURCES:
+        told = f"source = {source}" if source else "source: missing, and a band needs one"
+        raise InputError(f"{path}: claim {id}: {told}: expected one of {', '.join(SOURCES)}")
+    if not band and (extra := {"source", "note", "explained_by"} & set(entry)):
+        raise InputError(f"{path}: claim {id}: {min(extra)}: the claim has no band")
     return Statement(
-        id=entry["id"],
-        says=says,
+        id=id,
+        says=entry["says"],
         ours=Computed(entry["quantity"], entry.get("with", {})),
         band=band,
         bound=entry.get(band),
+        source=source,
         paper=_printed(entry.get("paper")),
         oracle=_printed(entry.get("oracle")),
-        deviation=entry.get("deviation", ""),
-        explains=(explains[0], explains[1]) if explains else None,
+        note=entry.get("note", ""),
+        explained_by=_plain(entry.get("explained_by", "")),
         rows=tuple(entry.get("rows", ())),
-        by_mean="by" in entry,
     )
+
+
+def _id_of(entry: Mapping[str, Any]) -> str:
+    """Returns EXPERIMENT.QUANTITY.CASE of a claim, whose case is made of its distinctive arguments."""
+    arguments = entry.get("with", {}).items()
+    distinctive = (name if value is True else value for name, value in arguments if name not in UNNAMED)
+    case = entry.get("case", _words(value for value in distinctive if value is not False))
+    parts = (entry.get("experiment", "?"), entry.get("quantity", "?"), _plain(case))
+    return ".".join(part for part in parts if part)
+
+
+def _words(values: Iterable[Any]) -> str:
+    return " ".join(_words(value) if isinstance(value, list) else str(value) for value in values)
+
+
+def _plain(text: str) -> str:
+    """Returns a text as part of an id: no character but letters, digits, `_`, `.` and `-`."""
+    return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
 def _printed(source: Any) -> Printed:
@@ -173,8 +224,7 @@ def _each(path: Path, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
         try:
             yield _filled(entry, values)
         except KeyError as missing:
-            says = entry.get("says", "?")
-            raise InputError(f"{path}: claim {says!r}: each: {missing} is missing") from None
+            raise InputError(f"{path}: claim {_id_of(entry)}: each: {missing} is missing") from None
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

@@ -37,7 +37,10 @@ def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
         command=command,
         show=claims.show,
         tally=claims.tally(outcome.claims),
-        groups={id: list(group) for id, group in groupby(sorted(outcome.claims, key=_order(outcome)), _id)},
+        groups={
+            id: list(group) for id, group in groupby(sorted(outcome.claims, key=_order(outcome)), _experiment)
+        },
+        anchors={claim.id: claim.anchor for claim in outcome.claims},
         reasons=_reasons(claim.note for claim in outcome.claims if claim.note),
         again=lambda figure: _command_line(command, figure),
     )
@@ -59,6 +62,8 @@ def _page(template: str, outcome: Reproduction | RunOfScenario, commit: str | No
     environment.tests["has_gaps"] = _has_gaps
     environment.filters["unbroken"] = _unbroken
     environment.filters["columns_in_words"] = _text_columns
+    environment.filters["slug"] = lambda verdict: verdict.replace(" ", "-")
+    environment.filters["breakable"] = _breakable
     return environment.get_template(template).render(
         outcome=outcome,
         commit=commit,
@@ -105,11 +110,11 @@ def _anchor(title: str) -> str:
 def _order(outcome: Reproduction) -> Callable[[Claim], int]:
     """Returns the sort key of claims: the position of their experiment in the reproduction."""
     positions = {id: index for index, id in enumerate(outcome.experiments)}
-    return lambda claim: positions.get(claim.id, len(positions))
+    return lambda claim: positions.get(claim.experiment, len(positions))
 
 
-def _id(claim: Claim) -> str:
-    return claim.id
+def _experiment(claim: Claim) -> str:
+    return claim.experiment
 
 
 def _created_by(commit: str | None) -> str:
@@ -127,6 +132,11 @@ def _command_line(command: Command, figure: Figure) -> str:
 def _unbroken(text: str) -> str:
     """Returns text with no-break spaces between numbers and units, and in references such as `Table 2`."""
     return UNBROKEN.sub("\u00a0", text)
+
+
+def _breakable(id: str) -> Markup:
+    """Returns the id of a claim with places where a line may break."""
+    return Markup("<wbr>").join(re.split(r"(?<=[._-])(?=\w)", id))
 
 
 def _text_columns(table: Table) -> set[int]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from catnip.analysis.claims import Claim
+    from catnip.report.values import Values
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,7 @@ class Reproduction:
     seeds: Sequence[int] = field(default_factory=list)
     experiments: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = True
+    values: "Values | None" = None
+    """Values on which the verdicts were given."""
+    left: Sequence[str] = ()
+    """Experiments for which the time was not enough."""

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from unicodedata import combining, east_asian_width
 import click
 
 from catnip import _core
-from catnip._core import InputError, __version__
+from catnip._core import __version__
 from catnip.analysis.interval import Interval
 from catnip.base import paths
 from catnip.base.paths import Outline
@@ -62,7 +61,7 @@ def _width(cell: str) -> int:
 
 
 def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
-    """Prints the headline, every claim, the number of claims per verdict, and the written files."""
+    """Prints the headline, every claim, the number of claims per verdict, what is left, and written files."""
     from rich.text import Text  # noqa: PLC0415
 
     from catnip.analysis import claims  # noqa: PLC0415
@@ -70,7 +69,9 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
     console = _console()
     console.print(Text(outcome.title, style="bold"), Text(outcome.headline), sep="\n\n")
     console.print(claims.table(outcome.claims))
-    console.print(Text(", ".join(f"{n} {verdict}" for verdict, n in claims.tally(outcome.claims).items())))
+    console.print(Text(claims.summary(outcome.claims)))
+    if outcome.left:
+        console.print(Text(f"left, as the time was over: {', '.join(outcome.left)}"))
     for path in written:
         console.print(Text(f"wrote {path}"))
 
@@ -122,42 +123,11 @@ def markdown(outcome: Reproduction, file: Path) -> str:
         f"# {outcome.title}",
         outcome.headline,
         *map(_markdown_table, outcome.tables),
+        f"{claims.summary(outcome.claims).capitalize()}.",
         claims.markdown(outcome.claims, deviations).rstrip(),
         f"Made by catnip {__version__} with {span(outcome.seeds)}.",
     )
     return "\n\n".join(parts) + "\n"
-
-
-def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[str, str]]) -> str:
-    """Returns the Markdown page of a paper with the rows of the reproduced experiments replaced.
-
-    `order` has the id and text of every claim of the paper, in order. Rows of other claims are dropped.
-    """
-    lines = page.splitlines()
-    head = check_page(page, outcome.title, file)
-    end = next((index for index in range(head, len(lines)) if not lines[index].startswith("|")), len(lines))
-    new_lines = markdown(outcome, file).splitlines()
-    rows = {_key(row): row for row in lines[head + 2 : end] if _key(row)[0] not in outcome.experiments}
-    rows |= {_key(row): row for row in new_lines if _key(row)[0] in outcome.experiments}
-    listed = [rows[key] for key in order if key in rows]
-    return "\n".join((*lines[: head + 2], *listed, *lines[end:])) + "\n"
-
-
-def check_page(page: str, title: str, file: Path) -> int:
-    """Returns the index of the line with the column names in a page of `markdown`. Raises InputError."""
-    lines = page.splitlines()
-    head = next((index for index, line in enumerate(lines) if line.startswith("| id | claim |")), None)
-    if head is None or lines[0] != f"# {title}":
-        raise InputError(
-            f"--table: {file}: exists, but is not a table of this paper that rows can be added to"
-        )
-    return head
-
-
-def _key(row: str) -> tuple[str, str]:
-    """Returns the id and text of the claim in a Markdown table row; empty texts for any other line."""
-    cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
-    return (cells[0], cells[1]) if len(cells) > 1 else ("", "")
 
 
 def _markdown_table(table: ReportTable) -> str:

@@ -1,0 +1,101 @@
+"""Tests of `catnip reproduce` with files: values, judging again, and going on after an interruption."""
+
+import os
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from catnip._core import InputError
+from catnip.papers import parts
+from conftest import Run
+
+PUBLISHED = Path(__file__).resolve().parents[2] / "validation"
+
+
+def test_an_experiment_alone_replaces_its_values_in_those_of_its_paper(catnip: Run, tmp_path: Path) -> None:
+    text = (PUBLISHED / "catnip.json").read_text(encoding="utf-8")
+    stored, table = tmp_path / "catnip.json", tmp_path / "catnip.md"
+    row = '"CAT-E11.small_network_counts.dropped-retransmitted-timeouts": {"ours": "3, 3, 1", "seeds": 1}'
+    assert row in text
+    stored.write_text(text.replace(row, row.replace("3, 3, 1", "4, 4, 4")))
+    alone = ("reproduce", "catnip", "--experiment", "CAT-E11", "--values", stored, "--table", table)
+    assert catnip(*alone).code in {0, 1}
+    assert row in stored.read_text(encoding="utf-8")
+    without_version = re.compile(r"^Made by .*|\]\(.*?#", re.MULTILINE)
+    merged, whole = (
+        without_version.sub("", file.read_text(encoding="utf-8")) for file in (table, PUBLISHED / "catnip.md")
+    )
+    assert merged.splitlines() == whole.splitlines()
+    assert "short runs cannot be merged into the full results" in catnip(*alone, "--quick").err
+    stored.write_text("{}", encoding="utf-8")
+    assert f"--values: {stored}: not the values of a reproduction" in catnip(*alone).err
+
+
+def test_stored_values_are_judged_without_a_run(catnip: Run, tmp_path: Path) -> None:
+    stored, table = PUBLISHED / "today.json", tmp_path / "today.md"
+    assert catnip("reproduce", "today", "--judge", "--values", stored, "--table", table).code in {0, 1}
+    assert "TDY-E5" in table.read_text(encoding="utf-8")
+    assert "needs --values" in catnip("reproduce", "today", "--judge").err
+    other = catnip("reproduce", "catnip", "--judge", "--values", stored)
+    assert "has the values of today, not of catnip" in other.err
+
+
+def test_an_interrupted_reproduction_goes_on_and_ends_alike(catnip: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+
+    def values_of(*more: object) -> str:
+        stored = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
+        experiments = ("--experiment", "HYS-S2", "--experiment", "HYS-S13")
+        ended = catnip("reproduce", "hysteresis", *experiments, "--seeds", 20, "--values", stored, *more)
+        assert ended.code in {0, 1, 6}
+        return stored.read_text(encoding="utf-8")
+
+    whole = values_of()
+    first = values_of("--out", folder, "--budget", "0.001s")
+    assert "HYS-S2." in first
+    assert "HYS-S13." not in first, "no further experiment is begun"
+    for part in sorted(folder.glob("*.part"))[::2]:
+        part.unlink()
+    assert values_of("--out", folder) == whole == values_of("--out", folder)
+
+
+def test_the_parts_of_another_request_are_not_used(catnip: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    parts.opened(folder, {"paper": "hysteresis", "quick": False, "seeds": 20, "seed": 1})
+    other = catnip("reproduce", "hysteresis", "--seeds", 21, "--out", folder)
+    assert other.code == 2
+    assert "has results for seeds = 20, not 21; choose another folder or remove it" in other.err
+
+
+def test_the_parts_of_another_program_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = parts.opened(tmp_path / "parts", {"paper": "catnip"})
+    assert before.get("a step", lambda: 1) == 1
+    assert parts.opened(tmp_path / "parts", {"paper": "catnip"}).get("a step", lambda: 2) == 1
+    monkeypatch.setattr(parts, "program", lambda: "changed")
+    assert parts.opened(tmp_path / "parts", {"paper": "catnip"}).get("a step", lambda: 2) == 2
+
+
+def test_a_folder_of_other_files_or_of_others_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").touch()
+    with pytest.raises(InputError, match="has files that are not of a reproduction"):
+        parts.opened(tmp_path, {})
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    with pytest.raises(InputError, match="another user can write to it"):
+        parts.opened(open_to_all, {})
+
+
+def test_a_part_that_holds_more_than_data_is_refused(tmp_path: Path) -> None:
+    some = parts.opened(tmp_path / "parts", {})
+    made = {"a": np.arange(3), "b": (1.5, "x")}
+    assert some.get("sizes", lambda: made) is made
+    assert some.get("sizes", dict[str, Any])["b"] == (1.5, "x")
+    [file] = (tmp_path / "parts").glob("*.part")
+    file.write_bytes(pickle.dumps(os.getcwd))
+    with pytest.raises(InputError, match=r"not a part of a reproduction: .*not data"):
+        some.get("sizes", dict)
