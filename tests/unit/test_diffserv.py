@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from catnip.analysis.interval import Interval
 from catnip.papers.diffserv import beyond, schemes, traffic
 from catnip.papers.diffserv.runs import ByGroup, Port, Result, Times, TreeRuns, reduced
 from catnip.store.tables import Table
@@ -141,15 +142,12 @@ def test_echoes_within_bounds_are_a_share_of_all() -> None:
     assert schemes.echoes_within_pct(runs, 0.9, 1.6).mean == approx((25 + 50) / 2)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "apart"),
-    [([[1, 6], [6, 6]], [[6, 6], [1, 6]], "no"), ([[1, 6], [1, 6]], [[6, 6], [6, 6]], "yes")],
-)
-def test_schemes_are_told_apart_if_their_difference_leaves_out_0(
-    one: Sequence[Sequence[float]], other: Sequence[Sequence[float]], apart: str
-) -> None:
-    runs = runs_of(RED=result(pages=times(*one)), drop_tail=result(pages=times(*other)))
-    assert schemes.are_distinguishable(runs, "RED", "drop tail", 5) == apart
+def test_schemes_are_alike_by_the_difference_of_their_slow_pages_seed_by_seed() -> None:
+    # Half of the first run's pages are slow with RED, all of them with drop tail; in the second all and half.
+    runs = runs_of(RED=result(pages=times([1, 6], [6, 6])), drop_tail=result(pages=times([6, 6], [1, 6])))
+    apart = schemes.more_slow_points(runs, "RED", "drop tail", 5)
+    assert apart.mean == 0
+    assert apart.high == approx(12.706 * 50, rel=1e-4), "differences of -50 and 50, of deviation 50 sqrt(2)"
 
 
 def test_shares_and_ratios_are_taken_seed_by_seed() -> None:
@@ -165,14 +163,16 @@ def test_shares_and_ratios_are_taken_seed_by_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("means", "falls"), [((9, 5, 4, 3, 2), "yes"), ((9, 5, 6, 3, 2), "no"), ((9, 5, 4, 3, 3), "no")]
+    ("means", "least"), [((9, 5, 4, 3, 2), 1), ((9, 5, 6, 3, 2), -1), ((9, 5, 4, 3, 3), 0)]
 )
-def test_times_that_fall_as_thresholds_rise(means: Sequence[float], falls: str) -> None:
+def test_times_fall_as_thresholds_rise_by_the_least_of_all_steps(
+    means: Sequence[float], least: float
+) -> None:
     results = {
         f"pages_{pair}": result(pages=times([mean], [mean]))
         for pair, mean in zip(beyond.THRESHOLDS, means, strict=True)
     }
-    assert beyond.time_falls_with_thresholds(runs_of(**results), "pages") == falls
+    assert beyond.time_falls_with_thresholds(runs_of(**results), "pages") == Interval(least, least, least, 2)
 
 
 def test_what_a_user_gets_is_whole_pages_and_files_per_second() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from catnip.analysis import bursts
+from catnip.analysis.interval import Interval
 from catnip.base.progress import Progress
 from catnip.papers.newcwv import beyond, gains, single
 from catnip.papers.newcwv.printed import printed, table_gains
@@ -165,8 +166,9 @@ def test_gains_are_means_over_the_bursts_of_a_class() -> None:
     assert gains.gain_pct(runs, SHARED, 5, 1).mean == pytest.approx(10)
     assert gains.gain_pct(runs, SHARED, 80, 15).mean == pytest.approx(-20)
     assert gains.large_over_small_points(runs, SHARED).mean == pytest.approx(-20 - 10)
-    assert gains.fewest_bursts(runs) == 1
-    assert gains.falls_with_size(runs, SHARED) == "no"
+    assert gains.fewest_bursts(runs) == Interval(1, 1, 1, 2)
+    fall = gains.falls_with_size_points(runs, SHARED)
+    assert fall.low <= fall.mean == 0, "bursts above 5 and 10 KB are the same ones after 5 s"
 
 
 def test_both_is_compared_with_the_sum_of_either() -> None:

@@ -87,14 +87,14 @@ OURS = page_times([[1, 1], [3, 3], [2, 2]], [[1, 1], [3, 3], [2, 2]])
 
 @pytest.mark.parametrize(
     ("statistic", "expected"),
-    [("max", 50), ("0", -100), ("1", 25), ("2", 50), ("pages", 2), ("mean", -25 / 3)],
+    [("max", 50), ("0", -100), ("1", 25), ("2", 50), ("pages", 2), ("average", -25 / 3)],
 )
 def test_gains_have_a_sign_and_are_those_of_each_page(statistic: str, expected: float) -> None:
     runs = FixedRuns(e=dict(base=BASE, ours=OURS))
     gained = catnip(
         "gain_pct", runs, scenario="e", variant="ours", base="base", column="mean", statistic=statistic
     )
-    assert gained == pytest.approx(expected)
+    assert gained.mean == pytest.approx(expected)
 
 
 def test_the_average_gain_has_the_interval_of_leaving_out_one_run_at_a_time() -> None:
@@ -109,7 +109,7 @@ def test_the_average_gain_has_the_interval_of_leaving_out_one_run_at_a_time() ->
 def test_deviations_are_those_of_a_sample() -> None:
     runs = FixedRuns(e=dict(base=page_times([[0, 4]]), ours=page_times([[1, 3]])))
     gained = catnip("gain_pct", runs, scenario="e", variant="ours", base="base", column="sdev", statistic="0")
-    assert gained == pytest.approx(50)
+    assert gained.mean == pytest.approx(50)
     assert page_times([[1, 3]]).page_deviations[0, 0] == pytest.approx(math.sqrt(2))
 
 
@@ -117,12 +117,10 @@ def test_pages_count_as_inside_where_they_are(monkeypatch: pytest.MonkeyPatch) -
     ends = {"run_mean_lo": [1.5, 3.0, 2.5], "run_mean_hi": [2.5, 3.5, 2.6], "run_median_lo": [0.9, 3.1, 2.1]}
     monkeypatch.setattr(printed, "ns2_pages", lambda queue, column, tcp="": ends.get(column, [1.1, 3.2, 2.2]))
     arguments = dict(scenario="e", variant="ours", queue="DropTail")
-    assert catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="mean", **arguments) == 1
-    assert catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="median", **arguments) == 1
-    assert (
-        catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="median", slack_s=0.2, **arguments)
-        == 3
-    )
+    assert catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="mean", **arguments).mean == 1
+    assert catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), column="median", **arguments).mean == 1
+    wide = dict(column="median", slack_s=0.2, **arguments)
+    assert catnip("pages_in_ns2_range", FixedRuns(e=dict(ours=OURS)), **wide) == Interval(3, 3, 3, 2)
 
 
 def test_losses_are_by_priority_and_relative_to_what_arrived() -> None:
@@ -150,12 +148,12 @@ def test_times_of_variants_are_compared_over_all_pages() -> None:
     assert catnip("times_ratio", runs, scenario="e", variant="ours", base="base").mean == pytest.approx(6 / 7)
     sources = ["Reno", "ECA", "RBPLW"]
     differ = catnip("sources_differ_pct", runs, scenario="e", router="X", sources=sources)
-    assert differ == pytest.approx(100 / 7)
+    assert differ.mean == pytest.approx(100 / 7)
     # The source changes the mean from 7/3 to 2, the router from 7/3 to 7/6: by 1/7 and by 1/2.
     halved = page_times([[1], [2], [0.5]])
     runs = FixedRuns(e={"base": BASE, "source": OURS, "router": halved})
     shares = catnip("source_over_router", runs, scenario="e", base="base", source="source", router="router")
-    assert shares == pytest.approx((1 / 7) / (1 / 2))
+    assert shares.mean == pytest.approx((1 / 7) / (1 / 2))
 
 
 def test_the_longest_page_is_that_of_each_run() -> None:
@@ -264,26 +262,29 @@ LEVELS = ("0", "0.025", "0.05", "0.1")
 def test_v_is_the_mean_of_squared_differences() -> None:
     errors = accuracy.errors(np.array([1.0, 4.0]), [np.array([2.0, 2.0]), np.array([1.0, 3.0])])
     assert (errors.v.mean, errors.v.n) == (2.5, 2)
-    assert (errors.squared_relative, errors.absolute_relative, errors.bias) == (0.625, 0.75, 0.25)
+    relative = (errors.squared_relative.mean, errors.absolute_relative.mean, errors.bias.mean)
+    assert relative == (0.625, 0.75, 0.25)
 
 
 def test_gains_are_those_of_partial_catnip_over_reno() -> None:
     trials: Any = FixedTrials({RENO: [4, 4], PARTIAL: [3, 3], FULL: [1, 1]})
     assert marking.gain_pct(trials, 6, 0.1).mean == pytest.approx(25)
-    assert marking.greatest_gain_pct(trials, 0.01) == pytest.approx(25)
-    assert marking.full_apart_from_partial_pct(trials, 6, 0.1) == pytest.approx(100 * (1 - 1 / 3))
-    assert marking.partial_apart_from_full_pct(trials, 0.1) == pytest.approx(200)
-    assert marking.gain_at_pct(trials, PARTIAL, "0.05") == pytest.approx(25)
-    assert marking.gain_at_pct(trials, FULL, "0.05") == pytest.approx(75)
-    assert marking.grows_with_high_loss(trials, FULL, LEVELS) == "no"
+    assert marking.greatest_gain_pct(trials, 0.01).mean == pytest.approx(25)
+    assert marking.full_apart_from_partial_pct(trials, 6, 0.1).mean == pytest.approx(100 * (1 - 1 / 3))
+    assert marking.partial_apart_from_full_pct(trials, 0.1).mean == pytest.approx(200)
+    assert marking.gain_at_pct(trials, PARTIAL, "0.05").mean == pytest.approx(25)
+    assert marking.gain_at_pct(trials, FULL, "0.05").mean == pytest.approx(75)
+    assert marking.grows_with_high_loss(trials, FULL, LEVELS) == Interval(0, 0, 0, 2), "it stays"
     assert (marking.off_reno_s(trials, PARTIAL), marking.off_reno_s(trials, FULL)) == (1, 3)
 
 
-def test_the_smallest_gain_is_the_lower_end_of_its_interval() -> None:
+def test_the_smallest_gain_has_an_interval_that_holds_for_every_point_at_once() -> None:
     trials: Any = FixedTrials({RENO: [4, 4, 4, 4], PARTIAL: [2, 4, 2, 4]})
     gain = marking.gain_pct(trials, 6, 0.1)
     assert gain.low < gain.mean == pytest.approx(25)
-    assert marking.smallest_gain_pct(trials) == pytest.approx(gain.low)
+    least = marking.smallest_gain_pct(trials)
+    assert least.mean == pytest.approx(25)
+    assert least.low < gain.low
 
 
 def test_shapes_are_told_apart() -> None:
@@ -292,8 +293,8 @@ def test_shapes_are_told_apart() -> None:
             return np.array([packets + (packets % 2) / 10, packets])
 
     trials: Any = Linear({})
-    assert accuracy.residuals_ratio(trials, "long", "linear", 0.01) < 0.1
-    assert accuracy.residuals_ratio(trials, "long", "log", 0.01) > 10
+    assert accuracy.residuals_ratio(trials, "long", "linear", 0.01).high < 0.1
+    assert accuracy.residuals_ratio(trials, "long", "log", 0.01).low > 10
     assert (accuracy.FLOWS["short"], accuracy.FLOWS["long"]) == (SHORT, LONG)
 
 
@@ -311,7 +312,7 @@ def test_models_are_held_against_the_simulation_of_the_same_points() -> None:
             return np.full(2, float(models.partial_catnip(packets, loss, 0.0)) * (2 if packets == 12 else 1))
 
     trials: Any = Modelled({})
-    assert [marking.model_off_pct(trials, loss) for loss in LOSSES] == pytest.approx([50] * len(LOSSES))
+    assert [marking.model_off_pct(trials, loss).mean for loss in LOSSES] == pytest.approx([50] * len(LOSSES))
 
 
 # Testbed: hand-made links and clients.

@@ -83,3 +83,49 @@ def test_pseudo_values_take_the_first_order_from_a_bias() -> None:
     values = np.array([1.0, 2.0, 4.0, 9.0])
     values_of_runs = stats.pseudo_values(lambda runs: float(values[runs].var()), 4)
     assert values_of_runs.mean() == approx(values.var(ddof=1))
+
+
+SOME = [Interval(1, 0, 2, 9), Interval(3, 2.5, 3.5, 8), Interval(2, 1, 5, 7)]
+
+
+def test_the_least_of_several_is_bounded_by_the_least_bounds() -> None:
+    assert stats.least(SOME) == Interval(1, 0, 2, 7)
+    assert stats.greatest(SOME) == Interval(3, 2.5, 5, 7)
+    assert stats.ranked(SOME, 1) == Interval(2, 1, 3.5, 7)
+
+
+def test_what_is_counted_is_certain_if_the_whole_interval_is_inside() -> None:
+    assert stats.count(SOME, low=1) == Interval(3, 2, 3, 7)
+    assert stats.count(SOME, 2, 4) == Interval(2, 1, 3, 7)
+    assert stats.count(SOME, 6) == Interval(0, 0, 0, 7)
+
+
+def test_values_fall_by_the_least_step_of_all_pairs() -> None:
+    first, second, third = [5.0, 7.0], [4.0, 5.0], [1.0, 1.0]
+    fall = stats.descent([first, second, third])
+    # Steps of 1 and 2, of 3 and 4, and from the first to the third of 4 and 6, whose interval is the widest.
+    quantile = math.tan(math.pi * (0.5 - 0.05 / 6))
+    assert (fall.mean, fall.low, fall.high) == approx((1.5, 5 - quantile, 1.5 + quantile / 2))
+    assert stats.descent([third, second, first]).mean == -5
+
+
+def test_a_family_shares_its_five_percent() -> None:
+    assert [stats.family(count) for count in (1, 5, 30)] == approx([0.95, 0.99, 1 - 0.05 / 30])
+
+
+def test_a_magnitude_may_be_zero_if_the_interval_holds_zero() -> None:
+    assert stats.magnitude(Interval(-2, -3, -1, 4)) == Interval(2, 1, 3, 4)
+    assert stats.magnitude(Interval(-1, -3, 1, 4)) == Interval(1, 0, 3, 4)
+    assert stats.negative(Interval(1, 0, 3, 4)) == Interval(-1, -3, 0, 4)
+    assert stats.shifted(Interval(1, 0, 3, 4), -1) == Interval(0, -1, 2, 4)
+    assert stats.reduction_pct([1, 1], [2, 2]) == Interval(50, 50, 50, 2)
+
+
+def test_a_statistic_of_means_varies_as_its_means_do() -> None:
+    def total(means: np.ndarray) -> np.ndarray:
+        return np.asarray(means.sum(axis=1))
+
+    drawn = stats.drawn(total, [1.0, 2.0], [0.3, 0.4], 9)
+    assert (drawn.mean, drawn.n) == (3, 9)
+    assert (drawn.low, drawn.high) == approx((3 - 1.96 * 0.5, 3 + 1.96 * 0.5), abs=0.06)
+    assert stats.drawn(total, [1.0, 2.0], [0, 0], 9) == Interval(3, 3, 3, 9)

@@ -101,7 +101,7 @@ def classes(
             yield ClassResult(size, idle, count, gain(here, seeds), (next(losses), next(losses)))
 
 
-def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
+def gain(pairs: Pairs, seeds: Sequence[int], confidence: float = 0.95) -> Interval:
     """Returns the mean of `Pairs.gain_pct` over all pairs, percent.
 
     Bursts of a run share its queues, so the interval is over seeds, and a seed with more bursts has more
@@ -111,8 +111,9 @@ def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
     if not len(gains["seed"]):
         return Interval(math.nan, math.nan, math.nan, 0)
     if len(seeds) > 1:
-        return stats.ratio(measures.per_seed(gains, "gain_pct", seeds), _counts(gains["seed"], seeds))
-    return resampling.mean(gains["gain_pct"])
+        sums = measures.per_seed(gains, "gain_pct", seeds)
+        return stats.ratio(sums, _counts(gains["seed"], seeds), confidence)
+    return resampling.mean(gains["gain_pct"], confidence)
 
 
 def loss_pct(rows: Rows, seeds: Sequence[int], lost: Lost = "retransmitted") -> Interval:

@@ -95,8 +95,7 @@ def loss_ratio(
 def loss_reduction_pct(runs: VariantRuns, scenario: str, variant: str, base: str) -> Interval:
     """Reduction of the loss rate at the bottleneck relative to the variant `base`, percent."""
     results = runs.of(scenario)
-    quotient = stats.ratio(results[variant].port.loss, results[base].port.loss) * 100
-    return Interval(100 - quotient.mean, 100 - quotient.high, 100 - quotient.low, quotient.n)
+    return stats.reduction_pct(results[variant].port.loss, results[base].port.loss)
 
 
 @measured
@@ -109,15 +108,17 @@ def loss_difference_points(runs: VariantRuns, scenario: str, variant: str, base:
 @measured
 def pages_in_ns2_range(
     runs: VariantRuns, scenario: str, variant: str, queue: str, column: str, slack_s: float = 0.0
-) -> float:
+) -> Interval:
     """Number of pages whose time lies within the range of ns-2's runs, extended by `slack_s` at both ends.
 
     The time is the `mean` or `median` of a run, as `column` specifies, averaged over the runs.
     """
     result = runs.of(scenario)[variant]
-    values = (result.page_means() if column == "mean" else result.page_medians).mean(axis=0)
+    values = result.page_means() if column == "mean" else result.page_medians
     low, high = (np.array(printed.ns2_pages(queue, f"run_{column}_{end}")) for end in ("lo", "hi"))
-    return float(((values >= low - slack_s) & (values <= high + slack_s)).sum())
+    # The place of a time in ns-2's range: 0 at its lower end, 1 at its upper one.
+    places = (values - (low - slack_s)) / (high - low + 2 * slack_s)
+    return stats.count([stats.mean(place, stats.family(len(low))) for place in places.T], 0, 1)
 
 
 @measured
@@ -136,11 +137,12 @@ def times_ratio(runs: VariantRuns, scenario: str, variant: str, base: str, scale
 @measured
 def gain_pct(
     runs: VariantRuns, scenario: str, variant: str, base: str, column: str, statistic: str
-) -> Interval | float:
+) -> Interval:
     """Statistic of the ten pages' time reductions relative to the variant `base`, percent.
 
     The reductions are those of mean times if `column` is `mean`, otherwise of standard deviations.
-    `statistic` is `average`, which has an interval, or one of `printed.of_pages`.
+    `statistic` is `average`, `pages` (the number of pages that are reduced), `max`, or a rank, 0 for the
+    least.
     """
     ours, theirs = (
         result.page_means() if column == "mean" else result.page_deviations
@@ -148,24 +150,31 @@ def gain_pct(
     )
     if statistic == "average":
         return average_gain(ours, theirs)
-    return printed.of_pages(list(gains_pct(ours, theirs)), statistic)
+    each = [
+        stats.reduction_pct(one, other, stats.family(len(ours.T)))
+        for one, other in zip(ours.T, theirs.T, strict=True)
+    ]
+    if statistic == "pages":
+        return stats.count(each, low=0)
+    return stats.greatest(each) if statistic == "max" else stats.ranked(each, int(statistic))
 
 
 @measured
-def sources_differ_pct(runs: VariantRuns, scenario: str, router: str, sources: Sequence[str]) -> float:
+def sources_differ_pct(runs: VariantRuns, scenario: str, router: str, sources: Sequence[str]) -> Interval:
     """Largest relative difference of a source's mean page time from that of `sources[0]`, percent."""
-    means = [runs.of(scenario)[f"{name}/{router}"].overall_mean_s().mean() for name in sources]
-    return float(100 * max(abs(mean / means[0] - 1) for mean in means))
+    base, *others = (runs.of(scenario)[f"{name}/{router}"].overall_mean_s() for name in sources)
+    each = (stats.reduction_pct(other, base, stats.family(len(others))) for other in others)
+    return stats.greatest([stats.magnitude(one) for one in each])
 
 
 @measured
-def source_over_router(runs: VariantRuns, scenario: str, base: str, source: str, router: str) -> float:
+def source_over_router(runs: VariantRuns, scenario: str, base: str, source: str, router: str) -> Interval:
     """Ratio of the effect of a source to that of a router on the mean page time.
 
-    The effects are the absolute relative changes from the variant `base` to `source` and to `router`.
+    The effects are the absolute changes from the variant `base` to `source` and to `router`.
     """
-    times = {name: runs.of(scenario)[name].overall_mean_s().mean() for name in (base, source, router)}
-    return float(abs(times[source] / times[base] - 1) / abs(times[router] / times[base] - 1))
+    times = {name: runs.of(scenario)[name].overall_mean_s() for name in (base, source, router)}
+    return stats.magnitude(stats.ratio(times[source] - times[base], times[router] - times[base]))
 
 
 @measured

@@ -1,6 +1,5 @@
 """Quantities of the small tree, which has a fifth of the users: IDS-E10 to E15, parts of IDS-E4 and E8."""
 
-from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -25,7 +24,7 @@ from catnip.papers.diffserv.runs import (
     ratio,
     share_pct,
 )
-from catnip.papers.diffserv.schemes import files_per_s, yes
+from catnip.papers.diffserv.schemes import files_per_s
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 
@@ -73,21 +72,28 @@ def slow_ratio_of_version(runs: TreeRuns, recovery: str, scheme: str) -> Interva
 
 
 @measured
-def reversed_pairs(runs: TreeRuns, recovery: str) -> str:
+def reversed_pairs(runs: TreeRuns, recovery: str) -> Interval:
     """IDS-E11: number of pairs of schemes whose order the loss recovery `recovery` reverses.
 
-    Schemes are ordered by their share of pages that take more than 5 s. Two schemes have an order only if the
-    interval of their difference excludes zero.
+    Schemes are ordered by their share of pages that take more than 5 s. All pairs count, also those that
+    hardly differ. Certain are those pairs both of whose differences are apart from zero, with other signs.
     """
-
-    def order(slow: Mapping[str, Floats], one: str, other: str) -> int:
-        apart = stats.paired_difference(slow[one], slow[other])
-        return int(apart.low > 0) - int(apart.high < 0)
-
+    pairs = list(combinations(SCHEMES, 2))
+    each = stats.family(2 * len(pairs))
     usual = {name: runs.small(name, 100).pages[WEB_10].above(5) for name in SCHEMES}
     changed = {name: _version(runs, name, recovery).pages[WEB_10].above(5) for name in SCHEMES}
-    turned = [order(usual, *pair) * order(changed, *pair) < 0 for pair in combinations(SCHEMES, 2)]
-    return str(sum(turned))
+
+    def orders(one: str, other: str) -> tuple[Interval, Interval]:
+        before, after = (stats.paired_difference(slow[one], slow[other], each) for slow in (usual, changed))
+        return before, after
+
+    both = [orders(*pair) for pair in pairs]
+    return Interval(
+        sum(one.mean * other.mean < 0 for one, other in both),
+        sum(one.mean * other.mean < 0 and _apart(one, other) for one, other in both),
+        sum(not _agree(one, other) for one, other in both),
+        min(one.n for one, _ in both),
+    )
 
 
 @measured
@@ -109,10 +115,13 @@ def slow_ratio_of_few(runs: TreeRuns, scheme: str) -> Interval:
 
 
 @measured
-def deviation_grows_with_objects(runs: TreeRuns) -> str:
-    """IDS-E12: `yes` if the standard deviation of page times grows with the number of images of a page."""
-    deviations = [runs.of("diffserv-objects", name, *OBJECTS).pages[WEB_10].seconds.std() for name in OBJECTS]
-    return yes(np.diff(deviations) > 0)
+def deviation_grows_with_objects(runs: TreeRuns) -> Interval:
+    """IDS-E12: growth of the standard deviation of page times with the number of images, s.
+
+    It is the least over all pairs of numbers of images.
+    """
+    results = [runs.of("diffserv-objects", name, *OBJECTS) for name in reversed(OBJECTS)]
+    return stats.descent([result.pages[WEB_10].per_seed(measures.deviation) for result in results])
 
 
 @measured
@@ -123,11 +132,10 @@ def deviation_s(runs: TreeRuns, objects: str) -> Interval:
 
 
 @measured
-def time_falls_with_thresholds(runs: TreeRuns, traffic: str, last: str = THRESHOLDS[-1]) -> str:
-    """IDS-E13: `yes` if the mean page or file time decreases from each pair of thresholds to the next."""
+def time_falls_with_thresholds(runs: TreeRuns, traffic: str, last: str = THRESHOLDS[-1]) -> Interval:
+    """IDS-E13: fall of the mean page or file time from thresholds to higher ones, least of all pairs, s."""
     pairs = THRESHOLDS[: THRESHOLDS.index(last) + 1]
-    means = [float(_with_thresholds(runs, pair, traffic).seconds.mean()) for pair in pairs]
-    return yes(np.diff(means) < 0)
+    return stats.descent([_with_thresholds(runs, pair, traffic).per_seed(np.mean) for pair in pairs])
 
 
 @measured
@@ -201,6 +209,16 @@ def others_slow_points(runs: TreeRuns, variant: str) -> Interval:
 def greedy(runs: TreeRuns, variant: str) -> Result:
     """Returns the results of a small tree with eight additional users, honest or greedy by `variant`."""
     return runs.of("diffserv-greedy", variant, HONEST, POLICED, NOT_POLICED)
+
+
+def _apart(one: Interval, other: Interval) -> bool:
+    """Returns true if both intervals exclude zero."""
+    return (one.low > 0 or one.high < 0) and (other.low > 0 or other.high < 0)
+
+
+def _agree(one: Interval, other: Interval) -> bool:
+    """Returns true if both intervals lie on the same side of zero."""
+    return min(one.low, other.low) > 0 or max(one.high, other.high) < 0
 
 
 def _greedy_bps(result: Result) -> Floats:

@@ -1,7 +1,5 @@
 """Quantities of congestion and of each marking scheme: IDS-E1 to E9."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from catnip.analysis import stats
@@ -37,9 +35,9 @@ def loss_pct(runs: TreeRuns, scheme: str, rate_mbps: float) -> Interval:
 
 
 @measured
-def loss_falls_with_rate(runs: TreeRuns) -> str:
-    """IDS-E1: `yes` if the mean loss over drop tail decreases with each faster bottleneck."""
-    return yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
+def loss_falls_with_rate(runs: TreeRuns) -> Interval:
+    """IDS-E1: fall of the loss over drop tail to a faster bottleneck, least over all pairs, points."""
+    return stats.descent([100 * runs.tree(DROP_TAIL, rate).forward.loss() for rate in RATES_MBPS])
 
 
 @measured
@@ -95,10 +93,13 @@ def between_the_modes(runs: TreeRuns) -> Interval:
 
 
 @measured
-def slow_echoes_fall_with_rate(runs: TreeRuns) -> str:
-    """IDS-E3: `yes` if the share of echoes above 1 s over drop tail decreases with each faster bottleneck."""
-    means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
-    return yes(np.diff(means) < 0)
+def slow_echoes_fall_with_rate(runs: TreeRuns) -> Interval:
+    """IDS-E3: fall of the share of echoes above 1 s to a faster bottleneck, least of all pairs, points.
+
+    The queue is drop tail.
+    """
+    trees = [runs.tree(DROP_TAIL, rate) for rate in RATES_MBPS]
+    return stats.descent([100 * tree.echoes.above(TIMED_OUT_S) for tree in trees])
 
 
 @measured
@@ -134,10 +135,10 @@ def file_time_ratio(runs: TreeRuns, scheme: str, other: str, rate_mbps: float) -
 
 
 @measured
-def page_time_falls_with_rate(runs: TreeRuns, scheme: str) -> str:
-    """IDS-E7: `yes` if a scheme's mean page time decreases with each faster bottleneck."""
-    means = [runs.tree(scheme, rate).pages[WEB_10].seconds.mean() for rate in RATES_MBPS]
-    return yes(np.diff(means) < 0)
+def page_time_falls_with_rate(runs: TreeRuns, scheme: str) -> Interval:
+    """IDS-E7: fall of a scheme's mean page time to a faster bottleneck, least over all pairs, s."""
+    trees = [runs.tree(scheme, rate) for rate in RATES_MBPS]
+    return stats.descent([tree.pages[WEB_10].per_seed(np.mean) for tree in trees])
 
 
 @measured
@@ -147,14 +148,10 @@ def slow_ratio(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Inter
 
 
 @measured
-def are_distinguishable(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> str:
-    """IDS-E8: `yes` if two schemes differ significantly in their shares of pages above `limit_s`.
-
-    The bottleneck has 100 Mbit/s. The difference is significant if its 95 % interval excludes zero.
-    """
-    one, two = (_above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
-    apart = stats.paired_difference(one, two)
-    return "no" if apart.low <= 0 <= apart.high else "yes"
+def more_slow_points(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Interval:
+    """IDS-E8: share of pages above `limit_s` with a scheme minus that with `other`, 100 Mbit/s, points."""
+    one, two = (100 * _above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
+    return stats.paired_difference(one, two)
 
 
 @measured
@@ -187,8 +184,3 @@ def slow_echoes(runs: TreeRuns, variant: str) -> Times:
 
 def _above_limit(result: Result, limit_s: float) -> Floats:
     return result.pages[WEB_10].above(limit_s)
-
-
-def yes(holds: Sequence[bool] | np.ndarray) -> str:
-    """Returns `yes` if all conditions hold, else `no`."""
-    return "yes" if np.all(holds) else "no"

@@ -167,13 +167,13 @@ def high_packets(_trials: Trials, packets: int, marker: str) -> str:
 
 
 @measured
-def more_high_packets_after_losses(trials: Trials) -> float:
+def more_high_packets_after_losses(trials: Trials) -> Interval:
     """HYS-S12: share of transfers with more than six HIGH packets, for CATNIP minus for Partial CATNIP."""
     full, partial = (
         _rows(trials, "connections", DESIGN, f"{sender} / packets=36 / loss=priority:low=0.01")["sent_high"]
         for sender in (FULL, PARTIAL)
     )
-    return float((full > 6).mean() - (partial > 6).mean())
+    return stats.paired_difference(full > 6, partial > 6)
 
 
 @measured
@@ -209,12 +209,12 @@ def means_beyond_three_errors_pct(trials: Trials) -> float:
 
 
 @measured
-def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
+def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> Interval:
     """HYS-S2: absolute relative difference of long transfers' goodput from PFTK's receive rate, percent."""
     times = trials.of("steady-state", LONG_FLOWS)
     sample = next(t for name, t in times.items() if float(name.rpartition(":")[2]) == loss_pct / 100)
-    goodput = stats.mean(20_000 / sample)
-    return abs(goodput.mean / float(models.pftk_throughput(loss_pct / 100)) - 1) * 100
+    predicted = float(models.pftk_throughput(loss_pct / 100))
+    return stats.magnitude(stats.shifted(stats.mean(20_000 / sample / predicted), -1)) * 100
 
 
 @measured

@@ -110,13 +110,13 @@ FIGURES = (short_flows, long_flows, distribution, partial)
 
 def headline(trials: Trials) -> str:
     """Returns the main result of the reproduction in two sentences."""
-    worst = max(errors_of(trials, HYSTERESIS, "short", loss).absolute_relative for loss in LOSSES)
-    long = errors_of(trials, HYSTERESIS, "long", 0.1)
+    worst = max(errors_of(trials, HYSTERESIS, "short", loss).absolute_relative.mean for loss in LOSSES)
+    long = errors_of(trials, HYSTERESIS, "long", 0.1).absolute_relative
     gained = 100 * (1 - trials.transfer(PARTIAL, 36, 0.1).mean() / trials.transfer(RENO, 36, 0.1).mean())
     return (
         f"The hysteresis model predicts the mean time of a short transfer to {100 * worst:.0f} % or"
         " better on average at every loss rate"
-        f" up to 10 %, and that of a long one to {100 * long.absolute_relative:.0f} % at 10 %, always too"
+        f" up to 10 %, and that of a long one to {100 * long.mean:.0f} % at 10 %, always too"
         " high there. Marking the first"
         f" and last three of 36 packets saves {gained:.0f} % of the time at 10 % loss."
     )
@@ -150,15 +150,18 @@ def _table(trials: Trials, title: str, flows: str) -> Table:
         if count > few:
             rows.append([f"{model.name}: V, {count} trials, s²", *(_plus_minus(one.v) for one in at)])
         rows.append(
-            [f"{model.name}: mean squared relative difference", *(show(one.squared_relative) for one in at)]
+            [
+                f"{model.name}: mean squared relative difference",
+                *(show(one.squared_relative.mean) for one in at),
+            ]
         )
         rows.append(
             [
                 f"{model.name}: mean absolute relative difference, %",
-                *(show(100 * one.absolute_relative) for one in at),
+                *(show(100 * one.absolute_relative.mean) for one in at),
             ]
         )
-        rows.append([f"{model.name}: bias, %", *(show(100 * one.bias) for one in at)])
+        rows.append([f"{model.name}: bias, %", *(show(100 * one.bias.mean) for one in at)])
     note = (
         "V is equation 13 as printed, a mean of squared differences in s², which the paper reads as a"
         " relative error. The rows without a"

@@ -1,7 +1,5 @@
 """CWV-S9, S11, S12, E1, E6 to E9 and E11: HTTP bursts under each congestion control over three paths."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from catnip.analysis import bursts, measures, stats
@@ -26,25 +24,26 @@ def gain_pct(runs: BurstRuns, path: str, burst_kb: float, idle_s: float, variant
 
     The bursts are larger than `burst_kb` and follow idle periods above `idle_s`.
     """
-    return bursts.gain(runs.pairs(path, variant).within(1000 * burst_kb, idle_s), runs.seeds(path))
+    return _gain_pct(runs, path, burst_kb, idle_s, variant)
 
 
 @measured
-def average_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> float:
-    """Mean of `gain_pct` over all classes of burst sizes and idle periods, percent."""
-    return float(np.mean([one.mean for one in _classes(runs, path, variant)]))
+def average_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
+    """Mean of the gains per run over all classes of burst sizes and idle periods, percent."""
+    each = [per_seed(runs, path, variant, size / 1000, idle) for size in SIZES_BYTES for idle in IDLE_S]
+    return stats.mean(np.mean(each, axis=0))
 
 
 @measured
 def min_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
     """Smallest `gain_pct` over all classes of burst sizes and idle periods, percent."""
-    return min(_classes(runs, path, variant), key=lambda one: one.mean)
+    return stats.least(_classes(runs, path, variant))
 
 
 @measured
 def greatest_gain_pct(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
     """Largest `gain_pct` over all classes of burst sizes and idle periods, percent."""
-    return max(_classes(runs, path, variant), key=lambda one: one.mean)
+    return stats.greatest(_classes(runs, path, variant))
 
 
 @measured
@@ -63,10 +62,10 @@ def long_over_short_points(runs: BurstRuns, path: str, burst_kb: float) -> Inter
 
 
 @measured
-def falls_with_size(runs: BurstRuns, path: str) -> str:
-    """Returns `yes` if the gain decreases from each size to the next larger one, for every idle period."""
-    means = [[gain_pct(runs, path, size / 1000, idle).mean for size in SIZES_BYTES] for idle in IDLE_S]
-    return "yes" if np.all(np.diff(means, axis=1) < 0) else "no"
+def falls_with_size_points(runs: BurstRuns, path: str) -> Interval:
+    """Fall of the gain from bursts above a size to those above a larger one, least of all cases, points."""
+    steps = [[per_seed(runs, path, NEW_CWV, size / 1000, idle) for size in SIZES_BYTES] for idle in IDLE_S]
+    return stats.least([stats.descent(sizes, stats.family(len(IDLE_S))) for sizes in steps])
 
 
 @measured
@@ -116,10 +115,10 @@ def unpaired_per_mille(runs: BurstRuns, path: str, variant: str) -> float:
 
 
 @measured
-def fewest_bursts(runs: BurstRuns) -> float:
+def fewest_bursts(runs: BurstRuns) -> Interval:
     """CWV-S12: mean number of bursts per run in the rarest class: above 80 KB, after more than 15 s."""
-    rarest = runs.pairs(SHARED, NEW_CWV).within(1000 * LARGEST_KB, LONGEST_S)
-    return len(rarest.reference["seed"]) / len(runs.seeds(SHARED))
+    seed = runs.pairs(SHARED, NEW_CWV).within(1000 * LARGEST_KB, LONGEST_S).reference["seed"]
+    return stats.mean([int((seed == one).sum()) for one in runs.seeds(SHARED)])
 
 
 @measured
@@ -150,8 +149,19 @@ def throughput_mbps(runs: BurstRuns, path: str, variant: str) -> Floats:
     return measures.per_seed(sink, "delivered_bytes", runs.seeds(path)) * 8 / HOUR_S / 1e6
 
 
-def _classes(runs: BurstRuns, path: str, variant: str) -> Iterable[Interval]:
-    return [gain_pct(runs, path, size / 1000, idle, variant) for size in SIZES_BYTES for idle in IDLE_S]
+def _classes(runs: BurstRuns, path: str, variant: str) -> list[Interval]:
+    """Returns the gain of each class of sizes and idle periods, with intervals that hold all at once."""
+    each = stats.family(len(SIZES_BYTES) * len(IDLE_S))
+    return [
+        _gain_pct(runs, path, size / 1000, idle, variant, each) for size in SIZES_BYTES for idle in IDLE_S
+    ]
+
+
+def _gain_pct(
+    runs: BurstRuns, path: str, burst_kb: float, idle_s: float, variant: str, confidence: float = 0.95
+) -> Interval:
+    pairs = runs.pairs(path, variant).within(1000 * burst_kb, idle_s)
+    return bursts.gain(pairs, runs.seeds(path), confidence)
 
 
 def _difference(

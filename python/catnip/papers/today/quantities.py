@@ -1,9 +1,6 @@
 """Benefit of context and its cost to other traffic: changes of page times and of a file's rate, per run."""
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
@@ -38,8 +35,7 @@ def page_s(
     runs: CellRuns, page_set: str, cell: str, queue: str, quantile: str, group: str = MARKED
 ) -> Interval:
     """Quantile of all page times in a cell behind a queue, s."""
-    result = runs.cell(page_set, cell)[queue]
-    return stats.jackknife(_quantile(result, quantile, group), result.runs)
+    return _quantile(runs.cell(page_set, cell)[queue], quantile, group)[0]
 
 
 @measured
@@ -54,8 +50,8 @@ def change_pct(
 ) -> Interval:
     """Change of a quantile of all page times from the queue `than` to `queue`, in a cell, percent."""
     results = runs.cell(page_set, cell)
-    ours, theirs = (_quantile(results[name], quantile, group) for name in (queue, than))
-    return stats.jackknife(lambda chosen: 100 * (ours(chosen) / theirs(chosen) - 1), results[queue].runs)
+    ours, theirs = (_quantile(results[name], quantile, group)[1] for name in (queue, than))
+    return _change_pct(ours, theirs)
 
 
 @measured
@@ -66,16 +62,13 @@ def file_change_pct(runs: CellRuns, page_set: str, cell: str, queue: str, than: 
 
 
 @measured
-def longest_tail_s(runs: CellRuns, page_set: str) -> float:
+def longest_tail_s(runs: CellRuns, page_set: str) -> Interval:
     """Largest 99th percentile of page times over all cells and queues of a set of pages, s.
 
     Times can be measured only up to the time between the start of a page and the end of its run.
     """
-    every = np.arange(len(runs.seeds(PAGE_SETS[page_set].scenario)))
-    results = [
-        result for cell in PAGE_SETS[page_set].cells() for result in runs.cell(page_set, cell).values()
-    ]
-    return max(result.pages[MARKED].quantile(QUANTILES["99th percentile"], every) for result in results)
+    cells = (runs.cell(page_set, cell).values() for cell in PAGE_SETS[page_set].cells())
+    return stats.greatest([_quantile(one, "99th percentile", MARKED)[0] for each in cells for one in each])
 
 
 @measured
@@ -103,8 +96,8 @@ def almanac(item: str, percentile: str) -> float:
     return next(float(row[percentile]) for row in rows("today_almanac.csv") if row["what"] == item)
 
 
-def _quantile(results: Result, quantile: str, group: str) -> Callable[[NDArray[np.intp]], float]:
-    return lambda chosen: results.pages[group].quantile(QUANTILES[quantile], chosen)
+def _quantile(result: Result, quantile: str, group: str) -> tuple[Interval, Floats]:
+    return result.pages[group].quantile(QUANTILES[quantile], result.runs)
 
 
 def _change_pct(ours: Floats, theirs: Floats) -> Interval:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from catnip import _core
 from catnip.analysis import measures
+from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.papers.rows import Rows, where
 from catnip.papers.runs import Runs
@@ -33,9 +35,16 @@ class Pages:
     waited_s: Floats
     run: NDArray[np.intp]
 
-    def quantile(self, q: float, runs: NDArray[np.intp]) -> float:
-        """Returns the quantile `q` of the page times of the runs with these indices, s."""
-        return float(np.quantile(self.waited_s[np.isin(self.run, runs)], q))
+    def quantile(self, q: float, runs: int) -> tuple[Interval, Floats]:
+        """Returns the quantile `q` of the page times of all `runs`, s, with a value for each run.
+
+        The mean of the values estimates the quantile, so that values of two queues can be paired.
+        """
+        times = _core.Times(self.waited_s.tolist(), [True] * len(self.run), self.run.tolist(), runs)
+        found = times.quantile(q)
+        assert found is not None, "every page is over, or counted as over"
+        interval, values = found
+        return Interval(*interval), np.asarray(values)
 
 
 @dataclass(frozen=True)
