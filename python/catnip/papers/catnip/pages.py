@@ -136,16 +136,23 @@ def times_ratio(runs: VariantRuns, scenario: str, variant: str, base: str, scale
 
 @measured
 def gain_pct(
-    runs: VariantRuns, scenario: str, variant: str, base: str, column: str, statistic: str
+    runs: VariantRuns,
+    scenario: str,
+    variant: str,
+    base: str,
+    column: str,
+    statistic: str,
+    pages: Sequence[int] = printed.PAGES,
 ) -> Interval:
     """Statistic of the ten pages' time reductions relative to the variant `base`, percent.
 
     The reductions are those of mean times if `column` is `mean`, otherwise of standard deviations.
     `statistic` is `average`, `pages` (the number of pages that are reduced), `max`, or a rank, 0 for the
-    least.
+    least. `pages` are the numbers of the pages.
     """
+    chosen = [page - 1 for page in pages]
     ours, theirs = (
-        result.page_means() if column == "mean" else result.page_deviations
+        (result.page_means() if column == "mean" else result.page_deviations)[:, chosen]
         for result in (runs.of(scenario)[variant], runs.of(scenario)[base])
     )
     if statistic == "average":

@@ -22,6 +22,7 @@ SOURCES: Mapping[str, dict[str, Any]] = {
     "Reno+RBPLW": {"pacing": "rbplw"},
     "ECA": {"control": "eca"},
     "ECA+RBPLW": {"control": "eca", "pacing": "rbplw"},
+    "ECA, final window": {"control": "eca:final-window"},
 }
 
 
