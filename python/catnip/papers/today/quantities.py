@@ -72,18 +72,6 @@ def longest_tail_s(runs: CellRuns, page_set: str) -> Interval:
 
 
 @measured
-def page_kb(_runs: CellRuns, percentile: str) -> float:
-    """TDY-S1: size of all objects of the page that represents a percentile of page weight, KB."""
-    return sum(_sizes(percentile)) / 1024
-
-
-@measured
-def page_requests(_runs: CellRuns, percentile: str) -> float:
-    """TDY-S1: number of objects of the page that represents a percentile of page weight."""
-    return len(_sizes(percentile))
-
-
-@measured
 def object_kb(_runs: CellRuns, quantile: float) -> float:
     """TDY-S1: quantile of the sizes of all objects of today's pages except the HTML, KB."""
     sizes = [size for percentile in WEIGHED for size in _sizes(percentile)[1:]]
