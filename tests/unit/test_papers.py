@@ -60,6 +60,14 @@ def test_every_row_of_the_reference_tables_is_claimed_or_excused(name: str, pref
 
 
 @pytest.mark.parametrize("name", PAPERS)
+def test_every_band_can_be_computed(name: str) -> None:
+    paper = runner.load(name)
+    for one in runner.data(name).statements:
+        band = runner.band_of(one, *(runner.printed(paper, source) for source in (one.paper, one.oracle)))
+        assert (band is None) == (not one.band), one.id
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_every_note_is_in_the_document(name: str) -> None:
     assert {one.note for one in runner.data(name).statements} - {""} <= anchors()
 

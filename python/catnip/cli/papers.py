@@ -8,6 +8,7 @@ import click
 
 from catnip._core import InputError
 from catnip.analysis import claims
+from catnip.analysis.stopping import Until
 from catnip.base import extras, provenance
 from catnip.base.progress import Progress
 from catnip.base.verbosity import note
@@ -63,6 +64,11 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, budget: str |
     help="Time after which no further experiment is begun, such as 2h.",
 )
 @click.option(
+    "--until",
+    metavar="RULE",
+    help="Add seeds until claims are decided, or intervals within 5%, up to eight times the number.",
+)
+@click.option(
     "--values",
     "stored",
     type=OUTPUT_FILE,
@@ -81,6 +87,7 @@ def reproduce(
     seeds: int | None,
     out: Path | None,
     budget_s: float,
+    until: str | None,
     stored: Path | None,
     judge: bool,
     report: Path | None,
@@ -119,7 +126,10 @@ def reproduce(
     else:
         if before is not None and (quick or seeds):
             raise InputError(f"--values: short runs cannot be merged into the full results in {stored}")
-        request = Request(paper_name, ids or None, quick, seeds, seed, out, budget_s)
+        rule = Until.parse(until) if until is not None else None
+        if rule is not None:
+            note(str(rule))
+        request = Request(paper_name, ids or None, quick, seeds, seed, out, budget_s, rule)
         with Progress(quiet=as_json) as progress:
             outcome = runner.reproduce(request, progress, before)
     _show(outcome, written, as_json)

@@ -21,6 +21,8 @@ from catnip.base.verbosity import note
 Result = TypeVar("Result")
 
 REQUEST = "request.json"
+SHOWING = {"cli", "figures", "report"}
+"""Folders of the package whose code only shows results."""
 SAFE = {"set", "frozenset", "slice", "complex", "range", "bytearray"}
 """Built-in names that a part may contain besides literals."""
 
@@ -92,10 +94,18 @@ def opened(folder: Path | None, request: Mapping[str, Any]) -> Parts:
 
 
 def program() -> str:
-    """Returns a hash of the files that determine results: the compiled module, scenarios and Python."""
+    """Returns a hash of the files that determine results: the compiled module, scenarios and Python.
+
+    Claims, with their bands, and the code that shows results do not.
+    """
     root = Path(catnip.__file__).parent
-    suffixes = {".py", ".so", ".toml", ".csv", ".pyd"}
-    files = sorted(path for path in root.rglob("*") if path.suffix in suffixes)
+    files = sorted(
+        path
+        for path in root.rglob("*")
+        if path.suffix in {".py", ".so", ".toml", ".csv"}
+        and path.name != "claims.toml"
+        and path.relative_to(root).parts[0] not in SHOWING
+    )
     total = hashlib.sha256()
     for path in files:
         total.update(f"{path.relative_to(root)} {path.stat().st_size}\n".encode())

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from time import perf_counter
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from catnip.analysis import claims
 from catnip.analysis.claims import Claim
 from catnip.analysis.interval import Interval
+from catnip.analysis.stopping import BLOCKS, Until
 from catnip.analysis.verdicts import Band, Exactly
 from catnip.base import provenance
 from catnip.base.progress import Progress
@@ -62,6 +64,8 @@ class Request:
     """Folder for the results of finished steps."""
     budget_s: float = math.inf
     """Time after which no further experiment is begun, s; the first one always is."""
+    until: Until | None = None
+    """Rule by which seeds are added; None for the usual number."""
 
 
 def reproduce(request: Request, progress: Progress, before: Values | None = None) -> Reproduction:
@@ -70,27 +74,12 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
     `before` are the paper's values measured earlier, which the new ones replace by experiment.
     """
     paper, stated = load(request.paper), data(request.paper)
-    asked = {
-        "paper": request.paper,
-        "quick": request.quick,
-        "seeds": request.seeds,
-        "seed": request.first_seed,
-    }
-    parts = opened(request.folder, asked)
-    runs = paper.runs(request.quick, request.seeds, request.first_seed, progress, parts=parts)
     ids = list(stated.experiments) if request.chosen is None else list(request.chosen)
-    began_s = perf_counter()
-    evaluator = Evaluator(paper, runs)
-    measured: dict[str, Value] = {}
-    left = []
-    for experiment in ids:
-        if measured and perf_counter() - began_s > request.budget_s:
-            left.append(experiment)
-        else:
-            here = (one for one in stated.statements if one.experiment == experiment)
-            measured |= {one.id: evaluator.value(one.ours) for one in here}
-    done = [id for id in ids if id not in left]
-    whole = request.chosen is None and not left
+    chosen = [one for one in stated.statements if one.experiment in ids]
+    runs, measured = _measured(request, paper, chosen, progress)
+    present = {one.experiment for one in chosen if one.id in measured}
+    done = [id for id in ids if id in present]
+    whole = request.chosen is None and len(done) == len(ids)
     drawn = {figure: id for id in reversed(done) for figure in reversed(stated.figures.get(id, ()))}
     values = Values(
         paper=request.paper,
@@ -99,11 +88,53 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
         headline=paper.headline(runs) if whole else f"Only {', '.join(done)}.",
         tables=paper.tables(runs) if whole else [],
         figures=[_drawn(paper, runs, figure, id) for figure, id in reversed(drawn.items())],
-        of=measured,
+        of={one.id: measured[one.id] for one in chosen if one.id in measured},
     )
     if before is not None and not whole:
         values = before.with_new(values, done)
-    return replace(judge(request.paper, values), left=left)
+    return replace(judge(request.paper, values), left=[id for id in ids if id not in present])
+
+
+def _measured(
+    request: Request, paper: "Paper", chosen: Sequence[Statement], progress: Progress
+) -> tuple["Runs", dict[str, Value]]:
+    """Returns the runs with the first number of seeds, and the values of those statements for which time is.
+
+    With a rule of stopping, seeds are added for the statements that are not settled yet.
+    """
+    asked = {
+        "paper": request.paper,
+        "quick": request.quick,
+        "seeds": request.seeds,
+        "seed": request.first_seed,
+    }
+    parts = opened(request.folder, asked)
+    seeds = request.quick, request.seeds, request.first_seed
+    began_s = perf_counter()
+    every: list[Runs] = []
+    values: dict[str, Value] = {}
+    settled: set[str] = set()
+    for block in BLOCKS if request.until else BLOCKS[:1]:
+        every.append(paper.runs(*seeds, progress, parts=parts, block=block))
+        evaluator = Evaluator(paper, every[-1])
+        unsettled = (one for one in chosen if one.id not in settled)
+        for _, some in groupby(unsettled, key=lambda one: one.experiment):
+            if values and perf_counter() - began_s > request.budget_s:
+                continue
+            for one in some:
+                value = evaluator.value(one.ours)
+                values[one.id] = value if request.until is None else value.widened()
+                if request.until is None or _is_settled(paper, one, values[one.id], request.until):
+                    settled.add(one.id)
+    return every[0], values
+
+
+def _is_settled(paper: "Paper", stated: Statement, value: Value, until: Until) -> bool:
+    if not isinstance(value.ours, Interval):
+        return True
+    if until.share is not None:
+        return until.is_narrow(value.ours)
+    return claim_of(paper, stated, value).verdict != "undecided"
 
 
 def judge(name: str, values: Values) -> Reproduction:

@@ -27,6 +27,8 @@ class Runs:
     progress: Progress
     parts: Parts = field(default=Parts(), kw_only=True)
     """Results of finished steps, which are not repeated."""
+    block: int = field(default=1, kw_only=True)
+    """Factor by which the number of seeds is larger than usual."""
     sample: int = field(default=1, init=False)
     """Largest number of seeds of any result requested since the last reset of this attribute to 1."""
     _cache: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
@@ -41,7 +43,7 @@ class Runs:
     def seeds(self, name: str) -> list[int]:
         """Returns the seeds of a scenario's runs: the configured, quick or usual number of them."""
         usual = self.quick_seeds if self.quick else self.usual_seeds(name)
-        return self.first_seeds(self.seed_count or usual)
+        return self.first_seeds((self.seed_count or usual) * self.block)
 
     def first_seeds(self, count: int) -> list[int]:
         """Returns `count` consecutive seeds, beginning with `first_seed`."""

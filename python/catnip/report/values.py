@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from catnip._core import InputError
+from catnip.analysis import stopping
 from catnip.analysis.interval import Interval
 from catnip.analysis.verdicts import Measured
 from catnip.base.ranges import runs_of
@@ -21,6 +22,10 @@ class Value:
 
     ours: Measured
     seeds: int
+
+    def widened(self) -> "Value":
+        """Returns the value with the confidence of one of several looks."""
+        return replace(self, ours=stopping.widened(self.ours)) if isinstance(self.ours, Interval) else self
 
     def as_json(self) -> dict[str, Any]:
         """Returns the value as JSON: `ours`, `seeds` and, for an interval, `low` and `high`."""

@@ -115,7 +115,7 @@ def max_extra_round_trips(_runs: VariantRuns, source: str) -> float:
 @measured
 def transfers_unlike_reno(_runs: VariantRuns, source: str, up_to: int) -> str:
     """CAT-S4: number of documents of 1 to `up_to` packets that a source sends at other times than Reno."""
-    options: dict[str, Any] = transfers.SOURCES[source]
+    options = {**transfers.SOURCES, **transfers.OTHER_RULES}[source]
     plain, other = (
         [transfers.sends(transfers.trace(packets, **of)) for packets in range(1, up_to + 1)]
         for of in ({}, options)

@@ -22,8 +22,9 @@ SOURCES: Mapping[str, dict[str, Any]] = {
     "Reno+RBPLW": {"pacing": "rbplw"},
     "ECA": {"control": "eca"},
     "ECA+RBPLW": {"control": "eca", "pacing": "rbplw"},
-    "ECA, final window": {"control": "eca:final-window"},
 }
+OTHER_RULES: Mapping[str, dict[str, Any]] = {"ECA, final window": {"control": "eca:final-window"}}
+"""Sources with another rule of ECA than the one that gives the paper's idle page times."""
 
 
 def trace(packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, Any]:

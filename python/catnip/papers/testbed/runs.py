@@ -132,7 +132,7 @@ class FetchRuns(Runs):
 
     def scaled(self, at_full_length: int, minimum: int = 10) -> int:
         """Returns a number of fetches or runs, scaled from the number at full length; at least `minimum`."""
-        return max(minimum, round(at_full_length * self.scale))
+        return max(minimum, round(at_full_length * self.scale)) * self.block
 
     def seeds(self, name: str) -> list[int]:
         """Returns the seeds of a simulated scenario, fewer in a quick run."""
