@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from catnip import _core
 from catnip._core import Scenario
 from catnip.analysis.interval import Interval
+from catnip.analysis.stopping import widened
 from catnip.store.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class GroupSummary:
     """Survival curve for drawing: ascending times, and the share of transfers that take longer than each."""
     values: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
     """Values by measure, one for each seed or block of seeds; the mean of these values is that in `means`."""
+    of_a_look: bool = False
+    """True if the intervals are those of one of several looks (`catnip.analysis.stopping`)."""
 
     @property
     def is_cut_short(self) -> bool:
@@ -52,7 +55,24 @@ class GroupSummary:
         """Returns this group's measures minus those of the other group, by measure and paired by seed."""
         both = (key for key in self.values if key in other.values)
         paired = {key: _core.paired_difference(self.values[key], other.values[key]) for key in both}
-        return {key: Interval(*difference) for key, difference in paired.items() if difference is not None}
+        less = {key: Interval(*difference) for key, difference in paired.items() if difference is not None}
+        for key in less:
+            of = [one.means[key] for one in (self, other) if key in one.means]
+            if any(math.isnan(one.low) for one in of):
+                less[key] = Interval(less[key].mean, math.nan, math.nan, less[key].n)
+        return {key: widened(one) for key, one in less.items()} if self.of_a_look else less
+
+    @property
+    def main(self) -> str:
+        """Name of the measure that matters most: the restricted mean, the mean time, or goodput."""
+        known = {**self.means, **({} if self.restricted_s is None else {"restricted_s": self.restricted_s})}
+        return next(key for key in ("restricted_s", *_core.TRANSFER_TIMES, "goodput_mbps") if key in known)
+
+    def of_look(self) -> "GroupSummary":
+        """Returns the summary with the confidence of one of several looks."""
+        means = {key: widened(one) for key, one in self.means.items()}
+        restricted_s = None if self.restricted_s is None else widened(self.restricted_s)
+        return replace(self, means=means, restricted_s=restricted_s, of_a_look=True)
 
 
 @dataclass(frozen=True)
@@ -64,6 +84,15 @@ class Summary:
     """Measures of each port, that is, of one direction of a link, by the port's name."""
     hops: int
     """Packet-hops: number of links crossed, summed over all packets."""
+
+    def of_look(self) -> "Summary":
+        """Returns the summary with the confidence of one of several looks."""
+        groups = {name: group.of_look() for name, group in self.groups.items()}
+        links = {
+            port: {key: widened(one) for key, one in measures.items()}
+            for port, measures in self.links.items()
+        }
+        return replace(self, groups=groups, links=links)
 
     def counts(self) -> tuple[int, int]:
         """Returns the number of finished transfers and the number of started transfers of all groups."""

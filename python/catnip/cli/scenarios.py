@@ -26,6 +26,7 @@ from catnip.cli.options import (
 from catnip.store.tables import SERIES, TABLES, USUAL
 
 if TYPE_CHECKING:
+    from catnip.analysis.stopping import Until
     from catnip.analysis.summary import Read, Summary
     from catnip.store.runs import Progress, RunStore
 
@@ -57,6 +58,11 @@ if TYPE_CHECKING:
     "--against",
     metavar="VARIANT",
     help="Variant, or value of an axis such as queue=drop-tail:10, to compare the others with.",
+)
+@click.option(
+    "--until",
+    metavar="RULE",
+    help="Add seeds until the difference of --against is decided, or the means are within 5%.",
 )
 @click.option(
     "--report", type=OUTPUT_FILE, metavar="FILE.html", help="Report to write, with all results and plots."
@@ -92,6 +98,7 @@ def run(
     events: bool,
     series: str | None,
     against: str | None,
+    until: str | None,
     report: Path | None,
     plot: Path | None,
     packets: Path | None,
@@ -145,7 +152,8 @@ def run(
         seeds = 1
     if against is not None:
         bases(against, runs.axes_of(loaded, chosen), chosen)
-    numbers = list(range(seed, seed + (seeds or loaded.seeds)))
+    numbers: Sequence[int] = range(seed, seed + (seeds or loaded.seeds))
+    rule = _rule(until, against)
     if dry_run:
         _print_plan(loaded, chosen, numbers, sorted(written), as_json)
         return
@@ -153,7 +161,9 @@ def run(
 
     with Progress(quiet=as_json) as progress:
         advance = progress.task(loaded.id)
+        numbers = _enough(loaded, chosen, numbers, threads, advance, rule, against)
         summaries = _summarized(loaded, chosen, numbers, out, written, threads, series, advance)
+    summaries = {name: one.of_look() if rule else one for name, one in summaries.items()}
     if report is not None or plot is not None:
         _draw(loaded, numbers, summaries, against, report, plot)
     if logs:
@@ -168,6 +178,7 @@ def run(
         if against is not None:
             print_differences(against, runs.axes_of(loaded, chosen), summaries)
         print_predictions(summaries, predicted)
+        output.print_note(rule)
     _check_finished(loaded, summaries)
 
 
@@ -235,6 +246,44 @@ def _summarized(
         stored.write(out, written)
     note(f"wrote the tables to {out}")
     return summaries
+
+
+def _rule(until: str | None, against: str | None) -> "Until | None":
+    """Returns the rule of --until; `decided` needs a variant to compare with."""
+    if until is None:
+        return None
+    from catnip.analysis.stopping import Until  # noqa: PLC0415 -- few runs need it
+
+    rule = Until.parse(until)
+    if rule.share is None and against is None:
+        raise click.UsageError("--until decided: needs --against")
+    return rule
+
+
+def _enough(
+    scenario: Scenario,
+    variants: Sequence[str],
+    first: Sequence[int],
+    threads: int,
+    progress: "Progress",
+    rule: "Until | None",
+    against: str | None,
+) -> Sequence[int]:
+    """Returns the seeds of the first look at which the rule holds, or of the last; `first` without a rule."""
+    if rule is None:
+        return first
+    from catnip.analysis import summary  # noqa: PLC0415 -- few runs need it
+    from catnip.analysis.stopping import BLOCKS  # noqa: PLC0415
+    from catnip.report.summary_tables import is_settled  # noqa: PLC0415
+    from catnip.store import runs  # noqa: PLC0415
+
+    for block in BLOCKS[:-1]:
+        seeds = list(range(first[0], first[0] + block * len(first)))
+        found = summary.of_runs(scenario, variants, seeds, threads, progress)
+        looked = {name: one.of_look() for name, one in found.items()}
+        if is_settled(rule, looked, against, runs.axes_of(scenario, variants)):
+            return seeds
+    return list(range(first[0], first[0] + BLOCKS[-1] * len(first)))
 
 
 def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> None:

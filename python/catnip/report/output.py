@@ -53,6 +53,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     click.echo()
 
 
+def print_note(about: object) -> None:
+    """Prints a paragraph, wrapped by the terminal; nothing for None."""
+    if about is not None:
+        click.echo(f"{about}\n")
+
+
 def _width(cell: str) -> int:
     """Returns the number of terminal columns that a text takes."""
     if cell.isascii():

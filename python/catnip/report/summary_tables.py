@@ -10,6 +10,7 @@ import click
 from catnip import _core
 from catnip._core import InputError, Scenario, __version__
 from catnip.analysis.interval import Interval
+from catnip.analysis.stopping import Until
 from catnip.analysis.summary import GroupSummary, Summary
 from catnip.report.model import Table as ReportTable
 from catnip.report.output import finite, interval, print_table, span
@@ -105,6 +106,27 @@ def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
     along = (f"{key.rsplit('.', 1)[-1]}={shown(values[0])}" for key, values in axes.items())
     known = ", ".join(dict.fromkeys((*along, *variants)))
     raise InputError(f"--against: {against!r} is none of {known}")
+
+
+def is_settled(rule: Until, summaries: Summaries, against: str | None, axes: Axes) -> bool:
+    """Returns true if the main measure of each group is narrow enough, or its differences are decided."""
+    if rule.share is not None:
+        groups = [group for one in summaries.values() for group in one.groups.values()]
+        return all(rule.is_narrow(_measure(group, group.main)) for group in groups)
+    assert against is not None
+    other = bases(against, axes, list(summaries))
+    pairs = [(summaries[name].groups, summaries[base].groups) for name, base in other.items()]
+    less = [
+        ours[name].less(theirs[name]).get(theirs[name].main)
+        for ours, theirs in pairs
+        for name in ours
+        if name in theirs
+    ]
+    return all(one is not None and (one.low > 0 or one.high < 0) for one in less)
+
+
+def _measure(group: GroupSummary, key: str) -> Interval:
+    return group.restricted_s if key == "restricted_s" and group.restricted_s else group.means[key]
 
 
 def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:

@@ -1,5 +1,7 @@
 //! Summary of runs: results of the transfers of each traffic group, and results of the links.
 
+#[cfg(test)]
+mod coverage;
 mod interval;
 mod survival;
 
@@ -9,7 +11,7 @@ pub use survival::{Estimate, Times};
 use crate::results::column::Column;
 use crate::results::rows::{TableName, Unit};
 use crate::results::table::Table;
-use interval::{mean, mean_of_known};
+use interval::{NORMAL_95, mean, mean_of_known};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -258,17 +260,27 @@ fn of_group(
     let kind: Arc<str> = groups.text("kind", rows[0]).into();
     let total = |column: &str| rows.iter().map(|&row| groups.integers(column)[row]).sum::<u64>();
     let mut values = rates(groups, rows, seeds);
+    let mut times_spread = None;
     let over: Vec<usize> =
         waits.iter().copied().filter(|&row| !transfers.floats("time_s")[row].is_nan()).collect();
     if !over.is_empty() {
         let unit = Unit::named(&kind).unwrap_or(Unit::TRANSFER);
         let means = if unit.by_number { page_means } else { seed_means };
         values.push((unit.measure, means(transfers, &over, seeds)));
+        times_spread = Some((unit.measure, Spread::of(transfers, &over, unit.by_number)));
     }
     let mut means: Measured<Interval> = values
         .iter()
         .filter_map(|(measure, values)| Some((*measure, mean_of_known(values.iter().copied())?)))
         .collect();
+    for (measure, mean) in &mut means {
+        if *measure == "fairness" {
+            *mean = mean_of_indices(*mean);
+        }
+        if let Some((_, spread)) = times_spread.as_ref().filter(|(times, _)| times == measure) {
+            *mean = spread.bounded(*mean);
+        }
+    }
     let times = times(transfers, waits, seeds);
     for (measure, share) in QUANTILES {
         let enough = times.len() as f64 * (1.0 - share) >= 1.0 - 1e-9;
@@ -293,6 +305,81 @@ fn of_group(
         curve: times.curve(POINTS),
         values,
     }
+}
+
+/// Spread of the times of single transfers, which tells whether seeds agree by chance, and whether their mean has an interval at all.
+struct Spread {
+    count: f64,
+    deviation: f64,
+    skewness: f64,
+}
+
+impl Spread {
+    /// Least number of transfers for an interval of their mean. Rare long times, such as 3 % of timeouts, are missing from fewer.
+    const MIN_COUNT: f64 = 100.0;
+    /// Greatest skewness of the mean of that many independent transfers with which the interval still holds.
+    const MAX_SKEWNESS: f64 = 0.3;
+    /// Half of the narrowest interval, in standard errors of the mean of independent transfers. Two or three seeds may have equal means
+    /// by chance.
+    const FLOOR: f64 = 0.95;
+
+    /// Returns the spread of the times in these rows around their mean or, by number, around the mean of the page of the same number.
+    fn of(transfers: &Rows<'_>, over: &[usize], by_number: bool) -> Self {
+        let (time_s, number) = (transfers.floats("time_s"), transfers.integers("number"));
+        Self::of_times(over.iter().map(|&row| (if by_number { number[row] } else { 0 }, time_s[row])))
+    }
+
+    /// Returns the spread of times around the mean of those of the same kind.
+    fn of_times(times: impl Iterator<Item = (u64, f64)> + Clone) -> Self {
+        let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+        for (kind, time) in times.clone() {
+            let (sum, count) = sums.entry(kind).or_default();
+            *sum += time;
+            *count += 1.0;
+        }
+        let (mut count, mut squares, mut cubes) = (0.0, 0.0, 0.0);
+        for (kind, time) in times {
+            let (sum, of_kind) = sums[&kind];
+            let deviation = time - sum / of_kind;
+            count += 1.0;
+            squares += deviation.powi(2);
+            cubes += deviation.powi(3);
+        }
+        let deviation = (squares / count).sqrt();
+        let skewness = if deviation > 0.0 { cubes / count / deviation.powi(3) } else { 0.0 };
+        Self { count, deviation, skewness }
+    }
+
+    /// Returns the mean with an interval that is not too narrow, or without one if there are too few transfers for it, or too skewed ones.
+    fn bounded(&self, mean: Interval) -> Interval {
+        let is_known =
+            self.count >= Self::MIN_COUNT && self.skewness.abs() <= Self::MAX_SKEWNESS * self.count.sqrt();
+        if !is_known {
+            return Interval { low: f64::NAN, high: f64::NAN, ..mean };
+        }
+        let least = Self::FLOOR * self.deviation / self.count.sqrt();
+        Interval { low: mean.low.min(mean.mean - least), high: mean.high.max(mean.mean + least), ..mean }
+    }
+}
+
+/// Returns the mean of Jain's indices with its interval, which it has from ten seeds on. An index that depends on whether one user has
+/// much more or less than the others is the same in a few seeds by chance.
+fn mean_of_indices(mean: Interval) -> Interval {
+    if mean.n < 10 { Interval { low: f64::NAN, high: f64::NAN, ..mean } } else { mean }
+}
+
+/// Returns the mean over the seeds of the share of `parts` in `totals`, counts by seed, percent. A seed without counts has a share of 0.
+///
+/// The interval is no narrower than that of as many independent events, because two or three seeds may have equal shares by chance.
+fn percentage(parts: &[f64], totals: &[f64]) -> Interval {
+    let share = |(&part, &of): (&f64, &f64)| if of > 0.0 { 100.0 * (part / of) } else { 0.0 };
+    let interval = mean(parts.iter().zip(totals).map(share));
+    let (part, total) = (parts.iter().sum::<f64>(), totals.iter().sum::<f64>());
+    // Laplace's estimate, which is not 0 if nothing was counted.
+    let likely = (part + 1.0) / (total + 2.0);
+    let least = NORMAL_95 * 100.0 * (likely * (1.0 - likely) / total.max(1.0)).sqrt();
+    let (low, high) = (interval.low.min(interval.mean - least), interval.high.max(interval.mean + least));
+    if interval.low.is_nan() || total == 0.0 { interval } else { Interval { low, high, ..interval } }
 }
 
 fn times(transfers: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Times {
@@ -380,10 +467,7 @@ fn of_links(ports: &Rows<'_>, seeds: &[u64]) -> Named<Measured<Interval>> {
             by_seed(&|row| column.iter().map(|&column| ports.integers(column)[row]).sum::<u64>() as f64)
         };
         // A percentage of zero packets is 0.
-        let percent = |part: &[&str], of: &[&str]| {
-            let share = |(part, of): (f64, f64)| if of > 0.0 { 100.0 * (part / of) } else { 0.0 };
-            mean(packets(part).into_iter().zip(packets(of)).map(share))
-        };
+        let percent = |part: &[&str], of: &[&str]| percentage(&packets(part), &packets(of));
         let measured = |name: &str, scale: f64| {
             mean(by_seed(&|row| ports.floats(name)[row]).into_iter().map(|value| scale * value))
         };

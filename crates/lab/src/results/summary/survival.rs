@@ -4,7 +4,7 @@
 //! blocks of seeds in turn (Tukey's jackknife), because runs with different seeds are independent of each other, while the transfers of one
 //! run are not.
 
-use super::interval::{Interval, around, half_width};
+use super::interval::{Interval, NORMAL_95, around, half_width};
 use catnip_base::math;
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Times {
             .map(|(waited_s, is_over, run)| Wait { waited_s, is_over, block: run * blocks / runs })
             .collect();
         waits.sort_by(|a, b| a.waited_s.total_cmp(&b.waited_s).then(b.is_over.cmp(&a.is_over)));
-        let lasting = lasting(waits.iter());
+        let lasting = curve(waits.iter(), waits.len()).map(|(_, lasting)| lasting).collect();
         Self { waits, blocks, lasting }
     }
 
@@ -72,21 +72,22 @@ impl Times {
 
     /// Returns the mean, over all transfers, of the duration or `horizon_s`, whichever is less.
     pub fn restricted_mean(&self, horizon_s: f64) -> Estimate {
-        self.varied(|times| times.mean(horizon_s))
+        self.varied(Statistic::RestrictedMean { horizon_s })
     }
 
     /// Returns the least time within which the share `share` of the transfers has finished; `None` if too few transfers have finished.
     ///
     /// The interval is Woodruff's (JASA 47, 1952): the confidence interval of the share of transfers that have finished by the returned
-    /// time is centered at `share`, and its ends are converted to times by the survival curve.
+    /// time is centered at `share`, and its ends are converted to times by the survival curve. It is no narrower than that of as many
+    /// independent transfers, because two or three runs may have equal shares by chance.
     pub fn quantile(&self, share: f64) -> Option<Estimate> {
         let at_s = self.reached(share)?;
         if self.blocks == 1 {
             let interval = Interval { mean: at_s, low: f64::NAN, high: f64::NAN, n: 1 };
             return Some(Estimate { interval, values: vec![at_s] });
         }
-        let shares = self.varied(|times| 1.0 - times.lasting_at(at_s)).values;
-        let half = half_width(&shares);
+        let shares = self.varied(Statistic::ShareBy { at_s }).values;
+        let half = half_width(&shares).max(self.half_of_independent(share));
         let (low, high) = (self.reached(share - half), self.reached(share + half));
         // Inverse slope of the curve, which converts differences of shares to differences of times.
         let low_s = low.unwrap_or(f64::INFINITY);
@@ -117,28 +118,30 @@ impl Times {
         chosen.into_iter().map(|rank| points[rank]).unzip()
     }
 
-    /// Computes an estimate from all durations, and its jackknife values from all durations except those of each block.
-    fn varied(&self, estimate: impl Fn(&Self) -> f64) -> Estimate {
-        let full = estimate(self);
+    /// Returns half of the interval of a share of as many independent transfers: the normal approximation of the binomial distribution.
+    fn half_of_independent(&self, share: f64) -> f64 {
+        NORMAL_95 * (share * (1.0 - share) / self.waits.len() as f64).sqrt()
+    }
+
+    /// Computes an estimate from the survival curve of all durations, and its jackknife values from those of all durations except those of
+    /// each block.
+    fn varied(&self, statistic: Statistic) -> Estimate {
+        let points = self.waits.iter().zip(&self.lasting);
+        let full = statistic.of(points.map(|(wait, &lasting)| (wait.waited_s, lasting)));
         if self.blocks == 1 {
             let interval = Interval { mean: full, low: f64::NAN, high: f64::NAN, n: 1 };
             return Estimate { interval, values: vec![full] };
         }
+        let mut of_block = vec![0; self.blocks];
+        self.waits.iter().for_each(|wait| of_block[wait.block] += 1);
         let blocks = self.blocks as f64;
-        let value = |block| blocks * full - (blocks - 1.0) * estimate(&self.without(block));
-        let values: Vec<f64> = (0..self.blocks).map(value).collect();
+        let value = |(block, &of_block)| {
+            let others = self.waits.iter().filter(move |wait| wait.block != block);
+            let without = statistic.of(curve(others, self.waits.len() - of_block));
+            blocks * full - (blocks - 1.0) * without
+        };
+        let values: Vec<f64> = of_block.iter().enumerate().map(value).collect();
         Estimate { interval: around(full, &values), values }
-    }
-
-    fn without(&self, block: usize) -> Self {
-        let waits: Vec<Wait> = self.waits.iter().copied().filter(|wait| wait.block != block).collect();
-        let lasting = lasting(waits.iter());
-        Self { waits, blocks: self.blocks, lasting }
-    }
-
-    fn lasting_at(&self, at_s: f64) -> f64 {
-        let by_then = self.waits.partition_point(|wait| wait.waited_s <= at_s);
-        if by_then == 0 { 1.0 } else { self.lasting[by_then - 1] }
     }
 
     /// Returns the least time by which the share `share` of the transfers has finished; `None` if the curve does not reach this share.
@@ -150,30 +153,48 @@ impl Times {
         };
         self.waits.get(index).map(|wait| wait.waited_s)
     }
+}
 
-    /// Returns the restricted mean: the area under the survival curve up to `horizon_s`.
-    fn mean(&self, horizon_s: f64) -> f64 {
-        let steps = self.waits.iter().zip(&self.lasting).map(|(wait, &lasting)| (wait.waited_s, lasting));
-        let (mut area, mut from_s, mut share) = (0.0, 0.0, 1.0);
-        for (at_s, lasting) in steps.chain([(horizon_s, 0.0)]) {
-            let until_s = at_s.min(horizon_s);
-            area += share * (until_s - from_s);
-            (from_s, share) = (until_s, lasting);
+/// Statistic of a survival curve.
+#[derive(Clone, Copy)]
+enum Statistic {
+    /// Share of transfers that have finished by a time.
+    ShareBy { at_s: f64 },
+    /// Area under the curve up to a horizon.
+    RestrictedMean { horizon_s: f64 },
+}
+
+impl Statistic {
+    /// Returns the statistic of a curve with these points.
+    fn of(self, curve: impl Iterator<Item = (f64, f64)>) -> f64 {
+        match self {
+            Self::ShareBy { at_s } => {
+                let by_then = curve.take_while(|&(waited_s, _)| waited_s <= at_s);
+                1.0 - by_then.last().map_or(1.0, |(_, lasting)| lasting)
+            }
+            Self::RestrictedMean { horizon_s } => {
+                let (mut area, mut from_s, mut share) = (0.0, 0.0, 1.0);
+                for (at_s, lasting) in curve.take_while(|&(waited_s, _)| waited_s < horizon_s) {
+                    area += share * (at_s - from_s);
+                    (from_s, share) = (at_s, lasting);
+                }
+                area + share * (horizon_s - from_s)
+            }
         }
-        area
     }
 }
 
-/// Returns the estimated share of transfers that take longer than each duration (Kaplan and Meier).
-fn lasting<'a>(waits: impl ExactSizeIterator<Item = &'a Wait>) -> Vec<f64> {
-    let count = waits.len();
+/// Yields each of `count` durations with the estimated share of transfers that take longer (Kaplan and Meier).
+fn curve<'a>(
+    waits: impl Iterator<Item = &'a Wait> + 'a,
+    count: usize,
+) -> impl Iterator<Item = (f64, f64)> + 'a {
     let mut share = 1.0;
-    let shares = waits.enumerate().map(|(before, wait)| {
+    waits.enumerate().map(move |(before, wait)| {
         let at_risk = (count - before) as f64;
         share *= if wait.is_over { (at_risk - 1.0) / at_risk } else { 1.0 };
-        share
-    });
-    shares.collect()
+        (wait.waited_s, share)
+    })
 }
 
 #[cfg(test)]
