@@ -42,6 +42,8 @@ pub enum Stream {
     Outage(u32),
     /// Losses of transmission attempts at the link layer of port `n`.
     Arq(u32),
+    /// Processing times of a host for the packets from port `n`.
+    Processing(u32),
 }
 
 impl Stream {
@@ -62,6 +64,7 @@ impl Stream {
             Self::Conditioner(n, stage) => [11 | stage << 8, n],
             Self::Outage(n) => [15, n],
             Self::Arq(n) => [16, n],
+            Self::Processing(n) => [17, n],
         }
     }
 }

@@ -1,4 +1,5 @@
 use crate::port::{Change, PortExtensions};
+use crate::processing::Processing;
 use crate::queue::{AnyQueue, PortContext, QueueKind};
 use crate::shape::AnyShaper;
 use crate::stage::{AnyStage, StageKind, StageSpec};
@@ -6,7 +7,7 @@ use crate::topology::Routes;
 use crate::{
     Calendar, DropReason, NodeId, Packet, PacketEvents, Port, PortCounters, PortId, Route, Topology, WireSpec,
 };
-use catnip_base::{Rng, Stream, Time};
+use catnip_base::{Rng, Span, Stream, Time};
 use std::collections::VecDeque;
 
 /// Network of ports with a common calendar. Like a single port, the network takes packets at its edges and delivers them there.
@@ -108,7 +109,8 @@ impl Fabric {
     pub fn new(topology: &Topology, seed: u64) -> Self {
         let routes = Routes::new(topology);
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
-            let port = build_port(&spec.wire, seed, id as u32).compact();
+            let processing = topology.processing(spec.to);
+            let port = build_port(&spec.wire, processing, seed, id as u32).compact();
             let to = if port.has_stages_after_wire() {
                 NextHop::After(spec.to)
             } else {
@@ -134,7 +136,7 @@ impl Fabric {
     pub fn allow_changes(&mut self, topology: &Topology, port: PortId, seed: u64) {
         let spec = &topology.ports()[port.0 as usize];
         let slot = &mut self.ports[port.0 as usize];
-        slot.port = build_port(&spec.wire, seed, port.0).with_changes();
+        slot.port = build_port(&spec.wire, topology.processing(spec.to), seed, port.0).with_changes();
         slot.to = NextHop::After(spec.to);
     }
 
@@ -410,7 +412,7 @@ fn next_hop(routes: &Routes, node: NodeId) -> NextHop {
     routes.router_index(node).map_or(NextHop::Host(node), NextHop::Router)
 }
 
-fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
+fn build_port(spec: &WireSpec, processing: Span, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
     let context = PortContext::new(&spec.rate, seed, id).with_outages(spec.outage);
     let queue = spec.queue.build(&context);
     let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
@@ -421,6 +423,7 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
     let extensions = PortExtensions {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
+        processing: (processing > Span::ZERO).then(|| Processing::new(processing, seed, id)),
         arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
         after,
     };

@@ -13,6 +13,7 @@ pub mod mark;
 mod outage;
 mod packet;
 mod port;
+pub mod processing;
 pub mod queue;
 pub mod shape;
 pub mod stage;

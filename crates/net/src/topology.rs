@@ -1,5 +1,6 @@
 use crate::{Route, WireSpec};
-use std::collections::VecDeque;
+use catnip_base::Span;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ enum Kind {
 pub struct Topology {
     nodes: Vec<(String, Kind)>,
     ports: Vec<PortSpec>,
+    /// Longest processing time per packet of each node that has any.
+    processing: BTreeMap<NodeId, Span>,
 }
 
 impl Topology {
@@ -89,6 +92,16 @@ impl Topology {
     /// Adds a router.
     pub fn router(&mut self, name: impl Into<String>) -> NodeId {
         self.node(name.into(), Kind::Router)
+    }
+
+    /// Sets the longest time that a host takes for a packet that it receives; the times are uniform.
+    pub fn set_processing(&mut self, host: NodeId, up_to: Span) {
+        self.processing.insert(host, up_to);
+    }
+
+    /// Returns the longest time that a node takes for a packet that it receives.
+    pub fn processing(&self, node: NodeId) -> Span {
+        self.processing.get(&node).copied().unwrap_or(Span::ZERO)
     }
 
     /// Adds a link between two nodes: the wire `forward` from the first to the second, and the wire `back` in the other direction.

@@ -1,7 +1,8 @@
 //! External hosts of scenarios, which only the emulator supports.
 
 use crate::error::KeyError;
-use crate::scenario::text::one;
+use crate::scenario::text::{OrNone, Text, one};
+use catnip_base::Span;
 use catnip_net::NodeId;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -136,6 +137,15 @@ pub(crate) struct NodeFile {
     #[serde(default = "one")]
     #[schemars(range(min = 1), example = 50)]
     pub(crate) count: u32,
+    /// Random processing time of a simulated host: each packet that it receives takes up to this time, uniformly, and none overtakes
+    /// another. Without it, packets of a few long flows meet full queues in the same order for ever, and one flow loses again and again
+    /// (phase effects). The default is measured: Linux 6 acknowledges 95 to 99 % of packets within this time.
+    #[schemars(
+        with = "Option<Text<Span>>",
+        example = &"100us",
+        extend("x-default" = "20us if the profile of `[tcp]` is rfc or linux-6, otherwise none"),
+    )]
+    pub(crate) processing: Option<Text<OrNone<Span>>>,
     /// True if the host is external: a network namespace of this machine. Only `emulate` supports external hosts.
     #[serde(default, alias = "real")]
     #[schemars(example = true)]
@@ -171,7 +181,7 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeFile {
-    fn is_external(&self) -> bool {
+    pub(crate) fn is_external(&self) -> bool {
         self.external || self.command.is_some()
     }
 

@@ -6,6 +6,7 @@ use crate::scenario::describe::{Nodes, Wire};
 use crate::scenario::external::{ExternalNode, NodeFile, NodeKind};
 use crate::scenario::files::Files;
 use crate::scenario::kinds::Kinds;
+use catnip_base::Span;
 use catnip_base::notation::did_you_mean;
 use catnip_net::{NodeId, PortId, References, Sla, Topology, WireSpec};
 use schemars::JsonSchema;
@@ -160,11 +161,12 @@ impl NamedPorts {
     }
 }
 
-/// Builds a network from the nodes and links of a scenario.
+/// Builds a network from the nodes and links of a scenario. `processing` is the processing time of hosts without the key.
 pub(crate) fn build(
     files: &Files,
     nodes: &BTreeMap<String, NodeFile>,
     links: &BTreeMap<String, LinkFile>,
+    processing: Option<Span>,
     kinds: &Kinds,
 ) -> Result<Network, KeyError> {
     let count = nodes.values().map(|node| u64::from(node.count)).sum();
@@ -184,10 +186,20 @@ pub(crate) fn build(
             NodeKind::Host => topology.host(name),
             NodeKind::Router => topology.router(name),
         };
+        let is_simulated_host = node.kind == NodeKind::Host && !node.is_external();
+        let is_set = node.processing.is_some_and(|up_to| up_to.0.0.is_some());
+        if is_set && !is_simulated_host {
+            let message = "only simulated hosts have a processing time of their own";
+            return Err((format!("node.{name}.processing"), message.into()));
+        }
         let ids = match node.count {
             1 => vec![add(name.clone())],
             count => (0..count).map(|i| add(format!("{name}[{i}]"))).collect(),
         };
+        let up_to = node.processing.map_or(processing, |up_to| up_to.0.0).unwrap_or_default();
+        if is_simulated_host && up_to > Span::ZERO {
+            ids.iter().for_each(|&id| topology.set_processing(id, up_to));
+        }
         node.add_external(name, &ids, &mut external, &mut addresses)?;
         groups.insert(name.clone(), ids);
     }

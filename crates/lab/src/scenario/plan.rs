@@ -94,7 +94,7 @@ impl Plan {
             let message = format!("{warm_up}: expected less than duration, {duration}");
             return Err(("warm_up".into(), message));
         }
-        let network = network::build(files, &file.node, &file.link, kinds)?;
+        let network = network::build(files, &file.node, &file.link, file.tcp.processing(), kinds)?;
         let mut traffic = Vec::new();
         let mut users = 0;
         for (name, table) in &file.traffic {

@@ -103,6 +103,20 @@ const PROFILE: &str = "rfc";
 /// Default weight of a connection.
 pub(crate) const WEIGHT: u32 = 1;
 
+/// Longest processing time per packet of hosts with a profile of today's systems: within it, Linux 6.18 has acknowledged 95 to 99 % of the
+/// packets that arrive at a virtual device, measured in its own captures.
+const PROCESSING: Span = Span::from_micros(20);
+/// Profiles whose hosts have a random processing time by default.
+const PROCESSED: [&str; 2] = ["rfc", "linux-6"];
+
+impl TcpFile {
+    /// Returns the longest processing time per packet of hosts without the key `processing`, which depends on the profile of `[tcp]`.
+    pub(crate) fn processing(&self) -> Option<Span> {
+        let profile = self.profile.as_deref().unwrap_or(PROFILE);
+        PROCESSED.contains(&profile).then_some(PROCESSING)
+    }
+}
+
 /// Describes the default of each key whose default depends on the profile.
 fn describe_profile_defaults(schema: &mut Schema) {
     let keys = schema.get_mut("properties").and_then(Value::as_object_mut);

@@ -134,7 +134,7 @@ fn a_connection_that_is_over_is_forgotten() {
 /// full segments 1000 bytes. There is no handshake.
 fn one_link(kind: &str, more: &str) -> String {
     format!(
-        "id = 'X'\ntitle = 'x'\n[node]\ns = {{ kind = 'host' }}\nc = {{ kind = 'host' }}\n\
+        "id = 'X'\ntitle = 'x'\n[node]\ns = {{ kind = 'host', processing = 'none' }}\nc = {{ kind = 'host', processing = 'none' }}\n\
          [link.l]\nfrom = 's'\nto = 'c'\nrate = '8Mbit'\ndelay = '10ms'\nqueue = 'drop-tail:100'\n\
          [tcp]\nhandshake = false\nfin = false\nsegment = '948B'\ndelayed_ack = false\n\
          initial_window_segments = 2\nvalidation = \"none\"\npacing = 'none'\n\

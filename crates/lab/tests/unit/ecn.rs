@@ -11,10 +11,10 @@ fn run(senders: u32, packets: u32, queue: &str, tcp: &str) -> (PortCounters, f64
 id = "X"
 title = "Congestion marks"
 [node]
-a = {{ kind = "host", count = {senders} }}
+a = {{ kind = "host", processing = "none", count = {senders} }}
 r = {{ kind = "router" }}
 s = {{ kind = "router" }}
-b = {{ kind = "host", count = {senders} }}
+b = {{ kind = "host", processing = "none", count = {senders} }}
 [link.l]
 from = "r"
 to = "s"

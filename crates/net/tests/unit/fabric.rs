@@ -127,6 +127,43 @@ fn a_packet_takes_transmission_and_propagation_on_each_link() {
 }
 
 #[test]
+fn a_host_takes_up_to_its_processing_time_for_each_packet_in_order_and_with_no_further_event() {
+    let arrivals = |up_to: Span| {
+        let (mut topology, a, b) = line(wire(1, 5, 10), wire(1, 20, 100));
+        topology.set_processing(b, up_to);
+        let mut fabric = Fabric::new(&topology, 1);
+        let route = fabric.route(a, b).unwrap();
+        let (mut arrived, mut waits) = (Vec::new(), 0);
+        for body in 0..1000 {
+            // One packet per millisecond, which is as many as the links carry.
+            fabric.arrive(
+                ms(body),
+                a,
+                Packet::new(Time::ZERO, route, 1000, body as u32),
+                &mut Drops::default(),
+            );
+        }
+        loop {
+            match fabric.poll(Time::from_nanos(waits), &mut Drops::default()) {
+                Out::Deliver(packet) => arrived.push((packet.body, packet.arrived)),
+                Out::Wait(at) => waits = at.as_nanos(),
+                Out::Idle => return arrived,
+            }
+        }
+    };
+    let (plain, random) = (arrivals(Span::ZERO), arrivals(Span::from_micros(1500)));
+    assert_eq!(plain.len(), 1000);
+    assert!(random.is_sorted_by_key(|&(body, _)| body) && random.is_sorted_by_key(|&(_, at)| at));
+    let took = |((_, before), (_, after)): (&(u32, Time), &(u32, Time))| *after - *before;
+    let times: Vec<Span> = plain.iter().zip(&random).map(took).collect();
+    // A packet that would overtake the one before it waits for it: no longer than the longest time.
+    assert!(times.iter().all(|&time| time <= Span::from_micros(1500)));
+    assert!(times.iter().filter(|&&time| time > Span::from_micros(750)).count() > 400);
+    assert_eq!(arrivals(Span::ZERO), plain);
+    assert_eq!(arrivals(Span::from_micros(1500)), random, "the same seed, the same times");
+}
+
+#[test]
 fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
     let (topology, a, b) = line(wire(1, 5, 10), wire(4, 20, 10));
     let mut net = Net::new(&topology);
