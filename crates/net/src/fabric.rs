@@ -1,3 +1,4 @@
+use crate::jitter::Jitter;
 use crate::port::{Change, PortExtensions};
 use crate::processing::Processing;
 use crate::queue::{AnyQueue, PortContext, QueueKind};
@@ -151,8 +152,7 @@ impl Fabric {
                 .then(|| PortContext::new(&to.rate, seed, id).with_outages(to.outage).wire()),
             delay: to.delay,
             before: (from.before != to.before).then(|| stages(&to.before, Stream::Before)),
-            jitter: (from.jitter != to.jitter)
-                .then(|| to.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))))),
+            jitter: (from.jitter != to.jitter).then(|| build_jitter(to, Span::ZERO, seed, id)),
             after: after.then(|| {
                 let mut after = stages(&to.after, Stream::After);
                 after.extend(stages(&to.conditioner, Stream::Conditioner));
@@ -422,12 +422,16 @@ fn build_port(spec: &WireSpec, processing: Span, seed: u64, id: u32) -> Port<Any
     }
     let extensions = PortExtensions {
         before: stages(&spec.before, Stream::Before),
-        jitter: spec.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
-        processing: (processing > Span::ZERO).then(|| Processing::new(processing, seed, id)),
+        jitter: build_jitter(spec, processing, seed, id),
         arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
         after,
     };
     Port::new(queue, context.wire(), spec.delay).with(extensions)
+}
+
+fn build_jitter(spec: &WireSpec, processing: Span, seed: u64, id: u32) -> Option<Jitter> {
+    let processing = (processing > Span::ZERO).then(|| Processing::new(processing, seed, id));
+    Jitter::new(spec.jitter.as_ref(), Rng::new(seed, Stream::Jitter(id)), processing)
 }
 
 fn build_stages(stages: &[StageSpec], seed: u64, id: u32, stream: fn(u32, u32) -> Stream) -> Vec<AnyStage> {

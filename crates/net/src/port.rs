@@ -8,7 +8,6 @@ use self::wire::{NOT_KNOWN, Wire};
 use crate::arq::{Arq, Attempt};
 use crate::hold_queue::{Forwarding, HoldQueue};
 use crate::jitter::Jitter;
-use crate::processing::Processing;
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
@@ -83,21 +82,15 @@ pub struct PortExtensions {
     pub before: Vec<AnyStage>,
     /// Link-layer ARQ, which retransmits packets lost on the wire.
     pub arq: Option<Arq>,
-    /// Variation of the propagation delay. Packets do not overtake each other on the wire.
+    /// Variation of the propagation delay, and processing times of the host at the other end. Packets do not overtake each other.
     pub jitter: Option<Jitter>,
-    /// Processing times of the host at the other end.
-    pub processing: Option<Processing>,
     /// Stages that packets pass after the wire. A packet dropped by such a stage has already occupied the wire.
     pub after: Vec<AnyStage>,
 }
 
 impl PortExtensions {
     fn is_empty(&self) -> bool {
-        self.before.is_empty()
-            && self.arq.is_none()
-            && self.jitter.is_none()
-            && self.processing.is_none()
-            && self.after.is_empty()
+        self.before.is_empty() && self.arq.is_none() && self.jitter.is_none() && self.after.is_empty()
     }
 }
 
@@ -608,10 +601,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let (departure, delay) = (self.free_at, self.delay);
         let Some(extended) = &mut self.queued_mut().extended else { return departure + delay };
         let jitter = extended.extensions.jitter.as_mut();
-        let mut own = jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay));
-        if let Some(processing) = &mut extended.extensions.processing {
-            own = processing.done(own);
-        }
+        let own = jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay));
         extended.last = extended.last.max(own);
         extended.last
     }

@@ -1,6 +1,6 @@
 use crate::{Route, WireSpec};
 use catnip_base::Span;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,13 +74,19 @@ enum Kind {
     Router,
 }
 
+#[derive(Clone, Debug)]
+struct Node {
+    name: String,
+    kind: Kind,
+    /// Longest processing time per packet.
+    processing: Span,
+}
+
 /// Network as plain data, from which both the simulator and the emulator build their fabric.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
-    nodes: Vec<(String, Kind)>,
+    nodes: Vec<Node>,
     ports: Vec<PortSpec>,
-    /// Longest processing time per packet of each node that has any.
-    processing: BTreeMap<NodeId, Span>,
 }
 
 impl Topology {
@@ -96,12 +102,12 @@ impl Topology {
 
     /// Sets the longest time that a host takes for a packet that it receives; the times are uniform.
     pub fn set_processing(&mut self, host: NodeId, up_to: Span) {
-        self.processing.insert(host, up_to);
+        self.nodes[host.0 as usize].processing = up_to;
     }
 
     /// Returns the longest time that a node takes for a packet that it receives.
     pub fn processing(&self, node: NodeId) -> Span {
-        self.processing.get(&node).copied().unwrap_or(Span::ZERO)
+        self.nodes[node.0 as usize].processing
     }
 
     /// Adds a link between two nodes: the wire `forward` from the first to the second, and the wire `back` in the other direction.
@@ -133,12 +139,12 @@ impl Topology {
 
     /// Returns the name of a node.
     pub fn name(&self, node: NodeId) -> &str {
-        &self.nodes[node.0 as usize].0
+        &self.nodes[node.0 as usize].name
     }
 
     /// Returns true if the node is a router, which forwards packets and is not an endpoint of connections.
     pub fn is_router(&self, node: NodeId) -> bool {
-        self.nodes[node.0 as usize].1 == Kind::Router
+        self.nodes[node.0 as usize].kind == Kind::Router
     }
 
     /// Returns the number of nodes.
@@ -178,7 +184,7 @@ impl Topology {
     }
 
     fn node(&mut self, name: String, kind: Kind) -> NodeId {
-        self.nodes.push((name, kind));
+        self.nodes.push(Node { name, kind, processing: Span::ZERO });
         NodeId(self.nodes.len() as u32 - 1)
     }
 }
@@ -204,7 +210,7 @@ pub(crate) struct Routes {
 impl Routes {
     pub(crate) fn new(topology: &Topology) -> Self {
         let nodes = topology.nodes.len();
-        let is_router = |node: NodeId| topology.nodes[node.0 as usize].1 == Kind::Router;
+        let is_router = |node: NodeId| topology.nodes[node.0 as usize].kind == Kind::Router;
         let routers: Vec<NodeId> = (0..nodes as u32).map(NodeId).filter(|&n| is_router(n)).collect();
         let mut router_index = vec![u32::MAX; nodes];
         let mut anchor = vec![None; nodes];

@@ -10,6 +10,7 @@ pub use exponential::Exponential;
 pub use normal::Normal;
 pub use uniform::Uniform;
 
+use crate::processing::Processing;
 use catnip_base::notation::{Kind, Notation};
 use catnip_base::{ParseError, Rng, Span, Time, kinds, variants};
 
@@ -54,27 +55,44 @@ impl JitterSpec {
 
     /// Creates the jitter of one port, which draws from `rng`.
     pub fn build(&self, rng: Rng) -> Jitter {
-        Jitter { spec: self.clone(), rng, last: Time::ZERO }
+        Jitter { spec: Some(self.clone()), rng, processing: None, last: Time::ZERO }
     }
 }
 
 /// Arrival times of packets at the other end of one port's wire.
 #[derive(Clone, Debug)]
 pub struct Jitter {
-    spec: JitterSpec,
+    spec: Option<JitterSpec>,
     rng: Rng,
+    /// Processing times of the host at the other end.
+    processing: Option<Box<Processing>>,
     /// Arrival time of the previous packet.
     last: Time,
 }
 
 impl Jitter {
+    /// Creates the variation of the arrival times at the other end of a wire with `jitter`, if any, and at a host with a `processing` time;
+    /// `None` without either.
+    pub(crate) fn new(jitter: Option<&JitterSpec>, rng: Rng, processing: Option<Processing>) -> Option<Self> {
+        let processing = processing.map(Box::new);
+        (jitter.is_some() || processing.is_some()).then(|| Self {
+            spec: jitter.cloned(),
+            rng,
+            processing,
+            last: Time::ZERO,
+        })
+    }
+
     /// Returns the arrival time of a packet that has left at `departure` on a wire with the configured `delay`. The result is no earlier
     /// than the result of the previous call.
     pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
-        // A `Span` cannot be negative, so a delay below zero becomes zero.
-        let arrival = departure
-            + Span::from_secs_f64(delay.as_secs() + each!(&self.spec, kind => kind.draw_s(&mut self.rng)));
-        self.last = self.last.max(arrival);
+        let delay = self.spec.as_ref().map_or(delay, |spec| {
+            // A `Span` cannot be negative, so a delay below zero becomes zero.
+            Span::from_secs_f64(delay.as_secs() + each!(spec, kind => kind.draw_s(&mut self.rng)))
+        });
+        let arrival = departure + delay;
+        let done = self.processing.as_mut().map_or(arrival, |processing| processing.done(arrival));
+        self.last = self.last.max(done);
         self.last
     }
 }
