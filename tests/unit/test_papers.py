@@ -73,9 +73,13 @@ def test_every_note_is_in_the_document(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_the_published_values_are_those_of_these_claims(name: str) -> None:
+def test_every_published_value_is_that_of_a_claim_and_what_is_missing_is_told(name: str) -> None:
     stored = values.read(ROOT / "validation" / f"{name}.json", name)
-    assert list(stored.of) == [one.id for one in runner.data(name).statements]
+    stated = [one.id for one in runner.data(name).statements]
+    assert set(stored.of) <= set(stated)
+    missing = [id for id in stated if id not in stored.of]
+    text = (ROOT / "validation" / f"{name}.md").read_text(encoding="utf-8")
+    assert (f"Not measured yet: {', '.join(missing)}." in text) == bool(missing)
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -92,7 +96,7 @@ def test_the_published_table_has_the_verdicts_on_the_published_values(name: str)
 def test_nothing_published_has_an_explanation_that_is_no_miss(name: str) -> None:
     of = {claim.id: claim for claim in published(name)}
     for one in runner.data(name).statements:
-        if one.explained_by:
+        if one.explained_by and one.id in of:
             assert of[one.id].verdict == "not reproduced", f"{one.id}: nothing to explain"
             assert of[one.explained_by].verdict == "reproduced", f"{one.explained_by}: does not hold"
 

@@ -151,6 +151,7 @@ def judge(name: str, values: Values) -> Reproduction:
         tables=values.tables,
         seeds=values.seeds,
         experiments={id: about for id, about in stated.experiments.items() if id in present},
+        unmeasured=[one.id for one in stated.statements if one.id not in values.of],
         is_repeatable=not any(one.ours.quantity in paper.live for one in known),
         values=values,
     )

@@ -80,5 +80,7 @@ class Reproduction:
     is_repeatable: bool = True
     values: "Values | None" = None
     """Values on which the verdicts were given."""
+    unmeasured: Sequence[str] = ()
+    """Ids of the paper's claims without a value."""
     left: Sequence[str] = ()
     """Experiments for which the time was not enough."""

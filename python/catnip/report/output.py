@@ -131,6 +131,7 @@ def markdown(outcome: Reproduction, file: Path) -> str:
         *map(_markdown_table, outcome.tables),
         f"{claims.summary(outcome.claims).capitalize()}.",
         claims.markdown(outcome.claims, deviations).rstrip(),
+        *[f"Not measured yet: {', '.join(outcome.unmeasured)}."] * bool(outcome.unmeasured),
         f"Made by catnip {__version__} with {span(outcome.seeds)}.",
     )
     return "\n\n".join(parts) + "\n"
