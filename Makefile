@@ -110,17 +110,10 @@ ONCE_UNNOTICED := --package catnip-tcp --package catnip-wire --package catnip-si
 # Exit codes 2 and 3: some survived, or never ended.
 UNLESS_BROKEN := || case $$? in 2|3) ;; *) false; esac
 
-validate:  ## Compare with the paper and ns-2 at full length, rewrite validation/ and docs/figures/
+validate:  ## Compare with the papers and ns-2 at full length; goes on where it was cut off (ARGS='--budget 2h newcwv')
 	@tools/need.sh validate
 	@$(MAKE) --no-print-directory build PROFILE=release
-	$(BIN)/catnip reproduce catnip --report validation/catnip.html --table validation/catnip.md --figures docs/figures
-	$(BIN)/catnip reproduce testbed --report validation/testbed.html --table validation/testbed.md --figures docs/figures
-	$(BIN)/catnip reproduce hysteresis --report validation/hysteresis.html --table validation/hysteresis.md --figures docs/figures
-	$(BIN)/catnip reproduce diffserv --report validation/diffserv.html --table validation/diffserv.md --figures docs/figures
-	$(BIN)/catnip reproduce linux --report validation/linux.html --table validation/linux.md --figures docs/figures
-	$(BIN)/catnip reproduce linux-tcp --report validation/linux-tcp.html --table validation/linux-tcp.md --figures docs/figures
-	$(BIN)/catnip reproduce newcwv --report validation/newcwv.html --table validation/newcwv.md --figures docs/figures
-	$(BIN)/catnip reproduce today --report validation/today.html --table validation/today.md --figures docs/figures
+	$(BIN)/python tools/validate.py $(ARGS)
 	$(BIN)/python tools/model_pages.py docs/models
 
 qdisc:  ## Boot a newer kernel in an emulator and test the router in it (two minutes and, once, 125 MB; ARGS=SEED)

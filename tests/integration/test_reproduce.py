@@ -3,6 +3,8 @@
 import os
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +101,11 @@ def test_a_part_that_holds_more_than_data_is_refused(tmp_path: Path) -> None:
     file.write_bytes(pickle.dumps(os.getcwd))
     with pytest.raises(InputError, match=r"not a part of a reproduction: .*not data"):
         some.get("sizes", dict)
+
+
+def test_no_paper_needs_a_library_that_users_do_not_install() -> None:
+    blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in ("pandas", "polars", "jsonschema"))
+    load = "from catnip.papers import runner; [runner.load(name) for name in runner.PAPERS]"
+    subprocess.run([sys.executable, "-c", f"import sys; {blocked}; {load}"], check=True)
+    papers = PUBLISHED.parent / "python" / "catnip" / "papers"
+    assert [file for file in papers.rglob("*.py") if "to_pandas" in file.read_text(encoding="utf-8")] == []

@@ -88,7 +88,7 @@ def test_early_congestion_avoidance_sends_the_flights_of_its_rule(tmp_path: Path
     # two.
     tcp = {"control": "reno:slow-start=eca", "initial_window_segments": 2}
     events = simulated(tcp, [size], 0.0)
-    times = events[(events["kind"] == "send") & (events["seq_bytes"] < size)]["time_s"].to_numpy()
+    times = events["time_s"][(events["kind"] == "send") & (events["seq_bytes"] < size)]
     ours = flights(times)
     assert len(ours) == len(expected)
     assert np.all(np.abs(np.array(ours) - expected) <= 2), (ours, expected)

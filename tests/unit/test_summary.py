@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from pytest import approx
 
 from catnip.analysis import summary
@@ -166,14 +167,31 @@ def test_a_summary_of_several_variants_is_that_of_each_alone() -> None:
     assert str(twice["one"].groups["files"]) == str(twice["two"].groups["files"]) == str(alone)
 
 
-def test_differences_are_paired_by_seed() -> None:
+def often(table: Table, times: int) -> Table:
+    """Returns a table with each row as many times."""
+    return {
+        key: np.repeat(values, times)
+        if isinstance(values, np.ndarray)
+        else [str(value) for value in values for _ in range(times)]
+        for key, values in table.items()
+    }
+
+
+@pytest.mark.parametrize("times", [33, 34])
+def test_differences_are_paired_by_seed_and_known_from_a_hundred_transfers_on(times: int) -> None:
+    transfers = often(TRANSFERS, times)
+    waits_s = np.repeat(floats(2, 4, 4), times)
     slow: dict[str, Table] = {
         "groups": GROUPS,
-        "transfers": {**TRANSFERS, "time_s": floats(2, 4, 4), "waited_s": floats(2, 4, 4)},
+        "transfers": {**transfers, "time_s": waits_s, "waited_s": waits_s},
     }
-    summaries = summarized(**both({"groups": GROUPS, "transfers": TRANSFERS}, as_second(slow)))
+    summaries = summarized(**both({"groups": GROUPS, "transfers": transfers}, as_second(slow)))
     one, two = (summaries[name].groups["files"] for name in ("one", "two"))
     less = two.less(one)
+    if 3 * times < 100:
+        assert math.isnan(one.means["completed_s"].low)
+        assert math.isnan(less["completed_s"].low)
+        return
     # Seeds differ by a second, variants by half a second with the same seed.
     assert (less["completed_s"].low, less["completed_s"].high) == approx((0.5, 0.5))
     assert less["goodput_mbps"].mean == 0

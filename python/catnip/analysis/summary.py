@@ -56,10 +56,11 @@ class GroupSummary:
         both = (key for key in self.values if key in other.values)
         paired = {key: _core.paired_difference(self.values[key], other.values[key]) for key in both}
         less = {key: Interval(*difference) for key, difference in paired.items() if difference is not None}
-        for key in less:
-            of = [one.means[key] for one in (self, other) if key in one.means]
-            if any(math.isnan(one.low) for one in of):
-                less[key] = Interval(less[key].mean, math.nan, math.nan, less[key].n)
+        less |= {
+            key: Interval(one.mean, math.nan, math.nan, one.n)
+            for key, one in less.items()
+            if any(math.isnan(of.means[key].low) for of in (self, other) if key in of.means)
+        }
         return {key: widened(one) for key, one in less.items()} if self.of_a_look else less
 
     @property

@@ -27,14 +27,19 @@ from catnip.report import output, values
 from catnip.report.model import Command, Reproduction
 
 
-def _seconds(_context: click.Context, _parameter: click.Parameter, budget: str | None) -> float:
-    """Returns a duration such as `2h`, `90min` or `30s` in seconds; infinity for None."""
-    if budget is None:
-        return float("inf")
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(h|min|s)", budget)
+def seconds(duration: str) -> float:
+    """Returns a duration such as `2h`, `90min` or `30s` in seconds. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(h|min|s)", duration)
     if match is None:
-        raise click.BadParameter(f"{budget}: expected a time such as 2h, 90min or 30s")
+        raise ValueError(f"{duration}: expected a time such as 2h, 90min or 30s")
     return float(match[1]) * {"h": 3600, "min": 60, "s": 1}[match[2]]
+
+
+def _budget(_context: click.Context, _parameter: click.Parameter, duration: str | None) -> float:
+    try:
+        return float("inf") if duration is None else seconds(duration)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
@@ -60,7 +65,7 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, budget: str |
     "--budget",
     "budget_s",
     metavar="TIME",
-    callback=_seconds,
+    callback=_budget,
     help="Time after which no further experiment is begun, such as 2h.",
 )
 @click.option(

@@ -142,15 +142,15 @@ def gain_pct(
     base: str,
     column: str,
     statistic: str,
-    pages: Sequence[int] = printed.PAGES,
+    pages: Sequence[int] = (),
 ) -> Interval:
     """Statistic of the ten pages' time reductions relative to the variant `base`, percent.
 
     The reductions are those of mean times if `column` is `mean`, otherwise of standard deviations.
     `statistic` is `average`, `pages` (the number of pages that are reduced), `max`, or a rank, 0 for the
-    least. `pages` are the numbers of the pages.
+    least. `pages` are the numbers of the pages; all if it is empty.
     """
-    chosen = [page - 1 for page in pages]
+    chosen = [page - 1 for page in pages] or slice(None)
     ours, theirs = (
         (result.page_means() if column == "mean" else result.page_deviations)[:, chosen]
         for result in (runs.of(scenario)[variant], runs.of(scenario)[base])

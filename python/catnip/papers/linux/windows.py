@@ -19,11 +19,13 @@ import numpy as np
 
 from catnip import api, context
 from catnip._core import InputError
+from catnip.analysis import measures
 from catnip.api import Link
 from catnip.base.programs import AGENT, program
 from catnip.base.progress import side_by_side
 from catnip.papers.linux.runs import KernelRuns, capturing, device
 from catnip.papers.quantity import Quantities
+from catnip.papers.rows import Rows, where
 
 measured = Quantities()
 
@@ -105,7 +107,7 @@ def burst(
     raise InputError(f"linux: the certificate of the link was red {TRIES} times")
 
 
-def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: str = "none") -> Any:
+def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: str = "none") -> Rows:
     """Returns the events of a simulated server with such bursts on the same path; all sizes are equal."""
     [size] = set(sizes)
     access = {"rate": "10Gbit", "delay": "0ms", "queue": "drop-tail:10000"}
@@ -115,7 +117,11 @@ def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: st
         "title": "Bursts of one connection",
         "seeds": 1,
         "duration": "30s",
-        "node": {"server": {"kind": "host"}, "router": {"kind": "router"}, "client": {"kind": "host"}},
+        "node": {
+            "server": {"kind": "host", "processing": "none"},
+            "router": {"kind": "router"},
+            "client": {"kind": "host", "processing": "none"},
+        },
         "link": {
             "near": {"from": "server", "to": "router", **access},
             "far": {"from": "router", "to": "client", **bottleneck},
@@ -137,14 +143,14 @@ def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: st
             }
         },
     }
-    events = api.run(scenario, tables=["events"]).to_pandas("events")
-    return events[events["end"] == "server"]
+    events = measures.select(api.run(scenario, tables=["events"]).tables["events"], 0)
+    return where(events, events["end"] == "server")
 
 
-def ends(events: Any, count: int) -> list[float]:
+def ends(events: Rows, count: int) -> list[float]:
     """Returns cwnd in segments at the end of each burst: at the last ACK before an idle period."""
-    acks = events[events["kind"] == "ack"]
-    times, windows = acks["time_s"].to_numpy(), acks["cwnd_bytes"].to_numpy() / SEGMENT
+    acks = where(events, events["kind"] == "ack")
+    times, windows = acks["time_s"], acks["cwnd_bytes"] / SEGMENT
     last = np.append(np.flatnonzero(np.diff(times) > SILENCE_S / 4), len(times) - 1)
     assert len(last) == count, "silences are longer than round trips"
     return list(windows[last])

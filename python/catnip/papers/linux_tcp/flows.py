@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from catnip.papers.rows import Rows, where
 
 Floats = NDArray[np.float64]
 
@@ -76,11 +77,13 @@ def from_kernel(report: Mapping[str, Any]) -> Flow:
     return flow(sent[:, 0], sent[:, 1], acks[:, 0], acks[:, 1])
 
 
-def from_events(events: pd.DataFrame) -> list[Flow]:
+def from_events(events: Rows) -> list[Flow]:
     """Computes the results of simulated transfers, one for each seed, from the sender's rows of `events`."""
+    server = where(events, events["end"] == "server")
     flows = []
-    for _, here in events[events["end"] == "server"].groupby("seed"):
-        sent, acks = (here[here["kind"] == kind] for kind in ("send", "ack"))
-        columns = (one[name].to_numpy(float) for one in (sent, acks) for name in ("time_s", "seq_bytes"))
+    for seed in np.unique(server["seed"]):
+        here = where(server, server["seed"] == seed)
+        sent, acks = (where(here, here["kind"] == kind) for kind in ("send", "ack"))
+        columns = (one[name].astype(float) for one in (sent, acks) for name in ("time_s", "seq_bytes"))
         flows.append(flow(*columns))
     return flows

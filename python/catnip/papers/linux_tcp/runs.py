@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from catnip import api
 from catnip._core import InputError
+from catnip.analysis import measures
 from catnip.base.programs import cannot_control
 from catnip.base.progress import side_by_side
 from catnip.papers.linux_tcp import sender
 from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, SEGMENTS, Case, scripted
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
+from catnip.papers.rows import where
 from catnip.papers.runs import Runs
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
@@ -199,9 +201,9 @@ def _long_simulated(control: str, seeds: Sequence[int]) -> NDArray[np.float64]:
     scenario = _scenario(LONG_DELAY_MS, directions, {"control": CONTROLS[control]}, {"bytes": "endless"})
     scenario["duration"] = f"{LONG_S:g}s"
     result = api.run(scenario, seeds=seeds, series=f"{LONG_POLLED_S:g}s", tables=["connection_series"])
-    series = result.to_pandas("connection_series")
-    settled = series[series["time_s"] > SETTLED_S]
-    return np.array(settled.groupby("seed")["cwnd_bytes"].mean()) / SEGMENT_BYTES
+    series = measures.select(result.tables["connection_series"], 0)
+    settled = where(series, series["time_s"] > SETTLED_S)
+    return measures.per_seed(settled, "cwnd_bytes", seeds, np.mean) / SEGMENT_BYTES
 
 
 def _flows(setting: Setting, seeds: Sequence[int]) -> list[Flow]:
@@ -211,7 +213,7 @@ def _flows(setting: Setting, seeds: Sequence[int]) -> list[Flow]:
     scenario = _scenario(setting.delay_ms, directions, {"control": "bbr"}, begin)
     scenario["duration"] = f"{FLOW_S:g}s"
     scenario["link"]["path"]["queue"] = setting.queue
-    return from_events(api.run(scenario, seeds=seeds, tables=["events"]).to_pandas("events"))
+    return from_events(measures.select(api.run(scenario, seeds=seeds, tables=["events"]).tables["events"], 0))
 
 
 def _scenario(
@@ -226,7 +228,7 @@ def _scenario(
         "title": "A transfer as by Linux",
         "seeds": 1,
         "duration": f"{LONGEST_S}s",
-        "node": {"server": {"kind": "host"}, "client": {"kind": "host"}},
+        "node": {name: {"kind": "host", "processing": "none"} for name in ("server", "client")},
         "link": {"path": {**link, "there": directions["data"], "back": directions["acks"]}},
         "tcp": {"profile": "linux-6", **tcp},
         "traffic": {"file": {"kind": "bulk", "from": "server", "to": "client", **file}},
