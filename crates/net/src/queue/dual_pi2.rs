@@ -208,8 +208,8 @@ impl DualPi2Law {
         if !recurs(&mut self.classic_sum, probability) {
             return Signal::Pass;
         }
-        // Overload begins at a probability of 1 / k², at which the coupled probability is one.
-        let overload = u128::from(probability) * u128::from(p.coupling).pow(2) >= MAX_PROB.into();
+        // Overload begins at a probability of 1 / coupling², at which the coupled probability is one, for both queues at once.
+        let overload = self.coupled(p) == MAX_PROB;
         if can_be_marked && !overload { Signal::Mark } else { Signal::Drop }
     }
 
