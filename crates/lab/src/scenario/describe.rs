@@ -107,6 +107,16 @@ macro_rules! in_schema {
 in_schema! { quantity: Span, Rate, Bytes, Share }
 in_schema! { kind: EcnKind, RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec }
 
+impl InSchema for Option<Span> {
+    fn schema() -> Schema {
+        let mut schema = quantity::<Span>();
+        let of_span = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
+        let pattern = format!(r"^\s*none\s*$|{of_span}");
+        schema.insert("pattern".into(), pattern.into());
+        schema
+    }
+}
+
 impl InSchema for Option<MarkerSpec> {
     fn schema() -> Schema {
         kinds(&MarkerSpec::usages(), true)

@@ -141,7 +141,6 @@ pub(crate) struct NodeFile {
     /// another. Without it, packets of a few long flows meet full queues in the same order for ever, and one flow loses again and again
     /// (phase effects). The default is measured: Linux 6 acknowledges 95 to 99 % of packets within this time.
     #[schemars(
-        with = "Option<Text<Span>>",
         example = &"100us",
         extend("x-default" = "20us if the profile of `[tcp]` is rfc or linux-6, otherwise none"),
     )]
