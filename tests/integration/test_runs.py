@@ -80,7 +80,9 @@ def test_variants_are_compared_with_one_or_along_an_axis(catnip: Run, pipe: Path
             here, there = means[name][key]["mean"], means[of["to"]][key]["mean"]
             if key not in summary.QUANTILES:
                 assert less["mean"] == approx(here - there)
-            assert less["low"] <= less["mean"] <= less["high"]
+            # Few seeds may have a difference and no interval that holds.
+            assert less["low"] is None or less["low"] <= less["mean"] <= less["high"]
+        assert any(less["low"] is not None for less in of["groups"]["document"].values())
     one = json.loads(catnip("run", pipe, "--against", "kind=drop-tail / length=10", "--json").out)
     assert set(one["differences"]) == {
         name for name in one["variants"] if not name.endswith("tail / length=10")

@@ -77,7 +77,7 @@ def test_a_simulated_server_stands_in_the_network_of_the_real_one() -> None:
     )
     for part in ("link", "traffic"):
         assert simulated[part] == external[part]
-    assert simulated["node"] == {**external["node"], "server": {"kind": "host"}}
+    assert simulated["node"] == {**external["node"], "server": {"kind": "host", "processing": "none"}}
     queues = (
         [(one["name"], one.get("link")) for one in scenario["variant"]] for scenario in (external, simulated)
     )

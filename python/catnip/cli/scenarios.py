@@ -346,7 +346,7 @@ def _print_plan(
     count = len(variants) * len(seeds)
     if as_json:
         head = {"scenario": scenario.id, "title": scenario.title, "runs": count}
-        output.print_json({**head, "variants": variants, "seeds": seeds, "tables": tables})
+        output.print_json({**head, "variants": variants, "seeds": list(seeds), "tables": tables})
         return
     megabytes = max(scenario.overview(name)["memory_bytes"] for name in variants) / 2**20
     rows = [
