@@ -92,15 +92,17 @@ def test_dual_pi2_keeps_l4s_data_below_a_millisecond_while_classic_flows_fill_th
 
 
 def test_cake_is_fair_between_hosts_where_fq_codel_is_fair_between_connections() -> None:
-    groups = {name: {"tcp": {"profile": "linux-6"}} for name in ("one", "many")}
+    groups = {name: {"tcp": {"profile": "linux-6"}} for name in ("two", "eight")}
     shares = {}
     for queue in ("fq-codel:1000", "cake:1000,isolation=dual-srchost"):
         scenario = bottleneck(groups, {"rate": "20Mbit", "delay": "10ms", "queue": queue}, 40)
-        # Three more connections belong to the same sender.
-        for number in range(3):
-            scenario["traffic"][f"more{number}"] = scenario["traffic"]["many"]
+        # One sender has two connections, as a single one leaves a tenth of its half unused.
+        for name, count in (("two", 2), ("eight", 8)):
+            for number in range(1, count):
+                scenario["traffic"][f"{name}-{number}"] = scenario["traffic"][name]
         goodputs = catnip.run(scenario, seeds=2).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
-        shares[queue.split(":")[0]] = goodputs["one"] / goodputs.sum()
+        of_two = goodputs[goodputs.index.str.startswith("two")]
+        shares[queue.split(":")[0]] = of_two.sum() / goodputs.sum()
     assert shares["fq-codel"] == pytest.approx(0.2, rel=0.1)
     assert shares["cake"] == pytest.approx(0.5, rel=0.1)
 

@@ -34,7 +34,7 @@ def test_a_short_run_gives_the_values_of_the_published_table(
     first_seed = values.read(ROOT / "validation" / f"{name}.json", name).seeds[0]
     with Progress(quiet=True) as progress:
         again = runner.reproduce(Request(name, experiments, False, seeds, first_seed), progress)
-    assert len(again.claims) > 10
+    assert len(again.claims) >= 3
     for claim in again.claims:
         assert shown[claim.id] == claim.ours_shown(), claim.id
 
