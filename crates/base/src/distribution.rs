@@ -140,7 +140,8 @@ impl Distribution {
     /// Parses a distribution whose values may have units. A single value stands for a constant distribution.
     pub fn with_units(text: &str, values: Measure) -> Result<Self, ParseError> {
         if let Some(value) = values.read(text) {
-            return Self::Constant(value).checked().map_err(|expected| ParseError::new(text, expected));
+            let constant = Self::Constant(value);
+            return constant.checked_as(values).map_err(|expected| ParseError::new(text, expected));
         }
         if !text.trim_start().starts_with(|c: char| c.is_ascii_alphabetic() || c == ':') {
             return Err(ParseError::new(text, format!("{}, or a distribution", values.expected())));
@@ -149,7 +150,7 @@ impl Distribution {
         let mut notation = Notation::of_family::<Self>(text)?;
         let read = Self::read_as(&mut notation, values)?;
         notation.finish_as(Self::USAGE)?;
-        Ok(read)
+        read.checked_as(values).map_err(|expected| ParseError::new(text, expected))
     }
 
     fn read_as(text: &mut Notation<'_>, values: Measure) -> Result<Self, ParseError> {
@@ -190,6 +191,16 @@ impl Distribution {
             }
         };
         read.checked().map_err(|expected| text.error(expected))
+    }
+
+    /// Checks the parameters; a constant number of bytes or of things must be whole.
+    fn checked_as(self, values: Measure) -> Result<Self, &'static str> {
+        match self {
+            Self::Constant(value) if values != Measure::Time && value.is_finite() && value.fract() != 0.0 => {
+                Err("a whole number")
+            }
+            _ => self.checked(),
+        }
     }
 
     fn checked(self) -> Result<Self, &'static str> {

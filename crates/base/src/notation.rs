@@ -351,6 +351,12 @@ impl<'a> Notation<'a> {
         self.error(format!("a value for {key}, not {value:?}"))
     }
 
+    /// Returns how often the text has a key.
+    fn count_of(&self, key: &str) -> usize {
+        let keys = self.text.split([':', ',']).filter_map(|part| part.split_once('='));
+        keys.filter(|(other, _)| *other == key).count()
+    }
+
     fn is_one_of(&self, usages: &[Usage]) -> bool {
         usages.iter().any(|&usage| name(usage) == self.name)
     }
@@ -368,6 +374,9 @@ impl<'a> Notation<'a> {
             None => Ok(()),
             Some(extra) if self.name.is_empty() => {
                 Err(self.error_because(format!("unknown parameter {extra:?}")))
+            }
+            Some(extra) if self.count_of(extra) > 1 => {
+                Err(self.error_because(format!("{extra} occurs twice")))
             }
             Some(extra) => {
                 let suggestion = did_you_mean(extra, keys);

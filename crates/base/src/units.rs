@@ -173,6 +173,10 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let expected = "a size such as 512, 512B, 32KB, 1MB or 1GB (not negative)";
         let units = &[("", 1), ("B", 1), ("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
+        let is_in_bytes = !text.trim_end_matches('B').ends_with(['K', 'M', 'G']);
+        if is_in_bytes && text.contains('.') {
+            return Err(ParseError::new(text, "a whole number of bytes"));
+        }
         parse(text, units, expected).map(Bytes)
     }
 }

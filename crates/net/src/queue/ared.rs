@@ -1,5 +1,5 @@
 use super::red::{Red, RedLaw, RedParameters};
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits};
 use crate::{Backlog, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time, math};
@@ -92,6 +92,10 @@ impl QueueKind for AredSpec {
     /// Returns bounds with a lower bound of 0: packets may be dropped long before the buffer is full.
     fn buffer_bounds(&self) -> BufferBounds {
         BufferBounds { guaranteed: 0, ..self.limit.buffer_bounds() }
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { marks_ecn: self.ecn, is_random: true, ..QueueTraits::default() }
     }
 }
 

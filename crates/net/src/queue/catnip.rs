@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
 use super::limit::Buffer;
 use super::victim::{VictimRule, Victims};
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits};
 use crate::{Backlog, DropReason, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
@@ -53,6 +53,9 @@ impl QueueKind for CatnipSpec {
     }
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
+    }
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { reads_priority: true, ..QueueTraits::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 use super::red::{Red, RedSpec};
 use super::victim::VictimRule;
-use super::{BufferBounds, PortContext, QueueKind};
+use super::{BufferBounds, PortContext, QueueKind, QueueTraits};
 use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 
@@ -40,5 +40,8 @@ impl QueueKind for CatnipRedSpec {
     }
     fn counts_packets(&self) -> bool {
         self.red.counts_packets()
+    }
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { reads_priority: true, ..self.red.traits() }
     }
 }

@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
 use super::limit::Buffer;
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
@@ -46,6 +46,9 @@ impl QueueKind for CodelSpec {
     }
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
+    }
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { marks_ecn: self.parameters.ecn, ..QueueTraits::default() }
     }
 }
 

@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
 use super::limit::Buffer;
 use super::pie::{MAX_PROB, change};
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Share, Span, Time};
@@ -92,6 +92,10 @@ impl QueueKind for DualPi2Spec {
 
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { marks_ecn: true, ..QueueTraits::default() }
     }
 }
 

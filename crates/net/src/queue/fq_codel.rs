@@ -3,7 +3,7 @@ use super::drr::{Drr, TakesTurns, Turn};
 use super::flow_table::FlowTable;
 use super::limit::Buffer;
 use super::pool::{Chain, Pool};
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits};
 use crate::{Backlog, DropReason, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Time};
@@ -81,6 +81,10 @@ impl QueueKind for FqCodelSpec {
 
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { marks_ecn: self.parameters.ecn, ..QueueTraits::default() }
     }
 }
 

@@ -3,7 +3,7 @@ use super::flow_table::FlowTable;
 use super::limit::Buffer;
 use super::pie::{PieLaw, PieParameters, PieSpec};
 use super::pool::{Chain, Pool};
-use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, set_ce};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rng, Time};
@@ -79,6 +79,10 @@ impl QueueKind for FqPieSpec {
 
     fn counts_packets(&self) -> bool {
         self.pie.counts_packets()
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.pie.traits()
     }
 }
 

@@ -52,7 +52,7 @@ impl Capacity {
     }
 
     /// Returns the limit as a number of waiting packets or of bytes.
-    pub(super) fn amount(self) -> f64 {
+    pub fn amount(self) -> f64 {
         match self {
             Self::Packets(limit) => f64::from(limit.waiting().get()),
             Self::Bytes(limit) => limit.get() as f64,

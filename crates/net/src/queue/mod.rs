@@ -158,11 +158,26 @@ pub trait QueueKind: Send + Sync {
     fn isolates_hosts(&self) -> bool {
         false
     }
+    /// Returns which other keys of a scenario the discipline gives an effect.
+    fn traits(&self) -> QueueTraits {
+        QueueTraits::default()
+    }
     /// Returns the SLA to which the queue shapes packets; `None` if the queue shapes no packets. Of several SLAs, returns the one with the
     /// smallest bucket.
     fn sla(&self) -> Option<Sla> {
         None
     }
+}
+
+/// Properties of a queue discipline that give other keys of a scenario an effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTraits {
+    /// True if the treatment of packets depends on their priority, which markers set.
+    pub reads_priority: bool,
+    /// True if the discipline marks ECN-capable packets.
+    pub marks_ecn: bool,
+    /// True if drops or marks are random.
+    pub is_random: bool,
 }
 
 /// Bounds on the number of packets in a buffer, the packet in transmission included, that follow from the configuration.
@@ -265,6 +280,7 @@ macro_rules! queues {
                 fn counts_packets(&self) -> bool;
                 fn is_work_conserving(&self) -> bool;
                 fn isolates_hosts(&self) -> bool;
+                fn traits(&self) -> QueueTraits;
                 fn sla(&self) -> Option<Sla>;
             }
         }

@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
 use super::limit::Buffer;
 use super::victim::{VictimRule, Victims};
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time, math};
@@ -106,6 +106,10 @@ impl QueueKind for RedSpec {
 
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { marks_ecn: self.parameters.ecn, is_random: true, ..QueueTraits::default() }
     }
 }
 

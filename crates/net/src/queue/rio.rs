@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
 use super::limit::Buffer;
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, Verdict};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, Verdict};
 use crate::{Backlog, DropReason, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
@@ -82,6 +82,10 @@ impl QueueKind for RioSpec {
 
     fn counts_packets(&self) -> bool {
         !self.limit.is_in_bytes()
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { reads_priority: true, is_random: true, ..QueueTraits::default() }
     }
 }
 

@@ -1,7 +1,7 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
 use super::limit::Buffer;
 use super::pool::{Chain, Pool};
-use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, QueueTraits};
 use crate::{Backlog, DropReason, Dscp, Packet, PacketEvents, Priority, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Slab, Time};
@@ -52,6 +52,9 @@ impl QueueKind for SchedulerSpec {
     }
     fn sla(&self) -> Option<Sla> {
         Some(self.0.sla)
+    }
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { reads_priority: true, ..QueueTraits::default() }
     }
 }
 

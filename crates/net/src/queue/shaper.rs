@@ -1,6 +1,6 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
 use super::limit::Buffer;
-use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, QueueTraits};
 use crate::{Backlog, DropReason, Packet, PacketEvents, Priority, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
@@ -48,6 +48,9 @@ impl QueueKind for ShaperSpec {
     }
     fn sla(&self) -> Option<Sla> {
         Some(self.0.sla)
+    }
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { reads_priority: true, ..QueueTraits::default() }
     }
 }
 

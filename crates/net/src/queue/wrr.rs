@@ -1,4 +1,4 @@
-use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind};
+use super::{BufferBounds, PortContext, QueueDiscipline, QueueKind, QueueTraits};
 use crate::{Backlog, Packet, PacketEvents, Route, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
@@ -125,6 +125,15 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
 
     fn is_work_conserving(&self) -> bool {
         self.classes.iter().all(|spec| spec.queue.is_work_conserving())
+    }
+
+    fn traits(&self) -> QueueTraits {
+        let of_any = |has: fn(QueueTraits) -> bool| self.classes.iter().any(|spec| has(spec.queue.traits()));
+        QueueTraits {
+            reads_priority: of_any(|queue| queue.reads_priority),
+            marks_ecn: of_any(|queue| queue.marks_ecn),
+            is_random: of_any(|queue| queue.is_random),
+        }
     }
 
     fn sla(&self) -> Option<Sla> {

@@ -43,6 +43,9 @@ impl StageKind for ByPrioritySpec {
     fn loss(&self) -> Option<[f64; Priority::COUNT]> {
         Some(self.probabilities())
     }
+    fn reads_priority(&self) -> bool {
+        true
+    }
 }
 
 impl ByPrioritySpec {

@@ -85,6 +85,10 @@ pub trait StageKind: Send + Sync {
     fn sla(&self) -> Option<Sla> {
         None
     }
+    /// Returns true if the treatment of packets depends on their priority, which markers set.
+    fn reads_priority(&self) -> bool {
+        false
+    }
     /// Returns true if the stage holds packets back, copies or damages them, and is therefore allowed only behind a wire.
     fn needs_wire(&self) -> bool {
         false
@@ -121,6 +125,7 @@ macro_rules! stages {
                 fn loss(&self) -> Option<[f64; Priority::COUNT]>;
                 fn sla(&self) -> Option<Sla>;
                 fn needs_wire(&self) -> bool;
+                fn reads_priority(&self) -> bool;
             }
         }
     };

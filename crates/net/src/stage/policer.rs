@@ -49,6 +49,9 @@ impl StageKind for PolicerSpec {
     fn sla(&self) -> Option<Sla> {
         Some(self.sla)
     }
+    fn reads_priority(&self) -> bool {
+        true
+    }
 }
 
 /// Policer that checks packets against an SLA; LOW packets are not limited.

@@ -14,7 +14,7 @@ pub use tins::Tins;
 
 use super::limit::Buffer;
 use super::pool::Pool;
-use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, set_ce};
+use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents, Route};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rate, Rng, Span, Time};
@@ -141,6 +141,11 @@ impl QueueKind for CakeSpec {
 
     fn isolates_hosts(&self) -> bool {
         self.isolation != Isolation::Flows
+    }
+
+    fn traits(&self) -> QueueTraits {
+        // Tins follow the class of a codepoint, not its drop precedence.
+        QueueTraits { reads_priority: false, marks_ecn: true, is_random: true }
     }
 }
 
