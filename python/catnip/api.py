@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ def run(
 
     `seeds` is the number of runs of each variant, with seeds from 1 on, or the seeds themselves; the default
     is the number in the scenario. `variants` selects variants. `series` is an interval such as 100ms and adds
-    the tables link_series and connection_series. Raises InputError.
+    the tables link_series and connection_series. Raises InputError; warns of keys that have no effect.
 
     >>> import catnip
     >>> results = catnip.run("hysteresis-priority", seeds=3)
@@ -51,6 +52,8 @@ def run(
     3
     """
     loaded = _scenario(scenario)
+    for warning in loaded.warnings:
+        warnings.warn(warning, stacklevel=2)
     chosen = list(loaded.variants if variants is None else variants)
     for name in chosen:
         if name not in loaded.variants:

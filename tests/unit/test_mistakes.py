@@ -1,9 +1,11 @@
 """Tests of scenarios with one mistake each: the error is one line with file, key and value."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from catnip import api
 from catnip.cli.options import BAD_INPUT
 from conftest import Run
 
@@ -57,7 +59,7 @@ MISTAKES = [
     (
         'profile = "rfc"',
         'profile = "linux"',
-        'traffic.document.tcp.profile: "linux": expected a TCP profile (ns2-2002,',
+        'tcp.profile: "linux": expected a TCP profile (ns2-2002,',
     ),
     (
         'queue = "drop-tail:10"',
@@ -194,12 +196,12 @@ MISTAKES = [
     (
         'profile = "rfc"',
         'profile = "rfc"\nwindow_segments = 0',
-        "traffic.document.tcp.window_segments: 0: at least one segment is needed",
+        "tcp.window_segments: 0: at least one segment is needed",
     ),
     (
         'profile = "rfc"',
         'profile = "rfc"\nrto_min = "100s"\nrto_max = "1s"',
-        "traffic.document.tcp.rto_min: 100s: expected at most rto_max, 1s",
+        "tcp.rto_min: 100s: expected at most rto_max, 1s",
     ),
     (
         'start = "exponential:mean=2s"',
@@ -282,6 +284,20 @@ def test_a_mistake_in_a_scenario_is_one_line(
     assert not any(word in ended.err for word in ("u32", "f64", "Errno", "File`", "sequence"))
     checked = catnip("check", file)
     assert (checked.code, checked.err) == (BAD_INPUT, ended.err), "a check finds the same"
+
+
+def test_a_key_without_an_effect_is_warned_of_unless_quiet(catnip: Run, tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(GOOD.replace('profile = "rfc"', 'profile = "rfc"\nmarker = "spm"'))
+    warning = f'{file}: tcp.marker: "spm": no queue, loss or policer of the network depends on priorities'
+    for command in ("check", "run"):
+        ended = catnip(command, file, *(["--seeds", "1"] * (command == "run")))
+        assert (ended.code, ended.err) == (0, f"warning: {warning}\n")
+        assert catnip(command, file, "--quiet").err == ""
+    checked = json.loads(catnip("check", file, "--json").out)
+    assert checked["scenarios"][str(file)]["warnings"] == [warning]
+    with pytest.warns(UserWarning, match="tcp.marker"):
+        api.run(file, seeds=1)
 
 
 def test_the_scenario_without_a_mistake_runs(catnip: Run, tmp_path: Path) -> None:

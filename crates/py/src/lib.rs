@@ -123,6 +123,12 @@ impl PyScenario {
         Ok(out)
     }
 
+    /// Warnings that apply to all variants, as lines that name file and key: keys that are valid and have no effect.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.0.warnings.clone()
+    }
+
     /// Returns the parts of a variant: hosts, routers, links by name, and the pairs of hosts of each traffic group.
     fn overview<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Bound<'py, PyDict>> {
         let plan = self.0.emulation(variant).map_err(input_error)?;

@@ -33,6 +33,12 @@ def note(message: str) -> None:
         click.echo(f"{perf_counter() - began_s:8.3f} s  {message}", err=True)
 
 
+def warn(message: str) -> None:
+    """Prints a warning, unless --quiet is set."""
+    if loudness() is not Loudness.QUIET:
+        click.echo(f"warning: {message}", err=True)
+
+
 def _settings() -> tuple[Loudness, float]:
     context = click.get_current_context(silent=True)
     settings: tuple[Loudness, float] = (context.meta if context else {}).get(_KEY, (Loudness.USUAL, 0.0))

@@ -9,6 +9,7 @@ import click
 from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import paths
+from catnip.base.verbosity import warn
 from catnip.cli.options import BAD_INPUT, OUTPUT_FILE, Changes, common, set_option
 from catnip.report import output
 
@@ -24,8 +25,8 @@ TEMPLATE = Path(__file__).with_name("template.toml")
 def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) -> None:
     """Check scenario FILEs and summarize their contents.
 
-    Reports the errors in invalid files. Every variant is checked as for a run, but nothing is run. The FILE -
-    is standard input.
+    Reports the errors in invalid files, and warns of keys that have no effect. Every variant is checked as
+    for a run, but nothing is run. The FILE - is standard input.
     """
     found: dict[str, dict[str, Any]] = {}
     errors: dict[str, str] = {}
@@ -39,6 +40,8 @@ def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) ->
     for file, contents in found.items():
         if not as_json:
             click.echo(_description(file, contents))
+        for warning in contents["warnings"]:
+            warn(warning)
     for message in errors.values():
         click.echo(f"error: {' '.join(message.split())}", err=True)
     if errors:
@@ -92,6 +95,7 @@ def _contents(scenario: Scenario) -> dict[str, Any]:
         "links": dict(first["links"]),
         "traffic": dict(first["traffic"]),
         "files": [str(file) for file in scenario.files],
+        "warnings": scenario.warnings,
     }
 
 

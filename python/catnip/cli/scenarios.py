@@ -9,7 +9,7 @@ import click
 from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import extras, paths
-from catnip.base.verbosity import note
+from catnip.base.verbosity import note, warn
 from catnip.cli.options import (
     DRAWING,
     NOTHING_FINISHED,
@@ -144,6 +144,8 @@ def run(
         raise click.UsageError("--packets-at: needs --packets")
     loaded = paths.scenario(scenario, changes)
     note(f"read {loaded.path}")
+    for warning in loaded.warnings:
+        warn(warning)
     chosen = _choose_variants(loaded, variants)
     logs = [option for option, file in (("--packets", packets), ("--qlog", qlog)) if file is not None]
     if logs:

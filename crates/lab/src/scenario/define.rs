@@ -2,20 +2,27 @@
 
 use crate::error::KeyError;
 use crate::scenario::text::map_texts;
+use catnip_base::notation::did_you_mean;
 use std::collections::BTreeMap;
 
-/// Removes `[define]` from a scenario and replaces each `{NAME}` with the text of this name.
-pub(crate) fn substitute(table: &mut toml::Table) -> Result<(), KeyError> {
+/// Removes `[define]` from a scenario and replaces each `{NAME}` with the text of this name. Returns the names to which nothing refers.
+pub(crate) fn substitute(table: &mut toml::Table) -> Result<Vec<String>, KeyError> {
     let texts = match table.remove("define") {
-        None => return Ok(()),
+        None => toml::Table::new(),
         Some(toml::Value::Table(texts)) => texts,
         Some(other) => return Err(("define".into(), format!("{other}: expected a table of texts"))),
     };
+    let in_other_texts = |name: &str| texts.values().any(|text| refers_to(text.as_str().unwrap_or(""), name));
+    let mut unused: Vec<String> = texts.keys().filter(|name| !in_other_texts(name)).cloned().collect();
     let names = Names::read(texts)?;
-    map_texts(table, &mut |_, text| {
+    map_texts(table, &mut |key, text| {
+        unused.retain(|name| !refers_to(text, name));
         names.replace_in(text);
-        Ok(())
-    })
+        // Only texts of links have no braces of their own.
+        let is_of_link = key.starts_with("link.");
+        names.unknown_in(text).filter(|_| is_of_link).map_or(Ok(()), |message| Err((key.into(), message)))
+    })?;
+    Ok(unused)
 }
 
 /// Texts of `[define]`, by name.
@@ -44,16 +51,28 @@ impl Names {
         }
         within.push(name);
         let mut filled = text.clone();
-        for other in self.0.keys().filter(|other| text.contains(&in_braces(other))) {
+        for other in self.0.keys().filter(|other| refers_to(text, other)) {
             filled = filled.replace(&in_braces(other), &self.resolve(other, within)?);
         }
         within.pop();
         Ok(filled)
     }
 
+    /// Returns an error message if the text refers to a name that is not defined.
+    fn unknown_in(&self, text: &str) -> Option<String> {
+        let (name, _) = text.split_once('{')?.1.split_once('}')?;
+        let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+        let hint = did_you_mean(name, known.iter().copied());
+        (!name.starts_with("sla.")).then(|| format!("{text:?}: {name} is not in [define]{hint}"))
+    }
+
     fn replace_in(&self, text: &mut String) {
         self.0.iter().for_each(|(name, value)| *text = text.replace(&in_braces(name), value));
     }
+}
+
+fn refers_to(text: &str, name: &str) -> bool {
+    text.contains(&in_braces(name))
 }
 
 fn in_braces(name: &str) -> String {

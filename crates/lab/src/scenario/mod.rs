@@ -5,6 +5,7 @@ pub(crate) mod describe;
 pub(crate) mod external;
 pub(crate) mod files;
 pub(crate) mod kinds;
+pub(crate) mod lint;
 pub(crate) mod network;
 pub(crate) mod plan;
 pub(crate) mod schema;
@@ -16,6 +17,7 @@ pub(crate) mod text;
 use crate::error::{KeyError, in_toml_terms};
 use crate::scenario::files::{Files, beside};
 use crate::scenario::kinds::Kinds;
+use crate::scenario::lint::Warning;
 use crate::scenario::plan::ScenarioFile;
 use crate::scenario::text::{one, read_table};
 use crate::{InputError, Plan};
@@ -42,6 +44,8 @@ pub struct Scenario {
     pub seeds: u32,
     /// Keys in which the variants differ, each with its values in the order of the variants. Empty if the scenario has no `[[axis]]`.
     pub axes: Vec<(String, Vec<toml::Value>)>,
+    /// Warnings that apply to all variants, as lines that name file and key: keys that are valid and have no effect.
+    pub warnings: Vec<String>,
     plans: Vec<(String, Plan)>,
 }
 
@@ -84,6 +88,8 @@ impl Scenario {
 
     fn read(path: &Path, text: &str, kinds: &Kinds, set: &[(String, String)]) -> Result<Self, InputError> {
         let file = path.display().to_string();
+        let own_defines = table(path, text)?.remove("define");
+        let is_own = |name: &String| own_defines.as_ref().is_some_and(|own| own.get(name).is_some());
         let (mut base, mut text) = merge_bases(path, text)?;
         for (key, value) in set {
             base = with_key_set(base, key, value)
@@ -97,13 +103,16 @@ impl Scenario {
             text.push_str(&toml::to_string(&base).expect("a parsed table can be written"));
         }
         let axes = take_axes(&file, &mut base)?;
-        let variants = cross(take_variants(&file, &mut base)?, &axes);
+        let variants = take_variants(&file, &mut base)?;
+        check_axes(&file, &variants, &axes)?;
+        let variants = cross(variants, &axes);
         let files = Files::new(path);
         let mut plans = Vec::new();
         let mut head = None;
+        let mut warnings: Option<Vec<Warning>> = None;
         let axes = by_axis(&variants);
         for Variant { name, changes, .. } in variants {
-            let (parsed, plan) = apply_changes(base.clone(), changes)
+            let (parsed, plan, mut unused) = apply_changes(base.clone(), changes)
                 .and_then(|merged| check(&files, merged, kinds))
                 .map_err(|(key, message)| {
                     // An error that also occurs without the changes of the variant is reported without the variant's name.
@@ -113,11 +122,22 @@ impl Scenario {
                     let key_path = if common { key } else { format!("variant {name:?}: {key}") };
                     InputError::new(&file, &key_path, message)
                 })?;
+            // A scenario need not use all that its base defines.
+            unused.retain(is_own);
+            let of_variant = lint::of_variant(&parsed, &plan, &unused);
+            match &mut warnings {
+                Some(common) => common.retain(|warning| of_variant.contains(warning)),
+                None => warnings = Some(of_variant),
+            }
             head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
             plans.push((name, plan));
         }
         let (id, title, seeds) = head.expect("there is at least one variant");
-        Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, axes, plans })
+        let warnings = warnings.into_iter().flatten();
+        let warnings =
+            warnings.map(|(key, message)| InputError::new(&file, &key, message).to_string()).collect();
+        let files = files.into_named();
+        Ok(Self { path: path.into(), text, files, id, title, seeds, axes, warnings, plans })
     }
 
     /// Returns the names of the variants, in order.
@@ -201,6 +221,7 @@ fn merge_bases(path: &Path, text: &str) -> Result<(toml::Table, String), InputEr
     let mut at = path.to_path_buf();
     // The scenario, its base, the base of its base, ...
     let mut chain = vec![(at.display().to_string(), table(path, text)?)];
+    let mut names = vec![at.clone()];
     while let Some((file, top)) = chain.last_mut()
         && let Some(base) = top.remove("base")
     {
@@ -209,6 +230,10 @@ fn merge_bases(path: &Path, text: &str) -> Result<(toml::Table, String), InputEr
         };
         at = beside(&at, Path::new(&name));
         let file_error = |error| InputError::new(file, "base", format!("{}: {error}", at.display()));
+        if names.contains(&at) {
+            return Err(InputError::new(file, "base", format!("{}: builds on itself", at.display())));
+        }
+        names.push(at.clone());
         let below = std::fs::read_to_string(&at).map_err(file_error)?;
         texts.push_str(&format!("\n# {}\n{below}", at.display()));
         chain.push((at.display().to_string(), table(&at, &below)?));
@@ -240,13 +265,42 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
     })
 }
 
-/// Reads and checks the merged table of one variant. An error gives the wrong key and the reason.
-fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), KeyError> {
-    define::substitute(&mut table)?;
+/// Reads and checks the merged table of one variant. Returns also the names in `[define]` to which nothing refers. An error gives the wrong
+/// key and the reason.
+fn check(
+    files: &Files,
+    mut table: toml::Table,
+    kinds: &Kinds,
+) -> Result<(ScenarioFile, Plan, Vec<String>), KeyError> {
+    check_names(&table)?;
+    let unused = define::substitute(&mut table)?;
     sla::substitute(&mut table)?;
     let parsed: ScenarioFile = read_table("", table)?;
+    for (key, text) in [("id", &parsed.id), ("title", &parsed.title)] {
+        check_label(text).map_err(|message| (key.to_string(), message))?;
+    }
     let plan = Plan::new(files, &parsed, kinds)?;
-    Ok((parsed, plan))
+    Ok((parsed, plan, unused))
+}
+
+/// Checks the names that the tables of a scenario give: they are shown in tables and on terminals.
+fn check_names(table: &toml::Table) -> Result<(), KeyError> {
+    for family in ["node", "link", "traffic", "define", "sla"] {
+        let names = table.get(family).and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::keys);
+        for name in names {
+            check_label(name).map_err(|message| (family.to_string(), message))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks a text that is shown in tables and on terminals: not empty, and without control characters, which change what a terminal shows.
+fn check_label(text: &str) -> Result<(), String> {
+    match text {
+        _ if text.trim().is_empty() => Err(format!("{text:?}: expected a text that is not empty")),
+        _ if text.chars().any(char::is_control) => Err(format!("{text:?}: has a control character")),
+        _ => Ok(()),
+    }
 }
 
 /// Variant: its name, its changes, and its value on each axis.
@@ -280,6 +334,7 @@ fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, Inp
         let Some(toml::Value::String(name)) = changes.remove("name") else {
             return Err(InputError::new(file, NAMES, "every variant needs a name"));
         };
+        check_label(&name).map_err(|message| InputError::new(file, NAMES, message))?;
         if variants.iter().any(|other| other.name == name) {
             return Err(InputError::new(file, NAMES, format!("{name:?} occurs twice")));
         }
@@ -331,6 +386,45 @@ fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError
         }
     }
     Ok(axes)
+}
+
+/// Checks that no axis sets a key that a variant or another axis sets, too: its values would silently replace theirs.
+fn check_axes(file: &str, variants: &[Variant], axes: &[Axis]) -> Result<(), InputError> {
+    for (index, Axis { key, .. }) in axes.iter().enumerate() {
+        let error = |other: String| {
+            InputError::new(file, "axis.key", format!("{key:?}: {other} sets it, too; keep one of the two"))
+        };
+        if axes[..index].iter().any(|axis| overlap(&axis.key, key)) {
+            return Err(error("another axis".into()));
+        }
+        let keys = |variant: &Variant| keys_within("", &variant.changes);
+        if let Some(variant) =
+            variants.iter().find(|variant| keys(variant).iter().any(|other| overlap(other, key)))
+        {
+            return Err(error(format!("variant {:?}", variant.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if one of two key paths is the other or leads to it.
+fn overlap(one: &str, other: &str) -> bool {
+    let leads_to = |short: &str, long: &str| {
+        long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    leads_to(one, other) || leads_to(other, one)
+}
+
+/// Returns the paths of all keys of a table whose values are no tables.
+fn keys_within(prefix: &str, table: &toml::Table) -> Vec<String> {
+    let paths = table.iter().flat_map(|(key, value)| {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            toml::Value::Table(inner) => keys_within(&path, inner),
+            _ => vec![path],
+        }
+    });
+    paths.collect()
 }
 
 /// Combines every variant with every value of every axis. The last axis changes fastest.

@@ -204,6 +204,7 @@ pub(crate) fn build(
         groups.insert(name.clone(), ids);
     }
     let (mut ports, mut contracts) = (Vec::new(), Vec::new());
+    let mut linked: BTreeMap<(NodeId, NodeId), &str> = BTreeMap::new();
     for (name, link) in links {
         let select_end = |key: &str, nodes: &String| {
             select(&groups, nodes).map_err(|message| (format!("link.{name}.{key}"), message))
@@ -219,6 +220,14 @@ pub(crate) fn build(
         if let Some((node, _)) = ends.clone().find(|(from, to)| from == to) {
             let message = format!("{:?}: {} would be linked to itself", link.to, topology.name(node));
             return Err((format!("link.{name}.to"), message));
+        }
+        for (from, to) in ends.clone() {
+            if let Some(other) = linked.insert((from.min(to), from.max(to)), name) {
+                let ends = format!("{} and {}", topology.name(from), topology.name(to));
+                let message =
+                    format!("{:?}: link.{other} already links {ends}, and packets take one", link.to);
+                return Err((format!("link.{name}.to"), message));
+            }
         }
         let wires = link.wires(files, kinds);
         let wires = wires.map_err(|(key, message)| (format!("link.{name}.{key}"), message))?;

@@ -68,6 +68,17 @@ pub(crate) struct ScenarioFile {
     traffic: BTreeMap<String, toml::Table>,
 }
 
+impl ScenarioFile {
+    /// Returns the path at which a traffic group gets a key of TCP: its own table `tcp`, or `[tcp]`. `None` if neither has the key.
+    pub(crate) fn tcp_key(&self, group: &str, key: &str) -> Option<String> {
+        let own = self.traffic.get(group).and_then(|group| group.get("tcp")?.get(key));
+        match own {
+            Some(_) => Some(format!("traffic.{group}.tcp.{key}")),
+            None => self.tcp.sets(key).then(|| format!("tcp.{key}")),
+        }
+    }
+}
+
 /// Checked variant of a scenario. A plan and a seed determine a run.
 #[derive(Clone, Debug)]
 pub struct Plan {

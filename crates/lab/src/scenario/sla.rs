@@ -50,7 +50,12 @@ impl Contracts {
         let (name, after) = rest.split_once('}').ok_or_else(|| format!("{text:?}: expected {{sla.NAME}}"))?;
         let sla = self.0.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            format!("{text:?}: no [sla.{name}]; expected one of {}", known.join(", "))
+            let expected = if known.is_empty() {
+                "the scenario has none".into()
+            } else {
+                format!("expected one of {}", known.join(", "))
+            };
+            format!("{text:?}: no [sla.{name}]; {expected}")
         })?;
         Ok(format!("{before}{sla}{}", self.replaced(after)?))
     }

@@ -127,26 +127,46 @@ fn describe_profile_defaults(schema: &mut Schema) {
     }
 }
 
-/// Returns the parameters and the marker of connections. The profile is changed by `common`, the table `[tcp]` of the scenario, and then by
-/// `own`, the key `tcp` of the traffic group.
+/// Returns the parameters and the marker of the connections of a traffic group. The profile is changed by `common`, the table `[tcp]` of
+/// the scenario, and then by `own`, the key `tcp` of the group.
 pub(crate) fn tcp_config(
+    group: &str,
     common: &TcpFile,
     own: &TcpFile,
     kinds: &Kinds,
 ) -> Result<(TcpConfig, Option<MarkerSpec>), KeyError> {
+    let at = |file: &TcpFile, (key, message): KeyError| match std::ptr::eq(file, own) {
+        true => (format!("traffic.{group}.tcp.{key}"), message),
+        false => (format!("tcp.{key}"), message),
+    };
+    let setter = |key: &str| if own.sets(key) { own } else { common };
     let name = own.profile.as_ref().or(common.profile.as_ref()).map_or(PROFILE, String::as_str);
-    let base = profile::by_name(name).map_err(|error| ("profile".to_string(), error.to_string()))?;
+    let base = profile::by_name(name)
+        .map_err(|error| at(setter("profile"), ("profile".to_string(), error.to_string())))?;
     let mut marker = None;
     let mut config = base.clone();
     for file in [common, own] {
-        config = apply(config, file, kinds)?;
-        marker = file.marker(kinds)?.unwrap_or(marker);
+        config = apply(config, file, kinds).map_err(|error| at(file, error))?;
+        marker = file.marker(kinds).map_err(|error| at(file, error))?.unwrap_or(marker);
     }
-    check_combination(&config)?;
+    check_combination(&config).map_err(|error| at(setter(&error.0), error))?;
     Ok((config, marker))
 }
 
 impl TcpFile {
+    /// Returns true if the table has one of the keys that need others: profile, control, validation, pacing, marker or ecn.
+    pub(crate) fn sets(&self, key: &str) -> bool {
+        match key {
+            "profile" => self.profile.is_some(),
+            "control" => self.control.is_some(),
+            "validation" => self.validation.is_some(),
+            "pacing" => self.pacing.is_some(),
+            "marker" => self.marker.is_some(),
+            "ecn" => self.ecn.is_some(),
+            _ => false,
+        }
+    }
+
     /// Returns the value of the key `marker`: `None` if the key is not set, `Some(None)` if its value is `none`.
     pub(crate) fn marker(&self, kinds: &Kinds) -> Result<Option<Option<MarkerSpec>>, KeyError> {
         let read = |text: &String| match text.as_str() {
@@ -172,6 +192,16 @@ fn check_combination(config: &TcpConfig) -> Result<(), KeyError> {
     if matches!(control, ControlSpec::Prague(_)) && *ecn != EcnKind::L4s {
         let message = format!("{:?}: needs ecn = \"l4s\", not {:?}", control.to_string(), ecn.name());
         return Err(("control".into(), message));
+    }
+    let is_scalable =
+        matches!(control, ControlSpec::Dctcp(_) | ControlSpec::Prague(_) | ControlSpec::Custom(_));
+    if *ecn == EcnKind::L4s && !is_scalable {
+        let message = format!(
+            "{:?}: needs a scalable control, dctcp or prague, not {:?} (RFC 9331, section 4.3)",
+            ecn.name(),
+            control.to_string()
+        );
+        return Err(("ecn".into(), message));
     }
     if matches!(control, ControlSpec::Bbr(_) | ControlSpec::Bbr3(_)) && *recovery != RecoveryKind::Rack {
         let message =

@@ -299,8 +299,7 @@ impl Traffic {
         let none = Connections { tcp: &no_tcp, tells_size: false, port: None, protocol, paths: "/" };
         let Connections { tcp, tells_size, port, protocol, paths } = kind.connections().unwrap_or(none);
         let weight = tcp.weight.or(common.weight).unwrap_or(WEIGHT);
-        let (tcp, marker) =
-            tcp_config(common, tcp, kinds).map_err(|(k, message)| (key(&format!("tcp.{k}")), message))?;
+        let (tcp, marker) = tcp_config(name, common, tcp, kinds)?;
         let Ends { pairs, servers, external: [external_servers, external_clients] } = ends;
         let servers = if kind.uses_all_servers() { servers.into() } else { Arc::default() };
         let workload =

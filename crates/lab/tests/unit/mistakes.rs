@@ -140,6 +140,51 @@ fn a_mistake_is_told_with_its_whole_key_and_in_no_words_of_programs() {
             "profile = \"rfc\"\nrto_min = 1",
             "x.toml: tcp.rto_min: \"1\": expected a time such as 200ms",
         ),
+        ("id = \"X\"", "id = \"\"", "x.toml: id: \"\": expected a text that is not empty"),
+        ("title = \"x\"", "title = \"\\u001b[2J\"", "x.toml: title: \"\\u{1b}[2J\": has a control character"),
+        ("[traffic.far]", "[traffic.\"far\\t\"]", "x.toml: traffic: \"far\\t\": has a control character"),
+        ("\"32KB\"", "1.5", "x.toml: traffic.far.bytes: \"1.5\": expected a whole number of bytes"),
+        ("html_bytes = 1000", "html_bytes = 0.5", "generate.html_bytes: \"0.5\": expected a whole number"),
+        (
+            "images = 2",
+            "images = \"constant:value=2.5\"",
+            "images: \"constant:value=2.5\": expected a whole number",
+        ),
+        (
+            "drop-tail:10\"\n[link.access]",
+            "red:50,min=5,min=6\"\n[link.access]",
+            "x.toml: link.line.queue: \"red:50,min=5,min=6\": min occurs twice",
+        ),
+        (
+            "drop-tail:10\"\n[link.access]",
+            "{nope}:10\"\n[link.access]",
+            "x.toml: link.line.queue: \"{nope}:10\": nope is not in [define]",
+        ),
+        (
+            "queue = \"drop-tail:10\"\n[link.access]",
+            "queue = \"drop-tail:10\"\nconditioner = \"policer:{sla.none}\"\n[link.access]",
+            "no [sla.none]; the scenario has none",
+        ),
+        (
+            "[tcp]",
+            "[link.again]\nfrom = \"client\"\nto = \"router\"\nrate = \"1Mbit\"\ndelay = \"5ms\"\nqueue = \"drop-tail:5\"\n[tcp]",
+            "x.toml: link.again.to: \"router\": link.access already links client[0] and router, and packets take one",
+        ),
+        (
+            "profile = \"rfc\"",
+            "profile = \"linux-6\"\ncontrol = \"reno\"\necn = \"l4s\"",
+            "x.toml: tcp.ecn: \"l4s\": needs a scalable control, dctcp or prague, not \"reno\"",
+        ),
+        (
+            "bytes = \"32KB\"",
+            "bytes = \"32KB\"\ntcp.control = \"prague\"",
+            "x.toml: traffic.far.tcp.control: \"prague\": needs ecn = \"l4s\"",
+        ),
+        (
+            "profile = \"rfc\"",
+            "profile = \"nowhere\"",
+            "x.toml: tcp.profile: \"nowhere\": expected a TCP profile",
+        ),
     ] {
         let error = told(from, to);
         assert!(error.contains(message), "{error}\n{message}");
@@ -269,5 +314,94 @@ fn a_key_set_from_outside_must_be_one() {
     ] {
         let error = set(SCENARIO, &[(key, value)]).unwrap_err().to_string();
         assert!(error.contains(message), "{error}\n{message}");
+    }
+}
+
+#[test]
+fn an_axis_sets_no_key_that_a_variant_or_another_axis_sets() {
+    const AXIS: &str = "[[axis]]\nkey = \"link.line.queue\"\nvalues = [\"drop-tail:5\", \"drop-tail:6\"]\n";
+    let variant = |changes: &str| format!("{SCENARIO}[[variant]]\nname = \"short\"\n{changes}\n{AXIS}");
+    for (text, other) in [
+        (variant("link.line.queue = \"drop-tail:2\""), "variant \"short\""),
+        (variant("link.line = { queue = \"drop-tail:2\" }"), "variant \"short\""),
+        (format!("{SCENARIO}{AXIS}{AXIS}"), "another axis"),
+    ] {
+        let message =
+            format!("x.toml: axis.key: \"link.line.queue\": {other} sets it, too; keep one of the two");
+        assert_eq!(read(&text).unwrap_err().to_string(), message);
+    }
+    assert!(read(&variant("link.line.delay = \"9ms\"")).is_ok());
+    assert!(read(&variant("link.access.queue = \"drop-tail:9\"")).is_ok());
+}
+
+#[test]
+fn keys_without_an_effect_are_warned_of_unless_a_variant_gives_them_one() {
+    let warnings = |from: &str, to: &str, more: &str| {
+        read(&format!("{}{more}", changed(from, to))).unwrap().warnings.join("\n")
+    };
+    let queue = "queue = \"drop-tail:10\"\n[link.access]";
+    let profile = "profile = \"rfc\"";
+    assert_eq!(warnings(profile, profile, ""), "");
+    for (from, to, expected) in [
+        (
+            profile,
+            "profile = \"rfc\"\n[define]\nused_by_nobody = \"3\"",
+            "x.toml: define.used_by_nobody: nothing refers to it",
+        ),
+        (
+            "client = {",
+            "left-over = { kind = \"host\", count = 2 }\nclient = {",
+            "x.toml: node.left-over: no link leads to left-over[0]",
+        ),
+        (
+            queue,
+            "queue = \"drop-tail:10\"\nback.queue = \"red:50,max=100\"\n[link.access]",
+            "x.toml: link.line:back.queue: \"red:50,max=100\": the average queue never reaches max, which is above the limit",
+        ),
+        (
+            profile,
+            "profile = \"rfc\"\nmarker = \"spm\"",
+            "x.toml: tcp.marker: \"spm\": no queue, loss or policer of the network depends on priorities",
+        ),
+        (
+            "bytes = \"32KB\"",
+            "bytes = \"32KB\"\ntcp = { profile = \"linux-6\", ecn = \"classic\" }",
+            "x.toml: traffic.far.tcp.ecn: \"classic\": no queue of the network marks packets",
+        ),
+        (
+            queue,
+            "queue = \"drop-tail:10\"\nwire_loss = \"bernoulli:1%\"\nlink_layer = \"arq:loss=5%,retry=8ms\"\n[link.access]",
+            "x.toml: link.line.wire_loss: losses that link_layer = \"arq:loss=0.05,retry=8ms\" does not repair: it repairs its own, loss=\n\
+             x.toml: link.line:back.wire_loss: losses that link_layer = \"arq:loss=0.05,retry=8ms\" does not repair: it repairs its own, loss=",
+        ),
+    ] {
+        assert_eq!(warnings(from, to, ""), expected);
+    }
+    let marks = "profile = \"rfc\"\nmarker = \"spm\"";
+    let effect =
+        "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nlink.line.queue = \"catnip-good:10\"\n";
+    assert_eq!(warnings(profile, marks, effect), "");
+    let bbr =
+        "profile = \"linux-6\"\ncontrol = \"bbr\"\necn = \"classic\"\n[link.line.back]\nqueue = \"codel:10\"";
+    assert_eq!(warnings(profile, bbr, ""), "x.toml: tcp.ecn: \"classic\": bbr does not respond to marks");
+}
+
+#[test]
+fn long_flows_among_which_nothing_is_random_are_warned_of() {
+    let text = |processing: &str, queue: &str| {
+        let i = SCENARIO.find("[traffic.far]").unwrap();
+        let flows =
+            "[traffic.far]\nkind = \"bulk\"\nfrom = \"server\"\nto = \"client\"\nbytes = \"endless\"\n";
+        let scenario = format!("{}{flows}", &SCENARIO[..i]).replace("kind = \"host\"", processing);
+        read(&scenario.replace("drop-tail:10", queue)).unwrap().warnings
+    };
+    let none = "kind = \"host\", processing = \"none\"";
+    let warned = text(none, "drop-tail:10");
+    assert!(
+        warned.len() == 1 && warned[0].contains("x.toml: node: nothing but starts is random"),
+        "{warned:?}"
+    );
+    for (processing, queue) in [("kind = \"host\"", "drop-tail:10"), (none, "red:10")] {
+        assert_eq!(text(processing, queue), Vec::<String>::new());
     }
 }

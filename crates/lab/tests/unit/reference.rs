@@ -385,7 +385,9 @@ fn page() -> String {
          The models behind the keys are described in [traffic](traffic.md), [links](links.md), [TCP](tcp.md) and\n\
          [external hosts](external-hosts.md), the columns of results in [tables](tables.md), and exit codes in\n\
          [results](results.md#exit-codes).\n\n\
-         - `catnip new FILE` writes a small runnable scenario. `catnip check FILE` checks a scenario and prints a summary.\n\
+         - `catnip new FILE` writes a small runnable scenario. `catnip check FILE` checks a scenario and prints a summary. Both\n\
+         \u{20} it and `catnip run` warn of keys that have no effect in any variant: marks that no queue obeys, ECN that no queue marks or the\n\
+         \u{20} controller ignores, texts and nodes that nothing uses, long flows among which nothing is random.\n\
          - `catnip schema` prints this reference as a JSON Schema. A first line `#:schema PATH` in a scenario refers editors (Even Better\n\
          \x20\x20TOML, taplo) to the schema, for completion, documentation and validation.\n\
          - `catnip run --set KEY=VALUE` changes a key, given by its path as in an axis: `--set link.line.queue=red:10`.\n\n\
