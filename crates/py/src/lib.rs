@@ -8,8 +8,8 @@ mod summary;
 use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::tmix::{self, ConnectionVector, Side};
 use catnip_lab::{
-    Column, InputError as LabError, LogRequest, Marking, Outline, PacketLog, RunRequest, Scenario, Table,
-    TableName, TraceRequest, TraceRow,
+    Column, InputError as LabError, LogRequest, Marking, Outline, PacketLog, Plan, RunRequest, Scenario,
+    Table, TableName, TraceRequest, TraceRow,
 };
 use catnip_net::NodeId;
 use catnip_tcp::{TcpConfig, profile};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-create_exception!(_core, InputError, PyValueError, "Bad input: one line that names file, key and value.");
+create_exception!(catnip, InputError, PyValueError, "Bad input: one line that names file, key and value.");
 
 /// Compiled core of CATNIP: scenarios, their runs and summaries, and analytical models.
 #[pymodule]
@@ -123,6 +123,11 @@ impl PyScenario {
         Ok(out)
     }
 
+    /// Returns true if a variant has transfers that end, so that there are times to compare.
+    fn has_transfers(&self, variant: &str) -> PyResult<bool> {
+        self.0.emulation(variant).map(Plan::has_transfers).map_err(input_error)
+    }
+
     /// Warnings that apply to all variants, as lines that name file and key: keys that are valid and have no effect.
     #[getter]
     fn warnings(&self) -> Vec<String> {
@@ -219,7 +224,7 @@ impl PyScenario {
         coded: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         import_numpy(py)?;
-        let every = every.map(interval).transpose()?;
+        let every = every.map(|text| self.interval(text, &variants)).transpose()?;
         let names = tables
             .iter()
             .map(|name| name.parse())
@@ -272,17 +277,18 @@ fn axis_value<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, 
     }
 }
 
-/// Parses the interval of time series, which must be above zero.
-fn interval(text: &str) -> PyResult<Span> {
-    match text.parse() {
-        Ok(Span::ZERO) => {
-            Err(input_error(LabError::new("", "series", format!("{text:?}: expected a time above zero"))))
-        }
-        read => read.map_err(|error: ParseError| input_error(LabError::new("", "series", error.to_string()))),
-    }
-}
-
 impl PyScenario {
+    /// Parses the interval of time series of these variants.
+    fn interval(&self, text: &str, variants: &[String]) -> PyResult<Span> {
+        let error = |message: String| input_error(LabError::new("", "series", message));
+        let every = text.parse().map_err(|problem: ParseError| error(problem.to_string()))?;
+        for variant in variants {
+            let plan = self.0.emulation(variant).map_err(input_error)?;
+            plan.check_interval(every).map_err(|problem| error(format!("{text:?}: {problem}")))?;
+        }
+        Ok(every)
+    }
+
     /// Runs every variant with every seed and returns the tables.
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn tables(

@@ -79,6 +79,7 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let notes = options.outputs.notes();
     let bad_input = |error: catnip_lab::InputError| Failure { message: error.to_string(), code: 2 };
     let scenario = Scenario::load(&options.scenario).map_err(bad_input)?;
+    scenario.warnings.iter().for_each(|warning| options.outputs.warn(warning));
     let names: Vec<&str> = scenario.variants().collect();
     let name = options.variant.as_deref().unwrap_or(names[0]);
     let plan = scenario.emulation(name).map_err(bad_input)?;

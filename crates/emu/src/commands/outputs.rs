@@ -36,6 +36,13 @@ impl OutputOptions {
         Notes { since: Stopwatch::start(), is_verbose: self.verbose }
     }
 
+    /// Prints a warning on standard error, unless --quiet is given.
+    pub(crate) fn warn(&self, warning: &str) {
+        if !self.quiet {
+            print_stderr(format_args!("warning: {warning}\n"));
+        }
+    }
+
     /// Prints a certificate as text on standard error, at the width of the terminal, unless --quiet is given.
     pub(crate) fn print_text(&self, certificate: &impl Display) {
         if !self.quiet {

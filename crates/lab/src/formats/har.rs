@@ -175,9 +175,22 @@ struct Content {
 
 #[derive(Deserialize)]
 struct Timings {
-    wait: f64,
-    connect: Option<f64>,
-    ssl: Option<f64>,
+    wait: Timing,
+    connect: Option<Timing>,
+    ssl: Option<Timing>,
+}
+
+/// Part of the time of a request, milliseconds; -1 if it does not apply to the request (HAR 1.2, timings). Browsers write some times that
+/// round to zero a little below it.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Timing(f64);
+
+impl TryFrom<f64> for Timing {
+    type Error = String;
+    fn try_from(ms: f64) -> Result<Self, String> {
+        if ms >= -1.0 { Ok(Self(ms)) } else { Err(format!("{ms}: expected milliseconds, or -1 for none")) }
+    }
 }
 
 /// Cause of a request in Chromium: the document that was being parsed, or the scripts that were running.
@@ -219,14 +232,15 @@ impl From<RawEntry> for Entry {
             .saturating_add(known_bytes(request.body_size).unwrap_or(0));
         let content = response.content.as_ref().and_then(|content| {
             let saved = content.compression.unwrap_or(0.0).max(0.0);
-            known_bytes(content.size.map(|size| (size - saved).max(0.0)))
+            known_bytes(content.size).map(|bytes| bytes.saturating_sub(saved as u64))
         });
-        let body = known_bytes(response.body_size).or(content).unwrap_or(0);
+        let body = known_bytes(response.body_size).or(content);
         let header_bytes = known_bytes(response.headers_size).unwrap_or_else(|| match response.headers[..] {
             [] => 0,
             _ => header_bytes_of(&response.headers, "HTTP/1.1 200\r\n".len()),
         });
-        let bytes = known_bytes(response.transfer_size).unwrap_or(header_bytes.saturating_add(body));
+        let sum = body.map(|body| header_bytes.saturating_add(body));
+        let bytes = known_bytes(response.transfer_size).or(sum).unwrap_or(0);
         let is_socket = raw.resource_type.as_deref() == Some("websocket") || response.status == 101.0;
         let dropped = match url.scheme {
             Scheme::Data => Some(Dropped::Data),
@@ -238,13 +252,13 @@ impl From<RawEntry> for Entry {
             Scheme::Http if bytes == 0 => Some(Dropped::Empty),
             Scheme::Http => None,
         };
-        let connect = timings.connect.filter(|ms| *ms > 0.0);
+        let connect = timings.connect.map(|Timing(ms)| ms).filter(|ms| *ms > 0.0);
         Self {
             page: raw.pageref,
             start: raw.started_date_time,
             duration_ms: raw.time.max(0.0),
-            wait_ms: timings.wait.max(0.0),
-            connect_ms: connect.map(|ms| (ms - timings.ssl.unwrap_or(0.0).max(0.0)).max(0.0)),
+            wait_ms: timings.wait.0.max(0.0),
+            connect_ms: connect.map(|ms| (ms - timings.ssl.map_or(0.0, |Timing(ms)| ms).max(0.0)).max(0.0)),
             redirects_to: response.redirect_url,
             request_bytes,
             bytes,
@@ -386,7 +400,15 @@ fn convert(log: Log) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
         }
     }
     if pages.is_empty() {
-        return Err(("log.entries".into(), "no objects loaded over the network".into()));
+        let mut left_out: BTreeMap<Dropped, usize> = BTreeMap::new();
+        for (reason, count) in summaries.into_iter().flat_map(|page| page.dropped) {
+            *left_out.entry(reason).or_default() += count;
+        }
+        let reasons: Vec<String> =
+            left_out.iter().map(|(reason, count)| format!("{count} {}", reason.name())).collect();
+        let reasons =
+            if reasons.is_empty() { String::new() } else { format!(" (left out: {})", reasons.join(", ")) };
+        return Err(("log.entries".into(), format!("no objects loaded over the network{reasons}")));
     }
     Ok((SiteFile::new(origins, pages)?, summaries))
 }

@@ -79,6 +79,11 @@ impl ScenarioFile {
     }
 }
 
+/// Shortest interval of time series, below the time of a packet on any link.
+const MIN_INTERVAL: Span = Span::from_micros(1);
+/// Memory for a row of time series, bytes.
+const SAMPLE_BYTES: u64 = 64;
+
 /// Checked variant of a scenario. A plan and a seed determine a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -182,9 +187,27 @@ impl Plan {
         self.warm_up
     }
 
+    /// Checks the interval of time series. An error gives the reason why a run cannot have them.
+    pub fn check_interval(&self, every: Span) -> Result<(), String> {
+        if every < MIN_INTERVAL {
+            return Err(format!("expected at least {MIN_INTERVAL}"));
+        }
+        // Without a duration, a run may end long before the day that bounds it.
+        let samples = if self.duration < a_day().0 { self.duration.in_units_of(every) } else { 0 };
+        let ports = self.topology.ports().len() as u64;
+        memory::shortage(samples.saturating_mul(ports).saturating_mul(SAMPLE_BYTES)).map_or(Ok(()), Err)
+    }
+
     /// Returns the approximate minimum memory of a run, bytes.
     pub fn memory_bytes(&self) -> u64 {
         memory::of_nodes(self.topology.node_count() as u64)
+    }
+
+    /// Returns true if a traffic group has transfers that end, so that runs have times.
+    pub fn has_transfers(&self) -> bool {
+        let is_timed =
+            |group: &Traffic| !group.workload.is_datagrams() && group.workload.unit() != Unit::FLOW;
+        self.traffic.iter().any(is_timed)
     }
 
     /// Returns the number of users of all groups.

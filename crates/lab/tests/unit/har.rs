@@ -188,6 +188,17 @@ fn of_a_malformed_har_the_json_path_is_named() {
             "pages[0].objects[0].server_ms: ",
         ),
         (json!({"/log/entries": []}), "log.entries: no objects loaded over the network"),
+        (
+            json!({"/log/entries/0/timings/wait": -5}),
+            "log.entries[0].timings.wait: -5: expected milliseconds, or -1 for none",
+        ),
+        (
+            json!({
+                "/log/entries/0/response/_transferSize": -1, "/log/entries/0/response/bodySize": -1,
+                "/log/entries/0/response/content/size": -1,
+            }),
+            "log.entries: no objects loaded over the network (left out: 1 empty)",
+        ),
         (json!({"/log/pages/0/id": null}), "log.pages[0].id: invalid type: null"),
     ] {
         let error = read(&changed(good.clone(), changes.clone())).unwrap_err();
