@@ -1,10 +1,11 @@
 """Python interface: runs scenarios, reads results, and runs programs behind emulated links."""
 
 import json
+import operator
 import os
 import subprocess
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from catnip._core import InputError, Scenario
 from catnip.analysis import summary
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+MAX_RUNS = 100_000
+MAX_SEED = 2**62
 SomePath: TypeAlias = str | os.PathLike[str]
 
 
 def run(
     scenario: SomePath | Mapping[str, Any] | Scenario,
     *,
-    seeds: int | Sequence[int] | None = None,
+    seeds: SupportsIndex | Sequence[int] | None = None,
     variants: Sequence[str] | None = None,
     tables: Sequence[str] = USUAL,
     series: str | None = None,
@@ -58,10 +61,10 @@ def run(
     for name in chosen:
         if name not in loaded.variants:
             raise InputError(f"variants: {name!r} is not one of {', '.join(loaded.variants)}")
-    numbers = list(range(1, 1 + loaded.seeds)) if seeds is None else seeds
-    numbers = list(range(1, 1 + numbers)) if isinstance(numbers, int) else sorted(set(numbers))
-    if not numbers or numbers[0] < 0:
-        raise InputError(f"seeds: {seeds!r}: expected at least one, and none below 0")
+    numbers = _seeds(loaded.seeds if seeds is None else seeds)
+    threads = _whole("threads", threads, 4096)
+    if not isinstance(series, str | None):
+        raise InputError(f"series: {series!r}: expected an interval such as '100ms'")
     requested = {*tables, *summary.TABLES, *(SERIES if series else ())}
     filled = loaded.run(chosen, numbers, sorted(requested), threads, None, series)
     return Results(loaded.title, chosen, numbers, runs.axes_of(loaded, chosen), filled, loaded)
@@ -152,6 +155,28 @@ def _html(table: model.Table) -> str:
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
+def _seeds(seeds: SupportsIndex | Sequence[int]) -> list[int]:
+    """Returns the seeds of a number of runs, or those that are given, sorted."""
+    if isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes):
+        numbers = sorted({_whole("seeds", seed, MAX_SEED) for seed in seeds})
+    else:
+        numbers = list(range(1, 1 + _whole("seeds", seeds, MAX_RUNS)))
+    if not numbers:
+        raise InputError(f"seeds: {seeds!r}: expected at least one")
+    return numbers
+
+
+def _whole(key: str, value: Any, greatest: int) -> int:
+    """Returns a whole number of any type as an int; raises InputError for anything else."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number <= greatest:
+        raise InputError(f"{key}: {value!r}: expected a whole number from 0 to {greatest}")
+    return number
+
+
 def _scenario(source: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
     if isinstance(source, Scenario):
         return source
@@ -163,6 +188,8 @@ def _scenario(source: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
         except TypeError as error:
             raise InputError(f"scenario: {error}") from None
         return Scenario.parse("scenario", text)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"scenario: {source!r}: expected a file, a name, a dict or a Scenario")
     return paths.scenario(os.fspath(source))
 
 

@@ -9,6 +9,7 @@ import click
 from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import paths
+from catnip.base.files import write
 from catnip.base.verbosity import warn
 from catnip.cli.options import BAD_INPUT, OUTPUT_FILE, Changes, common, set_option
 from catnip.report import output
@@ -61,10 +62,14 @@ def new(file: Path, seed: int, as_json: bool) -> None:
     text = TEMPLATE.read_text().replace("{schema}", Path(os.path.relpath(SCHEMA, folder)).as_posix())
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with file.open("x") as opened:
-            opened.write(text)
+        file.open("x").close()
     except FileExistsError as error:
         raise InputError(f"FILE: {file} already exists; choose another name") from error
+    try:
+        write(file, text)
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
     if as_json:
         output.print_json({"file": str(file), "seed": seed})
     else:

@@ -1,7 +1,7 @@
 """Command that predicts a transfer with all models, and simulates it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,11 @@ import click
 from catnip import _core
 from catnip._core import InputError, __version__
 from catnip.analysis.interval import Interval
-from catnip.base import extras, verbosity
+from catnip.base import extras, files, verbosity
 from catnip.cli.options import DRAWING, check_writable, common
 from catnip.modelling import accuracy, case
 from catnip.modelling.accuracy import Model, Nearby
-from catnip.modelling.case import Case, Simulated
+from catnip.modelling.case import Case, Latency, Simulated
 from catnip.report import output
 
 MODEL_POINTS, SIMULATED_POINTS = 60, 9
@@ -235,19 +235,6 @@ def _sweep(
     }
     verbosity.note(f"simulated {sum(map(len, simulated.values())) * trials} transfers")
     scale, unit = {"packets": (1, "packets"), "p": (100, "loss, %"), "rtt_s": (1e3, "round trip, ms")}[key]
-    if plot is not None:
-        from catnip.figures.latency import Curve, Panel, latency_panels  # noqa: PLC0415 -- slow to load
-
-        panels = [
-            Panel(
-                title,
-                list(scale * fine),
-                list(zip(scale * coarse, simulated[kind], strict=True)) if trials else [],
-                [Curve(one.label, list(curves[one.label])) for one in shown if one.simulated == kind],
-            )
-            for kind, title in SWEPT.items()
-        ]
-        plot.write_text(latency_panels("Transfer time by all models", panels, xlabel=unit), encoding="utf-8")
     if as_json:
         output.print_json(
             {
@@ -270,11 +257,37 @@ def _sweep(
                 else None,
             }
         )
-        return
+    else:
+        _print_sweep(query, key, scale, unit, coarse, shown, simulated if trials else None)
+    if plot is not None:
+        from catnip.figures.latency import Curve, Panel, latency_panels  # noqa: PLC0415 -- slow to load
+
+        panels = [
+            Panel(
+                title,
+                list(scale * fine),
+                list(zip(scale * coarse, simulated[kind], strict=True)) if trials else [],
+                [Curve(one.label, list(curves[one.label])) for one in shown if one.simulated == kind],
+            )
+            for kind, title in SWEPT.items()
+        ]
+        files.write(plot, latency_panels("Transfer time by all models", panels, xlabel=unit))
+
+
+def _print_sweep(
+    query: Case,
+    key: str,
+    scale: float,
+    unit: str,
+    coarse: Iterable[float],
+    shown: Sequence[Latency],
+    simulated: Mapping[Simulated, list[Interval]] | None,
+) -> None:
+    """Prints the times of the simulations, if there are any, and of the models, at each value of a key."""
     rows, all_nearby = [], list[Nearby]()
     for i, x in enumerate(coarse):
         at = case.with_value(query, key, x)
-        means = [str(simulated[kind][i]) if trials else "–" for kind in SWEPT]
+        means = [str(simulated[kind][i]) if simulated else "–" for kind in SWEPT]
         nearby = [accuracy.nearby(one, at) for one in shown]
         all_nearby += nearby
         by_models = [

@@ -47,17 +47,29 @@ OUTPUT_FILE = click.Path(path_type=Path, dir_okay=False)
 STDOUT = Path("-")
 
 
-class _Drawing(click.Path):
-    """Type of options for SVG files to write."""
+class _FileOf(click.Path):
+    """Type of options for files to write whose names end as their format demands."""
+
+    def __init__(self, *suffixes: str) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+        self._suffixes = suffixes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the path; reports an error unless the file name ends in .svg."""
-        if Path(value).suffix.lower() != ".svg":
-            self.fail(f"{value}: expected a file name that ends in .svg", param, ctx)
+        """Returns the path; reports an error unless the file name has one of the suffixes.
+
+        A device, such as /dev/stdout, may have any name.
+        """
+        is_device = Path(value).is_absolute() and Path(value).parts[1] == "dev"
+        if Path(value).suffix.lower() not in self._suffixes and not is_device:
+            self.fail(f"{value}: expected a file name that ends in {' or '.join(self._suffixes)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
-DRAWING = _Drawing(path_type=Path, dir_okay=False)
+DRAWING = _FileOf(".svg")
+PAGE = _FileOf(".html", ".htm")
+MARKDOWN = _FileOf(".md")
+CAPTURE = _FileOf(".pcapng")
+QLOG = _FileOf(".qlog", ".sqlog", ".json")
 
 
 def _scenario_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -9,13 +9,15 @@ import click
 from catnip._core import InputError
 from catnip.analysis import claims
 from catnip.analysis.stopping import Until
-from catnip.base import extras, provenance
+from catnip.base import extras, files, provenance
 from catnip.base.progress import Progress
 from catnip.base.verbosity import note
 from catnip.cli.options import (
     CLAIM_FAILED,
+    MARKDOWN,
     OUTPUT_FILE,
     OUTPUT_FOLDER,
+    PAGE,
     SEED_COUNT,
     TIME_OVER,
     check_writable,
@@ -81,8 +83,8 @@ def _budget(_context: click.Context, _parameter: click.Parameter, duration: str 
     help="Values with all digits to write; --experiment replaces its values in an existing file.",
 )
 @click.option("--judge", is_flag=True, help="Measure nothing: judge the values in the file of --values.")
-@click.option("--report", type=OUTPUT_FILE, metavar="FILE.html", help="Self-contained report to write.")
-@click.option("--table", type=OUTPUT_FILE, metavar="FILE.md", help="Markdown table of the claims to write.")
+@click.option("--report", type=PAGE, metavar="FILE.html", help="Self-contained report to write.")
+@click.option("--table", type=MARKDOWN, metavar="FILE.md", help="Markdown table of the claims to write.")
 @click.option("--figures", type=OUTPUT_FOLDER, metavar="DIR", help="Folder for the figures, as SVG files.")
 @common
 def reproduce(
@@ -166,13 +168,13 @@ def _write(
     if report is not None:
         from catnip.report.html import render  # noqa: PLC0415 -- needed for a report only
 
-        report.write_text(render(outcome, command, provenance.commit()), encoding="utf-8")
+        files.write(report, render(outcome, command, provenance.commit()))
     if table is not None:
-        table.write_text(output.markdown(outcome, table), encoding="utf-8")
+        files.write(table, output.markdown(outcome, table))
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
         for figure in outcome.figures:
-            (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
+            files.write(figures / f"{figure.name}.svg", figure.svg)
 
 
 def _experiment(name: str, known: Iterable[str]) -> str:

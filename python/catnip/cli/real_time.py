@@ -21,7 +21,7 @@ from catnip.base import extras, paths
 from catnip.base.programs import CALLED, program
 from catnip.base.progress import Progress
 from catnip.base.verbosity import Loudness, loudness, note
-from catnip.cli.options import OUTPUT_FILE, OUTPUT_FOLDER, common, scenario_argument
+from catnip.cli.options import CAPTURE, OUTPUT_FILE, OUTPUT_FOLDER, common, scenario_argument
 from catnip.report import output
 from catnip.report.summary_tables import document, print_summary
 from catnip.store.tables import Table
@@ -62,7 +62,7 @@ POLL_S = 0.1
 @click.option("--bursts", is_flag=True, help="Also write the table of bursts sent by servers.")
 @click.option("--certificate", type=OUTPUT_FILE, metavar="FILE.json", help="Certificate to write.")
 @click.option(
-    "--pcap", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Capture to write: all packets, with their fates."
+    "--pcap", type=CAPTURE, metavar="FILE.pcapng", help="Capture to write: all packets, with their fates."
 )
 @common
 def emulate(

@@ -8,6 +8,7 @@ import click
 
 from catnip import _core
 from catnip._core import __version__
+from catnip.base import files
 from catnip.base.verbosity import note
 from catnip.cli.options import OUTPUT_FILE, check_writable, voice
 from catnip.report import output
@@ -30,12 +31,12 @@ def har(recording: Path, out: Path | None, as_json: bool) -> None:
     check_writable([out])
     text, pages = _core.read_har(recording)
     note(f"read {recording}")
-    if out is not None:
-        out.write_text(text, encoding="utf-8")
     if as_json:
         output.print_json({"version": __version__, "har": str(recording), "pages": pages})
     else:
         output.print_table(str(recording), COLUMNS, map(_row, pages))
+    if out is not None:
+        files.write(out, text)
 
 
 def _row(page: Mapping[str, Any]) -> tuple[str, ...]:

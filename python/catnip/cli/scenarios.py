@@ -1,6 +1,7 @@
 """Commands `catnip run` and `catnip list`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,13 +9,15 @@ import click
 
 from catnip import _core
 from catnip._core import InputError, Scenario
-from catnip.base import extras, paths
+from catnip.base import extras, files, paths
 from catnip.base.verbosity import note, warn
 from catnip.cli.options import (
+    CAPTURE,
     DRAWING,
     NOTHING_FINISHED,
-    OUTPUT_FILE,
     OUTPUT_FOLDER,
+    PAGE,
+    QLOG,
     SEED_COUNT,
     Changes,
     check_writable,
@@ -64,25 +67,21 @@ if TYPE_CHECKING:
     metavar="RULE",
     help="Add seeds until the difference of --against is decided, or the means are within 5%.",
 )
-@click.option(
-    "--report", type=OUTPUT_FILE, metavar="FILE.html", help="Report to write, with all results and plots."
-)
+@click.option("--report", type=PAGE, metavar="FILE.html", help="Report to write, with all results and plots.")
 @click.option(
     "--plot",
     type=DRAWING,
     metavar="FILE.svg",
     help="Plot to write: distribution of times, or means along an axis.",
 )
-@click.option(
-    "--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Capture to write: packets of one run."
-)
+@click.option("--packets", type=CAPTURE, metavar="FILE.pcapng", help="Capture to write: packets of one run.")
 @click.option(
     "--packets-at",
     multiple=True,
     metavar="NODES",
     help="Nodes of the capture, such as 'client[3]'; repeatable.  [default: each packet once, at its server]",
 )
-@click.option("--qlog", type=OUTPUT_FILE, metavar="FILE.qlog", help="Log to write: sender events of one run.")
+@click.option("--qlog", type=QLOG, metavar="FILE.qlog", help="Log to write: sender events of one run.")
 @click.option("--dry-run", is_flag=True, help="Print the runs that would be made, and exit.")
 @xplot
 @common
@@ -160,18 +159,14 @@ def run(
         _print_plan(loaded, chosen, numbers, sorted(written), as_json)
         return
     _check_outputs(out, report, plot)
+    if plot is not None and not loaded.axes and not any(map(loaded.has_transfers, chosen)):
+        raise InputError(f"--plot: {plot}: nothing to plot: no transfers and no axis")
 
     with Progress(quiet=as_json) as progress:
         advance = progress.task(loaded.id)
         numbers = _enough(loaded, chosen, numbers, threads, advance, rule, against)
         summaries = _summarized(loaded, chosen, numbers, out, written, threads, series, advance)
     summaries = {name: one.of_look() if rule else one for name, one in summaries.items()}
-    if report is not None or plot is not None:
-        _draw(loaded, numbers, summaries, against, report, plot)
-    if logs:
-        loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
-        note("wrote the logs")
-
     predicted = _predicted(loaded, chosen)
     if as_json:
         output.print_json(document(loaded, numbers, summaries, predicted, against))
@@ -181,6 +176,11 @@ def run(
             print_differences(against, runs.axes_of(loaded, chosen), summaries)
         print_predictions(summaries, predicted)
         output.print_note(rule)
+    # The results are printed whatever happens to the files.
+    if report is not None or plot is not None:
+        _draw(loaded, numbers, summaries, against, report, plot)
+    if logs:
+        _write_logs(loaded, chosen[0], seed, packets, packets_at, qlog)
     _check_finished(loaded, summaries)
 
 
@@ -316,10 +316,6 @@ def _draw(
 
     axes = runs.axes_of(scenario, list(summaries))
     drawn = run_page.figures(scenario, seeds, summaries, axes)
-    if plot is not None:
-        if not drawn:
-            raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
-        plot.write_text(drawn[-1].svg, encoding="utf-8")
     if page is not None:
         from catnip.report import html  # noqa: PLC0415 -- needs a library of its own
 
@@ -329,9 +325,29 @@ def _draw(
         )
         tables = run_page.tables(scenario, seeds, summaries, axes, against)
         outcome = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
-        page.write_text(
-            html.render_run(outcome, provenance.command_line(), provenance.commit()), encoding="utf-8"
+        files.write(page, html.render_run(outcome, provenance.command_line(), provenance.commit()))
+    if plot is not None:
+        if not drawn:
+            raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
+        files.write(plot, drawn[-1].svg)
+
+
+def _write_logs(
+    scenario: Scenario,
+    variant: str,
+    seed: int,
+    packets: Path | None,
+    packets_at: Sequence[str],
+    qlog: Path | None,
+) -> None:
+    """Writes the capture and the log of a run."""
+    with ExitStack() as stack:
+        capture, log = (
+            stack.enter_context(files.replacing(file)) if file is not None else None
+            for file in (packets, qlog)
         )
+        scenario.write_logs(variant, seed, packets=capture, packets_at=list(packets_at), qlog=log)
+    note("wrote the logs")
 
 
 def _reader(keeper: "RunStore") -> "Read":

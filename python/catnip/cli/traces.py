@@ -10,7 +10,7 @@ import click
 from catnip import _core
 from catnip._core import InputError, __version__
 from catnip.analysis import traces
-from catnip.base import extras, paths
+from catnip.base import extras, files, paths
 from catnip.base.verbosity import note
 from catnip.cli.options import (
     DRAWING,
@@ -67,23 +67,22 @@ def trace(
     events = _core.trace(packets=packets, drop=_packet_numbers(drop), **options)
     note(f"simulated a transfer of {packets} packets")
 
+    outline = traces.outline(events)
+    if csv == STDOUT:
+        traces.write_csv(sys.stdout, events)
+    elif as_json:
+        output.print_json({"version": __version__, "outline": outline, "events": list(traces.rows(events))})
+    else:
+        output.print_outline(outline)
+    if csv not in (None, STDOUT):
+        with files.replacing(csv) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+            traces.write_csv(file, events)
     if plot is not None:
         from catnip.figures.transfers import sequence_plots  # noqa: PLC0415 -- slow to load
 
         sent = [(row["time"], row["seq"]) for row in traces.rows(events) if row["event"] == "send"]
         times, seqs = zip(*sent, strict=True)
-        plot.write_text(sequence_plots([(f"{packets} packets", times, seqs)]), encoding="utf-8")
-    if csv == STDOUT:
-        traces.write_csv(sys.stdout, events)
-        return
-    if csv is not None:
-        with csv.open("w", encoding="utf-8", newline="") as file:
-            traces.write_csv(file, events)
-    outline = traces.outline(events)
-    if as_json:
-        output.print_json({"version": __version__, "outline": outline, "events": list(traces.rows(events))})
-    else:
-        output.print_outline(outline)
+        files.write(plot, sequence_plots([(f"{packets} packets", times, seqs)]))
 
 
 @click.command(epilog="Example: catnip tmix bursts --seed 3 --out bursts.cvec")
@@ -127,16 +126,15 @@ def tmix(
         raise InputError(f"{loaded.path}: --variant: {variant} is not one of {', '.join(loaded.variants)}")
     text, connections = loaded.tmix(variant or loaded.variants[0], group, form, seed)
     note(f"read or generated the connections of {loaded.path}")
+    outline = traces.connections_outline(connections)
     if out == STDOUT:
         sys.stdout.write(text)
-        return
-    if out is not None:
-        out.write_text(text, encoding="ascii")
-    outline = traces.connections_outline(connections)
-    if as_json:
+    elif as_json:
         output.print_json({"version": __version__, "scenario": loaded.id, "seed": seed, "outline": outline})
     else:
         output.print_outline(outline)
+    if out not in (None, STDOUT):
+        files.write(out, text, encoding="ascii")
 
 
 def _packet_numbers(listed: str | None) -> list[int]:

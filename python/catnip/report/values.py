@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from catnip._core import InputError
 from catnip.analysis import stopping
 from catnip.analysis.interval import Interval
 from catnip.analysis.verdicts import Measured
+from catnip.base import files
 from catnip.base.ranges import runs_of
 from catnip.report.model import Figure, Table
 
@@ -103,7 +103,7 @@ def read(file: Path, paper: str) -> Values:
 
 
 def write(file: Path, values: Values) -> None:
-    """Writes values aside and moves them to `file`, a line for each claim."""
+    """Writes values to a file, a line for each claim."""
     document = asdict(replace(values, of={}))
     del document["of"]
     for one in (document, *document["figures"]):
@@ -111,9 +111,7 @@ def write(file: Path, values: Values) -> None:
         one.pop("svg", None)
     head = "".join(f"{_json(key)}: {_json(value)},\n" for key, value in document.items())
     rows = ",\n".join(f"  {_json(id)}: {_json(one.as_json())}" for id, one in values.of.items())
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
-    aside.write_text(f'{{\n{head}"values": {{\n{rows}\n}}\n}}\n', encoding="utf-8")
-    aside.replace(file)
+    files.write(file, f'{{\n{head}"values": {{\n{rows}\n}}\n}}\n')
 
 
 def _seeds(ranges: Sequence[Sequence[int]]) -> list[int]:

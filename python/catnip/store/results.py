@@ -28,7 +28,7 @@ from catnip._core import InputError, Scenario, __version__
 from catnip.base import provenance
 from catnip.store import runs
 from catnip.store.runs import Progress, Rows
-from catnip.store.tables import TABLES, CodedColumn, CodedTable, Column, Table
+from catnip.store.tables import COLUMNS, TABLES, CodedColumn, CodedTable, Column, Table
 
 ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -315,10 +315,29 @@ def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, d
         manifest = Manifest(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: manifest: {error}") from error
+    for key, kind in (("variants", str), ("seeds", int)):
+        listed = getattr(manifest, key)
+        if not isinstance(listed, list) or not all(isinstance(one, kind) for one in listed):
+            raise InputError(f"{path}: {key}: {listed!r}: expected a list")
     files = sorted(folder.glob("*.parquet"))
     chosen = [file for file in files if tables is None or file.stem in tables]
-    arrow_tables = {file.stem: _read_parquet(file).drop_columns(list(manifest.axes)) for file in chosen}
-    return manifest, {name: _from_arrow(table, manifest.variants) for name, table in arrow_tables.items()}
+    return manifest, {file.stem: _read_table(file, manifest) for file in chosen}
+
+
+def _read_table(file: Path, manifest: Manifest) -> dict[str, Column]:
+    """Reads a table of the runs of a manifest. Raises InputError if the file is damaged or of other runs."""
+    try:
+        table = _read_parquet(file).drop_columns(list(manifest.axes))
+        read = _from_arrow(table, manifest.variants)
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{file}: not a table of results: {' '.join(str(error).split())}") from None
+    if missing := [name for name in COLUMNS.get(file.stem, ()) if name not in table.column_names]:
+        raise InputError(f"{file}: has no column {missing[0]}")
+    for name, known in (("variant", manifest.variants), ("seed", manifest.seeds)):
+        others = sorted(set(table[name].unique().to_pylist()) - set(known), key=str)
+        if others:
+            raise InputError(f"{file}: {name} {others[0]} is not in the manifest")
+    return read
 
 
 def _read_parquet(path: Path) -> pa.Table:

@@ -14,7 +14,8 @@ CodedColumn: TypeAlias = "Column | tuple[list[str], NDArray[Any]]"
 """Column, or a pair for a column of names: the distinct names, and the index of each row's name."""
 CodedTable: TypeAlias = "Mapping[str, CodedColumn]"
 
-TABLES = tuple(name for name, _, _ in _core.tables())
+COLUMNS = {name: tuple(column for column, *_ in columns) for name, _, columns in _core.tables()}
+TABLES = tuple(COLUMNS)
 SERIES = ("link_series", "connection_series")
 """Tables of time series, with a row per interval; runs that make them need the interval's length."""
 USUAL = tuple(name for name in TABLES if name not in {"bursts", "events", *SERIES})
