@@ -8,6 +8,7 @@ from pytest import approx
 
 from catnip.analysis import summary
 from catnip.analysis.summary import Summary
+from catnip.report import summary_tables
 from catnip.store.tables import Column, Table
 
 SEEDS = [3, 4]
@@ -102,6 +103,15 @@ def test_known_pages_weigh_the_same_whoever_has_fetched_them() -> None:
     assert (of.kind, of.started, of.finished, of.is_cut_short) == ("pages", 5, 5, False)
     assert of.means["page_time_s"].mean == approx(((2 + 5) / 2 + (6 + 4) / 2) / 2)
     assert of.restricted_s is None
+
+
+def test_runs_that_differ_in_nothing_but_a_start_are_one_replicate() -> None:
+    for longest_s, cell in ((2.001, "2.000 ="), (2.01, "2.002")):
+        tables = waits("pages", [3, 3, 4, 4], [2, 2, 2, longest_s], [1, 1, 1, 1])
+        summaries = summarized(**tables)
+        table, *_ = summary_tables.tables("x", SEEDS, {"one": summaries["one"]})
+        assert table.rows[0][1].startswith(cell)
+        assert (table.note == summary_tables.ALIKE) == cell.endswith("=")
 
 
 def test_drawn_pages_count_by_fetch() -> None:

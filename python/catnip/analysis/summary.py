@@ -18,6 +18,7 @@ TABLES: Mapping[str, Sequence[str]] = _core.SUMMARY_TABLES
 """Columns that a summary needs of each results table, by the name of the table."""
 QUANTILES: Sequence[str] = _core.QUANTILES
 """Names of the measures that are quantiles; a quantile is absent if too few transfers take longer."""
+ALIKE_WITHIN = 1e-3
 Read: TypeAlias = Callable[[str, int], Mapping[str, Column]]
 """Function that returns the columns of a results table for one variant, given the table's name and the
 variant's index."""
@@ -50,6 +51,16 @@ class GroupSummary:
     def is_cut_short(self) -> bool:
         """True if the end of the run kept some transfers from finishing."""
         return self.finished < self.started
+
+    @property
+    def is_alike(self) -> bool:
+        """True if all transfers of several runs take the same time to a tenth of a percent.
+
+        The runs are then one replicate, whatever their number, and the spread of their means says nothing.
+        """
+        times_s = self.curve[0]
+        is_repeated = self.finished > 1 and any(one.n > 1 for one in self.means.values())
+        return is_repeated and not self.is_cut_short and times_s[-1] <= (1 + ALIKE_WITHIN) * times_s[0]
 
     def less(self, other: "GroupSummary") -> dict[str, Interval]:
         """Returns this group's measures minus those of the other group, by measure and paired by seed."""

@@ -50,6 +50,11 @@ CUT_SHORT = """\
   Restricted mean: mean of the time or the limit, whichever is less; includes unfinished transfers."""
 
 
+ALIKE = (
+    "= All times are within 0.1 %: what is random here does not change them, and their spread tells nothing."
+)
+
+
 def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> None:
     """Prints each group's measures by variant, and the links that lost packets or were busy."""
     for table in tables(title, seeds, summaries):
@@ -67,10 +72,12 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Repor
             title = "\n".join(filter(None, (title, name)))
         tables.append(_of_group(title, of))
         title = ""
-    # Only the last table with the mark has the explanation of the mark.
-    marked = [index for index, table in enumerate(tables) if table.note]
-    for index in marked[:-1]:
-        tables[index] = replace(tables[index], note="")
+    # Only the last table with a mark has the explanation of the mark.
+    explained: set[str] = set()
+    for index, table in reversed(list(enumerate(tables))):
+        notes = [note for note in (CUT_SHORT, ALIKE) if note in table.note and note not in explained]
+        explained.update(notes)
+        tables[index] = replace(table, note="\n".join(notes))
     tables.append(_of_links(title or "Links", summaries))
     return tables
 
@@ -141,10 +148,12 @@ def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Repo
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for group in groups:
         rows: dict[str, tuple[GroupSummary, dict[str, Interval]]] = {}
+        alike: set[str] = set()
         for name, base in other.items():
             ours, theirs = (summaries[one].groups.get(group) for one in (name, base))
             if ours is not None and theirs is not None:
                 rows[name] = theirs, ours.less(theirs)
+                alike.update([name] * (ours.is_alike and theirs.is_alike))
         names = [*rows, *other.values()]
         either = [one for name in names if (one := summaries[name].groups.get(group)) is not None]
         keys = [
@@ -155,16 +164,19 @@ def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Repo
         ]
         title = f"Difference to {against}, paired by seed" + (f": {group}" if len(groups) > 1 else "")
         cells = [
-            (name, *(_difference(key, theirs, less) for key in keys)) for name, (theirs, less) in rows.items()
+            (name, *(_difference(key, theirs, less, name in alike) for key in keys))
+            for name, (theirs, less) in rows.items()
         ]
         yield ReportTable(title, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
 
 
-def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval]) -> str:
+def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval], is_alike: bool) -> str:
     if key not in less:
         return "–"
     base = there.restricted_s if key == "restricted_s" else there.means.get(key)
     share = f" ({less[key].mean / base.mean:+.0%})" if base is not None and base.mean > 0 else ""
+    if is_alike and key in {*TIMES, "p95_s"}:
+        return f"{less[key].mean:+.3f}{share} ="
     return f"{less[key]:+}{share}"
 
 
@@ -277,7 +289,8 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
         for index, (name, of) in enumerate(variants.items())
     ]
     columns = ["variant", *before, *(MEASURES[key] for key in keys)]
-    return ReportTable(title, columns, rows, CUT_SHORT if is_cut_short else "")
+    marks = {CUT_SHORT: is_cut_short, ALIKE: any(of.is_alike for of in variants.values())}
+    return ReportTable(title, columns, rows, "\n".join(note for note, has_mark in marks.items() if has_mark))
 
 
 def _is_unusual(key: str, of: GroupSummary) -> bool:
@@ -292,6 +305,8 @@ def _is_unusual(key: str, of: GroupSummary) -> bool:
 def _mean(of: GroupSummary, key: str) -> str:
     if key not in of.means:
         return "–"
+    if of.is_alike and key in {*TIMES, "p95_s"}:
+        return f"{of.means[key].mean:.3f} ="
     return f"{of.means[key]} *" if of.is_cut_short and key in TIMES else str(of.means[key])
 
 
