@@ -60,6 +60,8 @@ def test_ratio_to_nothing_is_infinite() -> None:
 def test_change_of_unit_keeps_the_bounds_in_order() -> None:
     interval = Interval(0.2, 0.1, 0.3, 5)
     assert interval * 100 == Interval(20, 10, 30, 5)
+    assert (f"{interval}", f"{interval:+.1f}") == ("0.200 ± 0.100", "+0.2 ± 0.1")
+    assert f"{Interval(36.2, 34.1, math.inf, 5):.0f}" == "36 (34 to …)"
     assert (interval * -1).low == -0.3
 
 

@@ -16,15 +16,20 @@ class Interval:
     def __str__(self) -> str:
         return format(self)
 
-    def __format__(self, sign: str) -> str:
-        """Formats the interval, always with the sign if `sign` is `+`; an unknown bound is shown as `…`."""
+    def __format__(self, spec: str) -> str:
+        """Formats the interval as `[+][.DIGITSf]`: by default with three digits, `+` always with the sign.
+
+        An unknown bound is shown as `…`.
+        """
+        sign, _, digits = spec.partition(".")
+        number = f".{digits or '3f'}"
         half = (self.high - self.low) / 2
-        mean = f"{self.mean:{sign}.3f}"
+        mean = format(self.mean, sign + number)
         if math.isnan(half):
             return mean
         if math.isclose(self.mean, (self.low + self.high) / 2, rel_tol=1e-9, abs_tol=1e-12):
-            return f"{mean} ± {half:.3f}"
-        low, high = (f"{end:.3f}" if math.isfinite(end) else "…" for end in (self.low, self.high))
+            return f"{mean} ± {half:{number}}"
+        low, high = (f"{end:{number}}" if math.isfinite(end) else "…" for end in (self.low, self.high))
         return f"{mean} ({low} to {high})"
 
     def __mul__(self, factor: float) -> "Interval":

@@ -73,6 +73,17 @@ def fewer_slow_with_short_timeout(runs: TreeRuns, rate_mbps: float) -> Interval:
 
 
 @measured
+def slow_with_processing_points(runs: TreeRuns) -> Interval:
+    """IDS-S1: share of pages above 10 s with hosts that take up to 20 us per packet minus that without.
+
+    In the small tree, drop tail at 60 Mbit/s; percentage points.
+    """
+    taken = runs.of("diffserv-processing", f"{DROP_TAIL} / rate=12Mbit").pages[WEB_10]
+    usual = runs.small(DROP_TAIL, 60).pages[WEB_10]
+    return stats.paired_difference(100 * taken.above(10), 100 * usual.above(10))
+
+
+@measured
 def echoes_above_pct(runs: TreeRuns, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
     """Share of echoes that take more than `limit_s`, percent."""
     return share_pct(runs.tree(scheme, rate_mbps).echoes.above(limit_s))

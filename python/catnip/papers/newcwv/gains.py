@@ -76,6 +76,16 @@ def paced_over_unpaced_points(runs: BurstRuns, burst_kb: float, idle_s: float) -
 
 
 @measured
+def gain_with_processing_points(runs: BurstRuns) -> Interval:
+    """CWV-S8: gain of newCWV with hosts that take up to 20 us per packet minus that without, points.
+
+    Bursts above 5 KB after idle periods of more than a second, beside the file transfer.
+    """
+    taken, usual = (per_seed(runs, path, NEW_CWV, 5, 1) for path in ("newcwv-processing", SHARED))
+    return stats.paired_difference(taken, usual)
+
+
+@measured
 def loss_ratio(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
     """CWV-E7: ratio of the bursts' share of retransmitted segments to that with NewReno."""
     one, other = (_lost(runs, path, name) for name in (variant, NEW_RENO))

@@ -281,6 +281,13 @@ def heavy_loss_ratio(runs: FetchRuns, size: int, server: str) -> float:
 
 
 @measured
+def latency_with_processing(runs: FetchRuns, size: int) -> Interval:
+    """TB-E2: ratio of simulated latencies at 60 % load with hosts that take up to 20 us to those without."""
+    of = runs.simulated("testbed-processing")
+    return stats.ratio(of["load 60 %, 20 us"][size], of["load 60 %"][size])
+
+
+@measured
 def stack_over_kernel(runs: FetchRuns, size: int, variant: str, loss_pct: float) -> float:
     """TB-E8: ratio of a simulated Linux stack's median latency to that of this kernel, at a loss rate."""
     times = runs.simulated("testbed-loss")[f"{variant} / wire_loss=bernoulli:{loss_pct / 100:g}"][size]
