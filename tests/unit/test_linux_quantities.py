@@ -1,0 +1,479 @@
+"""Tests of the quantities of marks and newCWV in a real kernel: hand-made records, values by hand."""
+
+import json
+import struct
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from pytest import approx
+from test_linux_paper import HIGH, LOW, MED, capture, nothing_lost, packet, runs
+from test_quantities import HANDSHAKES, Columns, bottleneck, emulated
+
+from catnip._core import InputError
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import PortLoss
+from catnip.papers.linux import captures, network, stack, windows
+from catnip.papers.linux.captures import Verdict, follow
+from catnip.papers.linux.runs import KernelRuns
+from catnip.papers.linux.stack import BASE, LAST, MARKED, OTHERS, SPM, Run
+from catnip.papers.testbed import printed
+from catnip.papers.testbed.wan import Emulated
+
+SYN_ACK, DATA = 18, 16
+
+
+def judged(**verdicts: Verdict) -> KernelRuns:
+    """Returns runs with a verdict for each capture; all but the named ones, by marker, are faultless."""
+    one = runs()
+    perfect = Verdict(checked=10, matching=10)
+    of_cases = {case: verdicts.get(case[0].replace("-", "_"), perfect) for case in captures.cases()}
+    one.cached("captures", lambda: of_cases)
+    return one
+
+
+def test_the_agreement_is_the_share_of_the_judged_packets_with_the_expected_mark() -> None:
+    known = judged(spm=Verdict(checked=40, matching=30, packets=100, retransmissions=7))
+    assert captures.agreement_pct(known, "spm", "nginx") == approx(75)
+    assert known.sample == 40
+    assert captures.agreement_pct(known, "last-only", "apache", True) == approx(100)
+    assert captures.retransmissions(known, "spm", "apache") == 7
+
+
+def test_losses_and_segments_of_a_capture_select_its_verdict() -> None:
+    one = runs()
+    shares = {case: Verdict(100, at, retransmissions=at) for at, case in enumerate(captures.cases())}
+    one.cached("captures", lambda: shares)
+    # Cases are two servers, without and with loss, for each of four markers; then single segments.
+    assert [captures.agreement_pct(one, "spm", "nginx", lossy) for lossy in (False, True)] == [4, 5]
+    assert captures.agreement_pct(one, "tcp-state", "apache", True) == 15
+    assert captures.agreement_pct(one, "spm", "apache", True, "single") == 19
+    assert captures.retransmissions(one, "spm", "nginx") == 5, "with losses"
+
+
+def test_red_and_damaged_captures_are_counted_over_all_cases() -> None:
+    # A marker has two servers, without and with losses: four cases, and SPM has two with single segments.
+    known = judged(
+        last_only=Verdict(1, 1, bad_checksums=2, gaps=3, is_red=True), spm=Verdict(1, 1, gaps=1, is_red=True)
+    )
+    assert captures.red_captures(known) == str(4 + 6)
+    assert captures.damaged(known) == str(4 * (2 + 3) + 6)
+    assert known.sample == len(captures.cases()) == 20
+
+
+def test_packets_that_lack_high_disagree_as_those_that_are_wrongly_high(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sums = {
+        "must_be_high": 30,
+        "must_be_low": 20,
+        "missing_high": 4,
+        "wrong_high": 1,
+        "packets": 90,
+        "connections": 5,
+        "retransmissions": 6,
+        "bad_checksums": 7,
+        "gaps": 8,
+        "faults": ["a", "b", "c", "d", "e", "f"],
+    }
+    done = SimpleNamespace(returncode=1, stdout=json.dumps(sums), stderr="no agent\n")
+    commands: list[list[str]] = []
+
+    def verify(command: list[str], **_: Any) -> SimpleNamespace:
+        commands.append(command)
+        return done
+
+    monkeypatch.setattr(subprocess, "run", verify)
+    monkeypatch.setattr(captures, "program", lambda _: Path("agent"))
+    verdict = captures.verified(Path("x.pcap"), "spm")
+    assert commands == [["agent", "verify", "x.pcap", "--json", "--mark", "spm"]]
+    # 50 packets are judged; 4 lack HIGH and 1 has it wrongly.
+    assert (verdict.checked, verdict.matching) == (50, 45)
+    assert (verdict.packets, verdict.connections, verdict.retransmissions) == (90, 5, 6)
+    assert (verdict.bad_checksums, verdict.gaps, verdict.faults) == (7, 8, ["a", "b", "c", "d", "e"])
+    done.returncode = 2
+    with pytest.raises(InputError, match="linux: no agent"):
+        captures.verified(Path("x.pcap"), "spm")
+
+
+def acked_one_by_one(*marks: int) -> list[bytes]:
+    """Returns the packets of a server whose window grows by one with each ACK of a packet, from two on."""
+    sent = [packet(True, 0, 1, SYN_ACK, 0, HIGH)]
+    for at, mark in enumerate(marks):
+        if at > 1:
+            sent.append(packet(False, 0, 1 + 1000 * (at - 1), 16, 0))
+        sent.append(packet(True, 1 + 1000 * at, 0, DATA, 1000, mark))
+    return sent
+
+
+def test_windows_up_to_four_segments_are_high_up_to_eight_med_and_larger_ones_low() -> None:
+    # The windows are 2, 2, 3, 4, 5, 6, 7, 8, 9 and 10.
+    expected = [HIGH] * 4 + [MED] * 4 + [LOW] * 2
+    verdict = follow(capture(acked_one_by_one(*expected)))
+    assert (verdict.checked, verdict.matching, verdict.packets) == (11, 11, 11)
+    for at, wrong, fault in (
+        (3, MED, "window 4: med, not high"),
+        (4, HIGH, "window 5: high, not med"),
+        (7, LOW, "window 8: low, not med"),
+        (8, MED, "window 9: med, not low"),
+        (9, 0, "window 10: none, not low"),
+    ):
+        verdict = follow(capture(acked_one_by_one(*expected[:at], wrong, *expected[at + 1 :])))
+        assert (verdict.checked, verdict.matching, verdict.faults) == (11, 10, [fault])
+
+
+def test_a_syn_ack_must_be_high() -> None:
+    verdict = follow(capture([packet(True, 7, 1, SYN_ACK, 0, LOW)]))
+    assert (verdict.checked, verdict.matching, verdict.faults) == (1, 0, ["SYN-ACK: low, not high"])
+
+
+def test_an_ack_of_nothing_new_or_of_more_than_was_sent_lets_no_window_grow() -> None:
+    first = [packet(True, 0, 1, SYN_ACK, 0, HIGH), packet(True, 1, 0, DATA, 1000, HIGH)]
+    acks = [packet(False, 0, number, 16, 0) for number in (1, 1001, 1001, 9001)]
+    more = [packet(True, 1001 + 1000 * at, 0, DATA, 1000, HIGH) for at in range(3)]
+    # One packet is acknowledged, so the window is three.
+    verdict = follow(capture([*first, *acks, *more]))
+    assert (verdict.checked, verdict.matching) == (5, 5)
+    # Five packets are in flight. The ACK of a FIN is one byte beyond the last one, so the window is seven; an
+    # ACK of more, or a reset, acknowledges nothing, so that it stays two.
+    known = [*first, *[packet(True, 1001 + 1000 * at, 0, DATA, 1000, HIGH) for at in range(4)]]
+    for number, flags, mark in ((5002, 16, MED), (5003, 16, HIGH), (5001, 4, HIGH)):
+        last = packet(True, 5001, 0, DATA, 1000, mark)
+        verdict = follow(capture([*known, packet(False, 0, number, flags, 0), last]))
+        assert (verdict.checked, verdict.faults) == (7, [])
+
+
+def test_connections_are_told_apart_and_packets_without_data_are_not_judged() -> None:
+    one = acked_one_by_one(HIGH, HIGH, HIGH, HIGH, MED)
+    other = [bytes(each) for each in one]
+    moved = []
+    for each in other:
+        at = 22 if each[12:16] == bytes([10, 0, 0, 1]) else 20
+        moved.append(each[:at] + struct.pack("!H", 5001) + each[at + 2 :])
+    mixed = [each for both in zip(one, moved, strict=True) for each in both]
+    fin = packet(True, 5001, 0, 17, 0, LOW)
+    foreign = packet(False, 0, 1, 16, 0)
+    verdict = follow(capture([*mixed, fin, foreign[:22] + struct.pack("!H", 22) + foreign[24:]]))
+    assert (verdict.connections, verdict.packets, verdict.checked, verdict.matching) == (2, 13, 12, 12)
+
+
+def test_sequence_numbers_wrap_around() -> None:
+    # The second packet holds sequence number 0. An ACK of four packets lets the window grow from two to six.
+    begun = 2**32 - 1500
+    starts = [(begun + 1000 * at) % 2**32 for at in range(7)]
+    sent = [packet(True, begun - 1, 1, SYN_ACK, 0, HIGH)]
+    sent += [packet(True, start, 0, DATA, 1000, HIGH) for start in starts[:4]]
+    sent += [packet(False, 0, starts[4], 16, 0)]
+    sent += [packet(True, start, 0, DATA, 1000, MED) for start in starts[4:]]
+    verdict = follow(capture(sent))
+    assert (verdict.checked, verdict.matching, verdict.retransmissions) == (8, 8, 0)
+
+
+@pytest.mark.parametrize(
+    ("order", "link", "header"), [("<", 1, 14), (">", 1, 14), (">", 228, 0), ("<", 12, 0)]
+)
+def test_packets_are_read_in_both_byte_orders_with_and_without_ethernet(
+    order: str, link: int, header: int
+) -> None:
+    tcp = packet(True, 0, 1, SYN_ACK, 0, HIGH)
+    udp, version_6 = tcp[:9] + bytes([17]) + tcp[10:], bytes([0x65]) + tcp[1:]
+    head = struct.pack(f"{order}IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)
+    body = b"".join(
+        struct.pack(f"{order}IIII", 0, 0, header + len(one), 1500) + bytes(header) + one
+        for one in (tcp, udp, version_6, b"", tcp)
+    )
+    assert list(captures.packets(head + body)) == [tcp, tcp]
+
+
+def fetched(*values_s: Sequence[float], others: Sequence[float] = (), **fields: Any) -> list[Run]:
+    """Returns runs with these fetch times of the server that marks; each has `others` of the other server."""
+    same = np.array(others)
+    return [Run({MARKED: np.array(of), OTHERS: same}, nothing_lost(), **fields) for of in values_s]
+
+
+def measured(kernel: Mapping[str, list[Run]], model: Mapping[str, list[Run]] | None = None) -> KernelRuns:
+    """Returns runs of CUBIC in the first configuration, in the kernel and in the simulator, by system."""
+    one = runs()
+    for name, of in (("stack", kernel), ("stack model", model or {})):
+        by_key = {("cubic", BASE, system): each for system, each in of.items()}
+        one.cached(name, partial(lambda known: known, by_key))
+    return one
+
+
+def test_red_runs_and_failed_fetches_are_counted_over_all_runs() -> None:
+    known = measured(
+        {
+            "DropTail": fetched([1], [1], errors=2, is_red=True),
+            LAST: fetched([1], errors=1),
+            SPM: fetched([1], is_red=True),
+        }
+    )
+    assert stack.red_runs(known) == "3"
+    assert known.sample == 4
+    assert stack.failed_fetches(known) == "5"
+
+
+def test_a_fetch_fails_by_an_error_or_without_the_whole_file_whenever_it_begins() -> None:
+    ended = {"server": 0, "size": 8000, "latency_s": 0.5, "bytes": 8000}
+    lines: list[dict[str, Any]] = [
+        {**ended, "start_s": 5.0},
+        {**ended, "start_s": 6.0},
+        {**ended, "start_s": 4.0, "bytes": 7999},
+        {**ended, "start_s": 3.9, "bytes": 0},
+        {**ended, "start_s": 34.9, "server": 1, "error": "refused"},
+        {"server": 1, "size": 8000, "start_s": 35.0, "after_s": 4.0, "error": "reset"},
+        {"server": 1, "size": 8000, "start_s": 10.0, "after_s": 30.0},
+    ]
+    out = "\n".join(["ready", *map(json.dumps, lines)])
+    run = stack.read_run(out, nothing_lost(), 40.0)
+    assert run.errors == 4
+    # Fetches count that begin from 4 s to before 35 s.
+    assert (list(run.of(MARKED)), list(run.of(OTHERS))) == ([0.5] * 3, [0.5, 30.0])
+
+
+def test_a_fetch_time_is_a_mean_of_runs_or_a_quantile_of_all_times() -> None:
+    known = measured({LAST: fetched([1.0, 2.0], [3.0, 3.0, 3.0, 9.0], others=[10.5])}, {LAST: fetched([5.0])})
+    fetch = partial(stack.fetch_s, known, "cubic", BASE, LAST)
+    assert fetch(group=MARKED).mean == approx((1.5 + 4.5) / 2)
+    assert fetch(group=OTHERS).mean == approx(10.5)
+    assert fetch().mean == approx(((1 + 2 + 10.5) / 3 + (3 + 3 + 3 + 9 + 10.5) / 5) / 2)
+    # Of the six times 1, 2, 3, 3, 3, 9 the quantile 0.95 is at 4.75: 3 + 0.75 * 6; 0.99 at 4.95.
+    assert fetch("95th percentile", group=MARKED).mean == approx(7.5)
+    assert fetch("99th percentile", group=MARKED).mean == approx(8.7)
+    assert fetch(by="simulator", group=MARKED).mean == 5
+    assert stack.fetch_s(known, "bbr", BASE, LAST).n == 0
+
+
+def test_a_change_is_that_from_drop_tail_in_percent_and_negative_if_fetches_are_faster() -> None:
+    known = measured(
+        {"DropTail": fetched([4.0], [6.0], others=[1.0]), LAST: fetched([3.0], [4.5], others=[2.0])},
+        {"DropTail": fetched([4.0, 2.0], [3.0]), LAST: fetched([4.5, 3.0], [3.75])},
+    )
+    change = partial(stack.change_pct, known, "cubic", BASE, LAST)
+    assert change(group=MARKED).mean == approx(-25)
+    assert change(group=OTHERS).mean == approx(100)
+    assert change(by="simulator", group=MARKED).mean == approx(25)
+    # Simulated are quantiles of 2, 3 and 4 s, and of 3, 3.75 and 4.5 s, at 0.95.
+    assert change("95th percentile", by="simulator", group=MARKED).mean == approx(100 * (4.425 / 3.9 - 1))
+    # Quantiles of 4 and 6 s, and of 3 and 4.5 s, at 0.95.
+    assert change("95th percentile", group=MARKED).mean == approx(100 * (4.425 / 5.9 - 1))
+
+
+def test_a_change_has_the_interval_of_a_ratio_of_paired_runs() -> None:
+    known = measured({"DropTail": fetched([4.0], [6.0]), LAST: fetched([2.0], [6.0])})
+    # 8 / 10, residuals of 2 - 3.2 and 6 - 4.8 over 5: deviation 0.24 sqrt(2), over sqrt(2) 0.24.
+    change = stack.change_pct(known, "cubic", BASE, LAST, group=MARKED)
+    assert (change.mean, change.low, change.high) == approx(
+        (-20, -20 - 100 * 12.7062 * 0.24, -20 + 100 * 12.7062 * 0.24)
+    )
+
+
+def of_changes(simulated: Mapping[tuple[str, str, str], tuple[float, float]]) -> Callable[..., Interval]:
+    """Returns a stand-in for `change_pct`: measured are 0 to 10 %, simulated 5 to 12 % or as given."""
+
+    def change(_: KernelRuns, control: str, name: str, system: str, statistic: str, by: str) -> Interval:
+        assert statistic == "mean"
+        low, high = (0, 10) if by == "kernel" else simulated.get((control, name, system), (5, 12))
+        return Interval((low + high) / 2, low, high, 4)
+
+    return change
+
+
+def test_a_prediction_is_inside_only_if_both_intervals_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of 7 cells of CUBIC and 6 of BBR, which is not simulated without RACK, with two systems each, three are
+    # apart; intervals that touch are not.
+    simulated: dict[tuple[str, str, str], tuple[float, float]] = {
+        ("cubic", BASE, LAST): (11, 20),
+        ("cubic", "without RACK and probes", SPM): (11, 20),
+        ("bbr", BASE, SPM): (-9, -1),
+        ("cubic", BASE, SPM): (10, 20),
+        ("bbr", BASE, LAST): (-9, 0),
+        ("bbr", "initial window 1", LAST): (2, 3),
+    }
+    monkeypatch.setattr(stack, "change_pct", of_changes(simulated))
+    known = runs()
+    assert stack.predictions_inside_pct(known) == approx(100 * 23 / 26)
+    assert known.sample == 26
+
+
+def loss(all_: float, share: float, high: float, low: float) -> PortLoss:
+    return PortLoss(*(np.array([value]) for value in (all_, share, high, low)))
+
+
+def test_losses_of_the_slow_line_are_means_of_the_runs_by_priority() -> None:
+    of = [Run({MARKED: np.ones(1)}, one) for one in (loss(0.1, 0.5, 0.02, 0.3), loss(0.3, 0.7, 0.04, 0.5))]
+    known = measured({LAST: of})
+    shares = [stack.loss_pct(known, "cubic", BASE, LAST, one).mean for one in ("all", "share", "high", "low")]
+    assert shares == approx([20, 60, 3, 40])
+    assert stack.loss_pct(known, "bbr", BASE, LAST, "all").n == 0
+
+
+def test_simulated_fetches_count_by_seed_group_and_start() -> None:
+    transfers = {
+        "seed": [1, 1, 1, 1, 2, 1],
+        "group": ["web", "other", "web", "web", "web", "web"],
+        "start_s": [4.0, 5.0, 3.9, 34.9, 9.0, 35.0],
+        "waited_s": [0.1, 0.2, 9.0, 0.3, 9.0, 9.0],
+    }
+    ports: dict[str, Any] = {**bottleneck(10, 30, 1, 3), "port": [stack.LINE]}
+    ports = {key: np.array(values) for key, values in ports.items()}
+    run = stack._simulated({"transfers": transfers, "ports": ports}, 1, 40.0)
+    assert (list(run.of(MARKED)), list(run.of(OTHERS))) == ([0.1, 0.3], [0.2])
+    assert (run.loss.loss[0], run.loss.high_loss[0], run.errors) == (0.1, 0.1, 0)
+
+
+def scripted(**measured_windows: list[list[int]]) -> KernelRuns:
+    """Returns runs with cwnd before and after the first segment of each of four bursts, and at the end."""
+    one = runs()
+    one.cached("scripted windows", lambda: measured_windows)
+    return one
+
+
+# Before and after the first segment: the window falls from 40 to 30 and from 20 to 18, and grows at last.
+WINDOWS = [[10, 10], [40, 30], [20, 18], [50, 60], [80, 80]]
+
+
+def server_events(*rows: tuple[str, float, float]) -> dict[str, np.ndarray]:
+    kind, time_s, cwnd = (np.array(column) for column in zip(*rows, strict=True))
+    return {"kind": kind, "time_s": time_s.astype(float), "cwnd_bytes": cwnd.astype(float) * 1448}
+
+
+SIMULATED = server_events(
+    ("send", 0.1, 99),
+    ("ack", 0.2, 10),
+    ("ack", 0.3, 20),
+    ("send", 2.0, 99),
+    ("ack", 2.3, 30),
+    ("ack", 2.7, 40),
+    ("ack", 5.0, 45),
+    ("ack", 7.2, 20),
+    ("ack", 7.6, 100),
+)
+
+
+def test_a_window_at_the_end_of_a_burst_is_the_one_before_the_next_burst(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(windows, "simulated", lambda *_: SIMULATED)
+    known = scripted(one=WINDOWS)
+    # The kernel has 40, 20, 50 and 80 segments at the ends of the bursts, the simulator 20, 40, 45 and 100.
+    ratios = [windows.window_ratio(known, "one", nth) for nth in (1, 2, 3, 4)]
+    assert ratios == approx([2, 0.5, 50 / 45, 0.8])
+
+
+def test_a_burst_ends_with_the_last_ack_before_half_a_second_without_one() -> None:
+    assert windows.ends(SIMULATED, 4) == approx([20, 40, 45, 100])
+    with pytest.raises(AssertionError, match="longer than round trips"):
+        windows.ends(SIMULATED, 3)
+
+
+def test_the_kept_share_is_the_least_of_all_idle_periods() -> None:
+    # 30 / 40, 18 / 20 and 60 / 50; neither the first burst nor the end follows an idle period.
+    known = scripted(none=WINDOWS, two=[[9, 1], [40, 36], [20, 20], [50, 40], [90, 1]])
+    assert windows.retained_share(known, "none") == approx(0.75)
+    assert windows.retained_share(known, "two") == approx(0.8)
+
+
+def wan(*times_s: float, ports: Columns | None = None) -> Emulated:
+    """Returns a run with these times of the ten pages."""
+    return emulated(*times_s, ports=ports or bottleneck(0, 1, 0, 0), connections=HANDSHAKES)
+
+
+def of_network(**cells: list[Emulated]) -> KernelRuns:
+    """Returns runs of a hundred clients with nginx and 64 KB, by marks; a blank is an underscore."""
+    one = runs()
+    names = {name.replace("_", " "): of for name, of in cells.items()}
+    one.cached("wan", lambda: {(64, name, "nginx"): of for name, of in names.items()})
+    return one
+
+
+def test_page_times_with_marks_are_compared_page_by_page_and_run_by_run() -> None:
+    fifo = [wan(*[2.0] * 9, 4.0), wan(*[4.0] * 10)]
+    # Ratios of the first run are 1/2 for nine pages and 2 for the tenth one, of the second run 1 for all.
+    marked = [wan(*[1.0] * 9, 8.0), wan(*[4.0] * 10)]
+    known = of_network(FIFO=fifo, full_SPM=marked, partial_SPM=fifo)
+    assert network.wan_time_ratio(known, 64, "full SPM").mean == approx((0.65 + 1) / 2)
+    assert network.wan_time_ratio(known, 64, "full SPM", pages=(10,)).mean == approx(1.5)
+    assert network.wan_time_ratio(known, 64, "full SPM", pages=(1, 10)).mean == approx((1.25 + 1) / 2)
+    assert network.wan_time_ratio(known, 64, "FIFO", than="full SPM").mean == approx((1.85 + 1) / 2)
+
+
+def test_losses_of_the_wan_are_by_priority_and_a_share_of_what_arrives() -> None:
+    lossy = [
+        wan(*[1.0] * 10, ports=bottleneck(40, 160, 4, 80)),
+        wan(*[1.0] * 10, ports=bottleneck(60, 40, 3, 10)),
+    ]
+    known = of_network(full_SPM=lossy)
+    shares = [
+        network.wan_loss_pct(known, 64, "full SPM", one).mean for one in ("all", "high", "low", "share")
+    ]
+    # 84 of 200 and 13 of 100; 4 of 40 and 3 of 60; 80 of 160 and 10 of 40; 40 of 200 and 60 of 100 HIGH.
+    assert shares == approx([(42 + 13) / 2, (10 + 5) / 2, (50 + 25) / 2, (20 + 60) / 2])
+
+
+def spreading(**deviations: float) -> KernelRuns:
+    """Returns runs whose ratios of page times deviate by these values from one, by buffer in KB."""
+    one = runs()
+    known = {}
+    for name, deviation in deviations.items():
+        buffer_kb = int(name.removeprefix("kb"))
+        known[buffer_kb, "FIFO", "nginx"] = [wan(*[1.0] * 10)]
+        known[buffer_kb, "full SPM", "nginx"] = [wan(*[1 - deviation, 1 + deviation] * 5)]
+    one.cached("wan", lambda: known)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("at_128_kb", "at_512_kb", "larger"),
+    [(0.3, 0.2, "yes"), (0.2, 0.2, "no"), (0.15, 0.1, "no"), (0.3, 0.4, "no")],
+)
+def test_ratios_vary_more_only_if_they_do_at_every_buffer(
+    at_128_kb: float, at_512_kb: float, larger: str
+) -> None:
+    known = spreading(kb64=0.5, kb128=at_128_kb, kb256=0.2, kb512=at_512_kb)
+    assert network.wan_spread_is_larger(known, "full SPM", [64, 128], [256, 512]) == larger
+
+
+def test_ratios_are_means_of_the_runs_before_they_are_compared_over_pages() -> None:
+    # At 256 KB one page of each of two runs takes three times as long, so two pages take twice as long on
+    # average: a deviation of 0.4, and 0.8 for the longest times.
+    known = spreading(kb64=0.5, kb128=0.5, kb256=0.1, kb512=0.1)
+    cells = known.cached("wan", dict)
+    cells[256, "full SPM", "nginx"] = [wan(3.0, *[1.0] * 9), wan(1.0, 3.0, *[1.0] * 8)]
+    cells[256, "FIFO", "nginx"] *= 2
+    assert network.wan_spread_is_larger(known, "full SPM", [64, 128], [256, 512]) == "yes"
+
+
+def test_a_configuration_that_a_quick_run_lacks_is_that_of_nginx_or_of_full_spm() -> None:
+    one = runs()
+    cells = {("FIFO", "nginx"): 1.0, ("full SPM", "nginx"): 2.0, ("partial SPM", "apache"): 3.0}
+    one.cached("wan", lambda: {(64, *key): [wan(*[s] * 10)] for key, s in cells.items()})
+    ratio = partial(network.wan_time_ratio, one, 64)
+    assert ratio("partial SPM", server="apache").mean == 3
+    assert [ratio(marks).mean for marks in ("full SPM", "last packets", "partial SPM")] == [2, 2, 2]
+
+
+def test_red_runs_and_lost_packets_of_the_wan_are_counted_over_all_configurations() -> None:
+    # The certificate of a hand-made run is red and has 2 + 5 packets lost. A quick run has one server, four
+    # buffers and three kinds of marks; each has one run here.
+    one = runs()
+    cells = {key: [wan(*[1.0] * 10)] for key in network._known(one)}
+    one.cached("wan", lambda: cells)
+    assert network.wan_red_runs(one) == "12"
+    assert one.sample == 12
+    assert network.wan_unaccounted(one) == str(12 * 7)
+    every = network._known(runs(quick=False))
+    assert (len(every), every[-1]) == (25, (64, "last packets", "nginx"))
+
+
+def test_table_xi_is_read_by_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ("buffer_kb", "mean_relative_time", "sdev_relative_time")
+    cells = [("64", "0.8", "0.30"), ("128", "0.9", "0.20"), ("512", "1.1", "0.05")]
+    monkeypatch.setattr(printed, "rows", lambda _: [dict(zip(columns, row, strict=True)) for row in cells])
+    assert printed.table_xi("mean_relative_time", 128) == 0.9
+    assert printed.spreads([64, 128], [512]) == "0.30, 0.20 against 0.05"
