@@ -100,6 +100,8 @@ def test_what_is_counted_is_certain_if_the_whole_interval_is_inside() -> None:
     assert stats.count(SOME, low=1) == Interval(3, 2, 3, 7)
     assert stats.count(SOME, 2, 4) == Interval(2, 1, 3, 7)
     assert stats.count(SOME, 6) == Interval(0, 0, 0, 7)
+    assert stats.count(SOME, high=2) == Interval(2, 1, 2, 7), "the ends belong to the range"
+    assert stats.count(SOME, high=1) == Interval(1, 0, 2, 7)
 
 
 def test_values_fall_by_the_least_step_of_all_pairs() -> None:
@@ -120,7 +122,15 @@ def test_a_magnitude_may_be_zero_if_the_interval_holds_zero() -> None:
     assert stats.magnitude(Interval(-1, -3, 1, 4)) == Interval(1, 0, 3, 4)
     assert stats.negative(Interval(1, 0, 3, 4)) == Interval(-1, -3, 0, 4)
     assert stats.shifted(Interval(1, 0, 3, 4), -1) == Interval(0, -1, 2, 4)
+    assert stats.negative(Interval(2, 1, 3, 4)) == Interval(-2, -3, -1, 4)
     assert stats.reduction_pct([1, 1], [2, 2]) == Interval(50, 50, 50, 2)
+
+
+def test_a_reduction_has_its_lower_bound_where_the_ratio_has_its_upper_one() -> None:
+    # 3 / 4, residuals of -0.5 and 0.5 over 2: deviation 0.25 sqrt(2), over sqrt(2) 0.25, t quantile 12.7062.
+    reduction = stats.reduction_pct([1, 2], [2, 2])
+    half = 12.7062 * 25
+    assert [reduction.mean, reduction.low, reduction.high] == approx([25, 25 - half, 25 + half])
 
 
 def test_a_statistic_of_means_varies_as_its_means_do() -> None:
