@@ -143,15 +143,24 @@ def test_pages_of_http_1_1_that_are_less_often_slow_give_a_negative_difference()
     assert schemes.fewer_slow_with_11(runs, 100).mean == approx(-40)
 
 
-def test_a_short_first_timeout_is_compared_with_the_usual_one_at_the_same_rate() -> None:
-    # Of ten pages 2 and 4 are slow with a timeout of 1 s, 7 and 5 with 6 s: -50 and -10 points.
+@pytest.mark.parametrize(
+    ("scenario", "quantity"),
+    [
+        ("diffserv-first-timeout", lambda runs: schemes.fewer_slow_with_short_timeout(runs, 60)),
+        ("diffserv-processing", schemes.slow_with_processing_points),
+    ],
+)
+def test_a_change_of_hosts_is_compared_with_the_usual_ones_at_the_same_rate(
+    scenario: str, quantity: Any
+) -> None:
+    # Of ten pages 2 and 4 are slow with the change, 7 and 5 without: -50 and -10 points.
     runs = KnownRuns(
         {
-            ("diffserv-first-timeout", "drop tail / rate=12Mbit"): tree(pages=slow(10, 2, 4)),
+            (scenario, "drop tail / rate=12Mbit"): tree(pages=slow(10, 2, 4)),
             ("diffserv-small", "drop tail / rate=12Mbit"): tree(pages=slow(10, 7, 5)),
         }
     )
-    assert schemes.fewer_slow_with_short_timeout(runs, 60).mean == approx(-30)
+    assert quantity(runs).mean == approx(-30)
 
 
 def test_echoes_are_slow_above_a_limit_and_not_at_it() -> None:

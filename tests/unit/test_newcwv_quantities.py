@@ -390,6 +390,14 @@ def test_pacing_adds_the_gain_with_it_minus_the_gain_without_it() -> None:
     assert gains.paced_over_unpaced_points(runs, 80, 15).mean == approx(25)
 
 
+def test_processing_adds_the_gain_of_hosts_that_take_time_minus_that_of_those_that_take_none() -> None:
+    # 12 - 20 points in one run, 30 - 26 in the other one.
+    runs = runs_with(
+        of_pairs("newcwv-processing", NEW_CWV, gaining(12, 30)) | of_pairs(SHARED, NEW_CWV, gaining(20, 26))
+    )
+    assert gains.gain_with_processing_points(runs).mean == approx(-2)
+
+
 def of_bursts(path: str, variant: str, **columns: Sequence[float]) -> dict[Any, Any]:
     return {("bursts", path, variant): {name: np.array(values) for name, values in columns.items()}}
 
