@@ -4,7 +4,7 @@ use crate::results::rows::Unit;
 use crate::scenario::plan::{Plan, ScenarioFile};
 use catnip_base::Span;
 use catnip_net::queue::{QueueKind, QueueSpec};
-use catnip_net::stage::StageKind;
+use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{NodeId, WireSpec};
 use catnip_tcp::control::ControlSpec;
 use std::collections::BTreeSet;
@@ -38,10 +38,8 @@ fn without_link(plan: &Plan) -> Option<Warning> {
 
 /// Returns a warning about marks of priority on which the fate of no packet depends.
 fn without_reader(file: &ScenarioFile, plan: &Plan) -> Option<Warning> {
-    let reads = |wire: &WireSpec| {
-        let stages = wire.before.iter().chain(&wire.after).chain(&wire.conditioner);
-        wire.queue.traits().reads_priority || stages.into_iter().any(StageKind::reads_priority)
-    };
+    let reads =
+        |wire: &WireSpec| wire.queue.traits().reads_priority || stages(wire).any(StageKind::reads_priority);
     if wires(plan).any(reads) {
         return None;
     }
@@ -53,7 +51,8 @@ fn without_reader(file: &ScenarioFile, plan: &Plan) -> Option<Warning> {
 
 /// Returns a warning about ECN where no queue marks packets.
 fn without_marks(file: &ScenarioFile, plan: &Plan) -> Option<Warning> {
-    if wires(plan).any(|wire| wire.queue.traits().marks_ecn) {
+    let marks = |wire: &WireSpec| wire.queue.traits().marks_ecn || stages(wire).any(StageKind::marks_ecn);
+    if wires(plan).any(marks) {
         return None;
     }
     let group = plan.traffic().iter().find(|group| group.tcp.ecn.is_enabled())?;
@@ -98,9 +97,8 @@ fn beside_link_layer(plan: &Plan) -> impl Iterator<Item = Warning> {
 /// phase effects in packet-switched gateways", 1991).
 fn without_chance(plan: &Plan) -> Option<Warning> {
     let is_random = |wire: &WireSpec| {
-        let stages = [&wire.before, &wire.after, &wire.conditioner];
         wire.queue.traits().is_random
-            || stages.into_iter().any(|stages| !stages.is_empty())
+            || stages(wire).next().is_some()
             || (wire.jitter.is_some() || wire.link_layer.is_some() || wire.outage.is_some())
     };
     let topology = plan.topology();
@@ -124,6 +122,10 @@ fn named_wires(plan: &Plan) -> impl Iterator<Item = (&str, &WireSpec)> {
         let wire = &plan.topology().ports()[port.ids.first()?.0 as usize].wire;
         Some((port.name.as_str(), &**wire))
     })
+}
+
+fn stages(wire: &WireSpec) -> impl Iterator<Item = &StageSpec> {
+    wire.before.iter().chain(&wire.after).chain(&wire.conditioner)
 }
 
 fn wires(plan: &Plan) -> impl Iterator<Item = &WireSpec> {

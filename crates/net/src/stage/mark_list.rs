@@ -35,6 +35,9 @@ impl StageKind for MarkListSpec {
     fn loss(&self) -> Option<[f64; Priority::COUNT]> {
         Some([0.0; Priority::COUNT])
     }
+    fn marks_ecn(&self) -> bool {
+        true
+    }
 }
 
 /// Stage that marks exactly the packets with the given numbers.

@@ -89,6 +89,10 @@ pub trait StageKind: Send + Sync {
     fn reads_priority(&self) -> bool {
         false
     }
+    /// Returns true if the stage marks ECN-capable packets.
+    fn marks_ecn(&self) -> bool {
+        false
+    }
     /// Returns true if the stage holds packets back, copies or damages them, and is therefore allowed only behind a wire.
     fn needs_wire(&self) -> bool {
         false
@@ -126,6 +130,7 @@ macro_rules! stages {
                 fn sla(&self) -> Option<Sla>;
                 fn needs_wire(&self) -> bool;
                 fn reads_priority(&self) -> bool;
+                fn marks_ecn(&self) -> bool;
             }
         }
     };
