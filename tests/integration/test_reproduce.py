@@ -1,10 +1,12 @@
 """Tests of `catnip reproduce` with files: values, judging again, and going on after an interruption."""
 
+import json
 import os
 import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import numpy as np
 import pytest
 
 from catnip._core import InputError
-from catnip.papers import parts
+from catnip.cli.options import BAD_INPUT
+from catnip.papers import parts, runner
+from catnip.papers.unavailable import Unavailable
 from conftest import Run
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "validation"
@@ -109,3 +113,48 @@ def test_no_paper_needs_a_library_that_users_do_not_install() -> None:
     subprocess.run([sys.executable, "-c", f"import sys; {blocked}; {load}"], check=True)
     papers = PUBLISHED.parent / "python" / "catnip" / "papers"
     assert [file for file in papers.rglob("*.py") if "to_pandas" in file.read_text(encoding="utf-8")] == []
+
+
+def test_what_this_machine_cannot_measure_is_left_out_and_told(
+    catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    paper, values = runner.load("catnip"), tmp_path / "values.json"
+    options = ("--experiment", "CAT-S5", "--experiment", "CAT-S2", "--values", values)
+    before = catnip("reproduce", "catnip", *options)
+    assert (before.code, before.err) == (0, "")
+    kept = json.loads(values.read_text())["values"]
+
+    def missing(*_: Any, **__: Any) -> str:
+        raise Unavailable("apache2: not installed (apt-get install apache2-bin)")
+
+    lacking = replace(paper, simulated={**paper.simulated, "timeouts_after": missing})
+    monkeypatch.setattr(runner, "load", lambda _: lacking)
+    ended = catnip("reproduce", "catnip", "--experiment", "CAT-S2", "--json")
+    assert ended.code == 0
+    told = "not measured: 2 claims of CAT-S2: apache2: not installed (apt-get install apache2-bin)\n"
+    assert ended.err == told
+    shown = {json.loads(line)["id"] for line in ended.out.splitlines()}
+    assert "CAT-S2.bursts.Reno-15" in shown
+    assert not any("timeouts_after" in id for id in shown)
+    catnip("reproduce", "catnip", "--experiment", "CAT-S2", "--values", values)
+    assert json.loads(values.read_text())["values"] == kept, (
+        "an experiment that lacks a part keeps its values"
+    )
+    monkeypatch.setattr(
+        runner, "load", lambda _: replace(paper, simulated=dict.fromkeys(paper.simulated, missing))
+    )
+    ended = catnip("reproduce", "catnip", "--experiment", "CAT-S2")
+    assert (ended.code, ended.out) == (BAD_INPUT, "")
+    assert ended.err == "error: catnip: apache2: not installed (apt-get install apache2-bin)\n"
+
+
+def test_a_quick_run_tells_what_it_leaves_out(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = runner.load("catnip")
+    few = replace(runner.data("catnip"), experiments={"CAT-S2": "x", "CAT-S5": "y"})
+    monkeypatch.setattr(runner, "data", lambda _: few)
+    monkeypatch.setattr(runner, "load", lambda _: replace(paper, quick_without=("CAT-S2",)))
+    ended = catnip("reproduce", "catnip", "--quick")
+    assert ended.code == 0
+    assert "quick: 10 seeds; left out: CAT-S2 (--experiment runs them)" in ended.out
+    assert "CAT-S2." not in ended.out
+    assert "CAT-S2." in catnip("reproduce", "catnip", "--quick", "--experiment", "CAT-S2").out

@@ -92,7 +92,7 @@ def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.M
 
 def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() -> None:
     needs_a_testbed()
-    measured = FetchRuns(False, None, 1, Progress(quiet=True), servers=()).of(
+    measured = FetchRuns(False, None, 1, Progress(quiet=True)).of(
         "a test", [Point("one", ["--delay", "30ms", "--initial-window", "2"], "3", 4, log=True)]
     )["one"]
     assert measured.errors == 0
@@ -115,6 +115,6 @@ def test_who_waits_for_measurements_hears_of_each_as_it_ends() -> None:
             return lambda done, total: reported.append((done, total))
 
     points = [Point(name, ["--tolerance", "60s"], "3", 2) for name in ("one", "two", "three")]
-    results = FetchRuns(False, None, 1, Recorder(quiet=True), servers=()).of("a test", points)
+    results = FetchRuns(False, None, 1, Recorder(quiet=True)).of("a test", points)
     assert [one.errors for one in results.values()] == [0, 0, 0]
     assert reported == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]

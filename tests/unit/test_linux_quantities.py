@@ -24,8 +24,17 @@ from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.linux.stack import BASE, LAST, MARKED, OTHERS, SPM, Run
 from catnip.papers.testbed import printed
 from catnip.papers.testbed.wan import Emulated
+from catnip.papers.unavailable import Unavailable
 
 SYN_ACK, DATA = 18, 16
+
+
+def of_each_server(one: KernelRuns, what: str, results: Mapping[Any, Any], at: int) -> KernelRuns:
+    """Returns runs that know these results of `what`; the key of a result has its server at index `at`."""
+    for server in captures.SERVERS:
+        of_server = {key: result for key, result in results.items() if key[at] == server}
+        one.cached((what, server), partial(dict, of_server))
+    return one
 
 
 def judged(**verdicts: Verdict) -> KernelRuns:
@@ -33,8 +42,7 @@ def judged(**verdicts: Verdict) -> KernelRuns:
     one = runs()
     perfect = Verdict(checked=10, matching=10)
     of_cases = {case: verdicts.get(case[0].replace("-", "_"), perfect) for case in captures.cases()}
-    one.cached("captures", lambda: of_cases)
-    return one
+    return of_each_server(one, "captures", of_cases, 1)
 
 
 def test_the_agreement_is_the_share_of_the_judged_packets_with_the_expected_mark() -> None:
@@ -48,7 +56,7 @@ def test_the_agreement_is_the_share_of_the_judged_packets_with_the_expected_mark
 def test_losses_and_segments_of_a_capture_select_its_verdict() -> None:
     one = runs()
     shares = {case: Verdict(100, at, retransmissions=at) for at, case in enumerate(captures.cases())}
-    one.cached("captures", lambda: shares)
+    of_each_server(one, "captures", shares, 1)
     # Cases are two servers, without and with loss, for each of four markers; then single segments.
     assert [captures.agreement_pct(one, "spm", "nginx", lossy) for lossy in (False, True)] == [4, 5]
     assert captures.agreement_pct(one, "tcp-state", "apache", True) == 15
@@ -296,7 +304,7 @@ def test_a_prediction_is_inside_only_if_both_intervals_overlap(monkeypatch: pyte
         ("bbr", "initial window 1", LAST): (2, 3),
     }
     monkeypatch.setattr(stack, "change_pct", of_changes(simulated))
-    known = runs()
+    known = runs(quick=False)
     assert stack.predictions_inside_pct(known) == approx(100 * 23 / 26)
     assert known.sample == 26
 
@@ -388,8 +396,7 @@ def of_network(**cells: list[Emulated]) -> KernelRuns:
     """Returns runs of a hundred clients with nginx and 64 KB, by marks; a blank is an underscore."""
     one = runs()
     names = {name.replace("_", " "): of for name, of in cells.items()}
-    one.cached("wan", lambda: {(64, name, "nginx"): of for name, of in names.items()})
-    return one
+    return of_each_server(one, "wan", {(64, name, "nginx"): of for name, of in names.items()}, 2)
 
 
 def test_page_times_with_marks_are_compared_page_by_page_and_run_by_run() -> None:
@@ -424,8 +431,7 @@ def spreading(**deviations: float) -> KernelRuns:
         buffer_kb = int(name.removeprefix("kb"))
         known[buffer_kb, "FIFO", "nginx"] = [wan(*[1.0] * 10)]
         known[buffer_kb, "full SPM", "nginx"] = [wan(*[1 - deviation, 1 + deviation] * 5)]
-    one.cached("wan", lambda: known)
-    return one
+    return of_each_server(one, "wan", known, 2)
 
 
 @pytest.mark.parametrize(
@@ -443,19 +449,18 @@ def test_ratios_are_means_of_the_runs_before_they_are_compared_over_pages() -> N
     # At 256 KB one page of each of two runs takes three times as long, so two pages take twice as long on
     # average: a deviation of 0.4, and 0.8 for the longest times.
     known = spreading(kb64=0.5, kb128=0.5, kb256=0.1, kb512=0.1)
-    cells = known.cached("wan", dict)
+    cells = known.cached(("wan", "nginx"), dict)
     cells[256, "full SPM", "nginx"] = [wan(3.0, *[1.0] * 9), wan(1.0, 3.0, *[1.0] * 8)]
     cells[256, "FIFO", "nginx"] *= 2
     assert network.wan_spread_is_larger(known, "full SPM", [64, 128], [256, 512]) == "yes"
 
 
-def test_a_configuration_that_a_quick_run_lacks_is_that_of_nginx_or_of_full_spm() -> None:
-    one = runs()
-    cells = {("FIFO", "nginx"): 1.0, ("full SPM", "nginx"): 2.0, ("partial SPM", "apache"): 3.0}
-    one.cached("wan", lambda: {(64, *key): [wan(*[s] * 10)] for key, s in cells.items()})
-    ratio = partial(network.wan_time_ratio, one, 64)
-    assert ratio("partial SPM", server="apache").mean == 3
-    assert [ratio(marks).mean for marks in ("full SPM", "last packets", "partial SPM")] == [2, 2, 2]
+def test_a_configuration_that_a_quick_run_lacks_has_no_value() -> None:
+    one = of_network(FIFO=[wan(*[1.0] * 10)], full_SPM=[wan(*[2.0] * 10)])
+    assert network.wan_time_ratio(one, 64, "full SPM").mean == 2
+    for marks, server in (("last packets", "nginx"), ("full SPM", "apache")):
+        with pytest.raises(Unavailable, match="a quick run has one server"):
+            network.wan_time_ratio(one, 64, marks, server=server)
 
 
 def test_red_runs_and_lost_packets_of_the_wan_are_counted_over_all_configurations() -> None:
@@ -463,7 +468,7 @@ def test_red_runs_and_lost_packets_of_the_wan_are_counted_over_all_configuration
     # buffers and three kinds of marks; each has one run here.
     one = runs()
     cells = {key: [wan(*[1.0] * 10)] for key in network._known(one)}
-    one.cached("wan", lambda: cells)
+    of_each_server(one, "wan", cells, 2)
     assert network.wan_red_runs(one) == "12"
     assert one.sample == 12
     assert network.wan_unaccounted(one) == str(12 * 7)

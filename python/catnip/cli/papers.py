@@ -151,6 +151,8 @@ def reproduce(
 def _show(outcome: Reproduction, written: list[Path], as_json: bool) -> None:
     if as_json:
         output.print_json_lines(claim.as_json() for claim in outcome.claims)
+        for line in outcome.notes:
+            click.echo(line, err=True)
     else:
         output.print_outcome(outcome, written)
 

@@ -33,6 +33,9 @@ class Paper:
     seeds: Callable[[Any], Sequence[int]] = lambda runs: [runs.first_seed]
     """Function that returns the seeds of the experiment with the most seeds."""
 
+    quick_without: Sequence[str] = ()
+    """Experiments that a quick run of the whole paper leaves out, as each takes minutes of real time."""
+
     @property
     def measured(self) -> Mapping[str, Callable[..., Any]]:
         """Functions of all simulated and live quantities, by name."""

@@ -10,6 +10,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from catnip._core import InputError
 from catnip.analysis import claims
 from catnip.analysis.claims import Claim
 from catnip.analysis.interval import Interval
@@ -20,6 +21,7 @@ from catnip.base.progress import Progress
 from catnip.papers import reference, statement
 from catnip.papers.parts import opened
 from catnip.papers.statement import Claims, Computed, Printed, Quotation, Row, Statement
+from catnip.papers.unavailable import Unavailable
 from catnip.report.model import Figure, Reproduction
 from catnip.report.values import Value, Values
 
@@ -67,6 +69,11 @@ class Request:
     until: Until | None = None
     """Rule by which seeds are added; None for the usual number."""
 
+    @property
+    def is_short(self) -> bool:
+        """True for a quick run of a whole paper."""
+        return self.quick and self.chosen is None
+
 
 def reproduce(request: Request, progress: Progress, before: Values | None = None) -> Reproduction:
     """Measures the values of the chosen experiments and returns the verdicts, figures and tables.
@@ -75,11 +82,15 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
     """
     paper, stated = load(request.paper), data(request.paper)
     ids = list(stated.experiments) if request.chosen is None else list(request.chosen)
+    without = [id for id in ids if id in paper.quick_without] if request.is_short else []
+    ids = [id for id in ids if id not in without]
     chosen = [one for one in stated.statements if one.experiment in ids]
-    runs, measured = _measured(request, paper, chosen, progress)
+    runs, measured, missing = _measured(request, paper, chosen, progress)
+    if missing and not measured:
+        raise InputError(f"{request.paper}: {next(iter(missing))}")
     present = {one.experiment for one in chosen if one.id in measured}
     done = [id for id in ids if id in present]
-    whole = request.chosen is None and len(done) == len(ids)
+    whole = request.chosen is None and done == list(stated.experiments) and not missing
     drawn = {figure: id for id in reversed(done) for figure in reversed(stated.figures.get(id, ()))}
     values = Values(
         paper=request.paper,
@@ -87,20 +98,40 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
         seeds=paper.seeds(runs),
         headline=paper.headline(runs) if whole else f"Only {', '.join(done)}.",
         tables=paper.tables(runs) if whole else [],
-        figures=[_drawn(paper, runs, figure, id) for figure, id in reversed(drawn.items())],
+        figures=[one for figure, id in reversed(drawn.items()) for one in _drawn(paper, runs, figure, id)],
         of={one.id: measured[one.id] for one in chosen if one.id in measured},
     )
     if before is not None and not whole:
-        values = before.with_new(values, done)
-    return replace(judge(request.paper, values), left=[id for id in ids if id not in present])
+        # Of an experiment that could not be measured as a whole, the former values stay.
+        partial = {one.experiment for ids in missing.values() for one in ids}
+        values = before.with_new(values.without(partial), [id for id in done if id not in partial])
+    unavailable = {reason: [one.id for one in which] for reason, which in missing.items()}
+    began = present | {one.experiment for which in missing.values() for one in which}
+    return replace(
+        judge(request.paper, values),
+        left=[id for id in ids if id not in began],
+        unavailable=unavailable,
+        shortened=_shortened(request, runs, without),
+    )
+
+
+def _shortened(request: Request, runs: "Runs", without: Sequence[str]) -> str:
+    """Returns what a quick run leaves out, as a sentence; empty for a run at full length."""
+    if not request.quick:
+        return ""
+    seeds = "" if request.seeds else f"{runs.quick_seeds} seed{'s' * (runs.quick_seeds > 1)}"
+    parts = ", ".join(filter(None, (seeds, runs.quick_says)))
+    missing = f"; left out: {', '.join(without)} (--experiment runs them)" if without else ""
+    return f"quick: {parts}{missing}"
 
 
 def _measured(
     request: Request, paper: "Paper", chosen: Sequence[Statement], progress: Progress
-) -> tuple["Runs", dict[str, Value]]:
+) -> tuple["Runs", dict[str, Value], dict[str, list[Statement]]]:
     """Returns the runs with the first number of seeds, and the values of those statements for which time is.
 
-    With a rule of stopping, seeds are added for the statements that are not settled yet.
+    The last part are the statements that this machine cannot measure, by the reason. With a rule of stopping,
+    seeds are added for the statements that are not settled yet.
     """
     asked = {
         "paper": request.paper,
@@ -114,6 +145,7 @@ def _measured(
     every: list[Runs] = []
     values: dict[str, Value] = {}
     settled: set[str] = set()
+    missing: dict[str, list[Statement]] = {}
     for block in BLOCKS if request.until else BLOCKS[:1]:
         every.append(paper.runs(*seeds, progress, parts=parts, block=block))
         evaluator = Evaluator(paper, every[-1])
@@ -122,11 +154,16 @@ def _measured(
             if values and perf_counter() - began_s > request.budget_s:
                 continue
             for one in some:
-                value = evaluator.value(one.ours)
+                try:
+                    value = evaluator.value(one.ours)
+                except Unavailable as reason:
+                    missing.setdefault(str(reason), []).append(one)
+                    settled.add(one.id)
+                    continue
                 values[one.id] = value if request.until is None else value.widened()
                 if request.until is None or _is_settled(paper, one, values[one.id], request.until):
                     settled.add(one.id)
-    return every[0], values
+    return every[0], values, missing
 
 
 def _is_settled(paper: "Paper", stated: Statement, value: Value, until: Until) -> bool:
@@ -157,11 +194,17 @@ def judge(name: str, values: Values) -> Reproduction:
     )
 
 
-def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> Figure:
-    """Returns a drawn figure with its seeds and `experiment`, the first experiment that draws it."""
+def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> list[Figure]:
+    """Returns a drawn figure with its seeds and `experiment`, the first experiment that draws it.
+
+    The list is empty if this machine cannot measure what the figure shows.
+    """
     runs.sample = 1
-    drawn = paper.figure(figure)(runs)
-    return replace(drawn, experiment=experiment, seeds=paper.seeds(runs)[: runs.sample])
+    try:
+        drawn = paper.figure(figure)(runs)
+    except Unavailable:
+        return []
+    return [replace(drawn, experiment=experiment, seeds=paper.seeds(runs)[: runs.sample])]
 
 
 class Evaluator:

@@ -35,6 +35,8 @@ class Runs:
     _costs: list[tuple[str, int, float]] = field(default_factory=list, init=False)
     quick_seeds: ClassVar[int] = 1
     """Number of seeds of a quick run."""
+    quick_says: ClassVar[str] = ""
+    """What a quick run has less of, besides seeds."""
 
     def usual_seeds(self, name: str) -> int:
         """Returns the number of seeds of a scenario in a run at full length."""

@@ -84,3 +84,17 @@ class Reproduction:
     """Ids of the paper's claims without a value."""
     left: Sequence[str] = ()
     """Experiments for which the time was not enough."""
+    unavailable: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Ids of the claims that this machine cannot measure, by the reason."""
+    shortened: str = ""
+    """What a quick run leaves out, as a sentence."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What was not measured, and why: a line for each reason."""
+        missing = []
+        for reason, ids in self.unavailable.items():
+            experiments = dict.fromkeys(id.partition(".")[0] for id in ids)
+            missing.append(f"not measured: {len(ids)} claims of {', '.join(experiments)}: {reason}")
+        left = [f"left, as the time was over: {', '.join(self.left)}"] if self.left else []
+        return [*filter(None, [self.shortened]), *missing, *left]

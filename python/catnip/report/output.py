@@ -76,8 +76,8 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
     console.print(Text(outcome.title, style="bold"), Text(outcome.headline), sep="\n\n")
     console.print(claims.table(outcome.claims))
     console.print(Text(claims.summary(outcome.claims)))
-    if outcome.left:
-        console.print(Text(f"left, as the time was over: {', '.join(outcome.left)}"))
+    for note in outcome.notes:
+        console.print(Text(note))
     for path in written:
         console.print(Text(f"wrote {path}"))
 

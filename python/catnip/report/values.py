@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,12 @@ class Values:
         drawn = {figure.name: figure for figure in new.figures}
         figures = [drawn.pop(figure.name, figure) for figure in self.figures] + list(drawn.values())
         return replace(self, made=new.made, figures=figures, of={**kept, **new.of})
+
+    def without(self, experiments: Collection[str]) -> "Values":
+        """Returns the values without those of some experiments and their figures."""
+        kept = {id: one for id, one in self.of.items() if id.partition(".")[0] not in experiments}
+        figures = [figure for figure in self.figures if figure.experiment not in experiments]
+        return replace(self, figures=figures, of=kept)
 
     def drawn(self, folder: Path) -> "Values":
         """Returns the values with those figures whose drawings are in `folder`, each as NAME.svg."""

@@ -135,6 +135,7 @@ class TreeRuns(Runs):
     """Runs of the DiffServ paper's tree; a quick run uses the small tree, which has a fifth of the users."""
 
     quick_seeds = 2
+    quick_says = "a fifth of the tree in place of the whole"
 
     def usual_seeds(self, name: str) -> int:
         """Returns the number of seeds of a scenario at full length, lower for the whole tree."""

@@ -18,4 +18,16 @@ PAPER = Paper(
     headline=figures.headline,
     tables=figures.tables,
     seeds=lambda runs: runs.seeds(stack.EMULATED),
+    quick_without=(
+        "CAT-E10",
+        "CAT-E13",
+        "CWV-S5",
+        "CWV-S15",
+        "CWV-E6",
+        "CWV-E7",
+        "CWV-E8",
+        "CWV-E9",
+        "CWV-E10",
+        "CWV-E11",
+    ),
 )

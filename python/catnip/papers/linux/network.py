@@ -16,6 +16,7 @@ from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import wan
 from catnip.papers.testbed.wan import ALL_PAGES, BUFFERS_KB, Emulated
+from catnip.papers.unavailable import Unavailable
 from catnip.report.model import Table
 
 measured = Quantities()
@@ -109,14 +110,9 @@ def _known(runs: KernelRuns) -> list[tuple[int, str, str]]:
 
 
 def _of(runs: KernelRuns, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
-    by_cell = runs.cached("wan", lambda: _runs(runs))
-    # A quick run uses, in place of a missing configuration, the same one with the other server or with full
-    # marks.
-    of = (
-        by_cell.get((buffer_kb, marks, server))
-        or by_cell.get((buffer_kb, marks, SERVERS[0]))
-        or by_cell[buffer_kb, FULL, SERVERS[0]]
-    )
+    if (buffer_kb, marks, server) not in _known(runs):
+        raise Unavailable("a quick run has one server, and the paper's marks only")
+    of = runs.cached(("wan", server), lambda: _runs(runs, server))[buffer_kb, marks, server]
     runs.count_sample(len(of))
     return of
 
@@ -126,10 +122,11 @@ def _ratios(runs: KernelRuns, buffer_kb: int, marks: str, than: str, server: str
     return np.asarray(ours / theirs)
 
 
-def _runs(runs: KernelRuns) -> dict[tuple[int, str, str], list[Emulated]]:
-    runs.require(*SERVERS)
+def _runs(runs: KernelRuns, server: str) -> dict[tuple[int, str, str], list[Emulated]]:
+    runs.require(server)
     scenario = str(paths.scenario_file(SCENARIO))
-    keys = [(key, seed) for key in _known(runs) for seed in runs.seeds(SCENARIO)]
+    of_server = [key for key in _known(runs) if key[-1] == server]
+    keys = [(key, seed) for key in of_server for seed in runs.seeds(SCENARIO)]
     jobs = [
         partial(
             wan.emulated,
@@ -138,7 +135,7 @@ def _runs(runs: KernelRuns) -> dict[tuple[int, str, str], list[Emulated]]:
             seed,
             {"CATNIP_AGENT": str(program(AGENT)), "CATNIP_MARK": MARKS[marks], "CATNIP_HTTP": server},
         )
-        for (buffer_kb, marks, server), seed in keys
+        for (buffer_kb, marks, _), seed in keys
     ]
     report = runs.progress.task("100 clients and a server with a marking kernel")
     results: dict[tuple[int, str, str], list[Emulated]] = {}

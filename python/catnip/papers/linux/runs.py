@@ -15,6 +15,7 @@ from catnip.api import Link
 from catnip.base.programs import AGENT, cannot_control, cannot_mark, program
 from catnip.papers.runs import Runs
 from catnip.papers.testbed.runs import can_run
+from catnip.papers.unavailable import Unavailable
 
 TRIES = 3
 LOOK_S, IDLE_LOOKS = 0.05, 20
@@ -25,14 +26,16 @@ USUAL_SEEDS = {"linux-stack": 4, "linux-wan": 10, "newcwv-real": 4}
 class KernelRuns(Runs):
     """Runs with this machine's kernel, made on demand."""
 
+    quick_says = "two of seven configurations, 12 s each"
+
     def usual_seeds(self, name: str) -> int:
         """Returns the number of runs of a scenario at full length."""
         return USUAL_SEEDS.get(name, 1)
 
     def require(self, *servers: str) -> None:
-        """Raises InputError if this machine cannot make measurements with these Web servers."""
+        """Raises Unavailable if this machine cannot make measurements with these Web servers."""
         if missing := missing_requirement(*servers):
-            raise InputError(f"linux: {missing}")
+            raise Unavailable(missing)
 
 
 def missing_requirement(*servers: str) -> str | None:

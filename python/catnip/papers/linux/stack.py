@@ -20,6 +20,7 @@ from catnip.papers.emulation import emulate
 from catnip.papers.linux.runs import TRIES, KernelRuns
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed.wan import mean_pct
+from catnip.papers.unavailable import Unavailable
 
 measured = Quantities()
 
@@ -97,6 +98,7 @@ ONE_AT_A_TIME: Mapping[str, Callable[[Cell], Cell]] = {
     "40 packets of buffer": lambda cell: replace(cell, queue=40),
     HALF: lambda cell: replace(cell, half=True),
 }
+QUICK_CELLS = (BASE, "40 packets of buffer")
 CONTROLS = {"cubic": "CUBIC", "bbr": "BBR"}
 
 
@@ -123,9 +125,9 @@ Measured = Mapping[tuple[str, str, str], list[Run]]
 """Runs, one for each seed, by congestion control, configuration and system."""
 
 
-def cells() -> list[tuple[str, str]]:
-    """Returns congestion control and change of each configuration."""
-    return [(control, name) for control in CONTROLS for name in ONE_AT_A_TIME]
+def cells(quick: bool = False) -> list[tuple[str, str]]:
+    """Returns congestion control and change of each configuration; fewer for a quick run."""
+    return [(control, name) for control in CONTROLS for name in (QUICK_CELLS if quick else ONE_AT_A_TIME)]
 
 
 def kernel_runs(runs: KernelRuns) -> Measured:
@@ -139,6 +141,8 @@ def model(runs: KernelRuns) -> Measured:
 
 
 def _of(runs: KernelRuns, control: str, name: str, system: str, by: str) -> list[Run]:
+    if (control, name) not in cells(runs.quick):
+        raise Unavailable(f"a quick run has {len(QUICK_CELLS)} of {len(ONE_AT_A_TIME)} configurations")
     results = (kernel_runs if by == KERNEL else model)(runs).get((control, name, system), [])
     runs.count_sample(len(results))
     return results
@@ -206,7 +210,7 @@ def predictions_inside_pct(runs: KernelRuns, statistic: str = "mean") -> float:
     The changes of `statistic` agree if their intervals overlap.
     """
     inside = []
-    for control, name in cells():
+    for control, name in cells(runs.quick):
         if not cell(control, name).can_be_simulated:
             continue
         for system in (LAST, SPM):
@@ -242,7 +246,7 @@ def _pooled(results: Sequence[Run], statistic: str, group: str) -> Callable[[NDA
 def _kernel_runs(runs: KernelRuns) -> Measured:
     runs.require("nginx")
     for_s = QUICK_FOR_S if runs.quick else FOR_S
-    keys = cells()
+    keys = cells(runs.quick)
     jobs = [(*key, seed, system) for key in keys for seed in runs.seeds(EMULATED) for system in SYSTEMS]
     report = runs.progress.task("files over a slow link, kernel")
     ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, report)
@@ -298,7 +302,7 @@ def _model(runs: KernelRuns) -> Measured:
     report = runs.progress.task("files over a slow link, simulated")
     count = len(runs.seeds(EMULATED)) if runs.quick else MODEL_SEEDS
     chosen = runs.first_seeds(count)
-    known = [(*key, system) for key in cells() if cell(*key).can_be_simulated for system in SYSTEMS]
+    known = [(*key, system) for key in cells(runs.quick) if cell(*key).can_be_simulated for system in SYSTEMS]
     results = {}
     for done, (control, name, system) in enumerate(known):
         one = cell(control, name)

@@ -15,4 +15,5 @@ PAPER = Paper(
     headline=agreement.headline,
     tables=agreement.tables,
     seeds=lambda runs: runs.seeds(LONG),
+    quick_without=("LNX-E3",),
 )

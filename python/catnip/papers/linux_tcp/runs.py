@@ -25,6 +25,7 @@ from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, 
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
 from catnip.papers.rows import where
 from catnip.papers.runs import Runs
+from catnip.papers.unavailable import Unavailable
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
 """Numbers of concurrent links, by type of transfer. They are low where the link is full, because the capture
@@ -171,7 +172,7 @@ class TransferRuns(Runs):
 
 def _require_kernel() -> None:
     if missing := cannot_control():
-        raise InputError(f"linux-tcp: {missing}")
+        raise Unavailable(missing)
 
 
 def simulated(case: Case) -> Transfer:

@@ -27,6 +27,7 @@ from catnip.papers.emulation import emulate, unaccounted
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.quantity import Quantities
 from catnip.papers.runs import Runs
+from catnip.papers.unavailable import Unavailable
 from catnip.report.model import Table as ReportTable
 from catnip.store.tables import Table as ResultTable
 
@@ -345,7 +346,7 @@ def _gain_text(runs: Runs, variant: Variant, above_bytes: float) -> str:
 def measure(runs: Runs, systems: Sequence[str], full_s: float) -> RealRuns:
     """Measures these systems in all settings concurrently, and simulates their counterparts."""
     if missing := cannot_control():
-        raise InputError(f"newcwv: {missing}")
+        raise Unavailable(missing)
     for_s = QUICK_S if runs.quick else full_s
     variants = [Variant(setting, system) for setting in SETTINGS for system in systems]
     simulation = paths.scenario(SIMULATED)

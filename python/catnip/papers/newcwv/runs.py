@@ -23,6 +23,7 @@ class BurstRuns(Runs):
     """Runs of the newCWV paper's dumbbell, made on demand."""
 
     quick_seeds = 2
+    quick_says = "shorter traces for the kernel"
 
     def usual_seeds(self, name: str) -> int:
         """Returns the number of seeds of a scenario at full length: thirty for the paper's scenarios."""

@@ -22,6 +22,7 @@ from catnip.base import paths
 from catnip.base.programs import cannot_emulate, program
 from catnip.papers.emulation import RED
 from catnip.papers.runs import Runs, shifted
+from catnip.papers.unavailable import Unavailable
 from catnip.store.tables import Table
 
 SIZES_KB = (3, 10, 30)
@@ -120,8 +121,6 @@ class FetchRuns(Runs):
     The number of seeds is the number of fetches over a link.
     """
 
-    servers: Sequence[str] = tuple(SERVERS)
-    """Web servers that later measurements need; a missing one is an error before the first measurement."""
     measured: list[Measured] = field(default_factory=list)
     """Results of all measurements so far."""
 
@@ -154,8 +153,8 @@ class FetchRuns(Runs):
     def _of(
         self, name: str, points: Sequence[Point], stack: Mapping[str, Any], server: str
     ) -> dict[str, Measured]:
-        if missing := can_run(server, *self.servers):
-            raise InputError(f"testbed: {missing}")
+        if missing := can_run(server):
+            raise Unavailable(missing)
         report = self.progress.task(f"testbed, {name}")
         report(0, len(points))
         results: dict[str, Measured] = {}

@@ -20,14 +20,22 @@ class PageSet:
     counted_s: tuple[float, float]
     """Range of the start times of counted pages, s: after the file transfer's slow start, and early enough to
     finish."""
+    margin_s: float
+    """Time that a run lasts after the last counted page began, s."""
+
+    def lasting(self, share: float) -> tuple[tuple[float, float], Changes]:
+        """Returns the range of start times of a share of the pages, and the duration of such a run."""
+        first_s, last_s = self.counted_s
+        last_s = first_s + share * (last_s - first_s)
+        return (first_s, last_s), [("duration", f"{last_s + self.margin_s:g}s")]
 
     def cells(self) -> Mapping[str, Changes]:
         """Returns the changes of each cell by its name; the first cell is the base, without changes."""
         return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
 
 
-TEN = PageSet("today", "the ten pages", 50, 20, (10, 90))
-MIX = PageSet("today-mix", "pages of today", 100, 10, (10, 180))
+TEN = PageSet("today", "the ten pages", 50, 20, (10, 90), 30)
+MIX = PageSet("today-mix", "pages of today", 100, 10, (10, 180), 60)
 PAGE_SETS = {"ten": TEN, "mix": MIX}
 
 BASE = "as Linux does"

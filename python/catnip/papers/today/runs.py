@@ -27,6 +27,9 @@ OLD_QUEUES: Mapping[str, str] = {
 }
 """Queues in the CATNIP paper's network, by name; each replaces the queue of the scenario's variant."""
 
+QUICK = 0.3
+"""Share of the pages of a run that a quick run loads."""
+
 
 @dataclass(frozen=True)
 class Pages:
@@ -69,6 +72,7 @@ class CellRuns(Runs):
     """Runs of the cells, made on demand; each cell is run behind all queues at once."""
 
     quick_seeds = 2
+    quick_says = f"{100 * QUICK:.0f} % of the pages of each run"
 
     def usual_seeds(self, name: str) -> int:
         """Returns the number of seeds of a scenario at full length.
@@ -88,11 +92,13 @@ class CellRuns(Runs):
 
     def _cell(self, page_set: PageSet, name: str) -> Mapping[str, Result]:
         report = self.progress.task(f"{page_set.says}: {name}")
-        tables = self.run(page_set.scenario, QUEUES, TABLES, report, page_set.cells()[name])
+        counted_s, changes = page_set.lasting(QUICK if self.quick else 1)
+        changes = [*page_set.cells()[name], *(changes if self.quick else ())]
+        tables = self.run(page_set.scenario, QUEUES, TABLES, report, changes)
         parts = {table: measures.by_variant(tables[table], len(QUEUES)) for table in TABLES}
         seeds = self.seeds(page_set.scenario)
         return {
-            queue: reduced({table: part[index] for table, part in parts.items()}, seeds, page_set.counted_s)
+            queue: reduced({table: part[index] for table, part in parts.items()}, seeds, counted_s)
             for index, queue in enumerate(QUEUES)
         }
 
