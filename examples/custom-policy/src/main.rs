@@ -91,6 +91,6 @@ mod tests {
         let place = "scenario.toml: variant \"from outside\": link.bottleneck.queue";
         assert_eq!(error, format!("{place}: \"drop-middle:1\": expected a limit of at least 2 packets"));
         let error = scenario(|text| text.replace("gentle:0.7", "gentle:2")).unwrap_err();
-        assert!(error.contains("traffic.transfers.tcp.control") && error.contains("[0, 1)"), "{error}");
+        assert!(error.contains(": tcp.control: ") && error.contains("[0, 1)"), "{error}");
     }
 }
