@@ -111,7 +111,7 @@ impl Fabric {
         let routes = Routes::new(topology);
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
             let processing = topology.processing(spec.to);
-            let port = build_port(&spec.wire, processing, seed, id as u32).compact();
+            let port = build_port(&spec.wire, processing, seed, id as u32, Port::with_extensions);
             let to = if port.has_stages_after_wire() {
                 NextHop::After(spec.to)
             } else {
@@ -137,7 +137,7 @@ impl Fabric {
     pub fn allow_changes(&mut self, topology: &Topology, port: PortId, seed: u64) {
         let spec = &topology.ports()[port.0 as usize];
         let slot = &mut self.ports[port.0 as usize];
-        slot.port = build_port(&spec.wire, topology.processing(spec.to), seed, port.0).with_changes();
+        slot.port = build_port(&spec.wire, topology.processing(spec.to), seed, port.0, Port::changeable);
         slot.to = NextHop::After(spec.to);
     }
 
@@ -412,7 +412,14 @@ fn next_hop(routes: &Routes, node: NodeId) -> NextHop {
     routes.router_index(node).map_or(NextHop::Host(node), NextHop::Router)
 }
 
-fn build_port(spec: &WireSpec, processing: Span, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
+/// Builds the port of a wire by one of the constructors of [`Port`].
+fn build_port(
+    spec: &WireSpec,
+    processing: Span,
+    seed: u64,
+    id: u32,
+    construct: fn(AnyQueue, AnyShaper, Span, PortExtensions) -> Port<AnyQueue, AnyShaper>,
+) -> Port<AnyQueue, AnyShaper> {
     let context = PortContext::new(&spec.rate, seed, id).with_outages(spec.outage);
     let queue = spec.queue.build(&context);
     let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
@@ -426,7 +433,7 @@ fn build_port(spec: &WireSpec, processing: Span, seed: u64, id: u32) -> Port<Any
         arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
         after,
     };
-    Port::new(queue, context.wire(), spec.delay).with(extensions)
+    construct(queue, context.wire(), spec.delay, extensions)
 }
 
 fn build_jitter(spec: &WireSpec, processing: Span, seed: u64, id: u32) -> Option<Jitter> {

@@ -39,8 +39,7 @@ pub struct Port<Q, S> {
     arrived_bytes: u64,
     /// Counters of drops and marks. Most ports never drop a packet.
     drops: Option<Box<DropCounters>>,
-    /// Queue, stages and extensions. A port whose departures are known at arrival has none after [`Port::compact`], except stages before its
-    /// wire.
+    /// Queue, stages and extensions; `None` if departures are known at arrival and no stage precedes the wire.
     queued: Option<Box<Queued<Q>>>,
 }
 
@@ -116,10 +115,39 @@ pub enum Next {
 }
 
 impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
-    /// Creates an idle port.
+    /// Creates an idle port without extensions.
     pub fn new(queue: Q, shaper: S, delay: Span) -> Self {
+        Self::with_extensions(queue, shaper, delay, PortExtensions::default())
+    }
+
+    /// Creates an idle port with the given extensions.
+    pub fn with_extensions(queue: Q, shaper: S, delay: Span, mut extensions: PortExtensions) -> Self {
+        let before = std::mem::take(&mut extensions.before);
+        let extended = (!extensions.is_empty()).then(|| Extended { extensions, ..Extended::default() });
+        Self::with_parts(queue, shaper, delay, before, extended)
+    }
+
+    /// Creates an idle port that allows later changes. Departures are then not known at arrival.
+    pub(crate) fn changeable(queue: Q, shaper: S, delay: Span, mut extensions: PortExtensions) -> Self {
+        let before = std::mem::take(&mut extensions.before);
+        Self::with_parts(queue, shaper, delay, before, Some(Extended { extensions, ..Extended::default() }))
+    }
+
+    fn with_parts(
+        queue: Q,
+        shaper: S,
+        delay: Span,
+        before: Vec<AnyStage>,
+        extended: Option<Extended>,
+    ) -> Self {
+        let fifo_limit = if extended.is_some() { None } else { queue.fifo_limit() };
+        let is_needed = fifo_limit.is_none() || !before.is_empty();
+        let queued = is_needed.then(|| {
+            let before = (!before.is_empty()).then(|| before.into_boxed_slice());
+            Box::new(Queued { idle: true, queue, extended: extended.map(Box::new), before })
+        });
         Self {
-            wire: Wire::new(queue.fifo_limit().unwrap_or(NOT_KNOWN)),
+            wire: Wire::new(fifo_limit.unwrap_or(NOT_KNOWN)),
             free_at: Time::ZERO,
             delay,
             waited_ns: 0,
@@ -127,35 +155,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             arrived: [0; Priority::COUNT],
             arrived_bytes: 0,
             drops: None,
-            queued: Some(Box::new(Queued { idle: true, queue, extended: None, before: None })),
+            queued,
         }
-    }
-
-    /// Adds the given extensions to the port.
-    pub fn with(mut self, mut extensions: PortExtensions) -> Self {
-        let before = std::mem::take(&mut extensions.before);
-        let queued = self.queued_mut();
-        queued.before = (!before.is_empty()).then(|| before.into_boxed_slice());
-        queued.extended =
-            (!extensions.is_empty()).then(|| Box::new(Extended { extensions, ..Extended::default() }));
-        if queued.extended.is_some() {
-            self.wire.fifo_limit = NOT_KNOWN;
-        }
-        self
-    }
-
-    /// Allows later changes of the port. Departures are then not known at arrival.
-    pub(crate) fn with_changes(mut self) -> Self {
-        self.wire.fifo_limit = NOT_KNOWN;
-        self.queued_mut().extended.get_or_insert_default();
-        self
-    }
-
-    /// Releases the queue of a port that does not need it, because departures are known at arrival and no stage precedes the wire.
-    pub(crate) fn compact(mut self) -> Self {
-        let is_needed = self.is_queued();
-        self.queued = self.queued.filter(|queued| is_needed || queued.before.is_some());
-        self
     }
 
     /// Returns true if departures are not known at arrival.
@@ -617,7 +618,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 }
 
 /// Reason for which a port whose departures are not known at arrival has a queue.
-const HAS_QUEUE: &str = "only ports with known departures release their queue";
+const HAS_QUEUE: &str = "only ports with known departures have no queue";
 
 fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {

@@ -35,7 +35,7 @@ fn neither_do_links_that_hold_packets_back_copy_them_stand_still_or_send_them_ag
         let context = PortContext::new(&rate, 1, 0).with_outages(Some(outage));
         let queue = "drop-tail:10".parse::<QueueSpec>().unwrap().build(&context);
         let extras = PortExtensions { arq, after, ..PortExtensions::default() };
-        let mut port = Port::new(queue, context.wire(), Span::from_millis(5)).with(extras);
+        let mut port = Port::with_extensions(queue, context.wire(), Span::from_millis(5), extras);
         let (mut at, mut delivered) = (Time::ZERO, 0);
         let mut feed = |packets: u32| {
             for body in 0..packets {
@@ -62,7 +62,7 @@ fn no_queue_discipline_allocates_per_packet() {
         let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Before(0, 0)));
         let extras = PortExtensions { before: vec![loss], ..PortExtensions::default() };
         let wire = AnyShaper::Constant(Constant::new(rate));
-        let mut port = Port::new(queue, wire, Span::from_millis(5)).with(extras);
+        let mut port = Port::with_extensions(queue, wire, Span::from_millis(5), extras);
         let mut at = Time::ZERO;
         let mut feed = |packets: u32| {
             for body in 0..packets {

@@ -37,7 +37,7 @@ fn link(queue: &str, outage: Option<&str>, extras: PortExtensions) -> AnyPort {
     let outage = outage.map(|text| text.parse::<OutageSpec>().unwrap());
     let context = PortContext::new(&rate, 1, 0).with_outages(outage);
     let queue = queue.parse::<QueueSpec>().unwrap().build(&context);
-    Port::new(queue, context.wire(), Span::from_millis(5)).with(extras)
+    Port::with_extensions(queue, context.wire(), Span::from_millis(5), extras)
 }
 
 fn after(stages: &str) -> PortExtensions {
@@ -362,7 +362,7 @@ proptest! {
         let context = PortContext::new(&rate, 1, 0).with_outages(outage);
         let queue = "drop-tail:1000".parse::<QueueSpec>().unwrap().build(&context);
         let delay = Span::from_millis(2);
-        let mut port = Port::new(queue, context.wire(), delay).with(arq(&text));
+        let mut port = Port::with_extensions(queue, context.wire(), delay, arq(&text));
         let mut at = Time::ZERO;
         let arrivals: Vec<_> = arrivals.into_iter().map(|(gap, len)| { at += Span::from_nanos(gap); (at, len) }).collect();
         let mut drops = Drops::default();

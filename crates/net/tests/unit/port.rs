@@ -586,7 +586,7 @@ fn a_port_with_jitter_delays_each_packet_as_long_as_chance_wants() {
     let jitter = read::<JitterSpec>("uniform:5ms").build(Rng::new(1, Stream::Jitter(0)));
     let extras = PortExtensions { jitter: Some(jitter), ..PortExtensions::default() };
     let queue = build(&read("drop-tail:10"), &rate);
-    let mut port = Port::new(queue, rate.build(), Span::from_millis(20)).with(extras);
+    let mut port = Port::with_extensions(queue, rate.build(), Span::from_millis(20), extras);
     let mut lost = Lost::default();
     let delays = (0..100).map(|n| {
         let sent = n * 1_000_000;
@@ -608,7 +608,7 @@ fn a_packet_lost_on_the_wire_took_its_time_on_it() {
     let loss = read::<StageSpec>("packets:1,3").build(Rng::new(1, Stream::After(0, 0)));
     let extras = PortExtensions { after: vec![loss], ..PortExtensions::default() };
     let queue = build(&read("drop-tail:10"), &rate);
-    let mut port = Port::new(queue, rate.build(), Span::from_millis(5)).with(extras);
+    let mut port = Port::with_extensions(queue, rate.build(), Span::from_millis(5), extras);
     let mut lost = Lost::default();
     (0..3).for_each(|body| send(&mut port, 0, 1000, body, &mut lost));
     let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
