@@ -98,7 +98,7 @@ def main() -> int:
         return 0
     cases = [case for case in CASES if arguments.case is None or case.name in arguments.case]
     program = built(ROOT)
-    here = counted(program, cases)
+    here = counted(program, ROOT, cases)
     memory = bytes_per_flow(program)
     stored = json.loads(REFERENCE.read_text()) if REFERENCE.exists() else None
     if arguments.bought is not None:
@@ -140,21 +140,28 @@ def built(checkout: Path) -> Path:
     return target / "release" / "examples" / "bench"
 
 
-def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
-    """Returns the cost of each case by name, as counted by callgrind; all cores count in parallel."""
+def counted(program: Path, checkout: Path, cases: Sequence[Case]) -> dict[str, Cost]:
+    """Returns the cost of each case by name, as counted by callgrind; all cores count in parallel.
+
+    `program` runs the scenarios of its own checkout: a later one may have keys that it does not know.
+    """
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(
-            zip((case.name for case in cases), pool.map(lambda case: cost(program, case), cases), strict=True)
+            zip(
+                (case.name for case in cases),
+                pool.map(lambda case: cost(program, checkout, case), cases),
+                strict=True,
+            )
         )
 
 
-def cost(program: Path, case: Case) -> Cost:
+def cost(program: Path, checkout: Path, case: Case) -> Cost:
     """Returns the cost of a case, counted in its second round, which reuses the memory of the first round."""
     # Paths of fixed length: that of a checkout would decide where the heap begins, and so what is copied when
-    # lists grow, and which addresses share a cache line (6 % of the case with 10 000 flows).
+    # lists grow, and which addresses share a cache line.
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="gate-") as folder:
         links = Path(folder)
-        (links / "root").symlink_to(ROOT)
+        (links / "root").symlink_to(checkout)
         (links / "bench").symlink_to(program)
         return cost_at(links / "bench", links / "root" / "benches" / case.file, case.variant)
 
@@ -202,7 +209,7 @@ def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str,
     if checkout is None:
         skipped(f"the reference {stored['commit'][:7]} is not in this clone's history")
         return None
-    return counted(built(checkout), cases)
+    return counted(built(checkout), checkout, cases)
 
 
 def checkout_of(commit: str) -> Path | None:
