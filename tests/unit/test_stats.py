@@ -1,11 +1,14 @@
 """Tests of intervals against values calculated by hand, with t quantiles from a printed table."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pytest import approx
 
+from catnip import _core
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 
@@ -141,3 +144,45 @@ def test_a_statistic_of_means_varies_as_its_means_do() -> None:
     assert (drawn.mean, drawn.n) == (3, 9)
     assert (drawn.low, drawn.high) == approx((3 - 1.96 * 0.5, 3 + 1.96 * 0.5), abs=0.06)
     assert stats.drawn(total, [1.0, 2.0], [0, 0], 9) == Interval(3, 3, 3, 9)
+
+
+DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], NDArray[np.float64]]] = {
+    "normal": lambda rng, shape: 10 + rng.standard_normal(shape),
+    "lognormal": lambda rng, shape: np.exp(rng.standard_normal(shape)),
+    "timeouts": lambda rng, shape: 0.3 + 0.05 * rng.standard_normal(shape) + 6 * (rng.random(shape) < 0.03),
+    "ties": lambda rng, shape: rng.choice([1, 1.5, 2, 3], shape, p=[0.45, 0.3, 0.17, 0.08]),
+}
+"""Times of single transfers."""
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10, 30])
+def test_the_truth_is_in_95_percent_of_the_intervals_of_runs_of_500_transfers(name: str, seeds: int) -> None:
+    rng, sets = np.random.default_rng(seeds), 4000
+    runs = DRAWS[name](rng, (20_000, 500)).mean(axis=1)
+    truth = float(DRAWS[name](rng, (1000, 4000)).mean())
+    held = {"mean": 0, "ratio": 0, "difference": 0}
+    for left, right in zip(*rng.choice(runs, (2, sets, seeds)), strict=True):
+        means = stats.mean(left), stats.mean(1.3 * right)
+        intervals = {
+            "mean": (means[0], truth),
+            "ratio": (stats.ratio(1.3 * right, left), 1.3),
+            "difference": (stats.difference(means[1], means[0]), 0.3 * truth),
+        }
+        for kind, (interval, expected) in intervals.items():
+            held[kind] += interval.low <= expected <= interval.high
+    # The degrees of freedom of a difference are estimated, which makes its intervals wide for few seeds.
+    at_most = {"mean": 0.97, "ratio": 0.97, "difference": 0.97 if seeds > 3 else 0.99}
+    assert all(0.93 <= held[kind] / sets <= at_most[kind] for kind in held), held
+
+
+def test_a_difference_of_independent_means_has_welchs_interval() -> None:
+    # Variances of the means 1/3 and 4/3: 25/9 / (1/9/2 + 16/9/2) = 2.94 degrees of freedom.
+    left, right = stats.mean([9, 10, 11]), stats.mean([2, 4, 6])
+    value = stats.difference(left, right)
+    half = _core.t_quantile(50 / 17, 0.975) * math.sqrt(5 / 3)
+    assert (value.mean, value.low, value.high, value.n) == approx((6, 6 - half, 6 + half, 3))
+    assert T_3 * math.sqrt(5 / 3) < half < T_2 * math.sqrt(5 / 3)
+    exact = Interval(4, 4, 4, 3)
+    assert stats.difference(exact, Interval(1, 1, 1, 3)) == Interval(3, 3, 3, 3)
+    assert math.isnan(stats.difference(left, stats.mean([4])).low)

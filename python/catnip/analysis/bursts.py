@@ -5,7 +5,6 @@ scenario. A class consists of the bursts above a size and an idle period, so cla
 50 KB after 8 s also counts in the class above 5 KB and 1 s.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip.analysis import measures, resampling, stats
-from catnip.analysis.interval import Interval
+from catnip.analysis.interval import UNKNOWN, Interval
 from catnip.store.tables import Table
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -109,7 +108,7 @@ def gain(pairs: Pairs, seeds: Sequence[int], confidence: float = 0.95) -> Interv
     """
     gains = {"seed": pairs.reference["seed"], "gain_pct": pairs.gain_pct}
     if not len(gains["seed"]):
-        return Interval(math.nan, math.nan, math.nan, 0)
+        return UNKNOWN
     if len(seeds) > 1:
         sums = measures.per_seed(gains, "gain_pct", seeds)
         return stats.ratio(sums, _counts(gains["seed"], seeds), confidence)

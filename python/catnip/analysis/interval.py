@@ -36,3 +36,7 @@ class Interval:
         """Returns the interval with mean and bounds multiplied by `factor`, for example to convert a unit."""
         low, high = sorted((self.low * factor, self.high * factor))
         return Interval(self.mean * factor, low, high, self.n)
+
+
+UNKNOWN = Interval(math.nan, math.nan, math.nan, 0)
+"""Statistic of no values."""

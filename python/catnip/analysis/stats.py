@@ -27,6 +27,20 @@ def paired_difference(left: ArrayLike, right: ArrayLike, confidence: float = 0.9
     return mean(a - b, confidence)
 
 
+def difference(left: Interval, right: Interval, confidence: float = 0.95) -> Interval:
+    """Returns left - right of independent means with t-intervals of 95 % (Welch, Biometrika 34, 1947)."""
+    errors = [_standard_error(one) for one in (left, right)]
+    variance = sum(error**2 for error in errors)
+    value, n = left.mean - right.mean, min(left.n, right.n)
+    if math.isnan(variance):
+        return Interval(value, math.nan, math.nan, n)
+    if variance == 0:
+        return Interval(value, value, value, n)
+    freedom = variance**2 / sum(e**4 / (one.n - 1) for e, one in zip(errors, (left, right), strict=True))
+    half = _core.t_quantile(freedom, (1 + confidence) / 2) * math.sqrt(variance)
+    return Interval(value, value - half, value + half, n)
+
+
 def ratio(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interval:
     """Returns mean(left) / mean(right) of values paired by seed.
 
@@ -158,6 +172,10 @@ def _around(centre: float, deviates: NDArray[np.float64], confidence: float) -> 
         return Interval(centre, math.nan, math.nan, n)
     half = _core.t_quantile(n - 1, (1 + confidence) / 2) * float(deviates.std(ddof=1)) / math.sqrt(n)
     return Interval(centre, centre - half, centre + half, n)
+
+
+def _standard_error(value: Interval) -> float:
+    return (value.high - value.low) / 2 / _core.t_quantile(value.n - 1, 0.975) if value.n > 1 else math.nan
 
 
 def _sample(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
