@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from catnip.analysis import stats
 from catnip.analysis.bursts import IDLE_S, SIZES_BYTES
 from catnip.base import paths
 from catnip.base.progress import Progress
@@ -319,9 +320,9 @@ def test_a_gain_in_the_kernel_is_a_mean_over_the_bursts_of_all_traces() -> None:
     assert bursts.kernel_gain_pct(runs, CONGESTED, KERNEL_CWV, 5).mean == approx((60 + 30 + 10 + 20) / 4)
     assert bursts.kernel_gain_pct(runs, CONGESTED, KERNEL_CWV, 20).mean == approx((30 + 10 + 20) / 3)
     assert bursts.kernel_gain_pct(runs, CONGESTED, KERNEL_CWV, 5, 15).mean == approx(20)
-    assert bursts.large_over_small_points(runs, CONGESTED) == approx(15 - 30)
-    assert bursts.long_over_short_points(runs, CONGESTED) == approx(20 - 30)
-    assert bursts.long_over_short_points(runs, CONGESTED, 80) == approx(20 - 15)
+    assert bursts.large_over_small_points(runs, CONGESTED).mean == approx(15 - 30)
+    assert bursts.long_over_short_points(runs, CONGESTED).mean == approx(20 - 30)
+    assert bursts.long_over_short_points(runs, CONGESTED, 80).mean == approx(20 - 15)
 
 
 def test_a_simulated_gain_is_that_of_the_simulated_counterparts() -> None:
@@ -332,15 +333,16 @@ def test_a_simulated_gain_is_that_of_the_simulated_counterparts() -> None:
     assert gain.mean == approx((-150 - 300 / 7 - 100 / 9) / 3)
 
 
-def test_a_gain_falls_with_size_only_if_each_of_two_steps_falls() -> None:
-    # Gains above 5, 20 and 80 KB: 30, 20 and 15 %; with 40 % for the second burst 33, 23 and 15 %.
-    assert bursts.falls_with_size(two_traces(FREE), FREE) == "yes"
+def test_a_gain_falls_with_size_by_the_least_step_between_two_sizes() -> None:
+    # Gains above 5, 20 and 80 KB: 30, 20 and 15 %.
+    assert bursts.falls_with_size_points(two_traces(FREE), FREE).mean == approx(5)
+    # (60 + 30 + 70 + 20) / 4 = 45, 40 and 45 %; (60 + 30 + 10 + 80) / 4 = 45, 40 and 45 %.
     for last_of_first, last_of_second in ((0.3, 1.6), (0.9, 0.4)):
         rows = [*CWV_1[:2], (80_500, 2, 0.2, last_of_first), CWV_1[3]]
         first = systems(FREE, reno=run(1, *RENO_1), cwv=run(1, *rows))
         second = systems(FREE, reno=run(2, *RENO_2), cwv=run(2, (80_500, 15.5, 0.2, last_of_second)))
-        # 70 or 10 %, and 20 or 80 %, of the last bursts: 45 % above 80 KB and 40 % above 20 KB.
-        assert bursts.falls_with_size(kernel(trace(first, 1), trace(second, 2)), FREE) == "no"
+        runs = kernel(trace(first, 1), trace(second, 2))
+        assert bursts.falls_with_size_points(runs, FREE).mean == approx(-5)
 
 
 def test_a_gain_that_falls_only_above_80_kb_does_not_fall_with_size() -> None:
@@ -348,7 +350,7 @@ def test_a_gain_that_falls_only_above_80_kb_does_not_fall_with_size() -> None:
     reno: list[Row] = [(6_000, 2, 0.2, 1.0), (20_500, 2, 0.2, 1.0), (80_500, 2, 0.2, 1.0)]
     cwv: list[Row] = [(6_000, 2, 0.2, 0.9), (20_500, 2, 0.2, 0.5), (80_500, 2, 0.2, 0.8)]
     runs = kernel(trace(systems(FREE, reno=run(1, *reno), cwv=run(1, *cwv)), 1))
-    assert bursts.falls_with_size(runs, FREE) == "no"
+    assert bursts.falls_with_size_points(runs, FREE).mean == approx(80 / 3 - 35)
 
 
 @pytest.mark.parametrize("gains", [(50, 10, 10), (20, 30, 10), (10, 10, 10)])
@@ -359,7 +361,30 @@ def test_a_gain_that_stays_does_not_fall_with_size(gains: tuple[float, float, fl
         run(1, *[(size, 2, 0.2, 1 - share * gain / 100) for size, gain in zip(sizes, gains, strict=True)])
         for share in (0, 1)
     )
-    assert bursts.falls_with_size(kernel(trace(systems(FREE, reno=reno, cwv=cwv), 1)), FREE) == "no"
+    runs = kernel(trace(systems(FREE, reno=reno, cwv=cwv), 1))
+    assert bursts.falls_with_size_points(runs, FREE).mean == approx(0, abs=1e-9)
+
+
+def test_a_difference_of_gains_has_an_interval_over_the_traces() -> None:
+    # Gains above 5 KB less those above 80 KB: 30 - 15 of both traces, 100 / 3 - 10 without the second, 0
+    # without the first: pseudo-values of 2 * 15 - 0 and 2 * 15 - 70 / 3.
+    value = bursts.large_over_small_points(two_traces(FREE), FREE)
+    expected = stats.mean([-30, -20 / 3])
+    half = (expected.high - expected.low) / 2
+    assert (value.mean, value.low, value.high, value.n) == approx((-15, -15 - half, -15 + half, 2))
+    assert math.isnan(bursts.large_over_small_points(ten_and_one(10), FREE).low), "one trace tells no spread"
+
+
+def test_the_least_gain_has_the_lowest_bound_of_all_classes_at_once() -> None:
+    def of(seed: int, gain_pct: float) -> Runs:
+        large: Row = (80_500, 15.5, 0.2, 1.0)
+        cwv = run(seed, *[(*large[:3], 1 - gain_pct / 100)] * 5)
+        return trace(systems(FREE, reno=run(seed, *[large] * 5), cwv=cwv), seed)
+
+    # Each of the 30 classes has ten bursts: five with a gain of 10 %, and five with one of 20 %.
+    value = bursts.extreme_gain_pct(kernel(of(1, 10), of(2, 20)), FREE, KERNEL_CWV, "least")
+    each = stats.mean([10, 20], stats.family(30))
+    assert (value.mean, value.low, value.high) == approx((15, each.low, each.high))
 
 
 def test_pacing_adds_the_gain_with_it_minus_the_gain_without_it() -> None:
@@ -367,9 +392,9 @@ def test_pacing_adds_the_gain_with_it_minus_the_gain_without_it() -> None:
     runs = two_traces(
         SHARED, first=[*CWV_1[:2], (80_500, 2, 0.2, 0.7), CWV_1[3]], second=[(80_500, 15.5, 0.2, 1.0)]
     )
-    assert bursts.paced_over_unpaced_points(runs) == approx(40 - 15)
-    assert bursts.paced_over_unpaced_points(runs, 5) == approx((60 + 30 + 30 + 50) / 4 - 30)
-    assert bursts.paced_over_unpaced_points(runs, idle_s=15) == approx(50 - 20)
+    assert bursts.paced_over_unpaced_points(runs).mean == approx(40 - 15)
+    assert bursts.paced_over_unpaced_points(runs, 5).mean == approx((60 + 30 + 30 + 50) / 4 - 30)
+    assert bursts.paced_over_unpaced_points(runs, idle_s=15).mean == approx(50 - 20)
 
 
 def ten_and_one(count: int) -> KernelRuns:
@@ -384,17 +409,17 @@ def test_the_least_the_greatest_and_the_average_gain_are_those_of_classes_with_t
     # The class above 5 KB after 1 s has all eleven: (10 * 10 + 65) / 11 = 15 %; the 29 others have 10 %.
     runs = ten_and_one(10)
     extreme = [
-        bursts.extreme_gain_pct(runs, FREE, KERNEL_CWV, one) for one in ("least", "greatest", "average")
+        bursts.extreme_gain_pct(runs, FREE, KERNEL_CWV, one).mean for one in ("least", "greatest", "average")
     ]
     assert extreme == approx([10, 15, (29 * 10 + 15) / 30])
     assert runs.sample == 30
     # With nine, only that class has ten bursts: (9 * 10 + 65) / 10.
     fewer = ten_and_one(9)
     extreme = [
-        bursts.extreme_gain_pct(fewer, FREE, KERNEL_CWV, one) for one in ("least", "greatest", "average")
+        bursts.extreme_gain_pct(fewer, FREE, KERNEL_CWV, one).mean for one in ("least", "greatest", "average")
     ]
     assert extreme == approx([15.5] * 3)
-    assert math.isnan(bursts.extreme_gain_pct(ten_and_one(8), FREE, KERNEL_CWV, "least"))
+    assert math.isnan(bursts.extreme_gain_pct(ten_and_one(8), FREE, KERNEL_CWV, "least").mean)
 
 
 def test_retransmissions_of_all_traces_are_a_share_of_what_all_traces_sent() -> None:
@@ -404,9 +429,9 @@ def test_retransmissions_of_all_traces_are_a_share_of_what_all_traces_sent() -> 
 
     # Reno: 5 + 15 of 100 + 300; newCWV: 40 + 20 of 200 + 600.
     runs = kernel(trace(of((100, 5), (200, 40)), 1), trace(of((300, 15), (600, 20)), 2))
-    assert bursts.retransmission_ratio(runs, FREE) == approx((60 / 800) / (20 / 400))
+    assert bursts.retransmission_ratio(runs, FREE).mean == approx((60 / 800) / (20 / 400))
     none = kernel(trace(of((100, 0), (100, 1)), 1))
-    assert math.isnan(bursts.retransmission_ratio(none, FREE))
+    assert math.isnan(bursts.retransmission_ratio(none, FREE).mean)
 
 
 def test_the_file_of_all_traces_is_compared_with_that_beside_reno() -> None:
@@ -415,7 +440,7 @@ def test_the_file_of_all_traces_is_compared_with_that_beside_reno() -> None:
 
     # 200 + 100 KB over 100 + 500 KB, and not 200 over 100 KB as in the first trace.
     runs = kernel(trace(of(100e3, 200e3), 1), trace(of(500e3, 100e3), 2))
-    assert bursts.file_over(runs, KERNEL_CWV) == approx(0.5)
+    assert bursts.file_over(runs, KERNEL_CWV).mean == approx(0.5)
 
 
 def test_bursts_of_all_traces_are_spread_by_their_median() -> None:
@@ -425,8 +450,8 @@ def test_bursts_of_all_traces_are_spread_by_their_median() -> None:
         return trace(systems(FREE, cwv=run(seed, *at_once), paced=run(seed, *rows)), seed)
 
     runs = kernel(of(1, 100), of(2, 160, 400))
-    assert bursts.kernel_spread_ms(runs, KERNEL_PACED) == approx(160)
-    assert bursts.kernel_spread_ms(runs, KERNEL_CWV) == approx(50)
+    assert bursts.kernel_spread_ms(runs, KERNEL_PACED).mean == approx(160)
+    assert bursts.kernel_spread_ms(runs, KERNEL_CWV).mean == approx(50)
 
 
 def test_bursts_in_the_kernel_are_compared_with_the_same_simulated_bursts_of_all_traces() -> None:

@@ -1,6 +1,7 @@
 """Tests of the quantities of marks and newCWV in a real kernel: hand-made records, values by hand."""
 
 import json
+import math
 import struct
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from catnip.papers.testbed.wan import Emulated
 from catnip.papers.unavailable import Unavailable
 
 SYN_ACK, DATA = 18, 16
+T_3, T_6 = 3.182446, 2.446912  # 97.5 % quantiles of Student's t with 3 and 6 degrees of freedom
 
 
 def of_each_server(one: KernelRuns, what: str, results: Mapping[Any, Any], at: int) -> KernelRuns:
@@ -284,29 +286,26 @@ def test_a_change_has_the_interval_of_a_ratio_of_paired_runs() -> None:
 def of_changes(simulated: Mapping[tuple[str, str, str], tuple[float, float]]) -> Callable[..., Interval]:
     """Returns a stand-in for `change_pct`: measured are 0 to 10 %, simulated 5 to 12 % or as given."""
 
-    def change(_: KernelRuns, control: str, name: str, system: str, statistic: str, by: str) -> Interval:
-        assert statistic == "mean"
+    def change(_: KernelRuns, control: str, name: str, system: str, by: str) -> Interval:
         low, high = (0, 10) if by == "kernel" else simulated.get((control, name, system), (5, 12))
         return Interval((low + high) / 2, low, high, 4)
 
     return change
 
 
-def test_a_prediction_is_inside_only_if_both_intervals_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of 7 cells of CUBIC and 6 of BBR, which is not simulated without RACK, with two systems each, three are
-    # apart; intervals that touch are not.
-    simulated: dict[tuple[str, str, str], tuple[float, float]] = {
-        ("cubic", BASE, LAST): (11, 20),
-        ("cubic", "without RACK and probes", SPM): (11, 20),
-        ("bbr", BASE, SPM): (-9, -1),
-        ("cubic", BASE, SPM): (10, 20),
-        ("bbr", BASE, LAST): (-9, 0),
-        ("bbr", "initial window 1", LAST): (2, 3),
-    }
-    monkeypatch.setattr(stack, "change_pct", of_changes(simulated))
-    known = runs(quick=False)
-    assert stack.predictions_inside_pct(known) == approx(100 * 23 / 26)
-    assert known.sample == 26
+def test_a_prediction_is_off_by_its_change_less_that_in_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack, "change_pct", of_changes({("cubic", BASE, LAST): (-20, -10)}))
+    value = stack.prediction_off_points(runs(quick=False), "cubic", BASE, LAST)
+    # Both have a half width of 5: the interval of two means of equal error, 6 degrees of freedom.
+    half = 5 * math.sqrt(2) * T_6 / T_3
+    assert (value.mean, value.low, value.high) == approx((-15 - 5, -20 - half, -20 + half), rel=1e-5)
+
+
+def test_predictions_are_known_for_what_can_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 7 cells of CUBIC and 6 of BBR, which is not simulated without RACK, with two systems each.
+    monkeypatch.setattr(stack, "change_pct", of_changes({("bbr", BASE, SPM): (12, 12)}))
+    off = [one.mean for one in stack.predictions_off_points(runs(quick=False))]
+    assert sorted(off) == approx([3.5] * 25 + [7])
 
 
 def loss(all_: float, share: float, high: float, low: float) -> PortLoss:

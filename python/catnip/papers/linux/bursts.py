@@ -1,13 +1,14 @@
 """Quantities of newCWV in this machine's kernel, at the newCWV paper's settings (CWV-S5, S15, E6 to E11)."""
 
-from collections.abc import Callable
+import math
 from functools import partial
-from typing import Any
+from itertools import combinations, product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from catnip.analysis import bursts, stats
-from catnip.analysis.interval import Interval
+from catnip.analysis.interval import UNKNOWN, Interval
 from catnip.papers.linux.runs import KernelRuns, controllers
 from catnip.papers.newcwv import real
 from catnip.papers.newcwv.real import FREE, KERNEL_CWV, KERNEL_PACED, OF_THE_KERNEL, RENO, SHARED
@@ -36,78 +37,91 @@ def kernel_gain_pct(
 
 
 @measured
-def extreme_gain_pct(runs: KernelRuns, setting: str, system: str, which: str) -> float:
+def extreme_gain_pct(runs: KernelRuns, setting: str, system: str, which: str) -> Interval:
     """Least, greatest or average `kernel_gain_pct` over sizes and idle periods of enough bursts, percent."""
-    values = [gain.mean for gain in _classes(runs, setting, system).values()]
-    runs.sample = len(values)
-    chosen: dict[str, Callable[[Any], float]] = {"least": min, "greatest": max, "average": np.mean}
-    return float(chosen[which](values)) if values else float("nan")
+    known = [one for one in product(SIZES_KB, IDLES_S) if _count(runs, setting, system, *one) >= FEWEST]
+    runs.sample = len(known)
+    if not known:
+        return UNKNOWN
+    if which == "average":
+        gains = [_gain_pct(runs, setting, system, *one) for one in known]
+        return _over_traces(runs, lambda chosen: float(np.mean([gain(chosen) for gain in gains])))
+    # The intervals of all classes hold at once.
+    pairs = (_class(runs, setting, system, *one) for one in known)
+    each = [bursts.gain(one, _seeds(runs), stats.family(len(known))) for one in pairs]
+    return {"least": stats.least, "greatest": stats.greatest}[which](each)
 
 
 @measured
-def falls_with_size(runs: KernelRuns, setting: str, system: str = KERNEL_CWV) -> str:
-    """Returns `yes` if the gain decreases from bursts above 5 KB to those above 20 KB and above 80 KB."""
-    gains = [kernel_gain_pct(runs, setting, system, size).mean for size in (5, 20, 80)]
-    return "yes" if gains[0] > gains[1] > gains[2] else "no"
+def falls_with_size_points(runs: KernelRuns, setting: str, system: str = KERNEL_CWV) -> Interval:
+    """Fall of the gain from bursts above 5, 20 and 80 KB to each larger size, least of the three, points."""
+    gains = [_gain_pct(runs, setting, system, size) for size in (5, 20, 80)]
+    falls = [_difference(runs, *pair, stats.family(3)) for pair in combinations(gains, 2)]
+    return stats.least(falls)
 
 
 @measured
-def large_over_small_points(runs: KernelRuns, setting: str) -> float:
+def large_over_small_points(runs: KernelRuns, setting: str) -> Interval:
     """Gain of newCWV for bursts above 80 KB minus that for bursts above 5 KB, percentage points."""
-    large, small = (kernel_gain_pct(runs, setting, KERNEL_CWV, size).mean for size in (80, 5))
-    return large - small
+    large, small = (_gain_pct(runs, setting, KERNEL_CWV, size) for size in (80, 5))
+    return _difference(runs, large, small)
 
 
 @measured
-def long_over_short_points(runs: KernelRuns, setting: str, burst_kb: float = 5) -> float:
+def long_over_short_points(runs: KernelRuns, setting: str, burst_kb: float = 5) -> Interval:
     """Gain of newCWV after idle periods above 15 s minus that after those above 1 s, percentage points."""
-    long, short = (kernel_gain_pct(runs, setting, KERNEL_CWV, burst_kb, idle_s).mean for idle_s in (15, 1))
-    return long - short
+    long, short = (_gain_pct(runs, setting, KERNEL_CWV, burst_kb, idle_s) for idle_s in (15, 1))
+    return _difference(runs, long, short)
 
 
 @measured
-def paced_over_unpaced_points(runs: KernelRuns, burst_kb: float = 80, idle_s: float = 1.0) -> float:
+def paced_over_unpaced_points(runs: KernelRuns, burst_kb: float = 80, idle_s: float = 1.0) -> Interval:
     """Gain of newCWV beside a file transfer with pacing minus that without pacing, percentage points."""
     paced, unpaced = (
-        kernel_gain_pct(runs, SHARED, system, burst_kb, idle_s).mean for system in (KERNEL_PACED, KERNEL_CWV)
+        _gain_pct(runs, SHARED, system, burst_kb, idle_s) for system in (KERNEL_PACED, KERNEL_CWV)
     )
-    return paced - unpaced
+    return _difference(runs, paced, unpaced)
 
 
 @measured
-def retransmission_ratio(runs: KernelRuns, setting: str) -> float:
+def retransmission_ratio(runs: KernelRuns, setting: str) -> Interval:
     """Ratio of the share of retransmitted segments with newCWV to that with the kernel's Reno."""
 
-    def share(system: str) -> float:
-        chosen = [real.of(one).run(setting, system) for one in _traces(runs)]
-        return sum(run.retransmitted for run in chosen) / sum(run.sent for run in chosen)
+    def share(system: str, chosen: NDArray[np.intp]) -> float:
+        here = [real.of(_traces(runs)[trace]).run(setting, system) for trace in chosen]
+        return sum(run.retransmitted for run in here) / sum(run.sent for run in here)
 
-    theirs = share(RENO)
-    return share(KERNEL_CWV) / theirs if theirs else float("nan")
+    if not share(RENO, np.arange(len(_traces(runs)))):
+        return UNKNOWN
+    return _over_traces(runs, lambda chosen: share(KERNEL_CWV, chosen) / (share(RENO, chosen) or math.nan))
 
 
 @measured
-def kernel_spread_ms(runs: KernelRuns, system: str) -> float:
+def kernel_spread_ms(runs: KernelRuns, system: str) -> Interval:
     """Median time from the first to the last byte of a burst at the client, ms.
 
     The bursts are above 20 KB, follow idle periods above 1 s, and newCWV sends them within one round trip.
     """
     parts = [real.class_of(one, FREE, system, 20_000, 1.0, reference=KERNEL_CWV) for one in _traces(runs)]
-    return real.spread_ms(bursts.joined(parts))
+    return _over_traces(runs, lambda chosen: real.spread_ms(bursts.joined([parts[one] for one in chosen])))
 
 
 @measured
-def file_over(runs: KernelRuns, system: str) -> float:
+def file_over(runs: KernelRuns, system: str) -> Interval:
     """Ratio of the file transfer's throughput beside the bursts of `system` to that beside those of Reno."""
-    ours, theirs = (sum(real.file_kbps(one, each) for one in _traces(runs)) for each in (system, RENO))
-    return ours / theirs
+    ours, theirs = ([real.file_kbps(one, each) for one in _traces(runs)] for each in (system, RENO))
+    return stats.ratio(ours, theirs)
 
 
 @measured
 def over_simulated_kernel(runs: KernelRuns, setting: str, system: str) -> Interval:
     """Ratio of the time of bursts above 5 KB in the kernel to that of the same bursts in the simulator."""
-    here = bursts.joined([real.beside_simulated(one, setting, system) for one in _traces(runs)])
-    return stats.ratio(here.other["time_s"], here.reference["time_s"])
+    traces = [real.beside_simulated(one, setting, system) for one in _traces(runs)]
+    here, simulated = (
+        [float(np.sum(rows["time_s"])) for rows in side]
+        for side in zip(*((one.other, one.reference) for one in traces), strict=True)
+    )
+    return stats.ratio(here, simulated)
 
 
 @measured
@@ -165,15 +179,35 @@ def _class(
     )
 
 
-def _classes(runs: KernelRuns, setting: str, system: str) -> dict[tuple[int, int], Interval]:
-    """Returns the gain for each size and idle period of the paper with enough bursts."""
-    gains = {}
-    for size in SIZES_KB:
-        for idle in IDLES_S:
-            here = _class(runs, setting, system, size, idle)
-            if len(here.gain_pct) >= FEWEST:
-                gains[size, idle] = bursts.gain(here, _seeds(runs))
-    return gains
+def _count(runs: KernelRuns, setting: str, system: str, size_kb: float, idle_s: float) -> int:
+    return len(_class(runs, setting, system, size_kb, idle_s).gain_pct)
+
+
+def _gain_pct(
+    runs: KernelRuns, setting: str, system: str, size_kb: float, idle_s: float = 1.0
+) -> stats.Statistic:
+    """Returns the function that computes `kernel_gain_pct` from the traces with the given indices."""
+    each = [
+        real.class_of(one, setting, system, 1000 * size_kb, idle_s, reference=RENO).gain_pct
+        for one in _traces(runs)
+    ]
+
+    def mean(chosen: NDArray[np.intp]) -> float:
+        gains = np.concatenate([each[trace] for trace in chosen])
+        return float(gains.mean()) if len(gains) else math.nan
+
+    return mean
+
+
+def _difference(
+    runs: KernelRuns, left: stats.Statistic, right: stats.Statistic, confidence: float = 0.95
+) -> Interval:
+    return _over_traces(runs, lambda chosen: left(chosen) - right(chosen), confidence)
+
+
+def _over_traces(runs: KernelRuns, statistic: stats.Statistic, confidence: float = 0.95) -> Interval:
+    """Returns a statistic of all traces, whose bursts depend on each other within a trace."""
+    return stats.jackknife(statistic, len(_traces(runs)), confidence)
 
 
 def _seeds(runs: KernelRuns) -> list[int]:

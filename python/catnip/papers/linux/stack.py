@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip.analysis import measures, stats
-from catnip.analysis.interval import Interval
+from catnip.analysis.interval import UNKNOWN, Interval
 from catnip.analysis.measures import Floats, PortLoss
 from catnip.base import paths
 from catnip.base.programs import AGENT, program
@@ -175,7 +175,7 @@ def fetch_s(
     """Statistic of fetch times, s: mean over the runs, or a quantile of the pooled times of all runs."""
     results = _of(runs, control, cell, system, by)
     if not results:
-        return NOTHING
+        return UNKNOWN
     if statistic == "mean":
         return stats.mean([run.of(group).mean() for run in results])
     return stats.jackknife(_pooled(results, statistic, group), len(results))
@@ -194,7 +194,7 @@ def change_pct(
     """Change of a statistic of fetch times relative to DropTail, percent, from runs paired by seed."""
     ours, theirs = (_of(runs, control, cell, one, by) for one in (system, DROP_TAIL))
     if not ours:
-        return NOTHING
+        return UNKNOWN
     if statistic == "mean":
         here, theirs_mean = ([float(run.of(group).mean()) for run in of] for of in (ours, theirs))
         over = stats.ratio(here, theirs_mean)
@@ -204,23 +204,16 @@ def change_pct(
 
 
 @measured
-def predictions_inside_pct(runs: KernelRuns, statistic: str = "mean") -> float:
-    """Share of configurations and systems for which simulated and measured change agree, percent.
+def prediction_off_points(runs: KernelRuns, control: str, cell: str, system: str) -> Interval:
+    """LIN-E4: change of the mean fetch time in the simulator minus that in the kernel, percentage points."""
+    simulated, real = (change_pct(runs, control, cell, system, by=by) for by in (SIMULATED, KERNEL))
+    return stats.difference(simulated, real)
 
-    The changes of `statistic` agree if their intervals overlap.
-    """
-    inside = []
-    for control, name in cells(runs.quick):
-        if not cell(control, name).can_be_simulated:
-            continue
-        for system in (LAST, SPM):
-            theirs, ours = (
-                change_pct(runs, control, name, system, statistic, by) for by in (KERNEL, SIMULATED)
-            )
-            # Simulated and measured changes both have intervals.
-            inside.append(theirs.low <= ours.high and ours.low <= theirs.high)
-    runs.sample = len(inside)
-    return 100 * float(np.mean(inside))
+
+def predictions_off_points(runs: KernelRuns) -> list[Interval]:
+    """Returns `prediction_off_points` of all configurations and systems that the simulator supports."""
+    known = [one for one in cells(runs.quick) if cell(*one).can_be_simulated]
+    return [prediction_off_points(runs, *one, system) for one in known for system in (LAST, SPM)]
 
 
 @measured
@@ -233,10 +226,7 @@ def loss_pct(
     among all arriving packets instead.
     """
     results = _of(runs, control, cell, system, by)
-    return mean_pct([run.loss for run in results], packets) if results else NOTHING
-
-
-NOTHING = Interval(float("nan"), float("nan"), float("nan"), 0)
+    return mean_pct([run.loss for run in results], packets) if results else UNKNOWN
 
 
 def _pooled(results: Sequence[Run], statistic: str, group: str) -> Callable[[NDArray[np.intp]], float]:
