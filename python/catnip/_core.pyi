@@ -105,6 +105,7 @@ class Scenario:
         *,
         coded: Literal[True],
     ) -> dict[str, dict[str, _Column | tuple[list[str], NDArray[Any]]]]: ...
+    def check_capture(self, variant: str, packets_at: list[str]) -> None: ...
     def write_logs(
         self,
         variant: str,

@@ -32,7 +32,7 @@ from = 'server'
 to = 'r'
 rate = '5Mbit'
 delay = '20ms'
-queue = 'drop-tail:20'
+queue = 'catnip-good:20'
 loss = 'bernoulli:0.02'
 [tcp]
 profile = 'rfc'
@@ -182,7 +182,10 @@ def test_what_is_seen_where_and_what_was_dropped_is_in_the_capture(
             ["--variant", "recovery=sack", "--packets", "x.pcapng", "--packets-at", "missing"],
             'files.toml: --packets-at: "missing": no such node',
         ),
-        (["--variant", "recovery=sack", "--qlog", "."], "--qlog: File '.' is a directory."),
+        (
+            ["--variant", "recovery=sack", "--qlog", "."],
+            "--qlog: .: expected a file name that ends in .qlog or .sqlog or .json",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_refused_in_one_line(

@@ -11,7 +11,7 @@ mod traffic;
 
 pub use error::InputError;
 pub use formats::har::{Dropped, HarPage, read_har, read_site};
-pub use formats::logs::{LogRequest, PacketLog, write_logs};
+pub use formats::logs::{LogRequest, PacketLog, check_capture, write_logs};
 pub use formats::site_file::{RecordedObject, RecordedPage, SiteFile};
 pub use formats::tmix;
 pub use results::activities::{ActivityKind, ActivityRow, ActivityTable};

@@ -237,6 +237,11 @@ impl PyScenario {
         Ok(out)
     }
 
+    /// Raises InputError if the packets of a run of this variant cannot be captured at these nodes.
+    fn check_capture(&self, variant: &str, packets_at: Vec<String>) -> PyResult<()> {
+        catnip_lab::check_capture(&self.0, variant, &packets_at).map_err(input_error)
+    }
+
     /// Performs one run. Writes its packets at these nodes as pcapng, and the events of its senders as qlog. Raises InputError.
     #[pyo3(signature = (variant, seed, packets, packets_at, qlog))]
     fn write_logs(

@@ -150,6 +150,8 @@ def run(
     if logs:
         _check_one_run(loaded, logs[0], chosen, seeds)
         check_writable([packets, qlog])
+        if packets is not None:
+            loaded.check_capture(chosen[0], list(packets_at))
         seeds = 1
     if against is not None:
         bases(against, runs.axes_of(loaded, chosen), chosen)

@@ -48,14 +48,10 @@ pub fn write_logs(
     should_continue: &mut dyn FnMut() -> bool,
 ) -> Result<bool, InputError> {
     let plan = scenario.plan(request.variant)?;
-    let option_error = |option: &str, message: String| {
-        InputError::new(&scenario.path.display().to_string(), option, message)
-    };
     let packets = match request.packets {
         None => None,
         Some(log) => {
-            let points = points(plan, log.at).map_err(|message| option_error("--packets-at", message))?;
-            Packets::check(plan).map_err(|message| option_error("--packets", message))?;
+            let points = capture_points(scenario, request.variant, log.at)?;
             let file = File::create(log.path).map_err(|error| file_error(log.path, error))?;
             let packets = Packets::new(file, plan, points);
             Some(packets.map_err(|error| file_error(log.path, error))?)
@@ -99,6 +95,21 @@ pub fn write_logs(
         written.map_err(|error| file_error(path, error))?;
     }
     Ok(true)
+}
+
+/// Checks that the packets of a run of this variant can be captured at these nodes. Errors name the option of `catnip run`.
+pub fn check_capture(scenario: &Scenario, variant: &str, at: &[String]) -> Result<(), InputError> {
+    capture_points(scenario, variant, at).map(drop)
+}
+
+fn capture_points(scenario: &Scenario, variant: &str, at: &[String]) -> Result<Points, InputError> {
+    let plan = scenario.plan(variant)?;
+    let option_error = |option: &str, message: String| {
+        InputError::new(&scenario.path.display().to_string(), option, message)
+    };
+    let points = points(plan, at).map_err(|message| option_error("--packets-at", message))?;
+    Packets::check(plan).map_err(|message| option_error("--packets", message))?;
+    Ok(points)
 }
 
 fn points(plan: &Plan, at: &[String]) -> Result<Points, String> {
