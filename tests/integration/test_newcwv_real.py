@@ -27,6 +27,7 @@ from catnip.papers.newcwv.real import (
 from catnip.papers.newcwv.replay import Connection, Exchange
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.runs import Runs
+from catnip.papers.unavailable import Unavailable
 from catnip.store.tables import Table
 
 TRACE = """SEQ 100000 2 0 0
@@ -290,7 +291,9 @@ def test_a_client_that_ends_early_is_an_error() -> None:
         real.read_run(Variant(FREE, NEW_CWV), response, "no route", {}, {}, 1)
 
 
-def test_a_machine_that_cannot_emulate_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_cannot_emulate_leaves_out_what_it_cannot_measure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(real, "cannot_control", lambda: "not root")
-    with pytest.raises(InputError, match="newcwv: not root"):
+    with pytest.raises(Unavailable, match="not root"):
         real.of(keeper())

@@ -36,7 +36,13 @@ PAGES: Table = {
     "variant": np.array([1, 1, 0, 0], dtype=np.uint64),
     "seed": np.array([7, 8, 7, 8], dtype=np.uint64),
     "group": ["eca", "reno", "eca", "reno"],
+    "client": np.array([0, 1, 2, 3], dtype=np.uint64),
+    "page": np.array([4, 3, 2, 1], dtype=np.uint64),
+    "start_s": np.array([0.0, 0.5, 1.0, 1.5]),
     "time_s": np.array([0.134, 6.1, np.nan, 0.2]),
+    "bytes": np.array([2870, 2870, 1024, 1024], dtype=np.uint64),
+    "delivered_bytes": np.array([2870, 2870, 0, 1024], dtype=np.uint64),
+    "connections": np.array([2, 2, 0, 1], dtype=np.uint64),
 }
 
 
@@ -70,15 +76,18 @@ name = "narrow"
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    nothing = {key: values[:0] for key, values in PAGES.items()}
+    nothing = {key: PAGES["start_s"][:0] for key in COLUMNS["objects"]} | {
+        key: PAGES[key][:0] for key in ("variant", "seed", "group")
+    }
     results.write(tmp_path / "new" / "folder", MANIFEST, {"pages": PAGES, "objects": nothing})
     manifest, tables = results.read(tmp_path / "new" / "folder")
     assert manifest == MANIFEST
     assert set(tables) == {"pages", "objects"}
-    assert list(tables["pages"]) == list(tables["objects"]) == list(PAGES)
+    assert list(tables["pages"]) == list(PAGES) == COLUMNS["pages"]
+    assert list(tables["objects"]) == list(nothing)
     for key, column in PAGES.items():
         np.testing.assert_array_equal(np.asarray(tables["pages"][key]), np.asarray(column))
-        assert len(tables["objects"][key]) == 0
+    assert all(len(column) == 0 for column in tables["objects"].values())
 
 
 def test_other_readers_see_variants_by_name(tmp_path: Path) -> None:

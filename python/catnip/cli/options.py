@@ -59,7 +59,7 @@ class _FileOf(click.Path):
 
         A device, such as /dev/stdout, may have any name.
         """
-        is_device = Path(value).is_absolute() and Path(value).parts[1] == "dev"
+        is_device = Path("/dev") in Path(value).parents
         if Path(value).suffix.lower() not in self._suffixes and not is_device:
             self.fail(f"{value}: expected a file name that ends in {' or '.join(self._suffixes)}", param, ctx)
         return super().convert(value, param, ctx)
