@@ -148,10 +148,7 @@ def run(
     chosen = _choose_variants(loaded, variants)
     logs = [option for option, file in (("--packets", packets), ("--qlog", qlog)) if file is not None]
     if logs:
-        _check_one_run(loaded, logs[0], chosen, seeds)
-        check_writable([packets, qlog])
-        if packets is not None:
-            loaded.check_capture(chosen[0], list(packets_at))
+        _check_logs(loaded, logs[0], chosen, seeds, packets, packets_at, qlog)
         seeds = 1
     if against is not None:
         bases(against, runs.axes_of(loaded, chosen), chosen)
@@ -332,6 +329,22 @@ def _draw(
         if not drawn:
             raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
         files.write(plot, drawn[-1].svg)
+
+
+def _check_logs(
+    scenario: Scenario,
+    option: str,
+    variants: Sequence[str],
+    seeds: int | None,
+    packets: Path | None,
+    packets_at: Sequence[str],
+    qlog: Path | None,
+) -> None:
+    """Reports what prevents the capture or the log of a run, before the run."""
+    _check_one_run(scenario, option, variants, seeds)
+    check_writable([packets, qlog])
+    if packets is not None:
+        scenario.check_capture(variants[0], list(packets_at))
 
 
 def _write_logs(
