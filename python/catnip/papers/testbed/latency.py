@@ -1,11 +1,13 @@
 """Latency of Web fetches over load, delay and loss, measured and by the models (TB-E1 to E8)."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from catnip import _core
 from catnip.analysis import measures, stats
@@ -32,6 +34,8 @@ LOADED = "testbed-e1"
 """Name of the scenario of a link at several offered loads."""
 FETCHES_WITHOUT_LOSS = 20
 PER_SECOND = 100.0
+NORMAL_975 = 1.959964
+"""Quantile of the normal distribution: half of a 95 % interval, in standard errors."""
 MAP_SEEDS = 30
 GENERATOR_SEEDS = 40
 INITIAL_WINDOW = ("--initial-window", "2")
@@ -45,7 +49,7 @@ class LinkState:
 
     load: float
     delay_s: Interval
-    deviation_s: float
+    deviation_s: Interval
     loss: Interval
 
 
@@ -120,15 +124,16 @@ def falls_with_load(runs: FetchRuns, of: str) -> str:
 
 
 @measured
-def deviation_ms(runs: FetchRuns, load_pct: float) -> float:
+def deviation_ms(runs: FetchRuns, load_pct: float) -> Interval:
     """TB-E1: standard deviation of the delay at a load, among the packets of one source and run, ms."""
-    return 1e3 * _at(runs, load_pct).deviation_s
+    return _at(runs, load_pct).deviation_s * 1e3
 
 
 @measured
-def deviation_grows_by(runs: FetchRuns, from_pct: float, to_pct: float) -> float:
+def deviation_grows_by(runs: FetchRuns, from_pct: float, to_pct: float) -> Interval:
     """TB-E1: ratio of the standard deviation of the delay at load `to_pct` to that at load `from_pct`."""
-    return _at(runs, to_pct).deviation_s / _at(runs, from_pct).deviation_s
+    both = [_at(runs, load_pct).deviation_s for load_pct in (from_pct, to_pct)]
+    return _drawn(lambda one: one[:, 1] / one[:, 0], both)
 
 
 @measured
@@ -172,74 +177,86 @@ def widest_interval_pct(runs: FetchRuns, over: str, statistic: str) -> float:
 
 
 @measured
-def falls_beyond_noise(runs: FetchRuns, size: int) -> str:
-    """TB-E2: number of loads with a lower latency of a file size than at the next lower load.
-
-    Only loads whose interval does not overlap that of the lower load count.
-    """
-    pairs = pairwise(latencies(runs, "load", size))
-    return str(sum(later.high < earlier.low for earlier, later in pairs))
+def least_rise_ms(runs: FetchRuns, size: int) -> Interval:
+    """TB-E2: rise of a file size's latency from one load to the next, least of all, ms."""
+    pairs = list(pairwise(latencies(runs, "load", size)))
+    each = stats.family(len(pairs))
+    return stats.least([stats.difference(later, earlier, each) * 1e3 for earlier, later in pairs])
 
 
 @measured
-def steeper_above(runs: FetchRuns, over: str, size: int) -> float:
+def steeper_above(runs: FetchRuns, over: str, size: int) -> Interval:
     """TB-E2, E4: ratio of the slope of latency beyond the knee (60 % load or 10 % loss) to that up to it."""
-    x, means = [one.x for one in cases(runs, over)], _means(latencies(runs, over, size))
+    x = [one.x for one in cases(runs, over)]
     knee = KNEE if over == "load" else LOSSES.index(HEAVY_LOSS)
-    lower, upper = (
-        float(np.polyfit(x[part], means[part], 1)[0]) for part in (slice(knee + 1), slice(knee, None))
-    )
-    return upper / lower
+    lower, upper = slice(knee + 1), slice(knee, None)
+
+    def slope(latency_s: Floats, part: slice) -> Floats:
+        return np.asarray(np.polyfit(x[part], latency_s[:, part].T, 1)[0])
+
+    return _drawn(lambda one: slope(one, upper) / slope(one, lower), latencies(runs, over, size))
 
 
 @measured
-def straightness(runs: FetchRuns, size: int) -> float:
+def straightness(runs: FetchRuns, size: int) -> Interval:
     """TB-E3: R² of a linear fit of a file size's latency to the delay."""
-    means = _means(latencies(runs, "delay", size))
-    fitted = np.polyval(np.polyfit(DELAYS_MS, means, 1), DELAYS_MS)
-    return 1 - float(((means - fitted) ** 2).sum() / ((means - means.mean()) ** 2).sum())
+
+    def explained(latency_s: Floats) -> Floats:
+        y = latency_s.T
+        slope, start = np.polyfit(DELAYS_MS, y, 1)
+        residuals = y - (np.outer(DELAYS_MS, slope) + start)
+        return np.asarray(1 - (residuals**2).sum(axis=0) / ((y - y.mean(axis=0)) ** 2).sum(axis=0))
+
+    return _drawn(explained, latencies(runs, "delay", size))
 
 
 @measured
-def parts_off_pct(runs: FetchRuns, size: int, statistic: str) -> float:
+def parts_off_pct(runs: FetchRuns, size: int, statistic: str) -> Interval:
     """TB-E5: relative difference of the sum of two latencies from the latency at a load, percent.
 
     One of the two latencies is that with the load's delay but no loss, the other that with its loss but no
     delay. Only loads with a loss above 0 and below 10 % are included.
     """
     loaded = [case for case in cases(runs, "load") if 0 < case.loss < HEAVY_LOSS]
-    parts = _parts(runs, loaded)
-    combined = fetches(runs, "load")
-    summed = np.array(
-        [sum(parts[f"{size}-{case.x:g}-{part}"].mean_s.mean for part in ("delay", "loss")) for case in loaded]
-    )
-    together = np.array([combined[f"{size}-{case.x:g}"].mean_s.mean for case in loaded])
-    if statistic == "in total":
-        return float(100 * abs(summed.sum() / together.sum() - 1))
-    off = 100 * np.abs(summed / together - 1)
-    return float(off.max() if statistic == "largest" else off.mean())
+    parts, combined = _parts(runs, loaded), fetches(runs, "load")
+    of_parts = [parts[f"{size}-{case.x:g}-{part}"].mean_s for part in ("delay", "loss") for case in loaded]
+    of_whole = [combined[f"{size}-{case.x:g}"].mean_s for case in loaded]
+
+    def off(latency_s: Floats) -> Floats:
+        delay_s, loss_s, together_s = np.split(latency_s, 3, axis=1)
+        summed_s = delay_s + loss_s
+        if statistic == "in total":
+            return np.asarray(100 * abs(summed_s.sum(axis=1) / together_s.sum(axis=1) - 1))
+        return _reduced(100 * abs(summed_s / together_s - 1), statistic)
+
+    return _drawn(off, [*of_parts, *of_whole])
 
 
 @measured
 def error_pct(
     runs: FetchRuns, model: str, over: str, size: int, server: str, statistic: str, below_knee: bool = False
-) -> float:
+) -> Interval:
     """TB-E6, E7: mean or largest absolute relative error of a model over the links of an axis, percent.
 
     The link without delay and loss is left out. With `below_knee`, the loads from the knee on are left out,
     too.
     """
-    errors = 100 * np.abs(_over_measured(runs, model, over, size, server) - 1)
-    if below_knee:
-        errors = errors[: KNEE - 1]
-    return float(errors.max() if statistic == "largest" else errors.mean())
+    model_s = _predicted_if_lossy(runs, model, over, size, server)
+    end = KNEE - 1 if below_knee else len(model_s)
+    return _drawn(
+        lambda one: _reduced(100 * abs(model_s[:end] / one[:, :end] - 1), statistic),
+        _measured_if_lossy(runs, over, size, server),
+    )
 
 
 @measured
-def error_less_pct(runs: FetchRuns, than: str, over: str, size: int, server: str) -> float:
+def error_less_pct(runs: FetchRuns, than: str, over: str, size: int, server: str) -> Interval:
     """TB-E6, E7: mean absolute relative error of the new model minus that of the model `than`, points."""
-    new, other = (error_pct(runs, model, over, size, server, "mean") for model in (NEW, than))
-    return new - other
+    new_s, other_s = (_predicted_if_lossy(runs, model, over, size, server) for model in (NEW, than))
+    return _drawn(
+        lambda one: 100 * (abs(new_s / one - 1).mean(axis=1) - abs(other_s / one - 1).mean(axis=1)),
+        _measured_if_lossy(runs, over, size, server),
+    )
 
 
 @measured
@@ -248,8 +265,10 @@ def positions_of_another(runs: FetchRuns, over: str, size: int, server: str) -> 
 
     The closer one of the two variants of Model C, low and high, counts.
     """
+    latency_s = _means(_measured_if_lossy(runs, over, size, server))
     errors = {
-        model: np.abs(_over_measured(runs, model, over, size, server) - 1) for model in (NEW, LOW, HIGH)
+        model: np.abs(_predicted_if_lossy(runs, model, over, size, server) / latency_s - 1)
+        for model in (NEW, LOW, HIGH)
     }
     closer = np.minimum(errors[LOW], errors[HIGH]) < errors[NEW]
     positions = [
@@ -261,23 +280,23 @@ def positions_of_another(runs: FetchRuns, over: str, size: int, server: str) -> 
 @measured
 def measured_over(
     runs: FetchRuns, model: str, size: int, server: str, statistic: str, min_timeout_s: float | None = None
-) -> float:
+) -> Interval:
     """TB-E6: smallest or largest ratio of measured to predicted latency over the loads from 60 % on."""
-    model_s = predicted(runs, model, "load", size, server, min_timeout_s)
-    heavy = (_means(latencies(runs, "load", size, server)) / model_s)[KNEE - len(LOADS) :]
-    return float(heavy.min() if statistic == "least" else heavy.max())
+    heavy = slice(KNEE - len(LOADS), None)
+    model_s = predicted(runs, model, "load", size, server, min_timeout_s)[heavy]
+    return _drawn(
+        lambda one: _reduced(one / model_s, statistic), latencies(runs, "load", size, server)[heavy]
+    )
 
 
 @measured
-def heavy_loss_ratio(runs: FetchRuns, size: int, server: str) -> float:
+def heavy_loss_ratio(runs: FetchRuns, size: int, server: str) -> Interval:
     """TB-E8: ratio of the new model's latency to the measured latency, mean over losses above 10 %."""
-    ratios = _over_measured(runs, NEW, "loss", size, server)
-    heavy = [
-        ratio
-        for ratio, case in zip(ratios, _lossy(runs, "loss", server), strict=True)
-        if case.loss > HEAVY_LOSS
-    ]
-    return float(np.mean(heavy))
+    heavy = [case.loss > HEAVY_LOSS for case in _lossy(runs, "loss", server)]
+    model_s = _predicted_if_lossy(runs, NEW, "loss", size, server)
+    return _drawn(
+        lambda one: (model_s / one)[:, heavy].mean(axis=1), _measured_if_lossy(runs, "loss", size, server)
+    )
 
 
 @measured
@@ -317,16 +336,25 @@ def _states(runs: FetchRuns) -> tuple[LinkState, ...]:
         loss = stats.mean(np.divide(dropped, arrived, out=np.zeros_like(dropped), where=arrived > 0))
         received = np.asarray(sent["received"], dtype=np.float64)
         if received.sum() == 0:
-            found.append(LinkState(load, Interval(0, 0, 0, len(seeds)), 0.0, loss))
+            nothing = Interval(0, 0, 0, len(seeds))
+            found.append(LinkState(load, nothing, nothing, loss))
             continue
         delay = np.nan_to_num(np.asarray(sent["delay_mean_s"]))
         by_seed = [
             float(np.average(delay[sent["seed"] == seed], weights=received[sent["seed"] == seed]))
             for seed in seeds
         ]
-        variance = float(np.average(np.nan_to_num(np.asarray(sent["delay_variance_s2"])), weights=received))
-        found.append(LinkState(load, stats.mean(by_seed), float(np.sqrt(variance)), loss))
+        variance = np.nan_to_num(np.asarray(sent["delay_variance_s2"])) * received
+        sums, counts = (
+            measures.per_seed({"seed": sent["seed"], "of": of}, "of", seeds) for of in (variance, received)
+        )
+        deviation_s = stats.jackknife(partial(_root_of_ratio, sums, counts), len(seeds))
+        found.append(LinkState(load, stats.mean(by_seed), deviation_s, loss))
     return tuple(found)
+
+
+def _root_of_ratio(sums: Floats, counts: Floats, chosen: NDArray[np.intp]) -> float:
+    return float(np.sqrt(sums[chosen].sum() / counts[chosen].sum()))
 
 
 def _case_of(link: dict[str, str], load: float) -> Case:
@@ -347,11 +375,14 @@ def _lossy(runs: FetchRuns, over: str, server: str) -> list[Case]:
     return [case for case in cases(runs, over, server) if case.x > 0]
 
 
-def _over_measured(runs: FetchRuns, model: str, over: str, size: int, server: str) -> Floats:
-    """Returns the ratio of a model's latency to the measured latency over each link with delay or loss."""
-    count = len(_lossy(runs, over, server))
-    model_s = predicted(runs, model, over, size, server)
-    return np.asarray(model_s[-count:] / _means(latencies(runs, over, size, server))[-count:])
+def _predicted_if_lossy(runs: FetchRuns, model: str, over: str, size: int, server: str) -> Floats:
+    """Returns `predicted` for each link with delay or loss."""
+    return predicted(runs, model, over, size, server)[-len(_lossy(runs, over, server)) :]
+
+
+def _measured_if_lossy(runs: FetchRuns, over: str, size: int, server: str) -> list[Interval]:
+    """Returns `latencies` for each link with delay or loss."""
+    return latencies(runs, over, size, server)[-len(_lossy(runs, over, server)) :]
 
 
 def _parts(runs: FetchRuns, loaded: Sequence[Case]) -> dict[str, Measured]:
@@ -373,6 +404,22 @@ def _point(id: str, size_kb: int, case: Case, runs: FetchRuns) -> Point:
     ]
     count, per_second = (runs.scaled(FETCHES), PER_SECOND) if loses else (FETCHES_WITHOUT_LOSS, 20.0)
     return Point(id, [*link, *INITIAL_WINDOW], str(size_kb), count, per_second)
+
+
+def _drawn(statistic: Callable[[Floats], Floats], values: Sequence[Interval]) -> Interval:
+    """Returns a statistic of independent values, whose interval results from drawing each of them.
+
+    `statistic` takes a row for each drawing and a column for each value.
+    """
+    errors = [(one.high - one.low) / 2 / NORMAL_975 for one in values]
+    return stats.drawn(statistic, _means(values), errors, min(one.n for one in values))
+
+
+def _reduced(rows: Floats, statistic: str) -> Floats:
+    """Returns the least, largest or mean value of each row."""
+    if statistic == "mean":
+        return np.asarray(rows.mean(axis=1))
+    return np.asarray(rows.min(axis=1) if statistic == "least" else rows.max(axis=1))
 
 
 def _means(intervals: Sequence[Interval]) -> Floats:

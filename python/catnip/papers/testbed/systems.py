@@ -161,13 +161,13 @@ def body_bytes(runs: FetchRuns, size: int) -> str:
 
 
 @measured
-def apache_off_nginx_pct(runs: FetchRuns, loss_pct: float) -> float:
+def apache_off_nginx_pct(runs: FetchRuns, loss_pct: float) -> Interval:
     """TB-S9: absolute difference of Apache's mean latency from nginx's, percent.
 
     The file has 10 KB, and the link a delay of 20 ms and a loss.
     """
-    apache, nginx = (_server(runs, server, loss_pct).mean_s.mean for server in ("apache", "nginx"))
-    return 100 * abs(apache / nginx - 1)
+    apache, nginx = (_server(runs, server, loss_pct).mean_s for server in ("apache", "nginx"))
+    return stats.magnitude(stats.difference(apache, nginx) * (100 / nginx.mean))
 
 
 @measured
