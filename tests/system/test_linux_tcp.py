@@ -4,13 +4,13 @@ import os
 
 import pytest
 
-from catnip._core import InputError
 from catnip.base import programs
 from catnip.base.programs import cannot_control
 from catnip.base.progress import Progress
 from catnip.papers.linux_tcp import agreement, runs
 from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, SEGMENTS, Case, scripted
 from catnip.papers.linux_tcp.runs import Pair, Transfer, TransferRuns
+from catnip.papers.unavailable import Unavailable
 
 
 def test_there_are_hundreds_of_cases_of_all_kinds_on_all_paths() -> None:
@@ -81,5 +81,5 @@ def test_who_may_not_choose_the_kernel_s_congestion_control_is_told_so(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(programs, "cannot_emulate", lambda: None)
-    with Progress(quiet=True) as progress, pytest.raises(InputError, match="linux-tcp: not root"):
+    with Progress(quiet=True) as progress, pytest.raises(Unavailable, match="not root: only root"):
         _ = TransferRuns(True, None, 1, progress).pairs
