@@ -16,4 +16,15 @@ PAPER = Paper(
     headline=figures.headline,
     tables=figures.tables,
     seeds=lambda runs: runs.seeds("diffserv-small"),
+    quick_without=(
+        "IDS-S1",
+        "IDS-S6",
+        "IDS-E5",
+        "IDS-E8",
+        "IDS-E10",
+        "IDS-E11",
+        "IDS-E12",
+        "IDS-E13",
+        "IDS-E14",
+    ),
 )

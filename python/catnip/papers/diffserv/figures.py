@@ -29,6 +29,7 @@ from catnip.papers.diffserv.runs import (
     Times,
     TreeRuns,
 )
+from catnip.papers.diffserv.schemes import SLOW_LINKS
 from catnip.papers.reference import published
 from catnip.report.model import Figure, Table
 
@@ -36,7 +37,6 @@ Measure: TypeAlias = Callable[[Result], Floats]
 
 GOOD_S, BAD_S = 5, 10
 ECHO_LIMIT_S = 0.15
-SLOW_LINKS = (DROP_TAIL, RED, APPL_250, TCP_DS, *(f"{weight} % for Telnet" for weight in (5, 10, 20, 30)))
 COMPARED = (DROP_TAIL, APPL_250, TCP_DS, CODEL, FQ_CODEL)
 PAPERS_HOSTS, TODAYS_HOSTS = "diffserv-small", "diffserv-today"
 LOOKS = {

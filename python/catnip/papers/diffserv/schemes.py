@@ -6,10 +6,12 @@ from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.papers.diffserv.runs import (
+    APPL_250,
     DROP_TAIL,
     GROUPS,
     RATES_MBPS,
     RED,
+    TCP_DS,
     WEB_10,
     WEB_11,
     Result,
@@ -22,7 +24,8 @@ from catnip.papers.diffserv.runs import (
 from catnip.papers.quantity import Quantities
 
 measured = Quantities()
-
+SLOW_LINKS = (DROP_TAIL, RED, APPL_250, TCP_DS, *(f"{weight} % for Telnet" for weight in (5, 10, 20, 30)))
+"""Variants of the network of slow links whose echoes are drawn."""
 REVERSE = ("all", "a quarter", "none")
 TIMED_OUT_S = 1.0
 """Lower bound of all retransmission timeouts, s."""
@@ -190,7 +193,7 @@ def files_per_s(result: Result) -> Floats:
 
 def slow_echoes(runs: TreeRuns, variant: str) -> Times:
     """Returns the echo times of users with a round trip of 80 ms, in the network of slow links."""
-    return runs.of("diffserv-scaled", variant).echoes.of(typists(80))
+    return runs.of("diffserv-scaled", variant, *SLOW_LINKS).echoes.of(typists(80))
 
 
 def _above_limit(result: Result, limit_s: float) -> Floats:
