@@ -34,8 +34,10 @@ TRIES = 3
 LONG = "long transfers"
 """Name, for `seeds`, of the long transfers, whose number is the number of seeds."""
 LONG_TRANSFERS, FLOWS = 60, 12
-LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
-"""Duration (s), loss rate (percent) and one-way delay (ms) of the long transfers under random loss."""
+LONG_S, QUICK_LONG_S = 60.0, 25.0
+"""Duration of a long transfer under random loss at full length, and in a quick run, s."""
+LOSS_PCT, LONG_DELAY_MS = 1.0, 50
+"""Loss rate (percent) and one-way delay (ms) of the long transfers under random loss."""
 SETTLED_S = 10.0
 """Initial part of a long transfer that is not evaluated, s: slow start has ended by then."""
 POLLED_S, LONG_POLLED_S = 0.004, 0.05
@@ -83,6 +85,7 @@ class TransferRuns(Runs):
     """Transfers by the kernel and by the simulator, made on demand."""
 
     quick_seeds = 4
+    quick_says = f"every eleventh case, long transfers of {QUICK_LONG_S:.0f} s"
     red: int = 0
     """Number of emulated links whose certificate was red in all tries."""
 
@@ -94,6 +97,11 @@ class TransferRuns(Runs):
     def cases(self) -> list[Case]:
         """Scripted cases to compare."""
         return scripted(self.quick)
+
+    @property
+    def long_s(self) -> float:
+        """Duration of a long transfer under random loss, s."""
+        return QUICK_LONG_S if self.quick else LONG_S
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -115,7 +123,7 @@ class TransferRuns(Runs):
             report = self.progress.task(f"random loss, {control}")
             jobs = [partial(self._long, control, seed) for seed in seeds]
             theirs = np.array(side_by_side(jobs, LONG_SIDE_BY_SIDE, report))
-            windows[control] = theirs, _long_simulated(control, seeds)
+            windows[control] = theirs, _long_simulated(control, seeds, self.long_s)
         return windows
 
     @cached_property
@@ -158,7 +166,7 @@ class TransferRuns(Runs):
     def _long(self, control: str, seed: int) -> float:
         link = {"delay": f"{LONG_DELAY_MS}ms", "rate": RATE, "queue": QUEUE}
         options = {**link, "seed": str(seed), "up": f"loss=bernoulli:{LOSS_PCT}%"}
-        output = self._measured(options, [f"{LONG_S}s", control, "0", str(LONG_POLLED_S)])
+        output = self._measured(options, [f"{self.long_s}s", control, "0", str(LONG_POLLED_S)])
         return float(np.mean([cwnd for at, cwnd in output["cwnd"] if at > SETTLED_S]))
 
     def _measured(self, options: Mapping[str, str], arguments: Sequence[str]) -> dict[str, Any]:
@@ -197,10 +205,10 @@ def simulated(case: Case) -> Transfer:
     )
 
 
-def _long_simulated(control: str, seeds: Sequence[int]) -> NDArray[np.float64]:
+def _long_simulated(control: str, seeds: Sequence[int], long_s: float) -> NDArray[np.float64]:
     directions = {"data": {"loss": f"bernoulli:{LOSS_PCT}%"}, "acks": {}}
     scenario = _scenario(LONG_DELAY_MS, directions, {"control": CONTROLS[control]}, {"bytes": "endless"})
-    scenario["duration"] = f"{LONG_S:g}s"
+    scenario["duration"] = f"{long_s:g}s"
     result = api.run(scenario, seeds=seeds, series=f"{LONG_POLLED_S:g}s", tables=["connection_series"])
     series = measures.select(result.tables["connection_series"], 0)
     settled = where(series, series["time_s"] > SETTLED_S)
