@@ -12,7 +12,7 @@ from catnip.base import paths, programs
 from catnip.base.progress import Progress
 from catnip.cli import emulation
 from catnip.cli.options import BAD_INPUT
-from catnip.papers.testbed import runs
+from catnip.papers.testbed import runs, systems
 from catnip.papers.testbed.runs import FetchRuns, Point
 from conftest import Run
 
@@ -104,6 +104,11 @@ def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() ->
     assert down["packets_in"] == down["packets_out"] + down["held"]
     assert measured.log is not None
     assert measured.log.startswith("event,")
+
+
+def test_nothing_answers_while_the_emulator_is_stopped() -> None:
+    needs_a_testbed()
+    assert systems.answers_around_a_stop(FetchRuns(False, None, 1, Progress(quiet=True))) == "200 000 200"
 
 
 def test_who_waits_for_measurements_hears_of_each_as_it_ends() -> None:

@@ -22,7 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
         ("catnip", None, ["CAT-S2", "CAT-S3", "CAT-S5", "CAT-S17", "CAT-E1", "CAT-E2", "CAT-E11"]),
         ("diffserv", None, ["IDS-S2", "IDS-S4", "IDS-S12", "IDS-S17"]),
         ("hysteresis", 1000, ["HYS-S3", "HYS-S5", "HYS-S7", "HYS-S10", "HYS-S11", "HYS-S12", "HYS-E3"]),
-        ("newcwv", None, ["CWV-S1", "CWV-S2", "CWV-S4", "CWV-S6", "CWV-S7", "CWV-E2", "CWV-E5", "CWV-E12", "CWV-E13"]),
+        (
+            "newcwv",
+            None,
+            ["CWV-S1", "CWV-S2", "CWV-S4", "CWV-S6", "CWV-S7", "CWV-E2", "CWV-E5", "CWV-E12", "CWV-E13"],
+        ),
         ("testbed", None, ["TB-S6", "TB-S10", "TB-S11", "TB-S12", "TB-S13", "TB-E1"]),
         ("today", None, ["TDY-S1"]),
     ],

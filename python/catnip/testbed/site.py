@@ -138,7 +138,8 @@ def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str,
     command = point.get("command") or f"exec {fetches}"
     logged = ["--log", str(log)] if point.get("log") else []
     link = [task["emulator"], "link", "--quiet", "--certificate", str(certificate), *point["link"], *logged]
-    ended = subprocess.run([*link, "--", "sh", "-c", command], capture_output=True, text=True, check=False)
+    run = _run_around_a_stop if point.get("stops") else _run_once
+    ended = run(link, command)
     return {
         "id": point["id"],
         "code": ended.returncode,
@@ -148,6 +149,31 @@ def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str,
         "log": _text(log),
         "snmp": Path("/proc/net/snmp").read_text(),
     }
+
+
+def _run_once(link: list[str], command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*link, "--", "sh", "-c", command], capture_output=True, text=True, check=False)
+
+
+def _run_around_a_stop(link: list[str], command: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a command that prints a line behind a link: before it is stopped, while it is, and afterwards.
+
+    The command cannot stop the emulator itself, which is outside its PID namespace.
+    """
+    thrice = f"{command}; read -r _; {command}; read -r _; {command}"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*link, "--", "sh", "-c", thrice], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as emulator:
+        assert emulator.stdin is not None and emulator.stdout is not None
+        lines = [emulator.stdout.readline()]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            emulator.send_signal(number)
+            emulator.stdin.write("\n")
+            emulator.stdin.flush()
+            lines.append(emulator.stdout.readline())
+        _, err = emulator.communicate()
+    return subprocess.CompletedProcess(emulator.args, emulator.returncode, "".join(lines), err)
 
 
 def _text(file: Path) -> str | None:

@@ -72,7 +72,7 @@ class Point:
     command: str | None = None
     log: bool = False
     stops: bool = False
-    """True if the client stops the emulator on purpose, so that the link's certificate is red."""
+    """True if the emulator is stopped during the second of three runs of `command`, and the link red."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +209,7 @@ class FetchRuns(Runs):
                     "per_second": point.per_second,
                     "timeout_s": TIMEOUT_S,
                     "command": point.command,
+                    "stops": point.stops,
                     "log": point.log,
                     "link": [*point.link, "--seed", str(self.first_seed + of.index(point))],
                 }
