@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (
             "newcwv",
             None,
-            ["CWV-S1", "CWV-S2", "CWV-S4", "CWV-S6", "CWV-S7", "CWV-E2", "CWV-E5", "CWV-E12", "CWV-E13"],
+            ["CWV-S1", "CWV-S2", "CWV-S4", "CWV-S7", "CWV-E2", "CWV-E5", "CWV-E12", "CWV-E13"],
         ),
         ("testbed", None, ["TB-S6", "TB-S10", "TB-S11", "TB-S12", "TB-S13", "TB-E1"]),
         ("today", None, ["TDY-S1"]),
