@@ -67,7 +67,7 @@ def page() -> str:
     rows: list[list[str]] = []
     changed: list[list[str]] = []
     sums: Counter[str] = Counter()
-    for paper in SIMULATED:
+    for paper in filter(_is_measured, SIMULATED):
         both = _pairs(paper)
         counts = Counter(_kind(*pair) for pair in both)
         sums += counts
@@ -81,6 +81,10 @@ def page() -> str:
     return text + _table(head, changed)
 
 
+def _is_measured(paper: str) -> bool:
+    return (ROOT / "validation" / "second" / f"{paper}.json").exists()
+
+
 def _pairs(paper: str) -> list[tuple[Claim, Claim]]:
     """Returns the claims of a paper that both sets have measured."""
     folders = (ROOT / "validation", ROOT / "validation" / "second")
@@ -92,7 +96,7 @@ def _pairs(paper: str) -> list[tuple[Claim, Claim]]:
 
 
 def _kind(one: Claim, other: Claim) -> str:
-    if not one.band:
+    if one.verdict == "reported":
         return "reported"
     if one.verdict == other.verdict:
         return "same"
