@@ -36,7 +36,8 @@ SERVERS: Mapping[str, tuple[str, str]] = {
 """Program and Debian package of each Web server."""
 AT_ONCE = 6  # the surrounding link has no addresses for more links
 TRIES = 2
-TIMEOUT_S = 120.0
+TIMEOUT_S, QUICK_TIMEOUT_S = 120.0, 20.0
+"""Time after which a fetch is abandoned, at full length and in a quick run, s."""
 
 OLD_STACK: Mapping[str, Any] = {
     "ipv4/tcp_no_metrics_save": 1,
@@ -121,6 +122,7 @@ class FetchRuns(Runs):
     The number of seeds is the number of fetches over a link.
     """
 
+    quick_says = f"{FETCHES * QUICK:.0f} fetches over a link, each abandoned after {QUICK_TIMEOUT_S:.0f} s"
     measured: list[Measured] = field(default_factory=list)
     """Results of all measurements so far."""
 
@@ -128,6 +130,11 @@ class FetchRuns(Runs):
     def scale(self) -> float:
         """Number of fetches or runs of this reproduction as a fraction of that at full length."""
         return self.seed_count / FETCHES if self.seed_count else QUICK if self.quick else 1.0
+
+    @property
+    def timeout_s(self) -> float:
+        """Time after which a fetch is abandoned, s."""
+        return QUICK_TIMEOUT_S if self.quick else TIMEOUT_S
 
     def scaled(self, at_full_length: int, minimum: int = 10) -> int:
         """Returns a number of fetches or runs, scaled from the number at full length; at least `minimum`."""
@@ -175,7 +182,7 @@ class FetchRuns(Runs):
 
     def _simulated(self, name: str) -> dict[str, dict[int, Floats]]:
         def by_size(rows: Table) -> dict[int, Floats]:
-            times, pages = np.minimum(rows["time_s"], TIMEOUT_S), np.asarray(rows["page"])
+            times, pages = np.minimum(rows["time_s"], self.timeout_s), np.asarray(rows["page"])
             durations = {size: times[pages == page] for page, size in enumerate(SIZES_KB, 1)}
             self.count_sample(max(map(len, durations.values())))
             return durations
@@ -207,7 +214,7 @@ class FetchRuns(Runs):
                     "file": point.file,
                     "count": point.count,
                     "per_second": point.per_second,
-                    "timeout_s": TIMEOUT_S,
+                    "timeout_s": self.timeout_s,
                     "command": point.command,
                     "stops": point.stops,
                     "log": point.log,
