@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from pytest import approx
 from test_linux_paper import HIGH, LOW, MED, capture, nothing_lost, packet, runs
-from test_quantities import HANDSHAKES, Columns, bottleneck, emulated
+from test_quantities import Columns
+from test_testbed_quantities import HANDSHAKES, bottleneck, emulated
 
 from catnip._core import InputError
 from catnip.analysis.interval import Interval
