@@ -50,6 +50,23 @@ def test_stored_values_are_judged_without_a_run(catnip: Run, tmp_path: Path) -> 
     assert "has the values of today, not of catnip" in other.err
 
 
+def test_a_report_of_stored_values_has_their_figures_or_tells_which_are_missing(
+    catnip: Run, tmp_path: Path
+) -> None:
+    stored, report, drawings = (tmp_path / name for name in ("today.json", "today.html", "drawings"))
+    stored.write_bytes((PUBLISHED / "today.json").read_bytes())
+    names = [figure["name"] for figure in json.loads(stored.read_text(encoding="utf-8"))["figures"]]
+    drawings.mkdir()
+    (drawings / f"{names[0]}.svg").write_text("<svg><title>a drawing</title></svg>", encoding="utf-8")
+    judged = ("reproduce", "today", "--judge", "--values", stored, "--report", report)
+    assert f"without the figures that are not in --figures DIR: {', '.join(names)}" in catnip(*judged).err
+    some = catnip(*judged, "--figures", drawings)
+    assert f"without the figures that are not in --figures DIR: {', '.join(names[1:])}" in some.err
+    assert "<title>a drawing</title>" in report.read_text(encoding="utf-8")
+    kept = json.loads(stored.read_text(encoding="utf-8"))["figures"]
+    assert [figure["name"] for figure in kept] == names
+
+
 def test_an_interrupted_reproduction_goes_on_and_ends_alike(catnip: Run, tmp_path: Path) -> None:
     folder = tmp_path / "parts"
 

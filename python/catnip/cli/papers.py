@@ -11,7 +11,7 @@ from catnip.analysis import claims
 from catnip.analysis.stopping import Until
 from catnip.base import extras, files, provenance
 from catnip.base.progress import Progress
-from catnip.base.verbosity import note
+from catnip.base.verbosity import note, warn
 from catnip.cli.options import (
     CLAIM_FAILED,
     MARKDOWN,
@@ -85,7 +85,12 @@ def _budget(_context: click.Context, _parameter: click.Parameter, duration: str 
 @click.option("--judge", is_flag=True, help="Measure nothing: judge the values in the file of --values.")
 @click.option("--report", type=PAGE, metavar="FILE.html", help="Self-contained report to write.")
 @click.option("--table", type=MARKDOWN, metavar="FILE.md", help="Markdown table of the claims to write.")
-@click.option("--figures", type=OUTPUT_FOLDER, metavar="DIR", help="Folder for the figures, as SVG files.")
+@click.option(
+    "--figures",
+    type=OUTPUT_FOLDER,
+    metavar="DIR",
+    help="Folder for the figures, as SVG files; those of stored values are read there.",
+)
 @common
 def reproduce(
     paper_name: str,
@@ -170,12 +175,14 @@ def _write(
     if report is not None:
         from catnip.report.html import render  # noqa: PLC0415 -- needed for a report only
 
-        files.write(report, render(outcome, command, provenance.commit()))
+        if without := [figure.name for figure in outcome.figures if not figure.svg]:
+            warn(f"--report: without the figures that are not in --figures DIR: {', '.join(without)}")
+        files.write(report, render(outcome.with_drawings(), command, provenance.commit()))
     if table is not None:
         files.write(table, output.markdown(outcome, table))
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
-        for figure in outcome.figures:
+        for figure in outcome.with_drawings().figures:
             files.write(figures / f"{figure.name}.svg", figure.svg)
 
 

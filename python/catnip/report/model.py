@@ -1,7 +1,7 @@
 """Contents of reports about a reproduction or a run, for the command line and for HTML pages."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -88,6 +88,10 @@ class Reproduction:
     """Ids of the claims that this machine cannot measure, by the reason."""
     shortened: str = ""
     """What a quick run leaves out, as a sentence."""
+
+    def with_drawings(self) -> "Reproduction":
+        """Returns the content without the figures that have no drawing, such as those of stored values."""
+        return replace(self, figures=[figure for figure in self.figures if figure.svg])
 
     @property
     def notes(self) -> list[str]:

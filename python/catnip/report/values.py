@@ -76,15 +76,11 @@ class Values:
         return replace(self, figures=figures, of=kept)
 
     def drawn(self, folder: Path) -> "Values":
-        """Returns the values with those figures whose drawings are in `folder`, each as NAME.svg."""
-        files = ((figure, folder / f"{figure.name}.svg") for figure in self.figures)
+        """Returns the values, their figures with those drawings that are in `folder`, each as NAME.svg."""
+        files = {figure.name: folder / f"{figure.name}.svg" for figure in self.figures}
+        texts = {name: file.read_text(encoding="utf-8") for name, file in files.items() if file.is_file()}
         return replace(
-            self,
-            figures=[
-                replace(figure, svg=file.read_text(encoding="utf-8"))
-                for figure, file in files
-                if file.is_file()
-            ],
+            self, figures=[replace(figure, svg=texts.get(figure.name, "")) for figure in self.figures]
         )
 
 
