@@ -259,8 +259,11 @@ impl Commands {
                     format!("no program listens on port {port} after {READY_TIMEOUT:?}"),
                 ));
             }
-            std::thread::sleep(POLL_INTERVAL);
-            waited += POLL_INTERVAL;
+            // The kernel searches all connections of the machine for each look: many emulators that wait for slow servers would need both
+            // cores for it.
+            let pause = (waited / 8).max(POLL_INTERVAL);
+            std::thread::sleep(pause);
+            waited += pause;
         }
         Ok(())
     }
