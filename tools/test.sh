@@ -18,7 +18,7 @@ bin=.venv/bin
 workspace=(--workspace --exclude catnip-py --exclude catnip-agent)
 
 main() {
-  local layer layers=$* failed=()
+  local layer layers=$* failed=() computing=
   for layer; do
     [[ $layer =~ ^(unit|integration|system|papers)$ ]] || refuse "$layer"
   done
@@ -52,7 +52,8 @@ unit() { all "rust unit --lib" "documented" "python unit"; }
 
 integration() { all "rust integration" "of_agent" "of_example" "python integration"; }
 
-# First what mostly waits, and what the gate counts beside it: to link that takes a core for a minute. Then what measures time.
+# First what mostly waits, and what the gate counts beside it: to link that takes a core for a minute. Then what measures time, and
+# what only computes beside it, in the time that nothing else wants.
 system() {
   local result=0
   ready_for_python system || result=1
@@ -62,11 +63,30 @@ system() {
   pytest system -m "not alone" -n $((2 * $(nproc))) --dist loadfile || result=1
   wait $waiting || result=1
   wait
+  [[ " $layers " != *" papers "* ]] || { when_idle computing >build/computing.txt 2>&1 & computing=$!; }
   all "rust system --only alone" "pytest system -m alone" || result=1
   return $result
 }
 
-papers() { all "rust papers" "python papers" "${PYTHON:-python3} benches/gate.py"; }
+papers() {
+  local result=0
+  python papers || result=1
+  if [[ $computing ]]; then
+    wait "$computing" || result=1
+    cat build/computing.txt
+  else
+    computing || result=1
+  fi
+  return $result
+}
+
+computing() { all "rust papers" "${PYTHON:-python3} benches/gate.py"; }
+
+# when_idle PART: runs when no other process wants a core.
+when_idle() {
+  chrt --idle --pid 0 $BASHPID
+  "$@"
+}
 
 all() {
   local part result=0
