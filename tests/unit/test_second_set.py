@@ -32,7 +32,7 @@ def test_a_row_is_unstable_if_it_is_reproduced_in_one_set_and_not_reproduced_in_
     both = [(row(name, *one), row(name, *other)) for name, (one, other) in pairs.items()]
     both.append((row("reported", *inside, band=None), row("reported", *outside, band=None)))
     monkeypatch.setattr(second_set, "_pairs", lambda _: both)
-    monkeypatch.setattr(second_set, "_is_measured", lambda paper: paper == "catnip")
+    monkeypatch.setattr(second_set, "SIMULATED", ("catnip",))
     page = second_set.page()
     assert "| [catnip](catnip.md) | 2 | 1 | 2 |" in page
     listed = [line.split(" | ")[0] for line in page.splitlines() if line.count("|") == 7]
