@@ -24,8 +24,9 @@ const DEVICE: &str = "catnip0";
 /// Length of the device queue, packets: the kernel holds packets there until the emulator reads them. Further packets are lost before they
 /// enter the network, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
-/// Longest time to wait until a server listens on its port.
-const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest time to wait until a server listens on its port. Servers whose kernel marks wait for their agent, whose programs the kernel
+/// verifies for seconds of a core; many emulations that begin at once share the cores.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest time to wait for the end of a command after SIGTERM. Later, the command is killed.
 const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
