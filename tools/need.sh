@@ -36,6 +36,7 @@ list() {
   need test-system curl        curl          "tests that record sites"
   need test-system openssl     openssl       "tests that record sites"
   need test-papers valgrind    valgrind      "the count of instructions"
+  need validate  tcpdump     tcpdump
   need validate  nginx       nginx-light
   need validate  apache2     apache2-bin
   need bench     ns          ns2           "ns-2"
