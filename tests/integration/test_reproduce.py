@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 
 from catnip._core import InputError
+from catnip.base.progress import Progress
 from catnip.cli.options import BAD_INPUT
 from catnip.papers import parts, runner
+from catnip.papers.runs import Runs
 from catnip.papers.unavailable import Unavailable
 from conftest import Run
 
@@ -100,6 +103,29 @@ def test_the_parts_of_another_program_are_removed(tmp_path: Path, monkeypatch: p
     assert parts.opened(tmp_path / "parts", {"paper": "catnip"}).get("a step", lambda: 2) == 1
     monkeypatch.setattr(parts, "program", lambda: "changed")
     assert parts.opened(tmp_path / "parts", {"paper": "catnip"}).get("a step", lambda: 2) == 2
+
+
+def test_a_measurement_that_fails_loses_none_that_ended_before(tmp_path: Path) -> None:
+    runs = Runs(False, None, 1, Progress(quiet=True), parts=parts.opened(tmp_path / "parts", {}))
+    begun: list[int] = []
+
+    def measured(number: int, fails: bool) -> int:
+        begun.append(number)
+        if fails:
+            raise InputError("no program listens")
+        return number**2
+
+    def squares(failing: int | None) -> dict[int, int]:
+        jobs = {number: partial(measured, number, number == failing) for number in range(6)}
+        return runs.each("squares", jobs, 1, lambda *_: None)
+
+    with pytest.raises(InputError, match="no program listens"):
+        squares(failing=3)
+    assert begun[:4] == [0, 1, 2, 3]
+    missing = {3, 4, 5} - set(begun[4:])
+    begun.clear()
+    assert squares(failing=None) == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16, 5: 25}
+    assert set(begun) == missing
 
 
 def test_a_folder_of_other_files_or_of_others_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from catnip.base import paths, programs
 from catnip.base.progress import Progress
 from catnip.cli import emulation
 from catnip.cli.options import BAD_INPUT
+from catnip.papers import parts
 from catnip.papers.testbed import runs, systems
 from catnip.papers.testbed.runs import FetchRuns, Point
 from conftest import Run
@@ -123,3 +124,25 @@ def test_who_waits_for_measurements_hears_of_each_as_it_ends() -> None:
     results = FetchRuns(False, None, 1, Recorder(quiet=True)).of("a test", points)
     assert [one.errors for one in results.values()] == [0, 0, 0]
     assert reported == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]
+
+
+def test_an_interrupted_group_of_links_goes_on_with_those_that_have_not_ended(tmp_path: Path) -> None:
+    needs_a_testbed()
+    reported: list[int] = []
+
+    class Interrupted(Progress):
+        def task(self, label: str) -> Callable[[int, int], None]:
+            return self.receive
+
+        def receive(self, done: int, total: int) -> None:
+            reported.append(done)
+            if reported == [0, 1]:
+                raise KeyboardInterrupt
+
+    points = [Point(name, ["--tolerance", "60s"], "3", 2) for name in ("one", "two", "three")]
+    kept = parts.opened(tmp_path / "parts", {})
+    with pytest.raises(KeyboardInterrupt):
+        FetchRuns(False, None, 1, Interrupted(quiet=True), parts=kept).of("a test", points)
+    results = FetchRuns(False, None, 1, Interrupted(quiet=True), parts=kept).of("a test", points)
+    assert reported == [0, 1, 1, 2, 3, 3]
+    assert [(id, one.errors) for id, one in results.items()] == [("one", 0), ("two", 0), ("three", 0)]

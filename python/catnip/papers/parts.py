@@ -7,18 +7,19 @@ import os
 import pickle
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 import catnip
 from catnip._core import InputError
 from catnip.base.verbosity import note
 
 Result = TypeVar("Result")
+Key = TypeVar("Key")
 
 REQUEST = "request.json"
 SHOWING = {"cli", "figures", "report"}
@@ -36,25 +37,41 @@ class Parts:
     def get(self, key: object, make: Callable[[], Result]) -> Result:
         """Returns the stored result of the step `key`, or that of `make`, which is then stored.
 
-        `key` must have the same text in every process. A file appears only when it is complete.
+        `key` must have the same text in every process.
         """
-        if self.folder is None:
-            return make()
-        file = self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.part"
-        with suppress(FileNotFoundError), file.open("rb") as stored:
-            try:
-                result: Result = _Reader(stored).load()
-            except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
-                raise InputError(f"--out: {file}: not a part of a reproduction: {error}") from None
-            return result
+        if known := self.known([key]):
+            return cast(Result, known[key])
         result = make()
+        self.put(key, result)
+        return result
+
+    def known(self, keys: Iterable[Key]) -> dict[Key, Any]:
+        """Returns the results of those of the steps `keys` that are stored."""
+        results: dict[Key, Any] = {}
+        for key in keys if self.folder else ():
+            file = self._file(key)
+            with suppress(FileNotFoundError), file.open("rb") as stored:
+                try:
+                    results[key] = _Reader(stored).load()
+                except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
+                    raise InputError(f"--out: {file}: not a part of a reproduction: {error}") from None
+        return results
+
+    def put(self, key: object, result: object) -> None:
+        """Stores the result of the step `key`; its file appears only when it is complete."""
+        if self.folder is None:
+            return
+        file = self._file(key)
         aside = file.with_suffix(f".{os.getpid()}")
         with aside.open("wb") as written:
             pickle.dump(result, written, protocol=5)
             written.flush()
             os.fsync(written.fileno())
         aside.replace(file)
-        return result
+
+    def _file(self, key: object) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.part"
 
 
 def opened(folder: Path | None, request: Mapping[str, Any]) -> Parts:

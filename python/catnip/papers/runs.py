@@ -13,6 +13,7 @@ from catnip.base.progress import Progress, side_by_side
 from catnip.papers.parts import Parts
 from catnip.store.tables import Column, Table
 
+Key = TypeVar("Key")
 Result = TypeVar("Result")
 
 
@@ -125,10 +126,10 @@ class Runs:
     def each(
         self,
         name: str,
-        jobs: Mapping[object, Callable[[], Result]],
+        jobs: Mapping[Key, Callable[[], Result]],
         at_once: int,
         report: Callable[[int, int], None],
-    ) -> dict[Any, Result]:
+    ) -> dict[Key, Result]:
         """Returns the results of measurements that mostly wait, by key; `at_once` of them run concurrently.
 
         Each result is a part, so that an interruption loses only the measurements that run.

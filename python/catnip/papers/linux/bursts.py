@@ -219,7 +219,8 @@ def _traces(runs: KernelRuns) -> list[Runs]:
 
     def make() -> list[Runs]:
         runs.require()
-        traces = [Runs(runs.quick, None, seed, runs.progress) for seed in runs.seeds(real.EMULATED)]
+        seeds = runs.seeds(real.EMULATED)
+        traces = [Runs(runs.quick, None, seed, runs.progress, parts=runs.parts) for seed in seeds]
         with controllers():
             for one in traces:
                 one.cached("real", partial(real.measure, one, OF_THE_KERNEL, FULL_S))

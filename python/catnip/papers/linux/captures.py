@@ -27,7 +27,6 @@ from catnip import api
 from catnip._core import InputError
 from catnip.api import Link
 from catnip.base.programs import AGENT, program
-from catnip.base.progress import side_by_side
 from catnip.papers.linux.runs import TRIES, KernelRuns, capturing
 from catnip.papers.quantity import Quantities
 from catnip.report.model import Table
@@ -140,8 +139,8 @@ def _all(runs: KernelRuns, server: str) -> dict[Case, Verdict]:
     runs.require(server)
     report = runs.progress.task(f"captures at {server}")
     of_server = [case for case in cases() if case[1] == server]
-    jobs = [partial(captured, *case, seed=runs.first_seed) for case in of_server]
-    return dict(zip(of_server, side_by_side(jobs, SIDE_BY_SIDE, report), strict=True))
+    jobs = {case: partial(captured, *case, seed=runs.first_seed) for case in of_server}
+    return runs.each("captures", jobs, SIDE_BY_SIDE, report)
 
 
 def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: int = 1) -> Verdict:

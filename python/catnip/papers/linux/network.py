@@ -10,7 +10,6 @@ from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.base import paths
 from catnip.base.programs import AGENT, program
-from catnip.base.progress import side_by_side
 from catnip.papers.emulation import unaccounted
 from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.quantity import Quantities
@@ -126,19 +125,19 @@ def _runs(runs: KernelRuns, server: str) -> dict[tuple[int, str, str], list[Emul
     runs.require(server)
     scenario = str(paths.scenario_file(SCENARIO))
     of_server = [key for key in _known(runs) if key[-1] == server]
-    keys = [(key, seed) for key in of_server for seed in runs.seeds(SCENARIO)]
-    jobs = [
-        partial(
+    jobs = {
+        ((buffer_kb, marks, server), seed): partial(
             wan.emulated,
             scenario,
             f"{buffer_kb} KB {'FIFO' if marks == NONE else 'CATNIP'}",
             seed,
             {"CATNIP_AGENT": str(program(AGENT)), "CATNIP_MARK": MARKS[marks], "CATNIP_HTTP": server},
         )
-        for (buffer_kb, marks, _), seed in keys
-    ]
+        for buffer_kb, marks, _ in of_server
+        for seed in runs.seeds(SCENARIO)
+    }
     report = runs.progress.task("100 clients and a server with a marking kernel")
     results: dict[tuple[int, str, str], list[Emulated]] = {}
-    for (key, _), one in zip(keys, side_by_side(jobs, SIDE_BY_SIDE, report), strict=True):
+    for (key, _), one in runs.each(SCENARIO, jobs, SIDE_BY_SIDE, report).items():
         results.setdefault(key, []).append(one)
     return results

@@ -14,7 +14,6 @@ from catnip.analysis.interval import UNKNOWN, Interval
 from catnip.analysis.measures import Floats, PortLoss
 from catnip.base import paths
 from catnip.base.programs import AGENT, program
-from catnip.base.progress import side_by_side
 from catnip.papers import reference
 from catnip.papers.emulation import emulate
 from catnip.papers.linux.runs import TRIES, KernelRuns
@@ -237,11 +236,11 @@ def _kernel_runs(runs: KernelRuns) -> Measured:
     runs.require("nginx")
     for_s = QUICK_FOR_S if runs.quick else FOR_S
     keys = cells(runs.quick)
-    jobs = [(*key, seed, system) for key in keys for seed in runs.seeds(EMULATED) for system in SYSTEMS]
-    report = runs.progress.task("files over a slow link, kernel")
-    ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, report)
+    known = [(*key, seed, system) for key in keys for seed in runs.seeds(EMULATED) for system in SYSTEMS]
+    jobs = {one: partial(emulated, *one, for_s) for one in known}
+    ended = runs.each(EMULATED, jobs, SIDE_BY_SIDE, runs.progress.task("files over a slow link, kernel"))
     results: dict[tuple[str, str, str], list[Run]] = {}
-    for (control, name, _, system), run in zip(jobs, ended, strict=True):
+    for (control, name, _, system), run in ended.items():
         results.setdefault((control, name, system), []).append(run)
     return results
 

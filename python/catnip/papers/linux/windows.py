@@ -22,7 +22,6 @@ from catnip._core import InputError
 from catnip.analysis import measures
 from catnip.api import Link
 from catnip.base.programs import AGENT, program
-from catnip.base.progress import side_by_side
 from catnip.papers.linux.runs import KernelRuns, capturing, device
 from catnip.papers.quantity import Quantities
 from catnip.papers.rows import Rows, where
@@ -182,10 +181,11 @@ def _scripted(runs: KernelRuns) -> dict[str, list[list[int]]]:
         runs.require()
         report = runs.progress.task("windows of newCWV")
         sizes = [BURST_BYTES] * BURSTS
-        jobs = [
-            partial(burst, "catnip_newcwv", sizes, SILENCE_S, up=f"loss={loss}") for loss in SCRIPTS.values()
-        ]
-        return dict(zip(SCRIPTS, side_by_side(jobs, SIDE_BY_SIDE, report), strict=True))
+        jobs = {
+            lost: partial(burst, "catnip_newcwv", sizes, SILENCE_S, up=f"loss={loss}")
+            for lost, loss in SCRIPTS.items()
+        }
+        return runs.each("windows", jobs, SIDE_BY_SIDE, report)
 
     return runs.cached("scripted windows", measure)
 

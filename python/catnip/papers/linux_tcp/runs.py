@@ -5,12 +5,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_
 from catnip.papers.rows import where
 from catnip.papers.runs import Runs
 from catnip.papers.unavailable import Unavailable
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
 """Numbers of concurrent links, by type of transfer. They are low where the link is full, because the capture
@@ -108,8 +111,8 @@ class TransferRuns(Runs):
         """Pairs of transfers of all scripted cases."""
         _require_kernel()
         cases = self.cases
-        report = self.progress.task("cases, by the kernel")
-        theirs = side_by_side([partial(self._by_kernel, case) for case in cases], SIDE_BY_SIDE, report)
+        jobs = {(at, case.name): partial(_by_kernel, case) for at, case in enumerate(cases)}
+        theirs = self._measured("cases, by the kernel", jobs, SIDE_BY_SIDE)
         report = self.progress.task("cases, simulated")
         ours = side_by_side([partial(simulated, case) for case in cases], 2, report)
         return [Pair(*three) for three in zip(cases, theirs, ours, strict=True)]
@@ -120,10 +123,9 @@ class TransferRuns(Runs):
         _require_kernel()
         seeds, windows = self.seeds(LONG), {}
         for control in CONTROLS:
-            report = self.progress.task(f"random loss, {control}")
-            jobs = [partial(self._long, control, seed) for seed in seeds]
-            theirs = np.array(side_by_side(jobs, LONG_SIDE_BY_SIDE, report))
-            windows[control] = theirs, _long_simulated(control, seeds, self.long_s)
+            jobs = {(control, seed): partial(_long, control, seed, self.long_s) for seed in seeds}
+            theirs = self._measured(f"random loss, {control}", jobs, LONG_SIDE_BY_SIDE)
+            windows[control] = np.array(theirs), _long_simulated(control, seeds, self.long_s)
         return windows
 
     @cached_property
@@ -131,10 +133,8 @@ class TransferRuns(Runs):
         """Long transfers with BBR, by link and delay: the kernel's and the simulator's, one for each seed."""
         _require_kernel()
         seeds = self.seeds(LONG)[:FLOWS]
-        each = [(setting, seed) for setting in SETTINGS for seed in seeds]
-        report = self.progress.task("BBR, by the kernel")
-        jobs = [partial(self._flow, *one) for one in each]
-        theirs = side_by_side(jobs, FLOWS_SIDE_BY_SIDE, report)
+        jobs = {(one, seed): partial(_flow, one, seed) for one in SETTINGS for seed in seeds}
+        theirs = self._measured("BBR, by the kernel", jobs, FLOWS_SIDE_BY_SIDE)
         report = self.progress.task("BBR, simulated")
         ours = side_by_side([partial(_flows, one, seeds) for one in SETTINGS], 2, report)
         return {
@@ -142,45 +142,60 @@ class TransferRuns(Runs):
             for at, (setting, simulated) in enumerate(zip(SETTINGS, ours, strict=True))
         }
 
-    def _flow(self, setting: Setting, seed: int) -> Flow:
-        link = {"delay": f"{setting.delay_ms}ms", "rate": RATE, "queue": setting.queue, "seed": str(seed)}
-        options = link | _options({"data": setting.loss, "acks": {}})
-        return from_kernel(self._measured(options, [f"{FLOW_S}s", "bbr", "0", str(LONG_POLLED_S)]))
-
-    def _by_kernel(self, case: Case) -> Transfer:
-        # The SYN and an ACK precede the data, and the SYN-ACK precedes the ACKs of the data.
-        directions = case.directions(before_data=2, before_acks=1)
-        output = self._measured(
-            {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(directions),
-            [str(SEGMENTS * SEGMENT_BYTES), case.control, "1" if case.marked else "0", str(POLLED_S)],
-        )
-        counted = output["counters"]
-        return Transfer(
-            [at for at, _ in output["segments"]],
-            [first // SEGMENT_BYTES + 1 for _, first in output["segments"]],
-            counted.get("TCPTimeouts", 0),
-            counted.get("TCPLossProbes", 0),
-            output["done_s"],
-        )
-
-    def _long(self, control: str, seed: int) -> float:
-        link = {"delay": f"{LONG_DELAY_MS}ms", "rate": RATE, "queue": QUEUE}
-        options = {**link, "seed": str(seed), "up": f"loss=bernoulli:{LOSS_PCT}%"}
-        output = self._measured(options, [f"{self.long_s}s", control, "0", str(LONG_POLLED_S)])
-        return float(np.mean([cwnd for at, cwnd in output["cwnd"] if at > SETTLED_S]))
-
-    def _measured(self, options: Mapping[str, str], arguments: Sequence[str]) -> dict[str, Any]:
-        for _ in range(TRIES):
-            certificate, output = _measure_behind_link(options, arguments)
-            if certificate.get("verdict") != "red":
-                return output
-        self.red += 1
-        return output
+    def _measured(
+        self, label: str, jobs: Mapping[Key, Callable[[], tuple[Result, bool]]], at_once: int
+    ) -> list[Result]:
+        """Returns the results of measurements behind links, and counts the links that are red."""
+        ended = self.each("linux-tcp", jobs, at_once, self.progress.task(label))
+        self.red += sum(is_red for _, is_red in ended.values())
+        return [result for result, _ in ended.values()]
 
 
 def _require_kernel() -> None:
     if missing := cannot_control():
         raise Unavailable(missing)
+
+
+def _by_kernel(case: Case) -> tuple[Transfer, bool]:
+    # The SYN and an ACK precede the data, and the SYN-ACK precedes the ACKs of the data.
+    directions = case.directions(before_data=2, before_acks=1)
+    output, is_red = _behind_link(
+        {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(directions),
+        [str(SEGMENTS * SEGMENT_BYTES), case.control, "1" if case.marked else "0", str(POLLED_S)],
+    )
+    counted = output["counters"]
+    transfer = Transfer(
+        [at for at, _ in output["segments"]],
+        [first // SEGMENT_BYTES + 1 for _, first in output["segments"]],
+        counted.get("TCPTimeouts", 0),
+        counted.get("TCPLossProbes", 0),
+        output["done_s"],
+    )
+    return transfer, is_red
+
+
+def _long(control: str, seed: int, long_s: float) -> tuple[float, bool]:
+    link = {"delay": f"{LONG_DELAY_MS}ms", "rate": RATE, "queue": QUEUE}
+    options = {**link, "seed": str(seed), "up": f"loss=bernoulli:{LOSS_PCT}%"}
+    output, is_red = _behind_link(options, [f"{long_s}s", control, "0", str(LONG_POLLED_S)])
+    return float(np.mean([cwnd for at, cwnd in output["cwnd"] if at > SETTLED_S])), is_red
+
+
+def _flow(setting: Setting, seed: int) -> tuple[Flow, bool]:
+    link = {"delay": f"{setting.delay_ms}ms", "rate": RATE, "queue": setting.queue, "seed": str(seed)}
+    options = link | _options({"data": setting.loss, "acks": {}})
+    output, is_red = _behind_link(options, [f"{FLOW_S}s", "bbr", "0", str(LONG_POLLED_S)])
+    return from_kernel(output), is_red
+
+
+def _behind_link(options: Mapping[str, str], arguments: Sequence[str]) -> tuple[dict[str, Any], bool]:
+    """Returns the sender's output, and true if the link's certificate is red in all tries."""
+    for _ in range(TRIES):
+        certificate, output = _measure_behind_link(options, arguments)
+        is_red = certificate.get("verdict") == "red"
+        if not is_red:
+            break
+    return output, is_red
 
 
 def simulated(case: Case) -> Transfer:

@@ -22,7 +22,6 @@ from catnip.analysis.bursts import Pairs, Rows
 from catnip.analysis.interval import Interval
 from catnip.base import paths
 from catnip.base.programs import cannot_control
-from catnip.base.progress import side_by_side
 from catnip.papers.emulation import emulate, unaccounted
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.quantity import Quantities
@@ -352,24 +351,26 @@ def measure(runs: Runs, systems: Sequence[str], full_s: float) -> RealRuns:
     simulation = paths.scenario(SIMULATED)
     text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
     emulation, report = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
-    results: dict[Variant, Run] = {}
     with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
         trace = Path(folder) / "web.cvec"
         trace.write_text(text, encoding="ascii")
-        for _ in range(TRIES):
-            remaining = [variant for variant in variants if variant not in results or results[variant].is_red]
-            jobs = [
-                partial(_emulate, str(emulation), each, trace, for_s, runs.first_seed) for each in remaining
-            ]
-            results |= zip(remaining, side_by_side(jobs, SIDE_BY_SIDE, report), strict=True)
+        jobs = {
+            variant: partial(_emulate, str(emulation), variant, trace, for_s, runs.first_seed)
+            for variant in variants
+        }
+        results: dict[Variant, Run] = runs.each(EMULATED, jobs, SIDE_BY_SIDE, report)
     beside = [Variant(one.setting, one.system, simulated=True) for one in variants]
     return RealRuns(runs.first_seed, trace_bytes(text), results | _simulate(beside, for_s, runs.first_seed))
 
 
 def _emulate(scenario: str, variant: Variant, trace: Path, for_s: float, seed: int) -> Run:
+    """Emulates one run, at most `TRIES` times, until its certificate is not red."""
     environment = {"CATNIP_TRACE": str(trace), "CATNIP_FOR_S": str(for_s)}
     label = f"{scenario}: {variant.name}"
-    ended = emulate(scenario, variant.name, seed, environment, label, "--bursts")
+    for _ in range(TRIES):
+        ended = emulate(scenario, variant.name, seed, environment, label, "--bursts")
+        if not ended.is_red:
+            break
     return read_run(variant, ended.out, ended.err, ended.certificate, ended.tables, seed)
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -163,15 +163,19 @@ class FetchRuns(Runs):
         if missing := can_run(server):
             raise Unavailable(missing)
         report = self.progress.task(f"testbed, {name}")
-        report(0, len(points))
-        results: dict[str, Measured] = {}
+        keys = {(name, self.first_seed, self.block, point.id): point.id for point in points}
+        results: dict[str, Measured] = {keys[key]: one for key, one in self.parts.known(keys).items()}
+        report(len(results), len(points))
         for _ in range(TRIES):
             remaining = [point for point in points if point.id not in results or results[point.id].is_red]
             if not remaining:
                 break
             part = shifted(report, len(points) - len(remaining), len(points))
-            results |= {one.point.id: one for one in self._measure(remaining, points, stack, server, part)}
+            for one in self._measure(remaining, points, stack, server, part):
+                results[one.point.id] = one
+                self.parts.put((name, self.first_seed, self.block, one.point.id), one)
             report(sum(not one.is_red for one in results.values()), len(points))
+        results = {point.id: results[point.id] for point in points}
         self.count_sample(max((point.count for point in points if point.command is None), default=1))
         self.measured += results.values()
         return results
@@ -196,8 +200,8 @@ class FetchRuns(Runs):
         stack: Mapping[str, Any],
         server: str,
         report: Callable[[int, int], None],
-    ) -> list[Measured]:
-        """Measures some points of the group `of` and reports the number of finished points.
+    ) -> Iterator[Measured]:
+        """Yields the results of some points of the group `of` as they end, and reports their number.
 
         A point is seeded by its index in the group.
         """
@@ -226,7 +230,7 @@ class FetchRuns(Runs):
         site = Path(__file__).parents[2] / "testbed" / "site.py"
         # The server has a network namespace of its own, so the machine's settings stay unchanged.
         command = [str(program()), "link", "--quiet", "--", sys.executable, str(site)]
-        rows: list[dict[str, Any]] = []
+        done = 0
         with tempfile.TemporaryFile("w+") as task_file, tempfile.TemporaryFile("w+") as err:
             json.dump(task, task_file)
             task_file.seek(0)
@@ -234,23 +238,25 @@ class FetchRuns(Runs):
                 command, stdin=task_file, stdout=subprocess.PIPE, stderr=err, text=True
             ) as running:
                 for line in running.stdout or ():
-                    rows.append(json.loads(line))
-                    report(len(rows), len(points))
+                    yield _measured(known, json.loads(line))
+                    done += 1
+                    report(done, len(points))
             err.seek(0)
             errors = err.read().strip().splitlines() or ["no output"]
-        if len(rows) < len(points):
-            raise InputError(f"testbed: only {len(rows)} of {len(points)} points were measured: {errors[-1]}")
-        for row in rows:
-            if row["certificate"] is None:
-                raise InputError(f"testbed: {row['id']}: {row['err'].strip()}")
-        results = [
-            Measured(known[row["id"]], row["code"], row["out"], row["certificate"], row["log"], row["snmp"])
-            for row in rows
-        ]
-        for one in results:
-            if one.point.command is None and len(one.fetches) != one.point.count:
-                raise InputError(f"testbed: {one.point.id}: {len(one.fetches)} of {one.point.count} fetches")
-        return results
+        if done < len(points):
+            raise InputError(f"testbed: only {done} of {len(points)} points were measured: {errors[-1]}")
+
+
+def _measured(points: Mapping[str, Point], row: Mapping[str, Any]) -> Measured:
+    """Returns the result of one of these points, by id, from a row of the site's output."""
+    point = points[row["id"]]
+    if row["certificate"] is None:
+        raise InputError(f"testbed: {point.id}: {row['err'].strip()}")
+    one = Measured(point, row["code"], row["out"], row["certificate"], row["log"], row["snmp"])
+    fetched = sum(line.startswith("{") for line in one.out.splitlines())
+    if point.command is None and fetched != point.count:
+        raise InputError(f"testbed: {point.id}: {fetched} of {point.count} fetches")
+    return one
 
 
 def can_run(*servers: str) -> str | None:

@@ -15,7 +15,6 @@ from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats, PortLoss, page_times, port_loss, select
 from catnip.base import paths
-from catnip.base.progress import side_by_side
 from catnip.figures.bursts import grouped_bars
 from catnip.papers import reference
 from catnip.papers.emulation import emulate, unaccounted
@@ -334,11 +333,14 @@ def _runs(runs: FetchRuns) -> dict[str, list[Emulated]]:
     def make() -> dict[str, list[Emulated]]:
         scenario = paths.scenario(EMULATED)
         seeds = runs.first_seeds(runs.scaled(SEEDS, minimum=1))
-        jobs = [(variant, seed) for variant in scenario.variants for seed in seeds]
+        jobs = {
+            (variant, seed): partial(emulated, scenario.path, variant, seed)
+            for variant in scenario.variants
+            for seed in seeds
+        }
         report = runs.progress.task("100 clients and a real server")
         results: dict[str, list[Emulated]] = {variant: [] for variant in scenario.variants}
-        ended = side_by_side([partial(emulated, scenario.path, *job) for job in jobs], SIDE_BY_SIDE, report)
-        for (variant, _), one in zip(jobs, ended, strict=True):
+        for (variant, _), one in runs.each(EMULATED, jobs, SIDE_BY_SIDE, report).items():
             results[variant].append(one)
         return results
 
