@@ -10,14 +10,14 @@ import numpy as np
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
-from catnip.papers.hysteresis.predictions import COMPARED, HYSTERESIS, Model
+from catnip.papers.hysteresis.predictions import CARDWELL00, COMPARED, EARLIER, HYSTERESIS, Model
 from catnip.papers.hysteresis.trials import LONG, LOSSES, RENO, SHORT, Trials
 from catnip.papers.quantity import Quantities
 
 measured = Quantities()
 
 FLOWS = {"short": SHORT, "long": LONG}
-MODELS = {model.name: model for model in COMPARED}
+MODELS = {model.name: model for model in (*COMPARED, *EARLIER)}
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,19 @@ def v_s2(trials: Trials, model: str, flows: str, loss: float) -> Interval:
 @measured
 def v_over_hysteresis(trials: Trials, model: str, flows: str, loss: float) -> Interval:
     """HYS-E1, E2: ratio of a model's mean squared error V to that of the hysteresis model."""
-    sizes = FLOWS[flows]
-    above, below = (one.predicts(sizes, loss) for one in (MODELS[model], HYSTERESIS))
-    return _of_means(
-        lambda means: ((above - means) ** 2).mean(axis=1) / ((below - means) ** 2).mean(axis=1),
-        _simulated(trials, sizes, loss),
-    )
+    return _v_ratio(trials, MODELS[model], HYSTERESIS, flows, loss)
+
+
+@measured
+def v_over_cardwell00(trials: Trials, model: str, flows: str, loss: float) -> Interval:
+    """HYS-E11: ratio of a model's mean squared error V to that of Cardwell-00."""
+    return _v_ratio(trials, MODELS[model], CARDWELL00, flows, loss)
+
+
+@measured
+def absolute_relative_pct(trials: Trials, model: str, flows: str, loss: float) -> Interval:
+    """HYS-E11: mean absolute relative error of a model, percent."""
+    return errors_of(trials, MODELS[model], flows, loss).absolute_relative * 100
 
 
 @measured
@@ -149,6 +156,15 @@ def residuals_ratio(trials: Trials, flows: str, fit: str, loss: float) -> Interv
     return _of_means(
         lambda means: _unexplained(x, means) / _unexplained(other, means),
         _simulated(trials, FLOWS[flows], loss),
+    )
+
+
+def _v_ratio(trials: Trials, model: Model, over: Model, flows: str, loss: float) -> Interval:
+    sizes = FLOWS[flows]
+    above, below = (one.predicts(sizes, loss) for one in (model, over))
+    return _of_means(
+        lambda means: ((above - means) ** 2).mean(axis=1) / ((below - means) ** 2).mean(axis=1),
+        _simulated(trials, sizes, loss),
     )
 
 

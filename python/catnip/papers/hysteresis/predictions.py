@@ -34,8 +34,17 @@ SIKDAR_FITTED = Model(
     published=False,
 )
 
+PADHYE = Model(
+    "Padhye", lambda packets, loss: np.asarray(models.padhye_latency(packets, loss)), published=False
+)
+CARDWELL98 = Model(
+    "Cardwell-98", lambda packets, loss: np.asarray(models.cardwell98(packets, loss)), published=False
+)
+
 COMPARED = (HYSTERESIS, CARDWELL00, CARDWELL00_SEND, SIKDAR, SIKDAR_FITTED)
 """Models of Tables 2 and 3, and two variants: Cardwell-00 with the send rate, Sikdar's fitted formula."""
+EARLIER = (PADHYE, CARDWELL98)
+"""The other two of the four earlier models that section 2 of the paper puts in order."""
 
 
 def partial_catnip(packets: Sequence[int], loss: float, high_loss: float = 0.0) -> Floats:
