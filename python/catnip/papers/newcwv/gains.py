@@ -69,6 +69,34 @@ def falls_with_size_points(runs: BurstRuns, path: str) -> Interval:
 
 
 @measured
+def sooner_at_every_decile_s(runs: BurstRuns, path: str, variant: str = NEW_CWV) -> Interval:
+    """CWV-E17: how much sooner bursts end than with NewReno, at the least favourable decile of times, s.
+
+    The bursts are those above 5 KB after idle periods above a second. The curve of the times lies before that
+    of NewReno at every decile if the result is above zero.
+    """
+    pairs = runs.pairs(path, variant).within(SIZES_BYTES[0], SHORTEST_S)
+    seeds, deciles = runs.seeds(path), np.arange(0.1, 0.95, 0.1)
+    seed = pairs.reference["seed"]
+    theirs, ours = (
+        np.array([np.quantile(rows["time_s"][seed == one], deciles) for one in seeds])
+        for rows in (pairs.reference, pairs.other)
+    )
+    each = stats.family(len(deciles))
+    return stats.least([stats.mean(sooner, each) for sooner in (theirs - ours).T])
+
+
+@measured
+def outside_figure(runs: BurstRuns, path: str, low: float, high: float) -> Interval:
+    """CWV-E17: greatest distance of a class's gain from a figure's range of gains, `low` to `high` percent.
+
+    The distance is a fraction: 0.15 is fifteen percentage points. It is 0 inside the range.
+    """
+    outside = [_distance(one, low, high) * 0.01 for one in _classes(runs, path, NEW_CWV)]
+    return stats.greatest(outside)
+
+
+@measured
 def paced_over_unpaced_points(runs: BurstRuns, burst_kb: float, idle_s: float) -> Interval:
     """CWV-E9: gain of newCWV beside the file transfer with pacing minus that without pacing, points."""
     paced, unpaced = (per_seed(runs, SHARED, name, burst_kb, idle_s) for name in (PACED, NEW_CWV))
@@ -172,6 +200,13 @@ def _gain_pct(
 ) -> Interval:
     pairs = runs.pairs(path, variant).within(1000 * burst_kb, idle_s)
     return bursts.gain(pairs, runs.seeds(path), confidence)
+
+
+def _distance(value: Interval, low: float, high: float) -> Interval:
+    """Returns the distance of a value from a range."""
+    ends = [max(low - end, end - high, 0.0) for end in (value.low, value.mean, value.high)]
+    is_across = value.low <= high and low <= value.high
+    return Interval(ends[1], 0.0 if is_across else min(ends), max(ends), value.n)
 
 
 def _difference(

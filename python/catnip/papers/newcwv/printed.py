@@ -32,6 +32,20 @@ def sawtooth_mean() -> float:
     return 0.75 * (path + buffer)
 
 
+@printed
+def sawtooth_utilization() -> float:
+    """CWV-S10: utilization by a sawtooth cwnd from half of the path's capacity to all of it.
+
+    The link is idle only in rounds whose cwnd is below the path without its buffer. cwnd grows by the same
+    amount in each round.
+    """
+    path, buffer = 2e6 * 0.2 / 8 / 1500, 20
+    lowest = (path + buffer) / 2
+    idle = (path - lowest) ** 2 / 2
+    sent = ((path + buffer) ** 2 - lowest**2) / 2
+    return sent / (sent + idle)
+
+
 def table_gains(table: int) -> Floats:
     """Returns Table 2 or 3 of the paper: a row for each size, a column for each idle period, percent."""
     cells = {
