@@ -19,7 +19,7 @@ from catnip.store.tables import Table
 WARM_UP_S, END_S = 50, 350
 COUNTED_S = END_S - WARM_UP_S
 SEEDS, SMALL_SEEDS = 5, 10
-LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled")
+LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled", "diffserv-recoveries")
 """Scenarios of the whole tree, which are run with fewer seeds."""
 RTTS_MS = (20, 40, 80, 120, 200)
 TYPISTS = 20

@@ -156,15 +156,18 @@ def page_time_falls_with_rate(runs: TreeRuns, scheme: str) -> Interval:
 
 
 @measured
-def slow_ratio(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Interval:
-    """IDS-E8: ratio of the share of pages above `limit_s` with a scheme to that with `other`, 100 Mbit/s."""
-    return ratio(_above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
+def slow_ratio(runs: TreeRuns, scheme: str, other: str, limit_s: float, http: str = "1.0") -> Interval:
+    """IDS-E8, E17: ratio of the share of pages above `limit_s` with a scheme to that with `other`.
+
+    The bottleneck has 100 Mbit/s.
+    """
+    return ratio(runs.tree(name, 100).pages[GROUPS[http]].above(limit_s) for name in (scheme, other))
 
 
 @measured
 def more_slow_points(runs: TreeRuns, scheme: str, other: str, limit_s: float) -> Interval:
     """IDS-E8: share of pages above `limit_s` with a scheme minus that with `other`, 100 Mbit/s, points."""
-    one, two = (100 * _above_limit(runs.tree(name, 100), limit_s) for name in (scheme, other))
+    one, two = (100 * runs.tree(name, 100).pages[WEB_10].above(limit_s) for name in (scheme, other))
     return stats.paired_difference(one, two)
 
 
@@ -194,7 +197,3 @@ def files_per_s(result: Result) -> Floats:
 def slow_echoes(runs: TreeRuns, variant: str) -> Times:
     """Returns the echo times of users with a round trip of 80 ms, in the network of slow links."""
     return runs.of("diffserv-scaled", variant, *SLOW_LINKS).echoes.of(typists(80))
-
-
-def _above_limit(result: Result, limit_s: float) -> Floats:
-    return result.pages[WEB_10].above(limit_s)
