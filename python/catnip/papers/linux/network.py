@@ -59,6 +59,14 @@ def wan_time_ratio(
 
 
 @measured
+def wan_largest_page_gain_pct(
+    runs: KernelRuns, buffer_kb: int, marks: str, server: str = "nginx"
+) -> Interval:
+    """CAT-E16: largest reduction of a page's time from FIFO to `marks`, over the ten pages, percent."""
+    return wan.largest_gain_pct(_ratios(runs, buffer_kb, marks, NONE, server))
+
+
+@measured
 def wan_spread_is_larger(
     runs: KernelRuns, marks: str, at_kb: Sequence[int], than_at_kb: Sequence[int], server: str = "nginx"
 ) -> str:

@@ -19,6 +19,19 @@ def table_xi(column: str, buffer_kb: int) -> float:
 
 
 @printed
+def table_xi_page(page: int, buffer_kb: int) -> float:
+    """Relative time of a page in the CATNIP paper's Table XI for a buffer size."""
+    cells = {(int(row["page"]), int(row["buffer_kb"])): row for row in rows("catnip_wan_emulation.csv")}
+    return float(cells[page, buffer_kb]["relative_time"])
+
+
+@printed
+def table_xi_largest_gain_pct(buffer_kb: int) -> float:
+    """Largest gain of a page in the CATNIP paper's Table XI for a buffer size, percent."""
+    return 100 * (1 - min(table_xi_page(page, buffer_kb) for page in range(1, 11)))
+
+
+@printed
 def spreads(at_kb: list[int], than_at_kb: list[int]) -> str:
     """Standard deviations of the pages' time ratios in Table XI at two sets of buffers, as text."""
     some, others = (

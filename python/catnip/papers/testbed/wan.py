@@ -165,6 +165,14 @@ def page_time_ratio(
 
 
 @measured
+def largest_page_gain_pct(
+    runs: FetchRuns, buffer_kb: int, router: str = HIGH, server: str = "nginx"
+) -> Interval:
+    """CAT-E16: largest reduction of a page's time from FIFO to `router`, over the ten pages, percent."""
+    return largest_gain_pct(ratios(_fetched(runs, server), buffer_kb, router))
+
+
+@measured
 def total_time_ratio(runs: FetchRuns, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
     """CAT-E10: ratio of the total time of the ten pages with a router to that with FIFO, per pair of runs."""
     fetched = _fetched(runs, server)
@@ -184,6 +192,12 @@ def spread_is_larger(runs: FetchRuns, at_kb: Sequence[int], than_at_kb: Sequence
         buffer_kb: float(ratios(fetched, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB
     }
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
+
+
+def largest_gain_pct(ratios: Floats) -> Interval:
+    """Returns the largest gain of a page, percent, given a row of the pages' time ratios for each run."""
+    pages = ratios.T
+    return stats.greatest([stats.mean(100 * (1 - of), stats.family(len(pages))) for of in pages])
 
 
 def table(runs: FetchRuns) -> Table:
