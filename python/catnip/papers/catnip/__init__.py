@@ -4,13 +4,13 @@ ns-2 2.35 at the same settings is the first oracle. The paper's tables and the d
 the second.
 """
 
-from catnip.papers.catnip import components, figures, pages, printed, transfers
+from catnip.papers.catnip import components, figures, pages, printed, transfers, windows
 from catnip.papers.catnip.runs import VariantRuns
 from catnip.papers.paper import Paper
 
 PAPER = Paper(
     runs=VariantRuns,
-    simulated=components.measured | transfers.measured | pages.measured,
+    simulated=components.measured | transfers.measured | pages.measured | windows.measured,
     printed=printed.printed,
     figures=figures.FIGURES,
     headline=figures.headline,

@@ -150,20 +150,32 @@ def gain_pct(
     `statistic` is `average`, `pages` (the number of pages that are reduced), `max`, or a rank, 0 for the
     least. `pages` are the numbers of the pages; all if it is empty.
     """
-    chosen = [page - 1 for page in pages] or slice(None)
-    ours, theirs = (
-        (result.page_means() if column == "mean" else result.page_deviations)[:, chosen]
-        for result in (runs.of(scenario)[variant], runs.of(scenario)[base])
-    )
     if statistic == "average":
-        return average_gain(ours, theirs)
-    each = [
-        stats.reduction_pct(one, other, stats.family(len(ours.T)))
-        for one, other in zip(ours.T, theirs.T, strict=True)
-    ]
+        return average_gain(*(_of_pages(runs, scenario, name, column, pages) for name in (variant, base)))
+    each = _gains(runs, scenario, variant, base, column, pages)
     if statistic == "pages":
         return stats.count(each, low=0)
     return stats.greatest(each) if statistic == "max" else stats.ranked(each, int(statistic))
+
+
+@measured
+def pages_gaining(
+    runs: VariantRuns, scenario: str, variant: str, base: str, column: str, low: float, high: float
+) -> Interval:
+    """Number of pages whose time is reduced relative to the variant `base` by `low` to `high` percent.
+
+    The reductions are those of mean times if `column` is `mean`, otherwise of standard deviations.
+    """
+    return stats.count(_gains(runs, scenario, variant, base, column), low, high)
+
+
+@measured
+def page_gain_pct(
+    runs: VariantRuns, scenario: str, variant: str, base: str, column: str, page: int
+) -> Interval:
+    """Reduction of the mean time (`mean`), or of its standard deviation (`sdev`), of one page, percent."""
+    ours, theirs = (_of_pages(runs, scenario, name, column)[:, page - 1] for name in (variant, base))
+    return stats.reduction_pct(ours, theirs)
 
 
 @measured
@@ -253,3 +265,21 @@ def session_length_min(runs: VariantRuns, variant: str) -> Interval:
 def packets_sent(runs: VariantRuns, scenario: str, variant: str) -> Interval:
     """Number of data packets sent per run."""
     return stats.mean(runs.of(scenario)[variant].rows("runs")["packets_sent"])
+
+
+def _gains(
+    runs: VariantRuns, scenario: str, variant: str, base: str, column: str, pages: Sequence[int] = ()
+) -> list[Interval]:
+    """Returns the reduction of each page's time, percent, with intervals that hold all at once."""
+    ours, theirs = (_of_pages(runs, scenario, name, column, pages) for name in (variant, base))
+    each = stats.family(len(ours.T))
+    return [stats.reduction_pct(one, other, each) for one, other in zip(ours.T, theirs.T, strict=True)]
+
+
+def _of_pages(
+    runs: VariantRuns, scenario: str, variant: str, column: str, pages: Sequence[int] = ()
+) -> np.ndarray:
+    """Returns mean time or standard deviation of some pages (columns; all if empty) in each run (rows), s."""
+    result = runs.of(scenario)[variant]
+    times = result.page_means() if column == "mean" else result.page_deviations
+    return times[:, [page - 1 for page in pages] or slice(None)]

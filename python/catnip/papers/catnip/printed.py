@@ -120,6 +120,12 @@ def paper_page_ratio(page: int, column: str, tcp: str) -> float:
 
 
 @printed
+def paper_loss_difference_points(tcp: str, base: str) -> float:
+    """Loss rate of the paper's source `tcp` minus that of `base`, both over DropTail, percentage points."""
+    return paper_loss_pct(tcp, "DropTail") - paper_loss_pct(base, "DropTail")
+
+
+@printed
 def paper_times_ratio(tcp: str, router: str, scale: float = 1.0) -> float | None:
     """Ratio of the paper's mean page time of `tcp` over `router` to that of Reno over DropTail.
 

@@ -1,0 +1,98 @@
+"""Quantities of CAT-E17, why marks help: timeouts, resets of the congestion window, and windows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.papers.catnip.runs import VariantRuns
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import number
+from catnip.papers.rows import where
+from catnip.store.tables import Table
+
+measured = Quantities()
+
+SCENARIO = "catnip-e4"
+SEGMENT_BYTES = number("catp09")
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Means over the transfers of each run, one element per run."""
+
+    timeouts: Floats
+    """Expiries of the retransmission timer per transfer."""
+    resets: Floats
+    """Expiries per transfer that reduce the congestion window to one segment, from a larger one."""
+    cwnd_segments: Floats
+    """Congestion window when a data packet is sent, mean over the packets."""
+
+
+@measured
+def timeouts_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
+    """CAT-E17: ratio of the retransmission timeouts per transfer to those with the variant `base`."""
+    ours, theirs = (_of(runs)[name].timeouts for name in (variant, base))
+    return stats.ratio(ours, theirs)
+
+
+@measured
+def resets_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
+    """CAT-E17: ratio of the resets to one segment per transfer to those with the variant `base`."""
+    ours, theirs = (_of(runs)[name].resets for name in (variant, base))
+    return stats.ratio(ours, theirs)
+
+
+@measured
+def cwnd_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
+    """CAT-E17: ratio of the mean congestion window of sent packets to that with the variant `base`."""
+    ours, theirs = (_of(runs)[name].cwnd_segments for name in (variant, base))
+    return stats.ratio(ours, theirs)
+
+
+@measured
+def per_hundred_transfers(runs: VariantRuns, variant: str, what: str) -> Interval:
+    """CAT-E17: `timeouts` or `resets` per hundred transfers."""
+    each: Floats = getattr(_of(runs)[variant], what)
+    return stats.mean(100 * each)
+
+
+@measured
+def cwnd_segments(runs: VariantRuns, variant: str) -> Interval:
+    """CAT-E17: mean congestion window when a data packet is sent, segments."""
+    return stats.mean(_of(runs)[variant].cwnd_segments)
+
+
+def _of(runs: VariantRuns) -> Mapping[str, Windows]:
+    seeds = runs.seeds(SCENARIO)
+
+    def reduced(events: Table) -> Windows:
+        return windows(events, seeds)
+
+    return runs.cached(
+        "windows", lambda: runs.run_each(SCENARIO, "events", reduced, seeds, "windows of transfers")
+    )
+
+
+def windows(events: Table, seeds: Sequence[int]) -> Windows:
+    """Returns the means of each run, from the rows of the table `events` of one variant."""
+    [rows] = measures.by_variant(events, 1)
+    each = [_of_run(where(rows, rows["seed"] == seed)) for seed in seeds]
+    return Windows(*(np.array(column, np.float64) for column in zip(*each, strict=True)))
+
+
+def _of_run(rows: Mapping[str, np.ndarray[Any, Any]]) -> tuple[float, float, float]:
+    mine = where(rows, rows["end"] == "server")
+    order = np.lexsort((np.arange(len(mine["time_s"])), mine["connection"]))
+    kind, connection, cwnd = (mine[key][order] for key in ("kind", "connection", "cwnd_bytes"))
+    transfers = len(np.unique(connection))
+    expired = np.flatnonzero(kind == "rto")
+    # The row of a timeout has the window after it, so the window before is that of the preceding row.
+    before = cwnd[expired - 1]
+    assert (connection[expired - 1] == connection[expired]).all(), "a timer runs only after a packet"
+    resets = int((before > 1.5 * SEGMENT_BYTES).sum())
+    return len(expired) / transfers, resets / transfers, float(cwnd[kind == "send"].mean() / SEGMENT_BYTES)
