@@ -72,18 +72,21 @@ def test_a_reset_is_a_timeout_of_a_window_above_one_segment() -> None:
     found = windows.windows(events, [7])
     assert (found.timeouts[0], found.resets[0]) == (1.5, 0.5)
     assert found.cwnd_segments[0] == approx((1 + 3 + 1 + 1 + 1 + 1) / 6)
+    # Connection 1 has 1 for a second, 3 from then to 5 s, and 1 to 10 s; connection 2 has 1 from 3 to 8 s.
+    assert found.cwnd_over_time_segments[0] == approx((1 + 3 * 4 + 5 + 5) / (10 + 5))
 
 
 def test_windows_and_timeouts_of_transfers_are_compared_run_by_run(monkeypatch: pytest.MonkeyPatch) -> None:
     of = {
-        "good": windows.Windows(np.array([0.1, 0.3]), np.array([0.1, 0.1]), np.array([6.0, 8.0])),
-        "tail": windows.Windows(np.array([0.4, 0.6]), np.array([0.2, 0.3]), np.array([5.0, 5.0])),
+        "good": windows.Windows(*map(np.array, ([0.1, 0.3], [0.1, 0.1], [6.0, 8.0], [9.0, 9.0]))),
+        "tail": windows.Windows(*map(np.array, ([0.4, 0.6], [0.2, 0.3], [5.0, 5.0], [5.0, 7.0]))),
     }
     monkeypatch.setattr(windows, "_of", lambda _runs: of)
     runs: Any = None
     assert windows.timeouts_ratio(runs, "good", "tail").mean == approx(0.4)
     assert windows.resets_ratio(runs, "good", "tail").mean == approx(0.4)
     assert windows.cwnd_ratio(runs, "good", "tail").mean == approx(1.4)
+    assert windows.cwnd_over_time_ratio(runs, "good", "tail").mean == approx(1.5)
     assert windows.per_hundred_transfers(runs, "tail", "resets").mean == approx(25)
     assert windows.cwnd_segments(runs, "good").mean == approx(7)
 

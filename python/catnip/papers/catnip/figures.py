@@ -7,6 +7,7 @@ import numpy as np
 
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
+from catnip.figures.lines import Line, Panel, panels
 from catnip.figures.pages import Series, page_bars
 from catnip.figures.style import BASE
 from catnip.figures.transfers import sequence_plots, single_loss_profile
@@ -42,6 +43,11 @@ LOOKS = {
 
 A source has the same look with either of the two routers that drop by priority, CATNIP-Good and CATNIP-RED.
 """
+
+
+BUFFERS, THINK_S = (3, 5, 7, 10, 20, 30), (60, 40, 30, 20, 15)
+"""Buffers (packets) and mean think times (s) of CAT-E18."""
+ROUTERS = ("DropTail", "CATNIP-Good")
 
 
 def loss_profile(runs: VariantRuns) -> Figure:
@@ -133,7 +139,44 @@ def red(runs: VariantRuns) -> Figure:
     return Figure("catnip-e6", "Figure 7: RED and CATNIP-RED routers", caption, svg)
 
 
-FIGURES = (loss_profile, burst_patterns, droptail, catnip_good, red)
+def losses(runs: VariantRuns) -> Figure:
+    """Draws the gain by marks over the loss of DropTail, which buffers and think times set (CAT-E18)."""
+    results = runs.of("catnip-e18")
+
+    def curve(buffer: int) -> Line:
+        variants = [f"{{}} / buffer={buffer} / mean={think_s}" for think_s in THINK_S]
+        tails, goods = ([results[name.format(router)] for name in variants] for router in ROUTERS)
+        gains = [
+            average_gain(good.page_means(), tail.page_means())
+            for good, tail in zip(goods, tails, strict=True)
+        ]
+        return Line(
+            f"{buffer} packets of buffer",
+            [tail.loss_pct().mean for tail in tails],
+            [one.mean for one in gains],
+            [one.low for one in gains],
+            [one.high for one in gains],
+            dots=True,
+        )
+
+    paper = printed.paper_gain_pct("CATNIP-Good", "mean", "mean")
+    of_paper = Line("paper: 10 packets", [printed.paper_loss_pct("Reno", "DropTail")], [paper], dots=True)
+    panel = Panel(
+        "Mean page times: reduction by CATNIP-Good, average over the pages",
+        "loss with DropTail, %",
+        "reduction, %",
+        [*map(curve, BUFFERS), of_paper],
+    )
+    caption = (
+        "Each curve has one buffer; its points have mean think times of 60, 40, 30, 20 and 15 s, from left "
+        "to right, with 95 % intervals. Where DropTail loses 1 %, marks take 9 % from page times, and 18 to "
+        "48 % where it loses more than 1.4 %. Three packets of buffer leave them less to choose from."
+    )
+    svg = panels("What marks gain depends on what is lost", [panel])
+    return Figure("catnip-e18", "Losses of 1 to 10 %", caption, svg)
+
+
+FIGURES = (loss_profile, burst_patterns, droptail, catnip_good, red, losses)
 
 
 def headline(runs: VariantRuns) -> str:

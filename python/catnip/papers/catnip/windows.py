@@ -31,6 +31,8 @@ class Windows:
     """Expiries per transfer that reduce the congestion window to one segment, from a larger one."""
     cwnd_segments: Floats
     """Congestion window when a data packet is sent, mean over the packets."""
+    cwnd_over_time_segments: Floats
+    """Congestion window, mean over the time from first to last event of each transfer."""
 
 
 @measured
@@ -51,6 +53,13 @@ def resets_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
 def cwnd_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
     """CAT-E17: ratio of the mean congestion window of sent packets to that with the variant `base`."""
     ours, theirs = (_of(runs)[name].cwnd_segments for name in (variant, base))
+    return stats.ratio(ours, theirs)
+
+
+@measured
+def cwnd_over_time_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
+    """CAT-E17: ratio of the mean congestion window over time to that with the variant `base`."""
+    ours, theirs = (_of(runs)[name].cwnd_over_time_segments for name in (variant, base))
     return stats.ratio(ours, theirs)
 
 
@@ -85,14 +94,17 @@ def windows(events: Table, seeds: Sequence[int]) -> Windows:
     return Windows(*(np.array(column, np.float64) for column in zip(*each, strict=True)))
 
 
-def _of_run(rows: Mapping[str, np.ndarray[Any, Any]]) -> tuple[float, float, float]:
+def _of_run(rows: Mapping[str, np.ndarray[Any, Any]]) -> tuple[float, float, float, float]:
     mine = where(rows, rows["end"] == "server")
     order = np.lexsort((np.arange(len(mine["time_s"])), mine["connection"]))
-    kind, connection, cwnd = (mine[key][order] for key in ("kind", "connection", "cwnd_bytes"))
+    kind, connection = (mine[key][order] for key in ("kind", "connection"))
+    time_s, cwnd = mine["time_s"][order], mine["cwnd_bytes"][order] / SEGMENT_BYTES
     transfers = len(np.unique(connection))
     expired = np.flatnonzero(kind == "rto")
     # The row of a timeout has the window after it, so the window before is that of the preceding row.
     before = cwnd[expired - 1]
     assert (connection[expired - 1] == connection[expired]).all(), "a timer runs only after a packet"
-    resets = int((before > 1.5 * SEGMENT_BYTES).sum())
-    return len(expired) / transfers, resets / transfers, float(cwnd[kind == "send"].mean() / SEGMENT_BYTES)
+    resets = int((before > 1.5).sum())
+    lasts_s = np.where(np.diff(connection) == 0, np.diff(time_s), 0.0)
+    over_time = float((cwnd[:-1] * lasts_s).sum() / lasts_s.sum())
+    return len(expired) / transfers, resets / transfers, float(cwnd[kind == "send"].mean()), over_time
