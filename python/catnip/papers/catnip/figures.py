@@ -169,8 +169,7 @@ def losses(runs: VariantRuns) -> Figure:
     )
     caption = (
         "Each curve has one buffer; its points have mean think times of 60, 40, 30, 20 and 15 s, from left "
-        "to right, with 95 % intervals. Where DropTail loses 1 %, marks take 9 % from page times, and 18 to "
-        "48 % where it loses more than 1.4 %. Three packets of buffer leave them less to choose from."
+        "to right, with 95 % intervals. Where little is lost, marks gain little."
     )
     svg = panels("What marks gain depends on what is lost", [panel])
     return Figure("catnip-e18", "Losses of 1 to 10 %", caption, svg)
