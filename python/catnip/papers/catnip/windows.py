@@ -38,29 +38,25 @@ class Windows:
 @measured
 def timeouts_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
     """CAT-E17: ratio of the retransmission timeouts per transfer to those with the variant `base`."""
-    ours, theirs = (_of(runs)[name].timeouts for name in (variant, base))
-    return stats.ratio(ours, theirs)
+    return _ratio(runs, variant, base, "timeouts")
 
 
 @measured
 def resets_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
     """CAT-E17: ratio of the resets to one segment per transfer to those with the variant `base`."""
-    ours, theirs = (_of(runs)[name].resets for name in (variant, base))
-    return stats.ratio(ours, theirs)
+    return _ratio(runs, variant, base, "resets")
 
 
 @measured
 def cwnd_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
     """CAT-E17: ratio of the mean congestion window of sent packets to that with the variant `base`."""
-    ours, theirs = (_of(runs)[name].cwnd_segments for name in (variant, base))
-    return stats.ratio(ours, theirs)
+    return _ratio(runs, variant, base, "cwnd_segments")
 
 
 @measured
 def cwnd_over_time_ratio(runs: VariantRuns, variant: str, base: str) -> Interval:
     """CAT-E17: ratio of the mean congestion window over time to that with the variant `base`."""
-    ours, theirs = (_of(runs)[name].cwnd_over_time_segments for name in (variant, base))
-    return stats.ratio(ours, theirs)
+    return _ratio(runs, variant, base, "cwnd_over_time_segments")
 
 
 @measured
@@ -74,6 +70,11 @@ def per_hundred_transfers(runs: VariantRuns, variant: str, what: str) -> Interva
 def cwnd_segments(runs: VariantRuns, variant: str) -> Interval:
     """CAT-E17: mean congestion window when a data packet is sent, segments."""
     return stats.mean(_of(runs)[variant].cwnd_segments)
+
+
+def _ratio(runs: VariantRuns, variant: str, base: str, what: str) -> Interval:
+    ours, theirs = (getattr(_of(runs)[name], what) for name in (variant, base))
+    return stats.ratio(ours, theirs)
 
 
 def _of(runs: VariantRuns) -> Mapping[str, Windows]:

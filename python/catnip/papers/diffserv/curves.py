@@ -12,7 +12,6 @@ from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats, deviation
 from catnip.papers.diffserv.runs import (
     GROUPS,
-    RTTS_MS,
     SCHEMES,
     TCP_DS,
     TCP_RAND,
@@ -23,6 +22,7 @@ from catnip.papers.diffserv.runs import (
     TreeRuns,
     ratio,
     share_pct,
+    with_rtt,
 )
 from catnip.papers.diffserv.schemes import slow_echoes
 from catnip.papers.quantity import Quantities
@@ -117,12 +117,8 @@ def recovery_apart_points(runs: TreeRuns, recovery: str, share: str, limit_s: fl
 
 
 def probes(rtt_ms: int, group: str, step: int = PROBE_STEP) -> list[int]:
-    """Returns the indices of those users of a group of measured pages who have a round trip of `rtt_ms`.
-
-    The numbers of measured users are `step` apart, and round trips alternate from user to user.
-    """
-    wanted = RTTS_MS.index(rtt_ms)
-    return [k for k in range(PROBES) if (FIRST_PROBE[group] + step * k) % len(RTTS_MS) == wanted]
+    """Returns the indices of those users of a group of measured pages who have a round trip of `rtt_ms`."""
+    return with_rtt(rtt_ms, FIRST_PROBE[group], step, PROBES)
 
 
 def _files(result: Result) -> list[Floats]:

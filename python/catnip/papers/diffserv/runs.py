@@ -22,8 +22,8 @@ SEEDS, SMALL_SEEDS = 5, 10
 LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled", "diffserv-recoveries")
 """Scenarios of the whole tree, which are run with fewer seeds."""
 RTTS_MS = (20, 40, 80, 120, 200)
-TYPISTS = 20
-"""Number of measured Telnet users."""
+TYPISTS, TYPIST_STEP = 20, 21
+"""Number of measured Telnet users, and distance of their numbers in the whole tree."""
 TABLES = ("pages", "echoes", "connections", "ports")
 
 DROP_TAIL, RED, CODEL, FQ_CODEL = "drop tail", "RED", "CoDel", "FQ-CoDel"
@@ -221,12 +221,18 @@ def times(rows: Rows, seeds: Sequence[int]) -> Times:
     return Times(rows["time_s"][counted], seed[counted], users[counted], len(seeds))
 
 
-def typists(rtt_ms: int) -> range:
-    """Returns the indices of the measured Telnet users with a round trip of `rtt_ms`, in the whole tree.
+def typists(rtt_ms: int) -> list[int]:
+    """Returns the indices of the measured Telnet users with a round trip of `rtt_ms`, in the whole tree."""
+    return with_rtt(rtt_ms, 0, TYPIST_STEP, TYPISTS)
 
-    The numbers of measured users are 21 apart, and round trips alternate from user to user.
+
+def with_rtt(rtt_ms: int, first: int, step: int, count: int) -> list[int]:
+    """Returns the indices of those of `count` measured users who have a round trip of `rtt_ms`.
+
+    Their numbers in the tree are `first`, `first + step` and so on, and round trips alternate by number.
     """
-    return range(RTTS_MS.index(rtt_ms), TYPISTS, len(RTTS_MS))
+    wanted = RTTS_MS.index(rtt_ms)
+    return [user for user in range(count) if (first + step * user) % len(RTTS_MS) == wanted]
 
 
 def share_pct(values: Floats) -> Interval:
