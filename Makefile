@@ -30,7 +30,7 @@ build: module programs  ## Make .venv with the compiled module, the emulator and
 demo:  ## Build what it takes, reproduce the CATNIP paper with few seeds, write build/catnip-report.html
 	@tools/need.sh demo
 	@$(MAKE) --no-print-directory -j2 .venv/module-$(PROFILE) PACKAGES=demo
-	$(BIN)/catnip reproduce catnip --quick --report build/catnip-report.html || test $$? = 1  # a claim is not reproduced
+	$(BIN)/catnip reproduce catnip --quick --report build/catnip-report.html || test $$? = 1  # 1: a claim is not reproduced
 
 test:  ## Run all tests; what cannot run on this machine is counted at the end
 	tools/test.sh unit integration system papers

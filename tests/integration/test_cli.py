@@ -15,7 +15,7 @@ from catnip.analysis import claims
 from catnip.analysis.verdicts import Band
 from catnip.base import paths
 from catnip.base.progress import Progress
-from catnip.cli.options import BAD_INPUT, INTERRUPTED
+from catnip.cli.options import BAD_INPUT, DEFECT, INTERRUPTED
 from catnip.papers import runner
 from catnip.papers.runner import Request
 from catnip.report import model
@@ -270,6 +270,16 @@ def test_help_is_there_without_what_commands_need(catnip: Run) -> None:
     ended = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == catnip("--help").out
+
+
+def test_a_defect_has_a_code_that_no_missed_claim_has(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("in the middle")
+
+    monkeypatch.setattr(cli, "import_module", broken)
+    ended = catnip("reproduce", "catnip", "--quick")
+    assert ended.code == DEFECT
+    assert ended.err.endswith("ZeroDivisionError: in the middle\n")
 
 
 @pytest.mark.parametrize(

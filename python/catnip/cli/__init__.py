@@ -6,6 +6,7 @@ Modules of commands are imported on use, so that help and completion start fast.
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -15,7 +16,7 @@ from click.shell_completion import shell_complete
 
 from catnip._core import InputError, __version__
 from catnip.base import extras
-from catnip.cli.options import BAD_INPUT, INTERRUPTED, exit_codes_text
+from catnip.cli.options import BAD_INPUT, DEFECT, INTERRUPTED, exit_codes_text
 
 COMMANDS = {
     "agent": ("emulation", "Mark the packets that this host sends, with programs in its kernel."),
@@ -70,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted")
         return INTERRUPTED
+    except Exception:
+        # Python itself exits with 1, which says of a reproduction that a claim is not reproduced.
+        traceback.print_exc()
+        return DEFECT
 
 
 class _Lazy(click.Group):

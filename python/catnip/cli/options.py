@@ -16,6 +16,7 @@ RED = 3
 NOTHING_FINISHED = 4
 NOT_LOADED = 5
 TIME_OVER = 6
+DEFECT = 70
 INTERRUPTED = 130
 
 EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -26,6 +27,7 @@ EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (f"{NOTHING_FINISHED}", "no transfer finished, or no packet was sent", ("run", "record")),
     (f"{NOT_LOADED}", "a page did not load", ("pages",)),
     (f"{TIME_OVER}", "the time of --budget was over before the last experiment", ("reproduce",)),
+    (f"{DEFECT}", "a defect of CATNIP, with a traceback to report", ()),
     ("126, 127", "a command cannot be executed, or is not found", ("link", "emulate", "record", "replay")),
     (f"{INTERRUPTED}", "interrupted", ()),
 )
