@@ -14,8 +14,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 export CATNIP_SKIPPED=$PWD/build/skipped.txt
 bin=.venv/bin
-# Neither what is no library of Rust nor what needs another compiler; that has its own lines below.
-workspace=(--workspace --exclude catnip-py --exclude catnip-agent)
+# catnip-py is no library of Rust.
+workspace=(--workspace --exclude catnip-py)
 
 main() {
   local layer layers=$* failed=() computing=
@@ -28,6 +28,7 @@ main() {
   for layer; do
     tools/need.sh "test-$layer" || exit
   done
+  has_clang || workspace+=(--exclude catnip-agent)
   # Compiled at once, so that all cores have something to do all the time.
   (($# == 1)) || cargo test --no-run --quiet "${workspace[@]}" || exit
   for layer; do
@@ -50,7 +51,7 @@ refuse() {
 # Each runs all of its parts, and fails if one of them does.
 unit() { all "rust unit --lib" "documented" "python unit"; }
 
-integration() { all "rust integration" "of_agent" "of_example" "python integration"; }
+integration() { all "rust integration" "of_example" "python integration"; }
 
 # First what mostly waits, and what the gate counts beside it: to link that takes a core for a minute. Then what measures time, and
 # what only computes beside it, in the time that nothing else wants.
@@ -94,25 +95,14 @@ all() {
   return $result
 }
 
+has_clang() { command -v clang >/dev/null && pkg-config --exists libelf zlib; }
+
 # rust LAYER [OPTIONS]: the test programs whose names begin so.
 rust() { tools/rust_tests.py --layer "$1" "${workspace[@]}" "${@:2}" --test "$1*"; }
 
 documented() { cargo test --quiet --doc "${workspace[@]}"; }
 
-of_agent() { ! has_clang || tools/rust_tests.py --layer integration-agent -p catnip-agent; }
-
-has_clang() { command -v clang >/dev/null && pkg-config --exists libelf zlib; }
-
 of_example() { cargo test --quiet --manifest-path examples/custom-policy/Cargo.toml --target-dir target; }
-
-# The programs are those that were built for the tests in Rust, some features of whose dependencies differ from those of `make build`.
-install_programs() {
-  cargo test --no-run --quiet "${workspace[@]}" --test "integration*" || return
-  ! has_clang || cargo test --no-run --quiet -p catnip-agent || return
-  rm -f .venv/programs-*
-  install -m 755 target/debug/catnip-emu $bin/
-  ! has_clang || install -m 755 target/debug/catnip-agent $bin/
-}
 
 # python LAYER: as many side by side as there are cores.
 python() { ready_for_python "$1" && pytest "$1" -n "$(nproc)" --dist worksteal; }
@@ -124,7 +114,7 @@ pytest() { [[ ! -e .venv/packages-dev ]] || $bin/pytest "tests/$1" "${@:2}"; }
 ready_for_python() {
   [[ -x .venv/bin/maturin ]] || return 0
   make --no-print-directory module PACKAGES=dev || return
-  [[ $1 == unit ]] || install_programs
+  [[ $1 == unit ]] || make --no-print-directory programs
 }
 
 main "$@"

@@ -9,6 +9,7 @@ rest of the file is above the submodules.
 
 import ast
 import re
+import subprocess
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = {path.parent.name: path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
-LAYERS = ["base cli law", "linux", "context net model", "tcp", "sim wire", "lab", "agent emu py"]
+LAYERS = ["features base cli law", "linux", "context net model", "tcp", "sim wire", "lab", "agent emu py"]
 PYTHON_LAYERS = [
     "context models",
     "base",
@@ -83,6 +84,25 @@ def test_a_crate_uses_those_of_the_layers_below_it() -> None:
             up = {name.removeprefix("catnip-") for name in uses if name.startswith("catnip-")} - below
             assert not up, f"{crate} uses {', '.join(sorted(up))}: not of a layer below it"
         below |= {*layer.split()}
+
+
+def test_module_and_programs_take_libraries_with_the_features_that_tests_take() -> None:
+    # Cargo builds a library once for each set of features, and with it all crates that use it.
+    tests = libraries("--workspace", "--exclude", "catnip-py")
+    for build in (["-p", "catnip-py"], ["-p", "catnip-emu", "-p", "catnip-agent"]):
+        for name, features in libraries(*build).items():
+            assert features <= tests.get(name, features), f"{name}: to be named in crates/features"
+
+
+def libraries(*packages: str) -> dict[str, set[str]]:
+    """Returns the sets of features, one for each build, of the libraries that these crates and tests use."""
+    words = ["cargo", "tree", "--locked", "--edges=normal,build,dev", "--prefix=none", "--format={p}|{f}"]
+    listed = subprocess.run([*words, *packages], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    found = defaultdict[str, set[str]](set)
+    for line in filter(None, listed.replace(" (*)", "").splitlines()):
+        name, features = line.split("|")
+        found[name].add(features)
+    return found
 
 
 def test_unsafe_code_and_clocks_are_in_one_crate() -> None:
