@@ -11,7 +11,7 @@ use catnip_base::Histogram;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
 use catnip_linux::address::Block;
-use catnip_linux::clock::{Clock, Stopwatch, WallClock};
+use catnip_linux::clock::{Clock, CpuUse, Stopwatch, WallClock};
 use catnip_linux::dns::Resolver;
 use catnip_linux::namespace::{bring_up_loopback, enter_netns_as_user, set_sysctl, tun_failure};
 use catnip_linux::nat::{Nat, UserspaceNat};
@@ -107,7 +107,7 @@ impl LinkTopology {
         Outcome {
             code: 0,
             duration: emulator.clock().now().since(Time::ZERO),
-            cpu: emulator.clock().cpu(),
+            cpu: emulator.clock().cpu_use(),
             wakeup_latency: emulator.clock().wakeup_latency(),
             timing_mode,
             missed: [0; 2],
@@ -169,8 +169,8 @@ pub struct Outcome {
     pub code: u8,
     /// Duration of the run.
     pub duration: Span,
-    /// CPU time that the emulator used.
-    pub cpu: Span,
+    /// CPU time that the emulator used, and idle time of the cores.
+    pub cpu: CpuUse,
     /// Scheduling and timing that the emulator actually used.
     pub timing_mode: TimingMode,
     /// Distribution of the times by which the emulator was woken late from its sleeps.

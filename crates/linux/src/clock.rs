@@ -31,24 +31,39 @@ pub trait Clock: Debug {
     }
 }
 
+/// Use of the cores during the time of a stopwatch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuUse {
+    /// CPU time of this process.
+    pub own: Span,
+    /// Fraction of the time of all cores of the machine in which they were idle; `None` if the kernel does not tell.
+    pub idle_share: Option<f64>,
+}
+
 /// Monotonic clock that starts at zero when created.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     began: Instant,
     /// CPU time that this process had used before the stopwatch was started.
     cpu_before: Span,
+    /// Time of all cores before the stopwatch was started.
+    cores_before: Option<CoreTime>,
 }
 
 impl Stopwatch {
     /// Starts a stopwatch, which shows time zero at this moment.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn start() -> Self {
-        Self { began: Instant::now(), cpu_before: sys::cpu_time() }
+        Self { began: Instant::now(), cpu_before: sys::cpu_time(), cores_before: CoreTime::so_far() }
     }
 
-    /// Returns the CPU time that this process has used since the stopwatch was started.
-    pub fn cpu(&self) -> Span {
-        sys::cpu_time().saturating_sub(self.cpu_before)
+    /// Returns the use of the cores since the stopwatch was started.
+    pub fn cpu_use(&self) -> CpuUse {
+        let cores = CoreTime::so_far().zip(self.cores_before).map(|(now, before)| now.since(before));
+        CpuUse {
+            own: sys::cpu_time().saturating_sub(self.cpu_before),
+            idle_share: cores.and_then(CoreTime::idle_share),
+        }
     }
 
     /// Returns the time from the beginning of 1970 to the start of the stopwatch.
@@ -62,6 +77,37 @@ impl Stopwatch {
     pub fn now(&self) -> Time {
         let elapsed = Instant::now().duration_since(self.began);
         Time::from_nanos(elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos()))
+    }
+}
+
+/// Time of all cores of the machine together, in ticks of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CoreTime {
+    idle: u64,
+    total: u64,
+}
+
+impl CoreTime {
+    fn so_far() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Reads the first line of /proc/stat. proc(5): user, nice, system, idle, iowait, irq, softirq and steal; then guest times, which user
+    /// and nice contain.
+    fn parse(stat: &str) -> Option<Self> {
+        let times = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        let times: Vec<u64> = times.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some(Self { idle: times.get(3)? + times.get(4)?, total: times.iter().sum() })
+    }
+
+    fn since(self, before: Self) -> Self {
+        // The kernel's time of iowait can decrease.
+        Self { idle: self.idle.saturating_sub(before.idle), total: self.total.saturating_sub(before.total) }
+    }
+
+    /// Returns the fraction of idle time; `None` before the first tick.
+    fn idle_share(self) -> Option<f64> {
+        (self.total > 0).then(|| (self.idle as f64 / self.total as f64).min(1.0))
     }
 }
 
@@ -261,9 +307,9 @@ impl WallClock {
         }
     }
 
-    /// Returns the CPU time that this process has used since the start of the clock's stopwatch.
-    pub fn cpu(&self) -> Span {
-        self.stopwatch.cpu()
+    /// Returns the use of the cores since the start of the clock's stopwatch.
+    pub fn cpu_use(&self) -> CpuUse {
+        self.stopwatch.cpu_use()
     }
 
     /// Returns the distribution of the times by which this thread was woken late.
@@ -364,6 +410,19 @@ mod tests {
         let pairs = [(); 2].map(|()| UnixStream::pair().map(<[_; 2]>::from).unwrap());
         let clock = WallClock::new(stopwatch, Span::ZERO, pairs.iter().map(|[_, edge_end]| edge_end.as_fd()));
         (clock, pairs)
+    }
+
+    #[test]
+    fn idle_time_is_that_of_all_cores_without_the_time_of_guests() {
+        // user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice
+        let before = CoreTime::parse("cpu  100 0 50 800 50 0 0 0 90 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n").unwrap();
+        assert_eq!(before, CoreTime { idle: 850, total: 1000 });
+        let after = CoreTime::parse("cpu  130 0 60 850 45 1 2 7 120 0\n").unwrap();
+        // Of 95 ticks 45 are idle: the kernel's iowait goes back by 5.
+        assert_eq!(after.since(before), CoreTime { idle: 45, total: 95 });
+        assert_eq!(before.since(before).idle_share(), None);
+        assert_eq!(CoreTime::parse("intr 1 2"), None);
+        assert_eq!(CoreTime::parse("cpu  1 2"), None);
     }
 
     #[test]

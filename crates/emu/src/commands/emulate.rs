@@ -206,6 +206,9 @@ impl Display for FinalMessages<'_> {
         for failure in &certificate.failures {
             line(format!("out of tolerance: {failure}"))?;
         }
+        if let Some(warning) = certificate.cores.warning() {
+            line(format!("warning: {warning}"))?;
+        }
         let [median, p99, max] = certificate.lateness_us;
         if max > 0.0 {
             line(format!("simulated hosts: lateness p50 {median:.0}, p99 {p99:.0}, max {max:.0} us"))?;

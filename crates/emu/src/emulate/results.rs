@@ -6,7 +6,7 @@ use super::run::{EmulatedWorld, Finished};
 use crate::datapath::frames::{Egress, Frames};
 use crate::external::ExternalPeers;
 use crate::link::Outcome;
-use crate::observe::certificate::{Certificate, Tolerance, Verdict};
+use crate::observe::certificate::{Certificate, Cores, Tolerance, Verdict};
 use crate::observe::monitor::GateCounts;
 use catnip_base::Histogram;
 use catnip_base::Span;
@@ -40,6 +40,9 @@ pub struct RunCertificate {
     pub stray_packets: u64,
     /// Number of packets for simulated hosts that were dropped for a wrong checksum.
     pub damaged_packets: u64,
+    /// Use of the cores during the run.
+    #[serde(flatten)]
+    pub cores: Cores,
     /// Lateness of the delivery of packets to simulated hosts, us: median, 99th percentile, maximum.
     pub lateness_us: [f64; 3],
     /// Certificates of named links; up is from `from` to `to`.
@@ -87,7 +90,7 @@ impl Results {
         let run = Run { variant: variant as u64, seed };
         let emulator_stats = EmulatorStats {
             duration: finished.duration,
-            cpu: finished.cpu,
+            cpu: finished.cpu.own,
             real_time: finished.timing_mode.real_time,
         };
         let recorder = world.watch();
@@ -172,6 +175,7 @@ fn certify<O: Egress>(
         packets_inside: inside,
         stray_packets: world.medium().external.unmatched_packets(),
         damaged_packets: world.medium().external.damaged_packets(),
+        cores: Cores::of(finished.cpu),
         lateness_us,
         links,
         hosts,
@@ -204,7 +208,7 @@ fn certify_link<O: Egress>(
     };
     let wires = [&*link.wires[0], &*link.wires[1]];
     let certificate = Certificate::new(wires, seed, [None; 2], &outcome, directions, tolerance);
-    LinkCertificate { name: link.name.clone(), certificate }
+    LinkCertificate { name: link.name.clone(), certificate: Certificate { cores: None, ..certificate } }
 }
 
 #[cfg(test)]
@@ -214,6 +218,7 @@ mod tests {
     use crate::emulate::run::HostReport;
     use crate::timing::TimingMode;
     use catnip_lab::Scenario;
+    use catnip_linux::clock::CpuUse;
     use std::path::Path;
 
     const ONE_EXTERNAL_HOST: &str = include_str!("../../tests/fuzz/external_host.toml");
@@ -228,7 +233,7 @@ mod tests {
         let finished = Finished {
             code: 0,
             duration: Span::from_secs(1),
-            cpu: Span::ZERO,
+            cpu: CpuUse { own: Span::ZERO, idle_share: None },
             timing_mode: TimingMode { real_time: false, spin: Span::ZERO },
             wakeup_latency: Histogram::default(),
             hosts: vec![host],

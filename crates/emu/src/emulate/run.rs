@@ -12,7 +12,7 @@ use catnip_base::Histogram;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
 use catnip_lab::{Plan, WarmUp};
-use catnip_linux::clock::{Clock, Stopwatch, WallClock};
+use catnip_linux::clock::{Clock, CpuUse, Stopwatch, WallClock};
 use catnip_linux::sys::Signals;
 use catnip_linux::tun::{PacketIo, Tun};
 use catnip_sim::World;
@@ -50,8 +50,8 @@ pub struct Finished {
     pub code: u8,
     /// Duration of the run on its own clock.
     pub duration: Span,
-    /// CPU time that the emulator used.
-    pub cpu: Span,
+    /// CPU time that the emulator used, and idle time of the cores.
+    pub cpu: CpuUse,
     /// Scheduling and timing that the emulator actually used.
     pub timing_mode: TimingMode,
     /// Distribution of the times by which the emulator was woken late from its sleeps.
@@ -156,7 +156,7 @@ pub fn run(
         let device = world.watch().hosts[host.node.0 as usize].clone();
         hosts.push(HostReport { name: host.name.clone(), device, missed: host.missed() });
     }
-    let cpu = stopwatch.cpu();
+    let cpu = stopwatch.cpu_use();
     external.commands.stop();
     let RunEnd { code, early_end } = run_end;
     Ok((

@@ -74,7 +74,12 @@ impl Counters {
         let one = |edge: usize| {
             direction(&monitor.directions[edge], monitor.counts(NodeId(edge as u32)), outcome, edge)
         };
-        Self { time_s: outcome.duration.as_secs(), cpu_s: outcome.cpu.as_secs(), up: one(0), down: one(1) }
+        Self {
+            time_s: outcome.duration.as_secs(),
+            cpu_s: outcome.cpu.own.as_secs(),
+            up: one(0),
+            down: one(1),
+        }
     }
 
     /// Formats the counters in the text format of Prometheus, with the label `link`.

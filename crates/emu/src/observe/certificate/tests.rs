@@ -41,7 +41,7 @@ fn outcome() -> Outcome {
         changes: Vec::new(),
         code: 0,
         duration: Span::from_secs(2),
-        cpu: Span::ZERO,
+        cpu: CpuUse { own: Span::ZERO, idle_share: Some(0.5) },
         timing_mode: TimingMode { real_time: false, spin: Span::ZERO },
         wakeup_latency: Histogram::default(),
         missed: [0; 2],
@@ -73,6 +73,23 @@ fn a_link_that_does_what_was_asked_is_green() {
     assert_eq!(of(&direction()), Vec::<String>::new());
     assert_eq!(Tolerance::default().lateness_p99_ms, 5.0);
     assert_eq!((Tolerance::default().rate, Tolerance::default().loss_sigmas), (0.01, 4.0));
+}
+
+#[test]
+fn a_certificate_warns_of_busy_cores_and_stays_green() {
+    let busy = |idle_share| Outcome { cpu: CpuUse { own: Span::ZERO, idle_share }, ..outcome() };
+    let written = |idle_share| {
+        let (wires, direction) = (wire(), direction());
+        let directions = [(&direction, GateCounts::default()); 2];
+        Certificate::new([&wires; 2], 1, [None; 2], &busy(idle_share), directions, Tolerance::default())
+    };
+    let of = written(Some(0.031));
+    assert_eq!(of.verdict, Verdict::Green);
+    let warning = "warning: the cores were idle for 3 % of the time: programs waited for them";
+    assert!(of.to_string().contains(warning));
+    assert!([Some(0.2), None].into_iter().all(|idle| !written(idle).to_string().contains("warning")));
+    let json = serde_json::to_value(&of).unwrap();
+    assert_eq!((json["idle_share"].as_f64(), json["busy"].as_bool()), (Some(0.031), Some(true)));
 }
 
 #[test]
