@@ -378,6 +378,13 @@ def bottleneck(high: int, low: int, high_dropped: int, low_dropped: int) -> Colu
 HANDSHAKES: Columns = {"syn_timeouts": [0, 0, 2, 0]}
 
 
+def test_a_run_on_busy_cores_does_not_count() -> None:
+    one = emulated(*[1.0] * 10)
+    green = {**one.certificate, "verdict": "green", "idle_share": 0.5, "busy": False}
+    assert one.is_red and not replace(one, certificate=green).is_red
+    assert replace(one, certificate={**green, "idle_share": 0.1, "busy": True}).is_red
+
+
 def test_table_xi_is_catnip_over_fifo() -> None:
     lab = wide_area(
         _64_KB_CATNIP=[emulated(*[1.0] * 10, ports=bottleneck(60, 40, 3, 20), connections=HANDSHAKES)],

@@ -20,7 +20,7 @@ RED = 3
 
 @dataclass(frozen=True)
 class Emulation:
-    """Output of one run of `catnip-emu emulate`; `is_red` is true if its certificate is red."""
+    """Output of one run of `catnip-emu emulate`; `is_red` is true if its results do not count."""
 
     out: str
     err: str
@@ -50,7 +50,12 @@ def emulate(
             raise InputError(f"{label}: {ended.stderr.strip()[-300:]}")
         certificate = json.loads((Path(folder) / "certificate.json").read_text())
         _, tables = results.read(Path(folder))
-    return Emulation(ended.stdout, ended.stderr, certificate, tables, is_red=ended.returncode == RED)
+    return Emulation(ended.stdout, ended.stderr, certificate, tables, is_red(certificate))
+
+
+def is_red(certificate: Mapping[str, Any]) -> bool:
+    """Returns true if a run does not count: its certificate is red, or programs waited for busy cores."""
+    return certificate.get("verdict") == "red" or bool(certificate.get("busy"))
 
 
 def unaccounted(certificate: Mapping[str, Any]) -> int:

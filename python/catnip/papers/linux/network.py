@@ -25,7 +25,8 @@ NONE, PARTIAL, FULL, LAST = "FIFO", "partial SPM", "full SPM", "last packets"
 MARKS = {NONE: "none", PARTIAL: "spm-partial", FULL: "spm", LAST: "last-only"}
 PAPER = (PARTIAL, FULL)
 SERVERS = ("nginx", "apache")
-SIDE_BY_SIDE = 10
+SIDE_BY_SIDE = 4
+"""Number of runs at a time. Each takes an eighth of two cores; real servers must not wait for a core."""
 
 
 @measured

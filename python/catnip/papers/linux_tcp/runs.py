@@ -20,6 +20,7 @@ from catnip._core import InputError
 from catnip.analysis import measures
 from catnip.base.programs import cannot_control
 from catnip.base.progress import side_by_side
+from catnip.papers.emulation import is_red
 from catnip.papers.linux_tcp import sender
 from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, SEGMENTS, Case, scripted
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
@@ -147,7 +148,7 @@ class TransferRuns(Runs):
     ) -> list[Result]:
         """Returns the results of measurements behind links, and counts the links that are red."""
         ended = self.each("linux-tcp", jobs, at_once, self.progress.task(label))
-        self.red += sum(is_red for _, is_red in ended.values())
+        self.red += sum(red for _, red in ended.values())
         return [result for result, _ in ended.values()]
 
 
@@ -159,7 +160,7 @@ def _require_kernel() -> None:
 def _by_kernel(case: Case) -> tuple[Transfer, bool]:
     # The SYN and an ACK precede the data, and the SYN-ACK precedes the ACKs of the data.
     directions = case.directions(before_data=2, before_acks=1)
-    output, is_red = _behind_link(
+    output, red = _behind_link(
         {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(directions),
         [str(SEGMENTS * SEGMENT_BYTES), case.control, "1" if case.marked else "0", str(POLLED_S)],
     )
@@ -171,31 +172,30 @@ def _by_kernel(case: Case) -> tuple[Transfer, bool]:
         counted.get("TCPLossProbes", 0),
         output["done_s"],
     )
-    return transfer, is_red
+    return transfer, red
 
 
 def _long(control: str, seed: int, long_s: float) -> tuple[float, bool]:
     link = {"delay": f"{LONG_DELAY_MS}ms", "rate": RATE, "queue": QUEUE}
     options = {**link, "seed": str(seed), "up": f"loss=bernoulli:{LOSS_PCT}%"}
-    output, is_red = _behind_link(options, [f"{long_s}s", control, "0", str(LONG_POLLED_S)])
-    return float(np.mean([cwnd for at, cwnd in output["cwnd"] if at > SETTLED_S])), is_red
+    output, red = _behind_link(options, [f"{long_s}s", control, "0", str(LONG_POLLED_S)])
+    return float(np.mean([cwnd for at, cwnd in output["cwnd"] if at > SETTLED_S])), red
 
 
 def _flow(setting: Setting, seed: int) -> tuple[Flow, bool]:
     link = {"delay": f"{setting.delay_ms}ms", "rate": RATE, "queue": setting.queue, "seed": str(seed)}
     options = link | _options({"data": setting.loss, "acks": {}})
-    output, is_red = _behind_link(options, [f"{FLOW_S}s", "bbr", "0", str(LONG_POLLED_S)])
-    return from_kernel(output), is_red
+    output, red = _behind_link(options, [f"{FLOW_S}s", "bbr", "0", str(LONG_POLLED_S)])
+    return from_kernel(output), red
 
 
 def _behind_link(options: Mapping[str, str], arguments: Sequence[str]) -> tuple[dict[str, Any], bool]:
     """Returns the sender's output, and true if the link's certificate is red in all tries."""
     for _ in range(TRIES):
         certificate, output = _measure_behind_link(options, arguments)
-        is_red = certificate.get("verdict") == "red"
-        if not is_red:
+        if not is_red(certificate):
             break
-    return output, is_red
+    return output, is_red(certificate)
 
 
 def simulated(case: Case) -> Transfer:

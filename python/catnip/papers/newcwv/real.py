@@ -22,7 +22,7 @@ from catnip.analysis.bursts import Pairs, Rows
 from catnip.analysis.interval import Interval
 from catnip.base import paths
 from catnip.base.programs import cannot_control
-from catnip.papers.emulation import emulate, unaccounted
+from catnip.papers.emulation import emulate, is_red, unaccounted
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.quantity import Quantities
 from catnip.papers.runs import Runs
@@ -93,7 +93,7 @@ class Run:
     @property
     def is_red(self) -> bool:
         """True if the run's certificate is red."""
-        return self.certificate is not None and self.certificate["verdict"] == "red"
+        return self.certificate is not None and is_red(self.certificate)
 
     @cached_property
     def dropped_pct(self) -> float:

@@ -20,7 +20,7 @@ from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.base import paths
 from catnip.base.programs import cannot_emulate, program
-from catnip.papers.emulation import RED
+from catnip.papers.emulation import is_red
 from catnip.papers.runs import Runs, shifted
 from catnip.papers.unavailable import Unavailable
 from catnip.store.tables import Table
@@ -111,8 +111,8 @@ class Measured:
 
     @property
     def is_red(self) -> bool:
-        """True if the link's certificate is red, unless the link was stopped on purpose."""
-        return self.code == RED and not self.point.stops
+        """True if the measurement does not count (`is_red`) and the link was not stopped on purpose."""
+        return is_red(self.certificate) and not self.point.stops
 
 
 @dataclass

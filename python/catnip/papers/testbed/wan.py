@@ -17,7 +17,7 @@ from catnip.analysis.measures import Floats, PortLoss, page_times, port_loss, se
 from catnip.base import paths
 from catnip.figures.bursts import grouped_bars
 from catnip.papers import reference
-from catnip.papers.emulation import emulate, unaccounted
+from catnip.papers.emulation import emulate, is_red, unaccounted
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed.runs import TRIES, FetchRuns
 from catnip.report.model import Figure, Table
@@ -60,7 +60,7 @@ class Emulated:
     @property
     def is_red(self) -> bool:
         """True if the certificate is still red after two tries."""
-        return bool(self.certificate["verdict"] == "red")
+        return is_red(self.certificate)
 
     @cached_property
     def loss(self) -> PortLoss:
