@@ -30,9 +30,7 @@ def fetched(*latencies_s: float, link: Mapping[str, Any] | None = None, **more: 
         for one in latencies_s
     ]
     certificate = link or {"up": side(), "down": side()}
-    return Measured(
-        Point("p", []), more.pop("code", 0), "\n".join(lines), certificate, **{"log": None, **more}
-    )
+    return Measured(Point("p", []), "\n".join(lines), certificate, **{"log": None, **more})
 
 
 def side(requested_loss: str = "none", delay: str = "20ms", **more: Any) -> dict[str, Any]:
@@ -241,10 +239,9 @@ def test_fetches_that_were_given_up_are_counted_and_weigh_as_long_as_they_were_t
 
 
 def test_a_red_link_is_counted_unless_it_was_stopped_on_purpose() -> None:
-    stopped = replace(fetched(1.0, code=3), point=Point("p", [], stops=True))
-    lab = Lab(
-        latency_over_delay={"a": fetched(1.0, code=3), "b": stopped}, latency_over_loss={"c": fetched(1.0)}
-    )
+    red = fetched(1.0, link={"verdict": "red"})
+    stopped = replace(red, point=Point("p", [], stops=True))
+    lab = Lab(latency_over_delay={"a": red, "b": stopped}, latency_over_loss={"c": fetched(1.0)})
     assert in_lab("red_certificates", lab) == "1"
 
 
@@ -286,7 +283,7 @@ def test_packets_beside_a_link_are_those_that_only_the_kernel_knows() -> None:
     snmp = "Ip: InReceives OutRequests\nIp: 17 19\nTcp: InCsumErrors\nTcp: 3\n"
     at_server = snmp.replace(" 3", " 4")
     link = {"up": side(packets_in=18), "down": side(packets_out=17)}
-    forced = Measured(Point("forced", []), 0, snmp, link, None, at_server)
+    forced = Measured(Point("forced", []), snmp, link, None, at_server)
     lab = Lab(forced_routing={"forced": forced})
     assert [in_lab("packets_beside_the_link", lab, side=side) for side in ("up", "down")] == ["1", "0"]
     assert [in_lab("bad_checksums", lab, end=end) for end in ("client", "server")] == ["3", "4"]

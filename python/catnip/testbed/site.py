@@ -142,7 +142,6 @@ def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str,
     ended = run(link, command)
     return {
         "id": point["id"],
-        "code": ended.returncode,
         "err": ended.stderr[-500:],
         "out": ended.stdout,
         "certificate": json.loads(text) if (text := _text(certificate)) else None,

@@ -81,7 +81,6 @@ class Measured:
     """Results of the measurement of a `Point`."""
 
     point: Point
-    code: int
     out: str
     certificate: Mapping[str, Any]
     log: str | None
@@ -252,7 +251,7 @@ def _measured(points: Mapping[str, Point], row: Mapping[str, Any]) -> Measured:
     point = points[row["id"]]
     if row["certificate"] is None:
         raise InputError(f"testbed: {point.id}: {row['err'].strip()}")
-    one = Measured(point, row["code"], row["out"], row["certificate"], row["log"], row["snmp"])
+    one = Measured(point, row["out"], row["certificate"], row["log"], row["snmp"])
     fetched = sum(line.startswith("{") for line in one.out.splitlines())
     if point.command is None and fetched != point.count:
         raise InputError(f"testbed: {point.id}: {fetched} of {point.count} fetches")
