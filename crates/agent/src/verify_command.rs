@@ -5,16 +5,19 @@ use catnip_cli::failure::Failure;
 use catnip_cli::out::{print_json, print_stdout};
 use catnip_net::mark::MarkerSpec;
 use catnip_wire::PriorityCodec;
-use catnip_wire::verify::{Documents, Markers, Report, Rules, Side, verify};
+use catnip_wire::verify::{Documents, Markers, Report, Rules, Side, Windows, verify};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 
 /// Verifies the marks in a capture that was taken at the sender (tcpdump, dumpcap, `catnip link --pcap`).
 ///
-/// The congestion window of the sender is not known, so only some packets can be judged: the first and last packets of a document, SYN, FIN
-/// and retransmissions must be HIGH, and packets far from all of these must be LOW once enough data was in flight.
+/// A document is right if each of its segments has the mark that it must have. A capture does not show the sender's congestion window, so
+/// that it tells this of some segments only: the first and last ones of a document, SYN, FIN and retransmissions must be HIGH, and segments
+/// far from all of these must be LOW once enough data was in flight. With --trace the kernel tells the rest. Exit code 1: a mark is wrong, or
+/// nothing can be judged.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// Capture file, pcapng or pcap
@@ -32,6 +35,9 @@ pub(crate) struct Verify {
     /// Sides whose packets are marked
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     by: MarkedBy,
+    /// Trace of the kernel at the sender during the capture: `trace` of tracefs with the events tcp_probe and tcp_cong_state_set
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Print JSON on standard output
     #[arg(long)]
     json: bool,
@@ -61,8 +67,12 @@ enum MarkedBy {
 #[derive(Debug, Default, Serialize)]
 struct Sums {
     packets: u64,
+    is_cut: bool,
     connections: usize,
     data: u64,
+    documents: u64,
+    right_documents: u64,
+    undecided_documents: u64,
     retransmissions: u64,
     high: u64,
     must_be_high: u64,
@@ -77,7 +87,7 @@ struct Sums {
 }
 
 pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
-    let Verify { capture, mark, codec, document, by, json } = options;
+    let Verify { capture, mark, codec, document, by, trace, json } = options;
     let codec: PriorityCodec = codec.parse().map_err(|error| Failure::new("--codec", error))?;
     let spec: Option<MarkerSpec> = notation::optional(mark).map_err(|error| Failure::new("--mark", error))?;
     let spm = spec.and_then(|spec| spec.spm());
@@ -102,10 +112,12 @@ pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
         },
         codec,
     };
+    let windows = trace.as_deref().map(read_windows).transpose()?;
     let name = capture.display().to_string();
-    let file =
-        File::open(capture).map_err(|error| Failure::new(&name, format!("cannot read it: {error}")))?;
-    let report = verify(file, &rules).map_err(|error| Failure::new(&name, error))?;
+    let report = verify(open(capture)?, &rules, windows).map_err(|error| Failure::new(&name, error))?;
+    if report.connections.is_empty() {
+        return Err(Failure::new(&name, "it has no TCP packets"));
+    }
     if *json {
         print_json(&sums(&report, rules.markers))?;
     } else {
@@ -114,9 +126,25 @@ pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
     Ok(u8::from(!report.marks_are_correct()))
 }
 
+fn open(path: &Path) -> Result<File, Failure> {
+    let name = path.display().to_string();
+    File::open(path).map_err(|error| Failure::new(&name, format!("cannot read it: {error}")))
+}
+
+/// Reads the windows of the senders from a trace of the kernel, which must have some.
+fn read_windows(path: &Path) -> Result<Windows, Failure> {
+    let name = path.display().to_string();
+    let windows = Windows::read(BufReader::new(open(path)?)).map_err(|error| Failure::new(&name, error))?;
+    if windows.is_empty() {
+        return Err(Failure::new(&name, "it has no lines of the event tcp_probe"));
+    }
+    Ok(windows)
+}
+
 fn sums(report: &Report, markers: Markers) -> Sums {
     let mut sums = Sums {
         packets: report.packets,
+        is_cut: report.is_cut,
         connections: report.connections.len(),
         agreement: report.agreement(),
         faults: report
@@ -133,6 +161,9 @@ fn sums(report: &Report, markers: Markers) -> Sums {
         let Side { data, retransmissions, high, must_be_high, must_be_low, missing_high, wrong_high, .. } =
             *side;
         sums.data += data;
+        sums.documents += side.documents;
+        sums.right_documents += side.right_documents;
+        sums.undecided_documents += side.undecided_documents;
         sums.retransmissions += retransmissions;
         sums.high += high;
         sums.must_be_high += must_be_high;

@@ -4,11 +4,16 @@
 //! packets of a document, SYN, FIN and retransmissions, all of which must be HIGH. The capture does not show the congestion window. A lower
 //! bound of the window is the largest amount of data in flight since the last sign of congestion or the last idle period. A packet far from
 //! both ends of its document must be LOW if this bound exceeds a small window. All other packets may be HIGH or LOW.
+//!
+//! The kernel's own trace ([`Windows`]) shows the window and the state of congestion control. With it, what each segment of a document must
+//! be is known, and a document counts as right only if every segment is.
 
 mod report;
 mod track;
+mod windows;
 
 pub use report::{Connection, Fault, FaultKind, Reason, Report, Side};
+pub use windows::Windows;
 
 use crate::pcapng::{CaptureError, Reader};
 use crate::{FlowKey, Ip, PriorityCodec, Tcp, TcpFlags, has_valid_transport_checksum, ip};
@@ -24,7 +29,8 @@ pub struct Rules {
     pub spm: SpmParameters,
     /// True if SYN and FIN are HIGH. `spm` may specify another priority for SYN and SYN-ACK.
     pub control: bool,
-    /// True if retransmissions are HIGH, regardless of the window.
+    /// True if retransmissions are HIGH, regardless of the window, and so is all that is sent until lost data is repaired. The capture alone
+    /// does not tell how long this takes.
     pub retransmissions: bool,
     /// Definition of a document.
     pub documents: Documents,
@@ -71,6 +77,7 @@ impl Default for Rules {
 #[derive(Debug)]
 pub struct Verifier {
     rules: Rules,
+    windows: Option<Windows>,
     report: Report,
     /// Index of the current connection between two endpoints, by the smaller of the two flows of the connection.
     current: BTreeMap<FlowKey, usize>,
@@ -79,13 +86,24 @@ pub struct Verifier {
     restored: Vec<u8>,
 }
 
-/// Verifies a whole capture.
-pub fn verify(capture: impl Read, rules: &Rules) -> Result<Report, CaptureError> {
+/// Verifies a whole capture, with the windows of its senders if they are known. A capture that is cut in the middle of a packet is verified
+/// up to there.
+pub fn verify(capture: impl Read, rules: &Rules, windows: Option<Windows>) -> Result<Report, CaptureError> {
     let mut reader = Reader::new(capture)?;
-    let mut verifier = Verifier::new(rules);
-    while let Some(record) = reader.next_record()? {
-        let missing = (record.original_len as usize).saturating_sub(record.frame.len());
-        verifier.packet(record.nanos, record.ip(), missing);
+    let mut verifier = Verifier::new(rules, windows);
+    loop {
+        match reader.next_record() {
+            Ok(Some(record)) => {
+                let missing = (record.original_len as usize).saturating_sub(record.frame.len());
+                verifier.packet(record.nanos, record.ip(), missing);
+            }
+            Ok(None) => break,
+            Err(CaptureError::Truncated) => {
+                verifier.report.is_cut = true;
+                break;
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(verifier.finish())
 }
@@ -94,10 +112,11 @@ pub fn verify(capture: impl Read, rules: &Rules) -> Result<Report, CaptureError>
 const MAX_MISSING: usize = 1 << 17;
 
 impl Verifier {
-    /// Creates a verifier.
-    pub fn new(rules: &Rules) -> Self {
+    /// Creates a verifier. `windows` are those of the senders, if the kernel's trace is known.
+    pub fn new(rules: &Rules, windows: Option<Windows>) -> Self {
         Self {
             rules: *rules,
+            windows,
             report: Report::default(),
             current: BTreeMap::new(),
             tracked: Vec::new(),
@@ -164,9 +183,10 @@ impl Verifier {
         }
         match self.rules.codec.of(&ip) {
             Ok(priority) => {
-                let packet =
-                    track::Captured { number, nanos, connection: index, server, priority, tcp: &tcp };
-                self.tracked[index].packet(&packet, &self.rules, &mut self.report);
+                let (connection, tcp, flow) = (index, &tcp, &flow);
+                let packet = track::Captured { number, nanos, connection, server, priority, tcp, flow };
+                let windows = self.windows.as_mut();
+                self.tracked[index].packet(&packet, &self.rules, windows, &mut self.report);
             }
             Err(error) => {
                 self.report.connections[index].side_mut(server).unmarkable += 1;

@@ -122,15 +122,18 @@ impl Scene {
 
     fn report(&self, capture: &[(Time, Vec<u8>)]) -> Report {
         let trailing = if self.sized { self.spm.trailing } else { 0 };
-        let mut verifier = Verifier::new(&Rules {
-            spm: SpmParameters { trailing, ..self.spm },
-            // The marks of retransmissions depend on the window, which the verifier does not track during loss recovery.
-            retransmissions: false,
-            documents: Documents::PerExchange,
-            markers: Markers::Servers,
-            codec: self.codec,
-            ..Rules::default()
-        });
+        let mut verifier = Verifier::new(
+            &Rules {
+                spm: SpmParameters { trailing, ..self.spm },
+                // The marks of retransmissions depend on the window, which the verifier does not track during loss recovery.
+                retransmissions: false,
+                documents: Documents::PerExchange,
+                markers: Markers::Servers,
+                codec: self.codec,
+                ..Rules::default()
+            },
+            None,
+        );
         for (at, packet) in capture {
             verifier.packet(at.as_nanos() as i64, Some(packet), 0);
         }

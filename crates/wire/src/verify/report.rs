@@ -11,6 +11,8 @@ pub struct Report {
     pub not_tcp: u64,
     /// Number of frames that are malformed or fragments.
     pub unreadable: u64,
+    /// True if the capture ends in the middle of a packet, as after an interruption.
+    pub is_cut: bool,
     /// Connections, in the order of their first packets.
     pub connections: Vec<Connection>,
     /// Faults, at most [`Report::MAX_FAULTS`]. At most half of this limit is available for checksum faults. The counters of each [`Side`]
@@ -38,17 +40,23 @@ pub struct Side {
     pub packets: u64,
     /// Packets with data.
     pub data: u64,
+    /// Documents of the side that marks.
+    pub documents: u64,
+    /// Documents in which each segment has the mark that it must have.
+    pub right_documents: u64,
+    /// Documents without a wrong mark in which the capture does not tell of each segment what its mark must be.
+    pub undecided_documents: u64,
     /// Packets whose data was seen before.
     pub retransmissions: u64,
     /// Packets marked HIGH.
     pub high: u64,
-    /// Packets that must be HIGH.
+    /// Segments that must be HIGH. Several segments may leave in one packet, and under one mark.
     pub must_be_high: u64,
-    /// Packets that must be LOW.
+    /// Segments that must be LOW.
     pub must_be_low: u64,
-    /// Packets marked LOW that must be HIGH.
+    /// Segments marked LOW that must be HIGH.
     pub missing_high: u64,
-    /// Packets marked HIGH that must be LOW.
+    /// Segments marked HIGH that must be LOW.
     pub wrong_high: u64,
     /// Packets that cannot carry a mark in the given encoding.
     pub unmarkable: u64,
@@ -95,6 +103,10 @@ pub enum Reason {
     Fin,
     /// Data that has been sent before.
     Retransmission,
+    /// New data while lost data is repaired.
+    Recovery,
+    /// Data sent while the congestion window is small.
+    SmallWindow,
     /// One of the first packets of a document.
     Leading,
     /// One of the last packets of a document.
@@ -105,13 +117,21 @@ impl Report {
     /// Largest number of listed faults.
     pub const MAX_FAULTS: usize = 1000;
 
-    /// Returns true if every packet that can be judged has the correct mark, and every packet can carry a mark. Wrong checksums do not
-    /// count.
+    /// Returns true if every segment that can be judged has the correct mark, some can be judged, and every packet can carry a mark. Wrong
+    /// checksums do not count.
     pub fn marks_are_correct(&self) -> bool {
-        self.sides().all(|side| side.misclassified() + side.unmarkable == 0)
+        self.sides().any(|side| side.must_be_high + side.must_be_low > 0)
+            && self.sides().all(|side| side.misclassified() + side.unmarkable == 0)
     }
 
-    /// Returns the share of packets with the correct mark among the packets that can be judged; 1 if no packet can be judged.
+    /// Returns the numbers of documents that are right, undecided and of all documents.
+    pub fn documents(&self) -> [u64; 3] {
+        self.sides().fold([0; 3], |[right, undecided, all], side| {
+            [right + side.right_documents, undecided + side.undecided_documents, all + side.documents]
+        })
+    }
+
+    /// Returns the share of segments with the correct mark among those that can be judged; 1 if none can be judged.
     pub fn agreement(&self) -> f64 {
         let (checked, misclassified) = self.sides().fold((0, 0), |(checked, misclassified), side| {
             (checked + side.must_be_high + side.must_be_low, misclassified + side.misclassified())
@@ -151,12 +171,15 @@ impl Side {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { packets, not_tcp, unreadable, connections, faults } = self;
+        let Self { packets, not_tcp, unreadable, is_cut, connections, faults } = self;
         writeln!(
             f,
             "{packets} packets, {not_tcp} not TCP, {unreadable} unreadable, {} connections",
             connections.len()
         )?;
+        if *is_cut {
+            writeln!(f, "the capture ends in the middle of a packet; what is before it is judged")?;
+        }
         for connection in connections {
             let Connection { client, server, from_client, from_server } = connection;
             writeln!(f, "{client} > {server}: {from_client}")?;
@@ -175,17 +198,19 @@ impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} packets, {} with data, {} retransmitted, {} HIGH; {} of {} due HIGH are LOW, {} of {} due LOW are HIGH",
-            self.packets,
-            self.data,
-            self.retransmissions,
-            self.high,
-            self.missing_high,
-            self.must_be_high,
-            self.wrong_high,
-            self.must_be_low,
+            "{} packets, {} with data, {} retransmitted, {} HIGH; ",
+            self.packets, self.data, self.retransmissions, self.high,
+        )?;
+        if self.documents > 0 {
+            write!(f, "{} of {} documents right; ", self.right_documents, self.documents)?;
+        }
+        write!(
+            f,
+            "{} of {} due HIGH are LOW, {} of {} due LOW are HIGH",
+            self.missing_high, self.must_be_high, self.wrong_high, self.must_be_low,
         )?;
         for (count, description) in [
+            (self.undecided_documents, "documents undecided"),
             (self.unmarkable, "cannot be marked"),
             (self.bad_checksums, "bad checksums"),
             (self.unchecked, "checksums not seen"),
@@ -216,6 +241,8 @@ impl fmt::Display for Reason {
             Self::Syn => "SYN",
             Self::Fin => "FIN",
             Self::Retransmission => "retransmission",
+            Self::Recovery => "sent during a recovery",
+            Self::SmallWindow => "sent with a small window",
             Self::Leading => "among the first packets of a document",
             Self::Trailing => "among the last packets of a document",
         })

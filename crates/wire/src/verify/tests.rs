@@ -73,7 +73,7 @@ impl Scene {
         // The client accepts larger segments than the server sends.
         header.options.mss = flags.contains(TcpFlags::SYN).then_some(if client { 1460 } else { SIZE as u16 });
         header.options.timestamps = self.timestamps.then_some((1, 2));
-        let mut packet = vec![0; 200];
+        let mut packet = vec![0; 400];
         let len = header.write(&addresses, &vec![0; len as usize], &mut packet).unwrap();
         packet.truncate(len);
         let _ = self.rules.codec.write(&mut packet, mark);
@@ -83,7 +83,7 @@ impl Scene {
     }
 
     fn report(&self) -> Report {
-        let mut verifier = Verifier::new(&self.rules);
+        let mut verifier = Verifier::new(&self.rules, None);
         for (millis, packet) in &self.packets {
             verifier.packet(millis * 1_000_000, Some(packet), 0);
         }
@@ -193,12 +193,16 @@ fn a_pause_may_close_the_window() {
 }
 
 #[test]
-fn a_marker_that_counts_bytes_may_mark_a_fourth_last_packet() {
-    for (marks, wrong) in [("HHHlllllllHHHH", 0), ("HHHllllllHHHHH", 1)] {
+fn a_marker_that_counts_bytes_may_mark_a_fourth_last_packet_if_the_last_ones_are_small() {
+    for (last, wrong) in [(20, 0), (SIZE, 1)] {
         let mut scene = Scene::new(Rules::default());
-        scene.document(0, 1, marks);
-        scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 14 * SIZE, 1, 0, HIGH);
-        assert_eq!(scene.faults().len(), wrong, "{marks}");
+        scene.document(0, 1, "HHHlllllllHH");
+        scene.server(TcpFlags::ACK, 1 + 12 * SIZE, 1, last, HIGH);
+        scene.server(TcpFlags::ACK, 1 + 12 * SIZE + last, 1, last, HIGH);
+        scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 12 * SIZE + 2 * last, 1, 0, HIGH);
+        assert_eq!(scene.faults().len(), wrong, "the last four have {} bytes", 2 * (SIZE + last));
+        scene.rules.spm.trailing = 2;
+        assert_eq!(scene.faults().len(), wrong + 1, "of two segments");
     }
 }
 
@@ -318,7 +322,7 @@ fn a_capture_of_headers_only_is_judged_without_checksums() {
     let mut scene = Scene::new(Rules::default());
     scene.document(0, 1, "HHHlllllHl");
     scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 10 * SIZE, 1, 0, HIGH);
-    let mut verifier = Verifier::new(&scene.rules);
+    let mut verifier = Verifier::new(&scene.rules, None);
     for (_, packet) in &scene.packets {
         let captured = packet.len().min(60);
         verifier.packet(0, Some(&packet[..captured]), packet.len() - captured);
@@ -329,6 +333,124 @@ fn a_capture_of_headers_only_is_judged_without_checksums() {
     let trailing = FaultKind::MissingHigh(Reason::Trailing);
     let faults: Vec<_> = report.faults.iter().map(|fault| (fault.packet, fault.kind)).collect();
     assert_eq!(faults, [(10, trailing), (12, trailing)]);
+}
+
+/// Returns the lines of the kernel's trace for the server: SND.NXT, cwnd and, if it changes, the state before each segment that arrives.
+fn trace(segments: &[(u32, u32, Option<u32>)]) -> Windows {
+    let mut lines = String::new();
+    for (packets, cwnd, state) in segments {
+        if let Some(state) = state {
+            lines += &format!(
+                "x-1 [000] .. 1.0: tcp_cong_state_set: family=AF_INET sport=80 dport=4000 saddr=10.0.0.2 \
+                 daddr=10.0.0.1 cong_state={state}\n"
+            );
+        }
+        lines += &format!(
+            "x-1 [000] .. 1.0: tcp_probe: family=AF_INET src=10.0.0.2:80 dest=10.0.0.1:4000 \
+             snd_nxt={:#x} snd_cwnd={cwnd}\n",
+            1 + packets * SIZE
+        );
+    }
+    Windows::read(lines.as_bytes()).unwrap()
+}
+
+impl Scene {
+    fn documents(&self, windows: Option<Windows>) -> ([u64; 3], Vec<(u64, FaultKind)>) {
+        let mut verifier = Verifier::new(&self.rules, windows);
+        for (millis, packet) in &self.packets {
+            verifier.packet(millis * 1_000_000, Some(packet), 0);
+        }
+        let report = verifier.finish();
+        (report.documents(), report.faults.iter().map(|fault| (fault.packet, fault.kind)).collect())
+    }
+
+    fn close(&mut self, packets: u32) {
+        self.server(TcpFlags::FIN | TcpFlags::ACK, 1 + packets * SIZE, 1, 0, HIGH);
+    }
+}
+
+#[test]
+fn a_document_is_right_if_all_of_its_marks_are_and_undecided_if_one_may_be_either() {
+    let mut right = Scene::new(Rules::default());
+    right.document(0, 1, "HHHllllllHHH");
+    right.close(12);
+    assert_eq!(right.documents(None).0, [1, 0, 1]);
+    // A fourth packet in flight is one more than a small window has, which a probe may be.
+    let mut undecided = Scene::new(Rules::default());
+    undecided.document(0, 1, "HHH");
+    undecided.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+    undecided.document(3, 1, "lll");
+    undecided.client(TcpFlags::ACK, 1, 1 + 6 * SIZE, 0, LOW);
+    undecided.document(6, 1, "lllHHH");
+    undecided.close(12);
+    assert_eq!(undecided.documents(None).0, [0, 1, 1]);
+    let windows = |cwnd| trace(&[(3, 10, None), (6, cwnd, None), (12, 10, None)]);
+    assert_eq!(undecided.documents(Some(windows(3))).0, [1, 0, 1]);
+    let (documents, faults) = undecided.documents(Some(windows(2)));
+    assert_eq!(documents, [0, 0, 1]);
+    assert_eq!(faults, [7, 8, 9].map(|packet| (packet, FaultKind::MissingHigh(Reason::SmallWindow))));
+}
+
+#[test]
+fn a_capture_without_marks_has_no_right_document() {
+    let (documents, markers) = (Documents::PerExchange, Markers::Servers);
+    let rules = Rules { documents, markers, ..Rules::default() };
+    let mut scene = Scene::new(rules);
+    for document in 0..20 {
+        scene.client(TcpFlags::ACK, 1 + 50 * document, 1 + 100 * SIZE * document, 50, HIGH);
+        scene.document(100 * document, 51 + 50 * document, &"l".repeat(100));
+    }
+    scene.close(2000);
+    let report = scene.report();
+    assert_eq!(report.documents(), [0, 0, 20]);
+    assert!(report.agreement() > 0.93, "most packets must be LOW: {}", report.agreement());
+}
+
+#[test]
+fn segments_that_leave_under_one_mark_are_judged_one_by_one() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HH");
+    let pair = scene.server(TcpFlags::ACK, 1 + 2 * SIZE, 1, 2 * SIZE, HIGH);
+    scene.document(4, 1, "lllllHHH");
+    scene.close(12);
+    let (documents, faults) = scene.documents(Some(trace(&[(12, 10, None)])));
+    assert_eq!((documents, faults), ([0, 0, 1], vec![(pair, FaultKind::WrongHigh)]));
+}
+
+#[test]
+fn new_data_during_a_recovery_must_be_high_if_the_kernel_says_so() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHHllll");
+    for _ in 0..3 {
+        scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+    }
+    scene.document(3, 1, "H");
+    scene.document(7, 1, "H");
+    let during = scene.packets.len() as u64;
+    scene.client(TcpFlags::ACK, 1, 1 + 8 * SIZE, 0, LOW);
+    scene.document(8, 1, "lllHHH");
+    scene.close(14);
+    let windows = || trace(&[(7, 10, None), (8, 5, Some(3)), (14, 5, Some(0))]);
+    assert_eq!(scene.documents(Some(windows())), ([1, 0, 1], vec![]));
+    assert_eq!(scene.documents(None).0, [0, 1, 1], "without the trace its end is not known");
+    let _ = scene.rules.codec.write(&mut scene.packets[during as usize - 1].1, LOW);
+    let missing = FaultKind::MissingHigh(Reason::Recovery);
+    assert_eq!(scene.documents(Some(windows())), ([0, 0, 1], vec![(during, missing)]));
+}
+
+#[test]
+fn a_capture_that_is_cut_is_judged_up_to_there() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHH");
+    let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
+    let interface = writer.interface("server").unwrap();
+    for (_, packet) in &scene.packets {
+        writer.packet(Time::ZERO, interface, packet, "").unwrap();
+    }
+    let whole = writer.finish().unwrap();
+    let report = verify(&whole[..whole.len() - 9], &scene.rules, None).unwrap();
+    assert!(report.is_cut && report.to_string().contains("ends in the middle of a packet"));
+    assert_eq!((report.packets, verify(whole.as_slice(), &scene.rules, None).unwrap().packets), (4, 5));
 }
 
 #[test]
@@ -351,12 +473,12 @@ fn the_report_names_connection_packet_and_reason() {
     for (_, packet) in &scene.packets {
         writer.packet(Time::ZERO, interface, packet, "").unwrap();
     }
-    let report = verify(writer.finish().unwrap().as_slice(), &scene.rules).unwrap();
+    let report = verify(writer.finish().unwrap().as_slice(), &scene.rules, None).unwrap();
     let expected = "\
 5 packets, 0 not TCP, 0 unreadable, 1 connections
 10.0.0.1:4000 > 10.0.0.2:80: 1 packets, 0 with data, 0 retransmitted, 1 HIGH; 0 of 1 due HIGH are LOW, \
 0 of 0 due LOW are HIGH
-10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 1 of 4 due HIGH are LOW, \
+10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 0 of 1 documents right; 1 of 4 due HIGH are LOW, \
 0 of 0 due LOW are HIGH
 packet 4, 10.0.0.2:80 > 10.0.0.1:4000: LOW, but must be HIGH: among the first packets of a document
 ";

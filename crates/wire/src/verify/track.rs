@@ -1,6 +1,7 @@
+use super::windows::{Interval, Windows};
 use super::{Documents, Fault, FaultKind, Markers, Reason, Report, Rules};
 use crate::convert::stream_offset;
-use crate::{Tcp, TcpFlags};
+use crate::{FlowKey, Tcp, TcpFlags};
 use catnip_net::Priority;
 use std::collections::VecDeque;
 
@@ -20,6 +21,7 @@ pub(super) struct Captured<'a> {
     pub(super) server: bool,
     pub(super) priority: Priority,
     pub(super) tcp: &'a Tcp<'a>,
+    pub(super) flow: &'a FlowKey,
 }
 
 /// One side of a connection as a sender. Positions count bytes of its data from 0.
@@ -29,8 +31,8 @@ struct End {
     initial: Option<u32>,
     /// MSS announced in the SYN.
     mss: Option<u16>,
-    /// Largest amount of data in one packet, bytes.
-    max_segment: u64,
+    /// Size of a full segment, bytes.
+    segment: u64,
     /// End of the data sent (SND.MAX).
     snd_max: u64,
     snd_una: u64,
@@ -46,26 +48,49 @@ struct End {
     packets: u32,
     /// True if the next data begins a document.
     answered: bool,
-    /// Packets that may turn out to be the last of the document.
-    undecided: VecDeque<Undecided>,
+    /// Segments that may turn out to be the last of the document.
+    waiting: VecDeque<Waiting>,
+    /// Marks of the document so far.
+    marks: Marks,
+    /// Value of `snd_max` at the last retransmission.
+    retransmitted_at: Option<u64>,
+    /// End of the interval of the kernel's trace before the current one.
+    interval_start: u64,
+    /// Interval of the kernel's trace in which the last new data was sent.
+    interval: Option<Interval>,
     /// True if data is missing in the capture.
     has_gap: bool,
 }
 
+/// Segment whose distance from the end of the document is not known yet.
 #[derive(Clone, Copy, Debug)]
-struct Undecided {
+struct Waiting {
     number: u64,
     priority: Priority,
+    start: u64,
     end: u64,
-    /// Verdict if the packet is not among the last packets of the document.
+    /// Verdict if the segment is not among the last ones of the document.
     verdict: Verdict,
 }
 
+/// Marks of the segments of a document.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// True if the document has data.
+    has_data: bool,
+    wrong: u64,
+    unknown: u64,
+}
+
+/// What the mark of a segment must be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     High(Reason),
     Low,
-    Free,
+    /// Any mark: no rule applies, or rules in packets and in bytes differ.
+    Either,
+    /// HIGH or LOW, which the capture does not tell.
+    Unknown,
 }
 
 /// Packet as far as its verdict depends on it.
@@ -75,22 +100,28 @@ struct PacketContext {
     fin: bool,
     /// True if the rules apply to this side of the connection.
     is_checked: bool,
+    /// True if the packet carries data that is no probe.
+    is_data: bool,
     /// True if the packet carries data whose place in the document is known.
     has_known_offset: bool,
     /// True for a retransmission.
     is_retransmission: bool,
-    /// Number of new data packets of the document before this one.
+    /// Number of new segments of the document before this one.
     index: u32,
     /// Distance from the start of the document, full segments.
     distance: u64,
     /// Lower bound of cwnd, full segments.
     window: u64,
+    /// True if cwnd is small according to the kernel; `None` if the kernel's trace does not tell.
+    is_small: Option<bool>,
+    /// True if lost data is repaired according to the kernel.
+    recovers: bool,
 }
 
 impl PacketContext {
     /// Returns the verdict of the first clause that applies.
     fn verdict(&self, rules: &Rules) -> Verdict {
-        CLAUSES.iter().find_map(|clause| clause(self, rules)).unwrap_or(Verdict::Free)
+        CLAUSES.iter().find_map(|clause| clause(self, rules)).unwrap_or(Verdict::Unknown)
     }
 }
 
@@ -98,14 +129,15 @@ impl PacketContext {
 type Clause = fn(&PacketContext, &Rules) -> Option<Verdict>;
 
 /// Rules that a packet alone can break, in order of precedence. The trailing packets are known only when the document ends.
-const CLAUSES: [Clause; 6] = [handshake, fin, without_offset, retransmission, leading, middle];
+const CLAUSES: [Clause; 8] =
+    [handshake, fin, without_offset, retransmission, recovery, leading, small_window, middle];
 
 /// Verdict on a SYN: the priority of the rules, or HIGH as a control packet.
 fn handshake(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     packet.syn.then_some(match rules.spm.handshake {
-        _ if !packet.is_checked => Verdict::Free,
+        _ if !packet.is_checked => Verdict::Either,
         Some(Priority::Low) => Verdict::Low,
-        None if !rules.control => Verdict::Free,
+        None if !rules.control => Verdict::Either,
         _ => Verdict::High(Reason::Syn),
     })
 }
@@ -117,24 +149,38 @@ fn fin(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
 
 /// Verdict on packets without data, on probes, and after a gap in the capture.
 fn without_offset(packet: &PacketContext, _rules: &Rules) -> Option<Verdict> {
-    (!packet.has_known_offset).then_some(Verdict::Free)
+    let is_hidden = packet.is_data && packet.is_checked;
+    (!packet.has_known_offset).then_some(if is_hidden { Verdict::Unknown } else { Verdict::Either })
 }
 
 fn retransmission(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
-    let verdict = if rules.retransmissions { Verdict::High(Reason::Retransmission) } else { Verdict::Free };
+    let is_high = rules.retransmissions;
+    let verdict = if is_high { Verdict::High(Reason::Retransmission) } else { Verdict::Unknown };
     packet.is_retransmission.then_some(verdict)
+}
+
+/// Verdict on new data while lost data is repaired.
+fn recovery(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
+    (packet.recovers && rules.retransmissions).then_some(Verdict::High(Reason::Recovery))
 }
 
 fn leading(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     (packet.index < rules.spm.leading).then_some(Verdict::High(Reason::Leading))
 }
 
-/// Verdict on packets after the leading ones, while cwnd is not small. The window is one segment larger than the rule's, because a tail
-/// loss probe may exceed cwnd (RFC 8985, section 7.3).
+fn small_window(packet: &PacketContext, _rules: &Rules) -> Option<Verdict> {
+    (packet.is_small == Some(true)).then_some(Verdict::High(Reason::SmallWindow))
+}
+
+/// Verdict on packets after the leading ones, while cwnd is not small. Without the kernel's window its lower bound must be one segment
+/// larger than the rule's, because a tail loss probe may exceed cwnd (RFC 8985, section 7.3).
 fn middle(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
-    let is_leading = packet.distance < u64::from(rules.spm.leading);
-    let is_small = packet.window < u64::from(rules.spm.small_window.saturating_add(1));
-    (!is_leading && !is_small).then_some(Verdict::Low)
+    // A marker that counts bytes may mark more packets than one that counts packets.
+    if packet.distance < u64::from(rules.spm.leading) {
+        return Some(Verdict::Either);
+    }
+    let is_large = packet.window > u64::from(rules.spm.small_window) || rules.spm.small_window == 0;
+    (packet.is_small == Some(false) || is_large).then_some(Verdict::Low)
 }
 
 /// Idle time after which a sender may restart with a small window (RFC 5681, section 4.1): the smallest RTO of common implementations.
@@ -156,7 +202,13 @@ impl Tracked {
         }
     }
 
-    pub(super) fn packet(&mut self, captured: &Captured<'_>, rules: &Rules, report: &mut Report) {
+    pub(super) fn packet(
+        &mut self,
+        captured: &Captured<'_>,
+        rules: &Rules,
+        windows: Option<&mut Windows>,
+        report: &mut Report,
+    ) {
         let [client, server] = &mut self.ends;
         let (from, to) = if captured.server { (server, client) } else { (client, server) };
         let (tcp, flags) = (captured.tcp, captured.tcp.flags());
@@ -180,7 +232,7 @@ impl Tracked {
             Markers::Clients => !captured.server,
             Markers::Servers => captured.server,
         };
-        from.on_packet(captured, to.mss, is_checked, rules, report);
+        from.on_packet(captured, to.mss, is_checked, rules, windows, report);
         if flags.contains(TcpFlags::RST) {
             self.close(captured.connection, report);
         }
@@ -215,25 +267,26 @@ impl End {
         peer_mss: Option<u16>,
         is_checked: bool,
         rules: &Rules,
+        windows: Option<&mut Windows>,
         report: &mut Report,
     ) {
-        let &Captured { number, nanos, connection, server, priority, tcp } = captured;
+        let &Captured { number, nanos, connection, server, priority, tcp, flow } = captured;
         let flags = tcp.flags();
         let (syn, fin) = (flags.contains(TcpFlags::SYN), flags.contains(TcpFlags::FIN));
-        let packet = PacketContext { syn, fin, is_checked, ..PacketContext::default() };
-        let check_now = |packet: PacketContext, report: &mut Report| {
-            check(number, connection, server, priority, packet.verdict(rules), report);
-        };
-        let offset = self.initial.and_then(|initial| stream_offset(initial, tcp.sequence(), self.snd_max));
-        let Some(start) = offset.filter(|_| !syn) else { return check_now(packet, report) };
         let len = tcp.payload().len() as u64;
+        let packet = PacketContext { syn, fin, is_checked, is_data: len > 0, ..PacketContext::default() };
+        let offset = self.initial.and_then(|initial| stream_offset(initial, tcp.sequence(), self.snd_max));
+        let Some(start) = offset.filter(|_| !syn) else {
+            return self.check(number, connection, server, priority, packet.verdict(rules), report);
+        };
         let end = start + len;
-        let segment_size = self.segment_size(tcp, peer_mss, len);
+        self.update_segment(tcp, peer_mss, len);
+        let segment_size = self.segment;
         // A packet with only the last byte of the data, if all data is acknowledged, is a keep-alive probe.
         let is_probe = len == 1 && end == self.snd_max && self.snd_una >= end && !fin;
         let is_retransmission = len > 0 && start < self.snd_max && !is_probe;
         if is_retransmission {
-            self.recover = Some(self.snd_max);
+            (self.recover, self.retransmitted_at) = (Some(self.snd_max), Some(self.snd_max));
         }
         let side = report.connections[connection].side_mut(server);
         side.retransmissions += u64::from(is_retransmission);
@@ -251,36 +304,63 @@ impl End {
         if len > 0 {
             self.update_window(nanos, end);
         }
-        let has_known_offset = len > 0 && !is_probe && is_certain;
-        let distance = start.saturating_sub(self.document_start) / segment_size;
-        let window = self.window / segment_size;
         let packet = PacketContext {
-            has_known_offset,
+            is_data: len > 0 && !is_probe,
+            has_known_offset: len > 0 && !is_probe && is_certain,
             is_retransmission,
-            index: self.packets,
-            distance,
-            window,
+            window: self.window / segment_size,
             ..packet
         };
         if is_new {
+            let sent = windows.and_then(|windows| self.sent_in(flow, tcp.sequence(), start, windows));
+            let packet = PacketContext {
+                is_small: sent.and_then(|(interval, _)| interval.is_small(rules.spm.small_window)),
+                recovers: sent.is_some_and(|(interval, repeated)| interval.recovers(repeated)),
+                ..packet
+            };
             self.snd_max = end;
-            self.packets += 1;
-            self.undecided.push_back(Undecided { number, priority, end, verdict: packet.verdict(rules) });
+            self.marks.has_data |= is_checked;
+            // Segments that leave as one packet have one mark, and each its own place in the document.
+            let mut from = start;
+            while from < end {
+                let until = end.min(from + segment_size);
+                let distance = from.saturating_sub(self.document_start) / segment_size;
+                let verdict = PacketContext { index: self.packets, distance, ..packet }.verdict(rules);
+                self.packets += 1;
+                self.waiting.push_back(Waiting { number, priority, start: from, end: until, verdict });
+                from = until;
+            }
         } else {
-            check_now(packet, report);
+            self.check(number, connection, server, priority, packet.verdict(rules), report);
         }
         if fin {
             self.end_document(connection, server, last, report);
             self.snd_max = self.snd_max.max(end + 1);
         }
-        // A packet this far from the end of the data sent is not among the last packets, regardless of what follows.
+        // A segment this far from the end of the data sent is not among the last ones, regardless of what follows.
         let trailing = rules.spm.trailing;
         let tail = if trailing == 0 { 0 } else { u64::from(trailing.saturating_add(1)) * segment_size };
-        while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.snd_max {
-            let Undecided { number, priority, verdict, .. } = self.undecided[0];
-            check(number, connection, server, priority, verdict, report);
-            self.undecided.pop_front();
+        while self.waiting.len() > trailing as usize && self.waiting[0].end + tail <= self.snd_max {
+            let Waiting { number, priority, verdict, .. } = self.waiting[0];
+            self.check(number, connection, server, priority, verdict, report);
+            self.waiting.pop_front();
         }
+    }
+
+    /// Returns the interval of the kernel's trace in which the new data from `start` on is sent, and whether a retransmission was sent in
+    /// it before.
+    fn sent_in(
+        &mut self,
+        flow: &FlowKey,
+        sequence: u32,
+        start: u64,
+        windows: &mut Windows,
+    ) -> Option<(Interval, bool)> {
+        let interval = windows.at(flow, sequence)?;
+        if self.interval.replace(interval) != Some(interval) {
+            self.interval_start = start;
+        }
+        Some((interval, self.retransmitted_at.is_some_and(|at| at >= self.interval_start)))
     }
 
     /// Updates the lower bound of cwnd when a data packet that ends at `end` is sent.
@@ -292,56 +372,64 @@ impl End {
         self.last_data = nanos;
     }
 
-    /// Handles the end of the document. The last `trailing` packets must be HIGH. Packets close to these packets may be HIGH, because a
-    /// marker counts bytes rather than packets.
+    /// Handles the end of the document. The last `trailing` segments must be HIGH. One that begins within as many full segments may be
+    /// HIGH, because a marker counts bytes rather than packets.
     fn end_document(&mut self, connection: usize, server: bool, trailing: u32, report: &mut Report) {
-        let first = self.undecided.len().saturating_sub(trailing as usize);
-        for (i, packet) in self.undecided.drain(..).enumerate() {
-            let verdict = match packet.verdict {
+        let first = self.waiting.len().saturating_sub(trailing as usize);
+        let near = self.snd_max.saturating_sub(u64::from(trailing) * self.segment);
+        for (i, segment) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+            let verdict = match segment.verdict {
                 Verdict::High(reason) => Verdict::High(reason),
                 _ if i >= first => Verdict::High(Reason::Trailing),
-                _ => Verdict::Free,
+                _ if trailing > 0 && segment.start >= near => Verdict::Either,
+                other => other,
             };
-            check(packet.number, connection, server, packet.priority, verdict, report);
+            self.check(segment.number, connection, server, segment.priority, verdict, report);
         }
+        let Marks { has_data, wrong, unknown } = std::mem::take(&mut self.marks);
+        let side = report.connections[connection].side_mut(server);
+        side.documents += u64::from(has_data);
+        side.right_documents += u64::from(has_data && wrong + unknown == 0);
+        side.undecided_documents += u64::from(has_data && wrong == 0 && unknown > 0);
     }
 
-    /// Returns the size of a full segment in bytes: the smaller MSS minus the length of the options (RFC 6691), or the largest segment so
-    /// far if that is larger.
-    fn segment_size(&mut self, tcp: &Tcp<'_>, peer_mss: Option<u16>, len: u64) -> u64 {
-        self.max_segment = self.max_segment.max(len);
-        let announced = match (self.mss, peer_mss) {
-            (Some(ours), Some(theirs)) => ours.min(theirs),
-            (ours, theirs) => ours.or(theirs).unwrap_or(DEFAULT_MSS),
-        };
+    /// Updates the size of a full segment with a packet that has `len` bytes of data: the smaller MSS minus the length of the options
+    /// (RFC 6691). If neither side has announced one, it is at least the largest packet so far.
+    fn update_segment(&mut self, tcp: &Tcp<'_>, peer_mss: Option<u16>, len: u64) {
         let options = tcp.header_len() as u64 - 20;
-        self.max_segment.max(u64::from(announced).saturating_sub(options)).max(1)
+        let announced = self.mss.into_iter().chain(peer_mss).min();
+        let full = u64::from(announced.unwrap_or(DEFAULT_MSS)).saturating_sub(options).max(1);
+        self.segment = if announced.is_some() { full } else { full.max(len).max(self.segment) };
     }
-}
 
-fn check(
-    packet: u64,
-    connection: usize,
-    server: bool,
-    priority: Priority,
-    verdict: Verdict,
-    report: &mut Report,
-) {
-    let side = report.connections[connection].side_mut(server);
-    let kind = match (verdict, priority) {
-        (Verdict::High(reason), Priority::Low) => {
-            side.missing_high += 1;
-            Some(FaultKind::MissingHigh(reason))
+    /// Counts the mark of a segment, and reports a wrong one.
+    fn check(
+        &mut self,
+        packet: u64,
+        connection: usize,
+        server: bool,
+        priority: Priority,
+        verdict: Verdict,
+        report: &mut Report,
+    ) {
+        let side = report.connections[connection].side_mut(server);
+        let kind = match (verdict, priority) {
+            (Verdict::High(reason), Priority::Low) => {
+                side.missing_high += 1;
+                Some(FaultKind::MissingHigh(reason))
+            }
+            (Verdict::Low, Priority::High) => {
+                side.wrong_high += 1;
+                Some(FaultKind::WrongHigh)
+            }
+            _ => None,
+        };
+        side.must_be_high += u64::from(matches!(verdict, Verdict::High(_)));
+        side.must_be_low += u64::from(verdict == Verdict::Low);
+        self.marks.unknown += u64::from(verdict == Verdict::Unknown);
+        if let Some(kind) = kind {
+            self.marks.wrong += 1;
+            report.fault(Fault { packet, connection, server, kind });
         }
-        (Verdict::Low, Priority::High) => {
-            side.wrong_high += 1;
-            Some(FaultKind::WrongHigh)
-        }
-        _ => None,
-    };
-    side.must_be_high += u64::from(matches!(verdict, Verdict::High(_)));
-    side.must_be_low += u64::from(verdict == Verdict::Low);
-    if let Some(kind) = kind {
-        report.fault(Fault { packet, connection, server, kind });
     }
 }

@@ -11,7 +11,7 @@ pub(crate) fn parsers(data: &[u8]) {
     packet(data);
     let _ = Tcp::parse(data).map(|tcp| tcp.header());
     let _ = Udp::parse(data).map(|udp| udp.payload());
-    let _ = verify(data, &Rules::default());
+    let _ = verify(data, &Rules::default(), None);
     if let Ok(mut reader) = Reader::new(data) {
         while let Ok(Some(record)) = reader.next_record() {
             let _ = record.ip();
@@ -21,7 +21,7 @@ pub(crate) fn parsers(data: &[u8]) {
     let mut writer = Writer::new(Vec::new(), Span::ZERO).expect("a vector takes everything");
     let interface = writer.interface("fuzz").expect("a vector takes everything");
     writer.packet(Time::ZERO, interface, data, "").expect("a vector takes everything");
-    let _ = verify(writer.finish().expect("a vector takes everything").as_slice(), &Rules::default());
+    let _ = verify(writer.finish().expect("a vector takes everything").as_slice(), &Rules::default(), None);
 }
 
 fn packet(data: &[u8]) {

@@ -101,7 +101,7 @@ impl Scene {
         for (at, packet) in capture {
             writer.packet(*at, interface, packet, "").unwrap();
         }
-        verify(writer.finish().unwrap().as_slice(), &self.rules()).unwrap()
+        verify(writer.finish().unwrap().as_slice(), &self.rules(), None).unwrap()
     }
 
     fn address(&self, end: usize) -> IpAddr {
