@@ -21,6 +21,7 @@ PAPER = Paper(
     quick_without=(
         "CAT-E10",
         "CAT-E13",
+        "CAT-E16",
         "CWV-S5",
         "CWV-S15",
         "CWV-E6",
