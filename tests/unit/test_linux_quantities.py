@@ -42,45 +42,77 @@ def of_each_server(one: KernelRuns, what: str, results: Mapping[Any, Any], at: i
 
 def judged(**verdicts: Verdict) -> KernelRuns:
     """Returns runs with a verdict for each capture; all but the named ones, by marker, are faultless."""
-    one = runs()
-    perfect = Verdict(checked=10, matching=10)
+    one = runs(quick=False)
+    perfect = Verdict(checked=10, matching=10, documents=1, right_documents=1)
     of_cases = {case: verdicts.get(case[0].replace("-", "_"), perfect) for case in captures.cases()}
     return of_each_server(one, "captures", of_cases, 1)
 
 
 def test_the_agreement_is_the_share_of_the_judged_packets_with_the_expected_mark() -> None:
-    known = judged(spm=Verdict(checked=40, matching=30, packets=100, retransmissions=7))
-    assert captures.agreement_pct(known, "spm", "nginx") == approx(75)
+    known = judged(tcp_state=Verdict(checked=40, matching=30, packets=100))
+    assert captures.agreement_pct(known, "tcp-state", "nginx") == approx(75)
     assert known.sample == 40
-    assert captures.agreement_pct(known, "last-only", "apache", True) == approx(100)
+
+
+def test_documents_with_a_segment_that_may_be_either_are_not_right() -> None:
+    spm = Verdict(
+        documents=800,
+        right_documents=780,
+        undecided_documents=5,
+        must_be_high=4000,
+        missing_high=2,
+        must_be_low=600,
+        wrong_high=30,
+        retransmissions=7,
+    )
+    known = judged(spm=spm)
+    right = captures.right_documents_pct(known, "spm", "nginx")
+    # Wilson: 0.975, z = 1.96, 800 trials: centre 0.97273, half 0.01090.
+    assert (right.mean, right.low, right.high, right.n) == (
+        approx(97.5),
+        approx(96.17, abs=0.01),
+        approx(98.38, abs=0.01),
+        800,
+    )
+    assert captures.undecided_documents(known, "spm", "nginx") == "5"
+    wrong, missing = (captures.wrong_marks_pct(known, "spm", "nginx", kind) for kind in ("wrong", "missing"))
+    assert (wrong.mean, missing.mean) == (approx(5), approx(0.05))
+    assert (wrong.n, missing.n) == (600, 4000)
+    assert captures.right_documents_pct(known, "last-only", "apache", True).mean == 100
     assert captures.retransmissions(known, "spm", "apache") == 7
 
 
 def test_losses_and_segments_of_a_capture_select_its_verdict() -> None:
-    one = runs()
+    one = runs(quick=False)
     shares = {case: Verdict(100, at, retransmissions=at) for at, case in enumerate(captures.cases())}
     of_each_server(one, "captures", shares, 1)
-    # Cases are two servers, without and with loss, for each of four markers; then single segments.
-    assert [captures.agreement_pct(one, "spm", "nginx", lossy) for lossy in (False, True)] == [4, 5]
-    assert captures.agreement_pct(one, "tcp-state", "apache", True) == 15
+    # Each kind of marks has two servers, without and with loss: partial and full SPM with three kinds of
+    # segments each, then the last packets, then Algorithm 1.
+    assert [captures.agreement_pct(one, "spm", "nginx", lossy) for lossy in (False, True)] == [12, 13]
     assert captures.agreement_pct(one, "spm", "apache", True, "single") == 19
-    assert captures.retransmissions(one, "spm", "nginx") == 5, "with losses"
+    assert captures.agreement_pct(one, "spm-partial", "nginx", False, "kernel") == 8
+    assert captures.agreement_pct(one, "tcp-state", "apache", True) == 31
+    assert captures.retransmissions(one, "spm", "nginx") == 13, "with losses"
 
 
 def test_red_and_damaged_captures_are_counted_over_all_cases() -> None:
-    # A marker has two servers, without and with losses: four cases, and SPM has two with single segments.
+    # A marker has two servers, without and with losses, and SPM has these four for three kinds of segments.
     known = judged(
         last_only=Verdict(1, 1, bad_checksums=2, gaps=3, is_red=True), spm=Verdict(1, 1, gaps=1, is_red=True)
     )
-    assert captures.red_captures(known) == str(4 + 6)
-    assert captures.damaged(known) == str(4 * (2 + 3) + 6)
-    assert known.sample == len(captures.cases()) == 20
+    assert captures.red_captures(known) == str(4 + 12)
+    assert captures.damaged(known) == str(4 * (2 + 3) + 12)
+    assert known.sample == len(captures.cases()) == 32
+    assert len(captures.cases(quick=True)) == 16
+    with pytest.raises(Unavailable, match="usual segments"):
+        captures.right_documents_pct(runs(quick=True), "spm", "nginx", segments="single")
 
 
-def test_packets_that_lack_high_disagree_as_those_that_are_wrongly_high(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_verdict_has_what_the_verifier_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     sums = {
+        "documents": 12,
+        "right_documents": 9,
+        "undecided_documents": 1,
         "must_be_high": 30,
         "must_be_low": 20,
         "missing_high": 4,
@@ -101,15 +133,16 @@ def test_packets_that_lack_high_disagree_as_those_that_are_wrongly_high(
 
     monkeypatch.setattr(subprocess, "run", verify)
     monkeypatch.setattr(captures, "program", lambda _: Path("agent"))
-    verdict = captures.verified(Path("x.pcap"), "spm")
-    assert commands == [["agent", "verify", "x.pcap", "--json", "--mark", "spm"]]
-    # 50 packets are judged; 4 lack HIGH and 1 has it wrongly.
-    assert (verdict.checked, verdict.matching) == (50, 45)
+    verdict = captures.verified(Path("x.pcap"), "spm", Path("x.txt"))
+    assert commands == [["agent", "verify", "x.pcap", "--json", "--mark", "spm", "--trace", "x.txt"]]
+    assert (verdict.documents, verdict.right_documents, verdict.undecided_documents) == (12, 9, 1)
+    assert (verdict.must_be_high, verdict.missing_high) == (30, 4)
+    assert (verdict.must_be_low, verdict.wrong_high) == (20, 1)
     assert (verdict.packets, verdict.connections, verdict.retransmissions) == (90, 5, 6)
     assert (verdict.bad_checksums, verdict.gaps, verdict.faults) == (7, 8, ["a", "b", "c", "d", "e"])
     done.returncode = 2
     with pytest.raises(InputError, match="linux: no agent"):
-        captures.verified(Path("x.pcap"), "spm")
+        captures.verified(Path("x.pcap"), "spm", Path("x.txt"))
 
 
 def acked_one_by_one(*marks: int) -> list[bytes]:

@@ -7,12 +7,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from pytest import approx
+from scipy.stats import binomtest
 
 from catnip import _core
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 
 T_2, T_3 = 4.302653, 3.182446  # 97.5 % quantiles of Student's t with 2 and 3 degrees of freedom
+
+
+def test_a_share_has_wilsons_interval() -> None:
+    for hits, trials in [(0, 7), (3, 7), (396, 400), (400, 400)]:
+        oracle = binomtest(hits, trials).proportion_ci(0.95, method="wilson")
+        share = stats.share_pct(hits, trials)
+        assert share.low == approx(100 * oracle.low, abs=1e-9)
+        assert share.high == approx(100 * oracle.high, abs=1e-9)
+        assert (share.mean, share.n) == (100 * hits / trials, trials)
 
 
 def test_mean_of_three_values() -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
@@ -123,6 +124,15 @@ def descent(steps: Sequence[ArrayLike], confidence: float = 0.95) -> Interval:
     pairs = list(combinations([_sample(one) for one in steps], 2))
     each = 1 - (1 - confidence) / len(pairs)
     return least([paired_difference(earlier, later, each) for earlier, later in pairs])
+
+
+def share_pct(hits: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Returns the share of independent trials that succeed, percent, with Wilson's interval (1927)."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, weight = hits / trials, 1 + z**2 / trials
+    centre = (share + z**2 / (2 * trials)) / weight
+    half = z / weight * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
+    return Interval(100 * share, 100 * (centre - half), 100 * (centre + half), trials)
 
 
 def negative(value: Interval) -> Interval:

@@ -1,8 +1,8 @@
 """Marks of unmodified servers compared with those expected from captures (CAT-S20, S21, E9, IDS-S21).
 
-The expected marks are derived only from the packets that tcpdump captured as they left the server. A capture
-does not contain the congestion window, on which the marks of Algorithm 1 depend; the window is derived from
-the ACKs, which is possible during slow start without losses.
+The expected marks are derived from the packets that tcpdump captured as they left the server, and from the
+kernel's own trace of the congestion window. The marks of Algorithm 1 are derived from the capture alone: the
+window follows from the ACKs, which is possible during slow start without losses.
 """
 
 import http.client
@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -25,10 +25,13 @@ from typing import TypeAlias
 
 from catnip import api
 from catnip._core import InputError
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 from catnip.api import Link
 from catnip.base.programs import AGENT, program
-from catnip.papers.linux.runs import TRIES, KernelRuns, capturing
+from catnip.papers.linux.runs import TRIES, KernelRuns, capturing, tracing
 from catnip.papers.quantity import Quantities
+from catnip.papers.unavailable import Unavailable
 from catnip.report.model import Table
 from catnip.testbed import site
 
@@ -36,10 +39,9 @@ measured = Quantities()
 
 SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 SERVERS = ("nginx", "apache")
-PACED, SINGLE = "paced", "single"
+SEGMENTS = PACED, SINGLE, KERNEL = "paced", "single", "kernel"
 """Modes of the agent's option --segments: one segment per packet on paths below one segment per millisecond,
-or always."""
-ALONE = ", segments one by one"
+always, or as the kernel likes."""
 Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
@@ -47,7 +49,10 @@ WINDOW = 2
 """Initial window with Algorithm 1, segments. It is below both thresholds, which slow start exceeds one after
 the other."""
 HIGH_WINDOW, MED_WINDOW = 4, 8
-AT_ONCE, CONNECTIONS, ROUNDS = 4, 8, 6
+AT_ONCE, CONNECTIONS = 4, 8
+ROUNDS, QUICK_ROUNDS = 80, 5
+"""Documents of each persistent connection. With 80 a capture has 800 documents, of which two may be wrong if
+99 % are to be right beyond doubt."""
 SIDE_BY_SIDE = 4
 FIN, SYN, ACK = 1, 2, 16
 DSCP = {18: "high", 20: "med", 22: "low"}
@@ -56,10 +61,20 @@ DSCP = {18: "high", 20: "med", 22: "low"}
 
 @dataclass
 class Verdict:
-    """Result of comparing the marks in a capture with the expected marks: counts, and the first faults."""
+    """Result of comparing the marks in a capture with the expected marks: counts, and the first faults.
+
+    With Algorithm 1 packets are compared (`checked`, `matching`), otherwise documents and their segments.
+    """
 
     checked: int = 0
     matching: int = 0
+    documents: int = 0
+    right_documents: int = 0
+    undecided_documents: int = 0
+    must_be_high: int = 0
+    missing_high: int = 0
+    must_be_low: int = 0
+    wrong_high: int = 0
     packets: int = 0
     connections: int = 0
     retransmissions: int = 0
@@ -71,10 +86,43 @@ class Verdict:
 
 
 @measured
+def right_documents_pct(
+    runs: KernelRuns, mark: str, server: str, lossy: bool = False, segments: str = PACED
+) -> Interval:
+    """Share of documents in which each segment has the mark that it must have, percent.
+
+    A document counts as wrong if it is not known of each of its segments what its mark must be.
+    """
+    verdict = _of(runs, mark, server, lossy, segments)
+    return stats.share_pct(verdict.right_documents, verdict.documents)
+
+
+@measured
+def wrong_marks_pct(
+    runs: KernelRuns, mark: str, server: str, kind: str, lossy: bool = False, segments: str = PACED
+) -> Interval:
+    """Share of segments due HIGH that are not (`missing`), or of those due LOW that are HIGH (`wrong`)."""
+    one = _of(runs, mark, server, lossy, segments)
+    if kind == "missing":
+        return stats.share_pct(one.missing_high, one.must_be_high)
+    return stats.share_pct(one.wrong_high, one.must_be_low)
+
+
+@measured
+def undecided_documents(
+    runs: KernelRuns, mark: str, server: str, lossy: bool = False, segments: str = PACED
+) -> str:
+    """Number of documents without a wrong mark that has a segment whose mark may be either."""
+    verdict = _of(runs, mark, server, lossy, segments)
+    runs.sample = verdict.documents
+    return str(verdict.undecided_documents)
+
+
+@measured
 def agreement_pct(
     runs: KernelRuns, mark: str, server: str, lossy: bool = False, segments: str = PACED
 ) -> float:
-    """Share of packets with the expected mark among those whose expected mark can be derived, percent."""
+    """Share of packets with the expected mark of Algorithm 1 among those for which it is known, percent."""
     verdict = _of(runs, mark, server, lossy, segments)
     runs.sample = verdict.checked
     return 100 * verdict.matching / verdict.checked
@@ -83,7 +131,7 @@ def agreement_pct(
 @measured
 def red_captures(runs: KernelRuns) -> str:
     """Number of captures whose link has a red certificate in all tries."""
-    verdicts = [_of(runs, *each) for each in cases()]
+    verdicts = [_of(runs, *each) for each in cases(runs.quick)]
     runs.sample = len(verdicts)
     return str(sum(one.is_red for one in verdicts))
 
@@ -97,53 +145,70 @@ def retransmissions(runs: KernelRuns, mark: str, server: str) -> float:
 @measured
 def damaged(runs: KernelRuns) -> str:
     """Number of packets with a wrong checksum plus number of gaps, over all captures."""
-    verdicts = [_of(runs, *each) for each in cases()]
+    verdicts = [_of(runs, *each) for each in cases(runs.quick)]
     runs.sample = len(verdicts)
     return str(sum(one.bad_checksums + one.gaps for one in verdicts))
 
 
 def table(runs: KernelRuns) -> Table:
-    """Returns the table of agreement in each capture."""
+    """Returns the table of right documents and wrong marks in each capture."""
     rows = []
-    for mark, server, lossy, segments in cases():
+    for mark, server, lossy, segments in cases(runs.quick):
         one = _of(runs, mark, server, lossy, segments)
-        share = f"{100 * one.matching / one.checked:.2f}" if one.checked else "–"
-        counts = (one.connections, one.packets, one.checked, one.checked - one.matching, one.retransmissions)
+        by_document = (
+            f"{one.right_documents} of {one.documents}",
+            str(one.undecided_documents),
+            f"{one.missing_high} of {one.must_be_high}",
+            f"{one.wrong_high} of {one.must_be_low}",
+        )
+        by_packet = f"{one.matching} of {one.checked}"
         rows.append(
             [
-                f"{mark}, {server}{', 2 % lost' if lossy else ''}{ALONE if segments == SINGLE else ''}",
-                *map(str, counts),
-                share,
+                f"{mark}, {server}{', 2 % lost' if lossy else ''}, segments {segments}",
+                *(("–",) * 4 if mark == STATE else by_document),
+                *map(str, (one.connections, one.packets, one.retransmissions)),
+                by_packet if mark == STATE else "–",
             ]
         )
-    columns = ["", "connections", "packets", "judged", "wrong", "sent again", "agreement, %"]
+    columns = ["", "documents right", "undecided", "HIGH missing", "HIGH wrong"]
+    columns += ["connections", "packets", "sent again", "packets right"]
     note = (
         f"Documents of {SIZES[0]} byte to 1 MB over connections side by side, persistent ones and new ones, "
-        "20 Mbit/s and a round trip of 40 ms, captured by tcpdump where they leave. Packets count as judged "
-        "where the capture alone says what they must be."
+        "20 Mbit/s and a round trip of 40 ms, captured by tcpdump where they leave, with the windows from "
+        "the kernel's trace. A document is right if each of its segments has the mark that it must have."
     )
     return Table("Marks in captures", columns, rows, note)
 
 
-def cases() -> list[Case]:
-    """Returns mark, server, presence of losses and segment mode of each capture to make."""
-    usual = [(mark, server, lossy, PACED) for mark in MARKS for server in SERVERS for lossy in (False, True)]
-    return usual + [(mark, server, True, SINGLE) for mark in (PARTIAL, FULL) for server in SERVERS]
+def cases(quick: bool = False) -> list[Case]:
+    """Returns mark, server, presence of losses and segment mode of each capture to make; fewer if `quick`."""
+    kinds = [(mark, segments) for mark in (PARTIAL, FULL) for segments in SEGMENTS]
+    kinds += [(LAST, PACED), (STATE, PACED)]
+    kinds = [(mark, segments) for mark, segments in kinds if segments == PACED or not quick]
+    return [
+        (mark, server, lossy, segments)
+        for mark, segments in kinds
+        for server in SERVERS
+        for lossy in (False, True)
+    ]
 
 
 def _of(runs: KernelRuns, mark: str, server: str, lossy: bool, segments: str = PACED) -> Verdict:
+    if (mark, server, lossy, segments) not in cases(runs.quick):
+        raise Unavailable("a quick run has the agent's usual segments only")
     return runs.cached(("captures", server), lambda: _all(runs, server))[mark, server, lossy, segments]
 
 
 def _all(runs: KernelRuns, server: str) -> dict[Case, Verdict]:
     runs.require(server)
     report = runs.progress.task(f"captures at {server}")
-    of_server = [case for case in cases() if case[1] == server]
-    jobs = {case: partial(captured, *case, seed=runs.first_seed) for case in of_server}
+    of_server = [case for case in cases(runs.quick) if case[1] == server]
+    rounds = QUICK_ROUNDS if runs.quick else ROUNDS
+    jobs = {case: partial(captured, *case, rounds, runs.first_seed) for case in of_server}
     return runs.each("captures", jobs, SIDE_BY_SIDE, report)
 
 
-def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: int = 1) -> Verdict:
+def captured(mark: str, server: str, lossy: bool, segments: str, rounds: int, seed: int) -> Verdict:
     """Captures a server's packets over one link and compares their marks with the expected ones.
 
     The measurement is repeated if the certificate of the link is red.
@@ -159,10 +224,11 @@ def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: i
                 api.link(**options) as link,
                 serving(link, server, folder),
                 marking(link, mark, segments),
+                tracing(folder / "windows.txt") as trace,
                 capturing(link, folder / "sender.pcap") as capture,
             ):
-                received = fetch_all(link.inside, seed, persistent=mark != STATE)
-            verdict = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark)
+                received = fetch_all(link.inside, seed, rounds, persistent=mark != STATE)
+            verdict = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark, trace)
         verdict.fetched, verdict.is_red = received, link.certificate.get("verdict") == "red"
         if not verdict.is_red:
             break
@@ -210,10 +276,11 @@ def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
         link.run([agent, "stop"], capture_output=True)
 
 
-def fetch_all(address: str, seed: int, persistent: bool) -> int:
+def fetch_all(address: str, seed: int, rounds: int, persistent: bool) -> int:
     """Fetches files over concurrent connections and returns the number of bytes received.
 
-    Some connections are persistent if `persistent` is set; the others carry one file each.
+    With `persistent`, some connections carry a file in each of these rounds, and a file of each size comes
+    alone in every fifth. Otherwise each connection carries one file, three times as many in all.
     """
 
     def one(connection: http.client.HTTPConnection, size: int) -> int:
@@ -223,7 +290,7 @@ def fetch_all(address: str, seed: int, persistent: bool) -> int:
     def several(number: int) -> int:
         lots = Random((seed << 8) + number)
         connection = http.client.HTTPConnection(address, site.PORT, timeout=60)
-        received = sum(one(connection, lots.choice(SIZES)) for _ in range(ROUNDS))
+        received = sum(one(connection, lots.choice(SIZES)) for _ in range(rounds))
         connection.close()
         return received
 
@@ -235,22 +302,21 @@ def fetch_all(address: str, seed: int, persistent: bool) -> int:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         received = sum(pool.map(several, range(CONNECTIONS))) if persistent else 0
-        return received + sum(pool.map(alone, SIZES * (1 if persistent else 3)))
+        return received + sum(pool.map(alone, SIZES * (-(-rounds // 5) if persistent else 3)))
 
 
-def verified(capture: Path, mark: str) -> Verdict:
-    """Returns the result of `catnip agent verify` for a capture of packets marked by `mark`."""
-    command = [str(program(AGENT)), "verify", str(capture), "--json", "--mark", mark]
+def verified(capture: Path, mark: str, trace: Path) -> Verdict:
+    """Returns the result of `catnip agent verify` for a capture of packets marked by `mark`.
+
+    `trace` has the kernel's trace of the windows during the capture.
+    """
+    command = [str(program(AGENT)), "verify", str(capture), "--json", "--mark", mark, "--trace", str(trace)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise InputError(f"linux: {done.stderr.strip()}")
     sums = json.loads(done.stdout)
-    checked = sums["must_be_high"] + sums["must_be_low"]
-    mismatches = sums["missing_high"] + sums["wrong_high"]
-    same = ("packets", "connections", "retransmissions", "bad_checksums", "gaps")
-    return Verdict(
-        checked, checked - mismatches, faults=sums["faults"][:5], **{name: sums[name] for name in same}
-    )
+    same = {one.name for one in fields(Verdict)} & set(sums) - {"faults"}
+    return Verdict(faults=sums["faults"][:5], **{name: sums[name] for name in same})
 
 
 @dataclass

@@ -1,9 +1,11 @@
 """Requirements and tools of all measurements with this machine's kernel."""
 
 import json
+import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +63,46 @@ def device(link: Link) -> str:
     """Returns the name of the network device behind a link."""
     shown = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
     return str(json.loads(shown.stdout)[0]["dev"])
+
+
+TRACE = """
+mount -t tracefs tracefs /sys/kernel/tracing
+cd /sys/kernel/tracing/instances
+mkdir "$0"
+cd "$0"
+trap 'cd ..; rmdir "$0"' EXIT
+echo 65536 > buffer_size_kb
+for event in tcp_probe tcp_cong_state_set; do echo 1 > events/tcp/$event/enable; done
+echo ready >&2
+read _ || true
+echo 0 > tracing_on
+! grep -h '^overrun: [1-9]' per_cpu/cpu*/stats >&2
+cat trace
+"""
+"""Script that traces the windows of this machine's TCP until its standard input ends, and prints them."""
+
+
+@contextmanager
+def tracing(trace: Path) -> Iterator[Path]:
+    """Writes the windows of all TCP senders of this machine during the block, as the kernel traces them."""
+    name = f"catnip-{os.getpid()}-{threading.get_ident()}"
+    command = ["unshare", "--mount", "sh", "-ec", TRACE, name]
+    pipe = subprocess.PIPE
+    with (
+        trace.open("w") as written,
+        subprocess.Popen(command, stdin=pipe, stdout=written, stderr=pipe, text=True) as tracer,
+    ):
+        assert tracer.stdin is not None and tracer.stderr is not None
+        told = tracer.stderr.readline()
+        try:
+            if told != "ready\n":
+                raise InputError(f"linux: the kernel's trace: {told.strip()}")
+            yield trace
+        finally:
+            tracer.stdin.close()
+            problems = tracer.stderr.read().strip()
+    if problems or tracer.returncode:
+        raise InputError(f"linux: the kernel's trace: {problems or 'it was not read'}")
 
 
 @contextmanager
