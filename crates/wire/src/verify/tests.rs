@@ -347,7 +347,7 @@ fn trace(segments: &[(u32, u32, Option<u32>)]) -> Windows {
         }
         lines += &format!(
             "x-1 [000] .. 1.0: tcp_probe: family=AF_INET src=10.0.0.2:80 dest=10.0.0.1:4000 \
-             snd_nxt={:#x} snd_cwnd={cwnd}\n",
+             snd_nxt={:#x} snd_una=0x1 snd_cwnd={cwnd}\n",
             1 + packets * SIZE
         );
     }

@@ -1,4 +1,4 @@
-use super::windows::{Interval, Windows};
+use super::windows::{Interval, Repair, Windows};
 use super::{Documents, Fault, FaultKind, Markers, Reason, Report, Rules};
 use crate::convert::stream_offset;
 use crate::{FlowKey, Tcp, TcpFlags};
@@ -36,6 +36,8 @@ struct End {
     /// End of the data sent (SND.MAX).
     snd_max: u64,
     snd_una: u64,
+    /// Number of segments from the other side since the one that moved `snd_una`.
+    received: usize,
     /// Recovery point: until it is acknowledged, cwnd may be smaller than the data in flight.
     recover: Option<u64>,
     /// Lower bound of cwnd, bytes: the largest amount of data in flight since the last possible reduction of cwnd.
@@ -50,6 +52,8 @@ struct End {
     answered: bool,
     /// Segments that may turn out to be the last of the document.
     waiting: VecDeque<Waiting>,
+    /// Repeated segments, whose marks depend on their places if `retransmissions` is not set in the rules.
+    repeated: Vec<Waiting>,
     /// Marks of the document so far.
     marks: Marks,
     /// Value of `snd_max` at the last retransmission.
@@ -153,10 +157,10 @@ fn without_offset(packet: &PacketContext, _rules: &Rules) -> Option<Verdict> {
     (!packet.has_known_offset).then_some(if is_hidden { Verdict::Unknown } else { Verdict::Either })
 }
 
+/// Verdict on a retransmission. If it is not HIGH in any case, its place in the document counts.
 fn retransmission(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
-    let is_high = rules.retransmissions;
-    let verdict = if is_high { Verdict::High(Reason::Retransmission) } else { Verdict::Unknown };
-    packet.is_retransmission.then_some(verdict)
+    let is_high = packet.is_retransmission && rules.retransmissions;
+    is_high.then_some(Verdict::High(Reason::Retransmission))
 }
 
 /// Verdict on new data while lost data is repaired.
@@ -251,6 +255,7 @@ impl End {
         let is_bare = tcp.payload().is_empty() && !tcp.flags().contains(TcpFlags::FIN);
         let is_duplicate = is_bare && ack == self.snd_una && self.snd_max > ack;
         let has_sack = tcp.options().is_ok_and(|options| !options.sack.as_slice().is_empty());
+        self.received = if ack > self.snd_una { 0 } else { self.received + 1 };
         self.snd_una = self.snd_una.max(ack);
         if is_duplicate || has_sack || tcp.flags().contains(TcpFlags::ECE) {
             self.recover = Some(self.snd_max);
@@ -330,6 +335,16 @@ impl End {
                 self.waiting.push_back(Waiting { number, priority, start: from, end: until, verdict });
                 from = until;
             }
+        } else if is_retransmission && packet.has_known_offset && !rules.retransmissions {
+            let una = self.initial.unwrap_or(0).wrapping_add(1).wrapping_add(self.snd_una as u32);
+            let is_first = start == self.snd_una;
+            let repair = Repair { sender: flow, una, received: self.received, is_first };
+            let is_small = windows.and_then(|windows| windows.is_small_at(&repair, rules.spm.small_window));
+            let distance = start.checked_sub(self.document_start).map(|offset| offset / segment_size);
+            let index = distance.map_or(u32::MAX, |distance| distance as u32);
+            let packet = PacketContext { is_small, index, distance: u64::from(index), window: 0, ..packet };
+            let verdict = packet.verdict(rules);
+            self.repeated.push(Waiting { number, priority, start, end, verdict });
         } else {
             self.check(number, connection, server, priority, packet.verdict(rules), report);
         }
@@ -376,11 +391,13 @@ impl End {
     /// HIGH, because a marker counts bytes rather than packets.
     fn end_document(&mut self, connection: usize, server: bool, trailing: u32, report: &mut Report) {
         let first = self.waiting.len().saturating_sub(trailing as usize);
+        let last = self.waiting.get(first).map_or(self.snd_max, |segment| segment.start);
         let near = self.snd_max.saturating_sub(u64::from(trailing) * self.segment);
-        for (i, segment) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+        let waiting = std::mem::take(&mut self.waiting);
+        for segment in waiting.into_iter().chain(std::mem::take(&mut self.repeated)) {
             let verdict = match segment.verdict {
                 Verdict::High(reason) => Verdict::High(reason),
-                _ if i >= first => Verdict::High(Reason::Trailing),
+                _ if segment.start >= last => Verdict::High(Reason::Trailing),
                 _ if trailing > 0 && segment.start >= near => Verdict::Either,
                 other => other,
             };

@@ -6,21 +6,31 @@
 
 use crate::FlowKey;
 use crate::ip::TCP;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::net::{IpAddr, SocketAddr};
 
 /// Congestion windows of all senders of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Windows {
-    senders: BTreeMap<FlowKey, VecDeque<Interval>>,
+    senders: BTreeMap<FlowKey, Sender>,
+}
+
+/// Intervals of a sender, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Sender {
+    intervals: Vec<Interval>,
+    /// Number of intervals before that of the latest new data.
+    next: usize,
 }
 
 /// State of a sender between two segments that it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     /// SND.NXT at the end of the interval.
-    pub(super) until: u32,
+    until: u32,
+    /// SND.UNA in the interval.
+    una: u32,
     /// Congestion window at the beginning and at the end, segments. At the beginning it may still grow for the segment that arrived.
     cwnd: [u32; 2],
     /// States of congestion control at the beginning and at the end.
@@ -36,8 +46,12 @@ impl Interval {
     /// been either.
     pub(super) fn is_small(&self, segments: u32) -> Option<bool> {
         let [first, last] = self.cwnd;
-        let has_expired = self.states[0] != LOSS && self.states[1] == LOSS;
-        if has_expired { (first >= segments).then_some(false) } else { Some(last < segments) }
+        if self.has_expired() { (first >= segments).then_some(false) } else { Some(last < segments) }
+    }
+
+    /// Returns true if a timeout reduced the window in this interval.
+    fn has_expired(&self) -> bool {
+        self.states[0] != LOSS && self.states[1] == LOSS
     }
 
     /// Returns true if new data is sent while lost data is repaired. A recovery that begins in the interval begins with a retransmission.
@@ -54,13 +68,13 @@ impl Windows {
         let mut known: BTreeMap<FlowKey, Known> = BTreeMap::new();
         for line in trace.lines() {
             match Event::parse(&line?) {
-                Some(Event::Probe { flow, snd_nxt, cwnd }) => {
+                Some(Event::Probe { flow, snd_nxt, snd_una, cwnd }) => {
                     let known = known.entry(flow).or_default();
                     let before = known.cwnd.replace(cwnd).unwrap_or(0);
                     let states = [known.state_before, known.state];
                     known.state_before = known.state;
-                    let interval = Interval { until: snd_nxt, cwnd: [before, cwnd], states };
-                    windows.senders.entry(flow).or_default().push_back(interval);
+                    let interval = Interval { until: snd_nxt, una: snd_una, cwnd: [before, cwnd], states };
+                    windows.senders.entry(flow).or_default().intervals.push(interval);
                 }
                 Some(Event::State { flow, state }) => known.entry(flow).or_default().state = state,
                 None => {}
@@ -74,15 +88,40 @@ impl Windows {
         self.senders.is_empty()
     }
 
-    /// Removes the intervals before that in which the sender sent the data that begins at `sequence`, and returns that; `None` if the trace
-    /// ends before. `sequence` must not decrease from call to call.
+    /// Returns the interval in which the sender sent the data that begins at `sequence` for the first time; `None` if the trace ends before.
+    /// `sequence` must not decrease from call to call.
     pub(super) fn at(&mut self, sender: &FlowKey, sequence: u32) -> Option<Interval> {
-        let intervals = self.senders.get_mut(sender)?;
-        while intervals.front().is_some_and(|interval| is_at_or_before(interval.until, sequence)) {
-            intervals.pop_front();
-        }
-        intervals.front().copied()
+        let Sender { intervals, next } = self.senders.get_mut(sender)?;
+        *next += intervals[*next..]
+            .iter()
+            .take_while(|interval| is_at_or_before(interval.until, sequence))
+            .count();
+        intervals.get(*next).copied()
     }
+
+    /// Returns true if the window is smaller than `segments` when the sender repeats data; `None` if the trace ends before.
+    pub(super) fn is_small_at(&self, repair: &Repair<'_>, segments: u32) -> Option<bool> {
+        let intervals = &self.senders.get(repair.sender)?.intervals;
+        let mut same =
+            intervals.iter().skip_while(|one| one.una != repair.una).take_while(|one| one.una == repair.una);
+        // If there is none, the last ACK was captured, and TCP had not processed it yet.
+        let interval = same.nth(repair.received).or_else(|| intervals.last())?;
+        let [first, last] = interval.cwnd;
+        let is_probe = interval.has_expired() && !repair.is_first;
+        Some(if is_probe { first } else { last } < segments)
+    }
+}
+
+/// Data that is sent once more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repair<'a> {
+    pub(super) sender: &'a FlowKey,
+    /// SND.UNA.
+    pub(super) una: u32,
+    /// Number of segments that have arrived since the one that moved SND.UNA.
+    pub(super) received: usize,
+    /// True if the data begins at SND.UNA, as after a timeout. A tail loss probe, before the timeout, repeats the end of the data.
+    pub(super) is_first: bool,
 }
 
 /// Returns true if sequence number `a` is not after `b` (RFC 9293, section 3.4).
@@ -100,7 +139,7 @@ struct Known {
 }
 
 enum Event {
-    Probe { flow: FlowKey, snd_nxt: u32, cwnd: u32 },
+    Probe { flow: FlowKey, snd_nxt: u32, snd_una: u32, cwnd: u32 },
     State { flow: FlowKey, state: u32 },
 }
 
@@ -110,8 +149,14 @@ impl Event {
     fn parse(line: &str) -> Option<Self> {
         if let Some((_, fields)) = line.split_once(" tcp_probe: ") {
             let flow = flow(endpoint(value(fields, "src")?)?, endpoint(value(fields, "dest")?)?);
-            let snd_nxt = u32::from_str_radix(value(fields, "snd_nxt")?.strip_prefix("0x")?, 16).ok()?;
-            return Some(Self::Probe { flow, snd_nxt, cwnd: value(fields, "snd_cwnd")?.parse().ok()? });
+            let sequence = |key| u32::from_str_radix(value(fields, key)?.strip_prefix("0x")?, 16).ok();
+            let (snd_nxt, snd_una) = (sequence("snd_nxt")?, sequence("snd_una")?);
+            return Some(Self::Probe {
+                flow,
+                snd_nxt,
+                snd_una,
+                cwnd: value(fields, "snd_cwnd")?.parse().ok()?,
+            });
         }
         let (_, fields) = line.split_once(" tcp_cong_state_set: ")?;
         let is_v6 = value(fields, "family")? == "AF_INET6";
@@ -207,6 +252,38 @@ mod tests {
         assert_eq!(is_small(300), Some(false));
         let mut windows = read(&[probe(100, 2), state(LOSS), probe(200, 1)]);
         assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3), None);
+    }
+
+    #[test]
+    fn the_window_at_a_repair_follows_from_the_number_of_segments_that_have_arrived() {
+        let probe = |nxt, una: u32, cwnd| probe(nxt, cwnd).replace("ffffff00", &format!("{una:x}"));
+        let lines = [
+            probe(100, 50, 9),
+            probe(200, 60, 5),
+            probe(200, 60, 4),
+            state(LOSS),
+            probe(200, 60, 1),
+            probe(200, 90, 2),
+        ];
+        let windows = read(&lines);
+        let sender = sender();
+        let is_small = |una, received, is_first| {
+            windows.is_small_at(&Repair { sender: &sender, una, received, is_first }, 4)
+        };
+        assert_eq!(
+            [0, 1].map(|received| is_small(60, received, true)),
+            [Some(false), Some(false)],
+            "five and four"
+        );
+        assert_eq!(is_small(60, 2, true), Some(true), "after the timeout");
+        assert_eq!(is_small(60, 2, false), Some(false), "a probe, before the timeout");
+        assert_eq!(is_small(90, 0, true), Some(true));
+        assert_eq!(is_small(200, 0, true), Some(true), "its ACK finds a window of two");
+        assert_eq!(
+            Windows::default()
+                .is_small_at(&Repair { sender: &sender, una: 0, received: 0, is_first: true }, 4),
+            None
+        );
     }
 
     #[test]
