@@ -20,6 +20,7 @@ import catnip
 from agents import PORT, Host, fetch_all, verified
 from catnip import context
 from catnip.base import programs
+from catnip.papers.linux.runs import tracing
 
 REASON = programs.cannot_control() or programs.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
@@ -285,6 +286,32 @@ def test_the_randomized_algorithm_keeps_a_share_of_large_windows(tmp_path: Path)
     assert marks[:6] == [18] * 6
     assert 0 < marks[14:].count(18) < 50
     assert 22 in marks
+
+
+def test_each_segment_of_a_document_has_the_mark_that_the_kernels_window_asks_for(tmp_path: Path) -> None:
+    with catnip.link(
+        rate="20Mbit", delay="10ms", queue="drop-tail:2000", loss="bernoulli:12%", seed=3
+    ) as link:
+        host = Host(link, tmp_path)
+        with (
+            host.nginx(),
+            host.marking("--mark", "spm-partial", "--segments", "single", "--controllers", "none"),
+            tracing(tmp_path / "windows.txt") as trace,
+            host.captured() as capture,
+        ):
+            fetch_all(link.inside, 8, 4)
+    sums = verified(capture, "--mark", "spm-partial", "--trace", str(trace))
+    assert (sums["documents"], sums["faults"]) == (32, [])
+    # Before a timeout the window may have been small or not, if it was small when the last ACK arrived.
+    assert sums["right_documents"] + sums["undecided_documents"] == 32 and sums["undecided_documents"] <= 3
+    # Windows below three segments occur, and are judged: without that rule their marks are wrong.
+    without = verified(capture, "--mark", "spm-partial:small_window=0", "--trace", str(trace))
+    assert without["wrong_high"] > 0
+    # Recoveries occur, in which this marker sends new data LOW.
+    repairing = verified(capture, "--mark", "spm-partial:repairs=high", "--trace", str(trace))
+    assert repairing["missing_high"] > 0
+    # The capture alone does not tell all of it.
+    assert verified(capture, "--mark", "spm-partial")["undecided_documents"] > 0
 
 
 def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_they_answer(host: Host) -> None:

@@ -35,7 +35,8 @@ pub(crate) struct Verify {
     /// Sides whose packets are marked
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     by: MarkedBy,
-    /// Trace of the kernel at the sender during the capture: `trace` of tracefs with the events tcp_probe and tcp_cong_state_set
+    /// Trace of the kernel at the sender during the capture: `trace` of tracefs with the events tcp_probe and tcp_cong_state_set and
+    /// the clock of captures (trace_clock `tai`, without leap seconds)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Print JSON on standard output

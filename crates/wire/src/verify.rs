@@ -95,6 +95,9 @@ pub fn verify(capture: impl Read, rules: &Rules, windows: Option<Windows>) -> Re
         match reader.next_record() {
             Ok(Some(record)) => {
                 let missing = (record.original_len as usize).saturating_sub(record.frame.len());
+                if verifier.windows.as_ref().is_some_and(|windows| !windows.covers(record.nanos)) {
+                    return Err(CaptureError::Block(OTHER_TIME));
+                }
                 verifier.packet(record.nanos, record.ip(), missing);
             }
             Ok(None) => break,
@@ -107,6 +110,9 @@ pub fn verify(capture: impl Read, rules: &Rules, windows: Option<Windows>) -> Re
     }
     Ok(verifier.finish())
 }
+
+const OTHER_TIME: &str =
+    "a packet was captured at a time of which the kernel's trace is not (echo tai > trace_clock)";
 
 /// Largest plausible number of missing bytes, above the length of any frame with an IP packet.
 const MAX_MISSING: usize = 1 << 17;

@@ -335,18 +335,21 @@ fn a_capture_of_headers_only_is_judged_without_checksums() {
     assert_eq!(faults, [(10, trailing), (12, trailing)]);
 }
 
-/// Returns the lines of the kernel's trace for the server: SND.NXT, cwnd and, if it changes, the state before each segment that arrives.
-fn trace(segments: &[(u32, u32, Option<u32>)]) -> Windows {
+/// Returns the kernel's trace for the server: packets sent and cwnd when a segment arrives and, if it changes, the state before, with the
+/// time of its change in milliseconds.
+fn trace(segments: &[(u32, u32, Option<(u32, u32)>)]) -> Windows {
     let mut lines = String::new();
     for (packets, cwnd, state) in segments {
-        if let Some(state) = state {
+        if let Some((state, millis)) = state {
+            let at = 1000 * millis;
             lines += &format!(
-                "x-1 [000] .. 1.0: tcp_cong_state_set: family=AF_INET sport=80 dport=4000 saddr=10.0.0.2 \
+                "x-1 [000] .. 0.{at:06}: tcp_cong_state_set: family=AF_INET sport=80 dport=4000 saddr=10.0.0.2 \
                  daddr=10.0.0.1 cong_state={state}\n"
             );
         }
+        let at = 999_999;
         lines += &format!(
-            "x-1 [000] .. 1.0: tcp_probe: family=AF_INET src=10.0.0.2:80 dest=10.0.0.1:4000 \
+            "x-1 [000] .. 0.{at:06}: tcp_probe: family=AF_INET src=10.0.0.2:80 dest=10.0.0.1:4000 \
              snd_nxt={:#x} snd_una=0x1 snd_cwnd={cwnd}\n",
             1 + packets * SIZE
         );
@@ -430,7 +433,9 @@ fn new_data_during_a_recovery_must_be_high_if_the_kernel_says_so() {
     scene.client(TcpFlags::ACK, 1, 1 + 8 * SIZE, 0, LOW);
     scene.document(8, 1, "lllHHH");
     scene.close(14);
-    let windows = || trace(&[(7, 10, None), (8, 5, Some(3)), (14, 5, Some(0))]);
+    let millis = |packet: u64| scene.packets[packet as usize - 1].0 as u32;
+    let (begins, ends) = (millis(during) - 1, millis(during) + 1);
+    let windows = || trace(&[(7, 10, None), (8, 5, Some((3, begins))), (14, 5, Some((0, ends)))]);
     assert_eq!(scene.documents(Some(windows())), ([1, 0, 1], vec![]));
     assert_eq!(scene.documents(None).0, [0, 1, 1], "without the trace its end is not known");
     let _ = scene.rules.codec.write(&mut scene.packets[during as usize - 1].1, LOW);

@@ -1,4 +1,4 @@
-use super::windows::{Interval, Repair, Windows};
+use super::windows::Windows;
 use super::{Documents, Fault, FaultKind, Markers, Reason, Report, Rules};
 use crate::convert::stream_offset;
 use crate::{FlowKey, Tcp, TcpFlags};
@@ -56,12 +56,6 @@ struct End {
     repeated: Vec<Waiting>,
     /// Marks of the document so far.
     marks: Marks,
-    /// Value of `snd_max` at the last retransmission.
-    retransmitted_at: Option<u64>,
-    /// End of the interval of the kernel's trace before the current one.
-    interval_start: u64,
-    /// Interval of the kernel's trace in which the last new data was sent.
-    interval: Option<Interval>,
     /// True if data is missing in the capture.
     has_gap: bool,
 }
@@ -291,7 +285,7 @@ impl End {
         let is_probe = len == 1 && end == self.snd_max && self.snd_una >= end && !fin;
         let is_retransmission = len > 0 && start < self.snd_max && !is_probe;
         if is_retransmission {
-            (self.recover, self.retransmitted_at) = (Some(self.snd_max), Some(self.snd_max));
+            self.recover = Some(self.snd_max);
         }
         let side = report.connections[connection].side_mut(server);
         side.retransmissions += u64::from(is_retransmission);
@@ -317,10 +311,10 @@ impl End {
             ..packet
         };
         if is_new {
-            let sent = windows.and_then(|windows| self.sent_in(flow, tcp.sequence(), start, windows));
+            let sent = windows.and_then(|windows| windows.at(flow, tcp.sequence()));
             let packet = PacketContext {
-                is_small: sent.and_then(|(interval, _)| interval.is_small(rules.spm.small_window)),
-                recovers: sent.is_some_and(|(interval, repeated)| interval.recovers(repeated)),
+                is_small: sent.and_then(|interval| interval.is_small(rules.spm.small_window, nanos)),
+                recovers: sent.is_some_and(|interval| interval.recovers(nanos)),
                 ..packet
             };
             self.snd_max = end;
@@ -337,9 +331,8 @@ impl End {
             }
         } else if is_retransmission && packet.has_known_offset && !rules.retransmissions {
             let una = self.initial.unwrap_or(0).wrapping_add(1).wrapping_add(self.snd_una as u32);
-            let is_first = start == self.snd_una;
-            let repair = Repair { sender: flow, una, received: self.received, is_first };
-            let is_small = windows.and_then(|windows| windows.is_small_at(&repair, rules.spm.small_window));
+            let sent = windows.as_deref().and_then(|windows| windows.at_repair(flow, una, self.received));
+            let is_small = sent.and_then(|interval| interval.is_small(rules.spm.small_window, nanos));
             let distance = start.checked_sub(self.document_start).map(|offset| offset / segment_size);
             let index = distance.map_or(u32::MAX, |distance| distance as u32);
             let packet = PacketContext { is_small, index, distance: u64::from(index), window: 0, ..packet };
@@ -360,22 +353,6 @@ impl End {
             self.check(number, connection, server, priority, verdict, report);
             self.waiting.pop_front();
         }
-    }
-
-    /// Returns the interval of the kernel's trace in which the new data from `start` on is sent, and whether a retransmission was sent in
-    /// it before.
-    fn sent_in(
-        &mut self,
-        flow: &FlowKey,
-        sequence: u32,
-        start: u64,
-        windows: &mut Windows,
-    ) -> Option<(Interval, bool)> {
-        let interval = windows.at(flow, sequence)?;
-        if self.interval.replace(interval) != Some(interval) {
-            self.interval_start = start;
-        }
-        Some((interval, self.retransmitted_at.is_some_and(|at| at >= self.interval_start)))
     }
 
     /// Updates the lower bound of cwnd when a data packet that ends at `end` is sent.

@@ -72,6 +72,7 @@ mkdir "$0"
 cd "$0"
 trap 'cd ..; rmdir "$0"' EXIT
 echo 65536 > buffer_size_kb
+echo tai > trace_clock
 for event in tcp_probe tcp_cong_state_set; do echo 1 > events/tcp/$event/enable; done
 echo ready >&2
 read _ || true
@@ -84,7 +85,10 @@ cat trace
 
 @contextmanager
 def tracing(trace: Path) -> Iterator[Path]:
-    """Writes the windows of all TCP senders of this machine during the block, as the kernel traces them."""
+    """Writes the windows of all TCP senders of this machine during the block, as the kernel traces them.
+
+    Times are those of captures, since 1970.
+    """
     name = f"catnip-{os.getpid()}-{threading.get_ident()}"
     command = ["unshare", "--mount", "sh", "-ec", TRACE, name]
     pipe = subprocess.PIPE
@@ -103,6 +107,10 @@ def tracing(trace: Path) -> Iterator[Path]:
             problems = tracer.stderr.read().strip()
     if problems or tracer.returncode:
         raise InputError(f"linux: the kernel's trace: {problems or 'it was not read'}")
+    # TAI is ahead by the leap seconds, if the machine knows them.
+    if ahead_s := round(time.clock_gettime(time.CLOCK_TAI) - time.time()):
+        lines = trace.read_text()
+        trace.write_text(re.sub(r"\d+(?=\.\d{6}: tcp_)", lambda at: str(int(at[0]) - ahead_s), lines))
 
 
 @contextmanager
