@@ -335,9 +335,11 @@ fn a_capture_of_headers_only_is_judged_without_checksums() {
     assert_eq!(faults, [(10, trailing), (12, trailing)]);
 }
 
-/// Returns the kernel's trace for the server: packets sent and cwnd when a segment arrives and, if it changes, the state before, with the
-/// time of its change in milliseconds.
-fn trace(segments: &[(u32, u32, Option<(u32, u32)>)]) -> Windows {
+/// State of congestion control, and the time of the change to it, ms.
+type Change = (u32, u32);
+
+/// Returns the kernel's trace for the server: packets sent and cwnd when a segment arrives, and a change before it.
+fn trace(segments: &[(u32, u32, Option<Change>)]) -> Windows {
     let mut lines = String::new();
     for (packets, cwnd, state) in segments {
         if let Some((state, millis)) = state {
