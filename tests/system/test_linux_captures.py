@@ -17,7 +17,7 @@ from catnip import api
 from catnip._core import InputError
 from catnip.base.progress import Progress, side_by_side
 from catnip.papers.linux import captures, stack
-from catnip.papers.linux.captures import FULL, STATE
+from catnip.papers.linux.captures import FULL, PACED, SINGLE, STATE
 from catnip.papers.linux.runs import KernelRuns, capturing, catch_up, missing_requirement
 from catnip.papers.linux.stack import BASE, LAST
 
@@ -60,14 +60,15 @@ def test_a_capture_ends_though_packets_came_before_its_filter_and_fails_where_so
         ends("catnip0: The interface disappeared")
 
 
-@pytest.mark.parametrize("mark", [FULL, STATE])
-def test_what_leaves_a_real_server_is_marked_as_its_capture_demands(mark: str) -> None:
+def test_what_leaves_a_real_server_is_marked_as_its_capture_demands() -> None:
     if missing := missing_requirement("nginx"):
         pytest.skip(missing)
-    verdict = captures.captured(mark, "nginx", False)
-    assert verdict.checked > 1000
-    assert verdict.matching >= 0.99 * verdict.checked, verdict.faults
-    assert verdict.bad_checksums == verdict.gaps == 0
+    documents = captures.captured(FULL, "nginx", False, SINGLE, 5, 1)
+    assert documents.right_documents == documents.documents == 8 * 5 + len(captures.SIZES), documents.faults
+    assert documents.bad_checksums == documents.gaps == 0
+    packets = captures.captured(STATE, "nginx", False, PACED, 5, 1)
+    assert packets.checked > 1000
+    assert packets.matching >= 0.99 * packets.checked, packets.faults
 
 
 def test_a_slow_line_loses_fewer_marked_packets_than_others() -> None:
