@@ -446,6 +446,21 @@ fn new_data_during_a_recovery_must_be_high_if_the_kernel_says_so() {
 }
 
 #[test]
+fn without_the_kernels_trace_new_data_after_a_loss_may_be_high_until_it_is_repaired() {
+    let mut scene = Scene::new(Rules { spm: SpmParameters::LAST_ONLY, ..Rules::default() });
+    scene.document(0, 1, "llllllll");
+    for _ in 0..3 {
+        scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+    }
+    scene.document(3, 1, "H");
+    scene.document(8, 1, "HlH");
+    scene.client(TcpFlags::ACK, 1, 1 + 11 * SIZE, 0, LOW);
+    scene.document(11, 1, "lllHHH");
+    scene.close(17);
+    assert_eq!(scene.documents(None), ([0, 1, 1], vec![]));
+}
+
+#[test]
 fn a_capture_that_is_cut_is_judged_up_to_there() {
     let mut scene = Scene::new(Rules::default());
     scene.document(0, 1, "HHH");

@@ -177,7 +177,7 @@ fn middle(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     if packet.distance < u64::from(rules.spm.leading) {
         return Some(Verdict::Either);
     }
-    let is_large = packet.window > u64::from(rules.spm.small_window) || rules.spm.small_window == 0;
+    let is_large = packet.window > u64::from(rules.spm.small_window);
     (packet.is_small == Some(false) || is_large).then_some(Verdict::Low)
 }
 
