@@ -132,7 +132,9 @@ def share_pct(hits: int, trials: int, confidence: float = 0.95) -> Interval:
     share, weight = hits / trials, 1 + z**2 / trials
     centre = (share + z**2 / (2 * trials)) / weight
     half = z / weight * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
-    return Interval(100 * share, 100 * (centre - half), 100 * (centre + half), trials)
+    low = centre - half if hits > 0 else 0.0
+    high = centre + half if hits < trials else 1.0
+    return Interval(100 * share, 100 * low, 100 * high, trials)
 
 
 def negative(value: Interval) -> Interval:

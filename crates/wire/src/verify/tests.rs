@@ -461,6 +461,20 @@ fn without_the_kernels_trace_new_data_after_a_loss_may_be_high_until_it_is_repai
 }
 
 #[test]
+fn a_repeated_request_begins_no_document() {
+    let (documents, markers) = (Documents::PerExchange, Markers::Servers);
+    let mut scene = Scene::new(Rules { documents, markers, ..Rules::default() });
+    scene.client(TcpFlags::ACK, 1, 1, 50, LOW);
+    scene.document(0, 51, "HHHlll");
+    scene.client(TcpFlags::ACK, 1, 1, 50, LOW);
+    scene.document(6, 51, "lllHHH");
+    scene.client(TcpFlags::ACK, 51, 1 + 12 * SIZE, 50, LOW);
+    scene.document(12, 101, "HHHHHH");
+    scene.close(18);
+    assert_eq!(scene.documents(Some(trace(&[(18, 10, None)]))), ([2, 0, 2], vec![]));
+}
+
+#[test]
 fn a_capture_that_is_cut_is_judged_up_to_there() {
     let mut scene = Scene::new(Rules::default());
     scene.document(0, 1, "HHH");

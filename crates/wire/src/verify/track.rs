@@ -222,15 +222,17 @@ impl Tracked {
         if flags.contains(TcpFlags::ACK) {
             to.on_ack(tcp);
         }
-        if len > 0 && rules.documents == Documents::PerExchange {
-            to.answered = true;
-        }
         let is_checked = match rules.markers {
             Markers::Both => true,
             Markers::Clients => !captured.server,
             Markers::Servers => captured.server,
         };
+        let before = from.snd_max;
         from.on_packet(captured, to.mss, is_checked, rules, windows, report);
+        // A repeated request asks for nothing new.
+        if len > 0 && from.snd_max > before && rules.documents == Documents::PerExchange {
+            to.answered = true;
+        }
         if flags.contains(TcpFlags::RST) {
             self.close(captured.connection, report);
         }
