@@ -468,6 +468,8 @@ fn a_repeated_request_begins_no_document() {
     scene.document(0, 51, "HHHlll");
     scene.client(TcpFlags::ACK, 1, 1, 50, LOW);
     scene.document(6, 51, "lllHHH");
+    // The next request is lost, and an ACK behind it comes first.
+    scene.client(TcpFlags::ACK, 101, 1 + 12 * SIZE, 0, LOW);
     scene.client(TcpFlags::ACK, 51, 1 + 12 * SIZE, 50, LOW);
     scene.document(12, 101, "HHHHHH");
     scene.close(18);

@@ -35,6 +35,8 @@ struct End {
     segment: u64,
     /// End of the data sent (SND.MAX).
     snd_max: u64,
+    /// End of the data that the capture has shown. `snd_max` may be larger if packets are missing.
+    seen: u64,
     snd_una: u64,
     /// Number of segments from the other side since the one that moved `snd_una`.
     received: usize,
@@ -227,12 +229,11 @@ impl Tracked {
             Markers::Clients => !captured.server,
             Markers::Servers => captured.server,
         };
-        let before = from.snd_max;
-        from.on_packet(captured, to.mss, is_checked, rules, windows, report);
         // A repeated request asks for nothing new.
-        if len > 0 && from.snd_max > before && rules.documents == Documents::PerExchange {
+        if from.shows_new_data(tcp) && rules.documents == Documents::PerExchange {
             to.answered = true;
         }
+        from.on_packet(captured, to.mss, is_checked, rules, windows, report);
         if flags.contains(TcpFlags::RST) {
             self.close(captured.connection, report);
         }
@@ -259,6 +260,17 @@ impl End {
             // Data sent after the recovery point is acknowledged. The data in flight during the recovery did not count for the bound.
             self.recover = None;
         }
+    }
+
+    /// Returns true if a packet has data that no packet of the capture had before.
+    fn shows_new_data(&mut self, tcp: &Tcp<'_>) -> bool {
+        let len = tcp.payload().len() as u64;
+        let offset = self.initial.and_then(|initial| stream_offset(initial, tcp.sequence(), self.snd_max));
+        let end = offset.map_or(u64::MAX, |start| start + len);
+        let is_new = len > 0 && end > self.seen;
+        // Packets of an unknown place count as new each time.
+        self.seen = if is_new && offset.is_some() { end } else { self.seen };
+        is_new
     }
 
     /// Handles a packet of this side. Judges the packet at once, or stores it until its distance from the end of the document is known.
