@@ -38,7 +38,7 @@ def test_retransmissions_are_marked_over_lossy_links_and_ipv6(tmp_path: Path, lo
         inside = next(
             one["local"] for one in json.loads(shown.stdout)[0]["addr_info"] if one["scope"] == "global"
         )
-        with host.nginx(), host.marking(), host.captured() as capture:
+        with host.nginx(), host.marking("--segments", "single"), host.captured() as capture:
             fetch_all(link.inside, 2, 6)
             fetch_all(inside, 3, 3)
         counts_sums = verified(capture)
