@@ -82,7 +82,7 @@ struct Marks {
     unknown: u64,
 }
 
-/// What the mark of a segment must be.
+/// Required mark of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     High(Reason),

@@ -127,7 +127,7 @@ fn is_at_or_before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 <= 0
 }
 
-/// What is known of a sender since the latest segment arrived.
+/// State of a sender since the latest segment arrived.
 #[derive(Debug, Default)]
 struct Known {
     /// Congestion window that it found, segments.
