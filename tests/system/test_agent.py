@@ -301,9 +301,9 @@ def test_segments_of_documents_have_the_marks_that_the_kernels_windows_ask_for(t
         ):
             fetch_all(link.inside, 8, 4)
     sums = verified(capture, "--mark", "spm-partial", "--trace", str(trace))
-    # What is sent in the microseconds around a timeout may be judged by the window on its other side.
-    assert sums["documents"] == 32 and len(sums["faults"]) <= 2, sums["faults"]
-    assert sums["right_documents"] >= 29
+    assert (sums["documents"], sums["faults"]) == (32, [])
+    # Before a timeout the window may have been small or not, if it was small when the last ACK arrived.
+    assert sums["right_documents"] + sums["undecided_documents"] == 32 and sums["undecided_documents"] <= 3
     # Windows below three segments occur, and are judged: without that rule their marks are wrong.
     without = verified(capture, "--mark", "spm-partial:small_window=0", "--trace", str(trace))
     assert without["wrong_high"] > 0

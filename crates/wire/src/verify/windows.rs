@@ -50,8 +50,7 @@ impl Interval {
     /// that it may be either.
     pub(super) fn is_small(&self, segments: u32, nanos: i64) -> Option<bool> {
         let [first, last] = self.cwnd;
-        let is_reduced_later =
-            self.state_at(nanos) != LOSS && self.changes.iter().any(|(_, state)| *state == LOSS);
+        let is_reduced_later = self.changes.iter().any(|(at, state)| *at > nanos && *state == LOSS);
         if is_reduced_later { (first >= segments).then_some(false) } else { Some(last < segments) }
     }
 
@@ -276,6 +275,9 @@ mod tests {
         assert_eq!(is_small(200, 10), Some(true));
         assert_eq!(is_small(300, 13), Some(false));
         let mut windows = read(&[probe(1, 100, 0, 2), state(5, LOSS), probe(9, 200, 0, 1)]);
+        assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(4)), None);
+        // Of two timeouts the second one reduces the window as well.
+        let mut windows = read(&[state(1, LOSS), probe(2, 100, 0, 1), state(8, LOSS), probe(9, 200, 0, 1)]);
         assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(4)), None);
     }
 
