@@ -50,8 +50,13 @@ impl Interval {
     /// that it may be either.
     pub(super) fn is_small(&self, segments: u32, nanos: i64) -> Option<bool> {
         let [first, last] = self.cwnd;
-        let is_reduced_later = self.changes.iter().any(|(at, state)| *at > nanos && *state == LOSS);
-        if is_reduced_later { (first >= segments).then_some(false) } else { Some(last < segments) }
+        let mut timeouts = self.changes.iter().filter(|(_, state)| *state == LOSS);
+        // Once reduced, the window stays as it is until the next segment arrives.
+        if timeouts.next().is_some_and(|(at, _)| *at > nanos) {
+            (first >= segments).then_some(false)
+        } else {
+            Some(last < segments)
+        }
     }
 
     /// Returns true if lost data is repaired at a time, nanoseconds since 1970.
@@ -276,7 +281,9 @@ mod tests {
         assert_eq!(is_small(300, 13), Some(false));
         let mut windows = read(&[probe(1, 100, 0, 2), state(5, LOSS), probe(9, 200, 0, 1)]);
         assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(4)), None);
-        // Of two timeouts the second one reduces the window as well.
+        // A second timeout in the same interval finds the window reduced, one after the next segment reduces it again.
+        let mut windows = read(&[probe(1, 100, 0, 9), state(5, LOSS), state(8, LOSS), probe(9, 200, 0, 1)]);
+        assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(6)), Some(true));
         let mut windows = read(&[state(1, LOSS), probe(2, 100, 0, 1), state(8, LOSS), probe(9, 200, 0, 1)]);
         assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(4)), None);
     }
